@@ -1,0 +1,100 @@
+// The one catalogue of everything that can go wrong in front of a person.
+// `text` is public: {name} is filled from the fault's values. `next` says what to do about it.
+// `status` is the HTTP status where the error meets HTTP; `retryable` says whether trying the same thing later can help.
+
+export interface CatalogueEntry {
+  readonly status: number;
+  readonly retryable: boolean;
+  readonly text: string;
+  readonly next: string;
+}
+
+const entry = (status: number, retryable: boolean, text: string, next: string): CatalogueEntry => ({
+  status,
+  retryable,
+  text,
+  next,
+});
+
+export const CATALOGUE = {
+  // --- configuration and start ---
+  CONFIG_FILE_UNREADABLE: entry(500, false, 'cannot read {file}: {reason}', 'Check the path and the permissions of the file.'),
+  CONFIG_SYNTAX: entry(500, false, '{file}:{line}: {reason}', 'Correct the file at that line.'),
+  CONFIG_UNKNOWN_KEY: entry(500, false, '{where}: unknown key `{key}`{suggestion}', 'Remove the key, or use the suggested name.'),
+  CONFIG_WRONG_VALUE: entry(500, false, '{where}: `{key}` must be {expected}, got {got}', 'Give the key a value of the expected kind.'),
+  CONFIG_NOT_IN_VERSION: entry(500, false, '{where}: `{key}` = {got} is not in this version', 'Use one of the values of this version.'),
+  CONFIG_PORT_TAKEN: entry(500, false, 'port {port} on {host} is already in use ({key})', 'Stop the program that holds the port, or set another value for the key.'),
+  CONFIG_PORT_DENIED: entry(500, false, 'port {port} on {host} cannot be opened: {reason} ({key})', 'Choose a port above 1023, or give the process the right to open it.'),
+  CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir`.'),
+  CONFIG_TLS_FILES: entry(500, false, 'TLS certificate cannot be loaded from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
+
+  // --- authentication on the control plane and the edge REST ---
+  AUTH_TOKEN_INVALID: entry(401, false, 'the key was not accepted', 'Check the key: --token-file, TUNNEL_API_KEY or `auth_token`; create a new one if it was revoked.'),
+  AUTH_TOKEN_MISSING: entry(401, false, 'no key was given', 'Send `Authorization: Bearer <key>`; in the client use --token-file, TUNNEL_API_KEY or `auth_token`.'),
+  AUTH_TOKEN_REVOKED: entry(401, false, 'the key was revoked', 'Create a new key.'),
+  AUTH_TOO_MANY_FAILURES: entry(429, true, 'too many refused keys from this address; try again in {seconds} s', 'Wait, then try with a valid key.'),
+  AUTH_BACKEND_AWAY: entry(503, true, 'keys cannot be checked right now', 'Try again; the client does so by itself.'),
+  ACCOUNT_SUSPENDED: entry(403, false, 'the account is suspended', 'Write to the operator of this edge.'),
+
+  // --- the control connection ---
+  CONTROL_VERSION_UNSUPPORTED: entry(400, false, 'protocol versions {offered} are not spoken here (this edge speaks {supported})', 'Update the client or the edge.'),
+  CONTROL_BAD_FRAME: entry(400, false, 'control frame refused: {reason}', 'Correct the frame; docs/protocol.md describes every one.'),
+  CONTROL_UNKNOWN_FRAME: entry(400, false, 'unknown control frame type `{type}`', 'Ignore it, or update the older side.'),
+  CONTROL_FRAME_TOO_LARGE: entry(413, false, 'control frame of {bytes} bytes is over the limit of {limit}', 'Send smaller frames.'),
+  CONTROL_NOT_AUTHENTICATED: entry(401, false, 'the first frame must be Auth', 'Send Auth first.'),
+  CONTROL_AUTH_TIMEOUT: entry(408, true, 'no Auth frame within {seconds} s', 'Send Auth right after connecting.'),
+  CONTROL_REPLACED: entry(409, false, 'another connection resumed this session', 'Nothing to do when it was your own client that came back.'),
+  CONTROL_DEAD: entry(408, true, 'nothing was heard for {seconds} s', 'The client reconnects by itself.'),
+  CONTROL_SLOW: entry(429, true, 'control frames are not read fast enough', 'The client reconnects by itself.'),
+  EDGE_SHUTTING_DOWN: entry(503, true, 'the edge is shutting down', 'The client reconnects by itself.'),
+  SESSION_LIMIT: entry(503, true, 'this edge holds its limit of {limit} sessions', 'Try again later, or use another edge.'),
+
+  // --- carriers and streams ---
+  CARRIER_TOKEN_INVALID: entry(401, true, 'the carrier token is unknown or was used before', 'The client asks for a new token by itself.'),
+  CARRIER_LIMIT: entry(429, true, 'the session holds its limit of {limit} carriers', 'Close a carrier first.'),
+  CARRIER_LOST: entry(502, true, 'the connection between edge and client was lost', 'The client reconnects by itself; try again.'),
+  CARRIER_PROTOCOL: entry(400, false, 'carrier protocol violation: {reason}', 'Report it: one side does not follow docs/protocol.md.'),
+  STREAM_REFUSED: entry(502, true, 'the local service refused the connection: {reason}', 'Start the local service, or correct the local port.'),
+  STREAM_RESET: entry(502, true, 'the stream was reset: {reason}', 'Try again.'),
+  STREAM_NO_CARRIER: entry(502, true, 'the client has no open carrier', 'Wait for the client to reconnect.'),
+  STREAM_OPEN_TIMEOUT: entry(504, true, 'the client did not answer within {seconds} s', 'Check the machine that runs the client.'),
+  STREAM_LIMIT: entry(503, true, 'the session holds its limit of {limit} streams', 'Try again later.'),
+
+  // --- tunnels ---
+  TUNNEL_PROTOCOL_UNSUPPORTED: entry(400, false, 'tunnels of protocol `{protocol}` are not in this version', 'Use one of: {supported}.'),
+  TUNNEL_LIMIT: entry(403, false, 'this session holds its limit of {limit} tunnels', 'Close a tunnel, or start another client.'),
+  TUNNEL_PORTS_EXHAUSTED: entry(503, true, 'no free port left in tcp_port_range {from}-{to}', 'Close a tunnel, or widen `[limits] tcp_port_range` on the edge.'),
+  TUNNEL_PORT_IN_USE: entry(409, true, 'port {port} is already in use', 'Ask for another port, or leave the choice to the edge.'),
+  TUNNEL_PORT_OUT_OF_RANGE: entry(400, false, 'port {port} is outside of tcp_port_range {from}-{to}', 'Ask for a port inside the range.'),
+  TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
+  TUNNEL_FIELD_INVALID: entry(400, false, '{field}: {reason}', 'Correct the field.'),
+  TUNNEL_UNKNOWN: entry(404, false, 'no such tunnel', 'List the tunnels: GET /api/tunnels.'),
+  TUNNEL_CLOSED_BY_OPERATOR: entry(410, false, 'the tunnel was closed through the edge', 'Start it again if that was a mistake.'),
+  TUNNEL_CLOSED: entry(410, false, 'the tunnel is closed', 'Open a new one.'),
+  CONNECTIONS_PER_TUNNEL: entry(503, true, 'the tunnel holds its limit of {limit} connections', 'Try again later.'),
+  CONNECTIONS_PER_ADDRESS: entry(429, true, 'this address holds its limit of {limit} connections', 'Close connections first.'),
+
+  // --- REST ---
+  API_NOT_FOUND: entry(404, false, 'nothing here: {path}', 'See GET /api/openapi.json.'),
+  API_METHOD_NOT_ALLOWED: entry(405, false, '{method} is not allowed here', 'Use one of the methods in the Allow header.'),
+  API_BAD_REQUEST: entry(400, false, '{reason}', 'Correct the request.'),
+  API_BODY_TOO_LARGE: entry(413, false, 'the request body is over {limit} bytes', 'Send less.'),
+  INTERNAL: entry(500, true, 'something went wrong on our side', 'Try again; if it stays, report the request id.'),
+
+  // --- the client ---
+  CLIENT_SERVER_UNREACHABLE: entry(503, true, 'cannot reach {server}: {reason}', 'Check --server and the network; --wait keeps trying for ever.'),
+  CLIENT_SERVER_SPEAKS_TLS: entry(400, false, '{server} speaks TLS on its control port', 'Set `tls: true` (--tls).'),
+  CLIENT_SERVER_SPEAKS_PLAIN: entry(400, false, '{server} does not speak TLS on its control port', 'Set `tls: false` (--no-tls) if the network between is yours.'),
+  CLIENT_CERTIFICATE: entry(400, false, 'the certificate of {server} was not accepted: {reason}', 'Set `ca_file`, or use --insecure for a self-signed test server.'),
+  CLIENT_NOT_AN_EDGE: entry(400, false, '{server} is not a tunnel edge: {reason}', 'Check --server: host and control port, 4040 by default.'),
+  CLIENT_TOKEN_FILE: entry(400, false, 'cannot read the key from {file}: {reason}', 'Check --token-file.'),
+  CLIENT_USAGE: entry(400, false, '{reason}', 'See `tunnel --help`.'),
+  CLIENT_CLOSED: entry(410, false, 'the client is closed', 'Connect again.'),
+  CLIENT_LOCAL_DIAL: entry(502, true, 'cannot connect to {target}: {reason}', 'Start the local service.'),
+} as const satisfies Record<string, CatalogueEntry>;
+
+export type ErrorCode = keyof typeof CATALOGUE;
+
+export const ERROR_CODES = Object.keys(CATALOGUE) as ErrorCode[];
+
+export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(CATALOGUE, code);

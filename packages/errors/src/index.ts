@@ -1,0 +1,2 @@
+export { CATALOGUE, type CatalogueEntry, ERROR_CODES, type ErrorCode, isErrorCode } from './catalogue.ts';
+export { Fault, type FaultOptions, type FaultValues } from './fault.ts';

@@ -1,0 +1,33 @@
+// What `splice` joins: one end of a two-way byte pipe, be it a socket or a stream of a session.
+// Back-pressure and half-close are part of the interface, and so is who owns the memory.
+import type { StreamReason } from '@tunnel/protocol';
+
+/** Free bytes that every reader leaves in front of the bytes it hands out, so that a frame header fits there without a copy. */
+export const HEAD_ROOM_BYTES = 8;
+
+export interface ByteReader {
+  /**
+   * bytes[start, end) have come. With `lend` the reader may keep a reference until it drains, and says so by returning false;
+   * without it, it copies what it cannot place at once. false: stop, and wait for resume().
+   */
+  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** What was written has left: writing may go on, and lent memory is free again. */
+  onDrain(): void;
+  /** The other side has finished sending; the own direction stays open. */
+  onEnd(): void;
+  /** Both directions are gone. Nothing follows. */
+  onReset(reason: StreamReason): void;
+}
+
+export interface ByteEnd {
+  /** Attaches the reader and starts the flow. Once. */
+  read(reader: ByteReader): void;
+  /** Same rule as onData: false means "not all has left; wait for onDrain", and lent memory stays untouched until then. */
+  write(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** After a false from onData: the reader is ready again. */
+  resume(): void;
+  /** Half-close: all that was written goes out first. */
+  end(): void;
+  /** Both directions at once; the other side sees a reset. Idempotent; the own reader is not told. */
+  reset(reason: StreamReason): void;
+}

@@ -1,0 +1,159 @@
+// The control messages: JSON text frames on the WebSocket. `type` is the frame's name, all other fields are snake_case.
+// Unknown fields are ignored, so that a newer side can say more.
+import * as z from 'zod';
+
+export const PROTOCOL_VERSION = 1;
+export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
+
+const id = z.string().min(1).max(100);
+const requestId = z.string().min(1).max(64);
+const shortText = z.string().max(1000);
+const port = z.int().min(1).max(65535);
+
+export const tunnelProtocol = z.enum(['http', 'https', 'tcp', 'udp', 'p2p']);
+export type TunnelProtocol = z.infer<typeof tunnelProtocol>;
+
+export const healthCheckSpec = z.object({
+  type: z.enum(['tcp', 'http']).optional(),
+  path: z.string().max(2048).optional(),
+  interval_secs: z.number().positive().max(86_400).default(10),
+  timeout_secs: z.number().positive().max(3600).default(3),
+  max_failed: z.int().min(1).max(1000).default(3),
+  expect_2xx: z.boolean().default(true),
+  alert_webhook: z.string().max(2048).optional(),
+});
+export type HealthCheckSpec = z.infer<typeof healthCheckSpec>;
+
+/** The first frame: versions offered, the key, and the session to take up again, if any. */
+const auth = z.object({
+  type: z.literal('Auth'),
+  versions: z.array(z.int()).min(1).max(16),
+  token: z.string().min(1).max(512),
+  agent: z.string().max(200).default(''),
+  resume: z.object({ session_id: id, secret: z.string().min(1).max(200) }).optional(),
+});
+
+const authOk = z.object({
+  type: z.literal('AuthOk'),
+  version: z.int(),
+  session_id: id,
+  /** true: this is the session asked for, and its tunnels wait to be registered again under their ids. */
+  resumed: z.boolean(),
+  resume_secret: z.string(),
+  resume_window_secs: z.number(),
+  region_id: z.string(),
+  ping_interval_secs: z.number(),
+  dead_after_secs: z.number(),
+  carriers: z.object({ count: z.int().min(1).max(16), path: z.string(), tokens: z.array(z.string()).max(32) }),
+});
+
+const authError = z.object({
+  type: z.literal('AuthError'),
+  code: z.string(),
+  message: shortText,
+  retryable: z.boolean(),
+  retry_after_secs: z.number().optional(),
+});
+
+const registerTunnel = z.object({
+  type: z.literal('RegisterTunnel'),
+  request_id: requestId,
+  /** The id the tunnel had in this session before: it keeps it, and its port or name. */
+  tunnel_id: id.optional(),
+  name: z.string().max(200),
+  protocol: tunnelProtocol,
+  /** For people who look at the edge: what stands behind the tunnel. */
+  local_addr: z.string().max(300).default(''),
+  /** This port or none. */
+  remote_port: port.optional(),
+  /** This port when it is free, else another one. */
+  preferred_port: port.optional(),
+  subdomain: z.string().max(300).optional(),
+  group: z.string().max(300).optional(),
+  group_key_hash: z.string().max(100).optional(),
+  health_check: healthCheckSpec.optional(),
+});
+
+const tunnelRegistered = z.object({
+  type: z.literal('TunnelRegistered'),
+  request_id: requestId,
+  tunnel_id: id,
+  name: z.string(),
+  protocol: tunnelProtocol,
+  label: z.string(),
+  public_url: z.string(),
+  assigned_port: port.optional(),
+  warnings: z.array(shortText).default([]),
+});
+
+/** Answers a registration (request_id), or ends a living tunnel (tunnel_id alone): the client does not register it again. */
+const tunnelError = z.object({
+  type: z.literal('TunnelError'),
+  request_id: requestId.optional(),
+  tunnel_id: id.optional(),
+  code: z.string(),
+  message: shortText,
+  retryable: z.boolean(),
+});
+
+/** To the first member of a TCP group: the listener is bound. */
+const registered = z.object({ type: z.literal('Registered'), tunnel_id: id, assigned_port: port });
+
+const unregisterTunnel = z.object({ type: z.literal('UnregisterTunnel'), request_id: requestId, tunnel_id: id });
+const tunnelUnregistered = z.object({ type: z.literal('TunnelUnregistered'), request_id: requestId, tunnel_id: id });
+
+const tunnelHealthy = z.object({ type: z.literal('TunnelHealthy'), tunnel_id: id });
+const tunnelUnhealthy = z.object({
+  type: z.literal('TunnelUnhealthy'),
+  tunnel_id: id,
+  reason: shortText.default(''),
+  consecutive_failures: z.int().min(0),
+});
+
+/** The client wants to dial `count` more carriers. */
+const requestCarriers = z.object({ type: z.literal('RequestCarriers'), count: z.int().min(1).max(16) });
+const carrierTokens = z.object({ type: z.literal('CarrierTokens'), tokens: z.array(z.string()).max(32) });
+
+const ping = z.object({ type: z.literal('Ping'), id: z.int() });
+const pong = z.object({ type: z.literal('Pong'), id: z.int() });
+
+/** Either side: no new streams from here on; those under way may finish for `drain_secs`. From a client it also says that it ends on purpose. */
+const shuttingDown = z.object({ type: z.literal('ShuttingDown'), reason: shortText, drain_secs: z.number().min(0) });
+
+/** `fatal`: the session ends with this; the client does not come back by itself unless `retryable`. */
+const error = z.object({
+  type: z.literal('Error'),
+  code: z.string(),
+  message: shortText,
+  retryable: z.boolean().default(false),
+  fatal: z.boolean().default(false),
+});
+
+export const controlMessage = z.discriminatedUnion('type', [
+  auth,
+  authOk,
+  authError,
+  registerTunnel,
+  tunnelRegistered,
+  tunnelError,
+  registered,
+  unregisterTunnel,
+  tunnelUnregistered,
+  tunnelHealthy,
+  tunnelUnhealthy,
+  requestCarriers,
+  carrierTokens,
+  ping,
+  pong,
+  shuttingDown,
+  error,
+]);
+
+export type ControlMessage = z.infer<typeof controlMessage>;
+export type ControlType = ControlMessage['type'];
+export type MessageOf<T extends ControlType> = Extract<ControlMessage, { type: T }>;
+
+/** What a sender writes: fields with defaults may be left out. */
+export type ControlMessageInput = z.input<typeof controlMessage>;
+
+export const CONTROL_TYPES: readonly ControlType[] = controlMessage.options.map((option) => option.shape.type.value);

@@ -1,0 +1,116 @@
+// Bytes in, frames out, at any cut. DATA payloads are handed on piecewise and never gathered;
+// every other payload is small and handed on whole. The parser allocates once, at construction.
+import { FRAME, type FrameType, isFrameType, maxPayloadOf, readUint32 } from './frame-header.ts';
+import { LIMITS } from './limits.ts';
+
+export interface FrameHandler {
+  /** bytes[start, end) belong to the DATA frame of this stream; valid only during the call unless the owner of `bytes` says otherwise. */
+  onData(streamId: number, bytes: Uint8Array, start: number, end: number): void;
+  /** A whole frame that is not DATA. `payload` is valid only during the call. */
+  onFrame(type: FrameType, streamId: number, payload: Uint8Array): void;
+}
+
+export type ParserState = 'header' | 'data' | 'payload' | 'failed';
+
+const HEADER = LIMITS.FRAME_HEADER_BYTES;
+const EMPTY = new Uint8Array(0);
+
+export class FrameParser {
+  #state: ParserState = 'header';
+  #failure: string | null = null;
+  readonly #handler: FrameHandler;
+  readonly #header = new Uint8Array(HEADER);
+  readonly #payload = new Uint8Array(LIMITS.FRAME_CONTROL_MAX_BYTES);
+  #have = 0;
+  #need = 0;
+  #type: FrameType = FRAME.DATA;
+  #streamId = 0;
+
+  constructor(handler: FrameHandler) {
+    this.#handler = handler;
+  }
+
+  get state(): ParserState {
+    return this.#state;
+  }
+
+  /** Why the parser refuses all further bytes, or null while it is well. */
+  get failure(): string | null {
+    return this.#failure;
+  }
+
+  /** Takes bytes[start, end). Returns false once the peer has broken the protocol. */
+  push(bytes: Uint8Array, start: number, end: number): boolean {
+    let at = start;
+    while (at < end && this.#state !== 'failed') {
+      if (this.#state === 'header') at = this.#takeHeader(bytes, at, end);
+      else if (this.#state === 'data') at = this.#takeData(bytes, at, end);
+      else at = this.#takePayload(bytes, at, end);
+    }
+    return this.#state !== 'failed';
+  }
+
+  #takeHeader(bytes: Uint8Array, at: number, end: number): number {
+    if (this.#have === 0 && end - at >= HEADER) {
+      this.#startFrame(bytes, at);
+      return at + HEADER;
+    }
+    const taken = Math.min(HEADER - this.#have, end - at);
+    this.#header.set(bytes.subarray(at, at + taken), this.#have);
+    this.#have += taken;
+    if (this.#have === HEADER) {
+      this.#have = 0;
+      this.#startFrame(this.#header, 0);
+    }
+    return at + taken;
+  }
+
+  #startFrame(header: Uint8Array, at: number): void {
+    const type = header[at] ?? 0;
+    const length = ((header[at + 1] ?? 0) << 16) | ((header[at + 2] ?? 0) << 8) | (header[at + 3] ?? 0);
+    const streamId = readUint32(header, at + 4);
+    if (!isFrameType(type)) return this.#fail(`unknown frame type ${type}`);
+    if (length > maxPayloadOf(type)) return this.#fail(`frame of type ${type} with ${length} bytes is over its limit`);
+    const ofCarrier = type >= FRAME.PING;
+    if (ofCarrier !== (streamId === 0)) return this.#fail(`frame of type ${type} on stream ${streamId}`);
+    this.#type = type;
+    this.#streamId = streamId;
+    this.#need = length;
+    if (type === FRAME.DATA) this.#state = length === 0 ? 'header' : 'data';
+    else if (length === 0) this.#handler.onFrame(type, streamId, EMPTY);
+    else this.#state = 'payload';
+  }
+
+  #takeData(bytes: Uint8Array, at: number, end: number): number {
+    const stop = Math.min(end, at + this.#need);
+    this.#need -= stop - at;
+    // The state moves first: the handler may fail the parser through a protocol check of its own.
+    if (this.#need === 0) this.#state = 'header';
+    this.#handler.onData(this.#streamId, bytes, at, stop);
+    return stop;
+  }
+
+  #takePayload(bytes: Uint8Array, at: number, end: number): number {
+    const stop = Math.min(end, at + this.#need);
+    this.#payload.set(bytes.subarray(at, stop), this.#have);
+    this.#have += stop - at;
+    this.#need -= stop - at;
+    if (this.#need === 0) {
+      const length = this.#have;
+      this.#have = 0;
+      this.#state = 'header';
+      this.#handler.onFrame(this.#type, this.#streamId, this.#payload.subarray(0, length));
+    }
+    return stop;
+  }
+
+  /** For the handler: what it met breaks the protocol; no byte after this one is looked at. */
+  fail(reason: string): void {
+    this.#fail(reason);
+  }
+
+  #fail(reason: string): void {
+    this.#failure ??= reason;
+    this.#state = 'failed';
+  }
+}

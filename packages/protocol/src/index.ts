@@ -1,0 +1,43 @@
+export { decodeControl, type Decoded, encodeControl } from './control-codec.ts';
+export {
+  CONTROL_TYPES,
+  type ControlMessage,
+  type ControlMessageInput,
+  type ControlType,
+  controlMessage,
+  type HealthCheckSpec,
+  healthCheckSpec,
+  type MessageOf,
+  PROTOCOL_VERSION,
+  SUPPORTED_VERSIONS,
+  type TunnelProtocol,
+  tunnelProtocol,
+} from './control-messages.ts';
+export {
+  FRAME,
+  type FrameType,
+  isFrameType,
+  maxPayloadOf,
+  readUint32,
+  writeFrameHeader,
+  writeUint32,
+} from './frame-header.ts';
+export { type FrameHandler, FrameParser, type ParserState } from './frame-parser.ts';
+export {
+  decodeCredit,
+  decodeOpen,
+  decodeReason,
+  encodeCredit,
+  encodeFin,
+  encodeOpen,
+  encodePing,
+  encodeReason,
+  type OpenPayload,
+  PING_PAYLOAD_BYTES,
+  STREAM_CODES,
+  type StreamCode,
+  type StreamHead,
+  type StreamReason,
+} from './frame-payloads.ts';
+export { type LimitName, LIMITS } from './limits.ts';
+export { decodeText, encodeText } from './text-codec.ts';
