@@ -1,1 +1,1 @@
-export {};
+export { type Owner, sameOwner } from './owner.ts';

@@ -1,0 +1,6 @@
+// Who a session, and so each of its tunnels, belongs to.
+
+export type Owner = { readonly kind: 'operator' } | { readonly kind: 'account'; readonly accountId: string };
+
+export const sameOwner = (a: Owner, b: Owner): boolean =>
+  a.kind === 'operator' ? b.kind === 'operator' : b.kind === 'account' && a.accountId === b.accountId;
