@@ -1,0 +1,15 @@
+import { Fault } from '@tunnel/errors';
+import { expect, it } from 'vitest';
+import { apiError, apiErrorOf, REQUEST_ID_PATTERN } from './api-error.ts';
+
+it('a refusal says its public text and code, and nothing internal', () => {
+  const fault = new Fault('INTERNAL', {}, { internal: 'password is hunter2', cause: new Error('hunter2') });
+  const body = apiErrorOf(fault, 'req_1');
+  expect(apiError.parse(body)).toEqual(body);
+  expect(JSON.stringify(body)).not.toContain('hunter2');
+});
+
+it('a request id from outside is short and plain, or not taken', () => {
+  for (const id of ['a', 'req_1.2-3', 'x'.repeat(64)]) expect(REQUEST_ID_PATTERN.test(id)).toBe(true);
+  for (const id of ['', 'x'.repeat(65), 'a b', 'a\nb', 'ü']) expect(REQUEST_ID_PATTERN.test(id)).toBe(false);
+});

@@ -1,0 +1,25 @@
+// The one shape of a refusal, on every HTTP API of the house.
+import type { Fault } from '@tunnel/errors';
+import * as z from 'zod';
+
+export const apiError = z
+  .object({
+    error: z.string().meta({ description: 'What went wrong, for people.' }),
+    // Not an enum: a client of today reads the codes of tomorrow's server too.
+    code: z.string().meta({ description: 'Stable; docs/errors.md lists them all.', examples: ['TUNNEL_UNKNOWN'] }),
+    request_id: z
+      .string()
+      .meta({ description: 'The same as in the x-request-id header; quote it when you report a problem.' }),
+  })
+  .meta({ id: 'Error' });
+export type ApiError = z.infer<typeof apiError>;
+
+/** What the world is told of a fault: its public text and code, never its cause. */
+export const apiErrorOf = (fault: Fault, requestId: string): ApiError => ({
+  error: fault.message,
+  code: fault.code,
+  request_id: requestId,
+});
+
+/** A request id that a caller may choose: it goes into logs, so it stays short and plain. */
+export const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
