@@ -1,5 +1,6 @@
 // Bytes in, frames out, at any cut. DATA payloads are handed on piecewise and never gathered;
-// every other payload is small and handed on whole. The parser allocates once, at construction.
+// every other payload is small and handed on whole. A buffer is held only while such a payload is cut in two:
+// an idle carrier costs no more than this object.
 import { FRAME, type FrameType, isFrameType, maxPayloadOf, readUint32 } from './frame-header.ts';
 import { LIMITS } from './limits.ts';
 
@@ -20,7 +21,7 @@ export class FrameParser {
   #failure: string | null = null;
   readonly #handler: FrameHandler;
   readonly #header = new Uint8Array(HEADER);
-  readonly #payload = new Uint8Array(LIMITS.FRAME_CONTROL_MAX_BYTES);
+  #payload: Uint8Array = EMPTY;
   #have = 0;
   #need = 0;
   #type: FrameType = FRAME.DATA;
@@ -92,16 +93,23 @@ export class FrameParser {
 
   #takePayload(bytes: Uint8Array, at: number, end: number): number {
     const stop = Math.min(end, at + this.#need);
+    if (this.#have === 0 && stop - at === this.#need) {
+      this.#finishPayload(bytes.subarray(at, stop));
+      return stop;
+    }
+    if (this.#have === 0) this.#payload = new Uint8Array(this.#need);
     this.#payload.set(bytes.subarray(at, stop), this.#have);
     this.#have += stop - at;
     this.#need -= stop - at;
-    if (this.#need === 0) {
-      const length = this.#have;
-      this.#have = 0;
-      this.#state = 'header';
-      this.#handler.onFrame(this.#type, this.#streamId, this.#payload.subarray(0, length));
-    }
+    if (this.#need === 0) this.#finishPayload(this.#payload);
     return stop;
+  }
+
+  #finishPayload(payload: Uint8Array): void {
+    this.#payload = EMPTY;
+    this.#have = 0;
+    this.#state = 'header';
+    this.#handler.onFrame(this.#type, this.#streamId, payload);
   }
 
   /** For the handler: what it met breaks the protocol; no byte after this one is looked at. */
