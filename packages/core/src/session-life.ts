@@ -1,0 +1,185 @@
+// The life of one session and what becomes of its tunnels: live, lost (held for its return), ended.
+// A lost session keeps its ports for `windowMs`; one that ended on purpose keeps nothing.
+
+export type SessionTunnel =
+  /** `awaited`: the session changed its connection under the tunnel; the client has until then to claim it again. */
+  | {
+      readonly kind: 'live';
+      readonly tunnelId: string;
+      readonly port: number;
+      readonly awaited: { readonly since: number; readonly until: number } | null;
+    }
+  | {
+      readonly kind: 'held';
+      readonly tunnelId: string;
+      readonly port: number;
+      readonly lostAt: number;
+      readonly until: number;
+    };
+
+export type SessionState =
+  | { readonly kind: 'live'; readonly connectionId: number; readonly tunnels: readonly SessionTunnel[] }
+  | { readonly kind: 'lost'; readonly until: number; readonly tunnels: readonly SessionTunnel[] }
+  | { readonly kind: 'ended' };
+
+export type SessionEvent =
+  /** The socket closed, or nothing was heard for too long. */
+  | { readonly kind: 'connection-lost'; readonly connectionId: number }
+  /** The client came back with the secret and a valid key. */
+  | { readonly kind: 'resumed'; readonly connectionId: number }
+  /** The listener of a tunnel is open: a new one, or one that the client claims again. */
+  | {
+      readonly kind: 'tunnel-registered';
+      readonly connectionId: number;
+      readonly tunnelId: string;
+      readonly port: number;
+    }
+  /** On purpose: the client unregistered it, or the edge closed it. */
+  | { readonly kind: 'tunnel-ended'; readonly tunnelId: string }
+  /** On purpose: the client stops, the key was revoked, the account is closed to traffic. */
+  | { readonly kind: 'session-ended' }
+  | { readonly kind: 'time-passed' };
+
+export type SessionEffect =
+  | { readonly kind: 'list-tunnel'; readonly tunnelId: string; readonly port: number }
+  | { readonly kind: 'close-listener'; readonly tunnelId: string; readonly port: number }
+  | { readonly kind: 'hold-port'; readonly tunnelId: string; readonly port: number; readonly until: number }
+  | { readonly kind: 'release-port'; readonly tunnelId: string; readonly port: number }
+  | { readonly kind: 'tunnel-opened'; readonly tunnelId: string; readonly at: number }
+  | { readonly kind: 'tunnel-closed'; readonly tunnelId: string; readonly at: number }
+  | { readonly kind: 'replace-connection'; readonly connectionId: number }
+  | { readonly kind: 'forget-session' };
+
+export type SessionStep = readonly [SessionState, readonly SessionEffect[]];
+
+export interface SessionRules {
+  /** How long a lost session may come back, and how long a returned one may take to claim its tunnels. */
+  readonly windowMs: number;
+}
+
+export const startSession = (connectionId: number): SessionState => ({ kind: 'live', connectionId, tunnels: [] });
+
+export const transitionSession = (
+  state: SessionState,
+  event: SessionEvent,
+  now: number,
+  rules: SessionRules,
+): SessionStep => {
+  if (event.kind === 'tunnel-registered') return registered(state, event, now);
+  if (state.kind === 'ended') return [state, []];
+  switch (event.kind) {
+    case 'connection-lost':
+      return lost(state, event.connectionId, now, rules);
+    case 'resumed':
+      return resumed(state, event.connectionId, now, rules);
+    case 'tunnel-ended':
+      return tunnelEnded(state, event.tunnelId, now);
+    case 'session-ended':
+      return [{ kind: 'ended' }, [...state.tunnels.flatMap((tunnel) => dismiss(tunnel, now)), { kind: 'forget-session' }]];
+    case 'time-passed':
+      return timePassed(state, now);
+  }
+};
+
+export const findTunnel = (state: SessionState, tunnelId: string): SessionTunnel | undefined =>
+  state.kind === 'ended' ? undefined : state.tunnels.find((tunnel) => tunnel.tunnelId === tunnelId);
+
+const lost = (state: SessionState, connectionId: number, now: number, rules: SessionRules): SessionStep => {
+  // The late close of a connection that was replaced: its successor holds the session.
+  if (state.kind !== 'live' || state.connectionId !== connectionId) return [state, []];
+  const until = now + rules.windowMs;
+  const effects: SessionEffect[] = [];
+  const tunnels = state.tunnels.map(({ kind, tunnelId, port, ...rest }): SessionTunnel => {
+    if (kind === 'live') effects.push({ kind: 'close-listener', tunnelId, port });
+    effects.push({ kind: 'hold-port', tunnelId, port, until });
+    return { kind: 'held', tunnelId, port, lostAt: 'lostAt' in rest ? rest.lostAt : now, until };
+  });
+  return [{ kind: 'lost', until, tunnels }, effects];
+};
+
+const resumed = (
+  state: Exclude<SessionState, { kind: 'ended' }>,
+  connectionId: number,
+  now: number,
+  rules: SessionRules,
+): SessionStep => {
+  const until = now + rules.windowMs;
+  const effects: SessionEffect[] = [];
+  // The edge still believes in the old socket: the new one takes its place, and no tunnel leaves.
+  if (state.kind === 'live') effects.push({ kind: 'replace-connection', connectionId: state.connectionId });
+  const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
+    if (tunnel.kind === 'live') return { ...tunnel, awaited: { since: tunnel.awaited?.since ?? now, until } };
+    effects.push({ kind: 'hold-port', tunnelId: tunnel.tunnelId, port: tunnel.port, until });
+    return { ...tunnel, until };
+  });
+  return [{ kind: 'live', connectionId, tunnels }, effects];
+};
+
+const registered = (
+  state: SessionState,
+  event: Extract<SessionEvent, { kind: 'tunnel-registered' }>,
+  now: number,
+): SessionStep => {
+  const { tunnelId, port } = event;
+  const known = findTunnel(state, tunnelId);
+  if (state.kind !== 'live' || state.connectionId !== event.connectionId) return [state, undo(known, tunnelId, port)];
+  const effects: SessionEffect[] = [];
+  if (known !== undefined && known.port !== port) effects.push(...giveUpPort(known));
+  const stays = known?.kind === 'live' && known.port === port;
+  if (!stays) effects.push({ kind: 'list-tunnel', tunnelId, port });
+  if (known === undefined) effects.push({ kind: 'tunnel-opened', tunnelId, at: now });
+  const next: SessionTunnel = { kind: 'live', tunnelId, port, awaited: null };
+  const others = state.tunnels.filter((tunnel) => tunnel !== known);
+  return [{ ...state, tunnels: [...others, next] }, effects];
+};
+
+/** The session went away or changed its connection while the listener was being opened. */
+const undo = (known: SessionTunnel | undefined, tunnelId: string, port: number): SessionEffect[] => {
+  if (known?.port === port) {
+    if (known.kind === 'live') return [];
+    return [
+      { kind: 'close-listener', tunnelId, port },
+      { kind: 'hold-port', tunnelId, port, until: known.until },
+    ];
+  }
+  return [
+    { kind: 'close-listener', tunnelId, port },
+    { kind: 'release-port', tunnelId, port },
+  ];
+};
+
+const tunnelEnded = (
+  state: Exclude<SessionState, { kind: 'ended' }>,
+  tunnelId: string,
+  now: number,
+): SessionStep => {
+  const tunnel = findTunnel(state, tunnelId);
+  if (tunnel === undefined) return [state, []];
+  return [{ ...state, tunnels: state.tunnels.filter((other) => other !== tunnel) }, dismiss(tunnel, now)];
+};
+
+const timePassed = (state: Exclude<SessionState, { kind: 'ended' }>, now: number): SessionStep => {
+  if (state.kind === 'lost' && now >= state.until) {
+    return [{ kind: 'ended' }, [...state.tunnels.flatMap((tunnel) => dismiss(tunnel, now)), { kind: 'forget-session' }]];
+  }
+  const late = state.tunnels.filter((tunnel) => now >= deadlineOf(tunnel));
+  if (late.length === 0) return [state, []];
+  return [
+    { ...state, tunnels: state.tunnels.filter((tunnel) => !late.includes(tunnel)) },
+    late.flatMap((tunnel) => dismiss(tunnel, now)),
+  ];
+};
+
+const deadlineOf = (tunnel: SessionTunnel): number =>
+  tunnel.kind === 'held' ? tunnel.until : (tunnel.awaited?.until ?? Number.POSITIVE_INFINITY);
+
+const giveUpPort = ({ kind, tunnelId, port }: SessionTunnel): SessionEffect[] => [
+  ...(kind === 'live' ? [{ kind: 'close-listener', tunnelId, port } as const] : []),
+  { kind: 'release-port', tunnelId, port },
+];
+
+/** The end of a tunnel. One that was lost, or that nobody claimed, ended when its client went away. */
+const dismiss = (tunnel: SessionTunnel, now: number): SessionEffect[] => {
+  const at = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
+  return [...giveUpPort(tunnel), { kind: 'tunnel-closed', tunnelId: tunnel.tunnelId, at }];
+};
