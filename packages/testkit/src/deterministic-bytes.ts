@@ -1,0 +1,30 @@
+// Bytes that both ends of a test can make from a seed, and their hash: a transfer is compared without being kept.
+import { createHash } from 'node:crypto';
+
+const CHUNK_BYTES = 64 * 1024;
+
+/** `total` bytes in chunks; the bytes depend on the seed and their place only. */
+export function* deterministicChunks(total: number, seed: number): Generator<Buffer> {
+  let state = (seed ^ 0x9e3779b9) >>> 0 || 1;
+  for (let left = total; left > 0; left -= CHUNK_BYTES) {
+    const words = new Uint32Array(CHUNK_BYTES / 4);
+    for (let i = 0; i < words.length; i++) {
+      // xorshift32: no period short enough to hide a lost or repeated chunk.
+      state ^= state << 13;
+      state ^= state >>> 17;
+      state ^= state << 5;
+      words[i] = state;
+    }
+    yield Buffer.from(words.buffer, 0, Math.min(left, CHUNK_BYTES));
+  }
+}
+
+export const deterministicBytes = (total: number, seed: number): Buffer =>
+  Buffer.concat([...deterministicChunks(total, seed)], total);
+
+export const hashOf = (bytes: Uint8Array | Iterable<Uint8Array>): string => {
+  const hash = createHash('sha256');
+  if (bytes instanceof Uint8Array) hash.update(bytes);
+  else for (const chunk of bytes) hash.update(chunk);
+  return hash.digest('hex');
+};

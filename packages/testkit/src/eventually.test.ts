@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { eventually } from './eventually.ts';
+
+describe('eventually', () => {
+  it('returns what the check returns when it passes', async () => {
+    let tries = 0;
+    const check = async (): Promise<number> => {
+      tries += 1;
+      if (tries < 3) throw new Error('not yet');
+      return tries;
+    };
+    expect(await eventually(check, { intervalMs: 1 })).toBe(3);
+  });
+
+  it('rethrows the last failure when the time is up', async () => {
+    let tries = 0;
+    const check = (): never => {
+      tries += 1;
+      throw new Error(`failure ${tries}`);
+    };
+    await expect(eventually(check, { timeoutMs: 20, intervalMs: 1 })).rejects.toThrow(/^failure \d+$/);
+    expect(tries).toBeGreaterThan(1);
+  });
+});

@@ -1,0 +1,85 @@
+// A clock that moves only when a test says so. It has the shape of the runtime's Clock.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+interface FakeTimer {
+  dueAt: number;
+  readonly order: number;
+  readonly everyMs: number | null;
+  readonly run: () => void;
+}
+
+export class FakeClock {
+  #now: number;
+  #monotonic = 0;
+  #order = 0;
+  readonly #timers = new Set<FakeTimer>();
+
+  constructor(startMs = Date.UTC(2030, 0, 1)) {
+    this.#now = startMs;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#monotonic;
+  }
+
+  setTimeout(run: () => void, ms: number): { cancel(): void } {
+    return this.#add(run, ms, null);
+  }
+
+  setInterval(run: () => void, ms: number): { cancel(): void } {
+    // An interval of 0 would never let advance() arrive.
+    return this.#add(run, ms, Math.max(1, ms));
+  }
+
+  /** Timers that are waiting: zero at the end of a test says that nothing was left behind. */
+  get pendingTimers(): number {
+    return this.#timers.size;
+  }
+
+  /** Runs every timer due within `ms`, in the order of their times; promises settle before the next one runs. */
+  async advance(ms: number): Promise<void> {
+    const target = this.#monotonic + ms;
+    await nextTurn();
+    for (let timer = this.#nextDue(target); timer !== null; timer = this.#nextDue(target)) {
+      this.#moveTo(timer.dueAt);
+      if (timer.everyMs === null) this.#timers.delete(timer);
+      else timer.dueAt += timer.everyMs;
+      timer.run();
+      // A turn of the event loop empties the microtask queue to the last promise, however long the chain.
+      await nextTurn();
+    }
+    this.#moveTo(target);
+  }
+
+  /** The wall clock is set by hand (NTP, an operator); timers and monotonic() do not notice. */
+  setWallClock(now: number): void {
+    this.#now = now;
+  }
+
+  #add(run: () => void, ms: number, everyMs: number | null): { cancel(): void } {
+    this.#order += 1;
+    const timer: FakeTimer = { dueAt: this.#monotonic + Math.max(0, ms), order: this.#order, everyMs, run };
+    this.#timers.add(timer);
+    return { cancel: () => void this.#timers.delete(timer) };
+  }
+
+  #nextDue(target: number): FakeTimer | null {
+    let first: FakeTimer | null = null;
+    for (const timer of this.#timers) {
+      if (timer.dueAt > target) continue;
+      const earlier =
+        first === null || timer.dueAt < first.dueAt || (timer.dueAt === first.dueAt && timer.order < first.order);
+      if (earlier) first = timer;
+    }
+    return first;
+  }
+
+  #moveTo(monotonic: number): void {
+    this.#now += monotonic - this.#monotonic;
+    this.#monotonic = monotonic;
+  }
+}

@@ -1,0 +1,48 @@
+// The lines a program has printed so far, and a way to wait for one that is still to come.
+
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+
+export type OutputName = 'stdout' | 'stderr';
+
+interface Waiter {
+  readonly pattern: RegExp;
+  readonly resolve: (match: RegExpExecArray) => void;
+}
+
+export class OutputLines {
+  readonly stdout: string[] = [];
+  readonly stderr: string[] = [];
+  readonly #waiters = new Set<Waiter>();
+
+  collect(stream: Readable, name: OutputName): void {
+    createInterface({ input: stream }).on('line', (line) => {
+      this[name].push(line);
+      for (const waiter of this.#waiters) {
+        const match = waiter.pattern.exec(line);
+        if (match === null) continue;
+        this.#waiters.delete(waiter);
+        waiter.resolve(match);
+      }
+    });
+  }
+
+  /** The first line of either stream that matches, printed already or to come. The pattern must not be global. */
+  waitFor(pattern: RegExp): { readonly found: Promise<RegExpExecArray>; giveUp(): void } {
+    for (const line of [...this.stdout, ...this.stderr]) {
+      const match = pattern.exec(line);
+      if (match !== null) return { found: Promise.resolve(match), giveUp: () => {} };
+    }
+    let waiter: Waiter | undefined;
+    const found = new Promise<RegExpExecArray>((resolve) => {
+      waiter = { pattern, resolve };
+      this.#waiters.add(waiter);
+    });
+    return { found, giveUp: () => void (waiter && this.#waiters.delete(waiter)) };
+  }
+
+  /** For messages of failed tests. */
+  tail(): string {
+    return [...this.stdout.slice(-20), ...this.stderr.slice(-20)].map((line) => `  | ${line}`).join('\n');
+  }
+}

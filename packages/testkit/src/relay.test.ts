@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { deterministicBytes, hashOf } from './deterministic-bytes.ts';
+import { startEchoServer } from './echo-server.ts';
+import { eventually } from './eventually.ts';
+import { type Relay, startRelay } from './relay.ts';
+import { startSinkServer } from './sink-server.ts';
+import { startSourceServer } from './source-server.ts';
+import type { TcpServer } from './tcp-server.ts';
+
+let echo: TcpServer;
+let relay: Relay;
+const dialled: Socket[] = [];
+
+const dial = async (port: number): Promise<Socket> => {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  dialled.push(socket);
+  await once(socket, 'connect');
+  return socket;
+};
+
+beforeEach(async () => {
+  echo = await startEchoServer();
+  relay = await startRelay({ target: echo });
+});
+
+afterEach(async () => {
+  for (const socket of dialled.splice(0)) socket.destroy();
+  await relay.close();
+  await echo.close();
+});
+
+describe('relay', () => {
+  it('passes bytes and half-close', async () => {
+    const socket = await dial(relay.port);
+    const bytes = deterministicBytes(3_000_000, 5);
+    socket.end(bytes);
+    expect(hashOf(await buffer(socket))).toBe(hashOf(bytes));
+    await eventually(() => expect([relay.openConnections, echo.openConnections]).toEqual([0, 0]));
+  });
+
+  it('cut closes both sides, and the next connection works', async () => {
+    const socket = await dial(relay.port);
+    await eventually(() => expect(echo.openConnections).toBe(1));
+    relay.cut();
+    socket.resume();
+    await once(socket, 'end');
+    await eventually(() => expect(echo.openConnections).toBe(0));
+    const next = await dial(relay.port);
+    next.write('again');
+    expect(String((await once(next, 'data'))[0])).toBe('again');
+  });
+
+  it('resetAll is seen as a reset', async () => {
+    const socket = await dial(relay.port);
+    await eventually(() => expect(echo.openConnections).toBe(1));
+    const failure = once(socket, 'error');
+    relay.resetAll();
+    expect(await failure).toMatchObject([{ code: 'ECONNRESET' }]);
+  });
+
+  it('a blackhole stops both ways and closes nothing; what was sent meanwhile arrives after it', async () => {
+    const socket = await dial(relay.port);
+    socket.write('one');
+    expect(String((await once(socket, 'data'))[0])).toBe('one');
+    relay.blackhole();
+    socket.write('two');
+    const late = await dial(relay.port);
+    late.write('three');
+    let heard = '';
+    for (const each of [socket, late]) each.setEncoding('utf8').on('data', (text: string) => (heard += text));
+    // A link that still worked would have answered a third connection by now.
+    const other = await dial(echo.port);
+    other.write('x');
+    await once(other, 'data');
+    expect([heard, socket.closed, echo.openConnections]).toEqual(['', false, 2]);
+    relay.restore();
+    await eventually(() => expect(heard.split(/(?=t)/).sort()).toEqual(['three', 'two']));
+  });
+
+  it('a side that leaves during a blackhole is noticed only after it', async () => {
+    const socket = await dial(relay.port);
+    socket.write('one');
+    await once(socket, 'data');
+    relay.blackhole();
+    socket.destroy();
+    const other = await dial(echo.port);
+    other.write('x');
+    await once(other, 'data');
+    expect(echo.openConnections).toBe(2);
+    relay.restore();
+    await eventually(() => expect(echo.openConnections).toBe(1));
+  });
+
+  it('delays each way', async () => {
+    relay.delayMs = 25;
+    const socket = await dial(relay.port);
+    const sentAt = performance.now();
+    socket.write('x');
+    await once(socket, 'data');
+    expect(performance.now() - sentAt).toBeGreaterThanOrEqual(49);
+  });
+});
+
+describe('source and sink', () => {
+  it('the source sends the seed’s bytes, the sink knows their count and hash', async () => {
+    const source = await startSourceServer(1_000_000, 9);
+    const sink = await startSinkServer();
+    const [from, to] = [await dial(source.port), await dial(sink.port)];
+    from.pipe(to);
+    const expected = hashOf(deterministicBytes(1_000_000, 9));
+    await eventually(() => expect(sink.connections).toEqual([{ bytes: 1_000_000, hash: expected, ended: 'finished' }]));
+    expect(sink.totalBytes()).toBe(1_000_000);
+    await source.close();
+    await sink.close();
+  });
+
+  it('a sink that stopped reading takes no more than the kernel holds', async () => {
+    const sink = await startSinkServer();
+    sink.stopReading();
+    const socket = await dial(sink.port);
+    socket.end(deterministicBytes(100_000, 3));
+    await once(socket, 'finish');
+    expect(sink.totalBytes()).toBe(0);
+    sink.startReading();
+    await eventually(() => expect(sink.totalBytes()).toBe(100_000));
+    await sink.close();
+  });
+});

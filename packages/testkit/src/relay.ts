@@ -1,0 +1,132 @@
+// A TCP relay that stands for the network between two programs: it can cut, go silent without closing, delay and reset.
+import { connect, type Socket } from 'node:net';
+import { RelayDirection } from './relay-direction.ts';
+import { startTcpServer } from './tcp-server.ts';
+
+export interface RelayOptions {
+  readonly target: { readonly host?: string; readonly port: number };
+  /** Added to every chunk, each way. */
+  readonly delayMs?: number;
+}
+
+export interface Relay {
+  readonly host: string;
+  readonly port: number;
+  readonly openConnections: number;
+  readonly totalConnections: number;
+  /** For chunks from now on. */
+  delayMs: number;
+  /** Closes both sides of every connection (FIN); new connections are relayed as before. */
+  cut(): void;
+  /** The same with a RST. */
+  resetAll(): void;
+  /** Nothing passes any more, nothing is closed, and new connections get no answer: a link that went silent. */
+  blackhole(): void;
+  /** Ends the silence; what was sent meanwhile arrives now. */
+  restore(): void;
+  close(): Promise<void>;
+}
+
+export const startRelay = async (options: RelayOptions): Promise<Relay> => {
+  const links = new Set<RelayLink>();
+  let silent = false;
+  let delayMs = options.delayMs ?? 0;
+  const server = await startTcpServer(
+    (visitor) => {
+      const link = new RelayLink(visitor, options.target, () => delayMs);
+      links.add(link);
+      visitor.on('close', () => links.delete(link));
+      if (!silent) link.restore();
+    },
+    { pauseOnConnect: true },
+  );
+  return {
+    host: server.host,
+    port: server.port,
+    get openConnections() {
+      return server.openConnections;
+    },
+    get totalConnections() {
+      return server.totalConnections;
+    },
+    get delayMs() {
+      return delayMs;
+    },
+    set delayMs(value: number) {
+      delayMs = value;
+    },
+    cut: () => links.forEach((link) => link.end('close')),
+    resetAll: () => links.forEach((link) => link.end('reset')),
+    blackhole: () => {
+      silent = true;
+      for (const link of links) link.blackhole();
+    },
+    restore: () => {
+      silent = false;
+      for (const link of links) link.restore();
+    },
+    close: async () => {
+      for (const link of links) link.end('close');
+      await server.close();
+    },
+  };
+};
+
+class RelayLink {
+  readonly #visitor: Socket;
+  readonly #target: RelayOptions['target'];
+  readonly #delayMs: () => number;
+  #dialled: Socket | null = null;
+  #directions: RelayDirection[] = [];
+  #silent = true;
+  #over = false;
+
+  constructor(visitor: Socket, target: RelayOptions['target'], delayMs: () => number) {
+    this.#visitor = visitor;
+    this.#target = target;
+    this.#delayMs = delayMs;
+    visitor.on('close', () => this.#onClosed());
+  }
+
+  blackhole(): void {
+    this.#silent = true;
+    for (const direction of this.#directions) direction.freeze();
+  }
+
+  restore(): void {
+    this.#silent = false;
+    if (this.#over) this.end('reset');
+    else if (this.#dialled === null) this.#dial();
+    for (const direction of this.#directions) direction.thaw();
+  }
+
+  end(how: 'close' | 'reset'): void {
+    this.#over = true;
+    for (const direction of this.#directions) direction.stop();
+    for (const socket of [this.#visitor, this.#dialled]) {
+      if (how === 'reset') socket?.resetAndDestroy();
+      else socket?.destroy();
+    }
+  }
+
+  #dial(): void {
+    const { host = '127.0.0.1', port } = this.#target;
+    const dialled = connect({ host, port, allowHalfOpen: true, noDelay: true });
+    this.#dialled = dialled;
+    dialled.on('error', () => {});
+    dialled.on('close', () => this.#onClosed());
+    this.#directions = [
+      new RelayDirection(this.#visitor, dialled, this.#delayMs),
+      new RelayDirection(dialled, this.#visitor, this.#delayMs),
+    ];
+    this.#visitor.resume();
+  }
+
+  /** One side is gone: so is the other, unless the link is silent, when nobody may notice before it is restored. */
+  #onClosed(): void {
+    if (this.#over) return;
+    this.#over = true;
+    const finished = this.#visitor.readableEnded && this.#dialled?.readableEnded === true;
+    if (!this.#silent && !finished) this.end('reset');
+  }
+}
