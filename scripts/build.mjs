@@ -1,0 +1,58 @@
+// Bundles each executable, and the client library, into one file. `--types` also makes the library's declarations.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { build } from 'esbuild';
+import { BUNDLES, forgetBuild, hashInputs, rememberBuild, writeAtomically } from './lib/build-state.mjs';
+import { ROOT } from './lib/paths.mjs';
+
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+
+// CommonJS packages inside an ES module bundle still ask for these names.
+const COMMONJS_NAMES = [
+  "import { createRequire as __createRequire } from 'node:module';",
+  "import { fileURLToPath as __fileURLToPath } from 'node:url';",
+  'const require = __createRequire(import.meta.url);',
+  'const __filename = __fileURLToPath(import.meta.url);',
+  "const __dirname = __fileURLToPath(new URL('.', import.meta.url));",
+].join(' ');
+
+async function bundle({ entry, outfile }) {
+  const result = await build({
+    absWorkingDir: ROOT,
+    entryPoints: [entry],
+    outfile,
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    conditions: ['source'],
+    sourcemap: 'linked',
+    sourcesContent: false,
+    legalComments: 'none',
+    define: { __TUNNEL_VERSION__: JSON.stringify(version) },
+    banner: { js: COMMONJS_NAMES },
+    logLevel: 'warning',
+  });
+  for (const file of result.outputFiles) writeAtomically(file.path, file.contents);
+  const kib = Math.round((result.outputFiles.find(({ path }) => path.endsWith('.js'))?.contents.length ?? 0) / 1024);
+  process.stderr.write(`  ${basename(outfile)}  ${kib} KiB\n`);
+}
+
+async function main() {
+  const inputs = hashInputs();
+  forgetBuild();
+  try {
+    await Promise.all(BUNDLES.map(bundle));
+  } catch {
+    // esbuild has printed where and why.
+    return 1;
+  }
+  rememberBuild(inputs);
+  if (!process.argv.includes('--types')) return 0;
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+  return spawnSync(process.execPath, [tsc, '-b', 'packages/client'], { cwd: ROOT, stdio: 'inherit' }).status ?? 1;
+}
+
+process.exitCode = await main();

@@ -1,0 +1,73 @@
+// Brings the checkout to where a command can run: `install` puts packages in place, `build` also makes the bundles.
+// Does nothing, in well under a second, when nothing is missing or stale.
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { isBuildFresh } from './lib/build-state.mjs';
+import { installState } from './lib/install-state.mjs';
+import { CACHE_DIR, ROOT } from './lib/paths.mjs';
+import { withRunLock } from './lib/run-lock.mjs';
+
+const LOCK_FILE = join(CACHE_DIR, 'ensure.lock');
+
+const say = (line) => process.stderr.write(`${line}\n`);
+
+function checkNodeVersion() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  if (major > 20 || (major === 20 && minor >= 19)) return;
+  say(`This needs Node.js 20.19 or newer; you have ${process.versions.node}. Install a newer Node.js and try again.`);
+  process.exit(1);
+}
+
+function run(command, args, env = process.env) {
+  return new Promise((resolve) => {
+    // Standard output stays free for the command that follows.
+    const child = spawn(command, args, { cwd: ROOT, env, stdio: ['ignore', 2, 2] });
+    child.on('error', (error) => {
+      say(`cannot run ${command}: ${error.message}`);
+      resolve(1);
+    });
+    child.on('exit', (code) => resolve(code ?? 1));
+  });
+}
+
+async function install() {
+  const state = installState(ROOT);
+  if (state.fresh) return;
+  say(`Installing packages (${state.why}): npm ${state.command}`);
+  const npm = process.env.npm_execpath;
+  // A parent npm that was told to be silent must not silence the reason of a failure.
+  const env = { ...process.env, npm_config_loglevel: 'error' };
+  const code = npm?.endsWith('.js')
+    ? await run(process.execPath, [npm, state.command], env)
+    : await run('npm', [state.command], env);
+  if (code === 0) return;
+  say(
+    `Installing failed. Run \`npm ${state.command}\` by hand to see why; it needs the network or a filled npm cache.`,
+  );
+  process.exit(1);
+}
+
+async function build() {
+  if (isBuildFresh()) return;
+  say('Building (the sources are newer than the bundles)');
+  const code = await run(process.execPath, [join(ROOT, 'scripts/build.mjs')]);
+  if (code === 0) return;
+  say('Building failed; the lines above say where.');
+  process.exit(1);
+}
+
+async function main(goal) {
+  checkNodeVersion();
+  if (goal !== 'install' && goal !== 'build') {
+    say('usage: node scripts/ensure.mjs install|build');
+    process.exit(2);
+  }
+  if (installState(ROOT).fresh && (goal === 'install' || isBuildFresh())) return;
+  const onWait = (pid) => say(`Waiting for another run (pid ${pid}) that is installing or building`);
+  await withRunLock(LOCK_FILE, onWait, async () => {
+    await install();
+    if (goal === 'build') await build();
+  });
+}
+
+await main(process.argv[2]);

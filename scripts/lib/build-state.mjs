@@ -1,0 +1,52 @@
+// Says whether the bundles were made from the sources as they are now, by a hash over everything that goes into them.
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { CACHE_DIR, filesBelow, ROOT, workspaceDirs } from './paths.mjs';
+
+const MARKER = join(CACHE_DIR, 'build.json');
+
+export const BUNDLES = [
+  { entry: 'apps/server/src/main.ts', outfile: 'apps/server/dist/tunnel-server.js' },
+  { entry: 'apps/cli/src/main.ts', outfile: 'apps/cli/dist/tunnel.js' },
+  { entry: 'packages/client/src/index.ts', outfile: 'packages/client/dist/index.js' },
+];
+
+export function hashInputs() {
+  const files = [join(ROOT, 'package.json'), join(ROOT, 'package-lock.json'), ...filesBelow(join(ROOT, 'scripts'))];
+  for (const dir of workspaceDirs()) {
+    files.push(join(ROOT, dir, 'package.json'));
+    files.push(...filesBelow(join(ROOT, dir, 'src')).filter((file) => !/\.(?:test|conformance)\.ts$/.test(file)));
+  }
+  const hash = createHash('sha256');
+  for (const file of files) {
+    if (existsSync(file)) hash.update(relative(ROOT, file)).update('\0').update(readFileSync(file)).update('\0');
+  }
+  return hash.digest('hex');
+}
+
+export function isBuildFresh() {
+  if (!BUNDLES.every(({ outfile }) => existsSync(join(ROOT, outfile)))) return false;
+  try {
+    return JSON.parse(readFileSync(MARKER, 'utf8')).inputs === hashInputs();
+  } catch {
+    return false;
+  }
+}
+
+/** Before a build: an interrupted one must not look finished. */
+export function forgetBuild() {
+  rmSync(MARKER, { force: true });
+}
+
+export function rememberBuild(inputs) {
+  writeAtomically(MARKER, `${JSON.stringify({ inputs })}\n`);
+}
+
+/** A program that starts meanwhile sees the old file or the new one, never half of one. */
+export function writeAtomically(file, contents) {
+  mkdirSync(dirname(file), { recursive: true });
+  const temporary = `${file}.${process.pid}.tmp`;
+  writeFileSync(temporary, contents);
+  renameSync(temporary, file);
+}
