@@ -62,6 +62,8 @@ export const LIMITS = {
   // --- edge REST ---
   API_BODY_MAX_BYTES: 64 * KiB,
   API_HEAD_TIMEOUT_MS: 15_000,
+  API_REQUEST_TIMEOUT_MS: 30_000,
+  API_CONNECTIONS_MAX: 1024,
 } as const;
 
 export type LimitName = keyof typeof LIMITS;
