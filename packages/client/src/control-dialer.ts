@@ -1,0 +1,90 @@
+// Opens the control WebSocket: dial, upgrade, and a clear word about what went wrong. The key is not sent here.
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import WebSocket from 'ws';
+import { certificateFault, mayBeWrongKind, notAnEdge, reasonOf, unreachable } from './dial-faults.ts';
+import { dialSocket, type Endpoint } from './dial-socket.ts';
+import { probeKind } from './probe-kind.ts';
+
+export interface ControlDialOptions<T> {
+  readonly clock: Clock;
+  readonly agent: string;
+  readonly signal: AbortSignal;
+  /** Called in the turn in which the socket opens, so that no message can come before its listener. */
+  readonly wrap: (socket: WebSocket) => T;
+}
+
+/** Rejects with a Fault: CLIENT_SERVER_UNREACHABLE when trying again can help, another CLIENT_ code when it cannot. */
+export const dialControl = async <T>(endpoint: Endpoint, options: ControlDialOptions<T>): Promise<T> => {
+  const late = new AbortController();
+  const seconds = LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS / 1000;
+  const timer = options.clock.setTimeout(
+    () => late.abort(unreachable(endpoint.address.text, `no answer within ${seconds} s`)),
+    LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+  );
+  const signal = AbortSignal.any([late.signal, options.signal]);
+  try {
+    const socket = await dialSocket(endpoint, { minTlsVersion: 'TLSv1.2', signal });
+    return await upgrade(endpoint, socket, { ...options, signal });
+  } catch (error) {
+    throw await explain(endpoint, error);
+  } finally {
+    timer.cancel();
+  }
+};
+
+const upgrade = <T>(endpoint: Endpoint, socket: Socket, options: ControlDialOptions<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const { address } = endpoint;
+    // ws:// also over TLS: the socket below is ready, and the scheme would only choose how to dial.
+    const webSocket = new WebSocket(`ws://${address.text}/_control`, {
+      createConnection: () => socket,
+      perMessageDeflate: false,
+      maxPayload: LIMITS.CONTROL_FRAME_MAX_BYTES,
+      headers: { 'user-agent': options.agent },
+    });
+    const abort = (): void => fail(options.signal.reason);
+    const fail = (error: unknown): void => {
+      options.signal.removeEventListener('abort', abort);
+      webSocket.on('error', () => {});
+      webSocket.terminate();
+      socket.destroy();
+      reject(error as Error);
+    };
+    options.signal.addEventListener('abort', abort, { once: true });
+    webSocket.once('error', fail);
+    webSocket.once('unexpected-response', (_request, response) => fail(answerFault(address.text, response)));
+    webSocket.once('open', () => {
+      options.signal.removeEventListener('abort', abort);
+      webSocket.off('error', fail);
+      resolve(options.wrap(webSocket));
+    });
+  });
+
+const answerFault = (server: string, response: IncomingMessage): Fault => {
+  const status = response.statusCode ?? 0;
+  const reason = `it answered HTTP ${status}`;
+  // A proxy in front of an edge that restarts says 5xx; an edge never does.
+  return status >= 500 || status === 429 || status === 408 ? unreachable(server, reason) : notAnEdge(server, reason);
+};
+
+const explain = async (endpoint: Endpoint, error: unknown): Promise<Fault> => {
+  if (error instanceof Fault) return error;
+  const server = endpoint.address.text;
+  const certificate = certificateFault(server, error);
+  if (certificate !== undefined) return certificate;
+  if (!mayBeWrongKind(error)) {
+    const handshake = error instanceof Error && /Sec-WebSocket|upgrade/i.test(error.message);
+    return handshake ? notAnEdge(server, reasonOf(error)) : unreachable(server, reasonOf(error), error);
+  }
+  const kind = await probeKind(endpoint.address);
+  const secure = endpoint.security.kind === 'tls';
+  if (kind === 'tls' && !secure) return new Fault('CLIENT_SERVER_SPEAKS_TLS', { server });
+  if (kind === 'http' && secure) return new Fault('CLIENT_SERVER_SPEAKS_PLAIN', { server });
+  // A reset alone is what a dying edge looks like too.
+  const garbled = /^(HPE_|EPROTO|ERR_SSL_)/.test((error as NodeJS.ErrnoException).code ?? '');
+  return garbled ? notAnEdge(server, reasonOf(error)) : unreachable(server, reasonOf(error), error);
+};

@@ -1,0 +1,46 @@
+// Turns what node says about a failed dial into what a person can act on. Holds the words, does no I/O.
+import { Fault } from '@tunnel/errors';
+
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was closed',
+  ENOTFOUND: 'host not found',
+  EAI_AGAIN: 'the name cannot be resolved right now',
+  ETIMEDOUT: 'no answer',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'the network is unreachable',
+  EADDRNOTAVAIL: 'no local address to connect from',
+  EACCES: 'not permitted',
+  EMFILE: 'this process has too many open files',
+};
+
+export const reasonOf = (error: unknown): string => {
+  if (error instanceof Fault) return error.message;
+  const code = codeOf(error);
+  return WORDS[code] ?? (error instanceof Error && error.message !== '' ? error.message : code || 'unknown error');
+};
+
+export const codeOf = (error: unknown): string => {
+  const code: unknown = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === 'string' ? code : '';
+};
+
+export const unreachable = (server: string, reason: string, cause?: unknown): Fault =>
+  new Fault('CLIENT_SERVER_UNREACHABLE', { server, reason }, { cause });
+
+export const notAnEdge = (server: string, reason: string): Fault => new Fault('CLIENT_NOT_AN_EDGE', { server, reason });
+
+/** OpenSSL and node name certificate troubles in several families; all of them carry one of these words. */
+const CERTIFICATE_CODE = /CERT|ISSUER|SELF_SIGNED|LEAF_SIGNATURE|ALTNAME|HOSTNAME_MISMATCH|CRL/;
+
+export const certificateFault = (server: string, error: unknown): Fault | undefined => {
+  const code = codeOf(error);
+  // An alert about *our* certificate is the peer's opinion, not a finding about its own.
+  if (!CERTIFICATE_CODE.test(code) || code.startsWith('ERR_SSL_')) return undefined;
+  return new Fault('CLIENT_CERTIFICATE', { server, reason: `${reasonOf(error)} (${code})` }, { cause: error });
+};
+
+/** Errors that the wrong kind of connection can cause; whether it did is for a probe to say. */
+export const mayBeWrongKind = (error: unknown): boolean =>
+  /^(ECONNRESET|EPIPE|EPROTO|HPE_.*|ERR_SSL_.*)$/.test(codeOf(error));

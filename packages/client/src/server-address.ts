@@ -1,0 +1,50 @@
+// Where the control port of an edge is: host and port out of what a person wrote.
+import { isIP } from 'node:net';
+import { Fault } from '@tunnel/errors';
+
+export const DEFAULT_CONTROL_PORT = 4040;
+
+export interface ServerAddress {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** host:port as people read it, IPv6 in brackets. */
+  readonly text: string;
+}
+
+export const parseServerAddress = (text: string): ServerAddress => {
+  const trimmed = text.trim();
+  const { host, portText } = split(trimmed);
+  const port = portText === undefined ? DEFAULT_CONTROL_PORT : parsePort(portText, trimmed);
+  if (!isHost(host)) throw refuse(trimmed, 'is not host:port');
+  return { host, port, text: `${isIP(host) === 6 ? `[${host}]` : host}:${port}` };
+};
+
+const split = (text: string): { host: string; portText?: string } => {
+  if (isIP(text) === 6) return { host: text };
+  const bracketed = /^\[([^\]]+)\](?::(.*))?$/.exec(text);
+  if (bracketed?.[1] !== undefined) {
+    if (isIP(bracketed[1]) !== 6) throw refuse(text, 'has no IPv6 address between its brackets');
+    return withPort(bracketed[1], bracketed[2]);
+  }
+  if (text.includes('://')) throw refuse(text, 'is a URL; write host:port');
+  const colon = text.lastIndexOf(':');
+  return colon < 0 ? { host: text } : withPort(text.slice(0, colon), text.slice(colon + 1));
+};
+
+const withPort = (host: string, portText: string | undefined): { host: string; portText?: string } =>
+  portText === undefined ? { host } : { host, portText };
+
+const parsePort = (text: string, whole: string): number => {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (port < 1 || port > 65_535) throw refuse(whole, 'has no port between 1 and 65535');
+  return port;
+};
+
+const LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?';
+const HOST_NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*\\.?$`, 'i');
+
+const isHost = (host: string): boolean => isIP(host) !== 0 || (host.length <= 253 && HOST_NAME.test(host));
+
+const refuse = (text: string, reason: string): Fault =>
+  new Fault('CLIENT_USAGE', { reason: `server address \`${text}\` ${reason}` });

@@ -1,0 +1,34 @@
+import { Fault } from '@tunnel/errors';
+import { describe, expect, it } from 'vitest';
+import { decideSecurity, isLoopback } from './transport-security.ts';
+
+describe('decideSecurity', () => {
+  it.each(['127.0.0.1', '127.9.9.9', '::1', 'localhost', 'LOCALHOST', '::ffff:127.0.0.1'])(
+    'speaks plain to %s, and to this machine only',
+    (host) => {
+      expect(decideSecurity(host, {})).toEqual({ kind: 'plain', loopbackOnly: true });
+    },
+  );
+
+  it.each(['edge.example.com', '10.0.0.1', '::2', 'localhost.example.com', '127.example.com'])(
+    'never speaks plain to %s unless told to',
+    (host) => {
+      expect(decideSecurity(host, {})).toMatchObject({ kind: 'tls', verify: true });
+      expect(decideSecurity(host, { insecure: true })).toMatchObject({ kind: 'tls', verify: false });
+      expect(decideSecurity(host, { tls: false })).toEqual({ kind: 'plain', loopbackOnly: false });
+    },
+  );
+
+  it('forces TLS on loopback when told to', () => {
+    expect(decideSecurity('127.0.0.1', { tls: true })).toMatchObject({ kind: 'tls', verify: true });
+  });
+
+  it('names a CA file that cannot be read', () => {
+    expect(() => decideSecurity('edge.example.com', { caFile: '/nowhere/ca.pem' })).toThrow(Fault);
+    expect(() => decideSecurity('edge.example.com', { caFile: '/nowhere/ca.pem' })).toThrow('/nowhere/ca.pem');
+  });
+
+  it('does not take a name that only looks like loopback for it', () => {
+    expect(isLoopback('127.evil.example')).toBe(false);
+  });
+});
