@@ -1,1 +1,11 @@
-export {};
+export { type Clock, systemClock, type Timer } from './clock.ts';
+export type { ClientConfig, ClientTunnel } from './config/client/schema.ts';
+export { loadClientConfig } from './config/load-client-config.ts';
+export { loadServerConfig } from './config/load-server-config.ts';
+export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
+export type { ServerConfig } from './config/server/schema.ts';
+export { Lifecycle, type LifecyclePart } from './lifecycle.ts';
+export { createLogger, type Logger, type LoggerOptions, type LogLevel } from './logger/logger.ts';
+export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics } from './metrics.ts';
+export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
+export { onSignals } from './signals.ts';

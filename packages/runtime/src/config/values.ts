@@ -1,0 +1,98 @@
+// The kinds of values a config key can have. Each says in words what it expects: those words end in the refusal.
+import { isIP } from 'node:net';
+import * as z from 'zod';
+import { Secret } from '../secret.ts';
+
+/** What the walkers over a schema read from it. */
+export interface KeyMeta {
+  /** The value never appears in a refusal. */
+  readonly concealed?: boolean;
+  /** Values that are known, and refused until their part comes. */
+  readonly later?: readonly string[];
+}
+
+const keyMetas = new WeakMap<z.ZodType, KeyMeta>();
+
+export const keyMetaOf = (schema: z.ZodType): KeyMeta | undefined => keyMetas.get(schema);
+
+const withMeta = <S extends z.ZodType>(schema: S, meta: KeyMeta): S => {
+  keyMetas.set(schema, meta);
+  return schema;
+};
+
+/** A table whose keys are all known. */
+export const table = <S extends z.ZodRawShape>(shape: S) => z.strictObject(shape, { error: 'a table' });
+
+/** A table that may be left out: its keys then have their defaults. */
+export const section = <S extends z.ZodRawShape>(shape: S) => table(shape).prefault({} as never);
+
+export const text = () => z.string({ error: 'a string' });
+
+export const filledText = (expected = 'a string that is not empty') =>
+  z.string({ error: expected }).refine((value) => value.trim() !== '', { error: expected });
+
+export const printableName = (expected = '1 to 100 printable characters') =>
+  z.string({ error: expected }).regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, { error: expected });
+
+export const flag = () => z.boolean({ error: 'true or false' });
+
+export const wholeNumber = (from: number, to: number) => {
+  const error = `a whole number from ${from} to ${to}`;
+  return z.int({ error }).min(from, { error }).max(to, { error });
+};
+
+export const seconds = (to: number) => {
+  const error = `a number of seconds above 0, at most ${to}`;
+  return z.number({ error }).positive({ error }).max(to, { error });
+};
+
+/** Port 0 stands for any free port. */
+export const listenPort = () => wholeNumber(0, 65_535);
+
+export const targetPort = () => wholeNumber(1, 65_535);
+
+export const portRange = () => {
+  const error = 'two ports [from, to] from 1 to 65535, the lower one first';
+  const end = z.int({ error }).min(1, { error }).max(65_535, { error });
+  return z.tuple([end, end], { error }).refine(([from, to]) => from <= to, { error });
+};
+
+export const oneOf = <const T extends readonly (string | boolean)[]>(values: T) => {
+  const error = `one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
+  return z.literal(values, { error });
+};
+
+/** As `oneOf`, with values that a later version will take. */
+export const oneOfWithLater = <const T extends readonly string[]>(values: T, later: readonly string[]) =>
+  withMeta(oneOf(values), { later });
+
+export const url = (options: { readonly orEmpty: boolean; readonly concealed?: boolean }) => {
+  const error = `an http or https URL${options.orEmpty ? ', or an empty string' : ''}`;
+  const schema = z
+    .string({ error })
+    .refine((value) => (options.orEmpty && value === '') || isHttpUrl(value), { error });
+  return options.concealed === true ? withMeta(schema, { concealed: true }) : schema;
+};
+
+const isHttpUrl = (value: string): boolean => /^https?:\/\//i.test(value) && URL.canParse(value);
+
+export const addressList = () => {
+  const error = 'a list of IP addresses or networks such as "10.0.0.0/8"';
+  return z.array(z.string({ error }).refine(isAddressOrNetwork, { error }), { error });
+};
+
+const isAddressOrNetwork = (value: string): boolean => {
+  const [address = '', bits, ...rest] = value.split('/');
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+};
+
+/** A secret text; in the finished config it is a `Secret`. */
+export const secretText = () =>
+  withMeta(z.string({ error: 'a string' }), { concealed: true }).transform((value) => new Secret(value));
+
+export const filledSecretText = () => {
+  const error = 'a string that is not empty';
+  return withMeta(z.string({ error }).min(1, { error }), { concealed: true }).transform((value) => new Secret(value));
+};

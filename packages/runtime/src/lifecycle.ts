@@ -1,0 +1,115 @@
+// Ordered start and ordered stop of the parts of one process.
+import { type Clock, systemClock, type Timer } from './clock.ts';
+import type { Logger } from './logger/logger.ts';
+
+export interface LifecyclePart {
+  readonly name: string;
+  start?(): Promise<void>;
+  stop?(): Promise<void>;
+}
+
+export interface LifecycleOptions {
+  readonly logger: Logger;
+  readonly clock?: Clock;
+}
+
+/** How long the parts that had started may take to stop when a later one failed to start. */
+const FAILED_START_STOP_MS = 10_000;
+/** After the deadline each remaining part still gets this long: a flush of the last data is worth a moment. */
+const LATE_GRACE_MS = 250;
+
+// idle -> starting -> running -> stopping -> stopped; a failed or interrupted start goes from starting to stopping.
+type State = 'idle' | 'starting' | 'running' | 'stopping' | 'stopped';
+
+export class Lifecycle {
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #parts: LifecyclePart[] = [];
+  readonly #started: LifecyclePart[] = [];
+  #state: State = 'idle';
+  #starting: Promise<void> | undefined;
+  #stopping: Promise<void> | undefined;
+
+  constructor(options: LifecycleOptions) {
+    this.#logger = options.logger;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  add(part: LifecyclePart): void {
+    if (this.#state !== 'idle') throw new Error(`part ${part.name} was added after the start`);
+    this.#parts.push(part);
+  }
+
+  /** Starts the parts in the order they were added. On failure stops those that had started, in reverse, and rethrows. */
+  start(): Promise<void> {
+    if (this.#state !== 'idle') return Promise.reject(new Error(`cannot start: the lifecycle is ${this.#state}`));
+    this.#state = 'starting';
+    this.#starting = this.#startParts();
+    return this.#starting;
+  }
+
+  /** Stops the started parts in reverse order. Never rejects; a second call gets the first one's promise. */
+  stop(options: { readonly deadlineMs: number }): Promise<void> {
+    this.#stopping ??= this.#stopParts(options.deadlineMs);
+    return this.#stopping;
+  }
+
+  async #startParts(): Promise<void> {
+    for (const part of this.#parts) {
+      try {
+        await part.start?.();
+      } catch (error) {
+        this.#starting = undefined;
+        await this.stop({ deadlineMs: FAILED_START_STOP_MS });
+        throw error;
+      }
+      this.#started.push(part);
+      if (this.#stopping !== undefined) throw new Error('stopped while it was starting');
+    }
+    this.#state = 'running';
+  }
+
+  async #stopParts(deadlineMs: number): Promise<void> {
+    const deadline = this.#clock.monotonic() + deadlineMs;
+    const starting = this.#state === 'starting' ? this.#starting : undefined;
+    this.#state = 'stopping';
+    // The part that is being started right now has to be waited for: half a start cannot be stopped.
+    if (starting !== undefined)
+      await this.#within(
+        starting.catch(() => undefined),
+        deadline,
+      );
+    for (const part of this.#started.splice(0).reverse()) await this.#stopPart(part, deadline);
+    this.#state = 'stopped';
+  }
+
+  async #stopPart(part: LifecyclePart, deadline: number): Promise<void> {
+    if (part.stop === undefined) return;
+    try {
+      const finished = await this.#within(part.stop(), deadline);
+      if (!finished) this.#logger.warn({ part: part.name }, 'a part did not stop in time and is left behind');
+    } catch (error) {
+      this.#logger.error({ part: part.name, err: error }, 'a part failed to stop');
+    }
+  }
+
+  /** True when the work settled before the deadline, or within the grace after it. */
+  async #within(work: Promise<void>, deadline: number): Promise<boolean> {
+    let timer: Timer | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      const left = Math.max(deadline - this.#clock.monotonic(), LATE_GRACE_MS);
+      timer = this.#clock.setTimeout(() => resolve('late'), left);
+    });
+    try {
+      return (await Promise.race([work, late])) !== 'late';
+    } finally {
+      timer?.cancel();
+      // A failure after the deadline has no one left to tell; it must not end the process.
+      work.catch(() => undefined);
+    }
+  }
+}

@@ -1,0 +1,109 @@
+// The logger: pino for levels and JSON, our own masking before it and our own bounded sink behind it.
+import pino from 'pino';
+import { formatForPeople } from './human-format.ts';
+import { LineSink } from './line-sink.ts';
+import { maskFields, maskText } from './mask.ts';
+import { openOutlet } from './outlet.ts';
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
+
+export interface Logger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+  /** The same logger with fields that go into every line. */
+  child(fields: object): Logger;
+  /** Lines that could not be written because the output is closed or nobody reads it. */
+  readonly droppedLines: number;
+  /** Settles when every line is out, or after a short while when the output is stuck: it never holds up an exit. */
+  flush(): Promise<void>;
+}
+
+export interface LoggerOptions {
+  readonly level?: LogLevel;
+  /** process.stdout unless told. */
+  readonly stream?: NodeJS.WritableStream;
+  readonly format: 'json' | 'human';
+  /** For the human format; on a terminal without NO_COLOR unless told. */
+  readonly colour?: boolean;
+  readonly now?: () => number;
+}
+
+export const createLogger = (options: LoggerOptions): Logger => {
+  const stream = options.stream ?? process.stdout;
+  const now = options.now ?? Date.now;
+  const colour = options.colour ?? wantsColour(stream);
+  const sink = new LineSink(openOutlet(stream), {
+    droppedNotice: (count) => dropped(count, now(), options.format === 'human', colour),
+  });
+  const write = (line: string): void => sink.push(options.format === 'json' ? line : formatForPeople(line, colour));
+  const root = pino(
+    {
+      level: options.level ?? 'info',
+      base: null,
+      timestamp: () => `,"time":"${new Date(now()).toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write },
+  );
+  return new MaskingLogger(root, sink);
+};
+
+class MaskingLogger implements Logger {
+  readonly #pino: pino.Logger;
+  readonly #sink: LineSink;
+
+  constructor(inner: pino.Logger, sink: LineSink) {
+    this.#pino = inner;
+    this.#sink = sink;
+  }
+
+  get droppedLines(): number {
+    return this.#sink.droppedLines;
+  }
+
+  debug(fields: object, message: string): void {
+    this.#log('debug', fields, message);
+  }
+
+  info(fields: object, message: string): void {
+    this.#log('info', fields, message);
+  }
+
+  warn(fields: object, message: string): void {
+    this.#log('warn', fields, message);
+  }
+
+  error(fields: object, message: string): void {
+    this.#log('error', fields, message);
+  }
+
+  child(fields: object): Logger {
+    return new MaskingLogger(this.#pino.child(maskFields(fields)), this.#sink);
+  }
+
+  flush(): Promise<void> {
+    return this.#sink.flush();
+  }
+
+  #log(level: 'debug' | 'info' | 'warn' | 'error', fields: object, message: string): void {
+    // Masking copies the fields; a line that nobody wants must cost nothing.
+    if (!this.#pino.isLevelEnabled(level)) return;
+    // '%s': pino would otherwise read a % in the message as a place for further arguments.
+    this.#pino[level](maskFields(fields), '%s', maskText(message));
+  }
+}
+
+const wantsColour = (stream: NodeJS.WritableStream): boolean =>
+  (stream as { isTTY?: boolean }).isTTY === true && (process.env['NO_COLOR'] ?? '') === '';
+
+const dropped = (count: number, at: number, human: boolean, colour: boolean): string => {
+  const line = `${JSON.stringify({
+    level: 'warn',
+    time: new Date(at).toISOString(),
+    dropped_lines: count,
+    msg: `${count} log lines were dropped: the output was not read`,
+  })}\n`;
+  return human ? formatForPeople(line, colour) : line;
+};

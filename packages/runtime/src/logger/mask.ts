@@ -1,0 +1,65 @@
+// Masking before anything is written: fields named like a secret, and texts that look like one.
+import { Secret } from '../secret.ts';
+
+const MASK = '[secret]';
+/** Deeper structures are cut: a log line is no place for them, and a cycle must end. */
+const MOST_LEVELS = 6;
+const MOST_ENTRIES = 100;
+
+// Compared without case, hyphens, underscores and spaces: auth_token, X-Api-Key, groupKey, resume_secret, set-cookie.
+const SECRET_NAME =
+  /(token|secret|password|apikey|groupkey|authorization|cookie|credential|privatekey|secretkey|smtpurl)s?$/;
+
+const API_KEY = /\btnl_[A-Za-z0-9]{6,}/g;
+const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi;
+const URL_PASSWORD = /(:\/\/[^\s/:@]*):[^\s/@]+@/g;
+
+export const maskText = (text: string): string =>
+  text.replace(API_KEY, `tnl_${MASK}`).replace(BEARER, `$1 ${MASK}`).replace(URL_PASSWORD, `$1:${MASK}@`);
+
+export const maskFields = (fields: object): Record<string, unknown> => maskEntries(fields, MOST_LEVELS);
+
+const isSecretName = (name: string): boolean => SECRET_NAME.test(name.replace(/[-_ ]/g, '').toLowerCase());
+
+const maskEntries = (value: object, levels: number): Record<string, unknown> => {
+  const out: Record<string, unknown> = {};
+  let entries = 0;
+  for (const name of Object.keys(value)) {
+    entries += 1;
+    if (entries > MOST_ENTRIES) {
+      out['…'] = 'more entries';
+      break;
+    }
+    const inner: unknown = (value as Record<string, unknown>)[name];
+    // Defined, not assigned: a field called __proto__ is data like any other.
+    Object.defineProperty(out, name, {
+      value: isSecretName(name) && hides(inner) ? MASK : maskValue(inner, levels - 1),
+      enumerable: true,
+    });
+  }
+  return out;
+};
+
+/** Nothing, true and false tell no secret, and help to see whether one was given. */
+const hides = (value: unknown): boolean => value !== undefined && value !== null && typeof value !== 'boolean';
+
+const maskValue = (value: unknown, levels: number): unknown => {
+  if (typeof value === 'string') return maskText(value);
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof Secret) return MASK;
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'invalid date' : value.toISOString();
+  if (value instanceof Uint8Array) return `[${value.byteLength} bytes]`;
+  if (levels <= 0) return '[deep]';
+  if (value instanceof Error) return maskError(value, levels);
+  if (Array.isArray(value)) return value.slice(0, MOST_ENTRIES).map((item) => maskValue(item, levels - 1));
+  return maskEntries(value, levels);
+};
+
+const maskError = (error: Error, levels: number): Record<string, unknown> => ({
+  type: error.name,
+  message: maskText(error.message),
+  ...(error.stack === undefined ? {} : { stack: maskText(error.stack) }),
+  ...maskEntries(error, levels),
+  ...(error.cause === undefined ? {} : { cause: maskValue(error.cause, levels - 1) }),
+});
