@@ -62,6 +62,10 @@ export const problemOfName = (name: string): string | null => {
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 /** A refused name goes into a line for people: no character of it may break that line. */
-const shown = (name: string): string => [...name].slice(0, 40).join('').replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
+const shown = (name: string): string =>
+  [...name]
+    .slice(0, 40)
+    .join('')
+    .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
 
 const refuse = (fault: Fault): Admission => ({ kind: 'refused', fault });

@@ -46,7 +46,7 @@ export class PortLeases {
     return port === undefined ? { kind: 'exhausted' } : this.#take(port, owner);
   }
 
-  /** Keeps the port for its owner's return. false: it is not this owner's. */
+  /** Keeps the port for its owner's return. false: it is not this owner's. A hold that ran out is still its owner's until another lease. */
   hold(port: number, owner: string, until: number): boolean {
     if (!this.#belongsTo(port, owner)) return false;
     this.#useUntil(port, { kind: 'held', owner, until });

@@ -75,7 +75,10 @@ export const transitionSession = (
     case 'tunnel-ended':
       return tunnelEnded(state, event.tunnelId, now);
     case 'session-ended':
-      return [{ kind: 'ended' }, [...state.tunnels.flatMap((tunnel) => dismiss(tunnel, now)), { kind: 'forget-session' }]];
+      return [
+        { kind: 'ended' },
+        [...state.tunnels.flatMap((tunnel) => dismiss(tunnel, now)), { kind: 'forget-session' }],
+      ];
     case 'time-passed':
       return timePassed(state, now);
   }
@@ -89,10 +92,13 @@ const lost = (state: SessionState, connectionId: number, now: number, rules: Ses
   if (state.kind !== 'live' || state.connectionId !== connectionId) return [state, []];
   const until = now + rules.windowMs;
   const effects: SessionEffect[] = [];
-  const tunnels = state.tunnels.map(({ kind, tunnelId, port, ...rest }): SessionTunnel => {
-    if (kind === 'live') effects.push({ kind: 'close-listener', tunnelId, port });
+  const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
+    const { tunnelId, port } = tunnel;
+    if (tunnel.kind === 'live') effects.push({ kind: 'close-listener', tunnelId, port });
     effects.push({ kind: 'hold-port', tunnelId, port, until });
-    return { kind: 'held', tunnelId, port, lostAt: 'lostAt' in rest ? rest.lostAt : now, until };
+    // One that was never claimed since an earlier loss was lost then.
+    const lostAt = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
+    return { kind: 'held', tunnelId, port, lostAt, until };
   });
   return [{ kind: 'lost', until, tunnels }, effects];
 };
@@ -148,11 +154,7 @@ const undo = (known: SessionTunnel | undefined, tunnelId: string, port: number):
   ];
 };
 
-const tunnelEnded = (
-  state: Exclude<SessionState, { kind: 'ended' }>,
-  tunnelId: string,
-  now: number,
-): SessionStep => {
+const tunnelEnded = (state: Exclude<SessionState, { kind: 'ended' }>, tunnelId: string, now: number): SessionStep => {
   const tunnel = findTunnel(state, tunnelId);
   if (tunnel === undefined) return [state, []];
   return [{ ...state, tunnels: state.tunnels.filter((other) => other !== tunnel) }, dismiss(tunnel, now)];
@@ -160,10 +162,13 @@ const tunnelEnded = (
 
 const timePassed = (state: Exclude<SessionState, { kind: 'ended' }>, now: number): SessionStep => {
   if (state.kind === 'lost' && now >= state.until) {
-    return [{ kind: 'ended' }, [...state.tunnels.flatMap((tunnel) => dismiss(tunnel, now)), { kind: 'forget-session' }]];
+    return [
+      { kind: 'ended' },
+      [...state.tunnels.flatMap((tunnel) => dismiss(tunnel, now)), { kind: 'forget-session' }],
+    ];
   }
+  if (!state.tunnels.some((tunnel) => now >= deadlineOf(tunnel))) return [state, []];
   const late = state.tunnels.filter((tunnel) => now >= deadlineOf(tunnel));
-  if (late.length === 0) return [state, []];
   return [
     { ...state, tunnels: state.tunnels.filter((tunnel) => !late.includes(tunnel)) },
     late.flatMap((tunnel) => dismiss(tunnel, now)),

@@ -1,0 +1,144 @@
+// Random lives of a session against a ledger of ports that only believes in effects.
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import {
+  type SessionEffect,
+  type SessionEvent,
+  type SessionState,
+  startSession,
+  transitionSession,
+} from './session-life.ts';
+
+const RULES = { windowMs: 30_000 };
+const IDS = ['a', 'b', 'c'] as const;
+
+type Move =
+  | { readonly do: 'lose' | 'lose-old' | 'resume' | 'end' | 'wait' }
+  | { readonly do: 'register' | 'register-late'; readonly tunnel: number; readonly port: number }
+  | { readonly do: 'unregister'; readonly tunnel: number };
+
+const tunnel = fc.nat({ max: IDS.length - 1 });
+const move: fc.Arbitrary<Move> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('register' as const), tunnel, port: fc.nat({ max: 1 }) }) },
+  fc.record({ do: fc.constant('register-late' as const), tunnel, port: fc.nat({ max: 1 }) }),
+  fc.record({ do: fc.constant('unregister' as const), tunnel }),
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('lose' as const, 'resume' as const, 'wait' as const) }) },
+  fc.record({ do: fc.constantFrom('lose-old' as const, 'end' as const) }),
+);
+
+/** What the world would look like if each effect were carried out; it throws at an effect that makes no sense there. */
+class Ledger {
+  readonly listening = new Map<number, string>();
+  readonly held = new Map<number, { readonly owner: string; readonly until: number }>();
+  readonly open = new Set<string>();
+  forgotten = false;
+
+  /** The driver opens a listener, then says so: only a port that is nobody else's can be opened. */
+  canListen(port: number, owner: string): boolean {
+    const user = this.listening.get(port) ?? this.held.get(port)?.owner;
+    return user === undefined || user === owner;
+  }
+
+  listen(port: number, owner: string): void {
+    this.held.delete(port);
+    this.listening.set(port, owner);
+  }
+
+  perform(effect: SessionEffect): void {
+    switch (effect.kind) {
+      case 'list-tunnel':
+        expect(this.listening.get(effect.port)).toBe(effect.tunnelId);
+        return;
+      case 'close-listener':
+        expect(this.listening.get(effect.port)).toBe(effect.tunnelId);
+        this.listening.delete(effect.port);
+        this.held.set(effect.port, { owner: effect.tunnelId, until: -1 });
+        return;
+      case 'hold-port':
+      case 'release-port':
+        expect(this.held.get(effect.port)?.owner).toBe(effect.tunnelId);
+        if (effect.kind === 'release-port') this.held.delete(effect.port);
+        else this.held.set(effect.port, { owner: effect.tunnelId, until: effect.until });
+        return;
+      case 'tunnel-opened':
+        expect(this.open.has(effect.tunnelId)).toBe(false);
+        this.open.add(effect.tunnelId);
+        return;
+      case 'tunnel-closed':
+        expect(this.open.delete(effect.tunnelId)).toBe(true);
+        return;
+      case 'replace-connection':
+        return;
+      case 'forget-session':
+        this.forgotten = true;
+    }
+  }
+}
+
+it('keeps one owner a port, one open entry a tunnel, and nothing at all after the end, whatever happens', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(move, fc.nat({ max: 20_000 })), { maxLength: 60 }), (moves) => {
+      const ledger = new Ledger();
+      let state: SessionState = startSession(1);
+      let connectionId = 1;
+      let now = 0;
+      const feed = (event: SessionEvent): void => {
+        const [next, effects] = transitionSession(state, event, now, RULES);
+        state = next;
+        for (const effect of effects) ledger.perform(effect);
+      };
+      for (const [{ do: action, ...what }, elapsedMs] of moves) {
+        now += elapsedMs;
+        feed({ kind: 'time-passed' });
+        if (action === 'lose') feed({ kind: 'connection-lost', connectionId });
+        if (action === 'lose-old') feed({ kind: 'connection-lost', connectionId: connectionId - 1 });
+        if (action === 'end') feed({ kind: 'session-ended' });
+        if (action === 'resume') {
+          connectionId += 1;
+          feed({ kind: 'resumed', connectionId });
+        }
+        if ('tunnel' in what) {
+          const tunnelId = IDS[what.tunnel] as string;
+          if (action === 'unregister') feed({ kind: 'tunnel-ended', tunnelId });
+          else if ('port' in what) {
+            // Two ports a tunnel: it may move, and never meets another one's.
+            const port = 20_000 + what.tunnel * 2 + what.port;
+            if (!ledger.canListen(port, tunnelId)) continue;
+            ledger.listen(port, tunnelId);
+            feed({
+              kind: 'tunnel-registered',
+              connectionId: action === 'register' ? connectionId : connectionId - 1,
+              tunnelId,
+              port,
+            });
+          }
+        }
+        checkAgainst(state, ledger);
+      }
+      now += RULES.windowMs;
+      feed({ kind: 'connection-lost', connectionId });
+      now += RULES.windowMs;
+      feed({ kind: 'time-passed' });
+      expect([state.kind, ledger.listening.size, ledger.held.size, ledger.open.size, ledger.forgotten]).toEqual([
+        'ended',
+        0,
+        0,
+        0,
+        true,
+      ]);
+    }),
+    { numRuns: 400 },
+  );
+});
+
+/** The state says exactly what the effects have made of the world. */
+const checkAgainst = (state: SessionState, ledger: Ledger): void => {
+  const tunnels = state.kind === 'ended' ? [] : state.tunnels;
+  const live = tunnels.filter(({ kind }) => kind === 'live').map(({ port, tunnelId }) => `${port}=${tunnelId}`);
+  const held = tunnels.filter(({ kind }) => kind === 'held').map(({ port, tunnelId }) => `${port}=${tunnelId}`);
+  expect([...ledger.listening].map(([port, owner]) => `${port}=${owner}`).sort()).toEqual(live.sort());
+  expect([...ledger.held].map(([port, { owner }]) => `${port}=${owner}`).sort()).toEqual(held.sort());
+  expect([...ledger.open].sort()).toEqual(tunnels.map(({ tunnelId }) => tunnelId).sort());
+  if (state.kind === 'lost') expect(live).toEqual([]);
+  for (const { until } of ledger.held.values()) expect(until).toBeGreaterThan(0);
+};
