@@ -1,1 +1,48 @@
-export {};
+// The executable tunnel-server: reads the command line, runs one command, ends with its exit code.
+import { Command, CommanderError } from 'commander';
+import { checkConfig } from './commands/check-config.ts';
+import { edge } from './commands/edge.ts';
+import { stack } from './commands/stack.ts';
+import { EXIT_OK, EXIT_USAGE, reportProblem } from './problem-report.ts';
+import { VERSION } from './version.ts';
+
+const buildProgram = (finish: (code: number) => void): Command => {
+  const program = new Command('tunnel-server')
+    .description('Publishes services of tunnel clients: runs the edge that visitors connect to.')
+    .version(VERSION)
+    .showHelpAfterError('See `tunnel-server --help`.')
+    .addHelpText(
+      'after',
+      `
+Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 130/143 ended at once by a second signal.
+Every key of server.toml can be set by a variable: TUNNEL_SERVER__CONTROL_PORT=4440 sets [server] control_port.
+TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows the stack of an unexpected error.`,
+    )
+    .exitOverride();
+  for (const command of [stack(finish), edge(finish), checkConfig(finish)]) {
+    program.addCommand(command.copyInheritedSettings(program));
+  }
+  return program;
+};
+
+const run = async (args: readonly string[]): Promise<number> => {
+  let exitCode = EXIT_OK;
+  const finish = (code: number): void => {
+    exitCode = code;
+  };
+  try {
+    await buildProgram(finish).parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    // commander has printed what is wrong, or the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE;
+    return reportProblem(error, process.stderr, process.env);
+  }
+};
+
+// A terminal that went away must not take the server with it.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
+const code = await run(process.argv.slice(2));
+// Everything was stopped in order by now: a handle that someone forgot does not keep the process.
+process.exit(code);

@@ -1,0 +1,18 @@
+// `tunnel-server stack`: everything in one process. Today that is the edge, on its own admin token.
+import type { Command } from 'commander';
+import { runServer } from '../run-server.ts';
+import { loadConfig, type ServerFlags, serverCommand } from './server-flags.ts';
+
+/** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
+const STACK_DEFAULTS = {
+  load_balancing: { enabled: true },
+  platform: { plans: { free: { tunnel_limit: 100 } } },
+};
+
+export const stack = (finish: (code: number) => void): Command =>
+  serverCommand('stack', 'Run everything in one process.')
+    .addHelpText('after', '\nExample:\n  tunnel-server stack --config server.toml --data-dir /var/lib/tunnel')
+    .action(async (flags: ServerFlags) => {
+      const config = loadConfig(flags, process.env, flags.config === undefined ? STACK_DEFAULTS : {});
+      finish(await runServer(config, process));
+    });

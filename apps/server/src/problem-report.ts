@@ -1,0 +1,34 @@
+// Puts what went wrong into one line for a person, and picks the exit code.
+import { Fault, isErrorCode } from '@tunnel/errors';
+import { ConfigProblem } from '@tunnel/runtime';
+
+export const EXIT_OK = 0;
+export const EXIT_UNEXPECTED = 1;
+export const EXIT_USAGE = 2;
+
+/** A refusal that has words in the catalogue, or undefined for anything unexpected. */
+export const faultOf = (error: unknown): Fault | undefined => {
+  if (error instanceof Fault) return error;
+  if (error instanceof ConfigProblem && isErrorCode(error.code)) return new Fault(error.code, error.values);
+  return undefined;
+};
+
+export const exitCodeOf = (fault: Fault): number => (fault.code.startsWith('CONFIG_') ? EXIT_USAGE : EXIT_UNEXPECTED);
+
+/** Two sentences: what is wrong, and what to do about it. */
+export const problemText = (fault: Fault): string => `${fault.message.replace(/\.$/, '')}. ${fault.next}`;
+
+interface Output {
+  write(text: string): unknown;
+}
+
+export const reportProblem = (error: unknown, output: Output, env: NodeJS.ProcessEnv): number => {
+  const fault = faultOf(error);
+  if (fault) output.write(`tunnel-server: ${problemText(fault)}\n`);
+  else {
+    const reason = error instanceof Error ? error.message : String(error);
+    output.write(`tunnel-server: unexpected: ${reason.split('\n')[0]}. Set TUNNEL_DEBUG=1 to see where.\n`);
+  }
+  if (env['TUNNEL_DEBUG'] === '1' && error instanceof Error) output.write(`${error.stack ?? ''}\n`);
+  return fault ? exitCodeOf(fault) : EXIT_UNEXPECTED;
+};

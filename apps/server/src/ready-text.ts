@@ -1,0 +1,48 @@
+// What a person reads when the server is ready: where everything is, and the next command to type.
+import { relative } from 'node:path';
+import type { RunFile } from './run-file.ts';
+
+const DEFAULT_CONTROL = '127.0.0.1:4040';
+
+export interface ReadyFacts {
+  readonly run: RunFile;
+  readonly dataDir: string;
+  readonly domain: string;
+  readonly tcpPortRange: readonly [number, number];
+  readonly tls: boolean;
+  readonly workingDir: string;
+}
+
+export const readyText = (facts: ReadyFacts): string => {
+  const { run, tcpPortRange } = facts;
+  return [
+    `tunnel-server is ready (pid ${run.pid})`,
+    '',
+    `  control      ${run.control}${facts.tls ? ' (TLS)' : ''}`,
+    `  edge API     ${run.api_url}/api/status`,
+    `  metrics      ${run.metrics_url}`,
+    `  TCP tunnels  ${facts.domain}, ports ${tcpPortRange[0]}-${tcpPortRange[1]}`,
+    `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
+    '',
+    'Next, in another terminal, publish a local service (5432 is its port):',
+    `  ${nextCommand(facts)}`,
+    '',
+    '',
+  ].join('\n');
+};
+
+export const nextCommand = ({ run, tls, workingDir }: ReadyFacts): string => {
+  const words = ['npx', 'tunnel', 'tcp', '5432'];
+  if (run.admin_token_file === null) words.unshift("TUNNEL_API_KEY='<the admin_token of your config>'");
+  else words.push('--token-file', quoted(shortPath(run.admin_token_file, workingDir)));
+  if (run.control !== null && run.control !== DEFAULT_CONTROL) words.push('--server', run.control);
+  if (tls) words.push('--tls');
+  return words.join(' ');
+};
+
+const shortPath = (path: string, workingDir: string): string => {
+  const short = relative(workingDir, path);
+  return short === '' || short.startsWith('..') ? path : short;
+};
+
+const quoted = (text: string): string => (/^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
