@@ -53,7 +53,8 @@ export class StandaloneBackend implements Backend {
   async stop(): Promise<void> {}
 }
 
-const toKnownKey = (key: { readonly account: string; readonly sha256: string }): KnownKey => {
-  const sha256 = key.sha256.toLowerCase();
-  return { sha256, owner: { kind: 'account', accountId: key.account }, keyId: sha256.slice(0, KEY_ID_HEX_DIGITS) };
-};
+const toKnownKey = ({ account, sha256 }: { readonly account: string; readonly sha256: string }): KnownKey => ({
+  sha256,
+  owner: { kind: 'account', accountId: account },
+  keyId: sha256.slice(0, KEY_ID_HEX_DIGITS),
+});
