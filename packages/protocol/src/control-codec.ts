@@ -2,36 +2,53 @@
 import { Fault } from '@tunnel/errors';
 import { CONTROL_TYPES, type ControlMessage, type ControlMessageInput, controlMessage } from './control-messages.ts';
 import { LIMITS } from './limits.ts';
+import { cutText, encodeText, isLongerThan } from './text-codec.ts';
 
 export type Decoded =
   | { readonly ok: true; readonly message: ControlMessage }
   | { readonly ok: false; readonly fault: Fault };
 
+const KNOWN_TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
+
+/** An unknown type is named in the refusal, as far as a line of a log bears it. */
+const UNKNOWN_TYPE_SHOWN_CHARS = 40;
+
 export const decodeControl = (text: string): Decoded => {
-  if (text.length > LIMITS.CONTROL_FRAME_MAX_BYTES) {
-    return refuse(new Fault('CONTROL_FRAME_TOO_LARGE', { bytes: text.length, limit: LIMITS.CONTROL_FRAME_MAX_BYTES }));
+  const limit = LIMITS.CONTROL_FRAME_MAX_BYTES;
+  if (isLongerThan(text, limit)) {
+    return refuse(new Fault('CONTROL_FRAME_TOO_LARGE', { bytes: encodeText(text).length, limit }));
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return refuse(new Fault('CONTROL_BAD_FRAME', { reason: 'not JSON' }));
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refuse(new Fault('CONTROL_BAD_FRAME', { reason: 'not a JSON object' }));
-  }
+  const value = parseJson(text);
+  if (value === undefined) return refuseFrame('not JSON');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuseFrame('not a JSON object');
   const type: unknown = (value as { type?: unknown }).type;
-  if (typeof type !== 'string') return refuse(new Fault('CONTROL_BAD_FRAME', { reason: '`type` is missing' }));
-  if (!(CONTROL_TYPES as readonly string[]).includes(type)) {
-    return refuse(new Fault('CONTROL_UNKNOWN_FRAME', { type: type.slice(0, 40) }));
-  }
+  if (typeof type !== 'string') return refuseFrame('`type` is missing');
+  if (!KNOWN_TYPES.has(type)) return refuse(new Fault('CONTROL_UNKNOWN_FRAME', { type: shown(type) }));
   const parsed = controlMessage.safeParse(value);
   if (parsed.success) return { ok: true, message: parsed.data };
   const issue = parsed.error.issues[0];
-  const path = issue?.path.join('.') ?? '';
-  return refuse(new Fault('CONTROL_BAD_FRAME', { reason: `${type}${path ? `.${path}` : ''}: ${issue?.message ?? 'not valid'}` }));
+  const path = [type, ...(issue?.path ?? [])].join('.');
+  return refuseFrame(`${path}: ${issue?.message ?? 'not valid'}`);
 };
 
-export const encodeControl = (message: ControlMessageInput): string => JSON.stringify(message);
+/** Texts for people are cut to what the other side accepts; every other field is the sender's to keep in bounds. */
+export const encodeControl = (message: ControlMessageInput): string => JSON.stringify(message, cutTextsForPeople);
+
+const cutTextsForPeople = (key: string, value: unknown): unknown =>
+  (key === 'message' || key === 'reason') && typeof value === 'string'
+    ? cutText(value, LIMITS.CONTROL_TEXT_MAX_CHARS)
+    : value;
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+};
+
+const shown = (type: string): string => cutText(type.replace(/[^\x20-\x7e]/g, '?'), UNKNOWN_TYPE_SHOWN_CHARS);
 
 const refuse = (fault: Fault): Decoded => ({ ok: false, fault });
+
+const refuseFrame = (reason: string): Decoded => refuse(new Fault('CONTROL_BAD_FRAME', { reason }));

@@ -1,26 +1,43 @@
 // The control messages: JSON text frames on the WebSocket. `type` is the frame's name, all other fields are snake_case.
 // Unknown fields are ignored, so that a newer side can say more.
 import * as z from 'zod';
+import { LIMITS } from './limits.ts';
 
 export const PROTOCOL_VERSION = 1;
 export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
 
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
-const shortText = z.string().max(1000);
+/** For people: encodeControl cuts a longer one. */
+const text = z.string().max(LIMITS.CONTROL_TEXT_MAX_CHARS);
+/** A code of the sender's catalogue; one the receiver does not know is no error. */
+const code = z.string().min(1).max(100);
+/** Goes into an HTTP header as it is. */
+const secret = z
+  .string()
+  .max(200)
+  .regex(/^[\x21-\x7e]+$/, 'must be visible ASCII');
+const seconds = z.number().min(0).max(1e9);
+const urlPath = z
+  .string()
+  .max(200)
+  .regex(/^\/[\x21-\x7e]*$/, 'must be an absolute path');
+const address = z.string().max(2048);
 const port = z.int().min(1).max(65535);
+const carrierTokensList = z.array(secret).max(LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX);
+const carrierCount = z.int().min(1).max(LIMITS.CARRIERS_PER_SESSION_MAX);
 
 export const tunnelProtocol = z.enum(['http', 'https', 'tcp', 'udp', 'p2p']);
 export type TunnelProtocol = z.infer<typeof tunnelProtocol>;
 
 export const healthCheckSpec = z.object({
   type: z.enum(['tcp', 'http']).optional(),
-  path: z.string().max(2048).optional(),
+  path: address.optional(),
   interval_secs: z.number().positive().max(86_400).default(10),
   timeout_secs: z.number().positive().max(3600).default(3),
   max_failed: z.int().min(1).max(1000).default(3),
   expect_2xx: z.boolean().default(true),
-  alert_webhook: z.string().max(2048).optional(),
+  alert_webhook: address.optional(),
 });
 export type HealthCheckSpec = z.infer<typeof healthCheckSpec>;
 
@@ -30,7 +47,7 @@ const auth = z.object({
   versions: z.array(z.int()).min(1).max(16),
   token: z.string().min(1).max(512),
   agent: z.string().max(200).default(''),
-  resume: z.object({ session_id: id, secret: z.string().min(1).max(200) }).optional(),
+  resume: z.object({ session_id: id, secret }).optional(),
 });
 
 const authOk = z.object({
@@ -39,20 +56,20 @@ const authOk = z.object({
   session_id: id,
   /** true: this is the session asked for, and its tunnels wait to be registered again under their ids. */
   resumed: z.boolean(),
-  resume_secret: z.string(),
-  resume_window_secs: z.number(),
-  region_id: z.string(),
-  ping_interval_secs: z.number(),
-  dead_after_secs: z.number(),
-  carriers: z.object({ count: z.int().min(1).max(16), path: z.string(), tokens: z.array(z.string()).max(32) }),
+  resume_secret: secret,
+  resume_window_secs: seconds,
+  region_id: z.string().max(100),
+  ping_interval_secs: seconds,
+  dead_after_secs: seconds,
+  carriers: z.object({ count: carrierCount, path: urlPath, tokens: carrierTokensList }),
 });
 
 const authError = z.object({
   type: z.literal('AuthError'),
-  code: z.string(),
-  message: shortText,
+  code,
+  message: text,
   retryable: z.boolean(),
-  retry_after_secs: z.number().optional(),
+  retry_after_secs: seconds.optional(),
 });
 
 const registerTunnel = z.object({
@@ -78,12 +95,12 @@ const tunnelRegistered = z.object({
   type: z.literal('TunnelRegistered'),
   request_id: requestId,
   tunnel_id: id,
-  name: z.string(),
+  name: z.string().max(200),
   protocol: tunnelProtocol,
-  label: z.string(),
-  public_url: z.string(),
+  label: z.string().max(300),
+  public_url: address,
   assigned_port: port.optional(),
-  warnings: z.array(shortText).default([]),
+  warnings: z.array(text).max(100).default([]),
 });
 
 /** Answers a registration (request_id), or ends a living tunnel (tunnel_id alone): the client does not register it again. */
@@ -91,8 +108,8 @@ const tunnelError = z.object({
   type: z.literal('TunnelError'),
   request_id: requestId.optional(),
   tunnel_id: id.optional(),
-  code: z.string(),
-  message: shortText,
+  code,
+  message: text,
   retryable: z.boolean(),
 });
 
@@ -106,25 +123,25 @@ const tunnelHealthy = z.object({ type: z.literal('TunnelHealthy'), tunnel_id: id
 const tunnelUnhealthy = z.object({
   type: z.literal('TunnelUnhealthy'),
   tunnel_id: id,
-  reason: shortText.default(''),
+  reason: text.default(''),
   consecutive_failures: z.int().min(0),
 });
 
 /** The client wants to dial `count` more carriers. */
-const requestCarriers = z.object({ type: z.literal('RequestCarriers'), count: z.int().min(1).max(16) });
-const carrierTokens = z.object({ type: z.literal('CarrierTokens'), tokens: z.array(z.string()).max(32) });
+const requestCarriers = z.object({ type: z.literal('RequestCarriers'), count: carrierCount });
+const carrierTokens = z.object({ type: z.literal('CarrierTokens'), tokens: carrierTokensList });
 
 const ping = z.object({ type: z.literal('Ping'), id: z.int() });
 const pong = z.object({ type: z.literal('Pong'), id: z.int() });
 
 /** Either side: no new streams from here on; those under way may finish for `drain_secs`. From a client it also says that it ends on purpose. */
-const shuttingDown = z.object({ type: z.literal('ShuttingDown'), reason: shortText, drain_secs: z.number().min(0) });
+const shuttingDown = z.object({ type: z.literal('ShuttingDown'), reason: text, drain_secs: seconds });
 
 /** `fatal`: the session ends with this; the client does not come back by itself unless `retryable`. */
 const error = z.object({
   type: z.literal('Error'),
-  code: z.string(),
-  message: shortText,
+  code,
+  message: text,
   retryable: z.boolean().default(false),
   fatal: z.boolean().default(false),
 });

@@ -16,6 +16,9 @@ export const FRAME = {
 
 export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 
+/** PING carries eight bytes of the sender's choice; PONG brings them back. */
+export const PING_PAYLOAD_BYTES = 8;
+
 const FIRST_TYPE = FRAME.DATA;
 const LAST_TYPE = FRAME.GO_AWAY;
 
@@ -50,6 +53,30 @@ export const readUint32 = (source: Uint8Array, offset: number): number =>
     (source[offset + 3] ?? 0)) >>>
   0;
 
+interface PayloadBounds {
+  readonly min: number;
+  readonly max: number;
+}
+
+const CREDIT: PayloadBounds = { min: 4, max: 4 };
+const REASON: PayloadBounds = { min: 4, max: 4 + LIMITS.RESET_REASON_MAX_BYTES };
+const PING: PayloadBounds = { min: PING_PAYLOAD_BYTES, max: PING_PAYLOAD_BYTES };
+
+const PAYLOAD_BOUNDS: Readonly<Record<FrameType, PayloadBounds>> = {
+  [FRAME.DATA]: { min: 0, max: LIMITS.FRAME_DATA_MAX_BYTES },
+  [FRAME.OPEN]: { min: 1, max: LIMITS.FRAME_CONTROL_MAX_BYTES },
+  [FRAME.OPENED]: CREDIT,
+  [FRAME.REFUSED]: REASON,
+  [FRAME.FIN]: { min: 0, max: 0 },
+  [FRAME.RESET]: REASON,
+  [FRAME.WINDOW]: CREDIT,
+  [FRAME.PING]: PING,
+  [FRAME.PONG]: PING,
+  [FRAME.GO_AWAY]: REASON,
+};
+
 /** The longest payload a frame of this type may carry. */
-export const maxPayloadOf = (type: FrameType): number =>
-  type === FRAME.DATA ? LIMITS.FRAME_DATA_MAX_BYTES : LIMITS.FRAME_CONTROL_MAX_BYTES;
+export const maxPayloadOf = (type: FrameType): number => PAYLOAD_BOUNDS[type].max;
+
+/** The shortest payload a frame of this type may carry. */
+export const minPayloadOf = (type: FrameType): number => PAYLOAD_BOUNDS[type].min;

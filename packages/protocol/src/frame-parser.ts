@@ -1,7 +1,7 @@
 // Bytes in, frames out, at any cut. DATA payloads are handed on piecewise and never gathered;
 // every other payload is small and handed on whole. A buffer is held only while such a payload is cut in two:
 // an idle carrier costs no more than this object.
-import { FRAME, type FrameType, isFrameType, maxPayloadOf, readUint32 } from './frame-header.ts';
+import { FRAME, type FrameType, isFrameType, maxPayloadOf, minPayloadOf, readUint32 } from './frame-header.ts';
 import { LIMITS } from './limits.ts';
 
 export interface FrameHandler {
@@ -71,7 +71,9 @@ export class FrameParser {
     const length = ((header[at + 1] ?? 0) << 16) | ((header[at + 2] ?? 0) << 8) | (header[at + 3] ?? 0);
     const streamId = readUint32(header, at + 4);
     if (!isFrameType(type)) return this.#fail(`unknown frame type ${type}`);
-    if (length > maxPayloadOf(type)) return this.#fail(`frame of type ${type} with ${length} bytes is over its limit`);
+    if (length > maxPayloadOf(type) || length < minPayloadOf(type)) {
+      return this.#fail(`frame of type ${type} with a payload of ${length} bytes`);
+    }
     const ofCarrier = type >= FRAME.PING;
     if (ofCarrier !== (streamId === 0)) return this.#fail(`frame of type ${type} on stream ${streamId}`);
     this.#type = type;

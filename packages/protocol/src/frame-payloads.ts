@@ -1,7 +1,14 @@
 // The payloads of the frames that are not DATA: written whole with their header, read with every bound checked.
-import { FRAME, type FrameType, readUint32, writeFrameHeader, writeUint32 } from './frame-header.ts';
+import {
+  FRAME,
+  type FrameType,
+  PING_PAYLOAD_BYTES,
+  readUint32,
+  writeFrameHeader,
+  writeUint32,
+} from './frame-header.ts';
 import { LIMITS } from './limits.ts';
-import { decodeText, decodeTextLoosely, encodeText } from './text-codec.ts';
+import { cutText, decodeText, decodeTextLoosely, encodeText, encodeTextCut } from './text-codec.ts';
 
 const HEADER = LIMITS.FRAME_HEADER_BYTES;
 
@@ -44,12 +51,14 @@ const frameOf = (type: FrameType, streamId: number, payload: Uint8Array): Uint8A
   return frame;
 };
 
-export const encodeOpen = (streamId: number, head: StreamHead, windowBytes: number): Uint8Array =>
-  frameOf(
+export const encodeOpen = (streamId: number, head: StreamHead, windowBytes: number): Uint8Array => {
+  const visitor = cutText(head.visitor, LIMITS.OPEN_VISITOR_MAX_CHARS);
+  return frameOf(
     FRAME.OPEN,
     streamId,
-    encodeText(JSON.stringify({ tunnel_id: head.tunnelId, visitor: head.visitor, window: windowBytes })),
+    encodeText(JSON.stringify({ tunnel_id: head.tunnelId, visitor, window: windowBytes })),
   );
+};
 
 export interface OpenPayload {
   readonly head: StreamHead;
@@ -62,7 +71,7 @@ export const decodeOpen = (payload: Uint8Array): OpenPayload | null => {
   const value = parseJson(text);
   if (typeof value !== 'object' || value === null) return null;
   const { tunnel_id, visitor, window } = value as Record<string, unknown>;
-  if (typeof tunnel_id !== 'string' || typeof visitor !== 'string' || !isWindow(window)) return null;
+  if (!isTunnelId(tunnel_id) || !isVisitor(visitor) || !isWindow(window)) return null;
   return { head: { tunnelId: tunnel_id, visitor }, windowBytes: window };
 };
 
@@ -74,11 +83,21 @@ const parseJson = (text: string): unknown => {
   }
 };
 
+const isTunnelId = (value: unknown): value is string =>
+  typeof value === 'string' && value.length > 0 && value.length <= LIMITS.OPEN_TUNNEL_ID_MAX_CHARS;
+
+const isVisitor = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= LIMITS.OPEN_VISITOR_MAX_CHARS;
+
 const isWindow = (value: unknown): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= LIMITS.STREAM_WINDOW_MAX_BYTES;
 
 /** OPENED and WINDOW carry one u32: the first credit, and more of it. */
-export const encodeCredit = (type: typeof FRAME.OPENED | typeof FRAME.WINDOW, streamId: number, bytes: number): Uint8Array => {
+export const encodeCredit = (
+  type: typeof FRAME.OPENED | typeof FRAME.WINDOW,
+  streamId: number,
+  bytes: number,
+): Uint8Array => {
   const payload = new Uint8Array(4);
   writeUint32(payload, 0, bytes);
   return frameOf(type, streamId, payload);
@@ -98,7 +117,7 @@ export const encodeReason = (
   streamId: number,
   reason: StreamReason,
 ): Uint8Array => {
-  const text = encodeText(reason.text).subarray(0, LIMITS.RESET_REASON_MAX_BYTES);
+  const text = encodeTextCut(reason.text, LIMITS.RESET_REASON_MAX_BYTES);
   const payload = new Uint8Array(4 + text.length);
   writeUint32(payload, 0, STREAM_CODES[reason.code]);
   payload.set(text, 4);
@@ -114,7 +133,9 @@ export const decodeReason = (payload: Uint8Array): StreamReason | null => {
   };
 };
 
-export const PING_PAYLOAD_BYTES = 8;
-
-export const encodePing = (type: typeof FRAME.PING | typeof FRAME.PONG, payload: Uint8Array): Uint8Array =>
-  frameOf(type, 0, payload.subarray(0, PING_PAYLOAD_BYTES));
+/** Eight bytes of the sender's choice, padded with zeros when fewer are given. */
+export const encodePing = (type: typeof FRAME.PING | typeof FRAME.PONG, payload: Uint8Array): Uint8Array => {
+  const bytes = new Uint8Array(PING_PAYLOAD_BYTES);
+  bytes.set(payload.subarray(0, PING_PAYLOAD_BYTES));
+  return frameOf(type, 0, bytes);
+};

@@ -1,4 +1,4 @@
-export { decodeControl, type Decoded, encodeControl } from './control-codec.ts';
+export { type Decoded, decodeControl, encodeControl } from './control-codec.ts';
 export {
   CONTROL_TYPES,
   type ControlMessage,
@@ -18,6 +18,8 @@ export {
   type FrameType,
   isFrameType,
   maxPayloadOf,
+  minPayloadOf,
+  PING_PAYLOAD_BYTES,
   readUint32,
   writeFrameHeader,
   writeUint32,
@@ -33,11 +35,10 @@ export {
   encodePing,
   encodeReason,
   type OpenPayload,
-  PING_PAYLOAD_BYTES,
   STREAM_CODES,
   type StreamCode,
   type StreamHead,
   type StreamReason,
 } from './frame-payloads.ts';
-export { type LimitName, LIMITS } from './limits.ts';
+export { LIMITS, type LimitName } from './limits.ts';
 export { decodeText, encodeText } from './text-codec.ts';

@@ -24,3 +24,24 @@ export const decodeText = (bytes: Uint8Array): string | null => {
     return null;
   }
 };
+
+/** Whether the UTF-8 form of `text` is over `limit` bytes; it is encoded only when its length alone does not tell on which side of `limit` it is. */
+export const isLongerThan = (text: string, limit: number): boolean =>
+  text.length > limit || (text.length * 3 > limit && encodeText(text).length > limit);
+
+/** At most `maxBytes` of UTF-8, cut between two characters. */
+export const encodeTextCut = (text: string, maxBytes: number): Uint8Array => {
+  // One character is at least one byte: what lies behind cannot fit, however long the text is.
+  const bytes = encodeText(text.slice(0, maxBytes));
+  if (bytes.length <= maxBytes) return bytes;
+  let end = maxBytes;
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.subarray(0, end);
+};
+
+/** At most `maxLength` UTF-16 units, never half of a pair. */
+export const cutText = (text: string, maxLength: number): string => {
+  if (text.length <= maxLength) return text;
+  const last = text.charCodeAt(maxLength - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? maxLength - 1 : maxLength);
+};
