@@ -14,11 +14,20 @@ describe('parseServerAddress', () => {
     expect(parseServerAddress(text)).toEqual({ host, port, text: shown });
   });
 
-  it.each(['', ':4040', 'host:', 'host:0', 'host:65536', 'host:4o4', 'a b:1', '[nonsense]:1', 'https://edge:4040', 'a..b', '-x-:1'])(
-    'refuses %j and names it',
-    (text) => {
-      expect(() => parseServerAddress(text)).toThrow(Fault);
-      expect(() => parseServerAddress(text)).toThrow(`\`${text}\``);
-    },
-  );
+  it.each([
+    '',
+    ':4040',
+    'host:',
+    'host:0',
+    'host:65536',
+    'host:4o4',
+    'a b:1',
+    '[nonsense]:1',
+    'https://edge:4040',
+    'a..b',
+    '-x-:1',
+  ])('refuses %j and names it', (text) => {
+    expect(() => parseServerAddress(text)).toThrow(Fault);
+    expect(() => parseServerAddress(text)).toThrow(`\`${text}\``);
+  });
 });

@@ -1,0 +1,54 @@
+// Opens one carrier: a connection of its own to the control port, upgraded with a single-use token.
+import { Fault } from '@tunnel/errors';
+import { type Carrier, createCarrier } from '@tunnel/mux';
+import { LIMITS } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import { reasonOf, unreachable } from './dial-faults.ts';
+import { dialSocket, type Endpoint } from './dial-socket.ts';
+import { readUpgradeHead } from './upgrade-head.ts';
+
+export const CARRIER_PROTOCOL = 'tunnel-carrier/1';
+
+export interface CarrierDialOptions {
+  readonly clock: Clock;
+  readonly agent: string;
+  readonly path: string;
+  readonly token: string;
+  readonly signal: AbortSignal;
+}
+
+export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOptions): Promise<Carrier> => {
+  const late = new AbortController();
+  const timer = options.clock.setTimeout(
+    () => late.abort(new Error(`no answer within ${LIMITS.CARRIER_DIAL_TIMEOUT_MS / 1000} s`)),
+    LIMITS.CARRIER_DIAL_TIMEOUT_MS,
+  );
+  const signal = AbortSignal.any([late.signal, options.signal]);
+  const server = endpoint.address.text;
+  try {
+    const socket = await dialSocket(endpoint, { minTlsVersion: 'TLSv1.3', signal });
+    socket.write(requestHead(server, options));
+    const head = await readUpgradeHead(socket, signal);
+    if (head.status === 101 && head.headers.get('upgrade')?.toLowerCase() === CARRIER_PROTOCOL) {
+      return createCarrier(socket, head.rest);
+    }
+    socket.destroy();
+    if (head.status === 401) throw new Fault('CARRIER_TOKEN_INVALID');
+    throw unreachable(server, `the carrier was answered with HTTP ${head.status}`);
+  } catch (error) {
+    throw error instanceof Fault ? error : unreachable(server, `carrier: ${reasonOf(error)}`, error);
+  } finally {
+    timer.cancel();
+  }
+};
+
+const requestHead = (server: string, options: CarrierDialOptions): string =>
+  [
+    `GET ${options.path} HTTP/1.1`,
+    `Host: ${server}`,
+    'Connection: Upgrade',
+    `Upgrade: ${CARRIER_PROTOCOL}`,
+    `Authorization: Bearer ${options.token}`,
+    `User-Agent: ${options.agent}`,
+    '\r\n',
+  ].join('\r\n');

@@ -1,0 +1,140 @@
+// One open control connection: typed messages both ways, pings, and one answer to how it ended.
+import { judgeLiveness } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { type ControlMessage, type ControlMessageInput, decodeControl, encodeControl, LIMITS } from '@tunnel/protocol';
+import type { Clock, Logger } from '@tunnel/runtime';
+import type { RawData, WebSocket } from 'ws';
+
+/** Why a control connection is over. */
+export interface LinkEnd {
+  /** The WebSocket close code; 1006 when there was none. */
+  readonly closeCode: number;
+  readonly fault: Fault;
+}
+
+export interface LinkHandlers {
+  onMessage(message: ControlMessage): void;
+  onEnd(end: LinkEnd): void;
+}
+
+export interface LinkPace {
+  readonly pingEveryMs: number;
+  readonly deadAfterMs: number;
+}
+
+const DEFAULT_PACE: LinkPace = {
+  pingEveryMs: LIMITS.CONTROL_PING_INTERVAL_MS,
+  deadAfterMs: LIMITS.CONTROL_DEAD_AFTER_MS,
+};
+
+export class ControlLink {
+  readonly #socket: WebSocket;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  #handlers: LinkHandlers | null = null;
+  /** What came before anybody listened; an edge says nothing before Auth, so this stays short. */
+  #inbox: ControlMessage[] = [];
+  #end: LinkEnd | null = null;
+  #pace = DEFAULT_PACE;
+  #lastHeardAt: number;
+  #lastPingAt: number;
+  #pingId = 0;
+
+  constructor(socket: WebSocket, deps: { clock: Clock; logger: Logger }) {
+    this.#socket = socket;
+    this.#clock = deps.clock;
+    this.#logger = deps.logger;
+    this.#lastHeardAt = this.#lastPingAt = deps.clock.monotonic();
+    socket.on('message', (data, isBinary) => this.#onFrame(data, isBinary));
+    socket.on('error', (error) => this.#logger.debug({ error: error.message }, 'control connection failed'));
+    socket.on('close', (code) => this.#finish({ closeCode: code, fault: faultOfClose(code) }));
+  }
+
+  get isOpen(): boolean {
+    return this.#end === null;
+  }
+
+  /** Exchanges the listener; each message goes to exactly one. */
+  listen(handlers: LinkHandlers): void {
+    this.#handlers = handlers;
+    const waiting = this.#inbox;
+    this.#inbox = [];
+    for (const message of waiting) handlers.onMessage(message);
+    if (this.#end !== null) handlers.onEnd(this.#end);
+  }
+
+  /** The pace the edge asked for. */
+  setPace(pace: LinkPace): void {
+    this.#pace = pace;
+  }
+
+  send(message: ControlMessageInput): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    this.#socket.send(encodeControl(message));
+    if (this.#socket.bufferedAmount > LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.drop(new Fault('CONTROL_SLOW'));
+  }
+
+  /** Once a second, by the owner of the timer. */
+  tick(now: number): void {
+    if (this.#end !== null) return;
+    const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
+    const verdict = judgeLiveness(facts, now, this.#pace);
+    if (verdict === 'dead') {
+      this.drop(new Fault('CONTROL_DEAD', { seconds: Math.round(this.#pace.deadAfterMs / 1000) }));
+    } else if (verdict === 'ping-due') {
+      this.#lastPingAt = now;
+      this.#pingId += 1;
+      this.send({ type: 'Ping', id: this.#pingId });
+    }
+  }
+
+  /** Ends in good order; what was sent before goes out first. */
+  close(code: number, reason: string): void {
+    this.#socket.close(code, reason);
+  }
+
+  /** Ends at once and says why to the listener: a peer that does not answer will not answer a close either. */
+  drop(fault: Fault): void {
+    this.#socket.terminate();
+    this.#finish({ closeCode: 1006, fault });
+  }
+
+  #onFrame(data: RawData, isBinary: boolean): void {
+    this.#lastHeardAt = this.#clock.monotonic();
+    const decoded = isBinary
+      ? ({ ok: false, fault: new Fault('CONTROL_BAD_FRAME', { reason: 'not a text frame' }) } as const)
+      : decodeControl(textOf(data));
+    if (!decoded.ok) {
+      this.#logger.debug({ code: decoded.fault.code, reason: decoded.fault.message }, 'control frame not understood');
+      this.send({ type: 'Error', code: decoded.fault.code, message: decoded.fault.message.slice(0, 1000) });
+      return;
+    }
+    this.#onMessage(decoded.message);
+  }
+
+  #onMessage(message: ControlMessage): void {
+    if (message.type === 'Ping') this.send({ type: 'Pong', id: message.id });
+    else if (message.type === 'Pong') return;
+    else if (this.#handlers === null) this.#inbox.push(message);
+    else this.#handlers.onMessage(message);
+  }
+
+  #finish(end: LinkEnd): void {
+    if (this.#end !== null) return;
+    this.#end = end;
+    this.#handlers?.onEnd(end);
+  }
+}
+
+const textOf = (data: RawData): string =>
+  Array.isArray(data) ? Buffer.concat(data).toString('utf8') : Buffer.from(data as Buffer).toString('utf8');
+
+/** The close codes of docs/protocol.md, as the faults they stand for. */
+const faultOfClose = (code: number): Fault => {
+  if (code === 1000 || code === 1001) return new Fault('EDGE_SHUTTING_DOWN');
+  if (code === 4401) return new Fault('AUTH_TOKEN_INVALID');
+  if (code === 4408) return new Fault('CONTROL_DEAD', { seconds: LIMITS.CONTROL_DEAD_AFTER_MS / 1000 });
+  if (code === 4409) return new Fault('CONTROL_REPLACED');
+  if (code === 4429) return new Fault('CONTROL_SLOW');
+  return new Fault('CARRIER_LOST');
+};
