@@ -18,7 +18,7 @@ export const runServer = async (config: ServerConfig, host: NodeJS.Process): Pro
   const dataDir = openDataDir(config.data_dir);
   refuseSecondServer(dataDir);
   const admin = loadAdminToken(config.auth.admin_token, dataDir);
-  const logger = createLogger({ format: logFormat(host) });
+  const logger = createLogger({ format: logFormat(host), stream: host.stderr });
   const edge = createEdge(config, { clock: systemClock, logger, adminToken: admin.token });
   const stopping = waitForStop(edge, logger, host, dataDir);
   try {
@@ -87,8 +87,9 @@ const describeRun = ({ addresses }: Edge, admin: AdminToken, pid: number): RunFi
   admin_token_file: admin.file,
 });
 
+/** Log lines go to stderr, so that stdout holds only what is for people. */
 const logFormat = (host: NodeJS.Process): 'human' | 'json' => {
   const wanted = host.env['TUNNEL_LOG'];
   if (wanted === 'human' || wanted === 'json') return wanted;
-  return host.stdout.isTTY ? 'human' : 'json';
+  return host.stderr.isTTY ? 'human' : 'json';
 };

@@ -1,0 +1,40 @@
+import { Fault } from '@tunnel/errors';
+import { ConfigProblem } from '@tunnel/runtime';
+import { expect, it } from 'vitest';
+import { reportProblem } from './problem-report.ts';
+
+const report = (error: unknown, env: NodeJS.ProcessEnv = {}): { text: string; code: number } => {
+  let text = '';
+  const code = reportProblem(error, { write: (part: string) => (text += part) }, env);
+  return { text, code };
+};
+
+it('a refused config is one line with the next step, and exit code 2', () => {
+  const problem = new ConfigProblem('CONFIG_UNKNOWN_KEY', {
+    where: 'server.toml:3',
+    key: 'server.prot',
+    suggestion: ' (did you mean `port`?)',
+  });
+  expect(report(problem)).toEqual({
+    code: 2,
+    text: 'tunnel-server: server.toml:3: unknown key `server.prot` (did you mean `port`?). Remove the key, or use the suggested name.\n',
+  });
+});
+
+it('a taken port names the port and its key', () => {
+  const { text, code } = report(
+    new Fault('CONFIG_PORT_TAKEN', { port: 4040, host: '127.0.0.1', key: '[server] control_port' }),
+  );
+  expect(text).toMatch(/^tunnel-server: port 4040 .*\[server\] control_port.*\. Stop the program.*\n$/);
+  expect(code).toBe(2);
+});
+
+it('anything unexpected is one line and exit code 1; the stack only when asked for', () => {
+  const error = new Error('boom\nsecond line');
+  expect(report(error)).toEqual({
+    code: 1,
+    text: 'tunnel-server: unexpected: boom. Set TUNNEL_DEBUG=1 to see where.\n',
+  });
+  expect(report(error, { TUNNEL_DEBUG: '1' }).text).toContain('problem-report.test.ts');
+  expect(report('a string')).toMatchObject({ code: 1 });
+});

@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest';
+import { nextCommand, type ReadyFacts, readyText } from './ready-text.ts';
+
+const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts => ({
+  run: {
+    pid: 7,
+    platform_url: null,
+    api_url: 'http://127.0.0.1:4041',
+    control: '127.0.0.1:4040',
+    http_url: null,
+    https_url: null,
+    metrics_url: 'http://127.0.0.1:9090/metrics',
+    simulator_url: null,
+    admin_token_file: '/home/a/checkout/data/admin-token',
+    ...run,
+  },
+  dataDir: '/home/a/checkout/data',
+  domain: 'localhost',
+  tcpPortRange: [20000, 20099],
+  tls,
+  workingDir: '/home/a/checkout',
+});
+
+it('names every address and ends with the command to type', () => {
+  const text = readyText(facts());
+  for (const part of ['127.0.0.1:4040', 'http://127.0.0.1:4041', ':9090/metrics', '20000-20099', 'data']) {
+    expect(text).toContain(part);
+  }
+  expect(text).toContain('\n  npx tunnel tcp 5432 --token-file data/admin-token\n');
+});
+
+it.each([
+  [{}, false, 'npx tunnel tcp 5432 --token-file data/admin-token'],
+  [{ control: '127.0.0.1:4440' }, false, 'npx tunnel tcp 5432 --token-file data/admin-token --server 127.0.0.1:4440'],
+  [{}, true, 'npx tunnel tcp 5432 --token-file data/admin-token --tls'],
+  [{ admin_token_file: '/srv/t/admin-token' }, false, 'npx tunnel tcp 5432 --token-file /srv/t/admin-token'],
+  [
+    { admin_token_file: "/home/a/checkout/it's here/admin-token" },
+    false,
+    "npx tunnel tcp 5432 --token-file 'it'\\''s here/admin-token'",
+  ],
+  [{ admin_token_file: null }, false, "TUNNEL_API_KEY='<the admin_token of your config>' npx tunnel tcp 5432"],
+])('the command fits the server: %j', (run, tls, expected) => {
+  expect(nextCommand(facts(run, tls))).toBe(expected);
+});
