@@ -1,0 +1,100 @@
+// The series of one edge. Hot paths count in plain numbers of their own; this reads them when somebody scrapes.
+import { type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
+import type { Counter, Metrics } from '@tunnel/runtime';
+import type { Tunnel } from '../pool/tunnel.ts';
+import type { RelayTotals } from '../relay/relay-totals.ts';
+
+export interface EdgeFigures {
+  readonly regionId: string;
+  readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
+  readonly relay: { readonly totals: RelayTotals; readonly connections: number };
+  readonly sessions: () => number;
+  readonly carriers: () => number;
+  readonly streams: () => number;
+  readonly authFailures: () => number;
+  readonly droppedLogLines: () => number;
+}
+
+export class EdgeMetrics {
+  readonly #metrics: Metrics;
+  readonly #counters: readonly (() => void)[];
+
+  constructor(metrics: Metrics, figures: EdgeFigures) {
+    this.#metrics = metrics;
+    addGauges(metrics, figures);
+    this.#counters = addCounters(metrics, figures);
+  }
+
+  get contentType(): string {
+    return this.#metrics.contentType;
+  }
+
+  text(): Promise<string> {
+    for (const bringUpToDate of this.#counters) bringUpToDate();
+    return this.#metrics.text();
+  }
+}
+
+const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
+  const { tunnels, relay, sessions, carriers, streams } = figures;
+  metrics.gauge('tunnel_active_sessions', 'Clients that are connected', [], sessions);
+  for (const protocol of shownProtocol.options) {
+    metrics.gauge(`tunnel_active_tunnels_${protocol}`, `Living ${protocol} tunnels`, [], () =>
+      countOf(tunnels, protocol),
+    );
+  }
+  metrics.gauge('tunnel_active_carriers', 'Connections that carry streams between edge and clients', [], carriers);
+  metrics.gauge('tunnel_active_streams', 'Streams towards clients', [], streams);
+  metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], () => relay.connections);
+};
+
+const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): number => {
+  let count = 0;
+  for (const tunnel of tunnels.values()) if (showProtocol(tunnel.protocol) === protocol) count += 1;
+  return count;
+};
+
+const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => {
+  const { regionId, relay, authFailures, droppedLogLines } = figures;
+  const { totals } = relay;
+  const tcp = { protocol: 'tcp', region: regionId };
+  const requests = metrics.counter('tunnel_requests_total', 'Requests, or connections, given to tunnels', [
+    'protocol',
+    'region',
+  ]);
+  const bytes = metrics.counter(
+    'tunnel_bytes_proxied_total',
+    'Bytes carried on tunnel streams; in: towards the client',
+    ['protocol', 'region', 'direction'],
+  );
+  const refused = metrics.counter('tunnel_connections_refused_total', 'Visitors turned away', ['reason']);
+  const refusals = new Map<string, () => void>();
+  return [
+    follow(requests, tcp, () => totals.requests),
+    follow(bytes, { ...tcp, direction: 'in' }, () => totals.bytesToClient),
+    follow(bytes, { ...tcp, direction: 'out' }, () => totals.bytesToVisitor),
+    follow(metrics.counter('tunnel_auth_failures_total', 'Keys that were refused'), {}, authFailures),
+    follow(metrics.counter('tunnel_log_lines_dropped_total', 'Log lines nobody read'), {}, droppedLogLines),
+    () => {
+      for (const reason of totals.refused.keys()) {
+        if (!refusals.has(reason))
+          refusals.set(
+            reason,
+            follow(refused, { reason }, () => totals.refused.get(reason) ?? 0),
+          );
+      }
+      for (const bringUpToDate of refusals.values()) bringUpToDate();
+    },
+  ];
+};
+
+/** A counter that catches up with a total kept elsewhere; it shows 0 from the start, so that rates have a first point. */
+const follow = (counter: Counter<string>, labels: Record<string, string>, total: () => number): (() => void) => {
+  let seen = 0;
+  counter.inc(labels, 0);
+  return () => {
+    const now = total();
+    counter.inc(labels, now - seen);
+    seen = now;
+  };
+};

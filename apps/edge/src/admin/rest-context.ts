@@ -1,0 +1,28 @@
+// What the REST's middleware and handlers share: the types of one request's context, and everything the app is given.
+import type { HttpBindings } from '@hono/node-server';
+import type { EdgeRegion, EdgeStatus } from '@tunnel/contract';
+import type { Owner } from '@tunnel/core';
+import type { Fault } from '@tunnel/errors';
+import type { Logger } from '@tunnel/runtime';
+import type { AuthFailures } from '../backend/auth-failures.ts';
+import type { Backend } from '../backend/backend.ts';
+import type { Tunnel } from '../pool/tunnel.ts';
+
+export interface RestEnv {
+  Bindings: HttpBindings;
+  Variables: { requestId: string; caller: Owner };
+}
+
+export interface RestDependencies {
+  readonly backend: Pick<Backend, 'verifyKey'>;
+  readonly tunnels: { get(tunnelId: string): Tunnel | undefined; values(): Iterable<Tunnel> };
+  /** false: it was gone already. */
+  readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
+  readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
+  readonly region: Omit<EdgeRegion, 'current'>;
+  readonly version: string;
+  readonly authFailures: AuthFailures;
+  readonly trustedProxies: readonly string[];
+  readonly newRequestId: () => string;
+  readonly logger: Logger;
+}

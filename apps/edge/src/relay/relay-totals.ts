@@ -1,0 +1,16 @@
+// What the relay has carried and refused since the start. Plain numbers, because they change with every chunk; metrics read them.
+import type { StreamCode } from '@tunnel/protocol';
+
+/** Why a visitor was turned away: before the stream was asked for, or by what the client answered. */
+export type RefusalReason = 'tunnel-limit' | 'address-limit' | 'no-tunnel' | 'no-carrier' | StreamCode;
+
+export class RelayTotals {
+  requests = 0;
+  bytesToClient = 0;
+  bytesToVisitor = 0;
+  readonly refused = new Map<RefusalReason, number>();
+
+  countRefusal(reason: RefusalReason): void {
+    this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1);
+  }
+}
