@@ -26,8 +26,8 @@ export interface ByteEnd {
   write(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
   /** After a false from onData: the reader is ready again. */
   resume(): void;
-  /** Half-close: all that was written goes out first. */
-  end(): void;
+  /** Half-close: all that was written goes out first, then `onFlushed` is called (never after a reset). */
+  end(onFlushed?: () => void): void;
   /** Both directions at once; the other side sees a reset. Idempotent; the own reader is not told. */
   reset(reason: StreamReason): void;
 }

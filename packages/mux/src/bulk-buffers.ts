@@ -1,0 +1,46 @@
+// The large read buffers that busy sockets and carriers borrow. Everyone else reads into one shared scratch buffer,
+// so that an idle connection holds no buffer at all. Each block has head room for a frame header in front.
+import { LIMITS } from '@tunnel/protocol';
+import { HEAD_ROOM_BYTES } from './byte-end.ts';
+
+/** What is kept for the next borrower; the rest goes back to the system. */
+const KEPT_FREE = 16;
+
+export interface ReadBlock {
+  /** The whole, head room included. */
+  readonly whole: Buffer;
+  /** Where the kernel writes: the whole without its head room. */
+  readonly view: Buffer;
+}
+
+const blockOf = (size: number): ReadBlock => {
+  const whole = Buffer.allocUnsafeSlow(HEAD_ROOM_BYTES + size);
+  return { whole, view: whole.subarray(HEAD_ROOM_BYTES) };
+};
+
+/** Read into and emptied within one callback, hence one for the whole process. */
+export const SCRATCH: ReadBlock = blockOf(LIMITS.SOCKET_SCRATCH_BYTES);
+
+class BulkBuffers {
+  #free: ReadBlock[] = [];
+  #lent = 0;
+
+  get lent(): number {
+    return this.#lent;
+  }
+
+  /** null when the bound is reached: the caller stays with the scratch buffer and its copies. */
+  borrow(): ReadBlock | null {
+    if (this.#lent >= LIMITS.SOCKET_BULK_BUFFERS_MAX) return null;
+    this.#lent += 1;
+    return this.#free.pop() ?? blockOf(LIMITS.SOCKET_BULK_BUFFER_BYTES);
+  }
+
+  /** `reusable` is false while a write may still hold a reference: such a block is left to the garbage collector. */
+  giveBack(block: ReadBlock, reusable: boolean): void {
+    this.#lent -= 1;
+    if (reusable && this.#free.length < KEPT_FREE) this.#free.push(block);
+  }
+}
+
+export const bulkBuffers = new BulkBuffers();

@@ -1,0 +1,350 @@
+// One carrier inside a session: frames to streams and back, ids, liveness, and the end of all its streams when it goes.
+// Ids belong to the carrier and only rise, so a late frame of a stream that is over is told from one that never was.
+import {
+  decodeCredit,
+  decodeOpen,
+  decodeReason,
+  encodeCredit,
+  encodeFin,
+  encodeOpen,
+  encodePing,
+  encodeReason,
+  FRAME,
+  type FrameHandler,
+  FrameParser,
+  type FrameType,
+  LIMITS,
+  PING_PAYLOAD_BYTES,
+  readUint32,
+  type StreamHead,
+  type StreamReason,
+  writeUint32,
+} from '@tunnel/protocol';
+import type { Carrier, CarrierReceiver } from './carrier.ts';
+import type { MemoryBudget } from './memory-budget.ts';
+import { MuxStream, type OpenAnswer, type StreamLink } from './mux-stream.ts';
+import { firstWindowOf, ReceiveWindow } from './receive-window.ts';
+
+export interface LinkOwner {
+  readonly role: 'edge' | 'client';
+  readonly budget: MemoryBudget;
+  readonly liveStreams: number;
+  now(): number;
+  onStream(stream: MuxStream, head: StreamHead): void;
+  onStreamsChanged(delta: 1 | -1): void;
+  onGoAway(link: CarrierLink, reason: StreamReason): void;
+  onClosed(link: CarrierLink, reason: string, violation: boolean): void;
+}
+
+/** Even ids are opened by the edge, odd ones by the client. */
+const FIRST_ID = { edge: 2, client: 1 } as const;
+/** A carrier this near to the end of its ids takes no new streams. */
+const LAST_ID = 0xffff_0000;
+
+export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
+  readonly id: number;
+  readonly openedAtMs: number;
+  /** No new streams: the peer said so, or it is being rotated. */
+  retiring = false;
+  roundTripMs = 0;
+  readonly #owner: LinkOwner;
+  readonly #carrier: Carrier;
+  readonly #parser: FrameParser;
+  readonly #streams = new Map<number, MuxStream>();
+  readonly #opening = new Set<MuxStream>();
+  #waiters = new Set<MuxStream>();
+  #nextId: number;
+  #lastPeerId = 0;
+  #pins = 0;
+  #keptReference = false;
+  #lastHeardMs: number;
+  #lastPingMs: number;
+  #closed = false;
+  #current: Buffer = NONE;
+  #lend = false;
+
+  constructor(owner: LinkOwner, id: number, carrier: Carrier) {
+    this.#owner = owner;
+    this.id = id;
+    this.#carrier = carrier;
+    this.#parser = new FrameParser(this);
+    this.#nextId = FIRST_ID[owner.role];
+    this.openedAtMs = owner.now();
+    this.#lastHeardMs = this.openedAtMs;
+    this.#lastPingMs = this.openedAtMs;
+  }
+
+  start(): void {
+    this.#carrier.start(this);
+    this.#ping(this.#owner.now());
+  }
+
+  get streamCount(): number {
+    return this.#streams.size;
+  }
+
+  get takesStreams(): boolean {
+    return !this.#closed && !this.retiring && this.#streams.size < LIMITS.STREAMS_PER_CARRIER && this.#nextId < LAST_ID;
+  }
+
+  get bytesSent(): number {
+    return this.#carrier.bytesSent;
+  }
+
+  open(head: StreamHead, answer: OpenAnswer): MuxStream {
+    const now = this.#owner.now();
+    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.liveStreams);
+    const window = new ReceiveWindow(this.#owner.budget, windowBytes, now);
+    const stream = new MuxStream(this, this.#nextId, now, { kind: 'opener', answer, window });
+    this.#nextId += 2;
+    this.#add(stream);
+    this.#opening.add(stream);
+    this.#carrier.send(encodeOpen(stream.id, head, windowBytes));
+    return stream;
+  }
+
+  // ---- from the carrier ----
+
+  onBytes(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    if (this.#closed) return false;
+    this.#lastHeardMs = this.#owner.now();
+    this.#keptReference = false;
+    this.#current = bytes;
+    this.#lend = lend;
+    const well = this.#parser.push(bytes, start, end);
+    this.#current = NONE;
+    if (!well) this.#violated(this.#parser.failure ?? 'not a frame');
+    return this.#keptReference;
+  }
+
+  onReady(): void {
+    const waiters = this.#waiters;
+    if (waiters.size === 0) return;
+    this.#waiters = new Set();
+    for (const stream of waiters) stream.carrierReady();
+  }
+
+  onClosed(reason: string): void {
+    this.#end(reason, { code: 'carrier-lost', text: reason }, false);
+  }
+
+  // ---- from the parser ----
+
+  onData(streamId: number, _bytes: Uint8Array, start: number, end: number): void {
+    const stream = this.#streams.get(streamId);
+    if (stream === undefined) {
+      if (!this.#wasOpen(streamId)) this.#parser.fail(`data on stream ${streamId}, which was never open`);
+      return;
+    }
+    const lend = this.#lend && this.#pins < LIMITS.CARRIER_PINNED_BUFFERS_MAX;
+    if (!stream.handleData(this.#current, start, end, lend)) {
+      this.#parser.fail(`${end - start} bytes on stream ${streamId} without credit`);
+    }
+  }
+
+  onFrame(type: FrameType, streamId: number, payload: Uint8Array): void {
+    if (type === FRAME.OPEN) this.#onOpen(streamId, payload);
+    else if (streamId === 0) this.#onCarrierFrame(type, payload);
+    else this.#onStreamFrame(type, streamId, payload);
+  }
+
+  #onOpen(streamId: number, payload: Uint8Array): void {
+    const open = decodeOpen(payload);
+    const mine = streamId % 2 === FIRST_ID[this.#owner.role] % 2;
+    if (open === null) return this.#parser.fail(`OPEN of stream ${streamId} is not readable`);
+    if (mine || streamId <= this.#lastPeerId) return this.#parser.fail(`stream ${streamId} was opened before`);
+    this.#lastPeerId = streamId;
+    const stream = new MuxStream(this, streamId, this.#owner.now(), { kind: 'accepter', creditBytes: open.windowBytes });
+    this.#add(stream);
+    if (this.#streams.size > LIMITS.STREAMS_PER_CARRIER) stream.refuse({ code: 'limit', text: 'too many streams' });
+    else this.#owner.onStream(stream, open.head);
+  }
+
+  #onStreamFrame(type: FrameType, streamId: number, payload: Uint8Array): void {
+    const stream = this.#streams.get(streamId);
+    if (stream === undefined) {
+      if (!this.#wasOpen(streamId)) this.#parser.fail(`frame ${type} on stream ${streamId}, which was never open`);
+      return;
+    }
+    const credit = type === FRAME.OPENED || type === FRAME.WINDOW ? decodeCredit(payload) : null;
+    const reason = type === FRAME.REFUSED || type === FRAME.RESET ? decodeReason(payload) : null;
+    let taken = false;
+    if (type === FRAME.FIN) taken = payload.length === 0 && stream.handleFin();
+    else if (type === FRAME.OPENED) taken = credit !== null && this.#opened(stream, credit);
+    else if (type === FRAME.WINDOW) taken = credit !== null && stream.handleCredit(credit);
+    else if (reason !== null) taken = this.#ended(type, stream, reason);
+    if (!taken) this.#parser.fail(`frame ${type} does not fit stream ${streamId}`);
+  }
+
+  #opened(stream: MuxStream, credit: number): boolean {
+    this.#opening.delete(stream);
+    return stream.handleOpened(credit);
+  }
+
+  #ended(type: FrameType, stream: MuxStream, reason: StreamReason): boolean {
+    this.#opening.delete(stream);
+    if (type === FRAME.REFUSED) return stream.handleRefused(reason);
+    stream.handleReset(reason);
+    return true;
+  }
+
+  #onCarrierFrame(type: FrameType, payload: Uint8Array): void {
+    if (type === FRAME.GO_AWAY) {
+      const reason = decodeReason(payload);
+      if (reason === null) return this.#parser.fail('GO_AWAY is not readable');
+      this.retiring = true;
+      this.#owner.onGoAway(this, reason);
+      this.#closeIfRetired();
+      return;
+    }
+    if (payload.length !== PING_PAYLOAD_BYTES) return this.#parser.fail(`ping of ${payload.length} bytes`);
+    if (type === FRAME.PING) this.#carrier.send(encodePing(FRAME.PONG, payload));
+    else this.#onPong(readUint32(payload, 4));
+  }
+
+  /** The peer echoes our own time; an answer older than the carrier may live is none. */
+  #onPong(sentMs: number): void {
+    const elapsed = (Math.floor(this.#owner.now()) - sentMs) >>> 0;
+    if (elapsed < LIMITS.CARRIER_DEAD_AFTER_MS) this.roundTripMs = elapsed;
+  }
+
+  /** Ids only rise, so everything up to the last one was open once. */
+  #wasOpen(streamId: number): boolean {
+    const mine = streamId % 2 === FIRST_ID[this.#owner.role] % 2;
+    return mine ? streamId < this.#nextId : streamId <= this.#lastPeerId;
+  }
+
+  // ---- from the streams ----
+
+  sendOpened(stream: MuxStream): ReceiveWindow {
+    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.liveStreams);
+    this.#carrier.send(encodeCredit(FRAME.OPENED, stream.id, windowBytes));
+    return new ReceiveWindow(this.#owner.budget, windowBytes, this.#owner.now());
+  }
+
+  sendRefused(stream: MuxStream, reason: StreamReason): void {
+    this.#carrier.send(encodeReason(FRAME.REFUSED, stream.id, reason));
+  }
+
+  sendFin(stream: MuxStream): void {
+    this.#carrier.send(encodeFin(stream.id));
+  }
+
+  sendReset(stream: MuxStream, reason: StreamReason): void {
+    this.#carrier.send(encodeReason(FRAME.RESET, stream.id, reason));
+  }
+
+  sendWindow(stream: MuxStream, window: ReceiveWindow): void {
+    const path = { roundTripMs: this.roundTripMs, liveStreams: this.#owner.liveStreams, nowMs: this.#owner.now() };
+    const credit = window.grant(path);
+    if (credit > 0) this.#carrier.send(encodeCredit(FRAME.WINDOW, stream.id, credit));
+  }
+
+  sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    const free = this.#carrier.sendData(stream.id, bytes, start, end, lend);
+    if (!free) this.#waiters.add(stream);
+    return free;
+  }
+
+  mustWait(stream: MuxStream, bytes: number): boolean {
+    if (!this.#carrier.isFull(bytes)) return false;
+    this.#waiters.add(stream);
+    return true;
+  }
+
+  pinned(delta: 1 | -1): void {
+    this.#pins += delta;
+    if (delta === 1) this.#keptReference = true;
+  }
+
+  forget(stream: MuxStream): void {
+    if (!this.#streams.delete(stream.id)) return;
+    this.#opening.delete(stream);
+    this.#waiters.delete(stream);
+    this.#owner.onStreamsChanged(-1);
+    this.#closeIfRetired();
+  }
+
+  #add(stream: MuxStream): void {
+    this.#streams.set(stream.id, stream);
+    this.#owner.onStreamsChanged(1);
+  }
+
+  // ---- time ----
+
+  tick(nowMs: number): void {
+    if (this.#closed) return;
+    if (nowMs - this.#lastHeardMs >= LIMITS.CARRIER_DEAD_AFTER_MS) {
+      this.#carrier.destroy(`nothing heard for ${LIMITS.CARRIER_DEAD_AFTER_MS / 1000} s`);
+      return;
+    }
+    if (nowMs - this.#lastPingMs >= LIMITS.CARRIER_PING_INTERVAL_MS) this.#ping(nowMs);
+    for (const stream of this.#opening) {
+      // In the order of opening: the first young one ends the look.
+      if (nowMs - stream.openedAtMs < LIMITS.STREAM_OPEN_TIMEOUT_MS) break;
+      const reason = { code: 'timeout', text: 'no answer to OPEN' } as const;
+      this.#opening.delete(stream);
+      this.sendReset(stream, reason);
+      stream.handleReset(reason);
+    }
+    if (this.#worn(nowMs)) this.retire({ code: 'cancelled', text: 'rotated' });
+  }
+
+  #worn(nowMs: number): boolean {
+    if (this.retiring) return false;
+    return (
+      nowMs - this.openedAtMs >= LIMITS.CARRIER_ROTATE_AFTER_MS ||
+      this.bytesSent >= LIMITS.CARRIER_ROTATE_AFTER_BYTES ||
+      this.#nextId >= LAST_ID
+    );
+  }
+
+  #ping(nowMs: number): void {
+    this.#lastPingMs = nowMs;
+    const payload = new Uint8Array(PING_PAYLOAD_BYTES);
+    writeUint32(payload, 4, nowMs >>> 0);
+    this.#carrier.send(encodePing(FRAME.PING, payload));
+  }
+
+  // ---- the end ----
+
+  /** No new streams in either direction; the carrier goes when the last one has ended. */
+  retire(reason: StreamReason): void {
+    if (this.#closed) return;
+    this.#carrier.send(encodeReason(FRAME.GO_AWAY, 0, reason));
+    if (this.retiring) return;
+    this.retiring = true;
+    this.#owner.onGoAway(this, reason);
+    this.#closeIfRetired();
+  }
+
+  close(reason: StreamReason): void {
+    if (this.#closed) return;
+    for (const stream of this.#streams.values()) this.sendReset(stream, reason);
+    this.#carrier.end();
+    this.#end(reason.text, reason, false);
+  }
+
+  #closeIfRetired(): void {
+    if (this.retiring && this.#streams.size === 0 && !this.#closed && this.#owner.role === 'client') this.#carrier.end();
+  }
+
+  #violated(reason: string): void {
+    if (this.#closed) return;
+    this.#carrier.send(encodeReason(FRAME.GO_AWAY, 0, { code: 'protocol-violation', text: reason }));
+    this.#carrier.end();
+    this.#end(reason, { code: 'protocol-violation', text: reason }, true);
+  }
+
+  #end(text: string, reason: StreamReason, violation: boolean): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    const streams = [...this.#streams.values()];
+    this.#waiters.clear();
+    this.#opening.clear();
+    for (const stream of streams) stream.handleReset(reason);
+    this.#owner.onClosed(this, text, violation);
+  }
+}
+
+const NONE: Buffer = Buffer.alloc(0);

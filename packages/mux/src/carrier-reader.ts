@@ -1,0 +1,140 @@
+// The reading half of a carrier. A quiet one reads into the process's scratch buffer and hands the bytes on at once, not lent.
+// A busy one borrows a block of its own: then bytes are lent, and TLS records (16 KB each) are laid one after another and
+// handed on once a turn, so that eight of them become one write to the public socket.
+import type * as net from 'node:net';
+import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
+import { type ReadPath, readStatically, type StaticReader } from './static-read.ts';
+
+type OnBytes = (bytes: Buffer, start: number, end: number, lend: boolean) => boolean;
+
+/** OpenSSL hands out records of at most this size; the view must have room for a whole one. */
+const TLS_RECORD_BYTES = 16 * 1024;
+/** A turn that brought less than this is not bulk. */
+const BULK_AT_LEAST_BYTES = 16 * 1024;
+
+export class CarrierReader implements StaticReader {
+  readonly socket: net.Socket;
+  readonly readPath: ReadPath;
+  readonly #kind: 'plain' | 'tls';
+  #onBytes: OnBytes | null = null;
+  #early: Buffer[] = [];
+  #block: ReadBlock | null = null;
+  /** [start, fill) of the block has come and was not handed on. */
+  #start = 0;
+  #fill = 0;
+  /** Someone keeps a reference into the block: it is replaced before it would be written again. */
+  #held = false;
+  #scheduled = false;
+  #wantsBlock = false;
+  #finished = false;
+
+  constructor(given: net.Socket, kind: 'plain' | 'tls', head: Buffer | undefined) {
+    this.#kind = kind;
+    if (head !== undefined && head.length > 0) this.#early.push(head);
+    const { socket, readPath } = readStatically(given, this);
+    this.socket = socket;
+    this.readPath = readPath;
+  }
+
+  start(onBytes: OnBytes): void {
+    this.#onBytes = onBytes;
+    const early = this.#early;
+    this.#early = [];
+    for (const chunk of early) this.#hand(chunk, 0, chunk.length, false);
+    if (!this.#finished) this.socket.resume();
+  }
+
+  nextView(): Buffer | null {
+    if (this.#block === null) {
+      if (this.#wantsBlock && !this.#finished) this.#block = bulkBuffers.borrow();
+      this.#wantsBlock = false;
+      return this.#block?.view ?? SCRATCH.view;
+    }
+    if (this.#fill === 0) {
+      if (this.#wantsBlock) return this.#block.view;
+      this.#giveBack();
+      return SCRATCH.view;
+    }
+    return this.#block.view.subarray(this.#fill);
+  }
+
+  onRead(n: number): boolean {
+    if (this.#block === null) {
+      this.#hand(SCRATCH.view, 0, n, false);
+      this.#wantsBlock = n >= (this.#kind === 'tls' ? TLS_RECORD_BYTES : SCRATCH.view.length);
+      return true;
+    }
+    // A lone small record after all was handed on: the burst is over, and the block can go back.
+    const quiet = this.#start === this.#fill && n < TLS_RECORD_BYTES;
+    this.#fill += n;
+    if (quiet || this.#kind === 'plain' || this.#block.view.length - this.#fill < TLS_RECORD_BYTES) this.#handOnAll();
+    else this.#handOnLater();
+    return true;
+  }
+
+  /** Ordinary reads: the chunk is ours alone, and small enough to be kept whole by a slow sink. */
+  onChunk(chunk: Buffer): boolean {
+    if (this.#onBytes === null) {
+      this.#early.push(chunk);
+      return false;
+    }
+    this.#hand(chunk, 0, chunk.length, true);
+    return true;
+  }
+
+  /** The end of the flow: what waits is handed on, then memory goes back. */
+  finish(): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    if (this.#block === null) return;
+    this.#handOn();
+    // We may be inside a hand-over of this very block, and cannot know yet who kept a part of it.
+    this.#held = true;
+    this.#giveBack();
+  }
+
+  readonly #run = (): void => {
+    this.#scheduled = false;
+    if (this.#block !== null) this.#handOn();
+  };
+
+  #handOnLater(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(this.#run);
+  }
+
+  #handOn(): number {
+    const block = this.#block;
+    const from = this.#start;
+    const to = this.#fill;
+    if (block === null || from === to) return 0;
+    this.#start = to;
+    if (this.#hand(block.view, from, to, true)) this.#held = true;
+    return to - from;
+  }
+
+  /** Hands on, and starts the block (or its successor, when it is held) from the front. Only inside a read callback. */
+  #handOnAll(): void {
+    const handed = this.#handOn();
+    this.#wantsBlock = handed >= BULK_AT_LEAST_BYTES;
+    this.#start = 0;
+    this.#fill = 0;
+    if (!this.#held || this.#block === null) return;
+    bulkBuffers.giveBack(this.#block, false);
+    this.#held = false;
+    this.#block = this.#wantsBlock && !this.#finished ? bulkBuffers.borrow() : null;
+  }
+
+  #giveBack(): void {
+    if (this.#block !== null) bulkBuffers.giveBack(this.#block, !this.#held);
+    this.#block = null;
+    this.#held = false;
+    this.#start = 0;
+    this.#fill = 0;
+  }
+
+  #hand(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    return this.#onBytes?.(bytes, start, end, lend) ?? false;
+  }
+}

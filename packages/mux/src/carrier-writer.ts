@@ -1,0 +1,166 @@
+// The writing half of a carrier. Small frames of one turn of the loop are copied into one block and leave in one write;
+// large payloads leave in place, behind a header in their head room. At most one write is under way that the kernel
+// (or TLS, which never takes bytes at once) has not finished; what comes meanwhile is gathered for the next one.
+import type * as net from 'node:net';
+import { FRAME, LIMITS, writeFrameHeader } from '@tunnel/protocol';
+
+/** From this size on a copy costs more than a write of its own. */
+const IN_PLACE_FROM_BYTES = 16 * 1024;
+const HEADER = LIMITS.FRAME_HEADER_BYTES;
+const KEPT_FREE_BLOCKS = 16;
+
+/** Blocks of idle carriers wait here for whoever sends next. */
+const freeBlocks: Buffer[] = [];
+const takeBlock = (): Buffer => freeBlocks.pop() ?? Buffer.allocUnsafeSlow(LIMITS.CARRIER_BATCH_BYTES);
+const giveBlock = (block: Buffer): void => {
+  if (freeBlocks.length < KEPT_FREE_BLOCKS) freeBlocks.push(block);
+};
+
+interface Batch {
+  readonly block: Buffer;
+  fill: number;
+}
+
+export interface WriterEvents {
+  onReady(): void;
+  /** The hard bound is reached: the peer reads nothing, and frames that cannot wait pile up. */
+  onStuck(queuedBytes: number): void;
+}
+
+export class CarrierWriter {
+  readonly #socket: net.Socket;
+  readonly #events: WriterEvents;
+  #batches: Batch[] = [];
+  #gatheredBytes = 0;
+  #writing: Batch | null = null;
+  #busy = false;
+  #scheduled = false;
+  #closed = false;
+  #someoneWaits = false;
+  bytesSent = 0;
+
+  constructor(socket: net.Socket, events: WriterEvents) {
+    this.#socket = socket;
+    this.#events = events;
+  }
+
+  get queuedBytes(): number {
+    return this.#gatheredBytes + this.#socket.writableLength;
+  }
+
+  /** Whether a DATA frame has to wait; the asker is then told by onReady. Frames without data never wait. */
+  isFull(bytes: number): boolean {
+    const full = bytes >= IN_PLACE_FROM_BYTES ? this.#busy : this.#gatheredBytes > LIMITS.CARRIER_SEND_QUEUE_BYTES;
+    if (full) this.#someoneWaits = true;
+    return full;
+  }
+
+  send(frame: Uint8Array): void {
+    this.#gather(frame, 0, frame.length);
+  }
+
+  /**
+   * One DATA frame of bytes[start, end), which is not longer than a frame may be. true: the memory is free again.
+   * false, only when lent: it is in use until onReady; the HEAD_ROOM_BYTES in front of `start` are written to.
+   */
+  sendData(streamId: number, bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    const length = end - start;
+    if (!lend || length < IN_PLACE_FROM_BYTES || this.#busy) {
+      this.#gatherData(streamId, bytes, start, end);
+      return true;
+    }
+    // Frames gathered in this turn came first and leave first.
+    this.flush();
+    if (this.#busy) {
+      this.#gatherData(streamId, bytes, start, end);
+      return true;
+    }
+    writeFrameHeader(bytes, start - HEADER, FRAME.DATA, length, streamId);
+    this.#write(bytes.subarray(start - HEADER, end));
+    if (this.#busy) this.#someoneWaits = true;
+    return !this.#busy;
+  }
+
+  /** Sends what was gathered, unless a write is under way: its end does it then. */
+  flush(): void {
+    while (!this.#busy && this.#batches.length > 0) {
+      const batch = this.#batches.shift() as Batch;
+      this.#gatheredBytes -= batch.fill;
+      this.#writing = batch;
+      this.#write(batch.block.subarray(0, batch.fill));
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    // Never back to the pool: the kernel may still read from it.
+    this.#writing = null;
+    this.#batches = [];
+    this.#gatheredBytes = 0;
+  }
+
+  #write(bytes: Buffer): void {
+    if (this.#closed) return;
+    this.bytesSent += bytes.length;
+    this.#busy = true;
+    this.#socket.write(bytes, this.#onWritten);
+    // A plain socket whose kernel took all is free at once; the callback that still comes then finds nothing to do.
+    if (this.#socket.writableLength === 0) this.#settle();
+  }
+
+  #settle(): void {
+    this.#busy = false;
+    if (this.#writing !== null) giveBlock(this.#writing.block);
+    this.#writing = null;
+  }
+
+  readonly #onWritten = (): void => {
+    if (this.#closed || this.#socket.writableLength > 0) return;
+    if (this.#busy) this.#settle();
+    // Waiting bulk goes before small frames that came later, or a flood of them would starve it.
+    if (this.#someoneWaits) {
+      this.#someoneWaits = false;
+      this.#events.onReady();
+    }
+    if (!this.#scheduled) this.flush();
+  };
+
+  readonly #onTurn = (): void => {
+    this.#scheduled = false;
+    this.flush();
+  };
+
+  #gatherData(streamId: number, bytes: Buffer, start: number, end: number): void {
+    const tail = this.#tail(HEADER);
+    writeFrameHeader(tail.block, tail.fill, FRAME.DATA, end - start, streamId);
+    tail.fill += HEADER;
+    this.#gatheredBytes += HEADER;
+    this.#gather(bytes, start, end);
+  }
+
+  /** A frame may be cut between two blocks: they leave in order. */
+  #gather(bytes: Uint8Array, start: number, end: number): void {
+    let at = start;
+    while (at < end) {
+      const tail = this.#tail(1);
+      const taken = Math.min(end - at, tail.block.length - tail.fill);
+      tail.block.set(bytes.subarray(at, at + taken), tail.fill);
+      tail.fill += taken;
+      at += taken;
+    }
+    this.#gatheredBytes += end - start;
+    if (this.#gatheredBytes > LIMITS.CARRIER_SEND_QUEUE_MAX_BYTES) this.#events.onStuck(this.#gatheredBytes);
+    else if (!this.#scheduled && !this.#busy) {
+      this.#scheduled = true;
+      setImmediate(this.#onTurn);
+    }
+  }
+
+  #tail(room: number): Batch {
+    const last = this.#batches.at(-1);
+    if (last !== undefined && last.block.length - last.fill >= room) return last;
+    const batch = { block: takeBlock(), fill: 0 };
+    this.#batches.push(batch);
+    return batch;
+  }
+}

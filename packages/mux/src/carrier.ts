@@ -1,0 +1,116 @@
+// One connection between edge and client, below frames: bytes in, batches out. Two kinds, plain and TLS 1.3, one interface.
+import * as net from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { CarrierReader } from './carrier-reader.ts';
+import { CarrierWriter } from './carrier-writer.ts';
+import type { ReadPath } from './static-read.ts';
+
+export interface CarrierReceiver {
+  /** Bytes have come. With `lend` the memory may be kept by reference: true says that some of it is. */
+  onBytes(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** The send queue is empty: whoever waited may go on. */
+  onReady(): void;
+  /** Over, for whatever reason. Called once. */
+  onClosed(reason: string): void;
+}
+
+export interface Carrier {
+  readonly kind: 'plain' | 'tls';
+  readonly readPath: ReadPath;
+  readonly bytesSent: number;
+  readonly queuedBytes: number;
+  /** Starts the flow. Once. */
+  start(receiver: CarrierReceiver): void;
+  /** A whole small frame, copied and sent with the others of this turn. */
+  send(frame: Uint8Array): void;
+  /** One DATA frame. See CarrierWriter for who owns the memory. */
+  sendData(streamId: number, bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** Whether a DATA frame of this size has to wait for onReady. */
+  isFull(bytes: number): boolean;
+  /** Sends what waits, then closes. */
+  end(): void;
+  destroy(reason: string): void;
+}
+
+class SocketCarrier implements Carrier {
+  readonly kind: 'plain' | 'tls';
+  readonly #socket: net.Socket;
+  readonly #reader: CarrierReader;
+  readonly #writer: CarrierWriter;
+  #receiver: CarrierReceiver | null = null;
+  #closing = false;
+  #closed: string | null = null;
+
+  constructor(given: net.Socket, head: Buffer | undefined) {
+    this.kind = given instanceof TLSSocket ? 'tls' : 'plain';
+    given.setNoDelay(true);
+    given.setTimeout(0);
+    this.#reader = new CarrierReader(given, this.kind, head);
+    this.#socket = this.#reader.socket;
+    this.#writer = new CarrierWriter(this.#socket, {
+      onReady: () => this.#receiver?.onReady(),
+      onStuck: (bytes) => this.destroy(`${bytes} bytes wait: the peer does not read`),
+    });
+    this.#socket.on('error', (error: NodeJS.ErrnoException) => this.#close(error.code ?? error.message));
+    this.#socket.on('end', () => this.#close('closed by the peer'));
+    this.#socket.on('close', () => this.#close('closed'));
+  }
+
+  get readPath(): ReadPath {
+    return this.#reader.readPath;
+  }
+
+  get bytesSent(): number {
+    return this.#writer.bytesSent;
+  }
+
+  get queuedBytes(): number {
+    return this.#writer.queuedBytes;
+  }
+
+  start(receiver: CarrierReceiver): void {
+    this.#receiver = receiver;
+    if (this.#closed !== null) {
+      // The peer was quicker than the owner; it is told in a turn of its own, as always.
+      setImmediate(() => receiver.onClosed(this.#closed ?? ''));
+      return;
+    }
+    this.#reader.start((bytes, start, end, lend) => receiver.onBytes(bytes, start, end, lend));
+  }
+
+  send(frame: Uint8Array): void {
+    if (this.#closed === null) this.#writer.send(frame);
+  }
+
+  sendData(streamId: number, bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    return this.#closed !== null || this.#writer.sendData(streamId, bytes, start, end, lend);
+  }
+
+  isFull(bytes: number): boolean {
+    return this.#writer.isFull(bytes);
+  }
+
+  end(): void {
+    if (this.#closed !== null) return;
+    this.#writer.flush();
+    this.#socket.end();
+  }
+
+  destroy(reason: string): void {
+    this.#close(reason);
+  }
+
+  #close(reason: string): void {
+    if (this.#closing) return;
+    this.#closing = true;
+    // What came with the end is still good; handing it on may lead back here.
+    this.#reader.finish();
+    this.#closed = reason;
+    this.#writer.close();
+    this.#socket.destroy();
+    this.#receiver?.onClosed(reason);
+  }
+}
+
+/** A socket after the HTTP upgrade; `head` are the bytes that came behind it. */
+export const createCarrier = (socket: net.Socket, head?: Buffer): Carrier => new SocketCarrier(socket, head);

@@ -1,0 +1,146 @@
+// One client's multiplexed session: a few carriers, streams spread over them. It outlives any single carrier.
+import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import { LIMITS } from '@tunnel/protocol';
+import type { Carrier } from './carrier.ts';
+import { CarrierLink, type LinkOwner } from './carrier-link.ts';
+import { MemoryBudget } from './memory-budget.ts';
+import type { MuxStream, OpenAnswer } from './mux-stream.ts';
+
+export interface CarrierLoss {
+  readonly carrierId: number;
+  readonly reason: string;
+  /** The peer broke the protocol: the whole session is closed, and its owner should say so. */
+  readonly protocolViolation: boolean;
+  readonly liveCarriers: number;
+}
+
+export interface MuxHandlers {
+  /** A stream the peer opens: answer with accept() or refuse(). Without a handler every one is refused. */
+  onStream?(stream: MuxStream, head: StreamHead): void;
+  /** A carrier is gone, or takes no new streams any more: dial another one if the session goes on. */
+  onCarrierLost(loss: CarrierLoss): void;
+  /** After drain(): the last stream has ended. */
+  onIdle?(): void;
+}
+
+export interface MuxSessionOptions {
+  readonly role: 'edge' | 'client';
+  /** The process's budget; the session has its own share below it. */
+  readonly budget: MemoryBudget;
+  /** Milliseconds that only rise. */
+  readonly now: () => number;
+  readonly handlers: MuxHandlers;
+}
+
+export class MuxSession implements LinkOwner {
+  readonly role: 'edge' | 'client';
+  readonly budget: MemoryBudget;
+  readonly #now: () => number;
+  readonly #handlers: MuxHandlers;
+  readonly #links = new Map<number, CarrierLink>();
+  #nextCarrierId = 1;
+  #liveStreams = 0;
+  #state: 'live' | 'draining' | 'closed' = 'live';
+
+  constructor(options: MuxSessionOptions) {
+    this.role = options.role;
+    this.budget = new MemoryBudget(LIMITS.SESSION_BUDGET_BYTES, options.budget);
+    this.#now = options.now;
+    this.#handlers = options.handlers;
+  }
+
+  now(): number {
+    return this.#now();
+  }
+
+  get liveStreams(): number {
+    return this.#liveStreams;
+  }
+
+  get state(): 'live' | 'draining' | 'closed' {
+    return this.#state;
+  }
+
+  /** Carriers that take new streams. */
+  get liveCarriers(): number {
+    let live = 0;
+    for (const link of this.#links.values()) if (!link.retiring) live += 1;
+    return live;
+  }
+
+  /** All open carriers, those that only finish their streams included. */
+  get openCarriers(): number {
+    return this.#links.size;
+  }
+
+  addCarrier(carrier: Carrier): number {
+    const id = this.#nextCarrierId++;
+    if (this.#state === 'closed') {
+      carrier.destroy('the session is closed');
+      return id;
+    }
+    const link = new CarrierLink(this, id, carrier);
+    this.#links.set(id, link);
+    link.start();
+    return id;
+  }
+
+  /** null: no carrier takes streams now. Otherwise exactly one of the answers comes, unless the stream is reset before. */
+  open(head: StreamHead, answer: OpenAnswer): MuxStream | null {
+    if (this.#state !== 'live') return null;
+    let best: CarrierLink | null = null;
+    for (const link of this.#links.values()) {
+      if (link.takesStreams && (best === null || link.streamCount < best.streamCount)) best = link;
+    }
+    return best?.open(head, answer) ?? null;
+  }
+
+  /** No new streams from either side; those under way go on. */
+  drain(reason: string): void {
+    if (this.#state !== 'live') return;
+    this.#state = 'draining';
+    for (const link of [...this.#links.values()]) link.retire({ code: 'shutting-down', text: reason });
+    if (this.#liveStreams === 0) this.#handlers.onIdle?.();
+  }
+
+  close(reason: StreamReason): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    for (const link of [...this.#links.values()]) link.close(reason);
+  }
+
+  /** Once a second: pings, dead carriers, streams nobody answered, worn carriers. */
+  tick(nowMs: number): void {
+    for (const link of [...this.#links.values()]) link.tick(nowMs);
+  }
+
+  // ---- from the links ----
+
+  onStream(stream: MuxStream, head: StreamHead): void {
+    const handler = this.#handlers.onStream;
+    if (this.#state !== 'live') stream.refuse({ code: 'shutting-down', text: 'the session takes no new streams' });
+    else if (handler === undefined) stream.refuse({ code: 'unknown-tunnel', text: 'no streams are taken here' });
+    else handler.call(this.#handlers, stream, head);
+  }
+
+  onStreamsChanged(delta: 1 | -1): void {
+    this.#liveStreams += delta;
+    if (this.#liveStreams === 0 && this.#state === 'draining') this.#handlers.onIdle?.();
+  }
+
+  onGoAway(link: CarrierLink, reason: StreamReason): void {
+    if (this.#state === 'live' && reason.code !== 'shutting-down') this.#tellLost(link, reason.text, false);
+  }
+
+  onClosed(link: CarrierLink, reason: string, violation: boolean): void {
+    const known = !link.retiring;
+    this.#links.delete(link.id);
+    if (this.#state === 'closed') return;
+    if (violation) this.close({ code: 'protocol-violation', text: reason });
+    if (known || violation) this.#tellLost(link, reason, violation);
+  }
+
+  #tellLost(link: CarrierLink, reason: string, protocolViolation: boolean): void {
+    this.#handlers.onCarrierLost({ carrierId: link.id, reason, protocolViolation, liveCarriers: this.liveCarriers });
+  }
+}

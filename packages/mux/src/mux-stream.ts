@@ -1,0 +1,313 @@
+// One stream of a carrier: its life, its two credits, and what waits in between. The link owns the frames, the stream the rules.
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { ByteEnd, ByteReader } from './byte-end.ts';
+import { ByteQueue } from './byte-queue.ts';
+import type { ReceiveWindow } from './receive-window.ts';
+
+export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
+
+/** What a stream needs of its carrier. */
+export interface StreamLink {
+  sendOpened(stream: MuxStream): ReceiveWindow;
+  sendRefused(stream: MuxStream, reason: StreamReason): void;
+  sendFin(stream: MuxStream): void;
+  sendReset(stream: MuxStream, reason: StreamReason): void;
+  sendWindow(stream: MuxStream, window: ReceiveWindow): void;
+  /** true: the memory is free again; false: lent and in use until carrierReady(). */
+  sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** Whether this much has to wait; the stream is then told by carrierReady(). */
+  mustWait(stream: MuxStream, bytes: number): boolean;
+  /** A read buffer is kept by a slow sink (+1) or free again (-1). */
+  pinned(delta: 1 | -1): void;
+  forget(stream: MuxStream): void;
+}
+
+export interface OpenAnswer {
+  onOpened(stream: MuxStream): void;
+  onRefused(reason: StreamReason): void;
+}
+
+interface Held {
+  readonly bytes: Buffer;
+  start: number;
+  readonly end: number;
+}
+
+export class MuxStream implements ByteEnd {
+  readonly id: number;
+  readonly openedAtMs: number;
+  readonly #link: StreamLink;
+  #state: StreamState;
+  #answer: OpenAnswer | null;
+  #reader: ByteReader | null = null;
+  // --- receiving ---
+  #window: ReceiveWindow | null;
+  /** Handed to a reader that has not drained: not yet consumed. */
+  #unconsumedBytes = 0;
+  #pinned = false;
+  #early: ByteQueue | null = null;
+  #finReceived = false;
+  // --- sending ---
+  #creditBytes: number;
+  /** Lent by the writer and not yet sent, or sent and still in use. */
+  #held: Held | null = null;
+  #inFlight = false;
+  #queue: ByteQueue | null = null;
+  #stopped = false;
+  #endAsked: (() => void) | null = null;
+  #finSent = false;
+
+  constructor(link: StreamLink, id: number, openedAtMs: number, role: StreamRole) {
+    this.#link = link;
+    this.id = id;
+    this.openedAtMs = openedAtMs;
+    this.#state = role.kind === 'opener' ? 'opening' : 'offered';
+    this.#answer = role.kind === 'opener' ? role.answer : null;
+    this.#window = role.kind === 'opener' ? role.window : null;
+    this.#creditBytes = role.kind === 'opener' ? 0 : role.creditBytes;
+  }
+
+  get state(): StreamState {
+    return this.#state;
+  }
+
+  // ---- opening ----
+
+  /** The accepting side: the local service answered. */
+  accept(): void {
+    if (this.#state !== 'offered') return;
+    this.#state = 'open';
+    this.#window = this.#link.sendOpened(this);
+  }
+
+  refuse(reason: StreamReason): void {
+    if (this.#state !== 'offered') return;
+    this.#link.sendRefused(this, reason);
+    this.#close();
+  }
+
+  /** From the link: the peer's answer to our OPEN. false: it was not the time for one. */
+  handleOpened(creditBytes: number): boolean {
+    if (this.#state !== 'opening') return false;
+    this.#state = 'open';
+    this.#creditBytes = creditBytes;
+    const answer = this.#answer;
+    this.#answer = null;
+    answer?.onOpened(this);
+    return true;
+  }
+
+  handleRefused(reason: StreamReason): boolean {
+    if (this.#state !== 'opening') return false;
+    this.#close();
+    const answer = this.#answer;
+    this.#answer = null;
+    answer?.onRefused(reason);
+    return true;
+  }
+
+  // ---- receiving ----
+
+  read(reader: ByteReader): void {
+    this.#reader = reader;
+    const early = this.#early;
+    this.#early = null;
+    while (early !== null && early.length > 0 && this.#reader !== null) {
+      const bytes = early.shift(early.length);
+      this.#deliver(bytes, 0, bytes.length, false);
+    }
+    if (this.#finReceived) reader.onEnd();
+  }
+
+  /** From the link. Returns false when the peer sent more than its credit, or after its FIN. */
+  handleData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    if (this.#window === null || this.#finReceived || !this.#window.take(end - start)) return false;
+    if (this.#reader === null) {
+      this.#early ??= new ByteQueue();
+      this.#early.push(bytes, start, end);
+    } else this.#deliver(bytes, start, end, lend);
+    return true;
+  }
+
+  #deliver(bytes: Buffer, start: number, end: number, lend: boolean): void {
+    const mayLend = lend && this.#unconsumedBytes === 0;
+    this.#unconsumedBytes += end - start;
+    const drained = this.#reader?.onData(bytes, start, end, mayLend) ?? true;
+    if (this.#state === 'closed') return;
+    if (drained) this.#consumeAll();
+    else if (mayLend) {
+      this.#pinned = true;
+      this.#link.pinned(1);
+    }
+  }
+
+  resume(): void {
+    this.#unpin();
+    this.#consumeAll();
+  }
+
+  #consumeAll(): void {
+    const bytes = this.#unconsumedBytes;
+    this.#unconsumedBytes = 0;
+    if (this.#state === 'closed' || this.#finReceived || this.#window === null) return;
+    if (this.#window.consume(bytes)) this.#link.sendWindow(this, this.#window);
+  }
+
+  #unpin(): void {
+    if (!this.#pinned) return;
+    this.#pinned = false;
+    this.#link.pinned(-1);
+  }
+
+  handleFin(): boolean {
+    if (this.#state !== 'open' || this.#finReceived) return false;
+    this.#finReceived = true;
+    if (this.#reader !== null) this.#reader.onEnd();
+    this.#closeIfDone();
+    return true;
+  }
+
+  /** The peer, the carrier or a time limit ended both directions. */
+  handleReset(reason: StreamReason): void {
+    if (this.#state === 'closed') return;
+    const answer = this.#answer;
+    const reader = this.#reader;
+    this.#answer = null;
+    this.#close();
+    if (answer !== null) answer.onRefused(reason);
+    else reader?.onReset(reason);
+  }
+
+  // ---- sending ----
+
+  handleCredit(bytes: number): boolean {
+    if (this.#state === 'opening' || this.#state === 'closed') return false;
+    this.#creditBytes += bytes;
+    if (this.#creditBytes > LIMITS.STREAM_WINDOW_MAX_BYTES) return false;
+    this.#pump();
+    return true;
+  }
+
+  write(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    if (this.#state !== 'open' || this.#endAsked !== null) return true;
+    if (this.#held === null && this.#queue === null && !this.#inFlight) {
+      const sent = this.#sendSome(bytes, start, end, lend);
+      if (sent === end) return this.#free();
+      if (lend) this.#held = { bytes, start: sent, end };
+      else this.#enqueue(bytes, sent, end);
+    } else this.#enqueue(bytes, start, end);
+    this.#stopped = true;
+    return false;
+  }
+
+  /** All was sent: the writer may go on, unless its memory is still in use below. */
+  #free(): boolean {
+    if (!this.#inFlight) return true;
+    this.#stopped = true;
+    return false;
+  }
+
+  #enqueue(bytes: Buffer, start: number, end: number): void {
+    this.#queue ??= new ByteQueue();
+    this.#queue.push(bytes, start, end);
+  }
+
+  /** Sends as much as credit and carrier allow; returns where it stopped. */
+  #sendSome(bytes: Buffer, start: number, end: number, lend: boolean): number {
+    let at = start;
+    while (at < end && this.#creditBytes > 0 && !this.#inFlight) {
+      const stop = Math.min(end, at + Math.min(this.#creditBytes, LIMITS.FRAME_DATA_MAX_BYTES));
+      if (this.#link.mustWait(this, stop - at)) break;
+      this.#creditBytes -= stop - at;
+      this.#inFlight = !this.#link.sendData(this, bytes, at, stop, lend);
+      at = stop;
+    }
+    return at;
+  }
+
+  /** From the link: the carrier has sent what it had. */
+  carrierReady(): void {
+    this.#inFlight = false;
+    this.#pump();
+  }
+
+  #pump(): void {
+    if (this.#state !== 'open' || this.#inFlight) return;
+    const held = this.#held;
+    if (held !== null) {
+      held.start = this.#sendSome(held.bytes, held.start, held.end, true);
+      if (held.start < held.end || this.#inFlight) return;
+      this.#held = null;
+    }
+    if (!this.#pumpQueue()) return;
+    if (this.#endAsked !== null) this.#sendFin();
+    else if (this.#stopped) {
+      this.#stopped = false;
+      this.#reader?.onDrain();
+    }
+  }
+
+  #pumpQueue(): boolean {
+    const queue = this.#queue;
+    if (queue === null) return true;
+    while (queue.length > 0) {
+      if (this.#creditBytes === 0 || this.#link.mustWait(this, 1)) return false;
+      const bytes = queue.shift(Math.min(this.#creditBytes, LIMITS.FRAME_DATA_MAX_BYTES));
+      this.#creditBytes -= bytes.length;
+      // Without head room in front of it the queue's memory cannot be lent.
+      this.#link.sendData(this, bytes, 0, bytes.length, false);
+    }
+    this.#queue = null;
+    return true;
+  }
+
+  end(onFlushed?: () => void): void {
+    if (this.#state !== 'open' || this.#endAsked !== null) return;
+    this.#endAsked = onFlushed ?? NOTHING;
+    if (this.#held === null && this.#queue === null && !this.#inFlight) this.#sendFin();
+  }
+
+  #sendFin(): void {
+    if (this.#finSent) return;
+    this.#finSent = true;
+    this.#link.sendFin(this);
+    const flushed = this.#endAsked;
+    this.#closeIfDone();
+    flushed?.();
+  }
+
+  // ---- the end ----
+
+  reset(reason: StreamReason): void {
+    if (this.#state === 'closed') return;
+    if (this.#state === 'offered') {
+      this.refuse(reason);
+      return;
+    }
+    this.#answer = null;
+    this.#link.sendReset(this, reason);
+    this.#close();
+  }
+
+  #closeIfDone(): void {
+    if (this.#finSent && this.#finReceived) this.#close();
+  }
+
+  #close(): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    this.#window?.close();
+    this.#window = null;
+    this.#unpin();
+    this.#held = null;
+    this.#queue = null;
+    this.#early = null;
+    this.#link.forget(this);
+  }
+}
+
+export type StreamRole =
+  | { readonly kind: 'opener'; readonly answer: OpenAnswer; readonly window: ReceiveWindow }
+  | { readonly kind: 'accepter'; readonly creditBytes: number };
+
+const NOTHING = (): void => {};

@@ -1,0 +1,93 @@
+// The credit one side gives the other on a stream: how much may still come, when more is given, and how much at once.
+// It doubles while the stream uses it up within two round trips, as far as the budget goes, and gives back what is over
+// its fair share while the budget is exceeded.
+import { LIMITS } from '@tunnel/protocol';
+import type { MemoryBudget } from './memory-budget.ts';
+
+/** Below this a round trip is noise of the scheduler: a loopback stream grows as if it were a path of 5 ms. */
+const SHORTEST_ROUND_TRIP_MS = 5;
+
+/** The first window of a stream: smaller the more streams a session has, so that their sum stays near a quarter of the budget. */
+export const firstWindowOf = (budget: MemoryBudget, liveStreams: number): number => {
+  const share = Math.floor(budget.limitBytes / (4 * (liveStreams + 1)));
+  return Math.max(LIMITS.STREAM_WINDOW_FLOOR_BYTES, Math.min(LIMITS.STREAM_WINDOW_INITIAL_BYTES, share));
+};
+
+export interface PathFacts {
+  readonly roundTripMs: number;
+  readonly liveStreams: number;
+  readonly nowMs: number;
+}
+
+export class ReceiveWindow {
+  readonly #budget: MemoryBudget;
+  #windowBytes: number;
+  /** What the peer may still send. */
+  #creditBytes: number;
+  /** Consumed since the last grant. */
+  #consumedBytes = 0;
+  #grantedAtMs = 0;
+
+  constructor(budget: MemoryBudget, windowBytes: number, nowMs: number) {
+    this.#budget = budget;
+    this.#windowBytes = windowBytes;
+    this.#creditBytes = windowBytes;
+    this.#grantedAtMs = nowMs;
+    budget.commit(windowBytes);
+  }
+
+  get windowBytes(): number {
+    return this.#windowBytes;
+  }
+
+  /** false: the peer sent more than it was allowed. */
+  take(bytes: number): boolean {
+    if (bytes > this.#creditBytes) return false;
+    this.#creditBytes -= bytes;
+    return true;
+  }
+
+  /** `bytes` have been passed on. true: half of the window is used, it is time to ask grant(). */
+  consume(bytes: number): boolean {
+    this.#consumedBytes += bytes;
+    return this.#consumedBytes * 2 >= this.#windowBytes;
+  }
+
+  /** The credit to send to the peer now; 0 for none. */
+  grant(path: PathFacts): number {
+    const before = this.#windowBytes;
+    if (this.#budget.exceeded) this.#shrink(path.liveStreams);
+    else if (this.#usedUpFast(path)) this.#grow();
+    const credit = this.#consumedBytes + (this.#windowBytes - before);
+    this.#grantedAtMs = path.nowMs;
+    this.#consumedBytes = 0;
+    this.#creditBytes += credit;
+    return credit;
+  }
+
+  /** The stream is over: what was promised to it is free for others. */
+  close(): void {
+    this.#budget.release(this.#windowBytes);
+    this.#windowBytes = 0;
+    this.#creditBytes = 0;
+  }
+
+  #usedUpFast(path: PathFacts): boolean {
+    return path.nowMs - this.#grantedAtMs < 2 * Math.max(path.roundTripMs, SHORTEST_ROUND_TRIP_MS);
+  }
+
+  #grow(): void {
+    const more = Math.min(this.#windowBytes, LIMITS.STREAM_WINDOW_MAX_BYTES - this.#windowBytes);
+    if (more > 0 && this.#budget.tryCommit(more)) this.#windowBytes += more;
+  }
+
+  /** Only consumed credit can be kept back: what the peer already has cannot be taken away. */
+  #shrink(liveStreams: number): void {
+    const share = Math.floor(this.#budget.limitBytes / Math.max(1, liveStreams));
+    const target = Math.max(LIMITS.STREAM_WINDOW_FLOOR_BYTES, share);
+    const less = Math.min(this.#windowBytes - target, this.#consumedBytes);
+    if (less <= 0) return;
+    this.#windowBytes -= less;
+    this.#budget.release(less);
+  }
+}

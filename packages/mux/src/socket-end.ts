@@ -1,0 +1,221 @@
+// A TCP socket as a ByteEnd: static reads, writes that say at once whether the kernel took them, half-close, real resets.
+import * as net from 'node:net';
+import type { StreamReason } from '@tunnel/protocol';
+import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
+import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from './byte-end.ts';
+import { ByteQueue } from './byte-queue.ts';
+import { type ReadPath, readStatically, type StaticReader } from './static-read.ts';
+
+/** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
+const BULK_AT_LEAST_BYTES = 16 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+export class SocketEnd implements ByteEnd, StaticReader {
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  readonly readPath: ReadPath;
+  readonly #socket: net.Socket;
+  #reader: ByteReader | null = null;
+  #bulk: ReadBlock | null = null;
+  #bulkHeld = false;
+  #lastRead = 0;
+  /** Bytes that came before the reader did. */
+  #early: ByteQueue | null = null;
+  #earlyEnd = false;
+  /** Set while the kernel has not taken all: later writes queue here, in order. */
+  #waiting = false;
+  #queue: ByteQueue | null = null;
+  #endAsked: (() => void) | null = null;
+  #over = false;
+
+  constructor(given: net.Socket, head?: Buffer) {
+    this.remoteAddress = given.remoteAddress ?? '';
+    this.remotePort = given.remotePort ?? 0;
+    if (head !== undefined && head.length > 0) this.onChunk(head);
+    const { socket, readPath } = readStatically(given, this);
+    this.#socket = socket;
+    this.readPath = readPath;
+    socket.on('end', this.#onEnd);
+    socket.on('error', this.#onError);
+    socket.on('close', this.#onClose);
+  }
+
+  /** Bytes written here that the kernel has not taken yet. */
+  get queuedBytes(): number {
+    return this.#socket.writableLength + (this.#queue?.length ?? 0);
+  }
+
+  read(reader: ByteReader): void {
+    this.#reader = reader;
+    const early = this.#early;
+    this.#early = null;
+    let goOn = true;
+    while (early !== null && early.length > 0 && !this.#over) {
+      const bytes = early.shift(early.length);
+      goOn = reader.onData(bytes, 0, bytes.length, false);
+    }
+    if (this.#over) return;
+    if (this.#earlyEnd) reader.onEnd();
+    else if (goOn) this.#socket.resume();
+  }
+
+  // ---- reading ----
+
+  nextView(): Buffer | null {
+    if (this.#bulk === null) {
+      if (this.#lastRead === SCRATCH.view.length) this.#bulk = bulkBuffers.borrow();
+      return this.#bulk?.view ?? SCRATCH.view;
+    }
+    if (this.#lastRead < BULK_AT_LEAST_BYTES && !this.#bulkHeld) {
+      bulkBuffers.giveBack(this.#bulk, true);
+      this.#bulk = null;
+      return SCRATCH.view;
+    }
+    return null;
+  }
+
+  onRead(n: number): boolean {
+    this.#lastRead = n;
+    if (this.#reader === null || this.#over) return false;
+    const block = this.#bulk;
+    const whole = block === null ? SCRATCH.whole : block.whole;
+    const goOn = this.#reader.onData(whole, HEAD_ROOM_BYTES, HEAD_ROOM_BYTES + n, block !== null);
+    this.#bulkHeld = block !== null && !goOn;
+    return goOn && !this.#over;
+  }
+
+  onChunk(chunk: Buffer): boolean {
+    if (this.#reader !== null) return this.#over || this.#reader.onData(chunk, 0, chunk.length, false);
+    this.#early ??= new ByteQueue();
+    this.#early.push(chunk, 0, chunk.length);
+    return false;
+  }
+
+  resume(): void {
+    this.#bulkHeld = false;
+    if (!this.#over) this.#socket.resume();
+  }
+
+  readonly #onEnd = (): void => {
+    if (this.#over) return;
+    if (this.#reader === null) this.#earlyEnd = true;
+    else this.#reader.onEnd();
+  };
+
+  // ---- writing ----
+
+  write(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    if (this.#over) return true;
+    if (this.#waiting) {
+      this.#queue ??= new ByteQueue();
+      this.#queue.push(bytes, start, end);
+      return false;
+    }
+    if (this.#place(bytes, start, end, lend)) return true;
+    this.#awaitFlush();
+    return false;
+  }
+
+  /** true when the kernel took all. Memory that is not lent is copied beforehand if the kernel might keep a part waiting. */
+  #place(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    const view = lend ? bytes.subarray(start, end) : Buffer.from(bytes.subarray(start, end));
+    this.#socket.write(view);
+    return this.#socket.writableLength === 0;
+  }
+
+  /** An empty write behind what waits: its callback is the one sure sign that all before it has left. */
+  #awaitFlush(): void {
+    this.#waiting = true;
+    this.#socket.write(NOTHING, this.#onFlushed);
+  }
+
+  readonly #onFlushed = (): void => {
+    if (this.#over) return;
+    const queue = this.#queue;
+    while (queue !== null && queue.length > 0) {
+      const bytes = queue.shift(queue.length);
+      if (!this.#place(bytes, 0, bytes.length, true)) {
+        this.#awaitFlush();
+        return;
+      }
+    }
+    this.#waiting = false;
+    this.#queue = null;
+    if (this.#endAsked !== null) this.#socket.end(this.#endAsked);
+    else this.#reader?.onDrain();
+  };
+
+  end(onFlushed?: () => void): void {
+    if (this.#over || this.#endAsked !== null) return;
+    // Node calls the callback of end() with an error, too: only a clean finish counts.
+    this.#endAsked = () => {
+      if (this.#socket.writableFinished) onFlushed?.();
+    };
+    if (!this.#waiting) this.#socket.end(this.#endAsked);
+  }
+
+  // ---- the end ----
+
+  reset(_reason: StreamReason): void {
+    if (this.#over) return;
+    this.#finish();
+    if (this.#socket.connecting) this.#socket.destroy();
+    else this.#socket.resetAndDestroy();
+  }
+
+  readonly #onError = (error: NodeJS.ErrnoException): void => {
+    this.#loseWith(error.code ?? error.message);
+  };
+
+  /** A close after both directions have ended is silent; every other one cuts something off. */
+  readonly #onClose = (): void => {
+    if (this.#socket.readableEnded && this.#socket.writableFinished) this.#finish();
+    else this.#loseWith('closed');
+  };
+
+  #loseWith(text: string): void {
+    if (this.#over) return;
+    this.#finish();
+    this.#reader?.onReset({ code: 'peer-reset', text });
+  }
+
+  #finish(): void {
+    this.#over = true;
+    this.#queue = null;
+    this.#early = null;
+    if (this.#bulk !== null) bulkBuffers.giveBack(this.#bulk, !this.#bulkHeld);
+    this.#bulk = null;
+  }
+}
+
+/** An accepted socket; its server has allowHalfOpen, noDelay and pauseOnConnect set. */
+export const adoptSocket = (socket: net.Socket, head?: Buffer): SocketEnd => new SocketEnd(socket, head);
+
+export interface DialOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly timeoutMs: number;
+}
+
+/** Dials a local service; rejects with Node's own error (`code` says which). */
+export const connectSocket = (options: DialOptions): Promise<SocketEnd> =>
+  new Promise((resolve, reject) => {
+    const socket = net.connect({ host: options.host, port: options.port, allowHalfOpen: true, noDelay: true });
+    const fail = (error: Error): void => {
+      socket.destroy();
+      reject(error);
+    };
+    const timer = setTimeout(() => {
+      fail(Object.assign(new Error(`no answer within ${options.timeoutMs} ms`), { code: 'ETIMEDOUT' }));
+    }, options.timeoutMs);
+    socket.once('error', (error) => {
+      clearTimeout(timer);
+      fail(error);
+    });
+    socket.once('connect', () => {
+      clearTimeout(timer);
+      socket.pause();
+      socket.removeAllListeners('error');
+      resolve(new SocketEnd(socket));
+    });
+  });

@@ -1,0 +1,110 @@
+// Joins two ends: what one reads the other writes, with back-pressure, half-close and resets in both directions, and counts.
+import type { StreamReason } from '@tunnel/protocol';
+import type { ByteEnd, ByteReader } from './byte-end.ts';
+
+export interface SpliceResult {
+  readonly bytesAToB: number;
+  readonly bytesBToA: number;
+  /** 'finished': both directions came to their end; 'reset': something was cut off. */
+  readonly ended: 'finished' | 'reset';
+  readonly reason?: StreamReason;
+}
+
+export interface SpliceHandlers {
+  /** Bytes have passed, in this direction; called while they flow. */
+  onBytes?(direction: 'a-to-b' | 'b-to-a', bytes: number): void;
+  onDone(result: SpliceResult): void;
+}
+
+/** One direction: reads `from`, writes `to`. */
+class Direction implements ByteReader {
+  bytes = 0;
+  ended = false;
+  readonly #splice: Splice;
+  readonly #name: 'a-to-b' | 'b-to-a';
+  readonly #from: ByteEnd;
+  readonly #to: ByteEnd;
+
+  constructor(splice: Splice, name: 'a-to-b' | 'b-to-a', from: ByteEnd, to: ByteEnd) {
+    this.#splice = splice;
+    this.#name = name;
+    this.#from = from;
+    this.#to = to;
+  }
+
+  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    this.bytes += end - start;
+    this.#splice.handlers.onBytes?.(this.#name, end - start);
+    return this.#to.write(bytes, start, end, lend);
+  }
+
+  /** `from` has room again for what the opposite direction writes into it. */
+  onDrain(): void {
+    this.#to.resume();
+  }
+
+  onEnd(): void {
+    // Done only when the last byte has left: a drain that waits for us must not cut off what is still queued.
+    this.#to.end(() => {
+      this.ended = true;
+      this.#splice.directionEnded();
+    });
+  }
+
+  onReset(reason: StreamReason): void {
+    this.#to.reset(reason);
+    this.#splice.finish('reset', reason);
+  }
+
+  resetSource(reason: StreamReason): void {
+    this.#from.reset(reason);
+  }
+}
+
+export class Splice {
+  readonly handlers: SpliceHandlers;
+  readonly #aToB: Direction;
+  readonly #bToA: Direction;
+  #done = false;
+
+  constructor(a: ByteEnd, b: ByteEnd, handlers: SpliceHandlers) {
+    this.handlers = handlers;
+    this.#aToB = new Direction(this, 'a-to-b', a, b);
+    this.#bToA = new Direction(this, 'b-to-a', b, a);
+    a.read(this.#aToB);
+    b.read(this.#bToA);
+  }
+
+  get bytesAToB(): number {
+    return this.#aToB.bytes;
+  }
+
+  get bytesBToA(): number {
+    return this.#bToA.bytes;
+  }
+
+  /** Cuts both ends off. */
+  reset(reason: StreamReason): void {
+    if (this.#done) return;
+    this.#aToB.resetSource(reason);
+    this.#bToA.resetSource(reason);
+    this.finish('reset', reason);
+  }
+
+  directionEnded(): void {
+    if (this.#aToB.ended && this.#bToA.ended) this.finish('finished');
+  }
+
+  finish(ended: 'finished' | 'reset', reason?: StreamReason): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.handlers.onDone({
+      bytesAToB: this.bytesAToB,
+      bytesBToA: this.bytesBToA,
+      ended,
+      ...(reason === undefined ? {} : { reason }),
+    });
+  }
+}
+
+export const splice = (a: ByteEnd, b: ByteEnd, handlers: SpliceHandlers): Splice => new Splice(a, b, handlers);

@@ -1,0 +1,121 @@
+// Reads into memory of our own instead of a fresh Buffer per chunk. Node offers that for sockets it connects (`onread`);
+// for accepted ones and for TLS we set what net.Socket itself would set. All private parts of Node are in this file,
+// and each has a soft way back to ordinary reads: same bytes, more CPU.
+import * as net from 'node:net';
+import { TLSSocket } from 'node:tls';
+
+export type ReadPath = 'static' | 'fallback';
+
+export interface StaticReader {
+  /** Where the next bytes go. Asked once at the start and after every callback; null keeps the present memory. */
+  nextView(): Buffer | null;
+  /** n bytes were written to the current view; false stops reading until socket.resume(). */
+  onRead(n: number): boolean;
+  /** The fallback: a chunk that Node allocated and that now is ours. */
+  onChunk(chunk: Buffer): boolean;
+}
+
+interface SocketHandle {
+  reading: boolean;
+  useUserBuffer?: (buffer: Buffer) => void;
+  readStop(): void;
+}
+type SocketInside = net.Socket & { _handle: SocketHandle | null; [key: symbol]: unknown };
+
+/** For tests and for a Node that has changed inside: every socket then takes the fallback. */
+let staticAllowed = process.env['TUNNEL_STATIC_READ'] !== 'off';
+
+export const allowStaticReads = (allowed: boolean): void => {
+  staticAllowed = allowed;
+};
+
+/**
+ * A socket that reads through `reader`, paused until resume(). For a plain socket this may be a new net.Socket around the
+ * same handle, so the caller uses what is returned and forgets the one it gave.
+ */
+export const readStatically = (socket: net.Socket, reader: StaticReader): { socket: net.Socket; readPath: ReadPath } => {
+  const inside = socket as SocketInside;
+  const able = staticAllowed && typeof inside._handle?.useUserBuffer === 'function';
+  if (!able) return fallback(socket, reader);
+  return socket instanceof TLSSocket ? adoptTls(inside, reader) : adoptPlain(inside, reader);
+};
+
+const fallback = (socket: net.Socket, reader: StaticReader): { socket: net.Socket; readPath: ReadPath } => {
+  socket.pause();
+  socket.on('data', (chunk: Buffer) => {
+    if (!reader.onChunk(chunk)) socket.pause();
+  });
+  return { socket, readPath: 'fallback' };
+};
+
+/** The handle moves to a socket made with `onread`; the old one is left without a handle and closed, so that its server forgets it. */
+const adoptPlain = (old: SocketInside, reader: StaticReader): { socket: net.Socket; readPath: ReadPath } => {
+  const left = takeBuffered(old);
+  const handle = old._handle;
+  old._handle = null;
+  old.removeAllListeners();
+  old.on('error', () => {});
+  old.destroy();
+  const options = {
+    handle,
+    allowHalfOpen: true,
+    pauseOnCreate: true,
+    onread: { buffer: () => reader.nextView(), callback: (n: number) => reader.onRead(n) },
+  };
+  const socket = new net.Socket(options as unknown as net.SocketConstructorOpts);
+  socket.pause();
+  for (const chunk of left) reader.onChunk(chunk);
+  return { socket, readPath: 'static' };
+};
+
+const adoptTls = (socket: SocketInside, reader: StaticReader): { socket: net.Socket; readPath: ReadPath } => {
+  const symbols = onreadSymbols();
+  if (symbols === null) return fallback(socket, reader);
+  socket.pause();
+  // What the stream layer had taken before we came would be lost otherwise.
+  for (const chunk of takeBuffered(socket)) reader.onChunk(chunk);
+  const first = reader.nextView();
+  if (first === null) return fallback(socket, reader);
+  socket[symbols.buffer] = first;
+  socket[symbols.callback] = (n: number) => reader.onRead(n);
+  socket[symbols.next] = () => reader.nextView();
+  // Exactly once per socket: each call pushes a listener inside Node.
+  socket._handle?.useUserBuffer?.(first);
+  return { socket, readPath: 'static' };
+};
+
+const takeBuffered = (socket: SocketInside): Buffer[] => {
+  const chunks: Buffer[] = [];
+  while (socket.readableLength > 0) {
+    const chunk = socket.read() as Buffer | null;
+    if (chunk === null) break;
+    chunks.push(chunk);
+  }
+  // read() asks the kernel for more at once; what comes from here on belongs to the new reader, after resume().
+  if (socket._handle !== null && socket._handle.reading) {
+    socket._handle.reading = false;
+    socket._handle.readStop();
+  }
+  return chunks;
+};
+
+interface OnreadSymbols {
+  readonly buffer: symbol;
+  readonly callback: symbol;
+  readonly next: symbol;
+}
+
+let known: OnreadSymbols | null | undefined;
+
+const onreadSymbols = (): OnreadSymbols | null => {
+  if (known !== undefined) return known;
+  const onread = { buffer: Buffer.alloc(1), callback: () => true };
+  const probe = new net.Socket({ onread } as net.SocketConstructorOpts);
+  const byName = new Map(Object.getOwnPropertySymbols(probe).map((symbol) => [symbol.description, symbol]));
+  probe.destroy();
+  const buffer = byName.get('kBuffer');
+  const callback = byName.get('kBufferCb');
+  const next = byName.get('kBufferGen');
+  known = buffer && callback && next ? { buffer, callback, next } : null;
+  return known;
+};
