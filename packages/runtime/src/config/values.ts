@@ -11,9 +11,9 @@ export interface KeyMeta {
   readonly later?: readonly string[];
 }
 
-const keyMetas = new WeakMap<z.ZodType, KeyMeta>();
+const keyMetas = new WeakMap<z.core.$ZodType, KeyMeta>();
 
-export const keyMetaOf = (schema: z.ZodType): KeyMeta | undefined => keyMetas.get(schema);
+export const keyMetaOf = (schema: z.core.$ZodType): KeyMeta | undefined => keyMetas.get(schema);
 
 const withMeta = <S extends z.ZodType>(schema: S, meta: KeyMeta): S => {
   keyMetas.set(schema, meta);
@@ -52,8 +52,8 @@ export const listenPort = () => wholeNumber(0, 65_535);
 export const targetPort = () => wholeNumber(1, 65_535);
 
 export const portRange = () => {
-  const error = 'two ports [from, to] from 1 to 65535, the lower one first';
-  const end = z.int({ error }).min(1, { error }).max(65_535, { error });
+  const error = 'two ports [from, to], the lower one first';
+  const end = wholeNumber(1, 65_535);
   return z.tuple([end, end], { error }).refine(([from, to]) => from <= to, { error });
 };
 
@@ -77,8 +77,10 @@ export const url = (options: { readonly orEmpty: boolean; readonly concealed?: b
 const isHttpUrl = (value: string): boolean => /^https?:\/\//i.test(value) && URL.canParse(value);
 
 export const addressList = () => {
-  const error = 'a list of IP addresses or networks such as "10.0.0.0/8"';
-  return z.array(z.string({ error }).refine(isAddressOrNetwork, { error }), { error });
+  const error = 'an IP address or a network such as "10.0.0.0/8"';
+  return z.array(z.string({ error }).refine(isAddressOrNetwork, { error }), {
+    error: 'a list of IP addresses and networks',
+  });
 };
 
 const isAddressOrNetwork = (value: string): boolean => {

@@ -70,7 +70,8 @@ export const clientFileSchema = table({
     .prefault({}),
 });
 
-type ClientFile = z.output<typeof clientFileSchema>;
+/** What the file says, before group keys were looked up. */
+export type ClientFile = z.output<typeof clientFileSchema>;
 
 /** One entry of `tunnels`, and the line of the file where it begins. `group_key` is set whichever key gave it. */
 export type ClientTunnel = DeepReadonly<z.output<typeof tunnel>> & { readonly line: number };

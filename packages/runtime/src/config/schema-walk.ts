@@ -1,0 +1,70 @@
+// Reading a schema: which keys it knows, what stands at a path. For suggestions, variables and the documentation test.
+import * as z from 'zod';
+import type { ConfigPath } from './layer.ts';
+import { type KeyMeta, keyMetaOf } from './values.ts';
+
+/** The schema itself under defaults, optionals and transforms. */
+const unwrap = (schema: z.core.$ZodType): z.core.$ZodType => {
+  if (
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodPrefault ||
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodReadonly
+  ) {
+    return unwrap(schema.def.innerType);
+  }
+  return schema instanceof z.ZodPipe ? unwrap(schema.def.in) : schema;
+};
+
+const isTableSchema = (schema: z.core.$ZodType): boolean =>
+  schema instanceof z.ZodObject || schema instanceof z.ZodRecord;
+
+const child = (schema: z.core.$ZodType, key: string | number): z.core.$ZodType | undefined => {
+  if (schema instanceof z.ZodObject) {
+    const { shape } = schema.def;
+    return typeof key === 'string' && Object.hasOwn(shape, key) ? shape[key] : undefined;
+  }
+  if (schema instanceof z.ZodRecord) {
+    return z.safeParse(schema.def.keyType, key).success ? schema.def.valueType : undefined;
+  }
+  if (schema instanceof z.ZodArray) return schema.def.element;
+  return schema instanceof z.ZodTuple ? schema.def.items[Number(key)] : undefined;
+};
+
+const schemaAt = (schema: z.core.$ZodType, path: ConfigPath): z.core.$ZodType | undefined =>
+  path.reduce<z.core.$ZodType | undefined>((at, key) => {
+    const next = at === undefined ? undefined : child(at, key);
+    return next === undefined ? undefined : unwrap(next);
+  }, unwrap(schema));
+
+export const metaAt = (schema: z.core.$ZodType, path: ConfigPath): KeyMeta => {
+  const found = schemaAt(schema, path);
+  return found === undefined ? {} : (keyMetaOf(found) ?? {});
+};
+
+/** True for a key that holds a value of its own, not a table of further keys. */
+export const isValueKey = (schema: z.core.$ZodType, path: ConfigPath): boolean => {
+  const found = schemaAt(schema, path);
+  return found !== undefined && !isTableSchema(found);
+};
+
+/** The names that may stand in the table at a path. */
+export const keysAt = (schema: z.core.$ZodType, path: ConfigPath): string[] => {
+  const found = schemaAt(schema, path);
+  return found instanceof z.ZodObject ? Object.keys(found.def.shape) : [];
+};
+
+/** Every key that holds a value. `*` stands for a name of one's own, `[]` for an entry of a list of tables. */
+export const valueKeys = (schema: z.core.$ZodType, prefix = ''): string[] => {
+  const inner = unwrap(schema);
+  if (inner instanceof z.ZodObject) {
+    return Object.entries(inner.def.shape).flatMap(([key, value]) =>
+      valueKeys(value, prefix === '' ? key : `${prefix}.${key}`),
+    );
+  }
+  if (inner instanceof z.ZodRecord) return valueKeys(inner.def.valueType, `${prefix}.*`);
+  if (inner instanceof z.ZodArray && isTableSchema(unwrap(inner.def.element))) {
+    return valueKeys(inner.def.element, `${prefix}[]`);
+  }
+  return [prefix];
+};

@@ -1,0 +1,53 @@
+// A YAML file as a layer, with the line of each key.
+import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, type YAMLError } from 'yaml';
+import { type ConfigPath, isTable, type Layer, type Tree } from './layer.ts';
+import { ConfigProblem } from './problem.ts';
+import { readConfigText } from './read-config-text.ts';
+
+export const yamlLayer = (file: string): Layer => {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(readConfigText(file), { lineCounter, prettyErrors: false, logLevel: 'silent' });
+  const lineAt = (offset: number): number => Math.max(1, lineCounter.linePos(offset).line);
+  const refuse = (line: number, reason: string): ConfigProblem =>
+    new ConfigProblem('CONFIG_SYNTAX', { file, line, reason });
+
+  const [error] = document.errors;
+  if (error !== undefined) throw refuse(lineAt(error.pos[0]), yamlReason(error));
+  const line = (path: ConfigPath): number => lineAt(offsetOf(document, path));
+  return { tree: toTree(document, refuse), where: (path) => `${file}:${line(path)}`, line };
+};
+
+const toTree = (document: Document, refuse: (line: number, reason: string) => ConfigProblem): Tree => {
+  let value: unknown;
+  try {
+    value = document.toJS();
+  } catch {
+    // Too many aliases, or one of a name that was never given.
+    throw refuse(1, 'an alias cannot be resolved');
+  }
+  if (value === null || value === undefined) return {};
+  if (!isTable(value)) throw refuse(1, 'the file must be a table of keys and values');
+  return value;
+};
+
+/** Some of the parser's messages repeat the text they met, which may be a secret. */
+const yamlReason = (error: YAMLError): string =>
+  error.code === 'UNEXPECTED_TOKEN' ? 'unexpected text' : error.message.replace(/\s+/g, ' ');
+
+/** Where the key at the path begins; of a missing key, where its nearest table begins. */
+const offsetOf = (document: Document, path: ConfigPath): number => {
+  let node: unknown = document.contents;
+  let offset = 0;
+  for (const key of path) {
+    if (isMap(node)) {
+      const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(key));
+      if (pair === undefined || !isScalar(pair.key)) return offset;
+      offset = pair.key.range?.[0] ?? offset;
+      node = pair.value;
+    } else if (isSeq(node)) {
+      node = node.items[Number(key)];
+      offset = isScalar(node) || isMap(node) ? (node.range?.[0] ?? offset) : offset;
+    } else return offset;
+  }
+  return offset;
+};
