@@ -115,9 +115,9 @@ describe('a resume while the old socket is still believed in', () => {
     expect(state).toMatchObject({ kind: 'live', connectionId: 2 });
   });
 
-  it('needs nothing to be done when the tunnel is claimed, and closes it after 30 s when it is not', () => {
+  it('goes on when the tunnel is claimed, and closes it after 30 s when it is not', () => {
     const claimed = run([0, registered('a', 20000)], [1000, resumed(2)], [2000, registered('a', 20000, 2)]);
-    expect(claimed[1]).toEqual([]);
+    expect(claimed[1]).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', port: 20000 }]);
     expect(transitionSession(claimed[0], TIME, 99_000, RULES)[1]).toEqual([]);
     const [, effects] = run([0, registered('a', 20000)], [1000, resumed(2)], [31_000, TIME]);
     expect(effects).toEqual([

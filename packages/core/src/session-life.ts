@@ -41,6 +41,7 @@ export type SessionEvent =
   | { readonly kind: 'time-passed' };
 
 export type SessionEffect =
+  /** Dispatch to it from now on; one that is listed already may have changed its name. */
   | { readonly kind: 'list-tunnel'; readonly tunnelId: string; readonly port: number }
   | { readonly kind: 'close-listener'; readonly tunnelId: string; readonly port: number }
   | { readonly kind: 'hold-port'; readonly tunnelId: string; readonly port: number; readonly until: number }
@@ -131,8 +132,7 @@ const registered = (
   if (state.kind !== 'live' || state.connectionId !== event.connectionId) return [state, undo(known, tunnelId, port)];
   const effects: SessionEffect[] = [];
   if (known !== undefined && known.port !== port) effects.push(...giveUpPort(known));
-  const stays = known?.kind === 'live' && known.port === port;
-  if (!stays) effects.push({ kind: 'list-tunnel', tunnelId, port });
+  effects.push({ kind: 'list-tunnel', tunnelId, port });
   if (known === undefined) effects.push({ kind: 'tunnel-opened', tunnelId, at: now });
   const next: SessionTunnel = { kind: 'live', tunnelId, port, awaited: null };
   const others = state.tunnels.filter((tunnel) => tunnel !== known);
