@@ -3,6 +3,19 @@ export { type DuplexPair, type DuplexPairOptions, duplexPair } from './duplex-pa
 export { startEchoServer } from './echo-server.ts';
 export { type EventuallyOptions, eventually } from './eventually.ts';
 export { FakeClock } from './fake-clock.ts';
+export {
+  carrierPair,
+  type EndKind,
+  endPair,
+  openStream,
+  type PairKind,
+  type SessionPair,
+  type SessionPairOptions,
+  sessionPair,
+  socketPair,
+  testCertificate,
+} from './mux-pairs.ts';
+export { RecordingReader } from './recording-reader.ts';
 export { type Relay, type RelayOptions, startRelay } from './relay.ts';
 export { seededRandom } from './seeded-random.ts';
 export { type SinkConnection, type SinkServer, startSinkServer } from './sink-server.ts';

@@ -1,0 +1,135 @@
+// Real sockets on loopback, joined: two raw ends, two carriers, two sessions, or two ends of one stream.
+import { readFileSync } from 'node:fs';
+import * as net from 'node:net';
+import * as tls from 'node:tls';
+import {
+  adoptSocket,
+  type ByteEnd,
+  type Carrier,
+  createCarrier,
+  MemoryBudget,
+  type MuxHandlers,
+  MuxSession,
+  type MuxStream,
+} from '@tunnel/mux';
+
+const fixture = (name: string): string => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), 'utf8');
+
+/** Self-signed for localhost, *.localhost and the loopback addresses. */
+export const testCertificate = (): { cert: string; key: string } => ({ cert: fixture('cert.pem'), key: fixture('key.pem') });
+
+export type PairKind = 'plain' | 'tls';
+
+/** [accepted, dialled], both connected (and for TLS with the handshake done), both paused. */
+export const socketPair = async (kind: PairKind): Promise<[net.Socket, net.Socket]> => {
+  const options = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true };
+  const server = kind === 'tls' ? tls.createServer({ ...testCertificate(), allowHalfOpen: true, minVersion: 'TLSv1.3' }) : net.createServer(options);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  const accepted = new Promise<net.Socket>((resolve) => {
+    server.once(kind === 'tls' ? 'secureConnection' : 'connection', resolve);
+  });
+  const dialled = await new Promise<net.Socket>((resolve, reject) => {
+    const socket: net.Socket =
+      kind === 'tls'
+        ? tls.connect({ port, host: '127.0.0.1', ca: testCertificate().cert, minVersion: 'TLSv1.3' }, () => resolve(socket))
+        : net.connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true }, () => resolve(socket));
+    socket.once('error', reject);
+  });
+  dialled.pause();
+  dialled.removeAllListeners('error');
+  const pair: [net.Socket, net.Socket] = [await accepted, dialled];
+  server.close();
+  return pair;
+};
+
+export const carrierPair = async (kind: PairKind): Promise<[Carrier, Carrier]> => {
+  const [accepted, dialled] = await socketPair(kind);
+  return [createCarrier(accepted), createCarrier(dialled)];
+};
+
+export interface SessionPair {
+  readonly edge: MuxSession;
+  readonly client: MuxSession;
+  /** The edge's carriers, to be cut. */
+  readonly carriers: Carrier[];
+  close(): void;
+}
+
+export interface SessionPairOptions {
+  readonly kind: PairKind;
+  readonly carriers?: number;
+  readonly edge?: Partial<MuxHandlers>;
+  readonly client?: Partial<MuxHandlers>;
+  readonly now?: () => number;
+  readonly budgetBytes?: number;
+}
+
+export const sessionPair = async (options: SessionPairOptions): Promise<SessionPair> => {
+  const now = options.now ?? (() => performance.now());
+  const budget = (): MemoryBudget => new MemoryBudget(options.budgetBytes ?? 1024 * 1024 * 1024);
+  const quiet = { onCarrierLost: () => {} };
+  const edge = new MuxSession({ role: 'edge', budget: budget(), now, handlers: { ...quiet, ...options.edge } });
+  const client = new MuxSession({ role: 'client', budget: budget(), now, handlers: { ...quiet, ...options.client } });
+  const carriers: Carrier[] = [];
+  for (let i = 0; i < (options.carriers ?? 1); i++) {
+    const [accepted, dialled] = await carrierPair(options.kind);
+    carriers.push(accepted);
+    edge.addCarrier(accepted);
+    client.addCarrier(dialled);
+  }
+  const bye = { code: 'cancelled', text: 'test is over' } as const;
+  const close = (): void => {
+    edge.close(bye);
+    client.close(bye);
+  };
+  return { edge, client, carriers, close };
+};
+
+/** One stream with both its ends; the edge opened it. */
+export const openStream = (pair: SessionPair, accepted: Promise<MuxStream>): Promise<[MuxStream, MuxStream]> =>
+  new Promise((resolve, reject) => {
+    const opened = pair.edge.open(
+      { tunnelId: 'tun_test', visitor: '127.0.0.1:1' },
+      {
+        onOpened: (stream) => void accepted.then((other) => resolve([stream, other])),
+        onRefused: (reason) => reject(new Error(`${reason.code}: ${reason.text}`)),
+      },
+    );
+    if (opened === null) reject(new Error('no carrier'));
+  });
+
+export type EndKind = 'socket' | 'stream-plain' | 'stream-tls';
+
+/** Two ends of one pipe: what is written to one is read at the other. */
+export const endPair = async (kind: EndKind): Promise<{ a: ByteEnd; b: ByteEnd; close(): void }> => {
+  if (kind === 'socket') {
+    const [accepted, dialled] = await socketPair('plain');
+    const a = adoptSocket(accepted);
+    const b = adoptSocket(dialled);
+    const bye = { code: 'cancelled', text: 'test is over' } as const;
+    return {
+      a,
+      b,
+      close: () => {
+        a.reset(bye);
+        b.reset(bye);
+      },
+    };
+  }
+  let take: (stream: MuxStream) => void = () => {};
+  const accepted = new Promise<MuxStream>((resolve) => {
+    take = resolve;
+  });
+  const pair = await sessionPair({
+    kind: kind === 'stream-tls' ? 'tls' : 'plain',
+    client: {
+      onStream: (stream) => {
+        stream.accept();
+        take(stream);
+      },
+    },
+  });
+  const [a, b] = await openStream(pair, accepted);
+  return { a, b, close: pair.close };
+};

@@ -1,0 +1,48 @@
+// A ByteReader for tests: hashes what comes, can stall, and says what happened.
+import { createHash, type Hash } from 'node:crypto';
+import type { ByteEnd, ByteReader } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+
+export class RecordingReader implements ByteReader {
+  bytes = 0;
+  ended = false;
+  drains = 0;
+  reset: StreamReason | null = null;
+  /** While true every delivery answers "stop"; the bytes are taken all the same. */
+  stalled = false;
+  readonly #hash: Hash = createHash('sha256');
+  readonly #end: ByteEnd;
+
+  constructor(end: ByteEnd) {
+    this.#end = end;
+    end.read(this);
+  }
+
+  onData(bytes: Buffer, start: number, end: number): boolean {
+    this.bytes += end - start;
+    this.#hash.update(bytes.subarray(start, end));
+    return !this.stalled;
+  }
+
+  onDrain(): void {
+    this.drains += 1;
+  }
+
+  onEnd(): void {
+    this.ended = true;
+  }
+
+  onReset(reason: StreamReason): void {
+    this.reset = reason;
+  }
+
+  goOn(): void {
+    this.stalled = false;
+    this.#end.resume();
+  }
+
+  /** Once: the hash of all that came. */
+  digest(): string {
+    return this.#hash.digest('hex');
+  }
+}
