@@ -1,0 +1,100 @@
+import { createLogger, createMetrics } from '@tunnel/runtime';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { RelayTotals } from '../relay/relay-totals.ts';
+import { EdgeMetrics } from './edge-metrics.ts';
+import { MetricsServer } from './metrics-server.ts';
+
+const logger = createLogger({ level: 'silent', format: 'json' });
+let totals: RelayTotals;
+let sessions: () => number;
+let server: MetricsServer;
+
+beforeEach(async () => {
+  totals = new RelayTotals();
+  sessions = () => 2;
+  const figures = {
+    regionId: 'local',
+    tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'tcp' as const }] },
+    relay: { totals, connections: 5 },
+    sessions: () => sessions(),
+    carriers: () => 8,
+    streams: () => 7,
+    authFailures: () => 1,
+    droppedLogLines: () => 0,
+  };
+  server = new MetricsServer({ host: '127.0.0.1', port: 0 }, new EdgeMetrics(createMetrics(), figures), logger);
+  await server.start();
+});
+
+afterEach(() => server.stop());
+
+const get = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${server.address.port}${path}`, { method });
+
+/** The text without its comments, as Prometheus keys. */
+const scrape = async (): Promise<Record<string, number>> => {
+  const response = await get('/metrics');
+  expect(response.headers.get('content-type')).toContain('text/plain; version=0.0.4');
+  const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]),
+  );
+};
+
+it('every series is there from the first scrape', async () => {
+  expect(await scrape()).toEqual({
+    tunnel_active_sessions: 2,
+    tunnel_active_tunnels_http: 0,
+    tunnel_active_tunnels_tcp: 2,
+    tunnel_active_tunnels_udp: 0,
+    tunnel_active_tunnels_p2p: 0,
+    tunnel_active_carriers: 8,
+    tunnel_active_streams: 7,
+    tunnel_active_connections: 5,
+    'tunnel_requests_total{protocol="tcp",region="local"}': 0,
+    'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="in"}': 0,
+    'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 0,
+    tunnel_auth_failures_total: 1,
+    tunnel_log_lines_dropped_total: 0,
+  });
+});
+
+it('counters follow what the relay counted, once', async () => {
+  totals.requests = 3;
+  totals.bytesToClient = 100;
+  totals.bytesToVisitor = 5_000_000_000;
+  totals.countRefusal('tunnel-limit');
+  await scrape();
+  totals.requests = 4;
+  totals.countRefusal('tunnel-limit');
+  expect(await scrape()).toMatchObject({
+    'tunnel_requests_total{protocol="tcp",region="local"}': 4,
+    'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="in"}': 100,
+    'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 5_000_000_000,
+    'tunnel_connections_refused_total{reason="tunnel-limit"}': 2,
+  });
+});
+
+it('nothing but a scrape is answered', async () => {
+  expect((await get('/')).status).toBe(404);
+  expect((await get('/metrics/more')).status).toBe(404);
+  expect((await get('/metrics', 'POST')).status).toBe(404);
+  expect((await get('/metrics', 'HEAD')).status).toBe(200);
+});
+
+it('a figure that cannot be read fails the scrape and nothing else', async () => {
+  sessions = () => {
+    throw new Error('no');
+  };
+  expect((await get('/metrics')).status).toBe(500);
+  sessions = () => 1;
+  expect((await get('/metrics')).status).toBe(200);
+});
+
+it('a taken port is told with the key that sets it', async () => {
+  const { port } = server.address;
+  const second = new MetricsServer({ host: '127.0.0.1', port }, {} as never, logger);
+  await expect(second.start()).rejects.toMatchObject({
+    code: 'CONFIG_PORT_TAKEN',
+    values: { key: '[server] metrics_port' },
+  });
+});

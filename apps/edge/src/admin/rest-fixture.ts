@@ -1,0 +1,95 @@
+// A REST server on port 0 with two accounts and a tunnel of each owner. Used by tests only.
+import type { Owner } from '@tunnel/core';
+import type { Fault } from '@tunnel/errors';
+import { createLogger, Secret, sha256Hex } from '@tunnel/runtime';
+import { AuthFailures } from '../backend/auth-failures.ts';
+import { StandaloneBackend } from '../backend/standalone-backend.ts';
+import type { Tunnel } from '../pool/tunnel.ts';
+import { RestServer } from './rest-server.ts';
+
+export const ADMIN_TOKEN = 'admin-token';
+export const ALICE_KEY = 'tnl_alice';
+export const BOB_KEY = 'tnl_bob';
+
+export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunnel => ({
+  tunnelId,
+  sessionId: 'ses_1',
+  name: 'db',
+  protocol: 'tcp',
+  label: String(port),
+  publicUrl: `tcp://localhost:${port}`,
+  assignedPort: port,
+  clientAddr: '127.0.0.1:5000',
+  owner,
+  connectedSince: Date.UTC(2030, 0, 1),
+  counters: { requests: 3, bytes: 4096, openConnections: 1 },
+  session: { mux: null },
+});
+
+const logger = createLogger({ level: 'silent', format: 'json' });
+
+export interface RestFixture {
+  /** Moved by hand, in milliseconds. */
+  readonly clock: { now: number };
+  readonly closed: { tunnelId: string; fault: Fault }[];
+  readonly url: string;
+  readonly port: number;
+  request(
+    path: string,
+    options?: { method?: string; token?: string; headers?: Record<string, string>; body?: RequestInit['body'] },
+  ): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+export const startRest = async (options: { perMinute?: number; failing?: boolean } = {}): Promise<RestFixture> => {
+  const clock = { now: Date.UTC(2030, 0, 1) };
+  const closed: { tunnelId: string; fault: Fault }[] = [];
+  const tunnels = new Map<string, Tunnel>([
+    ['tun_op', someTunnel('tun_op', { kind: 'operator' }, 20_000)],
+    ['tun_alice', someTunnel('tun_alice', { kind: 'account', accountId: 'alice' }, 20_001)],
+    ['tun_bob', someTunnel('tun_bob', { kind: 'account', accountId: 'bob' }, 20_002)],
+  ]);
+  const server = new RestServer(
+    { host: '127.0.0.1', port: 0 },
+    {
+      backend: new StandaloneBackend({
+        adminToken: new Secret(ADMIN_TOKEN),
+        keys: [
+          { account: 'alice', sha256: sha256Hex(ALICE_KEY) },
+          { account: 'bob', sha256: sha256Hex(BOB_KEY) },
+        ],
+      }),
+      tunnels,
+      closeTunnel: (tunnelId, fault) => {
+        closed.push({ tunnelId, fault });
+        return tunnels.delete(tunnelId);
+      },
+      status: () => {
+        if (options.failing === true) throw new Error('the password is hunter2');
+        return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };
+      },
+      region: { id: 'local', name: 'Local', location: '' },
+      version: '0.1.0',
+      authFailures: new AuthFailures({ perMinute: options.perMinute ?? 60, now: () => clock.now }),
+      trustedProxies: [],
+      newRequestId: () => 'req_new',
+      logger,
+    },
+  );
+  await server.start();
+  const { port } = server.address;
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    clock,
+    closed,
+    url,
+    port,
+    request: (path, { method = 'GET', token, headers = {}, body } = {}) =>
+      fetch(url + path, {
+        method,
+        headers: { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+        ...(body === undefined ? {} : { body, duplex: 'half' }),
+      } as RequestInit),
+    stop: () => server.stop(),
+  };
+};

@@ -1,0 +1,248 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { apiError, edgeRegions, edgeStatus, edgeTunnel, edgeTunnels } from '@tunnel/contract';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ADMIN_TOKEN, ALICE_KEY, type RestFixture, startRest } from './rest-fixture.ts';
+import { RestServer } from './rest-server.ts';
+
+let rest: RestFixture;
+afterEach(() => rest.stop());
+
+const idsOf = async (response: Response): Promise<string[]> =>
+  edgeTunnels.parse(await response.json()).map((tunnel) => tunnel.tunnel_id);
+
+describe('200', () => {
+  it('status and the document are public', async () => {
+    rest = await startRest();
+    const status = await rest.request('/api/status');
+    expect(edgeStatus.strict().parse(await status.json())).toMatchObject({ ok: true, region_id: 'local', tunnels: 3 });
+    const document = (await (await rest.request('/api/openapi.json')).json()) as Record<string, never>;
+    expect(document).toMatchObject({ openapi: '3.1.0', components: { schemas: { Tunnel: {}, Error: {} } } });
+    expect(Object.keys(document['paths'] ?? {})).toEqual([
+      '/api/status',
+      '/api/tunnels',
+      '/api/tunnels/{id}',
+      '/api/regions',
+    ]);
+  });
+
+  it('the admin token sees every tunnel, a key only those of its account', async () => {
+    rest = await startRest();
+    expect(await idsOf(await rest.request('/api/tunnels', { token: ADMIN_TOKEN }))).toEqual([
+      'tun_op',
+      'tun_alice',
+      'tun_bob',
+    ]);
+    expect(await idsOf(await rest.request('/api/tunnels', { token: ALICE_KEY }))).toEqual(['tun_alice']);
+  });
+
+  it('a tunnel is shown with exactly the fields of the contract', async () => {
+    rest = await startRest();
+    const response = await rest.request('/api/tunnels/tun_alice', { token: ALICE_KEY });
+    expect(edgeTunnel.strict().parse(await response.json())).toEqual({
+      tunnel_id: 'tun_alice',
+      session_id: 'ses_1',
+      name: 'db',
+      protocol: 'tcp',
+      label: '20001',
+      public_url: 'tcp://localhost:20001',
+      assigned_port: 20_001,
+      group: null,
+      healthy: true,
+      client_addr: '127.0.0.1:5000',
+      region_id: 'local',
+      request_count: 3,
+      bytes_proxied: 4096,
+      connected_since: '2030-01-01T00:00:00.000Z',
+    });
+  });
+
+  it('the regions name the one that answers', async () => {
+    rest = await startRest();
+    const regions = edgeRegions.parse(await (await rest.request('/api/regions', { token: ALICE_KEY })).json());
+    expect(regions).toEqual([{ id: 'local', name: 'Local', location: '', current: true }]);
+  });
+
+  it('a plain request id of the caller is taken, any other replaced', async () => {
+    rest = await startRest();
+    const idFor = async (given: string) =>
+      (await rest.request('/api/status', { headers: { 'x-request-id': given } })).headers.get('x-request-id');
+    expect(await idFor('mine-1')).toBe('mine-1');
+    expect(await idFor('not mine')).toBe('req_new');
+    expect(await idFor('x'.repeat(65))).toBe('req_new');
+  });
+});
+
+describe('204', () => {
+  it('DELETE closes an own tunnel and says why to its client', async () => {
+    rest = await startRest();
+    const response = await rest.request('/api/tunnels/tun_alice', { method: 'DELETE', token: ALICE_KEY });
+    expect(response.status).toBe(204);
+    expect(response.headers.get('x-request-id')).toBe('req_new');
+    expect(rest.closed).toMatchObject([{ tunnelId: 'tun_alice', fault: { code: 'TUNNEL_CLOSED_BY_OPERATOR' } }]);
+  });
+
+  it('the admin token closes anyone’s', async () => {
+    rest = await startRest();
+    expect((await rest.request('/api/tunnels/tun_bob', { method: 'DELETE', token: ADMIN_TOKEN })).status).toBe(204);
+  });
+});
+
+const expectError = async (response: Response, status: number, code: string) => {
+  expect(response.status).toBe(status);
+  const body = apiError.strict().parse(await response.json());
+  expect(body.code).toBe(code);
+  expect(body.request_id).toBe(response.headers.get('x-request-id'));
+  return body;
+};
+
+describe('400', () => {
+  it('bytes that are no request get one, with a request id', async () => {
+    rest = await startRest();
+    const socket = connect(rest.port, '127.0.0.1');
+    socket.end('this is not http\r\n\r\n');
+    const answer = await text(socket);
+    expect(answer).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
+    expect(answer).toContain('x-request-id: req_new');
+    expect(answer).toContain('API_BAD_REQUEST');
+  });
+});
+
+describe('401', () => {
+  it.each(['/api/tunnels', '/api/tunnels/tun_op', '/api/regions'])('%s needs a key', async (path) => {
+    rest = await startRest();
+    const missing = await rest.request(path);
+    expect(missing.headers.get('www-authenticate')).toBe('Bearer');
+    await expectError(missing, 401, 'AUTH_TOKEN_MISSING');
+    await expectError(
+      await rest.request(path, { headers: { authorization: 'Basic YTpi' } }),
+      401,
+      'AUTH_TOKEN_MISSING',
+    );
+    await expectError(await rest.request(path, { token: 'tnl_wrong' }), 401, 'AUTH_TOKEN_INVALID');
+  });
+});
+
+describe('404', () => {
+  it('another account’s tunnel is as unknown as none, and stays open', async () => {
+    rest = await startRest();
+    const foreign = await expectError(
+      await rest.request('/api/tunnels/tun_bob', { token: ALICE_KEY }),
+      404,
+      'TUNNEL_UNKNOWN',
+    );
+    const none = await expectError(
+      await rest.request('/api/tunnels/tun_none', { token: ALICE_KEY }),
+      404,
+      'TUNNEL_UNKNOWN',
+    );
+    expect(foreign).toEqual(none);
+    for (const id of ['tun_bob', 'tun_op', 'tun_none']) {
+      const response = await rest.request(`/api/tunnels/${id}`, { method: 'DELETE', token: ALICE_KEY });
+      await expectError(response, 404, 'TUNNEL_UNKNOWN');
+    }
+    expect(rest.closed).toEqual([]);
+  });
+
+  it.each(['/', '/api', '/api/nothing', '/api/tunnels/tun_op/more'])('%s is not there', async (path) => {
+    rest = await startRest();
+    await expectError(await rest.request(path), 404, 'API_NOT_FOUND');
+  });
+});
+
+describe('405', () => {
+  it.each([
+    ['POST', '/api/status', 'GET, HEAD'],
+    ['DELETE', '/api/openapi.json', 'GET, HEAD'],
+    ['POST', '/api/tunnels', 'GET, HEAD'],
+    ['PUT', '/api/tunnels/tun_op', 'GET, HEAD, DELETE'],
+    ['DELETE', '/api/regions', 'GET, HEAD'],
+  ])('%s %s names the methods that are allowed', async (method, path, allow) => {
+    rest = await startRest();
+    const response = await rest.request(path, { method, token: ADMIN_TOKEN });
+    expect(response.headers.get('allow')).toBe(allow);
+    await expectError(response, 405, 'API_METHOD_NOT_ALLOWED');
+  });
+});
+
+describe('413', () => {
+  it('a body over 64 KiB is refused when it is announced', async () => {
+    rest = await startRest();
+    const body = Buffer.alloc(64 * 1024 + 1);
+    await expectError(await rest.request('/api/status', { method: 'POST', body }), 413, 'API_BODY_TOO_LARGE');
+  });
+
+  it('and when it is not', async () => {
+    rest = await startRest();
+    const chunk = Buffer.alloc(40 * 1024);
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue(chunk);
+        controller.enqueue(chunk);
+        controller.close();
+      },
+    });
+    await expectError(
+      await rest.request('/api/tunnels', { method: 'POST', body, token: ADMIN_TOKEN }),
+      413,
+      'API_BODY_TOO_LARGE',
+    );
+  });
+
+  it('a smaller body is none of our business', async () => {
+    rest = await startRest();
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue(Buffer.alloc(1024));
+        controller.close();
+      },
+    });
+    expect((await rest.request('/api/tunnels/tun_bob', { method: 'DELETE', body, token: ADMIN_TOKEN })).status).toBe(
+      204,
+    );
+  });
+});
+
+describe('429', () => {
+  it('an address with too many refused keys waits, with a good key too, and then may try again', async () => {
+    rest = await startRest({ perMinute: 3 });
+    for (let n = 0; n < 3; n++)
+      await expectError(await rest.request('/api/tunnels', { token: 'wrong' }), 401, 'AUTH_TOKEN_INVALID');
+    rest.clock.now += 10_000;
+    const response = await rest.request('/api/tunnels', { token: ADMIN_TOKEN });
+    expect(response.headers.get('retry-after')).toBe('50');
+    await expectError(response, 429, 'AUTH_TOO_MANY_FAILURES');
+    expect((await rest.request('/api/status')).status).toBe(200);
+    rest.clock.now += 50_000;
+    expect((await rest.request('/api/tunnels', { token: ADMIN_TOKEN })).status).toBe(200);
+  });
+
+  it('asking without a key is not counted', async () => {
+    rest = await startRest({ perMinute: 1 });
+    for (let n = 0; n < 3; n++) await rest.request('/api/tunnels');
+    expect((await rest.request('/api/tunnels', { token: ADMIN_TOKEN })).status).toBe(200);
+  });
+});
+
+describe('500', () => {
+  it('says nothing internal', async () => {
+    rest = await startRest({ failing: true });
+    const body = await expectError(await rest.request('/api/status'), 500, 'INTERNAL');
+    expect(JSON.stringify(body)).not.toContain('hunter2');
+  });
+});
+
+it('a taken port is told with the key that sets it', async () => {
+  rest = await startRest();
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  const { port } = holder.address() as { port: number };
+  const second = new RestServer({ host: '127.0.0.1', port }, { newRequestId: () => '' } as never);
+  await expect(second.start()).rejects.toMatchObject({
+    code: 'CONFIG_PORT_TAKEN',
+    message: `port ${port} on 127.0.0.1 is already in use ([server] api_port)`,
+  });
+  await second.stop();
+  holder.close();
+});
