@@ -1,0 +1,51 @@
+// Adds to package-lock.json the optional packages of other platforms that the registry at hand does not carry.
+// npm leaves out what it cannot fetch, and `npm ci` then refuses the lock file. Run it after `npm install` changed the lock.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './lib/paths.mjs';
+
+const SYSTEMS = ['android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'aix', 'win32'];
+const PROCESSORS = ['arm64', 'x64', 'ia32', 'arm', 'ppc64', 'riscv64', 's390x', 'loong64', 'mips64el', 'wasm32'];
+
+/** `@scope/name-linux-arm64-musl` tells where it runs; undefined for a package that is not one of these. */
+function platformOf(name) {
+  const words = name.split('/').at(-1).split('-');
+  const os = words.filter((word) => SYSTEMS.includes(word));
+  const cpu = words.filter((word) => PROCESSORS.includes(word));
+  if (cpu.length === 0) return undefined;
+  const libc = os[0] === 'linux' ? words.map(libcOf).filter(Boolean) : [];
+  return { cpu, ...(os.length > 0 ? { os } : {}), ...(libc.length > 0 ? { libc } : {}) };
+}
+
+function libcOf(word) {
+  if (word.startsWith('musl')) return 'musl';
+  return word.startsWith('gnu') ? 'glibc' : undefined;
+}
+
+/** Whether Node.js would find `name` from the package at `path`. */
+function isLocked(packages, path, name) {
+  for (let at = path; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
+    if (packages[`${at === '' ? '' : `${at}/`}node_modules/${name}`]) return true;
+    if (at === '') return false;
+  }
+}
+
+function complete(packages) {
+  const added = [];
+  for (const [path, entry] of Object.entries(packages)) {
+    for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
+      const platform = platformOf(name);
+      if (!platform || !/^\d/.test(version) || isLocked(packages, path, name)) continue;
+      packages[`node_modules/${name}`] = { version, ...platform, ...(entry.dev ? { dev: true } : {}), optional: true };
+      added.push(name);
+    }
+  }
+  return added;
+}
+
+const file = join(ROOT, 'package-lock.json');
+const lock = JSON.parse(readFileSync(file, 'utf8'));
+const added = complete(lock.packages);
+lock.packages = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, 'en')));
+if (added.length > 0) writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`);
+console.log(added.length === 0 ? 'package-lock.json is complete' : `added ${added.length} optional packages`);
