@@ -1,0 +1,27 @@
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import {
+  CONTROL_TYPES,
+  type ControlMessage,
+  type ControlMessageInput,
+  type MessageOf,
+  PROTOCOL_VERSION,
+  SUPPORTED_VERSIONS,
+} from './control-messages.ts';
+
+describe('control messages', () => {
+  it('are told apart by `type` alone', () => {
+    const fieldOf = (message: ControlMessage): string => (message.type === 'Auth' ? message.token : message.type);
+    expect(fieldOf({ type: 'Auth', versions: [1], token: 't', agent: '' })).toBe('t');
+    expectTypeOf<MessageOf<'Ping'>>().toEqualTypeOf<{ type: 'Ping'; id: number }>();
+    expectTypeOf<Extract<ControlMessageInput, { type: 'Error' }>['fatal']>().toEqualTypeOf<boolean | undefined>();
+  });
+
+  it('have names that occur once', () => {
+    expect(new Set(CONTROL_TYPES).size).toBe(CONTROL_TYPES.length);
+    expect(CONTROL_TYPES).toHaveLength(17);
+  });
+
+  it('offer the own version first', () => {
+    expect(SUPPORTED_VERSIONS[0]).toBe(PROTOCOL_VERSION);
+  });
+});

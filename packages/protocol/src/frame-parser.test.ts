@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import { FRAME, writeFrameHeader } from './frame-header.ts';
+import { type FrameHandler, FrameParser } from './frame-parser.ts';
+import { encodeFin, encodePing } from './frame-payloads.ts';
+import { LIMITS } from './limits.ts';
+
+const headerOf = (type: number, length: number, streamId: number): Uint8Array => {
+  const header = new Uint8Array(LIMITS.FRAME_HEADER_BYTES);
+  writeFrameHeader(header, 0, type as typeof FRAME.DATA, length, streamId);
+  return header;
+};
+
+const silent: FrameHandler = { onData: () => {}, onFrame: () => {} };
+
+const pushAll = (parser: FrameParser, ...parts: Uint8Array[]): boolean[] =>
+  parts.map((part) => parser.push(part, 0, part.length));
+
+describe('FrameParser', () => {
+  it('names the state it is in', () => {
+    const parser = new FrameParser(silent);
+    const states = [parser.state];
+    for (const part of [headerOf(FRAME.DATA, 2, 2), Buffer.from('hi'), headerOf(FRAME.PING, 8, 0), headerOf(0, 0, 0)]) {
+      parser.push(part, 0, part.length);
+      states.push(parser.state);
+    }
+    // The eight bytes that look like a header are the payload of the ping.
+    expect(states).toEqual(['header', 'data', 'header', 'payload', 'header']);
+    expect(pushAll(parser, headerOf(0, 0, 0))).toEqual([false]);
+    expect([parser.state, parser.failure]).toEqual(['failed', 'unknown frame type 0']);
+  });
+
+  it('hands DATA on in place, without a copy', () => {
+    const seen: unknown[] = [];
+    const parser = new FrameParser({
+      ...silent,
+      onData: (streamId, bytes, start, end) => seen.push([streamId, bytes, start, end]),
+    });
+    const bytes = Buffer.concat([Buffer.alloc(3), headerOf(FRAME.DATA, 5, 2), Buffer.from('hello')]);
+    expect(parser.push(bytes, 3, bytes.length)).toBe(true);
+    expect(seen).toHaveLength(1);
+    expect((seen[0] as unknown[])[1]).toBe(bytes);
+    expect(seen).toEqual([[2, bytes, 11, 16]]);
+  });
+
+  it('reads only the part it is given', () => {
+    const frames: number[] = [];
+    const parser = new FrameParser({ ...silent, onFrame: (type) => frames.push(type) });
+    const bytes = Buffer.concat([encodeFin(2), encodeFin(4), Buffer.alloc(8)]);
+    expect(parser.push(bytes, 8, 16)).toBe(true);
+    expect(frames).toEqual([FRAME.FIN]);
+  });
+
+  it('looks at no byte after a failure, its own or one the handler declares', () => {
+    const frames: number[] = [];
+    const parser: FrameParser = new FrameParser({
+      ...silent,
+      onFrame: (_, streamId) => {
+        frames.push(streamId);
+        if (streamId === 4) parser.fail('stream 4 was never opened');
+      },
+    });
+    const bytes = Buffer.concat([encodeFin(2), encodeFin(4), encodeFin(6)]);
+    expect(parser.push(bytes, 0, bytes.length)).toBe(false);
+    expect([frames, parser.failure]).toEqual([[2, 4], 'stream 4 was never opened']);
+    expect(pushAll(parser, encodeFin(8))).toEqual([false]);
+    parser.fail('a later reason');
+    expect([frames, parser.failure]).toEqual([[2, 4], 'stream 4 was never opened']);
+  });
+
+  it('lets the handler fail it in the middle of a DATA frame', () => {
+    let calls = 0;
+    const parser: FrameParser = new FrameParser({
+      ...silent,
+      onData: () => {
+        calls += 1;
+        parser.fail('more data than credit');
+      },
+    });
+    const results = pushAll(parser, headerOf(FRAME.DATA, 10, 2), Buffer.alloc(4), Buffer.alloc(6));
+    expect([results, calls, parser.state]).toEqual([[true, false, false], 1, 'failed']);
+  });
+
+  it('goes on where it was after a handler that throws', () => {
+    const frames: number[] = [];
+    const parser = new FrameParser({
+      ...silent,
+      onFrame: (type) => {
+        frames.push(type);
+        if (frames.length === 1) throw new Error('a mistake of the owner');
+      },
+    });
+    const ping = encodePing(FRAME.PING, new Uint8Array(8));
+    expect(() => parser.push(ping, 0, ping.length)).toThrow('a mistake of the owner');
+    expect(parser.push(ping, 0, ping.length)).toBe(true);
+    expect(frames).toEqual([FRAME.PING, FRAME.PING]);
+  });
+
+  it('holds no more than one small payload, however many bytes are announced', () => {
+    const parsers = Array.from({ length: 1000 }, () => new FrameParser(silent));
+    const before = process.memoryUsage().arrayBuffers;
+    const start = Buffer.concat([headerOf(FRAME.OPEN, LIMITS.FRAME_CONTROL_MAX_BYTES, 2), Buffer.alloc(1)]);
+    for (const parser of parsers) parser.push(start, 0, start.length);
+    const held = process.memoryUsage().arrayBuffers - before;
+    expect(held).toBeLessThan(1.1 * parsers.length * LIMITS.FRAME_CONTROL_MAX_BYTES);
+    expect(parsers.every((parser) => parser.state === 'payload')).toBe(true);
+  });
+});

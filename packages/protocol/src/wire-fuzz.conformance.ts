@@ -1,0 +1,167 @@
+// Promises the parsers make for any input, as fast-check properties. A short run belongs to the unit tests, a long one to tests/soak.
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { decodeControl, encodeControl } from './control-codec.ts';
+import { CONTROL_TYPES, type ControlMessageInput } from './control-messages.ts';
+import { FRAME, type FrameType, maxPayloadOf, minPayloadOf, writeFrameHeader } from './frame-header.ts';
+import { FrameParser } from './frame-parser.ts';
+import { decodeCredit, decodeOpen, decodeReason, encodeOpen, encodeReason, STREAM_CODES } from './frame-payloads.ts';
+import { LIMITS } from './limits.ts';
+
+const HEADER = LIMITS.FRAME_HEADER_BYTES;
+
+interface Outcome {
+  readonly events: string[];
+  readonly failure: string | null;
+}
+
+/** What a handler sees; pieces of DATA of one stream that follow each other count as one, as their cut is the network's. */
+const outcomeOf = (bytes: Uint8Array, cuts: readonly number[]): Outcome => {
+  const events: { key: string; hex: string }[] = [];
+  const parser = new FrameParser({
+    onData: (streamId, from, start, end) => {
+      const key = `data ${streamId} `;
+      const hex = Buffer.from(from.subarray(start, end)).toString('hex');
+      const last = events.at(-1);
+      if (last?.key === key) last.hex += hex;
+      else events.push({ key, hex });
+    },
+    onFrame: (type, streamId, payload) => {
+      expect(payload.length).toBeLessThanOrEqual(LIMITS.FRAME_CONTROL_MAX_BYTES);
+      for (const decode of [decodeOpen, decodeCredit, decodeReason]) decode(payload);
+      events.push({ key: `frame ${type} ${streamId} `, hex: Buffer.from(payload).toString('hex') });
+    },
+  });
+  let at = 0;
+  for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
+    parser.push(bytes, at, cut);
+    at = cut;
+  }
+  return { events: events.map(({ key, hex }) => key + hex), failure: parser.failure };
+};
+
+const streamId = fc.integer({ min: 1, max: 0xffffffff });
+
+/** Frames that are mostly right: random bytes alone rarely get past the first header. */
+const frame: fc.Arbitrary<Uint8Array> = fc.constantFrom(...Object.values(FRAME)).chain((type: FrameType) => {
+  const id = type >= FRAME.PING ? fc.constant(0) : streamId;
+  const size = { minLength: minPayloadOf(type), maxLength: Math.min(maxPayloadOf(type), 300) };
+  return fc.tuple(id, fc.uint8Array(size)).map(([stream, payload]) => {
+    const bytes = new Uint8Array(HEADER + payload.length);
+    writeFrameHeader(bytes, 0, type, payload.length, stream);
+    bytes.set(payload, HEADER);
+    return bytes;
+  });
+});
+
+const wire: fc.Arbitrary<Uint8Array> = fc
+  .tuple(fc.array(frame, { maxLength: 12 }), fc.uint8Array({ maxLength: 40 }))
+  .map(([frames, tail]) => new Uint8Array(Buffer.concat([...frames, tail])));
+
+const anyCuts = (bytes: Uint8Array): fc.Arbitrary<number[]> =>
+  fc.array(fc.nat({ max: bytes.length }), { maxLength: 20 });
+
+/** Objects that look like messages, down to `__proto__` and values of the wrong kind. */
+const messageLike: fc.Arbitrary<string> = fc
+  .tuple(
+    fc.oneof(fc.constantFrom<string>(...CONTROL_TYPES), fc.string()),
+    fc.dictionary(
+      fc.oneof(
+        fc.constantFrom('id', 'token', 'versions', 'resume', 'carriers', 'code', 'message', 'tunnel_id', '__proto__'),
+        fc.string(),
+      ),
+      fc.jsonValue({ maxDepth: 4 }),
+    ),
+  )
+  .map(([type, fields]) => JSON.stringify({ ...fields, type }));
+
+const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
+  fc.record({ type: fc.constant('Ping' as const), id: fc.maxSafeInteger() }),
+  fc.record({
+    type: fc.constant('Error' as const),
+    code: fc.string({ minLength: 1, maxLength: 100, unit: 'grapheme-ascii' }),
+    message: fc.string({ maxLength: 300, unit: 'binary' }),
+    retryable: fc.boolean(),
+    fatal: fc.boolean(),
+  }),
+  fc.record({
+    type: fc.constant('RegisterTunnel' as const),
+    request_id: fc.string({ minLength: 1, maxLength: 20, unit: 'grapheme-ascii' }),
+    name: fc.string({ maxLength: 60, unit: 'grapheme' }).filter((name) => name.length <= 200),
+    protocol: fc.constantFrom('http' as const, 'tcp' as const),
+    local_addr: fc.string({ maxLength: 100 }),
+    remote_port: fc.integer({ min: 1, max: 65535 }),
+  }),
+);
+
+/** Registers the properties, each tried `numRuns` times. */
+export const describeWireFuzz = (numRuns: number): void => {
+  const check = <T>(property: fc.IProperty<T>): void => fc.assert(property, { numRuns });
+
+  it('any bytes at any cut: never a throw, and the same events as in one piece', () => {
+    const input = wire.chain((bytes) => fc.tuple(fc.constant(bytes), anyCuts(bytes)));
+    check(
+      fc.property(input, ([bytes, cuts]) => {
+        expect(outcomeOf(bytes, cuts)).toEqual(outcomeOf(bytes, []));
+      }),
+    );
+  });
+
+  it('any bytes, byte by byte: the same events as in one piece', () => {
+    const everywhere = (bytes: Uint8Array): number[] => Array.from(bytes, (_, index) => index);
+    check(
+      fc.property(wire, (bytes) => {
+        expect(outcomeOf(bytes, everywhere(bytes))).toEqual(outcomeOf(bytes, []));
+      }),
+    );
+  });
+
+  it('noise: never a throw, and no event is longer than what came in', () => {
+    check(
+      fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
+        const { events } = outcomeOf(bytes, []);
+        expect(events.join('').length).toBeLessThanOrEqual(40 * bytes.length);
+      }),
+    );
+  });
+
+  it('any text: decodeControl answers and never throws', () => {
+    const text = fc.oneof(fc.string({ unit: 'binary' }), fc.json({ maxDepth: 6 }), messageLike);
+    check(
+      fc.property(text, (input) => {
+        const decoded = decodeControl(input);
+        if (!decoded.ok) expect(decoded.fault.message.length).toBeLessThan(500);
+      }),
+    );
+  });
+
+  it('what encodeControl writes, decodeControl reads', () => {
+    check(
+      fc.property(message, (input) => {
+        expect(decodeControl(encodeControl(input))).toEqual({ ok: true, message: input });
+      }),
+    );
+  });
+
+  it('what encodeOpen and encodeReason write, their decoders read', () => {
+    const head = fc.record({
+      tunnelId: fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' }).filter((id) => id.length <= 100),
+      visitor: fc.string({ maxLength: 50 }),
+    });
+    const credit = fc.nat({ max: LIMITS.STREAM_WINDOW_MAX_BYTES });
+    check(
+      fc.property(streamId, head, credit, (id, opened, windowBytes) => {
+        const payload = encodeOpen(id, opened, windowBytes).subarray(HEADER);
+        expect(decodeOpen(payload)).toEqual({ head: opened, windowBytes });
+      }),
+    );
+    const code = fc.constantFrom(...(Object.keys(STREAM_CODES) as (keyof typeof STREAM_CODES)[]));
+    check(
+      fc.property(streamId, code, fc.string({ maxLength: 400, unit: 'grapheme' }), (id, name, text) => {
+        const reason = decodeReason(encodeReason(FRAME.RESET, id, { code: name, text }).subarray(HEADER));
+        expect(reason?.code).toBe(name);
+        expect(text.startsWith(reason?.text ?? '?')).toBe(true);
+      }),
+    );
+  });
+};
