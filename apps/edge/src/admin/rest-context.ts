@@ -4,13 +4,19 @@ import type { EdgeRegion, EdgeStatus } from '@tunnel/contract';
 import type { Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { Logger } from '@tunnel/runtime';
-import type { AuthFailures } from '../backend/auth-failures.ts';
 import type { Backend } from '../backend/backend.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 
 export interface RestEnv {
   Bindings: HttpBindings;
   Variables: { requestId: string; caller: Owner };
+}
+
+/** Refused keys per address; one for the control port and the REST together, or each would be a way around the other. */
+export interface AuthFailureGate {
+  /** 0: the address may try. */
+  blockedForSecs(address: string): number;
+  failed(address: string): void;
 }
 
 export interface RestDependencies {
@@ -21,7 +27,7 @@ export interface RestDependencies {
   readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
   readonly region: Omit<EdgeRegion, 'current'>;
   readonly version: string;
-  readonly authFailures: AuthFailures;
+  readonly authFailures: AuthFailureGate;
   readonly trustedProxies: readonly string[];
   readonly newRequestId: () => string;
   readonly logger: Logger;

@@ -1,9 +1,9 @@
 // A REST server on port 0 with two accounts and a tunnel of each owner. Used by tests only.
 import type { Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import { createLogger, Secret, sha256Hex } from '@tunnel/runtime';
-import { AuthFailures } from '../backend/auth-failures.ts';
+import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
+import { AuthFailures } from '../control/auth-failures.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import { RestServer } from './rest-server.ts';
 
@@ -70,7 +70,10 @@ export const startRest = async (options: { perMinute?: number; failing?: boolean
       },
       region: { id: 'local', name: 'Local', location: '' },
       version: '0.1.0',
-      authFailures: new AuthFailures({ perMinute: options.perMinute ?? 60, now: () => clock.now }),
+      authFailures: new AuthFailures({
+        perMinute: options.perMinute ?? 60,
+        clock: { ...systemClock, monotonic: () => clock.now },
+      }),
       trustedProxies: [],
       newRequestId: () => 'req_new',
       logger,

@@ -1,13 +1,13 @@
-// The visitor's end of a relayed connection. Until the stream is open it keeps the first bytes, remembers a half-close and
-// tells when the visitor leaves; splice then reads through it. At the end it tells when the last byte is with the kernel.
+// The visitor's end while nobody reads it yet: its first bytes are kept, its half-close is remembered, and its leaving is told.
+// Once the stream is open, splice reads through it, first what was kept.
 import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
+
+const HEAD_ROOM = Buffer.alloc(HEAD_ROOM_BYTES);
 
 export interface HeldEndOwner {
   /** The visitor reset the connection before anyone read from it. */
   onLeft(): void;
-  /** After end(): nothing waits here any more, be it sent or cut off. */
-  onFlushed(): void;
 }
 
 export class HeldEnd implements ByteEnd, ByteReader {
@@ -17,9 +17,6 @@ export class HeldEnd implements ByteEnd, ByteReader {
   #held: Buffer[] | null = null;
   #heldBytes = 0;
   #sourceEnded = false;
-  /** The last write has not wholly left. */
-  #waiting = false;
-  #endAsked = false;
 
   constructor(inner: ByteEnd, owner: HeldEndOwner) {
     this.#inner = inner;
@@ -31,75 +28,63 @@ export class HeldEnd implements ByteEnd, ByteReader {
     this.#inner.read(this);
   }
 
-  /** false after end() while bytes still wait for a slow visitor; onFlushed follows then. */
-  get isFlushed(): boolean {
-    return !this.#waiting;
-  }
-
   read(reader: ByteReader): void {
     this.#reader = reader;
-    const goOn = this.#giveHeld(reader);
-    if (this.#sourceEnded) reader.onEnd();
-    else if (goOn) this.#inner.resume();
+    this.#held ??= [];
+    this.#giveHeld(reader, this.#held);
   }
 
-  #giveHeld(reader: ByteReader): boolean {
-    const held = this.#held;
-    if (held === null) return true;
+  /** From when the reader has taken all that was held, the socket's callbacks go straight to it. */
+  #giveHeld(reader: ByteReader, held: Buffer[]): void {
+    if (held.length > 0) {
+      const bytes = Buffer.concat([HEAD_ROOM, ...held]);
+      held.length = 0;
+      // Until resume(), what still comes is held behind it.
+      if (!reader.onData(bytes, HEAD_ROOM_BYTES, bytes.length, true)) return;
+    }
     this.#held = null;
-    const bytes = Buffer.concat([Buffer.alloc(HEAD_ROOM_BYTES), ...held]);
-    return reader.onData(bytes, HEAD_ROOM_BYTES, bytes.length, true);
+    if (this.#sourceEnded) reader.onEnd();
+    else this.#inner.resume();
   }
 
   // ---- from the socket ----
 
   onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    if (this.#reader !== null) return this.#reader.onData(bytes, start, end, lend);
+    const reader = this.#reader;
+    if (reader !== null && this.#held === null) return reader.onData(bytes, start, end, lend);
     this.#held ??= [];
     this.#held.push(Buffer.from(bytes.subarray(start, end)));
     this.#heldBytes += end - start;
-    return this.#heldBytes < LIMITS.VISITOR_HOLD_BYTES;
+    return reader === null && this.#heldBytes < LIMITS.VISITOR_HOLD_BYTES;
   }
 
   onDrain(): void {
-    this.#waiting = false;
-    if (!this.#endAsked) {
-      this.#reader?.onDrain();
-      return;
-    }
-    this.#inner.end();
-    this.#owner.onFlushed();
+    this.#reader?.onDrain();
   }
 
   onEnd(): void {
     this.#sourceEnded = true;
-    this.#reader?.onEnd();
+    if (this.#held === null) this.#reader?.onEnd();
   }
 
   onReset(reason: StreamReason): void {
-    if (this.#reader === null) {
-      this.#owner.onLeft();
-      return;
-    }
-    this.#reader.onReset(reason);
-    if (this.#waiting && this.#endAsked) this.#owner.onFlushed();
+    if (this.#reader !== null) this.#reader.onReset(reason);
+    else this.#owner.onLeft();
   }
 
   // ---- towards the socket ----
 
   write(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    this.#waiting = !this.#inner.write(bytes, start, end, lend);
-    return !this.#waiting;
+    return this.#inner.write(bytes, start, end, lend);
   }
 
   resume(): void {
-    this.#inner.resume();
+    if (this.#reader !== null && this.#held !== null) this.#giveHeld(this.#reader, this.#held);
+    else this.#inner.resume();
   }
 
-  /** Asked of the socket only when the rest has left: it would not say when that is otherwise. */
-  end(): void {
-    this.#endAsked = true;
-    if (!this.#waiting) this.#inner.end();
+  end(onFlushed?: () => void): void {
+    this.#inner.end(onFlushed);
   }
 
   reset(reason: StreamReason): void {

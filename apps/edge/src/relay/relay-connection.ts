@@ -1,14 +1,12 @@
 // One visitor's connection: opens a stream towards the tunnel's client, waits for its answer, then joins the two.
 // One object per connection takes all callbacks, so that an idle connection costs no closures and no timers.
-import type { ByteEnd, MuxStream, Splice, SpliceResult } from '@tunnel/mux';
-import { splice } from '@tunnel/mux';
+import { type ByteEnd, type MuxStream, type OpenAnswer, type Splice, type SpliceHandlers, splice } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../pool/tunnel.ts';
 import { HeldEnd, type HeldEndOwner } from './held-end.ts';
 import type { RefusalReason } from './relay-totals.ts';
 
-/** 'flushing': both sides have finished, and the last bytes wait for a slow visitor. */
-type State = 'new' | 'opening' | 'joined' | 'flushing' | 'over';
+type State = 'opening' | 'joined' | 'over';
 
 export interface RelayConnectionOwner {
   onRequest(): void;
@@ -27,12 +25,12 @@ export interface Visitor {
 const VISITOR_LEFT: StreamReason = { code: 'cancelled', text: 'the visitor left' };
 const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the client has no open carrier' };
 
-export class RelayConnection implements HeldEndOwner {
+export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers {
   readonly tunnel: Tunnel;
   readonly address: string;
   readonly #owner: RelayConnectionOwner;
   readonly #visitor: HeldEnd;
-  #state: State = 'new';
+  #state: State = 'opening';
   #stream: MuxStream | null = null;
   #splice: Splice | null = null;
 
@@ -45,7 +43,6 @@ export class RelayConnection implements HeldEndOwner {
 
   /** `visitorName` is host:port, as the client is told. */
   start(visitorName: string): void {
-    this.#state = 'opening';
     this.tunnel.counters.openConnections += 1;
     this.#visitor.hold();
     if (this.#isOver()) return;
@@ -67,7 +64,8 @@ export class RelayConnection implements HeldEndOwner {
       this.#splice?.reset(reason);
       return;
     }
-    if (this.#state === 'opening') this.#stream?.reset(reason);
+    if (this.#isOver()) return;
+    this.#stream?.reset(reason);
     this.#visitor.reset(reason);
     this.#finish();
   }
@@ -100,10 +98,6 @@ export class RelayConnection implements HeldEndOwner {
     this.#finish();
   }
 
-  onFlushed(): void {
-    if (this.#state === 'flushing') this.#finish();
-  }
-
   // ---- the two, joined ----
 
   onBytes(direction: 'a-to-b' | 'b-to-a', bytes: number): void {
@@ -112,10 +106,8 @@ export class RelayConnection implements HeldEndOwner {
     else this.#owner.onBytes(0, bytes);
   }
 
-  onDone(result: SpliceResult): void {
-    this.#splice = null;
-    if (result.ended === 'finished' && !this.#visitor.isFlushed) this.#state = 'flushing';
-    else this.#finish();
+  onDone(): void {
+    this.#finish();
   }
 
   #isOver(): boolean {
@@ -126,6 +118,7 @@ export class RelayConnection implements HeldEndOwner {
     if (this.#isOver()) return;
     this.#state = 'over';
     this.#stream = null;
+    this.#splice = null;
     this.tunnel.counters.openConnections -= 1;
     this.#owner.onOver(this);
   }
