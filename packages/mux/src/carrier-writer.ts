@@ -50,7 +50,8 @@ export class CarrierWriter {
 
   /** Whether a DATA frame has to wait; the asker is then told by onReady. Frames without data never wait. */
   isFull(bytes: number): boolean {
-    const full = bytes >= IN_PLACE_FROM_BYTES ? this.#busy : this.#gatheredBytes > LIMITS.CARRIER_SEND_QUEUE_BYTES;
+    const crowded = this.#gatheredBytes > LIMITS.CARRIER_SEND_QUEUE_BYTES;
+    const full = crowded || (this.#busy && bytes >= IN_PLACE_FROM_BYTES);
     if (full) this.#someoneWaits = true;
     return full;
   }

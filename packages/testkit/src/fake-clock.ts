@@ -1,5 +1,6 @@
-// A clock that moves only when a test says so. It has the shape of the runtime's Clock.
+// A clock that moves only when a test says so.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock, Timer } from '@tunnel/runtime';
 
 interface FakeTimer {
   dueAt: number;
@@ -8,7 +9,7 @@ interface FakeTimer {
   readonly run: () => void;
 }
 
-export class FakeClock {
+export class FakeClock implements Clock {
   #now: number;
   #monotonic = 0;
   #order = 0;
@@ -26,11 +27,11 @@ export class FakeClock {
     return this.#monotonic;
   }
 
-  setTimeout(run: () => void, ms: number): { cancel(): void } {
+  setTimeout(run: () => void, ms: number): Timer {
     return this.#add(run, ms, null);
   }
 
-  setInterval(run: () => void, ms: number): { cancel(): void } {
+  setInterval(run: () => void, ms: number): Timer {
     // An interval of 0 would never let advance() arrive.
     return this.#add(run, ms, Math.max(1, ms));
   }
@@ -60,7 +61,7 @@ export class FakeClock {
     this.#now = now;
   }
 
-  #add(run: () => void, ms: number, everyMs: number | null): { cancel(): void } {
+  #add(run: () => void, ms: number, everyMs: number | null): Timer {
     this.#order += 1;
     const timer: FakeTimer = { dueAt: this.#monotonic + Math.max(0, ms), order: this.#order, everyMs, run };
     this.#timers.add(timer);
