@@ -35,10 +35,6 @@ export class Lifecycle {
     this.#clock = options.clock ?? systemClock;
   }
 
-  get state(): State {
-    return this.#state;
-  }
-
   add(part: LifecyclePart): void {
     if (this.#state !== 'idle') throw new Error(`part ${part.name} was added after the start`);
     this.#parts.push(part);
@@ -63,14 +59,23 @@ export class Lifecycle {
       try {
         await part.start?.();
       } catch (error) {
-        this.#starting = undefined;
-        await this.stop({ deadlineMs: FAILED_START_STOP_MS });
+        // A stop that came meanwhile waits for this start: waiting for it in turn would hang both.
+        if (this.#stopping === undefined) {
+          this.#starting = undefined;
+          await this.stop({ deadlineMs: FAILED_START_STOP_MS });
+        }
         throw error;
       }
-      this.#started.push(part);
-      if (this.#stopping !== undefined) throw new Error('stopped while it was starting');
+      await this.#afterPartStarted(part);
     }
     this.#state = 'running';
+  }
+
+  async #afterPartStarted(part: LifecyclePart): Promise<void> {
+    // The stop gave up waiting for this part: nobody else will stop it.
+    if (this.#state === 'stopped') await this.#stopPart(part, this.#clock.monotonic());
+    else this.#started.push(part);
+    if (this.#stopping !== undefined) throw new Error('stopped while it was starting');
   }
 
   async #stopParts(deadlineMs: number): Promise<void> {
@@ -83,7 +88,9 @@ export class Lifecycle {
         starting.catch(() => undefined),
         deadline,
       );
-    for (const part of this.#started.splice(0).reverse()) await this.#stopPart(part, deadline);
+    for (let part = this.#started.pop(); part !== undefined; part = this.#started.pop()) {
+      await this.#stopPart(part, deadline);
+    }
     this.#state = 'stopped';
   }
 

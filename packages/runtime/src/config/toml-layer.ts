@@ -16,6 +16,11 @@ export const tomlLayer = (file: string): Layer => {
   };
 };
 
+/** The line break that ends the line of a forgotten quote is the control character the parser speaks of. */
+const CLEARER: Record<string, string> = {
+  'control characters are not allowed in strings': 'a string is not closed, or holds a control character',
+};
+
 const parseToml = (file: string, text: string): Tree => {
   try {
     return parse(text);
@@ -24,6 +29,6 @@ const parseToml = (file: string, text: string): Tree => {
     // The parser's message goes on with the source line, which may hold a secret.
     const [firstLine = ''] = error.message.split('\n');
     const reason = firstLine.replace(/^Invalid TOML document: /, '');
-    throw new ConfigProblem('CONFIG_SYNTAX', { file, line: error.line, reason });
+    throw new ConfigProblem('CONFIG_SYNTAX', { file, line: error.line, reason: CLEARER[reason] ?? reason });
   }
 };

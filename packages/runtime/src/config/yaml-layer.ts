@@ -1,18 +1,26 @@
 // A YAML file as a layer, with the line of each key.
-import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, type YAMLError } from 'yaml';
+import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
 import { type ConfigPath, isTable, type Layer, type Tree } from './layer.ts';
 import { ConfigProblem } from './problem.ts';
 import { readConfigText } from './read-config-text.ts';
 
 export const yamlLayer = (file: string): Layer => {
   const lineCounter = new LineCounter();
-  const document = parseDocument(readConfigText(file), { lineCounter, prettyErrors: false, logLevel: 'silent' });
+  const text = readConfigText(file);
+  const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'silent' });
   const lineAt = (offset: number): number => Math.max(1, lineCounter.linePos(offset).line);
   const refuse = (line: number, reason: string): ConfigProblem =>
     new ConfigProblem('CONFIG_SYNTAX', { file, line, reason });
 
   const [error] = document.errors;
-  if (error !== undefined) throw refuse(lineAt(error.pos[0]), yamlReason(error));
+  if (error !== undefined) throw refuse(lineAt(errorOffset(text, error)), yamlReason(error));
+  visit(document, {
+    // The one name that objects do not keep as a key of their own: it would vanish without a word.
+    Pair: (_, { key }) => {
+      if (isScalar(key) && key.value === '__proto__')
+        throw refuse(lineAt(key.range?.[0] ?? 0), '`__proto__` cannot be a name');
+    },
+  });
   const line = (path: ConfigPath): number => lineAt(offsetOf(document, path));
   return { tree: toTree(document, refuse), where: (path) => `${file}:${line(path)}`, line };
 };
@@ -33,6 +41,10 @@ const toTree = (document: Document, refuse: (line: number, reason: string) => Co
 /** Some of the parser's messages repeat the text they met, which may be a secret. */
 const yamlReason = (error: YAMLError): string =>
   error.code === 'UNEXPECTED_TOKEN' ? 'unexpected text' : error.message.replace(/\s+/g, ' ');
+
+/** A quote that is never closed is noticed at the end of the text; the last words before that tell more. */
+const errorOffset = (text: string, error: YAMLError): number =>
+  error.code === 'MISSING_CHAR' ? text.slice(0, error.pos[0]).trimEnd().length : error.pos[0];
 
 /** Where the key at the path begins; of a missing key, where its nearest table begins. */
 const offsetOf = (document: Document, path: ConfigPath): number => {

@@ -101,7 +101,7 @@ export class LineSink {
 
   /** At the end of the queue: the notice stands where the lines are missing, after those that came before them. */
   #sayDropped(): void {
-    if (this.#unsaidDropped === 0 || this.#queue.length > 0) return;
+    if (this.#unsaidDropped === 0) return;
     const text = this.#droppedNotice(this.#unsaidDropped);
     this.#unsaidDropped = 0;
     this.#queue.push({ text, bytes: Buffer.byteLength(text) });

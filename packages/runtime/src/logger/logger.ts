@@ -3,7 +3,7 @@ import pino from 'pino';
 import { formatForPeople } from './human-format.ts';
 import { LineSink } from './line-sink.ts';
 import { maskFields, maskText } from './mask.ts';
-import { openOutlet } from './outlet.ts';
+import { outletOf } from './outlet.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
@@ -34,7 +34,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
   const stream = options.stream ?? process.stdout;
   const now = options.now ?? Date.now;
   const colour = options.colour ?? wantsColour(stream);
-  const sink = new LineSink(openOutlet(stream), {
+  const sink = new LineSink(outletOf(stream), {
     droppedNotice: (count) => dropped(count, now(), options.format === 'human', colour),
   });
   const write = (line: string): void => sink.push(options.format === 'json' ? line : formatForPeople(line, colour));
@@ -90,8 +90,7 @@ class MaskingLogger implements Logger {
   #log(level: 'debug' | 'info' | 'warn' | 'error', fields: object, message: string): void {
     // Masking copies the fields; a line that nobody wants must cost nothing.
     if (!this.#pino.isLevelEnabled(level)) return;
-    // '%s': pino would otherwise read a % in the message as a place for further arguments.
-    this.#pino[level](maskFields(fields), '%s', maskText(message));
+    this.#pino[level](maskFields(fields), maskText(message));
   }
 }
 

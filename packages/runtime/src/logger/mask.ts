@@ -17,7 +17,8 @@ const URL_PASSWORD = /(:\/\/[^\s/:@]*):[^\s/@]+@/g;
 export const maskText = (text: string): string =>
   text.replace(API_KEY, `tnl_${MASK}`).replace(BEARER, `$1 ${MASK}`).replace(URL_PASSWORD, `$1:${MASK}@`);
 
-export const maskFields = (fields: object): Record<string, unknown> => maskEntries(fields, MOST_LEVELS);
+export const maskFields = (fields: object): Record<string, unknown> =>
+  fields instanceof Error ? { err: maskError(fields, MOST_LEVELS) } : maskEntries(fields, MOST_LEVELS);
 
 const isSecretName = (name: string): boolean => SECRET_NAME.test(name.replace(/[-_ ]/g, '').toLowerCase());
 

@@ -17,9 +17,16 @@ type MaybeStandardStream = NodeJS.WritableStream & {
   readonly _handle?: { setBlocking?(blocking: boolean): number };
 };
 
-export const openOutlet = (stream: NodeJS.WritableStream): Outlet => {
+/** One outlet per stream, however many loggers write to it: each adds listeners to the stream and the process. */
+const outlets = new WeakMap<NodeJS.WritableStream, Outlet>();
+
+export const outletOf = (stream: NodeJS.WritableStream): Outlet => {
+  const known = outlets.get(stream);
+  if (known !== undefined) return known;
   const { fd } = stream as MaybeStandardStream;
-  return typeof fd === 'number' && isFile(fd) ? new FileOutlet(fd) : new StreamOutlet(stream, fd);
+  const outlet = typeof fd === 'number' && isFile(fd) ? new FileOutlet(fd) : new StreamOutlet(stream, fd);
+  outlets.set(stream, outlet);
+  return outlet;
 };
 
 const isFile = (fd: number): boolean => {
@@ -34,9 +41,11 @@ const isFile = (fd: number): boolean => {
 class FileOutlet implements Outlet {
   readonly closed = false;
   readonly #fd: number;
+  readonly #rests: (() => string)[] = [];
 
   constructor(fd: number) {
     this.#fd = fd;
+    writeAtExit(fd, this.#rests);
   }
 
   write(text: string, done: (worked: boolean) => void): void {
@@ -45,23 +54,24 @@ class FileOutlet implements Outlet {
   }
 
   onExit(rest: () => string): void {
-    process.once('exit', () => writeNow(this.#fd, rest()));
+    this.#rests.push(rest);
   }
 }
 
 class StreamOutlet implements Outlet {
   readonly #stream: MaybeStandardStream;
-  readonly #fd: number | undefined;
+  readonly #rests: (() => string)[] = [];
   #closed = false;
 
   constructor(stream: MaybeStandardStream, fd: number | undefined) {
     this.#stream = stream;
-    this.#fd = fd;
     // Node writes to terminals synchronously: one that is paused (Ctrl-S) would stop the whole process.
     if (stream.isTTY === true) stream._handle?.setBlocking?.(false);
     stream.on('error', () => {
-      this.#closed = stream.destroyed !== false;
+      this.#closed = stream.destroyed === true;
     });
+    // Only for stdout and stderr: their descriptors never block once node has opened the stream.
+    if (fd === 1 || fd === 2) writeAtExit(fd, this.#rests);
   }
 
   get closed(): boolean {
@@ -73,11 +83,13 @@ class StreamOutlet implements Outlet {
   }
 
   onExit(rest: () => string): void {
-    const fd = this.#fd;
-    // Only for stdout and stderr: their descriptors never block once the stream has been opened.
-    if (fd === 1 || fd === 2) process.once('exit', () => writeNow(fd, rest()));
+    this.#rests.push(rest);
   }
 }
+
+const writeAtExit = (fd: number, rests: readonly (() => string)[]): void => {
+  process.once('exit', () => writeNow(fd, rests.map((rest) => rest()).join('')));
+};
 
 const writeNow = (fd: number, text: string): boolean => {
   const bytes = Buffer.from(text);
