@@ -24,6 +24,7 @@ export default defineConfig({
         ssr,
         test: {
           name: 'system',
+          globalSetup: ['tests/global-setup.ts'],
           include: ['tests/{system,conformance,house}/**/*.test.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,

@@ -1,0 +1,9 @@
+// Before system tests: the executables are built from the sources as they are now.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+export const setup = (): void => {
+  const script = fileURLToPath(new URL('../scripts/ensure.mjs', import.meta.url));
+  // A failed build has said so; tests that run from the sources can still tell more.
+  spawnSync(process.execPath, [script, 'build'], { stdio: 'inherit' });
+};

@@ -1,0 +1,28 @@
+// The checkout under test, and ways to run its scripts to their end.
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+export const SERVER_BIN = `${ROOT}/apps/server/bin/tunnel-server.mjs`;
+
+export interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** npm's own settings of the run that started the tests are kept out: a fresh shell has none. */
+export const cleanEnv = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(npm_(?!config_cache)|VITEST|NODE_ENV|INIT_CWD)/i.test(name)),
+  );
+
+export const run = (command: string, args: readonly string[], cwd = ROOT): Promise<Ended> =>
+  new Promise((resolve) => {
+    execFile(command, args, { cwd, env: cleanEnv(), timeout: 240_000 }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
+      resolve({ code, stdout, stderr });
+    });
+  });
+
+export const node = (args: readonly string[], cwd = ROOT): Promise<Ended> => run(process.execPath, args, cwd);

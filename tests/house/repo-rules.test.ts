@@ -1,0 +1,60 @@
+// Promises of the repository itself that no other tool checks.
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ROOT, run } from './checkout.ts';
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const lineCount = (path: string): number => read(path).trimEnd().split('\n').length;
+const tracked = async (): Promise<string[]> => (await run('git', ['ls-files'])).stdout.trim().split('\n');
+
+it('the README can be read in one sitting', () => {
+  expect(lineCount('README.md')).toBeLessThanOrEqual(180);
+});
+
+it('the lock file names versions and hashes, never where they were fetched from', () => {
+  const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, { resolved?: string }> };
+  const fetched = Object.entries(lock.packages).filter(([, { resolved }]) => resolved?.includes('://'));
+  expect(fetched).toEqual([]);
+});
+
+it('no file names a package registry', async () => {
+  const host = ['registry', 'npmjs', 'org'].join('.');
+  const { stdout } = await run('git', ['grep', '-l', '-F', host]);
+  expect(stdout).toBe('');
+});
+
+it('npm scripts hand their process over, so that signals reach the program', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  for (const name of ['start', 'test', 'verify', 'build']) expect(scripts[name]).toMatch(/ && exec node \S+/);
+});
+
+it('what is executed is executable', () => {
+  for (const path of ['.ci/run', 'apps/cli/bin/tunnel.mjs', 'apps/server/bin/tunnel-server.mjs']) {
+    expect(statSync(join(ROOT, path)).mode & 0o777, path).toBe(0o755);
+  }
+});
+
+it('doors are small: an index only re-exports, a main only begins', async () => {
+  const files = await tracked();
+  for (const path of files.filter((file) => /^(packages|apps)\/[^/]+\/src\/index\.ts$/.test(file))) {
+    const code = read(path)
+      .replace(/^\s*\/\/.*$/gm, '')
+      .replace(/export (type )?(\*|\{[^}]*\})( as \w+)? from '[^']+';/g, '');
+    expect(code.trim(), `${path} does more than re-export`).toBe('');
+  }
+  for (const path of files.filter((file) => /^apps\/[^/]+\/src\/main\.ts$/.test(file))) {
+    expect(lineCount(path), path).toBeLessThanOrEqual(60);
+  }
+});
+
+it('the import table of ARCHITECTURE.md is the one that is enforced', async () => {
+  const rules = "import { MAY_IMPORT } from './scripts/lib/import-rules.mjs'; console.log(JSON.stringify(MAY_IMPORT))";
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', rules]);
+  const enforced = JSON.parse(stdout) as Record<string, string[]>;
+  const rows = read('ARCHITECTURE.md').matchAll(/^\| `@tunnel\/(\w+)` \| ([^|]*) \|/gm);
+  const documented = Object.fromEntries(
+    [...rows].map(([, name, list]) => [name, [...(list ?? '').matchAll(/`(\w+)`/g)].map((match) => match[1])]),
+  );
+  expect(documented).toEqual(enforced);
+});
