@@ -52,7 +52,11 @@ export class Fault extends Error {
   /** Anything caught: a fault stays itself, everything else becomes INTERNAL with the cause kept for the log. */
   static from(error: unknown): Fault {
     if (error instanceof Fault) return error;
-    return new Fault('INTERNAL', {}, { cause: error, internal: error instanceof Error ? error.message : String(error) });
+    return new Fault(
+      'INTERNAL',
+      {},
+      { cause: error, internal: error instanceof Error ? error.message : String(error) },
+    );
   }
 }
 

@@ -1,5 +1,5 @@
 // One suite for every ByteEnd: sockets and streams, over plain and TLS carriers, with static reads and with ordinary ones.
-import { type EndKind, deterministicBytes, endPair, eventually, hashOf, RecordingReader } from '@tunnel/testkit';
+import { deterministicBytes, type EndKind, endPair, eventually, hashOf, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ByteEnd } from './byte-end.ts';
 import { allowStaticReads } from './static-read.ts';
@@ -19,7 +19,8 @@ const writeAll = async (end: ByteEnd, reader: RecordingReader, bytes: Buffer, st
   for (let at = 0; at < bytes.length; at += step) {
     const drains = reader.drains;
     const free = end.write(bytes, at, Math.min(bytes.length, at + step), false);
-    if (!free) await eventually(() => expect(reader.drains).toBeGreaterThan(drains), { intervalMs: 1, timeoutMs: 9000 });
+    if (!free)
+      await eventually(() => expect(reader.drains).toBeGreaterThan(drains), { intervalMs: 1, timeoutMs: 9000 });
   }
 };
 

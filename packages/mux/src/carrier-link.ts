@@ -154,7 +154,10 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
     if (open === null) return this.#parser.fail(`OPEN of stream ${streamId} is not readable`);
     if (mine || streamId <= this.#lastPeerId) return this.#parser.fail(`stream ${streamId} was opened before`);
     this.#lastPeerId = streamId;
-    const stream = new MuxStream(this, streamId, this.#owner.now(), { kind: 'accepter', creditBytes: open.windowBytes });
+    const stream = new MuxStream(this, streamId, this.#owner.now(), {
+      kind: 'accepter',
+      creditBytes: open.windowBytes,
+    });
     this.#add(stream);
     if (this.#streams.size > LIMITS.STREAMS_PER_CARRIER) stream.refuse({ code: 'limit', text: 'too many streams' });
     else this.#owner.onStream(stream, open.head);
@@ -326,7 +329,8 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
   }
 
   #closeIfRetired(): void {
-    if (this.retiring && this.#streams.size === 0 && !this.#closed && this.#owner.role === 'client') this.#carrier.end();
+    if (this.retiring && this.#streams.size === 0 && !this.#closed && this.#owner.role === 'client')
+      this.#carrier.end();
   }
 
   #violated(reason: string): void {

@@ -1,6 +1,14 @@
 // A whole path, visitor socket to local socket, over real carriers: byte-exact, isolated, and cut in the middle.
 import * as net from 'node:net';
-import { deterministicBytes, eventually, hashOf, type PairKind, type SessionPair, sessionPair, startEchoServer } from '@tunnel/testkit';
+import {
+  deterministicBytes,
+  eventually,
+  hashOf,
+  type PairKind,
+  type SessionPair,
+  sessionPair,
+  startEchoServer,
+} from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { MuxStream } from './mux-stream.ts';
 import { adoptSocket, connectSocket } from './socket-end.ts';
@@ -42,8 +50,16 @@ const startPath = async (kind: PairKind, carriers: number, localPort: number): P
     pair.edge.open(head, { ...refused, onOpened: (stream) => void splice(visitor, stream, { onDone }) });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanups.push(() => pair.close(), () => server.close());
-  return Object.assign(pair, { port: (server.address() as net.AddressInfo).port, get resets() { return resets; } });
+  cleanups.push(
+    () => pair.close(),
+    () => server.close(),
+  );
+  return Object.assign(pair, {
+    port: (server.address() as net.AddressInfo).port,
+    get resets() {
+      return resets;
+    },
+  });
 };
 
 /** Sends and hashes what comes back; half-closes when all was sent. */

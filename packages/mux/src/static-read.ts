@@ -33,7 +33,10 @@ export const allowStaticReads = (allowed: boolean): void => {
  * A socket that reads through `reader`, paused until resume(). For a plain socket this may be a new net.Socket around the
  * same handle, so the caller uses what is returned and forgets the one it gave.
  */
-export const readStatically = (socket: net.Socket, reader: StaticReader): { socket: net.Socket; readPath: ReadPath } => {
+export const readStatically = (
+  socket: net.Socket,
+  reader: StaticReader,
+): { socket: net.Socket; readPath: ReadPath } => {
   const inside = socket as SocketInside;
   const able = staticAllowed && typeof inside._handle?.useUserBuffer === 'function';
   if (!able) return fallback(socket, reader);

@@ -16,14 +16,20 @@ import {
 const fixture = (name: string): string => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), 'utf8');
 
 /** Self-signed for localhost, *.localhost and the loopback addresses. */
-export const testCertificate = (): { cert: string; key: string } => ({ cert: fixture('cert.pem'), key: fixture('key.pem') });
+export const testCertificate = (): { cert: string; key: string } => ({
+  cert: fixture('cert.pem'),
+  key: fixture('key.pem'),
+});
 
 export type PairKind = 'plain' | 'tls';
 
 /** [accepted, dialled], both connected (and for TLS with the handshake done), both paused. */
 export const socketPair = async (kind: PairKind): Promise<[net.Socket, net.Socket]> => {
   const options = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true };
-  const server = kind === 'tls' ? tls.createServer({ ...testCertificate(), allowHalfOpen: true, minVersion: 'TLSv1.3' }) : net.createServer(options);
+  const server =
+    kind === 'tls'
+      ? tls.createServer({ ...testCertificate(), allowHalfOpen: true, minVersion: 'TLSv1.3' })
+      : net.createServer(options);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as net.AddressInfo;
   const accepted = new Promise<net.Socket>((resolve) => {
@@ -32,7 +38,9 @@ export const socketPair = async (kind: PairKind): Promise<[net.Socket, net.Socke
   const dialled = await new Promise<net.Socket>((resolve, reject) => {
     const socket: net.Socket =
       kind === 'tls'
-        ? tls.connect({ port, host: '127.0.0.1', ca: testCertificate().cert, minVersion: 'TLSv1.3' }, () => resolve(socket))
+        ? tls.connect({ port, host: '127.0.0.1', ca: testCertificate().cert, minVersion: 'TLSv1.3' }, () =>
+            resolve(socket),
+          )
         : net.connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true }, () => resolve(socket));
     socket.once('error', reject);
   });

@@ -1,0 +1,178 @@
+// What a peer may do wrong, frame by frame: the session is closed with a clear reason and the process lives.
+import type * as net from 'node:net';
+import {
+  encodeCredit,
+  encodeFin,
+  encodeOpen,
+  encodePing,
+  encodeReason,
+  FRAME,
+  LIMITS,
+  writeFrameHeader,
+} from '@tunnel/protocol';
+import { eventually, socketPair } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createCarrier } from './carrier.ts';
+import { MemoryBudget } from './memory-budget.ts';
+import { type CarrierLoss, MuxSession } from './mux-session.ts';
+import type { MuxStream } from './mux-stream.ts';
+
+const HEAD = { tunnelId: 'tun_1', visitor: '1.2.3.4:5' };
+
+const data = (streamId: number, bytes: number): Buffer => {
+  const frame = Buffer.alloc(LIMITS.FRAME_HEADER_BYTES + bytes, 'x');
+  writeFrameHeader(frame, 0, FRAME.DATA, bytes, streamId);
+  return frame;
+};
+
+describe('a client session that meets a raw peer', () => {
+  let peer: net.Socket;
+  let received: Buffer;
+  let session: MuxSession;
+  let losses: CarrierLoss[];
+  let streams: MuxStream[];
+  let now = 1000;
+
+  beforeEach(async () => {
+    now = 1000;
+    losses = [];
+    streams = [];
+    received = Buffer.alloc(0);
+    const [accepted, dialled] = await socketPair('plain');
+    peer = accepted;
+    peer.on('data', (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk]);
+    });
+    peer.on('error', () => {});
+    peer.resume();
+    session = new MuxSession({
+      role: 'client',
+      budget: new MemoryBudget(1024 * 1024 * 1024),
+      now: () => now,
+      handlers: {
+        onStream: (stream) => {
+          streams.push(stream);
+          stream.accept();
+        },
+        onCarrierLost: (loss) => losses.push(loss),
+      },
+    });
+    session.addCarrier(createCarrier(dialled));
+  });
+  afterEach(() => {
+    session.close({ code: 'cancelled', text: '' });
+    peer.destroy();
+  });
+
+  const reason = async (): Promise<string> => {
+    await eventually(() => expect(losses).toHaveLength(1));
+    expect(losses[0]?.protocolViolation).toBe(true);
+    expect(session.state).toBe('closed');
+    expect(session.liveStreams).toBe(0);
+    expect(session.budget.committedBytes).toBe(0);
+    await eventually(() => expect(received.includes(losses[0]?.reason ?? '?')).toBe(true));
+    return losses[0]?.reason ?? '';
+  };
+
+  it('refuses more data than its credit', async () => {
+    peer.write(encodeOpen(2, HEAD, 1000));
+    await eventually(() => expect(streams).toHaveLength(1));
+    for (let i = 0; i < 5; i++) peer.write(data(2, 64 * 1024));
+    expect(await reason()).toMatch(/without credit/);
+  });
+
+  it('refuses data before it accepted the stream', async () => {
+    peer.write(data(4, 10));
+    expect(await reason()).toMatch(/never open/);
+  });
+
+  it('refuses an id that was opened before, and one of its own kind', async () => {
+    peer.write(Buffer.concat([encodeOpen(6, HEAD, 0), encodeOpen(6, HEAD, 0)]));
+    expect(await reason()).toMatch(/opened before/);
+  });
+
+  it('refuses an odd id from the edge', async () => {
+    peer.write(encodeOpen(7, HEAD, 0));
+    expect(await reason()).toMatch(/opened before/);
+  });
+
+  it('refuses a frame type it does not know', async () => {
+    peer.write(Buffer.from('ff00000000000002', 'hex'));
+    expect(await reason()).toMatch(/unknown frame type/);
+  });
+
+  it('refuses credit beyond every window', async () => {
+    peer.write(Buffer.concat([encodeOpen(2, HEAD, LIMITS.STREAM_WINDOW_MAX_BYTES), encodeCredit(FRAME.WINDOW, 2, 1)]));
+    expect(await reason()).toMatch(/does not fit/);
+  });
+
+  it('refuses a second FIN and an answer to its own answer', async () => {
+    peer.write(Buffer.concat([encodeOpen(2, HEAD, 0), encodeFin(2), encodeFin(2)]));
+    expect(await reason()).toMatch(/does not fit/);
+  });
+
+  it('ignores late frames of a stream that is over', async () => {
+    peer.write(encodeOpen(2, HEAD, 0));
+    await eventually(() => expect(streams).toHaveLength(1));
+    streams[0]?.reset({ code: 'cancelled', text: 'no more' });
+    peer.write(Buffer.concat([data(2, 100), encodeCredit(FRAME.WINDOW, 2, 5), encodeFin(2)]));
+    peer.write(encodePing(FRAME.PING, Buffer.from('12345678')));
+    await eventually(() => expect(received.includes('12345678')).toBe(true));
+    expect(losses).toEqual([]);
+  });
+
+  it('gives a carrier up that is silent for 25 s, and pings it before', async () => {
+    now += LIMITS.CARRIER_PING_INTERVAL_MS;
+    session.tick(now);
+    await eventually(() => expect(received.length).toBe(32));
+    now += LIMITS.CARRIER_DEAD_AFTER_MS - LIMITS.CARRIER_PING_INTERVAL_MS;
+    session.tick(now);
+    expect(losses).toMatchObject([{ reason: 'nothing heard for 25 s', protocolViolation: false, liveCarriers: 0 }]);
+  });
+
+  it('retires a carrier after a day without cutting its streams', async () => {
+    peer.write(encodeOpen(2, HEAD, 0));
+    await eventually(() => expect(streams).toHaveLength(1));
+    now += LIMITS.CARRIER_ROTATE_AFTER_MS;
+    peer.write(encodePing(FRAME.PING, Buffer.from('stillhere'.slice(0, 8))));
+    await eventually(() => expect(received.includes('stillher')).toBe(true));
+    session.tick(now);
+    expect(losses).toMatchObject([{ reason: 'rotated', liveCarriers: 0 }]);
+    expect([session.liveStreams, session.openCarriers]).toEqual([1, 1]);
+    streams[0]?.reset({ code: 'cancelled', text: '' });
+    await eventually(() => expect(session.openCarriers).toBe(0));
+  });
+
+  it('takes no new streams after a go-away and tells its owner unless the edge shuts down', async () => {
+    peer.write(encodeReason(FRAME.GO_AWAY, 0, { code: 'cancelled', text: 'rotated' }));
+    await eventually(() => expect(losses).toMatchObject([{ reason: 'rotated', liveCarriers: 0 }]));
+  });
+});
+
+describe('an edge session that waits for an answer', () => {
+  it('gives up after 15 s and tells the peer', async () => {
+    const [accepted, dialled] = await socketPair('plain');
+    let now = 0;
+    const handlers = { onCarrierLost: () => {} };
+    const session = new MuxSession({ role: 'edge', budget: new MemoryBudget(1e9), now: () => now, handlers });
+    session.addCarrier(createCarrier(accepted));
+    const seen: Buffer[] = [];
+    dialled.on('data', (chunk: Buffer) => seen.push(chunk));
+    dialled.resume();
+    const refused: string[] = [];
+    session.open(HEAD, { onOpened: () => {}, onRefused: ({ code, text }) => refused.push(`${code}: ${text}`) });
+    now = LIMITS.STREAM_OPEN_TIMEOUT_MS;
+    session.tick(now);
+    expect(refused).toEqual(['timeout: no answer to OPEN']);
+    await eventually(() => expect(Buffer.concat(seen).includes('no answer to OPEN')).toBe(true));
+    expect(session.liveStreams).toBe(0);
+    session.close({ code: 'cancelled', text: '' });
+    dialled.destroy();
+  });
+
+  it('has no stream to offer without a carrier', () => {
+    const handlers = { onCarrierLost: () => {} };
+    const session = new MuxSession({ role: 'edge', budget: new MemoryBudget(1e9), now: () => 0, handlers });
+    expect(session.open(HEAD, { onOpened: () => {}, onRefused: () => {} })).toBeNull();
+  });
+});
