@@ -2,7 +2,7 @@
 import { judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type ControlMessage, type ControlMessageInput, decodeControl, encodeControl, LIMITS } from '@tunnel/protocol';
-import type { Clock, Logger } from '@tunnel/runtime';
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 
 /** Why a control connection is over. */
@@ -35,6 +35,7 @@ export class ControlLink {
   /** What came before anybody listened; an edge says nothing before Auth, so this stays short. */
   #inbox: ControlMessage[] = [];
   #end: LinkEnd | null = null;
+  #closing: Timer | null = null;
   #pace = DEFAULT_PACE;
   #lastHeardAt: number;
   #lastPingAt: number;
@@ -88,8 +89,10 @@ export class ControlLink {
     }
   }
 
-  /** Ends in good order; what was sent before goes out first. */
+  /** Ends in good order; what was sent before goes out first. A peer that does not answer is not waited for. */
   close(code: number, reason: string): void {
+    if (this.#end !== null || this.#closing !== null) return;
+    this.#closing = this.#clock.setTimeout(() => this.#socket.terminate(), LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
     this.#socket.close(code, reason);
   }
 
@@ -122,6 +125,7 @@ export class ControlLink {
   #finish(end: LinkEnd): void {
     if (this.#end !== null) return;
     this.#end = end;
+    this.#closing?.cancel();
     this.#handlers?.onEnd(end);
   }
 }

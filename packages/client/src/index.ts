@@ -1,1 +1,7 @@
-export {};
+export type { Client, ClientState, CloseOptions } from './client.ts';
+export { connect } from './connect.ts';
+export type { ConnectOptions } from './options.ts';
+export { DEFAULT_CONTROL_PORT, parseServerAddress, type ServerAddress } from './server-address.ts';
+export type { StatusEvent, StatusListener } from './status.ts';
+export type { TrafficCounts } from './traffic.ts';
+export type { Tunnel, TunnelSpec, TunnelState } from './tunnel.ts';

@@ -9,7 +9,8 @@ import { type FileLock, isLockHeld, takeLock } from './file-lock.ts';
 export interface SavedTunnel {
   /** Protocol, name and local address: what makes it the same tunnel after a restart. */
   readonly key: string;
-  readonly tunnelId: string;
+  /** Left out once the session that knew it is gone. */
+  readonly tunnelId?: string;
   readonly assignedPort?: number;
 }
 
@@ -126,7 +127,7 @@ const isSavedTunnel = (value: unknown): value is SavedTunnel => {
   const { key, tunnelId, assignedPort } = (value ?? {}) as Record<string, unknown>;
   return (
     typeof key === 'string' &&
-    typeof tunnelId === 'string' &&
+    (tunnelId === undefined || typeof tunnelId === 'string') &&
     (assignedPort === undefined || typeof assignedPort === 'number')
   );
 };

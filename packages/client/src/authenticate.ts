@@ -1,0 +1,66 @@
+// The first exchange on a control connection: who we are, which session we want back, and the edge's answer.
+import { Fault } from '@tunnel/errors';
+import { LIMITS, type MessageOf, SUPPORTED_VERSIONS } from '@tunnel/protocol';
+import type { Clock, Secret } from '@tunnel/runtime';
+import type { ControlLink } from './control-link.ts';
+
+export interface Credentials {
+  readonly token: Secret;
+  readonly agent: string;
+  readonly resume: { readonly sessionId: string; readonly secret: string } | null;
+}
+
+/** A connection that did not come about. `final`: the same attempt would fail the same way. */
+export class AttemptFailed extends Error {
+  readonly fault: Fault;
+  readonly final: boolean;
+  readonly retryAfterMs: number;
+
+  constructor(fault: Fault, options: { final: boolean; retryAfterMs?: number }) {
+    super(fault.message, { cause: fault });
+    this.fault = fault;
+    this.final = options.final;
+    this.retryAfterMs = options.retryAfterMs ?? 0;
+  }
+}
+
+/** Rejects with AttemptFailed. The link is closed then. */
+export const authenticate = (link: ControlLink, who: Credentials, clock: Clock): Promise<MessageOf<'AuthOk'>> =>
+  new Promise((resolve, reject) => {
+    const seconds = LIMITS.CONTROL_AUTH_TIMEOUT_MS / 1000;
+    const timer = clock.setTimeout(
+      () => link.drop(new Fault('CONTROL_DEAD', { seconds })),
+      LIMITS.CONTROL_AUTH_TIMEOUT_MS,
+    );
+    const fail = (failure: AttemptFailed): void => {
+      timer.cancel();
+      reject(failure);
+      link.close(1000, 'refused');
+    };
+    link.listen({
+      onMessage: (message) => {
+        if (message.type === 'AuthOk') {
+          timer.cancel();
+          resolve(message);
+        } else if (message.type === 'AuthError') fail(refusal(message));
+        else if (message.type === 'Error' && message.fatal) {
+          fail(new AttemptFailed(Fault.fromWire(message.code, message.message), { final: !message.retryable }));
+        }
+      },
+      // Close code 4401 stands for an AuthError that did not arrive.
+      onEnd: ({ closeCode, fault }) => fail(new AttemptFailed(fault, { final: closeCode === 4401 })),
+    });
+    link.send({
+      type: 'Auth',
+      versions: [...SUPPORTED_VERSIONS],
+      token: who.token.reveal(),
+      agent: who.agent,
+      ...(who.resume === null ? {} : { resume: { session_id: who.resume.sessionId, secret: who.resume.secret } }),
+    });
+  });
+
+const refusal = (message: MessageOf<'AuthError'>): AttemptFailed =>
+  new AttemptFailed(Fault.fromWire(message.code, message.message), {
+    final: !message.retryable,
+    retryAfterMs: (message.retry_after_secs ?? 0) * 1000,
+  });

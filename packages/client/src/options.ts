@@ -1,0 +1,63 @@
+// What connect() takes, and what becomes of it: checked once, defaults filled in.
+import { Fault } from '@tunnel/errors';
+import { type Clock, createLogger, type Logger, Secret, systemClock } from '@tunnel/runtime';
+import type { Endpoint } from './dial-socket.ts';
+import { parseServerAddress } from './server-address.ts';
+import type { StatusListener } from './status.ts';
+import { decideSecurity, type SecurityOptions } from './transport-security.ts';
+
+export interface ConnectOptions extends SecurityOptions {
+  /** host:port of the edge's control port; 4040 when the port is left out. */
+  readonly server: string;
+  readonly token: string | Secret;
+  /** Keeps trying for ever to reach a server at the start; else it gives up after 30 s. */
+  readonly wait?: boolean | undefined;
+  /** A folder (0700) for the resume secret, so that a restart after a kill takes up the session. Left out: nothing is written. */
+  readonly stateDir?: string | undefined;
+  /** Tells clients that share `stateDir` apart: what this one opens. */
+  readonly stateKey?: string | undefined;
+  /** Told from the first moment on, before connect() returns. */
+  readonly onStatus?: StatusListener | undefined;
+  /** Names the program at the edge. */
+  readonly agent?: string | undefined;
+  readonly logger?: Logger | undefined;
+  readonly clock?: Clock | undefined;
+  /** In [0, 1): the jitter of retries. */
+  readonly random?: (() => number) | undefined;
+  /** Ends an attempt to connect. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ClientSettings {
+  readonly endpoint: Endpoint;
+  readonly token: Secret;
+  readonly wait: boolean;
+  readonly state: { readonly dir: string; readonly key: string } | null;
+  readonly agent: string;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+const DEFAULT_AGENT = `tunnel-client/0.1.0 node/${process.versions.node}`;
+
+/** Throws a Fault for what cannot work. */
+export const settle = (options: ConnectOptions): ClientSettings => {
+  const address = parseServerAddress(options.server);
+  const token = typeof options.token === 'string' ? new Secret(options.token) : options.token;
+  if (token.reveal().trim() === '') throw new Fault('AUTH_TOKEN_MISSING');
+  const { stateDir, stateKey = '' } = options;
+  return {
+    endpoint: { address, security: decideSecurity(address.host, options) },
+    token,
+    wait: options.wait ?? false,
+    state: stateDir === undefined ? null : { dir: stateDir, key: `${address.text}|${stateKey}` },
+    agent: printable(options.agent ?? DEFAULT_AGENT),
+    logger: options.logger ?? createLogger({ level: 'silent', format: 'json' }),
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+  };
+};
+
+/** It goes into a header: nothing but printable ASCII, and not much of it. */
+const printable = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?').slice(0, 200);

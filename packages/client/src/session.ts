@@ -1,0 +1,170 @@
+// One authenticated connection to an edge: the control link, the multiplexer and its carriers. It is never reused:
+// after a loss its streams may finish on the carriers that still live, and a new session takes over.
+import { Fault } from '@tunnel/errors';
+import { MuxSession, type MuxStream, processBudget } from '@tunnel/mux';
+import { type ControlMessage, LIMITS, type MessageOf, type StreamHead, type StreamReason } from '@tunnel/protocol';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { AttemptFailed } from './authenticate.ts';
+import { dialCarrier } from './carrier-dialer.ts';
+import { CarrierKeeper } from './carrier-keeper.ts';
+import type { ControlLink } from './control-link.ts';
+import { reasonOf, unreachable } from './dial-faults.ts';
+import type { Endpoint } from './dial-socket.ts';
+
+export interface SessionEnd {
+  readonly fault: Fault;
+  /** Coming back would end the same way. */
+  readonly final: boolean;
+}
+
+export interface SessionHandlers {
+  onMessage(message: ControlMessage): void;
+  onStream(stream: MuxStream, head: StreamHead): void;
+  /** The edge will go away; what runs may finish. */
+  onShuttingDown(reason: string): void;
+  /** The control connection is over. Once. */
+  onEnd(end: SessionEnd): void;
+}
+
+export interface SessionDeps {
+  readonly link: ControlLink;
+  readonly hello: MessageOf<'AuthOk'>;
+  readonly endpoint: Endpoint;
+  readonly agent: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly handlers: SessionHandlers;
+}
+
+export class Session {
+  readonly id: string;
+  readonly resumed: boolean;
+  readonly link: ControlLink;
+  readonly #deps: SessionDeps;
+  readonly #mux: MuxSession;
+  readonly #keeper: CarrierKeeper;
+  #end: SessionEnd | null = null;
+  #lastDialError: unknown;
+  #started: { readonly resolve: () => void; readonly reject: (failure: AttemptFailed) => void } | null = null;
+
+  constructor(deps: SessionDeps) {
+    const { hello, clock } = deps;
+    this.id = hello.session_id;
+    this.resumed = hello.resumed;
+    this.link = deps.link;
+    this.#deps = deps;
+    this.#mux = new MuxSession({
+      role: 'client',
+      budget: processBudget(),
+      now: () => clock.monotonic(),
+      handlers: {
+        onStream: (stream, head) => deps.handlers.onStream(stream, head),
+        onCarrierLost: (info) => this.#onCarrierLost(info),
+      },
+    });
+    this.#keeper = this.#makeKeeper();
+  }
+
+  /** Starts the carriers; settles with the first, because a tunnel without one would turn its visitors away. */
+  async start(): Promise<void> {
+    const { hello, clock, endpoint } = this.#deps;
+    this.link.setPace({ pingEveryMs: hello.ping_interval_secs * 1000, deadAfterMs: hello.dead_after_secs * 1000 });
+    const late = clock.setTimeout(() => {
+      const reason = this.#lastDialError === undefined ? 'no carrier could be opened' : reasonOf(this.#lastDialError);
+      this.link.drop(unreachable(endpoint.address.text, reason));
+    }, LIMITS.FIRST_CARRIER_TIMEOUT_MS);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#started = { resolve, reject };
+        this.link.listen({
+          onMessage: (message) => this.#onMessage(message),
+          // 4409: another connection took this session; coming back would only take it away again.
+          onEnd: ({ closeCode, fault }) => this.#finish({ fault, final: closeCode === 4409 }),
+        });
+        this.#keeper.start(hello.carriers.tokens);
+      });
+    } finally {
+      late.cancel();
+    }
+  }
+
+  get liveStreams(): number {
+    return this.#mux.liveStreams;
+  }
+
+  /** Nothing more can happen on it. */
+  get isSpent(): boolean {
+    return this.#mux.liveStreams === 0 || this.#mux.openCarriers === 0;
+  }
+
+  /** Another session takes over; streams that run may finish here. */
+  retire(reason: string): void {
+    this.#keeper.stop();
+    this.#mux.drain(reason);
+  }
+
+  tick(now: number): void {
+    this.link.tick(now);
+    this.#mux.tick(now);
+  }
+
+  close(reason: StreamReason): void {
+    this.#keeper.stop();
+    this.#mux.close(reason);
+    this.link.close(1000, '');
+  }
+
+  #makeKeeper(): CarrierKeeper {
+    const { hello, clock, random, logger, endpoint, agent, link } = this.#deps;
+    const { count, path } = hello.carriers;
+    return new CarrierKeeper({
+      count,
+      clock,
+      random,
+      logger,
+      dial: (token, signal) => dialCarrier(endpoint, { clock, agent, path, token, signal }),
+      adopt: (carrier) => {
+        const carrierId = this.#mux.addCarrier(carrier);
+        this.#started?.resolve();
+        return carrierId;
+      },
+      requestTokens: (wanted) => link.send({ type: 'RequestCarriers', count: wanted }),
+      onDialFailed: (error) => {
+        this.#lastDialError = error;
+      },
+    });
+  }
+
+  #onCarrierLost(info: { carrierId: number; reason: string; protocolViolation: boolean }): void {
+    this.#deps.logger.debug({ carrier: info.carrierId, reason: info.reason }, 'carrier lost');
+    this.#keeper.onCarrierLost(info.carrierId);
+    if (info.protocolViolation) this.link.drop(new Fault('CARRIER_PROTOCOL', { reason: info.reason }));
+  }
+
+  #onMessage(message: ControlMessage): void {
+    const { handlers, logger } = this.#deps;
+    switch (message.type) {
+      case 'CarrierTokens':
+        return this.#keeper.onTokens(message.tokens);
+      case 'ShuttingDown':
+        return handlers.onShuttingDown(message.reason);
+      case 'Error': {
+        const fault = Fault.fromWire(message.code, message.message);
+        if (!message.fatal) return logger.warn({ code: message.code, reason: message.message }, 'the edge reports');
+        this.#finish({ fault, final: !message.retryable });
+        return this.link.close(1000, '');
+      }
+      default:
+        return handlers.onMessage(message);
+    }
+  }
+
+  #finish(end: SessionEnd): void {
+    if (this.#end !== null) return;
+    this.#end = end;
+    this.#keeper.stop();
+    this.#started?.reject(new AttemptFailed(end.fault, { final: end.final }));
+    this.#deps.handlers.onEnd(end);
+  }
+}

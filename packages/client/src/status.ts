@@ -1,0 +1,52 @@
+// What a client tells about itself while it runs: a closed list of events, and the one place that hands them out.
+import type { Fault } from '@tunnel/errors';
+import type { Tunnel } from './tunnel.ts';
+
+export type StatusEvent =
+  | { readonly type: 'connecting'; readonly server: string }
+  | { readonly type: 'connected'; readonly sessionId: string; readonly resumed: boolean }
+  /** The connection failed or was lost; the next try is in `delayMs`. `planned`: the edge said so beforehand. */
+  | {
+      readonly type: 'reconnecting';
+      readonly attempt: number;
+      readonly delayMs: number;
+      readonly reason: string;
+      readonly planned: boolean;
+    }
+  /** The session is back and every tunnel has its answer. `resumed`: with the same tunnel ids and ports. */
+  | { readonly type: 'reconnected'; readonly resumed: boolean }
+  | { readonly type: 'tunnel-opened'; readonly tunnel: Tunnel }
+  /** It came back too late for its old address. */
+  | { readonly type: 'tunnel-moved'; readonly tunnel: Tunnel; readonly previousUrl: string }
+  /** `final`: the tunnel is over; else it is asked for again by itself. */
+  | { readonly type: 'tunnel-error'; readonly tunnel: Tunnel; readonly fault: Fault; readonly final: boolean }
+  /** A visitor came and the local service did not answer. At most one every few seconds for each tunnel. */
+  | { readonly type: 'local-error'; readonly tunnel: Tunnel; readonly fault: Fault }
+  | { readonly type: 'closing' }
+  /** The last event. With a fault: the client did not end by itself. */
+  | { readonly type: 'closed'; readonly fault?: Fault };
+
+export type StatusListener = (event: StatusEvent) => void;
+
+export class StatusFeed {
+  readonly #listeners = new Set<StatusListener>();
+
+  /** Returns what ends the listening. */
+  on(listener: StatusListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  emit(event: StatusEvent): void {
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(event);
+      } catch (error) {
+        // A listener's mistake belongs to the program, not to the tunnel.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// Where visitors' streams arrive: each is given to the tunnel it names. Knows how many are being served.
+import type { Fault } from '@tunnel/errors';
+import type { MuxStream } from '@tunnel/mux';
+import { LIMITS, type StreamHead } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import { forwardTcp } from './forward/tcp.ts';
+import type { StatusEvent } from './status.ts';
+import type { KeptTunnel } from './tunnel.ts';
+
+export interface StreamDeskDeps {
+  readonly clock: Clock;
+  readonly find: (tunnelId: string) => KeptTunnel | undefined;
+  /** Whether the edge still owes an answer to a registration. */
+  readonly expectsTunnels: () => boolean;
+  readonly emit: (event: StatusEvent) => void;
+  readonly forward?: typeof forwardTcp;
+}
+
+interface Parked {
+  readonly stream: MuxStream;
+  readonly head: StreamHead;
+}
+
+export class StreamDesk {
+  readonly #deps: StreamDeskDeps;
+  /** A visitor may be quicker on a carrier than TunnelRegistered on the control connection. */
+  #parked: Parked[] = [];
+  #served = 0;
+  readonly #idleWaiters = new Set<() => void>();
+
+  constructor(deps: StreamDeskDeps) {
+    this.#deps = deps;
+  }
+
+  get served(): number {
+    return this.#served;
+  }
+
+  onStream(stream: MuxStream, head: StreamHead): void {
+    const tunnel = this.#deps.find(head.tunnelId);
+    if (tunnel !== undefined) return this.#serve(stream, tunnel);
+    if (!this.#deps.expectsTunnels()) return refuseUnknown(stream);
+    if (this.#parked.length >= LIMITS.PARKED_STREAMS_MAX) {
+      return stream.refuse({ code: 'limit', text: 'too many visitors before the tunnel is ready' });
+    }
+    this.#parked.push({ stream, head });
+  }
+
+  /** An answer came, or none will come: look again at who waits. */
+  recheck(): void {
+    const waiting = this.#parked;
+    this.#parked = [];
+    for (const { stream, head } of waiting) this.onStream(stream, head);
+  }
+
+  /** Resolves when nobody is being served. */
+  async whenIdle(): Promise<void> {
+    if (this.#served === 0) return;
+    await new Promise<void>((resolve) => this.#idleWaiters.add(resolve));
+  }
+
+  #serve(stream: MuxStream, tunnel: KeptTunnel): void {
+    this.#served += 1;
+    const target = { host: tunnel.localHost, port: tunnel.localPort };
+    void (this.#deps.forward ?? forwardTcp)(stream, target, tunnel.traffic, {
+      onDialFailed: (fault) => this.#notice(tunnel, fault),
+      onDone: () => this.#oneLess(),
+    });
+  }
+
+  #oneLess(): void {
+    this.#served -= 1;
+    if (this.#served > 0) return;
+    for (const resolve of this.#idleWaiters) resolve();
+    this.#idleWaiters.clear();
+  }
+
+  #notice(tunnel: KeptTunnel, fault: Fault): void {
+    const now = this.#deps.clock.monotonic();
+    if (now - tunnel.lastLocalNoticeAt < LIMITS.LOCAL_DIAL_NOTICE_EVERY_MS) return;
+    tunnel.lastLocalNoticeAt = now;
+    this.#deps.emit({ type: 'local-error', tunnel, fault });
+  }
+}
+
+const refuseUnknown = (stream: MuxStream): void =>
+  stream.refuse({ code: 'unknown-tunnel', text: 'this client has no such tunnel' });

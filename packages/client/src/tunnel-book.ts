@@ -1,0 +1,235 @@
+// The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
+import { Fault } from '@tunnel/errors';
+import { type ControlMessage, type ControlMessageInput, LIMITS, type MessageOf } from '@tunnel/protocol';
+import type { Clock, Timer } from '@tunnel/runtime';
+import type { SavedTunnel } from './resume-state.ts';
+import type { StatusEvent } from './status.ts';
+import type { KeptTunnel } from './tunnel.ts';
+
+/** The connection on which to ask. */
+export interface BookLink {
+  send(message: ControlMessageInput): void;
+  /** The edge does not answer: the connection is worth nothing. */
+  drop(fault: Fault): void;
+}
+
+export interface TunnelBookDeps {
+  readonly clock: Clock;
+  readonly emit: (event: StatusEvent) => void;
+  /** Ids or ports changed: worth saving. */
+  readonly onChanged: () => void;
+  /** An open question was answered; streams that waited for it may find their tunnel now. */
+  readonly onAnswer: () => void;
+}
+
+interface Question {
+  readonly tunnel: KeptTunnel;
+  readonly kind: 'register' | 'unregister';
+  readonly timer: Timer;
+  readonly onAnswer?: () => void;
+}
+
+export class TunnelBook {
+  readonly #deps: TunnelBookDeps;
+  readonly #tunnels = new Set<KeptTunnel>();
+  readonly #byId = new Map<string, KeptTunnel>();
+  readonly #questions = new Map<string, Question>();
+  readonly #retries = new Map<KeptTunnel, Timer>();
+  #memories: SavedTunnel[] = [];
+  #link: BookLink | null = null;
+  #lastRequest = 0;
+
+  constructor(deps: TunnelBookDeps) {
+    this.#deps = deps;
+  }
+
+  get tunnels(): readonly KeptTunnel[] {
+    return [...this.#tunnels];
+  }
+
+  get hasOpenQuestions(): boolean {
+    return [...this.#questions.values()].some((question) => question.kind === 'register');
+  }
+
+  find(tunnelId: string): KeptTunnel | undefined {
+    return this.#byId.get(tunnelId);
+  }
+
+  /** What an earlier run had. */
+  recall(memories: readonly SavedTunnel[]): void {
+    this.#memories = [...memories];
+  }
+
+  /** What the next run may ask for, also of tunnels that this one has not opened yet. */
+  saved(): SavedTunnel[] {
+    const own = [...this.#tunnels].map((tunnel) => ({ key: tunnel.key, ...tunnel.memory }));
+    return [
+      ...own.filter((tunnel) => tunnel.tunnelId !== undefined || tunnel.assignedPort !== undefined),
+      ...this.#memories,
+    ];
+  }
+
+  add(tunnel: KeptTunnel): void {
+    const index = this.#memories.findIndex((memory) => memory.key === tunnel.key);
+    const [memory] = index < 0 ? [] : this.#memories.splice(index, 1);
+    if (memory !== undefined) tunnel.recall(memory);
+    this.#tunnels.add(tunnel);
+    this.#register(tunnel);
+  }
+
+  /** The session is a new one: the edge knows nothing of ours, ids are void, ports only wishes. */
+  forgetIds(): void {
+    this.#byId.clear();
+    this.#memories = this.#memories.map(({ tunnelId: _, ...memory }) => memory);
+    for (const tunnel of this.#tunnels) tunnel.forgetId();
+  }
+
+  /** A session is up: everything is asked for again. */
+  sessionUp(link: BookLink): void {
+    this.#link = link;
+    for (const tunnel of this.#tunnels) this.#register(tunnel);
+  }
+
+  sessionDown(): void {
+    this.#link = null;
+    for (const question of this.#questions.values()) {
+      question.timer.cancel();
+      question.onAnswer?.();
+    }
+    this.#questions.clear();
+    for (const timer of this.#retries.values()) timer.cancel();
+    this.#retries.clear();
+    for (const tunnel of this.#tunnels) tunnel.lost();
+  }
+
+  onMessage(message: ControlMessage): void {
+    switch (message.type) {
+      case 'TunnelRegistered':
+        return this.#onRegistered(message);
+      case 'TunnelError':
+        return this.#onError(message);
+      case 'TunnelUnregistered':
+        this.#answered(message.request_id);
+        return;
+      default:
+        return;
+    }
+  }
+
+  /** Settles when the edge has confirmed it, or has no reason to. */
+  async close(tunnel: KeptTunnel): Promise<void> {
+    if (!this.#tunnels.has(tunnel)) return;
+    const { tunnelId } = tunnel;
+    const known = tunnel.state === 'open';
+    this.#remove(tunnel);
+    tunnel.ended();
+    this.#deps.onChanged();
+    if (known) await this.#unregister(tunnel, tunnelId);
+  }
+
+  /** The whole client ends; nobody waits for answers any more. */
+  closeAll(fault?: Fault): void {
+    for (const tunnel of [...this.#tunnels]) {
+      if (tunnel.state === 'open') void this.#unregister(tunnel, tunnel.tunnelId);
+      this.#remove(tunnel);
+      tunnel.ended(fault ?? new Fault('CLIENT_CLOSED'));
+    }
+  }
+
+  #register(tunnel: KeptTunnel): void {
+    this.#retries.get(tunnel)?.cancel();
+    this.#retries.delete(tunnel);
+    if (this.#link === null) return;
+    const { tunnelId, assignedPort } = tunnel.memory;
+    this.#ask({ tunnel, kind: 'register' }, (requestId) => ({
+      type: 'RegisterTunnel',
+      request_id: requestId,
+      name: tunnel.name,
+      protocol: tunnel.protocol,
+      local_addr: `${tunnel.localHost}:${tunnel.localPort}`,
+      ...(tunnelId === undefined ? {} : { tunnel_id: tunnelId }),
+      ...(tunnel.remotePort === undefined ? {} : { remote_port: tunnel.remotePort }),
+      ...(tunnel.remotePort !== undefined || assignedPort === undefined ? {} : { preferred_port: assignedPort }),
+    }));
+  }
+
+  #unregister(tunnel: KeptTunnel, tunnelId: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#ask({ tunnel, kind: 'unregister', onAnswer: resolve }, (requestId) => ({
+        type: 'UnregisterTunnel',
+        request_id: requestId,
+        tunnel_id: tunnelId,
+      }));
+      if (this.#link === null) resolve();
+    });
+  }
+
+  #ask(question: Omit<Question, 'timer'>, message: (requestId: string) => ControlMessageInput): void {
+    const link = this.#link;
+    if (link === null) return;
+    this.#lastRequest += 1;
+    const requestId = `r${this.#lastRequest}`;
+    const timer = this.#deps.clock.setTimeout(() => {
+      link.drop(new Fault('CONTROL_DEAD', { seconds: LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
+    }, LIMITS.REGISTER_TIMEOUT_MS);
+    this.#questions.set(requestId, { ...question, timer });
+    link.send(message(requestId));
+  }
+
+  #answered(requestId: string): Question | undefined {
+    const question = this.#questions.get(requestId);
+    this.#questions.delete(requestId);
+    question?.timer.cancel();
+    question?.onAnswer?.();
+    return question;
+  }
+
+  #onRegistered(message: MessageOf<'TunnelRegistered'>): void {
+    const tunnel = this.#answered(message.request_id)?.tunnel;
+    if (tunnel === undefined) return;
+    if (!this.#tunnels.has(tunnel)) {
+      // Closed while the question was on its way.
+      void this.#unregister(tunnel, message.tunnel_id);
+      return;
+    }
+    const previousUrl = tunnel.publicUrl;
+    this.#byId.delete(tunnel.tunnelId);
+    const change = tunnel.registered(message);
+    this.#byId.set(message.tunnel_id, tunnel);
+    this.#deps.onChanged();
+    if (change === 'opened') this.#deps.emit({ type: 'tunnel-opened', tunnel });
+    if (change === 'moved') this.#deps.emit({ type: 'tunnel-moved', tunnel, previousUrl });
+    this.#deps.onAnswer();
+  }
+
+  #onError(message: MessageOf<'TunnelError'>): void {
+    const question = message.request_id === undefined ? undefined : this.#answered(message.request_id);
+    const tunnel = question?.tunnel ?? this.#byId.get(message.tunnel_id ?? '');
+    // An unregistration that fails has nothing left to end.
+    if (tunnel !== undefined && question?.kind !== 'unregister') this.#refused(tunnel, message, question !== undefined);
+    this.#deps.onAnswer();
+  }
+
+  /** At the first start a refusal is final; a tunnel that lived already waits for what may become free again. */
+  #refused(tunnel: KeptTunnel, message: MessageOf<'TunnelError'>, asked: boolean): void {
+    if (!this.#tunnels.has(tunnel)) return;
+    const fault = Fault.fromWire(message.code, message.message);
+    const final = !asked || tunnel.state === 'opening' || !message.retryable;
+    if (final) {
+      this.#remove(tunnel);
+      tunnel.ended(fault);
+      this.#deps.onChanged();
+    } else {
+      const timer = this.#deps.clock.setTimeout(() => this.#register(tunnel), tunnel.pace.nextDelayMs());
+      this.#retries.set(tunnel, timer);
+    }
+    this.#deps.emit({ type: 'tunnel-error', tunnel, fault, final });
+  }
+
+  #remove(tunnel: KeptTunnel): void {
+    this.#tunnels.delete(tunnel);
+    if (this.#byId.get(tunnel.tunnelId) === tunnel) this.#byId.delete(tunnel.tunnelId);
+    this.#retries.get(tunnel)?.cancel();
+    this.#retries.delete(tunnel);
+  }
+}

@@ -1,0 +1,243 @@
+// The client behind the interface: one connection, the tunnels on it, the visitors in them, and what a restart needs.
+
+import { Fault } from '@tunnel/errors';
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { Timer } from '@tunnel/runtime';
+import type { Client, ClientState, CloseOptions } from './client.ts';
+import { Connection, type Wait } from './connection.ts';
+import { unreachable } from './dial-faults.ts';
+import type { ClientSettings } from './options.ts';
+import { type ResumeStore, takeSlot } from './resume-state.ts';
+import { RetryPace } from './retry-pace.ts';
+import type { Session } from './session.ts';
+import type { StatusFeed, StatusListener } from './status.ts';
+import { StreamDesk } from './stream-desk.ts';
+import { KeptTunnel, type Tunnel, type TunnelSpec } from './tunnel.ts';
+import { TunnelBook } from './tunnel-book.ts';
+
+const TICK_MS = 1000;
+const TOUCH_EVERY_TICKS = 60;
+const STOPPING: StreamReason = { code: 'shutting-down', text: 'the client is stopping' };
+
+export class TunnelClient implements Client {
+  readonly closed: Promise<Fault | undefined>;
+  readonly #settings: ClientSettings;
+  readonly #feed: StatusFeed;
+  readonly #book: TunnelBook;
+  readonly #desk: StreamDesk;
+  readonly #connection: Connection;
+  readonly #store: ResumeStore | null;
+  readonly #ticker: Timer;
+  #state: ClientState = 'connecting';
+  #resume: { readonly sessionId: string; readonly secret: string } | null;
+  #ticks = 0;
+  #lastFault: Fault | null = null;
+  /** Set from a reconnection until every tunnel has its answer. */
+  #announce: { readonly resumed: boolean } | null = null;
+  #cutDrain: () => void = () => {};
+  #resolveClosed: (fault: Fault | undefined) => void = () => {};
+  #onFirstUp: () => void = () => {};
+
+  constructor(settings: ClientSettings, feed: StatusFeed) {
+    this.#settings = settings;
+    this.#feed = feed;
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+    this.#book = this.#makeBook();
+    this.#desk = this.#makeDesk();
+    this.#connection = this.#makeConnection();
+    this.#store = settings.state === null ? null : takeSlot({ ...settings.state, logger: settings.logger });
+    const saved = this.#store?.load() ?? null;
+    this.#resume = saved;
+    this.#book.recall(saved?.tunnels ?? []);
+    this.#ticker = settings.clock.setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  get state(): ClientState {
+    return this.#state;
+  }
+
+  get tunnels(): readonly Tunnel[] {
+    return this.#book.tunnels;
+  }
+
+  get openConnections(): number {
+    return this.#desk.served;
+  }
+
+  onStatus(listener: StatusListener): () => void {
+    return this.#feed.on(listener);
+  }
+
+  /** Settles with the first session; rejects with what made it impossible. */
+  async start(): Promise<void> {
+    const { clock, wait, endpoint } = this.#settings;
+    const server = endpoint.address.text;
+    const seconds = LIMITS.FIRST_CONNECT_TIMEOUT_MS / 1000;
+    const deadline = wait
+      ? null
+      : clock.setTimeout(() => {
+          this.#finish(this.#lastFault ?? unreachable(server, `no answer within ${seconds} s`));
+        }, LIMITS.FIRST_CONNECT_TIMEOUT_MS);
+    this.#feed.emit({ type: 'connecting', server });
+    const up = new Promise<'up'>((resolve) => {
+      this.#onFirstUp = () => resolve('up');
+    });
+    this.#connection.start();
+    const first = await Promise.race([up, this.closed.then((fault) => fault ?? new Fault('CLIENT_CLOSED'))]);
+    deadline?.cancel();
+    if (first !== 'up') throw first;
+  }
+
+  async open(spec: TunnelSpec): Promise<Tunnel> {
+    if (this.#state === 'closing' || this.#state === 'closed') throw new Fault('CLIENT_CLOSED');
+    const { clock, random } = this.#settings;
+    const tunnel = new KeptTunnel(spec, {
+      pace: new RetryPace(clock, random),
+      closer: (closing) => this.#book.close(closing),
+    });
+    this.#book.add(tunnel);
+    return tunnel.opened;
+  }
+
+  async close({ drainMs = 0 }: CloseOptions = {}): Promise<void> {
+    if (this.#state === 'closed') return;
+    if (this.#state !== 'closing') void this.#end(drainMs);
+    else if (drainMs === 0) this.#cutDrain();
+    await this.closed;
+  }
+
+  async #end(drainMs: number): Promise<void> {
+    this.#state = 'closing';
+    this.#feed.emit({ type: 'closing' });
+    this.#book.closeAll();
+    const session = this.#connection.stop();
+    session?.link.send({ type: 'ShuttingDown', reason: STOPPING.text, drain_secs: Math.ceil(drainMs / 1000) });
+    await this.#drained(drainMs);
+    session?.close(STOPPING);
+    await this.#farewell(session);
+    this.#finish();
+  }
+
+  async #drained(drainMs: number): Promise<void> {
+    const { clock } = this.#settings;
+    if (drainMs <= 0) return;
+    const cut = new Promise<void>((resolve) => {
+      const timer = clock.setTimeout(resolve, drainMs);
+      this.#cutDrain = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+    await Promise.race([this.#desk.whenIdle(), cut]);
+    this.#cutDrain();
+  }
+
+  /** The edge must have read that we end on purpose, or it would hold our ports; but not for long. */
+  async #farewell(session: Session | null): Promise<void> {
+    if (session === null || !session.link.isOpen) return;
+    await new Promise<void>((resolve) => {
+      const timer = this.#settings.clock.setTimeout(resolve, LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
+      const onEnd = (): void => {
+        timer.cancel();
+        resolve();
+      };
+      session.link.listen({ onMessage: () => {}, onEnd });
+    });
+    session.link.drop(new Fault('CLIENT_CLOSED'));
+  }
+
+  #finish(fault?: Fault): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    this.#ticker.cancel();
+    const session = this.#connection.stop();
+    session?.close(STOPPING);
+    this.#connection.closeRetired(STOPPING);
+    this.#book.sessionDown();
+    this.#book.closeAll(fault);
+    this.#desk.recheck();
+    this.#store?.release({ forget: fault === undefined });
+    this.#feed.emit(fault === undefined ? { type: 'closed' } : { type: 'closed', fault });
+    this.#resolveClosed(fault);
+  }
+
+  #tick(): void {
+    this.#connection.tick(this.#settings.clock.monotonic());
+    this.#ticks += 1;
+    if (this.#ticks % TOUCH_EVERY_TICKS === 0) this.#store?.touch();
+  }
+
+  #onUp(session: Session): void {
+    const first = this.#state === 'connecting';
+    this.#state = 'connected';
+    this.#lastFault = null;
+    if (first) this.#feed.emit({ type: 'connected', sessionId: session.id, resumed: session.resumed });
+    else this.#announce = { resumed: session.resumed };
+    this.#book.sessionUp(session.link);
+    this.#announceIfSettled();
+    this.#onFirstUp();
+  }
+
+  #onWaiting({ attempt, delayMs, fault, planned }: Wait): void {
+    this.#lastFault = fault;
+    if (this.#state === 'connected') this.#state = 'reconnecting';
+    this.#feed.emit({ type: 'reconnecting', attempt, delayMs, reason: fault.message, planned });
+  }
+
+  #onDown(): void {
+    this.#announce = null;
+    this.#book.sessionDown();
+    this.#desk.recheck();
+  }
+
+  #announceIfSettled(): void {
+    if (this.#announce === null || this.#book.hasOpenQuestions) return;
+    const { resumed } = this.#announce;
+    this.#announce = null;
+    this.#feed.emit({ type: 'reconnected', resumed });
+  }
+
+  #save(): void {
+    if (this.#resume !== null) this.#store?.save({ ...this.#resume, tunnels: this.#book.saved() });
+  }
+
+  #makeBook(): TunnelBook {
+    return new TunnelBook({
+      clock: this.#settings.clock,
+      emit: (event) => this.#feed.emit(event),
+      onChanged: () => this.#save(),
+      onAnswer: () => {
+        this.#desk.recheck();
+        this.#announceIfSettled();
+      },
+    });
+  }
+
+  #makeDesk(): StreamDesk {
+    return new StreamDesk({
+      clock: this.#settings.clock,
+      find: (tunnelId) => this.#book.find(tunnelId),
+      expectsTunnels: () => this.#book.hasOpenQuestions,
+      emit: (event) => this.#feed.emit(event),
+    });
+  }
+
+  #makeConnection(): Connection {
+    return new Connection(this.#settings, {
+      resume: () => this.#resume,
+      onAuthenticated: ({ id, secret, resumed }) => {
+        this.#resume = { sessionId: id, secret };
+        if (!resumed) this.#book.forgetIds();
+        this.#save();
+      },
+      onUp: (session) => this.#onUp(session),
+      onDown: () => this.#onDown(),
+      onWaiting: (wait) => this.#onWaiting(wait),
+      onMessage: (message) => this.#book.onMessage(message),
+      onStream: (stream, head) => this.#desk.onStream(stream, head),
+      onFatal: (fault) => this.#finish(fault),
+    });
+  }
+}
