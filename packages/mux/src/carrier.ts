@@ -1,6 +1,7 @@
 // One connection between edge and client, below frames: bytes in, batches out. Two kinds, plain and TLS 1.3, one interface.
 import * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { LIMITS } from '@tunnel/protocol';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
 import type { ReadPath } from './static-read.ts';
@@ -94,6 +95,8 @@ class SocketCarrier implements Carrier {
     if (this.#closed !== null) return;
     this.#writer.flush();
     this.#socket.end();
+    // The peer answers with its own end; one that does not is left behind.
+    setTimeout(() => this.destroy('closed'), LIMITS.CARRIER_LINGER_MS).unref();
   }
 
   destroy(reason: string): void {
