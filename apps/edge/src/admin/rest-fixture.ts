@@ -92,7 +92,7 @@ export const startRest = async (options: { perMinute?: number; failing?: boolean
         method,
         headers: { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
         ...(body === undefined ? {} : { body, duplex: 'half' }),
-      } as RequestInit),
+      }),
     stop: () => server.stop(),
   };
 };

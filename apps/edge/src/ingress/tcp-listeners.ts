@@ -10,7 +10,7 @@ import type { Relay } from '../relay/relay.ts';
 interface TcpListenersOptions {
   readonly host: string;
   readonly tunnelOn: (port: number) => Tunnel | undefined;
-  readonly relay: Relay;
+  readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'resetAll' | 'whenIdle'>;
   readonly logger: Logger;
 }
 
@@ -26,7 +26,7 @@ const SERVER_OPTIONS = {
 
 export class TcpListeners {
   readonly #options: TcpListenersOptions;
-  readonly #servers = new Map<number, Server>();
+  readonly #listeners = new Map<number, { readonly server: Server; readonly opened: Promise<unknown> }>();
 
   constructor(options: TcpListenersOptions) {
     this.#options = options;
@@ -39,38 +39,39 @@ export class TcpListeners {
 
   /** 'taken': another program, or another tunnel, holds the port. */
   async listen(port: number): Promise<'listening' | 'taken'> {
-    if (this.#servers.has(port)) return 'taken';
+    if (this.#listeners.has(port)) return 'taken';
     const server = this.#createServer(port);
+    const opened = once(server, 'listening');
+    const listener = { server, opened };
     // From before the bind, so that two calls at once do not both try.
-    this.#servers.set(port, server);
+    this.#listeners.set(port, listener);
+    server.listen({ host: this.#options.host, port, backlog: LIMITS.VISITOR_BACKLOG });
     try {
-      server.listen({ host: this.#options.host, port, backlog: LIMITS.VISITOR_BACKLOG });
-      await once(server, 'listening');
+      await opened;
     } catch (error) {
-      this.#servers.delete(port);
+      if (this.#listeners.get(port) === listener) this.#listeners.delete(port);
       if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return 'taken';
       throw toFault(error, this.#options.host, port);
-    }
-    // close() came while the port was being opened.
-    if (this.#servers.get(port) !== server) {
-      server.close();
-      return 'taken';
     }
     server.on('error', (error) =>
       this.#options.logger.warn({ port, err: error }, 'a connection could not be accepted'),
     );
-    return 'listening';
+    // close() may have come meanwhile.
+    return this.#listeners.get(port) === listener ? 'listening' : 'taken';
   }
 
   /** The port is free when this settles. Connections live on, so their end is not waited for. */
   async close(port: number): Promise<void> {
-    const server = this.#servers.get(port);
-    this.#servers.delete(port);
-    server?.close();
+    const listener = this.#listeners.get(port);
+    if (listener === undefined) return;
+    this.#listeners.delete(port);
+    // A server that is closed while it opens would open all the same.
+    await listener.opened.catch(() => {});
+    listener.server.close();
   }
 
   async closeAll(): Promise<void> {
-    await Promise.all([...this.#servers.keys()].map((port) => this.close(port)));
+    await Promise.all([...this.#listeners.keys()].map((port) => this.close(port)));
   }
 
   resetConnections(): void {
