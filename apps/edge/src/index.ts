@@ -1,1 +1,1 @@
-export {};
+export { createEdge, type Edge, type EdgeAddress, type EdgeDeps } from './edge.ts';

@@ -1,0 +1,37 @@
+// Refused keys per address, one count for the control port and the REST together: each would be a way around the other.
+import { FailureWindow } from '@tunnel/core';
+import { LIMITS } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import type { AuthFailureGate } from '../admin/rest-context.ts';
+
+const MINUTE_MS = 60_000;
+
+export class AuthFailures implements AuthFailureGate {
+  readonly #clock: Clock;
+  readonly #window: FailureWindow;
+  #total = 0;
+
+  constructor(options: { readonly clock: Clock; readonly perMinute: number }) {
+    this.#clock = options.clock;
+    this.#window = new FailureWindow({
+      perWindow: options.perMinute,
+      windowMs: MINUTE_MS,
+      addressesMax: LIMITS.AUTH_FAILURE_ADDRESSES_MAX,
+    });
+  }
+
+  /** Since the start. */
+  get total(): number {
+    return this.#total;
+  }
+
+  blockedForSecs(address: string): number {
+    const verdict = this.#window.check(address, this.#clock.monotonic());
+    return verdict.allowed ? 0 : Math.max(1, Math.ceil(verdict.retryAfterMs / 1000));
+  }
+
+  failed(address: string): void {
+    this.#total += 1;
+    this.#window.record(address, this.#clock.monotonic());
+  }
+}

@@ -1,0 +1,116 @@
+// The first frame of a connection: version, key, and a session, new or taken up again.
+import { Fault } from '@tunnel/errors';
+import { LIMITS, type MessageOf, SUPPORTED_VERSIONS } from '@tunnel/protocol';
+import type { Backend } from '../backend/backend.ts';
+import type { AuthFailures } from './auth-failures.ts';
+import type { ControlConnection } from './control-connection.ts';
+import type { Session } from './session.ts';
+import type { SessionMuxes } from './session-muxes.ts';
+import type { SessionTable } from './session-table.ts';
+
+export const CARRIER_PATH = '/_carrier';
+
+export interface AuthenticateContext {
+  readonly backend: Pick<Backend, 'verifyKey'>;
+  readonly failures: AuthFailures;
+  readonly sessions: SessionTable;
+  readonly muxes: SessionMuxes;
+  readonly regionId: string;
+  readonly isDraining: () => boolean;
+}
+
+type Auth = MessageOf<'Auth'>;
+
+/** false: refused, said so, and closed. */
+export const authenticate = async (
+  context: AuthenticateContext,
+  connection: ControlConnection,
+  message: Auth,
+): Promise<boolean> => {
+  const version = agreeOnVersion(message.versions);
+  const early = earlyRefusal(context, connection, message, version);
+  if (early !== null) {
+    connection.refuseAuth(early, retryAfterOf(early));
+    return false;
+  }
+  const verdict = await context.backend.verifyKey(message.token);
+  if (!connection.isOpen) return false;
+  if (!verdict.ok) {
+    // "Cannot be checked right now" is no guess at a key.
+    if (verdict.fault.status === 401) context.failures.failed(connection.peer.address);
+    connection.refuseAuth(verdict.fault);
+    return false;
+  }
+  try {
+    const { session, secret, resumed } = enter(context, connection, message, verdict);
+    sayWelcome(context, connection, session, { version: version as number, secret, resumed });
+    return true;
+  } catch (error) {
+    connection.refuseAuth(Fault.from(error));
+    return false;
+  }
+};
+
+const agreeOnVersion = (offered: readonly number[]): number | undefined =>
+  SUPPORTED_VERSIONS.filter((version) => offered.includes(version)).at(-1);
+
+const earlyRefusal = (
+  context: AuthenticateContext,
+  connection: ControlConnection,
+  message: Auth,
+  version: number | undefined,
+): Fault | null => {
+  if (context.isDraining()) return new Fault('EDGE_SHUTTING_DOWN');
+  if (version === undefined) {
+    const values = { offered: message.versions.join(', '), supported: SUPPORTED_VERSIONS.join(', ') };
+    return new Fault('CONTROL_VERSION_UNSUPPORTED', values);
+  }
+  const seconds = context.failures.blockedForSecs(connection.peer.address);
+  return seconds > 0 ? new Fault('AUTH_TOO_MANY_FAILURES', { seconds }) : null;
+};
+
+const retryAfterOf = (fault: Fault): number | undefined => {
+  const { seconds } = fault.values;
+  return typeof seconds === 'number' ? seconds : undefined;
+};
+
+/** A claim that does not hold gives a new session: the client then asks for what it had. */
+const enter = (
+  { sessions }: AuthenticateContext,
+  connection: ControlConnection,
+  { resume }: Auth,
+  { owner, keyId }: Extract<Awaited<ReturnType<Backend['verifyKey']>>, { ok: true }>,
+): { session: Session; secret: string; resumed: boolean } => {
+  if (resume !== undefined) {
+    const claim = { sessionId: resume.session_id, secret: resume.secret, owner, keyId };
+    const session = sessions.resume(connection, claim);
+    // The same secret for the whole life: a new one could be lost with its answer, and the session with it.
+    if (session !== null) return { session, secret: resume.secret, resumed: true };
+  }
+  return { ...sessions.start(connection, owner, keyId), resumed: false };
+};
+
+const sayWelcome = (
+  { muxes, regionId }: AuthenticateContext,
+  connection: ControlConnection,
+  session: Session,
+  { version, secret, resumed }: { version: number; secret: string; resumed: boolean },
+): void => {
+  const count = LIMITS.CARRIERS_PER_SESSION_DEFAULT;
+  connection.send({
+    type: 'AuthOk',
+    version,
+    session_id: session.sessionId,
+    resumed,
+    resume_secret: secret,
+    resume_window_secs: LIMITS.RESUME_WINDOW_MS / 1000,
+    region_id: regionId,
+    ping_interval_secs: LIMITS.CONTROL_PING_INTERVAL_MS / 1000,
+    dead_after_secs: LIMITS.CONTROL_DEAD_AFTER_MS / 1000,
+    carriers: {
+      count,
+      path: CARRIER_PATH,
+      tokens: session.mux === null ? [] : muxes.issueTokens(session.mux, count),
+    },
+  });
+};

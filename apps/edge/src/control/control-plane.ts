@@ -1,0 +1,212 @@
+// Everything behind the control port: connections, sessions, their tunnels, the second's tick, revocation, drain and end.
+import type { IncomingMessage } from 'node:http';
+import { Fault } from '@tunnel/errors';
+import type { MuxSession } from '@tunnel/mux';
+import { type ControlMessage, LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import type { WebSocket } from 'ws';
+import { callerAddress } from '../admin/caller-address.ts';
+import type { Backend, Revocation } from '../backend/backend.ts';
+import { hostPort } from '../ingress/peer-address.ts';
+import type { PortPool } from '../pool/port-pool.ts';
+import type { TunnelTable } from '../pool/tunnel-table.ts';
+import type { AuthFailures } from './auth-failures.ts';
+import { authenticate } from './authenticate.ts';
+import { upgradeCarrier } from './carrier-upgrade.ts';
+import { CLOSE, ControlConnection, type ControlPeer } from './control-connection.ts';
+import { ControlServer } from './control-server.ts';
+import { handleMessage } from './handle-message.ts';
+import type { Session } from './session.ts';
+import { SessionMuxes } from './session-muxes.ts';
+import { SessionTable } from './session-table.ts';
+
+export interface ControlPlaneOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | null;
+  readonly domain: string;
+  readonly regionId: string;
+  readonly tunnelsPerSession: number;
+  readonly trustedProxies: readonly string[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly backend: Backend;
+  readonly failures: AuthFailures;
+  readonly ports: PortPool;
+  readonly tunnels: TunnelTable;
+}
+
+export class ControlPlane {
+  readonly #given: ControlPlaneOptions;
+  readonly #server: ControlServer;
+  readonly #muxes: SessionMuxes;
+  readonly #sessions: SessionTable;
+  readonly #connections = new Set<ControlConnection>();
+  #lastConnectionId = 0;
+  #unauthenticated = 0;
+  #isDraining = false;
+  #ticking: Timer | undefined;
+  #stopListening: () => void = () => {};
+
+  constructor(options: ControlPlaneOptions) {
+    const { clock, logger, backend, ports, tunnels, host, port, tls } = options;
+    this.#given = options;
+    const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
+    this.#muxes = new SessionMuxes({ clock, logger, onViolation });
+    this.#sessions = new SessionTable({ clock, logger, backend, ports, tunnels, muxes: this.#muxes });
+    this.#server = new ControlServer({
+      listenOn: { host, port, key: '[server] control_port' },
+      tls,
+      refusal: () => this.#refusal(),
+      onControl: (ws, request) => this.#onControl(ws, request),
+      onCarrier: (request, socket, head) => upgradeCarrier(this.#muxes, request, socket, head),
+    });
+  }
+
+  get address(): { host: string; port: number } {
+    return this.#server.address;
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  get figures(): { readonly sessions: number; readonly carriers: number; readonly streams: number } {
+    return { sessions: this.#sessions.liveCount, carriers: this.#muxes.carriers, streams: this.#muxes.streams };
+  }
+
+  async start(): Promise<void> {
+    await this.#server.start();
+    this.#stopListening = this.#given.backend.onRevoked((revocation) => this.revoke(revocation));
+    this.#ticking = this.#given.clock.setInterval(() => this.#tick(), LIMITS.SESSION_TICK_MS);
+  }
+
+  /** The client is told and does not register it again; connections under way finish. false: it was gone already. */
+  closeTunnel(tunnelId: string, fault: Fault): boolean {
+    const tunnel = this.#given.tunnels.get(tunnelId);
+    const session = tunnel === undefined ? undefined : this.#sessions.get(tunnel.sessionId);
+    if (session === undefined || !this.#sessions.endTunnel(session, tunnelId)) return false;
+    const { code, message, retryable } = fault;
+    session.connection?.send({ type: 'TunnelError', tunnel_id: tunnelId, code, message, retryable });
+    return true;
+  }
+
+  /** Nothing of that key or account stays: neither sessions, those that are away included, nor streams under way. */
+  revoke({ keyId, accountId, fault }: Revocation): void {
+    const isMeant = (session: Session): boolean =>
+      (keyId !== undefined && session.keyId === keyId) ||
+      (accountId !== undefined && session.owner.kind === 'account' && session.owner.accountId === accountId);
+    for (const session of [...this.#sessions.values()]) if (isMeant(session)) this.#endWith(session, fault);
+    this.#muxes.closeWhere(isMeant, { code: 'cancelled', text: fault.message });
+  }
+
+  /** No new clients, no new tunnels, no new streams; clients are told. What is under way goes on until end(). */
+  drain(drainSecs: number): void {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    this.#server.stopAccepting();
+    const { message } = new Fault('EDGE_SHUTTING_DOWN');
+    for (const connection of this.#connections) {
+      connection.send({ type: 'ShuttingDown', reason: message, drain_secs: drainSecs });
+    }
+  }
+
+  /** Whatever is left ends now; settles when the last client's socket is closed. */
+  async end(): Promise<void> {
+    const connections = this.#endAll();
+    for (const connection of connections) connection.close(CLOSE.goingAway, 'EDGE_SHUTTING_DOWN');
+    await Promise.all(connections.map(({ whenGone }) => whenGone));
+  }
+
+  /** The same without a goodbye and without waiting. */
+  cut(): void {
+    for (const connection of this.#endAll()) connection.terminate();
+  }
+
+  #endAll(): ControlConnection[] {
+    this.drain(0);
+    this.#ticking?.cancel();
+    this.#stopListening();
+    for (const session of [...this.#sessions.values()]) this.#sessions.end(session, SHUTTING_DOWN.text);
+    this.#muxes.closeWhere(() => true, SHUTTING_DOWN);
+    return [...this.#connections];
+  }
+
+  #tick(): void {
+    this.#sessions.tick();
+    this.#muxes.tick();
+  }
+
+  #refusal(): string | null {
+    if (this.#isDraining) return new Fault('EDGE_SHUTTING_DOWN').message;
+    return this.#unauthenticated < LIMITS.CONTROL_UNAUTHENTICATED_MAX ? null : 'too many clients wait to be let in';
+  }
+
+  #onControl(ws: WebSocket, request: IncomingMessage): void {
+    const { clock, logger } = this.#given;
+    this.#lastConnectionId += 1;
+    this.#unauthenticated += 1;
+    let isCountedOut = false;
+    const countOut = (): void => {
+      if (!isCountedOut) this.#unauthenticated -= 1;
+      isCountedOut = true;
+    };
+    const connection = new ControlConnection({
+      id: this.#lastConnectionId,
+      ws,
+      peer: peerOf(request, this.#given.trustedProxies),
+      clock,
+      logger,
+      handlers: {
+        onAuth: async (from, message) => {
+          const context = {
+            ...this.#given,
+            sessions: this.#sessions,
+            muxes: this.#muxes,
+            isDraining: () => this.#isDraining,
+          };
+          const isIn = await authenticate(context, from, message);
+          countOut();
+          return isIn;
+        },
+        onMessage: (from, message) => this.#onMessage(from, message),
+        onLost: (from) => {
+          countOut();
+          this.#connections.delete(from);
+          this.#sessions.lost(from);
+        },
+      },
+    });
+    this.#connections.add(connection);
+  }
+
+  #onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void {
+    const { clock, ports, domain, tunnelsPerSession: tunnelLimit } = this.#given;
+    const context = { clock, ports, domain, tunnelLimit, sessions: this.#sessions, muxes: this.#muxes };
+    const session = this.#sessions.of(connection);
+    return handleMessage({ ...context, isDraining: () => this.#isDraining }, session, connection, message);
+  }
+
+  #onViolation(session: Session, mux: MuxSession, reason: string): void {
+    // Of an earlier connection: the client has left those streams behind already.
+    if (session.mux === mux) this.#endWith(session, new Fault('CARRIER_PROTOCOL', { reason }));
+  }
+
+  #endWith(session: Session, fault: Fault): void {
+    const { connection } = session;
+    this.#sessions.end(session, fault.message);
+    connection?.fail(fault);
+  }
+}
+
+const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
+
+const peerOf = (request: IncomingMessage, trustedProxies: readonly string[]): ControlPeer => {
+  const { remoteAddress = '', remotePort = 0 } = request.socket;
+  const forwardedFor = request.headers['x-forwarded-for'];
+  const given = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
+  return {
+    address: callerAddress(remoteAddress, given, trustedProxies),
+    clientAddr: hostPort(remoteAddress, remotePort),
+  };
+};

@@ -1,0 +1,110 @@
+// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { LIMITS } from '@tunnel/protocol';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { type ListenOn, listenOrFault } from '../admin/listen-or-fault.ts';
+import { CARRIER_PATH } from './authenticate.ts';
+import { refuseUpgrade } from './upgrade-answers.ts';
+
+const CONTROL_PATH = '/_control';
+/** How often node looks for heads that are over their time. */
+const CHECK_INTERVAL_MS = 2000;
+
+export interface ControlServerOptions {
+  readonly listenOn: ListenOn;
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | null;
+  /** A text: not now, with 503. */
+  readonly refusal: () => string | null;
+  readonly onControl: (ws: WebSocket, request: IncomingMessage) => void;
+  readonly onCarrier: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+}
+
+export class ControlServer {
+  readonly #given: ControlServerOptions;
+  readonly #server: Server;
+  readonly #webSockets = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: LIMITS.CONTROL_FRAME_MAX_BYTES,
+    clientTracking: false,
+  });
+  #address: { host: string; port: number } | undefined;
+
+  constructor(options: ControlServerOptions) {
+    this.#given = options;
+    this.#server = openServer(options.tls);
+    this.#server.on('request', answerRequest);
+    this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
+      this.#upgrade(request, socket, head),
+    );
+    // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
+    this.#server.on('clientError', (_error, socket) => socket.destroy());
+  }
+
+  get address(): { host: string; port: number } {
+    if (this.#address === undefined) throw new Error('the control port is not open');
+    return this.#address;
+  }
+
+  async start(): Promise<void> {
+    this.#address = await listenOrFault(this.#server, this.#given.listenOn);
+  }
+
+  /** Upgraded connections live on; the rest has nothing to say any more. */
+  stopAccepting(): void {
+    if (!this.#server.listening) return;
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    // node has taken its own listener off; an error without one would end the process.
+    socket.on('error', () => {});
+    const path = request.url?.split('?', 1)[0];
+    if (path !== CONTROL_PATH && path !== CARRIER_PATH) return refuseUpgrade(socket, 404, `nothing at ${shown(path)}`);
+    if (path === CARRIER_PATH) return this.#given.onCarrier(request, socket, head);
+    const refusal = this.#given.refusal();
+    if (refusal !== null) return refuseUpgrade(socket, 503, refusal);
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      return refuseUpgrade(socket, 426, 'this path speaks WebSocket');
+    }
+    socket.setNoDelay(true);
+    this.#webSockets.handleUpgrade(request, socket, head, (ws) => this.#given.onControl(ws, request));
+  }
+}
+
+const openServer = (tls: ControlServerOptions['tls']): Server => {
+  const limits = {
+    maxHeaderSize: LIMITS.CONTROL_HEAD_MAX_BYTES,
+    headersTimeout: LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+    requestTimeout: LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+    keepAliveTimeout: 1000,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    noDelay: true,
+  };
+  if (tls === null) return createServer(limits);
+  return createTlsServer({
+    ...limits,
+    cert: tls.cert,
+    key: tls.key,
+    minVersion: 'TLSv1.2',
+    ALPNProtocols: ['tunnel/1', 'http/1.1'],
+    handshakeTimeout: LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+  });
+};
+
+/** A request without an upgrade: somebody's browser, or a health check of the wrong port. */
+const answerRequest = (request: IncomingMessage, response: ServerResponse): void => {
+  const path = request.url?.split('?', 1)[0];
+  const isOurs = path === CONTROL_PATH || path === CARRIER_PATH;
+  response.writeHead(isOurs ? 426 : 404, {
+    'content-type': 'text/plain; charset=utf-8',
+    connection: 'close',
+    ...(isOurs ? { upgrade: path === CONTROL_PATH ? 'websocket' : 'tunnel-carrier/1' } : {}),
+  });
+  response.end(isOurs ? 'this path needs an upgrade\n' : `nothing at ${shown(path)}\n`);
+};
+
+const shown = (path: string | undefined): string => (path ?? '').slice(0, 100).replace(/[^\x21-\x7e]/g, '?');

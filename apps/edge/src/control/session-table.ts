@@ -1,0 +1,212 @@
+// All sessions: feeds their machines with events and performs the effects. The rules are in core's session-life.
+import {
+  findTunnel,
+  type Owner,
+  type SessionEffect,
+  type SessionEvent,
+  sameOwner,
+  transitionSession,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import { type Clock, equalInConstantTime, type Logger, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
+import type { Backend } from '../backend/backend.ts';
+import type { PortPool } from '../pool/port-pool.ts';
+import type { Tunnel } from '../pool/tunnel.ts';
+import type { TunnelTable } from '../pool/tunnel-table.ts';
+import { CLOSE, type ControlConnection } from './control-connection.ts';
+import { Session } from './session.ts';
+import type { SessionMuxes } from './session-muxes.ts';
+
+const RULES = { windowMs: LIMITS.RESUME_WINDOW_MS };
+
+export interface SessionTableOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
+  readonly ports: PortPool;
+  readonly tunnels: TunnelTable;
+  readonly muxes: SessionMuxes;
+}
+
+export class SessionTable {
+  readonly #given: SessionTableOptions;
+  readonly #sessions = new Map<string, Session>();
+  readonly #byConnection = new Map<ControlConnection, Session>();
+
+  constructor(options: SessionTableOptions) {
+    this.#given = options;
+  }
+
+  /** Sessions whose client is connected. */
+  get liveCount(): number {
+    return this.#byConnection.size;
+  }
+
+  of(connection: ControlConnection): Session | undefined {
+    return this.#byConnection.get(connection);
+  }
+
+  get(sessionId: string): Session | undefined {
+    return this.#sessions.get(sessionId);
+  }
+
+  values(): IterableIterator<Session> {
+    return this.#sessions.values();
+  }
+
+  start(connection: ControlConnection, owner: Owner, keyId: string): { session: Session; secret: string } {
+    if (this.#sessions.size >= LIMITS.SESSIONS_MAX) throw new Fault('SESSION_LIMIT', { limit: LIMITS.SESSIONS_MAX });
+    const secret = randomToken();
+    const sessionId = randomId('ses');
+    const session = new Session({ sessionId, secretHash: sha256Hex(secret), owner, keyId, connection });
+    this.#sessions.set(sessionId, session);
+    this.#attach(session, connection);
+    return { session, secret };
+  }
+
+  /** null: no such session now, another secret, or another owner. */
+  resume(
+    connection: ControlConnection,
+    claim: { readonly sessionId: string; readonly secret: string; readonly owner: Owner; readonly keyId: string },
+  ): Session | null {
+    const session = this.#sessions.get(claim.sessionId);
+    if (session === undefined) return null;
+    // The tick may not have come by yet: what is over is over.
+    this.feed(session, { kind: 'time-passed' });
+    if (session.state.kind === 'ended' || !sameOwner(session.owner, claim.owner)) return null;
+    if (!equalInConstantTime(session.secretHash, sha256Hex(claim.secret))) return null;
+    this.feed(session, { kind: 'resumed', connectionId: connection.id });
+    session.keyId = claim.keyId;
+    this.#attach(session, connection);
+    return session;
+  }
+
+  /** The socket closed or is dead. Streams under way finish as long as their carriers live. */
+  lost(connection: ControlConnection): void {
+    const session = this.#byConnection.get(connection);
+    if (session === undefined) return;
+    this.feed(session, { kind: 'connection-lost', connectionId: connection.id });
+    this.#detach(session, 'the control connection was lost');
+  }
+
+  /** On purpose: nothing is held. The connection is left to the caller, streams under way may finish. */
+  end(session: Session, why: string): void {
+    this.feed(session, { kind: 'session-ended' });
+    this.#detach(session, why);
+  }
+
+  /** A tunnel whose listener is open goes into dispatch. false: its session went away or changed its connection meanwhile. */
+  list(session: Session, connection: ControlConnection, tunnel: Tunnel): boolean {
+    const { tunnelId, assignedPort: port } = tunnel;
+    const before = session.tunnels.get(tunnelId);
+    session.tunnels.set(tunnelId, tunnel);
+    const effects = this.feed(session, { kind: 'tunnel-registered', connectionId: connection.id, tunnelId, port });
+    if (effects.some(({ kind }) => kind === 'list-tunnel')) return true;
+    if (before === undefined) session.tunnels.delete(tunnelId);
+    else session.tunnels.set(tunnelId, before);
+    return false;
+  }
+
+  /** false: there is none. */
+  endTunnel(session: Session, tunnelId: string): boolean {
+    if (findTunnel(session.state, tunnelId) === undefined) return false;
+    this.feed(session, { kind: 'tunnel-ended', tunnelId });
+    return true;
+  }
+
+  tick(): void {
+    for (const session of [...this.#sessions.values()]) this.feed(session, { kind: 'time-passed' });
+  }
+
+  feed(session: Session, event: SessionEvent): readonly SessionEffect[] {
+    const [state, effects] = transitionSession(session.state, event, this.#given.clock.monotonic(), RULES);
+    session.state = state;
+    for (const effect of effects) this.#perform(session, effect);
+    return effects;
+  }
+
+  #attach(session: Session, connection: ControlConnection): void {
+    session.connection = connection;
+    session.mux = this.#given.muxes.open(session);
+    this.#byConnection.set(connection, session);
+  }
+
+  #detach(session: Session, why: string): void {
+    if (session.connection !== null) this.#byConnection.delete(session.connection);
+    if (session.mux !== null) this.#given.muxes.retire(session.mux, why);
+    session.connection = null;
+    session.mux = null;
+  }
+
+  #perform(session: Session, effect: SessionEffect): void {
+    const { ports, tunnels } = this.#given;
+    switch (effect.kind) {
+      case 'list-tunnel': {
+        const before = tunnels.get(effect.tunnelId);
+        if (before !== undefined) tunnels.remove(before);
+        const tunnel = session.tunnels.get(effect.tunnelId);
+        if (tunnel !== undefined) tunnels.add(tunnel);
+        return;
+      }
+      case 'close-listener': {
+        const tunnel = tunnels.byPort(effect.port);
+        if (tunnel?.tunnelId === effect.tunnelId) tunnels.remove(tunnel);
+        ports.close(effect.port);
+        return;
+      }
+      case 'hold-port':
+        ports.hold(effect.port, effect.tunnelId, effect.until);
+        return;
+      case 'release-port':
+        ports.release(effect.port, effect.tunnelId);
+        return;
+      case 'tunnel-opened':
+        this.#tellOpened(session, effect.tunnelId, effect.at);
+        return;
+      case 'tunnel-closed':
+        this.#tellClosed(session, effect.tunnelId, effect.at);
+        return;
+      case 'replace-connection': {
+        const replaced = session.connection;
+        // First, so that its close is nobody's loss.
+        this.#detach(session, 'the client came back on another connection');
+        replaced?.sendFault(new Fault('CONTROL_REPLACED'));
+        replaced?.close(CLOSE.replaced, 'CONTROL_REPLACED');
+        return;
+      }
+      case 'forget-session':
+        if (this.#sessions.get(session.sessionId) === session) this.#sessions.delete(session.sessionId);
+    }
+  }
+
+  #tellOpened(session: Session, tunnelId: string, at: number): void {
+    const tunnel = session.tunnels.get(tunnelId);
+    if (tunnel === undefined) return;
+    const { sessionId, name, protocol, label, owner, clientAddr } = tunnel;
+    const { keyId } = session;
+    this.#given.logger.info(
+      { tunnel_id: tunnelId, session_id: sessionId, name, url: tunnel.publicUrl },
+      'tunnel opened',
+    );
+    this.#given.backend.tunnelOpened({
+      ...{ tunnelId, sessionId, name, protocol, label, owner, keyId, clientAddr },
+      at: this.#wallTime(at),
+    });
+  }
+
+  #tellClosed(session: Session, tunnelId: string, at: number): void {
+    const tunnel = session.tunnels.get(tunnelId);
+    session.tunnels.delete(tunnelId);
+    if (tunnel === undefined) return;
+    const { requests, bytes } = tunnel.counters;
+    this.#given.logger.info({ tunnel_id: tunnelId, session_id: session.sessionId, name: tunnel.name }, 'tunnel closed');
+    this.#given.backend.tunnelClosed({ tunnelId, owner: tunnel.owner, requests, bytes, at: this.#wallTime(at) });
+  }
+
+  /** Windows run on the monotonic clock, or a clock set by hand would end them; the log wants the time of day. */
+  #wallTime(monotonicMs: number): number {
+    const { clock } = this.#given;
+    return Math.round(clock.now() - (clock.monotonic() - monotonicMs));
+  }
+}

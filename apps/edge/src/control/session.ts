@@ -1,0 +1,37 @@
+// What the edge knows of one client that runs: who it is, where its machine stands, and the connection and streams it has now.
+import { type Owner, type SessionState, startSession } from '@tunnel/core';
+import type { MuxSession } from '@tunnel/mux';
+import type { Tunnel } from '../pool/tunnel.ts';
+import type { ControlConnection } from './control-connection.ts';
+
+export class Session {
+  readonly sessionId: string;
+  /** SHA-256 of the resume secret: what is stored cannot be used. */
+  readonly secretHash: string;
+  readonly owner: Owner;
+  /** The key of the latest Auth: a resume may come with another one of the same owner. */
+  keyId: string;
+  state: SessionState;
+  connection: ControlConnection | null;
+  /** A new one for each connection; the old one lets its streams finish by itself. null while the client is away. */
+  mux: MuxSession | null = null;
+  /** Living and held ones, by id. */
+  readonly tunnels = new Map<string, Tunnel>();
+  /** Registrations run one after the other, also those of a connection and of the one that replaced it. */
+  registering: Promise<unknown> = Promise.resolve();
+
+  constructor(given: {
+    readonly sessionId: string;
+    readonly secretHash: string;
+    readonly owner: Owner;
+    readonly keyId: string;
+    readonly connection: ControlConnection;
+  }) {
+    this.sessionId = given.sessionId;
+    this.secretHash = given.secretHash;
+    this.owner = given.owner;
+    this.keyId = given.keyId;
+    this.connection = given.connection;
+    this.state = startSession(given.connection.id);
+  }
+}

@@ -1,0 +1,218 @@
+// The composition root of the edge: makes every part, joins them, starts and stops them in order.
+import {
+  type Clock,
+  createMetrics,
+  Lifecycle,
+  type Logger,
+  randomId,
+  type Secret,
+  type ServerConfig,
+} from '@tunnel/runtime';
+import { EdgeMetrics } from './admin/edge-metrics.ts';
+import { MetricsServer } from './admin/metrics-server.ts';
+import { RestServer } from './admin/rest-server.ts';
+import type { Backend } from './backend/backend.ts';
+import { StandaloneBackend } from './backend/standalone-backend.ts';
+import { AuthFailures } from './control/auth-failures.ts';
+import { ControlPlane } from './control/control-plane.ts';
+import { TcpListeners } from './ingress/tcp-listeners.ts';
+import { PortPool } from './pool/port-pool.ts';
+import { TunnelTable } from './pool/tunnel-table.ts';
+import { Relay } from './relay/relay.ts';
+import { loadTlsFiles, type TlsFiles } from './tls-files.ts';
+
+export interface EdgeDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly adminToken: Secret;
+  /** Uniform in [0, 1); chooses ports. */
+  readonly random?: () => number;
+  /** What GET /api/status shows. */
+  readonly version?: string;
+}
+
+export interface EdgeAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface Edge {
+  /** Rejects with one fault that names the port and its key when a port is taken; nothing then stays open. */
+  start(): Promise<void>;
+  /** Lets connections finish for up to `drainMs`, then ends them. */
+  stop(options: { readonly drainMs: number }): Promise<void>;
+  /** Ends everything at once, without a goodbye. */
+  stopNow(): void;
+  /** Only while it runs. */
+  readonly addresses: { readonly control: EdgeAddress; readonly api: EdgeAddress; readonly metrics: EdgeAddress };
+}
+
+/** What the parts other than the drain may take to stop. */
+const STOP_GRACE_MS = 5000;
+
+export const createEdge = (config: ServerConfig, deps: EdgeDeps): Edge => new ComposedEdge(config, deps);
+
+class ComposedEdge implements Edge {
+  readonly #config: ServerConfig;
+  readonly #deps: EdgeDeps;
+  readonly #backend: Backend;
+  readonly #tunnels = new TunnelTable();
+  readonly #relay: Relay;
+  readonly #listeners: TcpListeners;
+  readonly #failures: AuthFailures;
+  readonly #metricsServer: MetricsServer;
+  readonly #rest: RestServer;
+  readonly #life: Lifecycle;
+  #tls: TlsFiles | null = null;
+  /** Made at the start, when the certificate is known. */
+  #control: ControlPlane | undefined;
+  #startedAt = 0;
+  #drainMs = 0;
+
+  constructor(config: ServerConfig, deps: EdgeDeps) {
+    const { clock, logger } = deps;
+    const { limits, server, auth } = config;
+    this.#config = config;
+    this.#deps = deps;
+    this.#backend = new StandaloneBackend({ adminToken: deps.adminToken, keys: auth.keys });
+    this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
+    this.#relay = new Relay({
+      limits: { perTunnel: limits.connections_per_tunnel, perAddress: limits.connections_per_address },
+      logger,
+      now: () => clock.monotonic(),
+    });
+    const tunnelOn = (port: number) => this.#tunnels.byPort(port);
+    this.#listeners = new TcpListeners({ host: server.host, tunnelOn, relay: this.#relay, logger });
+    this.#metricsServer = this.#makeMetricsServer();
+    this.#rest = this.#makeRest();
+    this.#life = this.#makeLife();
+  }
+
+  get addresses(): Edge['addresses'] {
+    if (this.#control === undefined) throw new Error('the edge is not running');
+    return { control: this.#control.address, api: this.#rest.address, metrics: this.#metricsServer.address };
+  }
+
+  async start(): Promise<void> {
+    this.#startedAt = this.#deps.clock.monotonic();
+    await this.#life.start();
+  }
+
+  async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
+    this.#drainMs = drainMs;
+    await this.#life.stop({ deadlineMs: drainMs + STOP_GRACE_MS });
+  }
+
+  stopNow(): void {
+    this.#control?.cut();
+    void this.#listeners.closeAll();
+    this.#listeners.resetConnections();
+  }
+
+  /** Started in this order, stopped in the reverse one. */
+  #makeLife(): Lifecycle {
+    const life = new Lifecycle({ logger: this.#deps.logger, clock: this.#deps.clock });
+    // Before any port opens: a bad certificate is a mistake in the file, as an unknown key is.
+    life.add({
+      name: 'tls files',
+      start: async () => {
+        this.#tls = await loadTlsFiles(this.#config.tls);
+      },
+    });
+    // Keys must be answerable before anyone can show one, and closed tunnels reportable until the last one is closed.
+    life.add({ name: 'backend', start: () => this.#backend.start(), stop: () => this.#backend.stop() });
+    // Watchers before what they watch: they see the start, and the whole drain.
+    life.add({ name: 'metrics', start: () => this.#metricsServer.start(), stop: () => this.#metricsServer.stop() });
+    life.add({ name: 'rest', start: () => this.#rest.start(), stop: () => this.#rest.stop() });
+    // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
+    life.add({ name: 'control plane', start: () => this.#openControl(), stop: () => this.#drainAndEnd() });
+    return life;
+  }
+
+  async #openControl(): Promise<void> {
+    const { clock, logger, random = Math.random } = this.#deps;
+    const { server, limits, region } = this.#config;
+    const [from, to] = limits.tcp_port_range;
+    const control = new ControlPlane({
+      host: server.host,
+      port: server.control_port,
+      tls: this.#tls,
+      domain: server.domain,
+      regionId: region.id,
+      tunnelsPerSession: limits.tunnels_per_session,
+      trustedProxies: server.trusted_proxies,
+      clock,
+      logger,
+      backend: this.#backend,
+      failures: this.#failures,
+      ports: new PortPool({ range: { from, to }, listeners: this.#listeners, clock, random }),
+      tunnels: this.#tunnels,
+    });
+    await control.start();
+    this.#control = control;
+  }
+
+  async #drainAndEnd(): Promise<void> {
+    const { clock, logger } = this.#deps;
+    // Clients first: they look for another edge while their connections here still run.
+    this.#control?.drain(this.#drainMs / 1000);
+    await this.#listeners.closeAll();
+    const isIdle = await this.#idleWithin(this.#drainMs, clock);
+    if (!isIdle) logger.warn({ connections: this.#listeners.connections }, 'connections did not finish in time');
+    this.#listeners.resetConnections();
+    await this.#control?.end();
+  }
+
+  #idleWithin(ms: number, clock: Clock): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = clock.setTimeout(() => resolve(false), ms);
+      void this.#listeners.whenIdle().then(() => {
+        timer.cancel();
+        resolve(true);
+      });
+    });
+  }
+
+  #makeMetricsServer(): MetricsServer {
+    const { server, region } = this.#config;
+    const { logger } = this.#deps;
+    const figures = () => this.#control?.figures ?? { sessions: 0, carriers: 0, streams: 0 };
+    const metrics = new EdgeMetrics(createMetrics({ processMetrics: true }), {
+      regionId: region.id,
+      tunnels: this.#tunnels,
+      relay: this.#relay,
+      sessions: () => figures().sessions,
+      carriers: () => figures().carriers,
+      streams: () => figures().streams,
+      authFailures: () => this.#failures.total,
+      droppedLogLines: () => logger.droppedLines,
+    });
+    return new MetricsServer({ host: server.metrics_host, port: server.metrics_port }, metrics, logger);
+  }
+
+  #makeRest(): RestServer {
+    const { server, region } = this.#config;
+    const { clock, logger, version = 'development' } = this.#deps;
+    const host = server.api_host === '' ? server.host : server.api_host;
+    return new RestServer(
+      { host, port: server.api_port },
+      {
+        backend: this.#backend,
+        tunnels: this.#tunnels,
+        closeTunnel: (tunnelId, fault) => this.#control?.closeTunnel(tunnelId, fault) ?? false,
+        status: () => ({
+          sessions: this.#control?.figures.sessions ?? 0,
+          tunnels: this.#tunnels.size,
+          uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
+          draining: this.#control?.isDraining ?? false,
+        }),
+        region,
+        version,
+        authFailures: this.#failures,
+        trustedProxies: server.trusted_proxies,
+        newRequestId: () => randomId('req'),
+        logger,
+      },
+    );
+  }
+}
