@@ -62,7 +62,7 @@ export const CATALOGUE = {
   STREAM_LIMIT: entry(503, true, 'the session holds its limit of {limit} streams', 'Try again later.'),
 
   // --- tunnels ---
-  TUNNEL_PROTOCOL_UNSUPPORTED: entry(400, false, 'tunnels of protocol `{protocol}` are not in this version', 'Use one of: {supported}.'),
+  TUNNEL_PROTOCOL_UNSUPPORTED: entry(400, false, 'tunnels of protocol `{protocol}` are not in this version', 'Use a protocol of this version, or update the edge.'),
   TUNNEL_LIMIT: entry(403, false, 'this session holds its limit of {limit} tunnels', 'Close a tunnel, or start another client.'),
   TUNNEL_PORTS_EXHAUSTED: entry(503, true, 'no free port left in tcp_port_range {from}-{to}', 'Close a tunnel, or widen `[limits] tcp_port_range` on the edge.'),
   TUNNEL_PORT_IN_USE: entry(409, true, 'port {port} is already in use', 'Ask for another port, or leave the choice to the edge.'),

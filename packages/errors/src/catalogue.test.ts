@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { CATALOGUE, type CatalogueEntry, ERROR_CODES, isErrorCode } from './catalogue.ts';
+
+const entries: [string, CatalogueEntry][] = Object.entries(CATALOGUE);
+
+const placeholdersOf = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? '');
+
+describe('the catalogue', () => {
+  it.each(entries)('%s has a text and says what to do next', (_, { text, next }) => {
+    expect(text).toMatch(/\S/);
+    expect(next).toMatch(/\S/);
+    // The text goes into lines of the form "error: text"; the next step is a sentence of its own.
+    expect(text).not.toMatch(/[.\s]$/);
+    expect(next).toMatch(/\.$/);
+  });
+
+  it.each(entries)('%s asks for no value in `next` that `text` does not have', (_, { text, next }) => {
+    expect(placeholdersOf(text)).toEqual(expect.arrayContaining(placeholdersOf(next)));
+  });
+
+  it.each(entries)('%s has well-formed placeholders, an HTTP error status and a code of its family', (code, entry) => {
+    const rest = (entry.text + entry.next).replace(/\{\w+\}/g, '');
+    expect(rest).not.toMatch(/[{}]/);
+    expect(entry.status).toBeGreaterThanOrEqual(400);
+    expect(entry.status).toBeLessThan(600);
+    expect(code).toMatch(/^[A-Z]+(_[A-Z]+)*$/);
+  });
+
+  it('knows its own codes and no inherited ones', () => {
+    expect(ERROR_CODES).toHaveLength(entries.length);
+    expect(ERROR_CODES.every(isErrorCode)).toBe(true);
+    for (const stranger of ['toString', '__proto__', 'constructor', '', 'internal']) {
+      expect(isErrorCode(stranger)).toBe(false);
+    }
+  });
+
+  it('says of every 5xx that is a passing state that trying again can help', () => {
+    for (const [code, entry] of entries) {
+      if ([502, 503, 504, 429].includes(entry.status)) expect([code, entry.retryable]).toEqual([code, true]);
+    }
+  });
+});

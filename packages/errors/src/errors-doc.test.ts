@@ -1,0 +1,78 @@
+// docs/errors.md is the catalogue in another form. UPDATE_DOCS=1 npx vitest run packages/errors writes it anew.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { CATALOGUE, type CatalogueEntry, ERROR_CODES, type ErrorCode } from './catalogue.ts';
+
+const FILE = new URL('../../../docs/errors.md', import.meta.url);
+
+/** Headings in the order of the catalogue; a code belongs to the first family that has its prefix. */
+const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly string[] }[] = [
+  { title: 'Configuration and start', prefixes: ['CONFIG'] },
+  { title: 'Keys and accounts', prefixes: ['AUTH', 'ACCOUNT'] },
+  { title: 'The control connection', prefixes: ['CONTROL', 'EDGE', 'SESSION'] },
+  { title: 'Carriers and streams', prefixes: ['CARRIER', 'STREAM'] },
+  { title: 'Tunnels', prefixes: ['TUNNEL', 'CONNECTIONS'] },
+  { title: 'The REST of an edge', prefixes: ['API', 'INTERNAL'] },
+  { title: 'The client', prefixes: ['CLIENT'] },
+];
+
+const INTRODUCTION = `# Errors
+
+Everything that can go wrong in front of a person has a code, and the code means the same on every surface: in the
+\`code\` of a control message, in the JSON of a REST answer, in an event of \`tunnel --json\`, in a log line. Codes are
+stable; texts may be worded better one day. \`{name}\` stands for a value.
+
+*HTTP* is the status where the error meets HTTP. *Again* says whether trying the same thing later can help: the client
+tries again by itself where it says yes and ends where it says no. A code that is not in this list comes from a newer
+version; treat it as \`INTERNAL\` and show its text.
+
+This page is written from \`packages/errors/src/catalogue.ts\`; a test keeps the two equal
+(\`UPDATE_DOCS=1 npx vitest run packages/errors\`).
+`;
+
+const familyOf = (code: ErrorCode): string | undefined =>
+  FAMILIES.find(({ prefixes }) => prefixes.includes(code.split('_')[0] ?? ''))?.title;
+
+const rowOf = (code: ErrorCode): string => {
+  const { status, retryable, text, next }: CatalogueEntry = CATALOGUE[code];
+  return `| \`${code}\` | ${status} | ${retryable ? 'yes' : 'no'} | ${cell(text)} | ${cell(next)} |`;
+};
+
+const cell = (text: string): string => text.replaceAll('|', '\\|');
+
+const render = (): string => {
+  const sections = FAMILIES.map(({ title }) => {
+    const rows = ERROR_CODES.filter((code) => familyOf(code) === title).map(rowOf);
+    return [
+      `## ${title}\n`,
+      '| Code | HTTP | Again | Text | What to do next |',
+      '|---|---|---|---|---|',
+      ...rows,
+      '',
+    ].join('\n');
+  });
+  return `${INTRODUCTION}\n${sections.join('\n')}`;
+};
+
+if (process.env['UPDATE_DOCS']) writeFileSync(FILE, render());
+
+describe('docs/errors.md', () => {
+  const page = readFileSync(FILE, 'utf8');
+
+  it('every code has a family', () => {
+    expect(ERROR_CODES.filter((code) => familyOf(code) === undefined)).toEqual([]);
+  });
+
+  it('lists every code of the catalogue', () => {
+    expect(ERROR_CODES.filter((code) => !page.includes(`| \`${code}\` |`))).toEqual([]);
+  });
+
+  it('lists no code that is gone', () => {
+    const listed = [...page.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1] ?? '');
+    expect(listed.filter((code) => !(ERROR_CODES as string[]).includes(code))).toEqual([]);
+  });
+
+  it('says what the catalogue says, to the letter', () => {
+    expect(page, 'UPDATE_DOCS=1 npx vitest run packages/errors').toBe(render());
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { Fault } from './fault.ts';
+
+describe('Fault', () => {
+  it('fills the text of the catalogue with its values', () => {
+    const fault = new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: 80, from: 20000, to: 20099 });
+    expect(fault.message).toBe('port 80 is outside of tcp_port_range 20000-20099');
+    expect(fault).toMatchObject({ name: 'Fault', code: 'TUNNEL_PORT_OUT_OF_RANGE', status: 400, retryable: false });
+    expect(fault).toBeInstanceOf(Error);
+  });
+
+  it('leaves a placeholder without a value visible, and takes no inherited one', () => {
+    expect(new Fault('TUNNEL_PORT_IN_USE').message).toBe('port {port} is already in use');
+    const inherited = Object.create({ port: 1 }) as { port: number };
+    expect(new Fault('TUNNEL_PORT_IN_USE', inherited).message).toBe('port {port} is already in use');
+  });
+
+  it('does not fill a value into another value, nor read replacement patterns in one', () => {
+    const fault = new Fault('TUNNEL_NAME_INVALID', { name: '{reason}$&$1', reason: 'too odd' });
+    expect(fault.message).toBe('tunnel name `{reason}$&$1` is not valid: too odd');
+  });
+
+  it('says what to do next', () => {
+    expect(new Fault('TUNNEL_PORT_IN_USE', { port: 7 }).next).toBe(
+      'Ask for another port, or leave the choice to the edge.',
+    );
+  });
+
+  it('keeps what is for logs out of its message', () => {
+    const cause = new Error('password=hunter2');
+    const fault = new Fault('INTERNAL', {}, { internal: 'query failed', cause });
+    expect(fault.message).toBe('something went wrong on our side');
+    expect([fault.internal, fault.cause]).toEqual(['query failed', cause]);
+    expect('cause' in new Fault('INTERNAL')).toBe(false);
+  });
+});
+
+describe('Fault.fromWire', () => {
+  it('keeps a code we know with the words of the other side', () => {
+    const fault = Fault.fromWire('TUNNEL_PORT_IN_USE', 'port 20007 is already in use');
+    expect([fault.code, fault.message, fault.retryable]).toEqual([
+      'TUNNEL_PORT_IN_USE',
+      'port 20007 is already in use',
+      true,
+    ]);
+    expect(fault.next).not.toMatch(/[{}]/);
+  });
+
+  it('makes INTERNAL of a code we do not know, and remembers it for the log', () => {
+    for (const code of ['SOMETHING_NEW', 'toString', '__proto__', '']) {
+      const fault = Fault.fromWire(code, 'words from a later version');
+      expect([fault.code, fault.message]).toEqual(['INTERNAL', 'words from a later version']);
+      expect(fault.internal).toBe(`from the wire: ${code}`);
+    }
+  });
+
+  it('does not fill anything into words that came over the wire', () => {
+    expect(Fault.fromWire('TUNNEL_PORT_IN_USE', 'port {port}').message).toBe('port {port}');
+  });
+});
+
+describe('Fault.from', () => {
+  it('leaves a fault as it is', () => {
+    const fault = new Fault('TUNNEL_UNKNOWN');
+    expect(Fault.from(fault)).toBe(fault);
+  });
+
+  it('makes INTERNAL of anything else and shows nothing of it', () => {
+    const cause = new TypeError('x is undefined');
+    const fault = Fault.from(cause);
+    expect([fault.code, fault.internal, fault.cause]).toEqual(['INTERNAL', 'x is undefined', cause]);
+    expect(fault.message).not.toContain('undefined');
+    for (const thrown of ['a string', 7, null]) expect(Fault.from(thrown).internal).toBe(String(thrown));
+  });
+});
