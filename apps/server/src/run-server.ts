@@ -8,6 +8,7 @@ import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
 import { hostPort, httpUrl } from './reachable.ts';
 import { readyText } from './ready-text.ts';
 import { type RunFile, refuseSecondServer, removeRunFile, writeRunFile } from './run-file.ts';
+import { VERSION } from './version.ts';
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 // Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm.
@@ -19,7 +20,7 @@ export const runServer = async (config: ServerConfig, host: NodeJS.Process): Pro
   refuseSecondServer(dataDir);
   const admin = loadAdminToken(config.auth.admin_token, dataDir);
   const logger = createLogger({ format: logFormat(host), stream: host.stderr });
-  const edge = createEdge(config, { clock: systemClock, logger, adminToken: admin.token });
+  const edge = createEdge(config, { clock: systemClock, logger, adminToken: admin.token, version: VERSION });
   const stopping = waitForStop(edge, logger, host, dataDir);
   try {
     await edge.start();
