@@ -14,6 +14,7 @@ type MaybeStandardStream = NodeJS.WritableStream & {
   readonly fd?: number;
   readonly isTTY?: boolean;
   readonly destroyed?: boolean;
+  readonly writableLength?: number;
   readonly _handle?: { setBlocking?(blocking: boolean): number };
 };
 
@@ -71,7 +72,8 @@ class StreamOutlet implements Outlet {
       this.#closed = stream.destroyed === true;
     });
     // Only for stdout and stderr: their descriptors never block once node has opened the stream.
-    if (fd === 1 || fd === 2) writeAtExit(fd, this.#rests);
+    // While a chunk is stuck in the stream, more text would land in the middle of it.
+    if (fd === 1 || fd === 2) writeAtExit(fd, this.#rests, () => stream.writableLength === 0);
   }
 
   get closed(): boolean {
@@ -87,8 +89,10 @@ class StreamOutlet implements Outlet {
   }
 }
 
-const writeAtExit = (fd: number, rests: readonly (() => string)[]): void => {
-  process.once('exit', () => writeNow(fd, rests.map((rest) => rest()).join('')));
+const writeAtExit = (fd: number, rests: readonly (() => string)[], free: () => boolean = () => true): void => {
+  process.once('exit', () => {
+    if (free()) writeNow(fd, rests.map((rest) => rest()).join(''));
+  });
 };
 
 const writeNow = (fd: number, text: string): boolean => {

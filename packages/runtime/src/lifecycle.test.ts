@@ -1,0 +1,142 @@
+import { FakeClock } from '@tunnel/testkit';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { Lifecycle } from './lifecycle.ts';
+import type { Logger } from './logger/logger.ts';
+
+let clock: FakeClock;
+let seen: string[];
+let lifecycle: Lifecycle;
+
+const recordingLogger = (): Logger => {
+  const record = (fields: object): void => void seen.push(`logged ${(fields as { part: string }).part}`);
+  const logger: Logger = {
+    debug: record,
+    info: record,
+    warn: record,
+    error: record,
+    child: () => logger,
+    droppedLines: 0,
+    flush: async () => {},
+  };
+  return logger;
+};
+
+const add = (name: string, start: () => Promise<void> = async () => {}, stop: () => Promise<void> = async () => {}) =>
+  lifecycle.add({
+    name,
+    start: async () => {
+      seen.push(`start ${name}`);
+      await start();
+    },
+    stop: async () => {
+      seen.push(`stop ${name}`);
+      await stop();
+    },
+  });
+
+const never = (): Promise<void> => new Promise(() => {});
+const failing = (text: string) => (): Promise<void> => Promise.reject(new Error(text));
+
+beforeEach(() => {
+  clock = new FakeClock();
+  seen = [];
+  lifecycle = new Lifecycle({ logger: recordingLogger(), clock });
+});
+
+describe('start', () => {
+  test('goes in order, stop in reverse', async () => {
+    for (const name of ['a', 'b', 'c']) add(name);
+    await lifecycle.start();
+    await lifecycle.stop({ deadlineMs: 1000 });
+    expect(seen).toEqual(['start a', 'start b', 'start c', 'stop c', 'stop b', 'stop a']);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test('a failure stops what had started, in reverse, and is rethrown', async () => {
+    add('a');
+    add('b');
+    add('c', failing('port taken'));
+    add('d');
+    await expect(lifecycle.start()).rejects.toThrow('port taken');
+    expect(seen).toEqual(['start a', 'start b', 'start c', 'stop b', 'stop a']);
+  });
+
+  test('a second start and a late part are refused', async () => {
+    await lifecycle.start();
+    await expect(lifecycle.start()).rejects.toThrow('the lifecycle is running');
+    expect(() => add('late')).toThrow('after the start');
+  });
+});
+
+describe('stop', () => {
+  test('goes on past a part that fails, and never rejects', async () => {
+    add('a');
+    add('b', undefined, failing('broken'));
+    await lifecycle.start();
+    await lifecycle.stop({ deadlineMs: 1000 });
+    expect(seen.slice(2)).toEqual(['stop b', 'logged b', 'stop a']);
+  });
+
+  test('leaves a part behind at the deadline, says so, and still stops the rest', async () => {
+    add('a');
+    add('b', undefined, never);
+    add('c', undefined, never);
+    await lifecycle.start();
+    const stopped = lifecycle.stop({ deadlineMs: 1000 });
+    await clock.advance(999);
+    expect(seen.slice(3)).toEqual(['stop c']);
+    await clock.advance(1);
+    expect(seen.slice(3)).toEqual(['stop c', 'logged c', 'stop b']);
+    await clock.advance(250);
+    await stopped;
+    expect(seen.slice(3)).toEqual(['stop c', 'logged c', 'stop b', 'logged b', 'stop a']);
+  });
+
+  test('asked for twice, happens once', async () => {
+    add('a');
+    await lifecycle.start();
+    await Promise.all([lifecycle.stop({ deadlineMs: 1000 }), lifecycle.stop({ deadlineMs: 5 })]);
+    expect(seen).toEqual(['start a', 'stop a']);
+  });
+});
+
+describe('stop while starting', () => {
+  test('waits for the part that is being started, starts no further one', async () => {
+    let finish = (): void => {};
+    add('a');
+    add('b', () => new Promise((resolve) => (finish = resolve)));
+    add('c');
+    const started = lifecycle.start();
+    await clock.advance(0);
+    const stopped = lifecycle.stop({ deadlineMs: 1000 });
+    finish();
+    await expect(started).rejects.toThrow('stopped while it was starting');
+    await stopped;
+    expect(seen).toEqual(['start a', 'start b', 'stop b', 'stop a']);
+  });
+
+  test('a part that fails meanwhile does not hang the stop', async () => {
+    let fail = (_: Error): void => {};
+    add('a');
+    add('b', () => new Promise((_, reject) => (fail = reject)));
+    const started = lifecycle.start();
+    await clock.advance(0);
+    const stopped = lifecycle.stop({ deadlineMs: 1000 });
+    fail(new Error('port taken'));
+    await expect(started).rejects.toThrow('port taken');
+    await stopped;
+    expect(seen).toEqual(['start a', 'start b', 'stop a']);
+  });
+
+  test('a part that starts after the deadline is stopped all the same', async () => {
+    let finish = (): void => {};
+    add('a', () => new Promise((resolve) => (finish = resolve)));
+    const started = lifecycle.start();
+    const stopped = lifecycle.stop({ deadlineMs: 1000 });
+    await clock.advance(1000);
+    await stopped;
+    finish();
+    await expect(started).rejects.toThrow('stopped while it was starting');
+    expect(seen).toEqual(['start a', 'stop a']);
+  });
+});

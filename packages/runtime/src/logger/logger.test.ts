@@ -1,0 +1,98 @@
+import { PassThrough } from 'node:stream';
+import { eventually } from '@tunnel/testkit';
+import { describe, expect, test } from 'vitest';
+import { createLogger, type LoggerOptions } from './logger.ts';
+
+const KEY = 'tnl_0123456789abcdefghijABCDEFGHIJ01abcdef';
+
+const logTo = (options: Partial<LoggerOptions> = {}) => {
+  const stream = new PassThrough();
+  const logger = createLogger({ stream, format: 'json', now: () => Date.UTC(2030, 0, 2), ...options });
+  const text = async (): Promise<string> => {
+    await logger.flush();
+    return String(stream.read() ?? '');
+  };
+  return { logger, stream, text };
+};
+
+describe('lines', () => {
+  test('are JSON with level, time, fields and message, one a line', async () => {
+    const { logger, text } = logTo();
+    logger.child({ session_id: 'ses_1' }).warn({ port: 1 }, 'at 100% of %s');
+    logger.info({}, 'second');
+    const [first = '', second = ''] = (await text()).split('\n');
+    expect(JSON.parse(first)).toEqual({
+      level: 'warn',
+      time: '2030-01-02T00:00:00.000Z',
+      session_id: 'ses_1',
+      port: 1,
+      msg: 'at 100% of %s',
+    });
+    expect(JSON.parse(second)).toMatchObject({ msg: 'second' });
+  });
+
+  test('below the level are not written', async () => {
+    const { logger, text } = logTo({ level: 'warn' });
+    logger.info({}, 'no');
+    logger.error({}, 'yes');
+    expect(await text()).not.toContain('"no"');
+    const silent = logTo({ level: 'silent' });
+    silent.logger.error({}, 'no');
+    expect(await silent.text()).toBe('');
+  });
+
+  test('hold no secret: not in fields, not in a child, not in the message', async () => {
+    const { logger, text } = logTo();
+    logger.child({ token: 'hidden' }).info({ a: { group_key: 'hidden', note: KEY } }, `refused ${KEY}`);
+    const written = await text();
+    expect(written).not.toMatch(/hidden|0123456789abc/);
+    expect(written).toContain('refused tnl_[secret]');
+  });
+
+  test('for people have no colour away from a terminal', async () => {
+    const { logger, text } = logTo({ format: 'human' });
+    logger.info({ port: 4040 }, 'listening');
+    expect(await text()).toBe('00:00:00 INFO  listening port=4040\n');
+  });
+});
+
+describe('an output that nobody reads', () => {
+  test('keeps a bounded number of bytes, counts the rest, and says so once it is read again', async () => {
+    const { logger, stream } = logTo();
+    const message = 'x'.repeat(1000);
+    for (let line = 0; line < 5000; line += 1) logger.info({ line }, message);
+    const { droppedLines } = logger;
+    expect(droppedLines).toBeGreaterThan(3000);
+    expect(droppedLines).toBeLessThan(4500);
+
+    let text = '';
+    stream.on('data', (chunk: Buffer) => (text += String(chunk)));
+    await eventually(() => expect(text).toContain('log lines were dropped'));
+    logger.info({}, 'after');
+    await logger.flush();
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { line?: number; dropped_lines?: number });
+    const kept = lines.filter(({ line }) => line !== undefined);
+    expect(kept.map(({ line }) => line)).toEqual(kept.map((_, index) => index));
+    expect(kept.length + droppedLines).toBe(5000);
+    expect(lines.find(({ dropped_lines }) => dropped_lines !== undefined)?.dropped_lines).toBe(droppedLines);
+    expect(logger.droppedLines).toBe(droppedLines);
+  });
+
+  test('does not hold up flush', async () => {
+    const { logger, stream } = logTo();
+    for (let line = 0; line < 200; line += 1) logger.info({}, 'x'.repeat(1000));
+    await logger.flush();
+    expect(stream.readableLength).toBeGreaterThan(0);
+  });
+
+  test('a destroyed stream neither throws nor stays silent about the count', async () => {
+    const { logger, stream } = logTo();
+    stream.destroy();
+    logger.info({}, 'one');
+    logger.info({}, 'two');
+    await eventually(() => expect(logger.droppedLines).toBe(2));
+  });
+});

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { Secret } from '../secret.ts';
+import { maskFields, maskText } from './mask.ts';
+
+const KEY = 'tnl_0123456789abcdefghijABCDEFGHIJ01abcdef';
+
+test.each([
+  'token',
+  'auth_token',
+  'adminToken',
+  'secret',
+  'resume_secret',
+  'Authorization',
+  'set-cookie',
+  'password',
+  'group_key',
+  'api_key',
+  'X-Api-Key',
+  'api key',
+  'tokens',
+])('a field called %s is masked at every level', (name) => {
+  const masked = JSON.stringify(maskFields({ [name]: 'hidden', a: { [name]: ['hidden'], b: [{ [name]: 12345 }] } }));
+  expect(masked).not.toMatch(/hidden|12345/);
+});
+
+test('other fields stay as they are', () => {
+  const fields = {
+    port: 4040,
+    admin_token_file: 'data/admin-token',
+    list: [1, 'two', null],
+    ok: true,
+    token: undefined,
+  };
+  expect(maskFields(fields)).toEqual(fields);
+});
+
+test('texts that look like keys are masked wherever they stand', () => {
+  expect(maskText(`key ${KEY} refused`)).toBe('key tnl_[secret] refused');
+  expect(maskText('authorization: Bearer abc.def-123 sent')).toBe('authorization: Bearer [secret] sent');
+  expect(maskText('postgres://tunnel:hunter2@db/tunnel')).toBe('postgres://tunnel:[secret]@db/tunnel');
+  expect(JSON.stringify(maskFields({ note: [`x ${KEY}`], err: new Error(`bad ${KEY}`) }))).not.toContain(KEY);
+  expect(JSON.stringify(maskFields({ any: new Secret('hidden') }))).not.toContain('hidden');
+});
+
+test('an error keeps its name, message, code and cause', () => {
+  const error = Object.assign(new TypeError('outer', { cause: new Error('inner') }), { code: 'EPIPE' });
+  const expected = { type: 'TypeError', message: 'outer', code: 'EPIPE', cause: { type: 'Error', message: 'inner' } };
+  expect(maskFields({ err: error })).toMatchObject({ err: expected });
+  expect(maskFields(error)).toMatchObject({ err: expected });
+});
+
+test('cycles, depth, bulk and bytes are cut', () => {
+  const cycle: Record<string, unknown> = {};
+  cycle['self'] = cycle;
+  const fields = { cycle, bytes: Buffer.alloc(5000), many: Array.from({ length: 5000 }, () => 'x'), big: 10n ** 30n };
+  expect(JSON.stringify(maskFields(fields)).length).toBeLessThan(2000);
+});

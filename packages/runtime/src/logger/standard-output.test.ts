@@ -1,0 +1,141 @@
+// The promise that matters in production, with real pipes: a server whose stdout is closed or stuck lives on.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+let directory: TemporaryDirectory;
+let program: string;
+
+// Logs far more than any pipe holds while it answers on stderr, as a server would on its sockets; then ends in order.
+const PROGRAM = `
+import { createLogger } from './logger.ts';
+const logger = createLogger({ format: 'json' });
+const tell = (what) => process.stderr.write(JSON.stringify({ what, dropped: logger.droppedLines, rssMb: process.memoryUsage.rss() / 1e6 }) + '\\n');
+process.stdin.once('data', async () => {
+  let turns = 0;
+  const work = setInterval(async () => {
+    for (let i = 0; i < 500; i += 1) logger.info({ n: turns * 500 + i }, 'x'.repeat(500));
+    turns += 1;
+    if (turns < 100) return;
+    clearInterval(work);
+    tell('flooded');
+    await logger.flush();
+    tell('flushed');
+    process.stdin.once('data', async () => {
+      logger.info({}, 'last words');
+      await logger.flush();
+      tell('ended');
+      process.exit(0);
+    });
+  }, 1);
+});
+tell('ready');
+`;
+
+interface Report {
+  readonly what: string;
+  readonly dropped: number;
+  readonly rssMb: number;
+}
+
+const run = (stdout: 'pipe' | number) => {
+  const child: ChildProcess = spawn(process.execPath, [program], { stdio: ['pipe', stdout, 'pipe'] });
+  const reports = createInterface({ input: child.stderr ?? process.stdin })[Symbol.asyncIterator]();
+  const exited = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)));
+  const report = async (what: string): Promise<Report> => {
+    const { value, done } = await reports.next();
+    const found = done === true ? undefined : (JSON.parse(value) as Report);
+    expect(found?.what).toBe(what);
+    return found as Report;
+  };
+  return { child, exited, report, go: () => child.stdin?.write('go\n') };
+};
+
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  program = join(directory.path, 'program.cjs');
+  await build({
+    stdin: { contents: PROGRAM, resolveDir: import.meta.dirname },
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    outfile: program,
+    logLevel: 'error',
+  });
+});
+
+afterAll(() => directory.close());
+
+test('a pipe that nobody reads neither blocks nor fills the memory, and the losses are told when it is read', async () => {
+  const { child, exited, report, go } = run('pipe');
+  child.stdout?.pause();
+  const before = await report('ready');
+  go();
+  const flooded = await report('flooded');
+  expect(flooded.dropped).toBeGreaterThan(40_000);
+  // 50 000 lines are 28 MB; the queue holds 1 MB of them.
+  expect(flooded.rssMb - before.rssMb).toBeLessThan(80);
+  await report('flushed');
+
+  let text = '';
+  child.stdout?.on('data', (chunk: Buffer) => (text += String(chunk)));
+  child.stdout?.resume();
+  go();
+  await report('ended');
+  expect(await exited).toBe(0);
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { n?: number; dropped_lines?: number; msg: string });
+  const told = lines.reduce((sum, line) => sum + (line.dropped_lines ?? 0), 0);
+  expect(told).toBe(flooded.dropped);
+  expect(lines.filter((line) => line.n !== undefined).length + told).toBe(50_000);
+  expect(lines.some((line) => line.msg === 'last words')).toBe(true);
+});
+
+test('a pipe whose reader is gone costs lines, not the process', async () => {
+  const { child, exited, report, go } = run('pipe');
+  await report('ready');
+  child.stdout?.destroy();
+  go();
+  const flooded = await report('flooded');
+  expect(flooded.dropped).toBeGreaterThan(45_000);
+  await report('flushed');
+  go();
+  expect((await report('ended')).dropped).toBeGreaterThanOrEqual(50_000);
+  expect(await exited).toBe(0);
+});
+
+test('a full disk costs lines, not the process', async () => {
+  const full = openSync('/dev/full', 'w');
+  const { exited, report, go } = run(full);
+  closeSync(full);
+  await report('ready');
+  go();
+  await report('flooded');
+  await report('flushed');
+  go();
+  expect((await report('ended')).dropped).toBe(50_001);
+  expect(await exited).toBe(0);
+});
+
+test('a file gets every line, in order', async () => {
+  const path = join(directory.path, 'out.log');
+  const file = openSync(path, 'w');
+  const { exited, report, go } = run(file);
+  closeSync(file);
+  await report('ready');
+  go();
+  expect((await report('flooded')).dropped).toBe(0);
+  await report('flushed');
+  go();
+  await report('ended');
+  expect(await exited).toBe(0);
+  const lines = readFileSync(path, 'utf8').trim().split('\n');
+  expect(lines).toHaveLength(50_001);
+  expect(lines.slice(0, -1).every((line, index) => (JSON.parse(line) as { n: number }).n === index)).toBe(true);
+});

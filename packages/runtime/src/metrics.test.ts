@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { createMetrics } from './metrics.ts';
+
+test('counters, gauges and histograms come out in the text format', async () => {
+  const metrics = createMetrics();
+  metrics.counter('tunnel_requests_total', 'Requests.').inc(3);
+  metrics.counter('tunnel_refusals_total', 'Refusals.', ['code']).inc({ code: 'X' }, 2);
+  metrics.gauge('tunnel_active_sessions', 'Sessions.', [], () => 7);
+  metrics.gauge('tunnel_labelled', 'By label.', ['label'], (gauge) => gauge.set({ label: 'a' }, 1));
+  metrics.histogram('tunnel_wait_seconds', 'Waits.', [0.1, 1]).observe(0.5);
+  const text = await metrics.text();
+  expect(text).toContain('tunnel_requests_total 3');
+  expect(text).toContain('tunnel_refusals_total{code="X"} 2');
+  expect(text).toContain('tunnel_active_sessions 7');
+  expect(text).toContain('tunnel_labelled{label="a"} 1');
+  expect(text).toContain('tunnel_wait_seconds_bucket{le="1"} 1');
+  expect(metrics.contentType).toMatch(/^text\/plain/);
+});
+
+test('two registries in one process do not meet, and process figures are opt-in', async () => {
+  const [one, two] = [createMetrics({ processMetrics: true }), createMetrics()];
+  one.counter('tunnel_requests_total', 'Requests.').inc();
+  two.counter('tunnel_requests_total', 'Requests.');
+  expect(await two.text()).toContain('tunnel_requests_total 0');
+  expect(await one.text()).toContain('process_resident_memory_bytes');
+  expect(await two.text()).not.toContain('process_');
+});
