@@ -20,8 +20,8 @@ export const cleanEnv = (): NodeJS.ProcessEnv =>
 export const run = (command: string, args: readonly string[], cwd = ROOT): Promise<Ended> =>
   new Promise((resolve) => {
     execFile(command, args, { cwd, env: cleanEnv(), timeout: 240_000 }, (error, stdout, stderr) => {
-      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
-      resolve({ code, stdout, stderr });
+      const failed = typeof error?.code === 'number' ? error.code : -1;
+      resolve({ code: error === null ? 0 : failed, stdout, stderr });
     });
   });
 
