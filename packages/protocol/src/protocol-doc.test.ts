@@ -1,0 +1,81 @@
+// docs/protocol.md is prose; what of it can be compared with the code is compared here.
+import { readFileSync } from 'node:fs';
+import { CATALOGUE } from '@tunnel/errors';
+import { describe, expect, it } from 'vitest';
+import { decodeControl } from './control-codec.ts';
+import { CONTROL_TYPES, controlMessage, PROTOCOL_VERSION } from './control-messages.ts';
+import { FRAME, type FrameType, maxPayloadOf, minPayloadOf } from './frame-header.ts';
+import { STREAM_CODES } from './frame-payloads.ts';
+import { LIMITS } from './limits.ts';
+
+const page = readFileSync(new URL('../../../docs/protocol.md', import.meta.url), 'utf8');
+
+const vectors = <T>(file: string): T[] =>
+  JSON.parse(readFileSync(new URL(`../vectors/${file}`, import.meta.url), 'utf8')) as T[];
+
+const blocksOf = (language: string): string[] =>
+  [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map((match) => match[1] ?? '');
+
+describe('docs/protocol.md', () => {
+  const examples = blocksOf('json').map((block) => block.trim());
+
+  it.each(examples.map((example) => [example.slice(0, 60), example]))(
+    'example %s is a vector, and decodes',
+    (_, text) => {
+      expect(decodeControl(text)).toMatchObject({ ok: true });
+      expect(vectors<{ text: string }>('control.json').map((vector) => vector.text)).toContain(text);
+    },
+  );
+
+  it('has an example of every control message', () => {
+    const shown = examples.map((example) => (JSON.parse(example) as { type: string }).type);
+    expect([...new Set(shown)].sort()).toEqual([...CONTROL_TYPES].sort());
+  });
+
+  it.each(CONTROL_TYPES)('%s is described with every field', (type) => {
+    expect(page).toContain(`**\`${type}\`**`);
+    const fields = Object.keys(controlMessage.options.find((option) => option.shape.type.value === type)?.shape ?? {});
+    const missing = fields.filter(
+      (field) => field !== 'type' && !page.includes(`\`${field}`) && !page.includes(`.${field}\``),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it.each(Object.entries(FRAME) as [string, FrameType][])(
+    '%s is in the table of frames with its bounds',
+    (name, type) => {
+      const row = page.split('\n').find((line) => line.startsWith(`| ${type} | \`${name}\` |`));
+      const [min, max] = [minPayloadOf(type), maxPayloadOf(type)];
+      expect(row?.split('|').at(-2)?.trim()).toBe(min === max ? `${min}` : `${min} to ${max}`);
+    },
+  );
+
+  it.each(Object.entries(STREAM_CODES))('reason %s is in the table with its number', (name, code) => {
+    expect(page).toContain(`\n| ${code} | \`${name}\` |`);
+  });
+
+  it('shows only frames that are vectors', () => {
+    const known = new Set(vectors<{ hex: string }>('frames.json').map((vector) => vector.hex));
+    const shown = blocksOf('hex').join('').trim().split('\n');
+    expect(shown.length).toBeGreaterThan(3);
+    expect(shown.filter((line) => !known.has(line.split(' ')[0] ?? ''))).toEqual([]);
+  });
+
+  it('names no limit, code or frame that does not exist', () => {
+    const names = [...page.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map((match) => match[1] ?? '');
+    const known = new Set([...Object.keys(LIMITS), ...Object.keys(CATALOGUE), ...Object.keys(FRAME)]);
+    expect(names.filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  it('speaks of this version', () => {
+    expect(page).toContain(`This is version **${PROTOCOL_VERSION}**`);
+  });
+
+  it('links only to headings it has', () => {
+    const headings = [...page.matchAll(/^#+ (.+)$/gm)].map((match) =>
+      (match[1] ?? '').toLowerCase().replaceAll(' ', '-'),
+    );
+    const links = [...page.matchAll(/\]\(#([^)]+)\)/g)].map((match) => match[1] ?? '');
+    expect(links.filter((link) => !headings.includes(link))).toEqual([]);
+  });
+});
