@@ -214,7 +214,9 @@ export class TunnelBook {
   #refused(tunnel: KeptTunnel, message: MessageOf<'TunnelError'>, asked: boolean): void {
     if (!this.#tunnels.has(tunnel)) return;
     const fault = Fault.fromWire(message.code, message.message);
-    const final = !asked || tunnel.state === 'opening' || !message.retryable;
+    // An edge that goes away refuses nothing of ours: its successor is asked.
+    const leaving = fault.code === 'EDGE_SHUTTING_DOWN';
+    const final = !asked || !message.retryable || (tunnel.state === 'opening' && !leaving);
     if (final) {
       this.#remove(tunnel);
       tunnel.ended(fault);
@@ -223,7 +225,7 @@ export class TunnelBook {
       const timer = this.#deps.clock.setTimeout(() => this.#register(tunnel), tunnel.pace.nextDelayMs());
       this.#retries.set(tunnel, timer);
     }
-    this.#deps.emit({ type: 'tunnel-error', tunnel, fault, final });
+    if (!leaving) this.#deps.emit({ type: 'tunnel-error', tunnel, fault, final });
   }
 
   #remove(tunnel: KeptTunnel): void {

@@ -1,0 +1,110 @@
+import type { Carrier } from '@tunnel/mux';
+import { createLogger } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { CarrierKeeper } from './carrier-keeper.ts';
+
+const carrier = { destroy: () => {} } as unknown as Carrier;
+
+let clock: FakeClock;
+let dialled: string[];
+let asked: number;
+let failing: boolean;
+let adopted: number;
+let keeper: CarrierKeeper;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  dialled = [];
+  asked = 0;
+  failing = false;
+  adopted = 0;
+  keeper = new CarrierKeeper({
+    count: 3,
+    clock,
+    random: () => 0.999,
+    logger: createLogger({ level: 'silent', format: 'json' }),
+    dial: async (token) => {
+      dialled.push(token);
+      if (failing) throw new Error('refused');
+      return carrier;
+    },
+    adopt: () => {
+      adopted += 1;
+      return adopted;
+    },
+    requestTokens: (count) => {
+      asked += count;
+    },
+  });
+});
+
+describe('CarrierKeeper', () => {
+  it('uses the tokens it is given and asks for those that are missing', async () => {
+    keeper.start(['a', 'b']);
+    await clock.advance(0);
+    expect(dialled).toEqual(['a', 'b']);
+    expect(asked).toBe(1);
+    keeper.onTokens(['c', 'one too many']);
+    await clock.advance(0);
+    expect(dialled).toEqual(['a', 'b', 'c']);
+    expect(adopted).toBe(3);
+  });
+
+  it('replaces a lost carrier with a fresh token after a pause', async () => {
+    keeper.start(['a', 'b', 'c']);
+    await clock.advance(0);
+    keeper.onCarrierLost(2);
+    expect(asked).toBe(0);
+    await clock.advance(500);
+    expect(asked).toBe(1);
+    keeper.onTokens(['d']);
+    await clock.advance(0);
+    expect(adopted).toBe(4);
+  });
+
+  it('waits longer after every failure', async () => {
+    failing = true;
+    keeper.start(['a']);
+    await clock.advance(0);
+    const pauses: number[] = [];
+    for (let round = 0; round < 4; round += 1) {
+      const before = asked;
+      let waited = 0;
+      while (asked === before && waited < 60_000) {
+        await clock.advance(100);
+        waited += 100;
+      }
+      pauses.push(waited);
+      keeper.onTokens(['x']);
+      await clock.advance(0);
+    }
+    expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
+    expect(pauses.at(-1)).toBeGreaterThan(2000);
+  });
+
+  it('asks again when the edge does not answer', async () => {
+    keeper.start(['a', 'b']);
+    await clock.advance(11_000);
+    expect(asked).toBeGreaterThanOrEqual(2);
+  });
+
+  it('ignores the loss of a carrier that is not its own', async () => {
+    keeper.start(['a', 'b', 'c']);
+    await clock.advance(0);
+    keeper.onCarrierLost(99);
+    await clock.advance(60_000);
+    expect(asked).toBe(0);
+  });
+
+  it('leaves nothing behind when it is stopped', async () => {
+    keeper.start(['a']);
+    await clock.advance(0);
+    keeper.onCarrierLost(1);
+    keeper.stop();
+    keeper.onTokens(['late']);
+    await clock.advance(60_000);
+    expect(dialled).toEqual(['a']);
+    expect(clock.pendingTimers).toBe(0);
+  });
+});

@@ -1,0 +1,182 @@
+// An edge for tests, on real sockets, that does what its script says; without one it welcomes everybody.
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { createCarrier, MuxSession, processBudget } from '@tunnel/mux';
+import {
+  type ControlMessage,
+  type ControlMessageInput,
+  type ControlType,
+  decodeControl,
+  encodeControl,
+  type MessageOf,
+} from '@tunnel/protocol';
+import { type WebSocket, WebSocketServer } from 'ws';
+
+/** Returns true when it has answered; false leaves the answer to the default. */
+type Script = { [T in ControlType]?: (message: MessageOf<T>, session: ScriptedSession) => boolean };
+
+export class ScriptedSession {
+  readonly id: string;
+  readonly received: ControlMessage[] = [];
+  readonly mux: MuxSession;
+  readonly #socket: WebSocket;
+
+  constructor(id: string, socket: WebSocket) {
+    this.id = id;
+    this.#socket = socket;
+    this.mux = new MuxSession({
+      role: 'edge',
+      budget: processBudget(),
+      now: () => performance.now(),
+      handlers: { onCarrierLost: () => {} },
+    });
+  }
+
+  send(message: ControlMessageInput): void {
+    this.#socket.send(encodeControl(message));
+  }
+
+  close(code: number): void {
+    this.#socket.close(code);
+  }
+
+  /** As a network does. */
+  cut(): void {
+    this.#socket.terminate();
+  }
+
+  all<T extends ControlType>(type: T): MessageOf<T>[] {
+    return this.received.filter((message): message is MessageOf<T> => message.type === type);
+  }
+}
+
+export class ScriptedEdge {
+  script: Script = {};
+  /** Whether a carrier that knocks is let in. */
+  admitCarriers = true;
+  readonly sessions: ScriptedSession[] = [];
+  readonly #http: Server;
+  readonly #webSockets = new WebSocketServer({ noServer: true });
+  readonly #tokens = new Map<string, ScriptedSession>();
+  readonly #sockets = new Set<Socket>();
+  #tokenCount = 0;
+  #tunnelCount = 0;
+
+  constructor(tls?: { key: string; cert: string }) {
+    this.#http = tls === undefined ? createServer() : (createSecureServer(tls) as unknown as Server);
+    this.#http.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+      socket.on('error', () => {});
+    });
+    this.#http.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      if (request.url === '/_carrier') this.#acceptCarrier(request, socket, head);
+      else this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => this.#acceptControl(webSocket));
+    });
+    this.#http.on('request', (_request, response) => response.writeHead(404).end('nothing here\n'));
+  }
+
+  async listen(port = 0): Promise<this> {
+    await new Promise<void>((resolve) => this.#http.listen(port, '127.0.0.1', resolve));
+    return this;
+  }
+
+  get port(): number {
+    return (this.#http.address() as AddressInfo).port;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  /** The session that came last. */
+  get session(): ScriptedSession {
+    const last = this.sessions.at(-1);
+    if (last === undefined) throw new Error('nobody has come yet');
+    return last;
+  }
+
+  async close(): Promise<void> {
+    for (const session of this.sessions) session.mux.close({ code: 'shutting-down', text: 'the test is over' });
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#http.close(resolve));
+  }
+
+  tokensFor(session: ScriptedSession, count: number): string[] {
+    return Array.from({ length: count }, () => {
+      this.#tokenCount += 1;
+      this.#tokens.set(`token-${this.#tokenCount}`, session);
+      return `token-${this.#tokenCount}`;
+    });
+  }
+
+  welcome(session: ScriptedSession, resumed: boolean): void {
+    session.send({
+      type: 'AuthOk',
+      version: 1,
+      session_id: session.id,
+      resumed,
+      resume_secret: `secret-of-${session.id}`,
+      resume_window_secs: 30,
+      region_id: 'test',
+      ping_interval_secs: 10,
+      dead_after_secs: 25,
+      carriers: { count: 2, path: '/_carrier', tokens: this.tokensFor(session, 2) },
+    });
+  }
+
+  registered(session: ScriptedSession, { request_id, name, protocol, ...wish }: MessageOf<'RegisterTunnel'>): string {
+    this.#tunnelCount += 1;
+    const port = wish.remote_port ?? wish.preferred_port ?? 20_000 + this.#tunnelCount;
+    const tunnelId = wish.tunnel_id ?? `tun_${this.#tunnelCount}`;
+    session.send({
+      type: 'TunnelRegistered',
+      request_id,
+      tunnel_id: tunnelId,
+      name,
+      protocol,
+      label: String(port),
+      public_url: `tcp://test:${port}`,
+      assigned_port: port,
+    });
+    return tunnelId;
+  }
+
+  #acceptControl(socket: WebSocket): void {
+    const session = new ScriptedSession(`ses_${this.sessions.length + 1}`, socket);
+    this.sessions.push(session);
+    socket.on('error', () => {});
+    socket.on('message', (data: Buffer) => {
+      const decoded = decodeControl(data.toString('utf8'));
+      if (!decoded.ok) throw decoded.fault;
+      session.received.push(decoded.message);
+      this.#answer(decoded.message, session);
+    });
+  }
+
+  #answer(message: ControlMessage, session: ScriptedSession): void {
+    const scripted = this.script[message.type] as ((given: ControlMessage, on: ScriptedSession) => boolean) | undefined;
+    if (scripted?.(message, session) === true) return;
+    if (message.type === 'Auth') this.welcome(session, false);
+    if (message.type === 'RegisterTunnel') this.registered(session, message);
+    if (message.type === 'RequestCarriers') {
+      session.send({ type: 'CarrierTokens', tokens: this.tokensFor(session, message.count) });
+    }
+    if (message.type === 'UnregisterTunnel') {
+      session.send({ type: 'TunnelUnregistered', request_id: message.request_id, tunnel_id: message.tunnel_id });
+    }
+  }
+
+  #acceptCarrier(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    const token = request.headers.authorization?.replace('Bearer ', '') ?? '';
+    const session = this.#tokens.get(token);
+    this.#tokens.delete(token);
+    if (session === undefined || !this.admitCarriers) {
+      socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\n\r\n');
+    session.mux.addCarrier(createCarrier(socket, head));
+  }
+}
