@@ -1,6 +1,7 @@
 // Promises of the repository itself that no other tool checks.
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { isErrorCode } from '@tunnel/errors';
 import { expect, it } from 'vitest';
 import { ROOT, run } from './checkout.ts';
 
@@ -57,4 +58,17 @@ it('the import table of ARCHITECTURE.md is the one that is enforced', async () =
     [...rows].map(([, name, list]) => [name, [...(list ?? '').matchAll(/`(\w+)`/g)].map((match) => match[1])]),
   );
   expect(documented).toEqual(enforced);
+});
+
+const PAGES = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
+
+it.each(PAGES)('every link of %s leads to a file of the repository', (page) => {
+  const targets = [...read(page).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map((match) => match[1] as string);
+  expect(targets.filter((target) => !existsSync(join(ROOT, target)))).toEqual([]);
+});
+
+it('the ladder of ARCHITECTURE.md names only codes of the catalogue', () => {
+  const codes = new Set(read('ARCHITECTURE.md').match(/\b[A-Z]+_[A-Z_]+\b/g));
+  expect(codes.size).toBeGreaterThan(20);
+  expect([...codes].filter((code) => !isErrorCode(code))).toEqual([]);
 });
