@@ -4,8 +4,6 @@ import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import type { AuthFailureGate } from '../admin/rest-context.ts';
 
-const MINUTE_MS = 60_000;
-
 export class AuthFailures implements AuthFailureGate {
   readonly #clock: Clock;
   readonly #window: FailureWindow;
@@ -15,7 +13,7 @@ export class AuthFailures implements AuthFailureGate {
     this.#clock = options.clock;
     this.#window = new FailureWindow({
       perWindow: options.perMinute,
-      windowMs: MINUTE_MS,
+      windowMs: LIMITS.AUTH_FAILURE_WINDOW_MS,
       addressesMax: LIMITS.AUTH_FAILURE_ADDRESSES_MAX,
     });
   }
