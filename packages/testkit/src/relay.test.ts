@@ -117,15 +117,16 @@ describe('source and sink', () => {
     await sink.close();
   });
 
-  it('a sink that stopped reading takes no more than the kernel holds', async () => {
+  it('a sink that stopped reading takes nothing until it reads again', async () => {
     const sink = await startSinkServer();
     sink.stopReading();
     const socket = await dial(sink.port);
-    socket.end(deterministicBytes(100_000, 3));
+    // Small enough for the buffers of any system.
+    socket.end(deterministicBytes(10_000, 3));
     await once(socket, 'finish');
     expect(sink.totalBytes()).toBe(0);
     sink.startReading();
-    await eventually(() => expect(sink.totalBytes()).toBe(100_000));
+    await eventually(() => expect(sink.totalBytes()).toBe(10_000));
     await sink.close();
   });
 });
