@@ -167,7 +167,8 @@ export class ControlConnection {
       const pending = next();
       if (pending === undefined) continue;
       this.#isBusy = true;
-      this.#ws.pause();
+      // Not after a close: its answer has to be read.
+      if (this.isOpen) this.#ws.pause();
       void pending
         .catch((error: unknown) => {
           this.#logger.error({ client: this.peer.clientAddr, err: error }, 'a control frame could not be handled');

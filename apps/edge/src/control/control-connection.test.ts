@@ -1,0 +1,184 @@
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ControlFixture, startControl } from './control-fixture.ts';
+import { RawClient } from './raw-client.ts';
+
+let clock: FakeClock;
+let fixture: ControlFixture;
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  fixture = await startControl({ clock, failuresPerMinute: 3 });
+});
+afterEach(() => fixture.stop());
+
+const connect = (): Promise<RawClient> => RawClient.connect(fixture.port);
+const enter = (token = 'op') => RawClient.enter(fixture.port, token);
+
+describe('the first frame', () => {
+  it('with a valid key gives a session, its secret and carrier tokens', async () => {
+    const { welcome } = await enter();
+    expect(welcome).toMatchObject({
+      version: 1,
+      resumed: false,
+      region_id: 'local',
+      resume_window_secs: 30,
+      ping_interval_secs: 10,
+      dead_after_secs: 25,
+      carriers: { count: 4, path: '/_carrier' },
+    });
+    expect(welcome.session_id).toMatch(/^ses_\w{20}$/);
+    expect(new Set(welcome.carriers.tokens).size).toBe(4);
+    expect(fixture.control.figures.sessions).toBe(1);
+  });
+
+  it('with a wrong key is refused for good', async () => {
+    const client = await connect();
+    client.auth('wrong');
+    expect(await client.next('AuthError')).toMatchObject({ code: 'AUTH_TOKEN_INVALID', retryable: false });
+    expect((await client.closed).code).toBe(4401);
+  });
+
+  it('is refused for now while keys cannot be checked', async () => {
+    const client = await connect();
+    client.auth('away');
+    expect(await client.next('AuthError')).toMatchObject({ code: 'AUTH_BACKEND_AWAY', retryable: true });
+  });
+
+  it('must offer a version that is spoken here', async () => {
+    const client = await connect();
+    client.send({ type: 'Auth', versions: [7, 8], token: 'op' });
+    const error = await client.next('AuthError');
+    expect(error.message).toBe('protocol versions 7, 8 are not spoken here (this edge speaks 1)');
+    expect((await client.closed).code).toBe(4401);
+  });
+
+  it('must be Auth', async () => {
+    const client = await connect();
+    client.register();
+    expect(await client.next('AuthError')).toMatchObject({ code: 'CONTROL_NOT_AUTHENTICATED' });
+    expect((await client.closed).code).toBe(4401);
+  });
+
+  it('must come within 10 s', async () => {
+    const client = await connect();
+    await eventually(() => expect(clock.pendingTimers).toBe(2));
+    await clock.advance(9_999);
+    expect(client.ws.readyState).toBe(client.ws.OPEN);
+    await clock.advance(1);
+    expect((await client.next('Error')).code).toBe('CONTROL_AUTH_TIMEOUT');
+    expect((await client.closed).code).toBe(4408);
+  });
+
+  it('that is no control frame closes the connection', async () => {
+    for (const text of ['not json', '[]', '{"type":"Auth"}', '{"type":"Ping"}']) {
+      const client = await connect();
+      client.ws.send(text);
+      expect((await client.next('Error')).code).toBe('CONTROL_BAD_FRAME');
+      expect((await client.closed).code).toBe(4400);
+    }
+    const client = await connect();
+    client.ws.send(Buffer.from('{}'), { binary: true });
+    expect((await client.closed).code).toBe(4400);
+  });
+
+  it('may be preceded by a frame of a newer version', async () => {
+    const client = await connect();
+    client.ws.send('{"type":"Hello2"}');
+    expect((await client.next('Error')).code).toBe('CONTROL_UNKNOWN_FRAME');
+    client.auth('op');
+    await client.next('AuthOk');
+  });
+});
+
+describe('refused keys', () => {
+  it('of one address are counted: after the limit even a good one has to wait', async () => {
+    for (let n = 0; n < 3; n += 1) {
+      const client = await connect();
+      client.auth('wrong');
+      await client.next('AuthError');
+    }
+    const client = await connect();
+    client.auth('op');
+    const error = await client.next('AuthError');
+    expect(error).toMatchObject({ code: 'AUTH_TOO_MANY_FAILURES', retryable: true });
+    expect(error.retry_after_secs).toBeGreaterThan(50);
+    await clock.advance(60_000);
+    await enter();
+  });
+
+  it('are not counted when the bytes were no handshake, or the key could not be checked', async () => {
+    for (let n = 0; n < 4; n += 1) {
+      const stranger = await connect();
+      stranger.ws.send('GET / HTTP/1.1');
+      await stranger.closed;
+      const unlucky = await connect();
+      unlucky.auth('away');
+      await unlucky.closed;
+    }
+    await enter();
+  });
+});
+
+describe('an authenticated connection', () => {
+  it('answers unknown and bad frames with an error and goes on', async () => {
+    const { client } = await enter();
+    client.ws.send('{"type":"FromTheFuture"}');
+    expect(await client.next('Error')).toMatchObject({ code: 'CONTROL_UNKNOWN_FRAME', fatal: false });
+    client.ws.send('{"type":"RegisterTunnel"}');
+    expect(await client.next('Error')).toMatchObject({ code: 'CONTROL_BAD_FRAME', fatal: false });
+    client.auth('op');
+    expect((await client.next('Error')).message).toContain('has a session already');
+    client.send({ type: 'CarrierTokens', tokens: [] });
+    expect((await client.next('Error')).message).toContain('not for a client to send');
+    await client.settle();
+  });
+
+  it('handles frames in order, also those that came with Auth', async () => {
+    const client = await connect();
+    client.auth('op');
+    client.register({}, 'a');
+    client.register({}, 'b');
+    client.send({ type: 'Ping', id: 5 });
+    await client.next('Pong');
+    await client.settle();
+    expect(fixture.tunnels.size).toBe(2);
+  });
+
+  it('does not take a frame over 64 KiB', async () => {
+    const { client } = await enter();
+    client.ws.send(JSON.stringify({ type: 'Ping', id: 1, filler: 'x'.repeat(64 * 1024) }));
+    expect((await client.closed).code).toBe(1009);
+    await eventually(() => expect(fixture.control.figures.sessions).toBe(0));
+  });
+
+  it('is pinged every 10 s and stays while it answers', async () => {
+    const { client } = await enter();
+    for (let n = 1; n <= 6; n += 1) {
+      await clock.advance(10_000);
+      expect((await client.next('Ping')).id).toBe(n);
+      client.send({ type: 'Pong', id: n });
+      await client.settle();
+    }
+    expect(client.ws.readyState).toBe(client.ws.OPEN);
+  });
+
+  it('is dead after 25 s of silence', async () => {
+    const { client } = await enter();
+    await clock.advance(24_999);
+    expect(fixture.control.figures.sessions).toBe(1);
+    await clock.advance(1);
+    expect(fixture.control.figures.sessions).toBe(0);
+    expect((await client.closed).code).toBe(4408);
+  });
+
+  it('that does not read is closed once a mebibyte waits for it', async () => {
+    const { client } = await enter();
+    client.ws.pause();
+    await eventually(async () => {
+      for (let n = 0; n < 2000; n += 1) client.ws.send('{"type":"Nonsense"}');
+      await clock.advance(0);
+      expect(fixture.control.figures.sessions).toBe(0);
+    });
+  });
+});

@@ -1,0 +1,126 @@
+// A control plane with real ports and a backend that can be told what to say, and a client made of a bare WebSocket. Used by tests only.
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import type { Owner } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import { type Clock, createLogger } from '@tunnel/runtime';
+import type { Backend, KeyVerdict, Revocation, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
+import { TcpListeners } from '../ingress/tcp-listeners.ts';
+import { PortPool } from '../pool/port-pool.ts';
+import { TunnelTable } from '../pool/tunnel-table.ts';
+import { Relay } from '../relay/relay.ts';
+import { AuthFailures } from './auth-failures.ts';
+import { ControlPlane } from './control-plane.ts';
+
+const HOST = '127.0.0.1';
+const logger = createLogger({ level: 'silent', format: 'json' });
+
+/** Keys `op`, `alice`, `alice-2`, `bob` are good; `away` cannot be checked. */
+export class ScriptedBackend implements Backend {
+  readonly opened: TunnelOpened[] = [];
+  readonly closed: TunnelClosed[] = [];
+  readonly refused = new Set<string>();
+  revoke: (revocation: Revocation) => void = () => {};
+
+  async verifyKey(token: string): Promise<KeyVerdict> {
+    if (token === 'away') return { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
+    const account = /^(alice|bob)/.exec(token)?.[1];
+    if (this.refused.has(token) || (account === undefined && token !== 'op')) {
+      return { ok: false, fault: new Fault('AUTH_TOKEN_INVALID') };
+    }
+    const owner: Owner = account === undefined ? { kind: 'operator' } : { kind: 'account', accountId: account };
+    return { ok: true, owner, keyId: `key-${token}` };
+  }
+
+  tunnelOpened(event: TunnelOpened): void {
+    this.opened.push(event);
+  }
+
+  tunnelClosed(event: TunnelClosed): void {
+    this.closed.push(event);
+  }
+
+  onRevoked(listener: (revocation: Revocation) => void): () => void {
+    this.revoke = listener;
+    return () => {
+      this.revoke = () => {};
+    };
+  }
+
+  async start(): Promise<void> {}
+
+  async stop(): Promise<void> {}
+}
+
+export interface ControlFixture {
+  readonly control: ControlPlane;
+  readonly backend: ScriptedBackend;
+  readonly tunnels: TunnelTable;
+  readonly relay: Relay;
+  readonly listeners: TcpListeners;
+  readonly port: number;
+  readonly range: { readonly from: number; readonly to: number };
+  stop(): Promise<void>;
+}
+
+export interface ControlFixtureOptions {
+  readonly clock: Clock;
+  readonly ports?: number;
+  readonly tunnelsPerSession?: number;
+  readonly failuresPerMinute?: number;
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
+}
+
+export const startControl = async (options: ControlFixtureOptions): Promise<ControlFixture> => {
+  const { clock } = options;
+  const backend = new ScriptedBackend();
+  const tunnels = new TunnelTable();
+  const relay = new Relay({ limits: { perTunnel: 100, perAddress: 100 }, logger, now: () => clock.monotonic() });
+  const listeners = new TcpListeners({ host: HOST, tunnelOn: (port) => tunnels.byPort(port), relay, logger });
+  const range = await freeRange(options.ports ?? 4);
+  const control = new ControlPlane({
+    host: HOST,
+    port: 0,
+    tls: options.tls ?? null,
+    domain: 'edge.test',
+    regionId: 'local',
+    tunnelsPerSession: options.tunnelsPerSession ?? 100,
+    trustedProxies: [],
+    clock,
+    logger,
+    backend,
+    failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
+    ports: new PortPool({ range, listeners, clock, random: () => 0 }),
+    tunnels,
+  });
+  await control.start();
+  const stop = async (): Promise<void> => {
+    control.cut();
+    await listeners.closeAll();
+    listeners.resetConnections();
+  };
+  return { control, backend, tunnels, relay, listeners, port: control.address.port, range, stop };
+};
+
+/** Ports next to each other that nobody holds, below those that the kernel gives out by itself. */
+const freeRange = async (size: number): Promise<{ from: number; to: number }> => {
+  for (;;) {
+    const from = 21_000 + Math.floor(Math.random() * 9000);
+    const servers = await Promise.all(Array.from({ length: size }, (_, n) => tryPort(from + n)));
+    for (const server of servers) server?.close();
+    if (servers.every((server) => server !== null)) return { from, to: from + size - 1 };
+  }
+};
+
+export const tryPort = async (port: number): Promise<Server | null> => {
+  const server = createServer().listen(port, HOST);
+  try {
+    await once(server, 'listening');
+    return server;
+  } catch {
+    return null;
+  }
+};
+
+export const WINDOW_MS = LIMITS.RESUME_WINDOW_MS;

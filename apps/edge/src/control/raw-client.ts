@@ -1,0 +1,95 @@
+// A client of the control plane with no cleverness at all: sends what it is told, keeps what it hears. Used by tests only.
+import { once } from 'node:events';
+import {
+  type ControlMessage,
+  type ControlType,
+  encodeControl,
+  type MessageOf,
+  PROTOCOL_VERSION,
+} from '@tunnel/protocol';
+import { WebSocket } from 'ws';
+
+type Heard = { readonly type: string } & Record<string, unknown>;
+
+export class RawClient {
+  readonly ws: WebSocket;
+  /** Everything heard and not asked for yet, in order. */
+  readonly heard: Heard[] = [];
+  readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
+  #wake: () => void = () => {};
+  #over: { readonly code: number; readonly reason: string } | null = null;
+
+  constructor(port: number, options: { readonly scheme?: string; readonly headers?: Record<string, string> } = {}) {
+    const { scheme = 'ws', headers = {} } = options;
+    this.ws = new WebSocket(`${scheme}://127.0.0.1:${port}/_control`, { headers, rejectUnauthorized: false });
+    this.ws.on('error', () => {});
+    this.ws.on('message', (data) => {
+      this.heard.push(JSON.parse(String(data)) as Heard);
+      this.#wake();
+    });
+    this.closed = new Promise((resolve) => {
+      this.ws.on('close', (code, reason) => {
+        this.#over = { code, reason: String(reason) };
+        resolve(this.#over);
+        this.#wake();
+      });
+    });
+  }
+
+  static async connect(port: number, options?: ConstructorParameters<typeof RawClient>[1]): Promise<RawClient> {
+    const client = new RawClient(port, options);
+    await once(client.ws, 'open');
+    return client;
+  }
+
+  /** Connected and let in. */
+  static async enter(
+    port: number,
+    token: string,
+    resume?: { readonly session_id: string; readonly secret: string },
+  ): Promise<{ client: RawClient; welcome: MessageOf<'AuthOk'> }> {
+    const client = await RawClient.connect(port);
+    client.auth(token, resume);
+    return { client, welcome: await client.next('AuthOk') };
+  }
+
+  send(message: object): void {
+    this.ws.send(encodeControl(message as ControlMessage));
+  }
+
+  auth(token: string, resume?: { readonly session_id: string; readonly secret: string }): void {
+    this.send({ type: 'Auth', versions: [PROTOCOL_VERSION], token, agent: 'raw', ...(resume ? { resume } : {}) });
+  }
+
+  /** The next frame of that type; others before it are passed over. */
+  async next<T extends ControlType>(type: T): Promise<MessageOf<T>> {
+    for (;;) {
+      const index = this.heard.findIndex((message) => message.type === type);
+      if (index >= 0) return this.heard.splice(0, index + 1)[index] as unknown as MessageOf<T>;
+      if (this.#over !== null) throw new Error(`closed with ${this.#over.code} ${this.#over.reason} before ${type}`);
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  register(fields: object = {}, requestId = 'r1'): void {
+    this.send({ type: 'RegisterTunnel', request_id: requestId, name: 'db', protocol: 'tcp', ...fields });
+  }
+
+  async registered(fields: object = {}): Promise<MessageOf<'TunnelRegistered'>> {
+    this.register(fields);
+    return this.next('TunnelRegistered');
+  }
+
+  async refused(fields: object = {}): Promise<MessageOf<'TunnelError'>> {
+    this.register(fields);
+    return this.next('TunnelError');
+  }
+
+  /** Once the answer is here, everything sent before has been handled. */
+  async settle(): Promise<void> {
+    this.send({ type: 'Ping', id: 7777 });
+    while ((await this.next('Pong')).id !== 7777);
+  }
+}

@@ -1,0 +1,151 @@
+import { Fault } from '@tunnel/errors';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ControlFixture, startControl, tryPort } from './control-fixture.ts';
+import { RawClient } from './raw-client.ts';
+
+let fixture: ControlFixture;
+let client: RawClient;
+
+beforeEach(async () => {
+  fixture = await startControl({ clock: new FakeClock(), ports: 3, tunnelsPerSession: 4 });
+  ({ client } = await RawClient.enter(fixture.port, 'alice'));
+});
+afterEach(() => fixture.stop());
+
+describe('a registration', () => {
+  it('is answered with the public address once the port is open', async () => {
+    const answer = await client.registered({ local_addr: '127.0.0.1:5432' });
+    const port = answer.assigned_port as number;
+    expect(answer).toMatchObject({
+      request_id: 'r1',
+      name: 'db',
+      protocol: 'tcp',
+      label: String(port),
+      public_url: `tcp://edge.test:${port}`,
+      warnings: [],
+    });
+    expect(answer.tunnel_id).toMatch(/^tun_\w{20}$/);
+    expect(await tryPort(port)).toBeNull();
+    expect(fixture.tunnels.byPort(port)).toMatchObject({ tunnelId: answer.tunnel_id, owner: { accountId: 'alice' } });
+    expect(fixture.backend.opened).toMatchObject([
+      { tunnelId: answer.tunnel_id, keyId: 'key-alice', label: String(port) },
+    ]);
+    expect(client.heard).toEqual([]);
+  });
+
+  it('gets the port it names, the port it prefers, or any', async () => {
+    const { from, to } = fixture.range;
+    expect((await client.registered({ remote_port: to })).assigned_port).toBe(to);
+    expect((await client.registered({ preferred_port: to - 1 })).assigned_port).toBe(to - 1);
+    expect((await client.registered({ preferred_port: to })).assigned_port).toBe(from);
+  });
+
+  it('skips a port that another program holds', async () => {
+    const squatters = await Promise.all([tryPort(fixture.range.from), tryPort(fixture.range.from + 1)]);
+    expect((await client.registered()).assigned_port).toBe(fixture.range.to);
+    expect((await client.refused()).code).toBe('TUNNEL_PORTS_EXHAUSTED');
+    for (const squatter of squatters) squatter?.close();
+  });
+
+  it('of a tunnel that lives already gives the same answer', async () => {
+    const first = await client.registered();
+    expect(await client.registered({ tunnel_id: first.tunnel_id })).toEqual(first);
+    expect(fixture.tunnels.size).toBe(1);
+  });
+
+  it('with the id of somebody else gives a new tunnel', async () => {
+    const { tunnel_id } = await client.registered();
+    const bob = await RawClient.enter(fixture.port, 'bob');
+    const other = await bob.client.registered({ tunnel_id });
+    expect(other.tunnel_id).not.toBe(tunnel_id);
+    expect(fixture.tunnels.size).toBe(2);
+  });
+
+  it('many at once give each its own port', async () => {
+    const others = await Promise.all(['op', 'bob', 'alice'].map((token) => RawClient.enter(fixture.port, token)));
+    const answers = await Promise.all(others.map((other) => other.client.registered()));
+    expect(new Set(answers.map((answer) => answer.assigned_port)).size).toBe(3);
+  });
+});
+
+describe('a refusal', () => {
+  const cases: [string, object, string][] = [
+    ['an invalid name', { name: '' }, 'TUNNEL_NAME_INVALID'],
+    ['a protocol that is not in this version', { protocol: 'http' }, 'TUNNEL_PROTOCOL_UNSUPPORTED'],
+    ['a port outside of the range', { remote_port: 80 }, 'TUNNEL_PORT_OUT_OF_RANGE'],
+  ];
+  it.each(cases)('names %s', async (_, fields, code) => {
+    expect(await client.refused(fields)).toMatchObject({ request_id: 'r1', code, retryable: false });
+    await client.registered();
+  });
+
+  it('names a port that is taken, by a tunnel or by another program', async () => {
+    const { assigned_port } = await client.registered();
+    expect((await client.refused({ remote_port: assigned_port })).code).toBe('TUNNEL_PORT_IN_USE');
+    const squatter = await tryPort(fixture.range.to);
+    expect((await client.refused({ remote_port: fixture.range.to })).code).toBe('TUNNEL_PORT_IN_USE');
+    squatter?.close();
+  });
+
+  it('names the range when it is exhausted', async () => {
+    for (let n = 0; n < 3; n += 1) await client.registered();
+    const { from, to } = fixture.range;
+    expect(await client.refused()).toMatchObject({
+      code: 'TUNNEL_PORTS_EXHAUSTED',
+      message: `no free port left in tcp_port_range ${from}-${to}`,
+      retryable: true,
+    });
+  });
+
+  it('names the limit of tunnels a session', async () => {
+    const small = await startControl({ clock: new FakeClock(), tunnelsPerSession: 1 });
+    const { client: full } = await RawClient.enter(small.port, 'op');
+    await full.registered();
+    expect((await full.refused()).message).toBe('this session holds its limit of 1 tunnels');
+    await small.stop();
+  });
+});
+
+describe('the end of a tunnel', () => {
+  it('by its client frees the port at once', async () => {
+    const { tunnel_id, assigned_port } = await client.registered();
+    client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id });
+    expect(await client.next('TunnelUnregistered')).toMatchObject({ request_id: 'u', tunnel_id });
+    expect(fixture.tunnels.size).toBe(0);
+    const bob = await RawClient.enter(fixture.port, 'bob');
+    await bob.client.registered({ remote_port: assigned_port });
+    expect(fixture.backend.closed).toMatchObject([{ tunnelId: tunnel_id }]);
+  });
+
+  it('is only for its own client to ask for', async () => {
+    const { tunnel_id } = await client.registered();
+    const bob = await RawClient.enter(fixture.port, 'bob');
+    bob.client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id });
+    expect(await bob.client.next('TunnelError')).toMatchObject({ request_id: 'u', code: 'TUNNEL_UNKNOWN' });
+    expect(fixture.tunnels.size).toBe(1);
+  });
+
+  it('through the REST is told to the client, and nothing is held', async () => {
+    const { tunnel_id, assigned_port } = await client.registered();
+    const fault = new Fault('TUNNEL_CLOSED_BY_OPERATOR');
+    expect(fixture.control.closeTunnel(tunnel_id, fault)).toBe(true);
+    expect(fixture.control.closeTunnel(tunnel_id, fault)).toBe(false);
+    const told = await client.next('TunnelError');
+    expect(told).toMatchObject({ tunnel_id, code: 'TUNNEL_CLOSED_BY_OPERATOR', retryable: false });
+    expect(told.request_id).toBeUndefined();
+    await eventually(async () => {
+      const server = await tryPort(assigned_port as number);
+      expect(server).not.toBeNull();
+      server?.close();
+    });
+    await client.registered({ remote_port: assigned_port });
+  });
+
+  it('comes with that of a client that is gone before its answer', async () => {
+    client.register();
+    client.ws.terminate();
+    await eventually(() => expect(fixture.control.figures.sessions).toBe(0));
+    expect(fixture.tunnels.size).toBe(0);
+  });
+});

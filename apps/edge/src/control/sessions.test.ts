@@ -1,0 +1,196 @@
+import { Fault } from '@tunnel/errors';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ControlFixture, startControl, tryPort, WINDOW_MS } from './control-fixture.ts';
+import { RawClient } from './raw-client.ts';
+
+let clock: FakeClock;
+let fixture: ControlFixture;
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  fixture = await startControl({ clock, tunnelsPerSession: 2 });
+});
+afterEach(() => fixture.stop());
+
+const enter = (token = 'alice', resume?: { session_id: string; secret: string }) =>
+  RawClient.enter(fixture.port, token, resume);
+
+const enterWithTunnel = async () => {
+  const { client, welcome } = await enter();
+  const tunnel = await client.registered();
+  return { client, tunnel, claim: { session_id: welcome.session_id, secret: welcome.resume_secret } };
+};
+
+const cut = async (client: RawClient): Promise<void> => {
+  client.ws.terminate();
+  await eventually(() => expect(fixture.tunnels.size).toBe(0));
+};
+
+const isFree = async (port: number): Promise<boolean> => {
+  const server = await tryPort(port);
+  server?.close();
+  return server !== null;
+};
+
+describe('a client that is cut off', () => {
+  it('has no tunnel at once, yet its port is kept from others', async () => {
+    const { client, tunnel } = await enterWithTunnel();
+    await cut(client);
+    expect(await isFree(tunnel.assigned_port as number)).toBe(true);
+    const other = await enter('bob');
+    expect(await other.client.refused({ remote_port: tunnel.assigned_port })).toMatchObject({
+      code: 'TUNNEL_PORT_IN_USE',
+      message: `port ${tunnel.assigned_port} is already in use`,
+    });
+    expect(fixture.backend.closed).toEqual([]);
+  });
+
+  it('comes back in time to the same session, tunnel id and port, also when its session is full', async () => {
+    const { client, tunnel, claim } = await enterWithTunnel();
+    await client.registered({ name: 'second' });
+    await cut(client);
+    await clock.advance(WINDOW_MS - 1000);
+    const back = await enter('alice', claim);
+    expect(back.welcome).toMatchObject({ resumed: true, session_id: claim.session_id, resume_secret: claim.secret });
+    expect(await back.client.registered({ tunnel_id: tunnel.tunnel_id })).toMatchObject({
+      tunnel_id: tunnel.tunnel_id,
+      assigned_port: tunnel.assigned_port,
+    });
+    expect((await back.client.refused()).code).toBe('TUNNEL_LIMIT');
+    expect(fixture.backend.opened).toHaveLength(2);
+  });
+
+  it('finds nothing after 30 s: the port is free and the entry closed with the time of the loss', async () => {
+    const { client, tunnel, claim } = await enterWithTunnel();
+    await clock.advance(5000);
+    await client.settle();
+    const lostAt = clock.now();
+    await cut(client);
+    await clock.advance(WINDOW_MS);
+    expect(fixture.backend.closed).toMatchObject([{ tunnelId: tunnel.tunnel_id, at: lostAt }]);
+    const back = await enter('alice', claim);
+    expect(back.welcome.resumed).toBe(false);
+    expect(back.welcome.session_id).not.toBe(claim.session_id);
+    expect(
+      await back.client.registered({ tunnel_id: tunnel.tunnel_id, remote_port: tunnel.assigned_port }),
+    ).toMatchObject({
+      assigned_port: tunnel.assigned_port,
+    });
+  });
+
+  it('loses what it does not register again within 30 s of its return', async () => {
+    const { client, tunnel, claim } = await enterWithTunnel();
+    await cut(client);
+    const back = await enter('alice', claim);
+    for (let n = 0; n < 4; n += 1) {
+      await clock.advance(10_000);
+      await back.client.settle();
+    }
+    expect(fixture.backend.closed).toMatchObject([{ tunnelId: tunnel.tunnel_id }]);
+    expect(fixture.control.figures.sessions).toBe(1);
+  });
+
+  it('gets another port when a program took its own meanwhile', async () => {
+    const { client, tunnel, claim } = await enterWithTunnel();
+    await cut(client);
+    const squatter = await tryPort(tunnel.assigned_port as number);
+    const back = await enter('alice', claim);
+    const again = await back.client.registered({ tunnel_id: tunnel.tunnel_id });
+    squatter?.close();
+    expect(again.tunnel_id).toBe(tunnel.tunnel_id);
+    expect(again.assigned_port).not.toBe(tunnel.assigned_port);
+  });
+});
+
+describe('a resume', () => {
+  it('needs the secret', async () => {
+    const { client, claim } = await enterWithTunnel();
+    await cut(client);
+    const { welcome } = await enter('alice', { ...claim, secret: 'guessed' });
+    expect(welcome.resumed).toBe(false);
+  });
+
+  it('needs a key that is valid now', async () => {
+    const { client, claim } = await enterWithTunnel();
+    await cut(client);
+    fixture.backend.refused.add('alice');
+    const back = await RawClient.connect(fixture.port);
+    back.auth('alice', claim);
+    expect((await back.next('AuthError')).code).toBe('AUTH_TOKEN_INVALID');
+  });
+
+  it('takes another key of the same owner, not one of another owner', async () => {
+    const { client, claim } = await enterWithTunnel();
+    await cut(client);
+    expect((await enter('bob', claim)).welcome.resumed).toBe(false);
+    expect((await enter('op', claim)).welcome.resumed).toBe(false);
+    expect((await enter('alice-2', claim)).welcome.resumed).toBe(true);
+  });
+
+  it('takes the place of a socket that is still believed in: the tunnel never leaves', async () => {
+    const { client, tunnel, claim } = await enterWithTunnel();
+    const back = await enter('alice', claim);
+    expect(back.welcome.resumed).toBe(true);
+    expect(fixture.tunnels.get(tunnel.tunnel_id)).toBeDefined();
+    expect(await isFree(tunnel.assigned_port as number)).toBe(false);
+    expect((await client.next('Error')).code).toBe('CONTROL_REPLACED');
+    expect((await client.closed).code).toBe(4409);
+    expect(await back.client.registered({ tunnel_id: tunnel.tunnel_id, name: 'renamed' })).toMatchObject({
+      assigned_port: tunnel.assigned_port,
+    });
+    expect(fixture.tunnels.get(tunnel.tunnel_id)?.name).toBe('renamed');
+    expect(fixture.control.figures.sessions).toBe(1);
+    expect(fixture.backend.opened).toHaveLength(1);
+    expect(fixture.backend.closed).toHaveLength(0);
+  });
+
+  it('of two clients with one file: the second one is another session', async () => {
+    const first = await enter();
+    const second = await enter();
+    expect(second.welcome.session_id).not.toBe(first.welcome.session_id);
+    expect(fixture.control.figures.sessions).toBe(2);
+  });
+});
+
+describe('a client that stops on purpose', () => {
+  it('leaves nothing behind: the port is free at once, the session cannot be resumed', async () => {
+    const { client, tunnel, claim } = await enterWithTunnel();
+    client.send({ type: 'ShuttingDown', reason: 'SIGTERM', drain_secs: 10 });
+    await client.settle();
+    expect(fixture.tunnels.size).toBe(0);
+    expect(fixture.backend.closed).toHaveLength(1);
+    expect((await client.refused()).code).toBe('TUNNEL_CLOSED');
+    client.ws.close();
+    const other = await enter('bob');
+    await other.client.registered({ remote_port: tunnel.assigned_port });
+    expect((await enter('alice', claim)).welcome.resumed).toBe(false);
+  });
+});
+
+describe('a revoked key', () => {
+  it('ends its live session with a fatal error, and one that is away', async () => {
+    const live = await enterWithTunnel();
+    const away = await enterWithTunnel();
+    away.client.ws.terminate();
+    await eventually(() => expect(fixture.tunnels.size).toBe(1));
+    const bob = await enter('bob');
+    fixture.backend.revoke({ keyId: 'key-alice', fault: new Fault('AUTH_TOKEN_REVOKED') });
+    expect(await live.client.next('Error')).toMatchObject({
+      code: 'AUTH_TOKEN_REVOKED',
+      fatal: true,
+      retryable: false,
+    });
+    expect((await live.client.closed).code).toBe(4403);
+    expect(fixture.backend.closed).toHaveLength(2);
+    expect((await enter('alice-2', away.claim)).welcome.resumed).toBe(false);
+    await bob.client.settle();
+  });
+
+  it('or a suspended account ends every session of the account', async () => {
+    const one = await enter('alice');
+    const two = await enter('alice-2');
+    fixture.backend.revoke({ accountId: 'alice', fault: new Fault('ACCOUNT_SUSPENDED') });
+    for (const { client } of [one, two]) expect((await client.closed).code).toBe(4403);
+  });
+});
