@@ -6,7 +6,7 @@ test('a secret prints masked wherever it goes, and is revealed only on request',
   const secret = new Secret('open-sesame');
   const printed = [
     String(secret),
-    `${secret}`,
+    `${String(secret)}`,
     JSON.stringify({ secret }),
     inspect({ deep: { secret } }),
     format('%s %o %j', secret, secret, secret),

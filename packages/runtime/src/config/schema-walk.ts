@@ -16,12 +16,14 @@ const unwrap = (schema: z.core.$ZodType): z.core.$ZodType => {
   return schema instanceof z.ZodPipe ? unwrap(schema.def.in) : schema;
 };
 
+const shapeOf = (schema: z.ZodObject): Record<string, z.core.$ZodType> => schema.def.shape;
+
 const isTableSchema = (schema: z.core.$ZodType): boolean =>
   schema instanceof z.ZodObject || schema instanceof z.ZodRecord;
 
 const child = (schema: z.core.$ZodType, key: string | number): z.core.$ZodType | undefined => {
   if (schema instanceof z.ZodObject) {
-    const { shape } = schema.def;
+    const shape = shapeOf(schema);
     return typeof key === 'string' && Object.hasOwn(shape, key) ? shape[key] : undefined;
   }
   if (schema instanceof z.ZodRecord) {
@@ -51,14 +53,14 @@ export const isValueKey = (schema: z.core.$ZodType, path: ConfigPath): boolean =
 /** The names that may stand in the table at a path. */
 export const keysAt = (schema: z.core.$ZodType, path: ConfigPath): string[] => {
   const found = schemaAt(schema, path);
-  return found instanceof z.ZodObject ? Object.keys(found.def.shape) : [];
+  return found instanceof z.ZodObject ? Object.keys(shapeOf(found)) : [];
 };
 
 /** Every key that holds a value. `*` stands for a name of one's own, `[]` for an entry of a list of tables. */
 export const valueKeys = (schema: z.core.$ZodType, prefix = ''): string[] => {
   const inner = unwrap(schema);
   if (inner instanceof z.ZodObject) {
-    return Object.entries(inner.def.shape).flatMap(([key, value]) =>
+    return Object.entries(shapeOf(inner)).flatMap(([key, value]) =>
       valueKeys(value, prefix === '' ? key : `${prefix}.${key}`),
     );
   }

@@ -12,9 +12,14 @@ export const yamlLayer = (file: string): Layer => {
   const refuse = (line: number, reason: string): ConfigProblem =>
     new ConfigProblem('CONFIG_SYNTAX', { file, line, reason });
 
-  const [error] = document.errors;
+  // A warning is a value that was read as something else than its author thought.
+  const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) throw refuse(lineAt(errorOffset(text, error)), yamlReason(error));
   visit(document, {
+    Alias: (_, alias) => {
+      if (alias.resolve(document) === undefined)
+        throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias cannot be resolved');
+    },
     // The one name that objects do not keep as a key of their own: it would vanish without a word.
     Pair: (_, { key }) => {
       if (isScalar(key) && key.value === '__proto__')
@@ -30,17 +35,30 @@ const toTree = (document: Document, refuse: (line: number, reason: string) => Co
   try {
     value = document.toJS();
   } catch {
-    // Too many aliases, or one of a name that was never given.
-    throw refuse(1, 'an alias cannot be resolved');
+    // So many aliases that the parser takes them for an attack.
+    throw refuse(1, 'there are too many aliases');
   }
   if (value === null || value === undefined) return {};
   if (!isTable(value)) throw refuse(1, 'the file must be a table of keys and values');
   return value;
 };
 
-/** Some of the parser's messages repeat the text they met, which may be a secret. */
-const yamlReason = (error: YAMLError): string =>
-  error.code === 'UNEXPECTED_TOKEN' ? 'unexpected text' : error.message.replace(/\s+/g, ' ');
+/** The parser's messages of these kinds repeat nothing of the text they met, which may be a secret. */
+const PLAIN_REASONS = new Set<string>([
+  'BAD_INDENT',
+  'BAD_SCALAR_START',
+  'BLOCK_AS_IMPLICIT_KEY',
+  'BLOCK_IN_FLOW',
+  'DUPLICATE_KEY',
+  'MISSING_CHAR',
+  'MULTILINE_IMPLICIT_KEY',
+  'TAB_AS_INDENT',
+]);
+
+const yamlReason = ({ code, message }: YAMLError): string => {
+  if (code === 'TAG_RESOLVE_FAILED') return 'a text that begins with ! needs quotes';
+  return PLAIN_REASONS.has(code) ? message.replace(/\s+/g, ' ') : 'unexpected text';
+};
 
 /** A quote that is never closed is noticed at the end of the text; the last words before that tell more. */
 const errorOffset = (text: string, error: YAMLError): number =>

@@ -1,18 +1,24 @@
 // One finished JSON line turned into a short one for people: time, level, message, fields.
 
+interface Entry {
+  readonly level: string;
+  readonly time: string;
+  readonly msg: string;
+}
+
 const COLOURS: Record<string, string> = { debug: '90', info: '36', warn: '33', error: '31' };
 const NOT_FIELDS = new Set(['level', 'time', 'msg']);
 
 export const formatForPeople = (jsonLine: string, colour: boolean): string => {
-  const entry = JSON.parse(jsonLine) as Record<string, unknown>;
-  const level = String(entry['level']);
+  const entry = JSON.parse(jsonLine) as Entry;
+  const level = String(entry.level);
   const paint = (code: string, text: string): string => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
   const fields = Object.entries(entry)
     .filter(([name]) => !NOT_FIELDS.has(name))
     .map(([name, value]) => `${oneLine(name)}=${fieldText(value)}`)
     .join(' ');
-  const time = String(entry['time']).slice(11, 19);
-  const head = `${paint('90', time)} ${paint(COLOURS[level] ?? '0', level.toUpperCase().padEnd(5))} ${oneLine(String(entry['msg'] ?? ''))}`;
+  const time = String(entry.time).slice(11, 19);
+  const head = `${paint('90', time)} ${paint(COLOURS[level] ?? '0', level.toUpperCase().padEnd(5))} ${oneLine(String(entry.msg))}`;
   return `${fields === '' ? head : `${head} ${paint('90', fields)}`}\n`;
 };
 

@@ -1,5 +1,5 @@
 // The promise that matters in production, with real pipes: a server whose stdout is closed or stuck lives on.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -47,10 +47,11 @@ const run = (stdout: 'pipe' | number) => {
   const reports = createInterface({ input: child.stderr ?? process.stdin })[Symbol.asyncIterator]();
   const exited = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)));
   const report = async (what: string): Promise<Report> => {
-    const { value, done } = await reports.next();
-    const found = done === true ? undefined : (JSON.parse(value) as Report);
-    expect(found?.what).toBe(what);
-    return found as Report;
+    const next = (await reports.next()) as IteratorResult<string, undefined>;
+    if (next.value === undefined) throw new Error(`it ended before ${what}`);
+    const found = JSON.parse(next.value) as Report;
+    expect(found.what).toBe(what);
+    return found;
   };
   return { child, exited, report, go: () => child.stdin?.write('go\n') };
 };
@@ -95,6 +96,22 @@ test('a pipe that nobody reads neither blocks nor fills the memory, and the loss
   expect(told).toBe(flooded.dropped);
   expect(lines.filter((line) => line.n !== undefined).length + told).toBe(50_000);
   expect(lines.some((line) => line.msg === 'last words')).toBe(true);
+});
+
+test('a pipe of the shell that nobody reads does not block either', async () => {
+  // What node makes for its children is a pair of sockets; a FIFO is a pipe as `|` makes it.
+  const path = join(directory.path, 'fifo');
+  execFileSync('mkfifo', [path]);
+  const pipe = openSync(path, 'r+');
+  const { exited, report, go } = run(pipe);
+  await report('ready');
+  go();
+  expect((await report('flooded')).dropped).toBeGreaterThan(40_000);
+  await report('flushed');
+  go();
+  await report('ended');
+  expect(await exited).toBe(0);
+  closeSync(pipe);
 });
 
 test('a pipe whose reader is gone costs lines, not the process', async () => {

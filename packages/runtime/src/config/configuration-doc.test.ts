@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type * as z from 'zod';
+import { clientFileSchema } from './client/schema.ts';
+import { valueAt } from './layer.ts';
+import { valueKeys } from './schema-walk.ts';
+import { serverFileSchema } from './server/schema.ts';
+
+const DOC = readFileSync(join(import.meta.dirname, '../../../../docs/configuration.md'), 'utf8');
+const [, afterServer = ''] = DOC.split('\n## server.toml\n');
+const [serverPart = '', clientPart = ''] = afterServer.split('\n## config.yml\n');
+
+/** Key and default of every row of every table. */
+const rowsOf = (part: string): Map<string, string> =>
+  new Map(
+    [...part.matchAll(/^\| `([^`]+)` +\| .+? +\| (`[^`]*`|none|required) +\| /gm)].map(([, key = '', value = '']) => [
+      key,
+      value,
+    ]),
+  );
+
+const KINDS = [
+  {
+    name: 'server.toml',
+    rows: rowsOf(serverPart),
+    schema: serverFileSchema as z.ZodType,
+    // A list entry or a name of one's own has no default to look at: one of each is made up.
+    example: { platform: { plans: { '<name>': {} } } },
+    required: ['auth.keys[].account', 'auth.keys[].sha256'],
+  },
+  {
+    name: 'config.yml',
+    rows: rowsOf(clientPart),
+    schema: clientFileSchema as z.ZodType,
+    example: { tunnels: { '<name>': { proto: 'tcp', local_port: 1, health_check: {} } } },
+    required: ['tunnels.<name>.proto', 'tunnels.<name>.local_port'],
+  },
+];
+
+/** Plan names are narrower than the placeholder: it is put in after the parse. */
+const defaultsOf = (schema: z.ZodType, example: object): unknown => {
+  const text = JSON.stringify(example).replaceAll('<name>', 'name');
+  const parsed = JSON.stringify(schema.parse(JSON.parse(text)));
+  return JSON.parse(parsed.replaceAll('"name":{', '"<name>":{').replaceAll('"[secret]"', '""'));
+};
+
+describe.each(KINDS)('docs/configuration.md on $name', ({ rows, schema, example, required }) => {
+  const known = valueKeys(schema).map((key) => key.replaceAll('.*', '.<name>'));
+
+  test('has every key, and no other', () => {
+    expect([...rows.keys()].sort()).toEqual(known.sort());
+  });
+
+  test('says the default of every key', () => {
+    const defaults = defaultsOf(schema, example);
+    for (const [key, said] of rows) {
+      const value = valueAt(defaults, key.split('.'));
+      const byDefault = value === undefined ? 'none' : `\`${JSON.stringify(value)}\``;
+      expect(`${key}: ${said}`).toBe(`${key}: ${required.includes(key) ? 'required' : byDefault}`);
+    }
+  });
+});
