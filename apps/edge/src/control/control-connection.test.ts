@@ -1,5 +1,11 @@
+import { EventEmitter } from 'node:events';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { WebSocket } from 'ws';
+import { ControlConnection } from './control-connection.ts';
 import { type ControlFixture, startControl } from './control-fixture.ts';
 import { RawClient } from './raw-client.ts';
 
@@ -172,13 +178,27 @@ describe('an authenticated connection', () => {
     expect((await client.closed).code).toBe(4408);
   });
 
-  it('that does not read is closed once a mebibyte waits for it', async () => {
-    const { client } = await enter();
-    client.ws.pause();
-    await eventually(async () => {
-      for (let n = 0; n < 2000; n += 1) client.ws.send('{"type":"Nonsense"}');
-      await clock.advance(0);
-      expect(fixture.control.figures.sessions).toBe(0);
+  it('that does not read is closed once a mebibyte waits for it', () => {
+    const closes: unknown[] = [];
+    const ws = Object.assign(new EventEmitter(), {
+      bufferedAmount: 0,
+      send(text: string) {
+        this.bufferedAmount += text.length;
+      },
+      close: (...how: unknown[]) => closes.push(how),
+      resume: () => {},
     });
+    let losses = 0;
+    const connection = new ControlConnection({
+      ...{ id: 1, ws: ws as unknown as WebSocket, clock, logger: createLogger({ level: 'silent', format: 'json' }) },
+      peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
+      handlers: { onAuth: async () => true, onMessage: () => {}, onLost: () => (losses += 1) },
+    });
+    const fault = new Fault('CONTROL_BAD_FRAME', { reason: 'x'.repeat(900) });
+    while (connection.isOpen) connection.sendFault(fault);
+    expect(ws.bufferedAmount).toBeGreaterThan(LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES);
+    expect(ws.bufferedAmount).toBeLessThan(LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES + 2000);
+    expect(closes).toEqual([[4429, 'CONTROL_SLOW']]);
+    expect(losses).toBe(1);
   });
 });

@@ -1,0 +1,100 @@
+import { LIMITS } from '@tunnel/protocol';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ControlFixture, startControl } from './control-fixture.ts';
+import { askUpgrade, openCarrier } from './raw-carrier.ts';
+import { RawClient } from './raw-client.ts';
+
+let clock: FakeClock;
+let fixture: ControlFixture;
+let client: RawClient;
+let tokens: string[];
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  fixture = await startControl({ clock });
+  const entered = await RawClient.enter(fixture.port, 'op');
+  client = entered.client;
+  tokens = entered.welcome.carriers.tokens;
+});
+afterEach(() => fixture.stop());
+
+const moreTokens = async (count: number): Promise<string[]> => {
+  client.send({ type: 'RequestCarriers', count });
+  return (await client.next('CarrierTokens')).tokens;
+};
+
+const liveCarriers = (): number => fixture.control.figures.carriers;
+
+describe('a carrier', () => {
+  it('is let in with a token of its session', async () => {
+    await openCarrier(fixture.port, tokens[0] as string);
+    await openCarrier(fixture.port, tokens[1] as string);
+    expect(liveCarriers()).toBe(2);
+  });
+
+  it('may be dialled again with tokens asked for later', async () => {
+    const fresh = await moreTokens(2);
+    expect(fresh).toHaveLength(2);
+    await openCarrier(fixture.port, fresh[0] as string);
+    expect(liveCarriers()).toBe(1);
+  });
+
+  it('goes with its session on purpose', async () => {
+    const carrier = await openCarrier(fixture.port, tokens[0] as string);
+    const closed = new Promise((resolve) => {
+      carrier.start({ onBytes: () => false, onReady: () => {}, onClosed: resolve });
+    });
+    client.send({ type: 'ShuttingDown', reason: 'done', drain_secs: 0 });
+    await closed;
+    await eventually(() => expect(liveCarriers()).toBe(0));
+  });
+});
+
+describe('a carrier is refused', () => {
+  it('without a token, with a wrong one, and with one that was used', async () => {
+    expect((await askUpgrade(fixture.port, {})).status).toBe(401);
+    expect((await askUpgrade(fixture.port, { token: 'x' })).status).toBe(401);
+    const token = tokens[0] as string;
+    await openCarrier(fixture.port, token);
+    const again = await askUpgrade(fixture.port, { token });
+    expect(again.status).toBe(401);
+    expect(again.text).toMatch(/\r\n\r\nthe carrier token is unknown or was used before\n$/);
+  });
+
+  it('with a token that is older than 30 s, or of a connection that is gone', async () => {
+    await clock.advance(5000);
+    const [young = ''] = await moreTokens(1);
+    client.ws.terminate();
+    await eventually(() => expect(fixture.control.figures.sessions).toBe(0));
+    expect((await askUpgrade(fixture.port, { token: young })).status).toBe(401);
+    await clock.advance(LIMITS.CARRIER_TOKEN_LIFE_MS);
+    expect((await askUpgrade(fixture.port, { token: tokens[0] as string })).status).toBe(401);
+  });
+
+  it('over the limit of one session', async () => {
+    const all = [...tokens, ...(await moreTokens(13))];
+    for (const token of all.slice(0, 16)) await openCarrier(fixture.port, token);
+    const answer = await askUpgrade(fixture.port, { token: all[16] as string });
+    expect(answer.status).toBe(429);
+    expect(answer.text).toContain('the session holds its limit of 16 carriers');
+  });
+
+  it('when it asks for another protocol', async () => {
+    expect((await askUpgrade(fixture.port, { token: tokens[0] as string, upgrade: 'websocket' })).status).toBe(426);
+    expect((await askUpgrade(fixture.port, { token: tokens[0] as string, upgrade: 'tunnel-carrier/9' })).status).toBe(
+      426,
+    );
+  });
+});
+
+describe('bytes that break the protocol of carriers', () => {
+  it('end the session with a fatal error that says so, and the edge lives', async () => {
+    const { socket } = await askUpgrade(fixture.port, { token: tokens[0] as string });
+    socket.on('error', () => {});
+    socket.write(Buffer.alloc(64, 0xff));
+    expect(await client.next('Error')).toMatchObject({ code: 'CARRIER_PROTOCOL', fatal: true });
+    expect((await client.closed).code).toBe(4403);
+    await RawClient.enter(fixture.port, 'op');
+  });
+});

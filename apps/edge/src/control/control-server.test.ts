@@ -1,0 +1,85 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ControlFixture, startControl } from './control-fixture.ts';
+import { askUpgrade } from './raw-carrier.ts';
+import { RawClient } from './raw-client.ts';
+
+const file = (name: string): Buffer =>
+  readFileSync(new URL(`../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));
+
+let fixture: ControlFixture;
+afterEach(() => fixture.stop());
+
+describe('the control port', () => {
+  beforeEach(async () => {
+    fixture = await startControl({ clock: new FakeClock() });
+  });
+
+  it('has nothing for those who do not upgrade', async () => {
+    const url = `http://127.0.0.1:${fixture.port}`;
+    const elsewhere = await fetch(`${url}/index.html`);
+    expect([elsewhere.status, await elsewhere.text()]).toEqual([404, 'nothing at /index.html\n']);
+    const control = await fetch(`${url}/_control?x=1`);
+    expect([control.status, await control.text()]).toEqual([426, 'this path needs an upgrade\n']);
+    expect((await fetch(`${url}/_carrier`)).status).toBe(426);
+  });
+
+  it('has nothing elsewhere for those who do, and no other protocol at /_control', async () => {
+    expect((await askUpgrade(fixture.port, { path: '/', upgrade: 'websocket' })).status).toBe(404);
+    expect((await askUpgrade(fixture.port, { path: '/_control', upgrade: 'h2c' })).status).toBe(426);
+    expect((await askUpgrade(fixture.port, { path: '/_control', upgrade: 'websocket' })).status).toBe(400);
+  });
+
+  it('survives bytes that are no HTTP', async () => {
+    const socket = connect(fixture.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.end(Buffer.from([0x16, 3, 1, 0, 5, 1, 2, 3, 4, 5]));
+    await once(socket.resume(), 'close');
+    await RawClient.enter(fixture.port, 'op');
+  });
+});
+
+describe('the control port with a certificate', () => {
+  beforeEach(async () => {
+    fixture = await startControl({ clock: new FakeClock(), tls: { cert: file('cert.pem'), key: file('key.pem') } });
+  });
+
+  it('speaks TLS, and offers tunnel/1 and http/1.1', async () => {
+    const client = await RawClient.connect(fixture.port, { scheme: 'wss' });
+    client.auth('op');
+    await client.next('AuthOk');
+    for (const alpn of ['tunnel/1', 'http/1.1']) {
+      const socket = connectTls({
+        host: '127.0.0.1',
+        port: fixture.port,
+        rejectUnauthorized: false,
+        ALPNProtocols: [alpn],
+      });
+      await once(socket, 'secureConnect');
+      expect(socket.alpnProtocol).toBe(alpn);
+      socket.destroy();
+    }
+  });
+
+  it('takes carriers over TLS 1.3 only', async () => {
+    const client = await RawClient.connect(fixture.port, { scheme: 'wss' });
+    client.auth('op');
+    const [first = '', second = ''] = (await client.next('AuthOk')).carriers.tokens;
+    const old = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const;
+    const refused = await askUpgrade(fixture.port, { token: first, tls: old });
+    expect([refused.status, refused.text.split('\r\n\r\n')[1]]).toEqual([426, 'carriers need TLS 1.3\n']);
+    const now = { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3', alpn: 'tunnel/1' } as const;
+    expect((await askUpgrade(fixture.port, { token: second, tls: now })).status).toBe(101);
+    expect(fixture.control.figures.carriers).toBe(1);
+  });
+
+  it('survives clients that speak plain HTTP to it', async () => {
+    await expect(fetch(`http://127.0.0.1:${fixture.port}/_control`)).rejects.toThrow();
+    await expect(RawClient.connect(fixture.port)).rejects.toThrow();
+    await RawClient.connect(fixture.port, { scheme: 'wss' });
+  });
+});

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import type { Tunnel } from './tunnel.ts';
+import { TunnelTable } from './tunnel-table.ts';
+
+const tunnel = (tunnelId: string, assignedPort: number): Tunnel => ({ tunnelId, assignedPort }) as Tunnel;
+
+it('finds a tunnel by id and by port while it lives', () => {
+  const table = new TunnelTable();
+  const a = tunnel('a', 1);
+  table.add(a);
+  expect([table.get('a'), table.byPort(1), table.size]).toEqual([a, a, 1]);
+  table.remove(a);
+  expect([table.get('a'), table.byPort(1), table.size, [...table.values()]]).toEqual([undefined, undefined, 0, []]);
+});
+
+it('keeps the successor when its predecessor is removed late', () => {
+  const table = new TunnelTable();
+  const before = tunnel('a', 1);
+  const after = tunnel('a', 1);
+  table.add(before);
+  table.add(after);
+  table.remove(before);
+  expect([table.get('a'), table.byPort(1)]).toEqual([after, after]);
+});
