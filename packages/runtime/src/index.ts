@@ -8,4 +8,4 @@ export { Lifecycle, type LifecyclePart } from './lifecycle.ts';
 export { createLogger, type Logger, type LoggerOptions, type LogLevel } from './logger/logger.ts';
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics } from './metrics.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
-export { onSignals } from './signals.ts';
+export { onSignals, type SignalSource } from './signals.ts';

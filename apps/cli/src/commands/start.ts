@@ -1,0 +1,49 @@
+// `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named.
+import type { TunnelSpec } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import type { ClientTunnel } from '@tunnel/runtime';
+import { Command } from 'commander';
+import { addConnectionFlags, type ConnectionFlags } from '../connection-flags.ts';
+import type { ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { runTunnels } from '../run-tunnels.ts';
+import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings } from '../settings.ts';
+
+export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addConnectionFlags(
+    new Command('start')
+      .description('open the tunnels of config.yml, all of them or those named')
+      .argument('[name...]', 'names of tunnels in config.yml'),
+  )
+    .option('--no-inspect', 'without the local inspector (this version has none)')
+    .addHelpText('after', '\nExample:\n  $ tunnel start db cache --config ./tunnel.yml --json')
+    .action(async (names: string[], flags: ConnectionFlags) => {
+      const config = loadConfig(flags.config, io);
+      if (config === null) {
+        throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
+      }
+      const tunnels = chooseTunnels(config, names);
+      const settings = resolveSettings(flags, config, io);
+      // Two selections from one file are two clients; the same one in another order is not.
+      const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
+      finish(await runTunnels({ settings, flags, stateKey, tunnels }, io));
+    });
+
+const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[]): TunnelSpec[] => {
+  const known = Object.keys(values.tunnels);
+  if (known.length === 0) throw new Fault('CLIENT_USAGE', { reason: `${path} has no tunnels` });
+  const chosen = names.length === 0 ? known : [...new Set(names)];
+  return chosen.map((name) => {
+    const entry = Object.hasOwn(values.tunnels, name) ? values.tunnels[name] : undefined;
+    if (entry !== undefined) return specOf(name, entry);
+    throw new Fault('CLIENT_USAGE', { reason: `${path} has no tunnel \`${name}\`; it has ${known.join(', ')}` });
+  });
+};
+
+const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
+  protocol: entry.proto,
+  name,
+  localHost: entry.local_host,
+  localPort: entry.local_port,
+  ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
+});

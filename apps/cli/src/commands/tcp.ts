@@ -1,0 +1,37 @@
+// `tunnel tcp PORT`: publishes one local TCP service.
+import { Command } from 'commander';
+import { addConnectionFlags, type ConnectionFlags, portNumber } from '../connection-flags.ts';
+import type { ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { runTunnels } from '../run-tunnels.ts';
+import { loadConfig, resolveSettings } from '../settings.ts';
+
+interface TcpFlags extends ConnectionFlags {
+  readonly name?: string;
+  readonly localHost: string;
+  readonly remotePort?: number;
+}
+
+export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addConnectionFlags(
+    new Command('tcp')
+      .description('publish a local TCP service')
+      .argument('<port>', 'port of the local service', portNumber)
+      .option('--name <name>', 'name of the tunnel (default: tcp-<port>)')
+      .option('--local-host <host>', 'host of the local service', '127.0.0.1')
+      .option('--remote-port <port>', 'this public port or none', portNumber),
+  )
+    .addHelpText('after', '\nExample:\n  $ tunnel tcp 5432 --server edge.example.com:4040 --token-file ~/.tunnel/key')
+    .action(async (port: number, flags: TcpFlags) => {
+      const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
+      const name = flags.name ?? `tcp-${port}`;
+      const spec = {
+        protocol: 'tcp' as const,
+        name,
+        localHost: flags.localHost,
+        localPort: port,
+        ...(flags.remotePort === undefined ? {} : { remotePort: flags.remotePort }),
+      };
+      const stateKey = `tcp|${flags.localHost}:${port}|${name}`;
+      finish(await runTunnels({ settings, flags, stateKey, tunnels: [spec] }, io));
+    });

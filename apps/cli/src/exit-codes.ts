@@ -1,0 +1,40 @@
+// The exit codes of the contract, and which fault gives which.
+import type { ErrorCode, Fault } from '@tunnel/errors';
+
+export const EXIT = {
+  endedAsAsked: 0,
+  unexpected: 1,
+  usage: 2,
+  keyRefused: 3,
+  tunnelsRefused: 4,
+  notReached: 5,
+  accountClosed: 6,
+} as const;
+
+export type ExitCode = number;
+
+const KEY_REFUSED: readonly ErrorCode[] = ['AUTH_TOKEN_INVALID', 'AUTH_TOKEN_REVOKED'];
+
+/** Wrong settings: the same command gives the same answer until someone changes it. */
+const USAGE: readonly ErrorCode[] = [
+  'AUTH_TOKEN_MISSING',
+  'CLIENT_USAGE',
+  'CLIENT_TOKEN_FILE',
+  'CLIENT_SERVER_SPEAKS_TLS',
+  'CLIENT_SERVER_SPEAKS_PLAIN',
+  'CLIENT_CERTIFICATE',
+  'CLIENT_NOT_AN_EDGE',
+];
+
+/** A fault that retrying could have healed only ends a client when its first start was over time. */
+export const exitCodeOf = (fault: Fault): ExitCode => {
+  if (KEY_REFUSED.includes(fault.code)) return EXIT.keyRefused;
+  if (fault.code.startsWith('ACCOUNT_')) return EXIT.accountClosed;
+  if (USAGE.includes(fault.code) || fault.code.startsWith('CONFIG_')) return EXIT.usage;
+  if (fault.code.startsWith('TUNNEL_')) return EXIT.tunnelsRefused;
+  if (fault.retryable && fault.code !== 'INTERNAL') return EXIT.notReached;
+  return EXIT.unexpected;
+};
+
+/** Ended at once by a second signal, in the shell's way of saying so. */
+export const exitCodeOfSignal = (signal: NodeJS.Signals): ExitCode => (signal === 'SIGINT' ? 130 : 143);

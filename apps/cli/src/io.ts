@@ -1,0 +1,22 @@
+// Everything the program touches of the world around it, so that a test can stand in for all of it.
+import type { connect } from '@tunnel/client';
+import type { Clock, SignalSource } from '@tunnel/runtime';
+
+export interface TextOutput {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+}
+
+export interface Io {
+  readonly stdout: TextOutput;
+  readonly stderr: TextOutput;
+  /** Settles when nobody reads stdout any more. */
+  readonly stdoutClosed: Promise<void>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  readonly cwd: string;
+  readonly clock: Clock;
+  readonly signals: SignalSource;
+  readonly connect: typeof connect;
+}

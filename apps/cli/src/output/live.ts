@@ -1,0 +1,99 @@
+// For people at a terminal: a small block that is drawn again in place, and lines above it for what happens.
+import type { StatusEvent, Tunnel } from '@tunnel/client';
+import type { Fault } from '@tunnel/errors';
+import type { Timer } from '@tunnel/runtime';
+import pc from 'picocolors';
+import type { ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { LineOutput } from './lines.ts';
+import type { Output } from './output.ts';
+import { countsText, durationText, routeText } from './words.ts';
+
+/** At most four times a second. */
+const REDRAW_MS = 250;
+
+export class LiveOutput implements Output {
+  readonly #io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>;
+  readonly #server: string;
+  readonly #lines: LineOutput;
+  readonly #colours: ReturnType<typeof pc.createColors>;
+  readonly #timer: Timer;
+  readonly #tunnels = new Set<Tunnel>();
+  #state = 'connecting';
+  #since: number | null = null;
+  #drawn: readonly string[] = [];
+
+  constructor(io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>, server: string) {
+    this.#io = io;
+    this.#server = server;
+    this.#lines = new LineOutput(io);
+    this.#colours = pc.createColors((io.env['NO_COLOR'] ?? '') === '');
+    this.#timer = io.clock.setInterval(() => this.#draw(), REDRAW_MS);
+  }
+
+  onStatus(event: StatusEvent): void {
+    if (event.type === 'connected' || event.type === 'reconnected') {
+      this.#state = 'connected';
+      this.#since ??= this.#io.clock.monotonic();
+    }
+    if (event.type === 'reconnecting') this.#state = this.#since === null ? 'connecting' : 'reconnecting';
+    if (event.type === 'closing') this.#state = 'stopping';
+    if (event.type === 'tunnel-opened') this.#tunnels.add(event.tunnel);
+    if (event.type === 'tunnel-error' && event.final) this.#tunnels.delete(event.tunnel);
+    // The block says who is where; only what it cannot say gets a line.
+    if (event.type === 'connected' || event.type === 'tunnel-opened') return;
+    this.#above(() => this.#lines.onStatus(event));
+  }
+
+  onFailure(fault: Fault): void {
+    this.#above(() => this.#lines.onFailure(fault));
+  }
+
+  onDrain(open: number, seconds: number): void {
+    this.#above(() => this.#lines.onDrain(open, seconds));
+  }
+
+  /** The last block stays on the screen. */
+  onEnd(_code: ExitCode, _tunnels: readonly Tunnel[]): void {
+    this.#timer.cancel();
+    this.#state = 'stopped';
+    if (this.#since !== null) this.#draw();
+    else this.#erase();
+  }
+
+  #above(print: () => void): void {
+    this.#erase();
+    print();
+  }
+
+  #block(): string[] {
+    const up = this.#since === null ? '' : `, up ${durationText(this.#io.clock.monotonic() - this.#since)}`;
+    const lines = [`${this.#server}: ${this.#state}${up}`];
+    for (const tunnel of this.#tunnels) {
+      lines.push(`  ${tunnel.name}  ${routeText(tunnel)}${tunnel.state === 'away' ? '  (away)' : ''}`);
+      lines.push(`    ${countsText(tunnel)}`);
+    }
+    // A line that wraps could not be erased by counting lines.
+    const width = Math.max(20, (this.#io.stdout.columns ?? 80) - 1);
+    return lines.map((line) => (line.length > width ? `${line.slice(0, width - 1)}…` : line));
+  }
+
+  #draw(): void {
+    const block = this.#block();
+    if (block.length === this.#drawn.length && block.every((line, index) => line === this.#drawn[index])) return;
+    this.#erase();
+    this.#drawn = block;
+    this.#io.stdout.write(`${block.map((line, index) => this.#paint(line, index)).join('\n')}\n`);
+  }
+
+  #paint(line: string, index: number): string {
+    const { bold, dim, green, yellow } = this.#colours;
+    if (index === 0) return this.#state === 'connected' ? green(line) : yellow(line);
+    return line.startsWith('    ') ? dim(line) : bold(line);
+  }
+
+  #erase(): void {
+    if (this.#drawn.length > 0) this.#io.stdout.write(`\u001b[${this.#drawn.length}A\u001b[J`);
+    this.#drawn = [];
+  }
+}

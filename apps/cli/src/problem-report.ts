@@ -1,0 +1,39 @@
+// Puts what went wrong into words: one line that says what, one that says what to do next. Never a stack, unless asked for.
+import { Fault, isErrorCode } from '@tunnel/errors';
+import { ConfigProblem } from '@tunnel/runtime';
+import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
+import type { Io } from './io.ts';
+
+/** A refusal that has words in the catalogue, or undefined for anything unexpected. */
+export const faultOf = (error: unknown): Fault | undefined => {
+  if (error instanceof Fault) return error.code === 'INTERNAL' && error.cause !== undefined ? undefined : error;
+  if (error instanceof ConfigProblem && isErrorCode(error.code)) return new Fault(error.code, error.values);
+  return undefined;
+};
+
+/** An edge's own words come without the values that our hint would need; half a hint is worse than none. */
+export const hintOf = (fault: Fault): string | undefined => (/\{\w+\}/.test(fault.next) ? undefined : fault.next);
+
+export const problemLines = (fault: Fault): string[] => {
+  const hint = hintOf(fault);
+  return [`tunnel: ${oneLine(fault.message)}`, ...(hint === undefined ? [] : [`  ${oneLine(hint)}`])];
+};
+
+export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>): ExitCode => {
+  const fault = faultOf(error);
+  const lines =
+    fault === undefined
+      ? [`tunnel: unexpected: ${oneLine(textOf(error))}`, '  Set TUNNEL_DEBUG=1 to see where.']
+      : problemLines(fault);
+  if (io.env['TUNNEL_DEBUG'] === '1' && error instanceof Error) lines.push(error.stack ?? '');
+  io.stderr.write(`${lines.join('\n')}\n`);
+  return fault === undefined ? EXIT.unexpected : exitCodeOf(fault);
+};
+
+const textOf = (error: unknown): string => {
+  if (error instanceof Fault) return error.internal ?? error.message;
+  return error instanceof Error ? error.message : String(error);
+};
+
+/** An edge's message may hold anything; a line of ours stays a line, and moves no cursor. */
+export const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();

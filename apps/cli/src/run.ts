@@ -1,0 +1,50 @@
+// One run of the program: arguments in, exit code out. Nothing here ends the process.
+import { Command, CommanderError } from 'commander';
+import { checkCommand } from './commands/check.ts';
+import { startCommand } from './commands/start.ts';
+import { tcpCommand } from './commands/tcp.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import type { Io } from './io.ts';
+import { reportProblem } from './problem-report.ts';
+import { VERSION } from './version.ts';
+
+const EPILOGUE = `
+Example:
+  $ tunnel tcp 5432 --token-file data/admin-token
+
+Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 3 key refused or revoked, 4 every tunnel refused,
+5 server not reached within 30 s of the first start, 6 account closed to traffic; 130/143 ended at once by a second signal.
+TUNNEL_API_KEY holds the key; TUNNEL_DEBUG=1 logs what the client does and shows the stack of an unexpected error.`;
+
+const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
+  const program = new Command('tunnel')
+    .description('Publishes local services through a tunnel edge.')
+    .version(VERSION)
+    .addHelpText('after', EPILOGUE)
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      outputError: (text, write) => write(`tunnel: ${text.replace(/^error: /, '')}`),
+    })
+    .showHelpAfterError('  See `tunnel --help`.')
+    .exitOverride();
+  for (const command of [tcpCommand(io, finish), startCommand(io, finish), checkCommand(io, finish)]) {
+    program.addCommand(command.copyInheritedSettings(program));
+  }
+  return program;
+};
+
+export const run = async (args: readonly string[], io: Io): Promise<ExitCode> => {
+  let exitCode: ExitCode = EXIT.endedAsAsked;
+  const finish = (code: ExitCode): void => {
+    exitCode = code;
+  };
+  try {
+    await buildProgram(io, finish).parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    // commander has printed what is wrong, or the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.endedAsAsked : EXIT.usage;
+    return reportProblem(error, io);
+  }
+};

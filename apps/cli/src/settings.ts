@@ -1,0 +1,87 @@
+// What the command line, the environment and config.yml say together: where to connect, with which key, what to keep.
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { Fault } from '@tunnel/errors';
+import { type ClientConfig, loadClientConfig, Secret } from '@tunnel/runtime';
+import type { ConnectionFlags } from './connection-flags.ts';
+import type { Io } from './io.ts';
+
+export interface ConnectionSettings {
+  readonly server: string;
+  readonly token: Secret;
+  readonly tls: boolean | undefined;
+  readonly insecure: boolean;
+  readonly caFile: string | undefined;
+  /** Beside config.yml, so that a restart finds its resume secret. */
+  readonly stateDir: string;
+}
+
+export interface LoadedConfig {
+  readonly path: string;
+  readonly values: ClientConfig;
+}
+
+const DEFAULT_SERVER = '127.0.0.1:4040';
+
+/** The file named by --config, which must be there, or the default one if it is. */
+export const loadConfig = (flag: string | undefined, io: Io): LoadedConfig | null => {
+  const path = flag === undefined ? defaultConfigPath(io) : inFolder(io.cwd, flag, io);
+  if (flag === undefined && !existsSync(path)) return null;
+  return { path, values: loadClientConfig({ file: path, env: io.env }) };
+};
+
+export const defaultConfigPath = (io: Io): string => join(io.home, '.tunnel', 'config.yml');
+
+export const resolveSettings = (flags: ConnectionFlags, config: LoadedConfig | null, io: Io): ConnectionSettings => {
+  const folder = dirname(config?.path ?? defaultConfigPath(io));
+  const caFile = flags.caFile === undefined ? config?.values.ca_file : inFolder(io.cwd, flags.caFile, io);
+  return {
+    server: flags.server ?? config?.values.server ?? DEFAULT_SERVER,
+    token: findToken(flags, config, folder, io),
+    tls: flags.tls ?? config?.values.tls,
+    insecure: flags.insecure ?? config?.values.insecure ?? false,
+    caFile: caFile === undefined ? undefined : inFolder(folder, caFile, io),
+    stateDir: join(folder, 'state'),
+  };
+};
+
+/** --token and --token-file, then TUNNEL_API_KEY, then the file. */
+const findToken = (flags: ConnectionFlags, config: LoadedConfig | null, folder: string, io: Io): Secret => {
+  if (flags.token !== undefined && flags.tokenFile !== undefined) {
+    throw new Fault('CLIENT_USAGE', { reason: '--token and --token-file exclude each other' });
+  }
+  if (flags.token !== undefined) return new Secret(flags.token);
+  if (flags.tokenFile !== undefined) return readToken(inFolder(io.cwd, flags.tokenFile, io));
+  const fromEnvironment = io.env['TUNNEL_API_KEY'] ?? '';
+  if (fromEnvironment !== '') return new Secret(fromEnvironment);
+  const values = config?.values;
+  if (values?.auth_token !== undefined) return values.auth_token;
+  if (values?.auth_token_file !== undefined) return readToken(inFolder(folder, values.auth_token_file, io));
+  throw new Fault('AUTH_TOKEN_MISSING');
+};
+
+const readToken = (file: string): Secret => {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Fault(
+      'CLIENT_TOKEN_FILE',
+      { file, reason: REASONS[code ?? ''] ?? code ?? 'unreadable' },
+      { cause: error },
+    );
+  }
+  if (text === '') throw new Fault('CLIENT_TOKEN_FILE', { file, reason: 'it is empty' });
+  return new Secret(text);
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a folder',
+};
+
+/** Paths in config.yml are seen from its folder; `~/` means the home folder there as in a shell. */
+const inFolder = (folder: string, path: string, io: Io): string =>
+  path.startsWith('~/') ? join(io.home, path.slice(2)) : resolve(folder, path);
