@@ -15,8 +15,8 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts'],
-          testTimeout: 10_000,
-          hookTimeout: 10_000,
+          testTimeout: 20_000,
+          hookTimeout: 20_000,
         },
       },
       {

@@ -57,7 +57,7 @@ function checkWorkspace(root, dir) {
   if (!MAY_IMPORT[name]) return [`${dir}: no row in scripts/lib/import-rules.mjs; give the new package its rule first`];
   const workspaceRoot = join(root, dir);
   const sources = filesBelow(join(workspaceRoot, 'src')).filter(
-    (file) => /\.[cm]?tsx?$/.test(file) && !/\.(?:test|conformance)\.tsx?$/.test(file),
+    (file) => /\.[cm]?tsx?$/.test(file) && !/\.(?:test|conformance|fixture)\.tsx?$/.test(file),
   );
   return sources.flatMap((file) => {
     const text = readFileSync(file, 'utf8');
