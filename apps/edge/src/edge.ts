@@ -107,6 +107,7 @@ class ComposedEdge implements Edge {
     this.#control?.cut();
     void this.#listeners.closeAll();
     this.#listeners.resetConnections();
+    void this.stop({ drainMs: 0 });
   }
 
   /** Started in this order, stopped in the reverse one. */

@@ -24,7 +24,7 @@ export class RawClient {
     this.ws = new WebSocket(`${scheme}://127.0.0.1:${port}/_control`, { headers, rejectUnauthorized: false });
     this.ws.on('error', () => {});
     this.ws.on('message', (data) => {
-      this.heard.push(JSON.parse(String(data)) as Heard);
+      this.heard.push(JSON.parse((data as Buffer).toString('utf8')) as Heard);
       this.#wake();
     });
     this.closed = new Promise((resolve) => {

@@ -98,6 +98,28 @@ describe('a refusal', () => {
     });
   });
 
+  it('says that the edge is shutting down, also when that began while the port was being opened', async () => {
+    const listen = fixture.listeners.listen.bind(fixture.listeners);
+    let opened = 0;
+    fixture.listeners.listen = async (port) => {
+      fixture.control.drain(5);
+      opened = port;
+      return listen(port);
+    };
+    for (const request_id of ['under way', 'later']) {
+      client.register({}, request_id);
+      expect(await client.next('TunnelError')).toMatchObject({
+        request_id,
+        code: 'EDGE_SHUTTING_DOWN',
+        retryable: true,
+      });
+    }
+    expect(fixture.tunnels.size).toBe(0);
+    const server = await tryPort(opened);
+    expect(server).not.toBeNull();
+    server?.close();
+  });
+
   it('names the limit of tunnels a session', async () => {
     const small = await startControl({ clock: new FakeClock(), tunnelsPerSession: 1 });
     const { client: full } = await RawClient.enter(small.port, 'op');

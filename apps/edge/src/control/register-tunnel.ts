@@ -1,5 +1,5 @@
 // One registration from request to answer: admission, a port, its listener, the list.
-import { decideAdmission, findTunnel } from '@tunnel/core';
+import { decideAdmission, findTunnel, type PortWish } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
@@ -98,10 +98,19 @@ const openTunnel = async (
   const wished = decision.wish.kind === 'any' ? null : decision.wish.port;
   // A listener that is open already stays open: the session only changed its connection.
   const stays = known?.kind === 'live' && known.port === wished;
-  const port = stays ? known.port : await context.ports.open(tunnelId, decision.wish);
+  const port = stays ? known.port : await openPort(context, tunnelId, decision.wish);
   const tunnel = describeTunnel(context, session, connection, { tunnelId, port, name: request.name });
   if (!context.sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
   return tunnel;
+};
+
+const openPort = async ({ ports, isDraining }: RegisterContext, tunnelId: string, wish: PortWish): Promise<number> => {
+  const port = await ports.open(tunnelId, wish);
+  if (!isDraining()) return port;
+  // The drain has closed all listeners and did not see this one come.
+  ports.close(port);
+  ports.release(port, tunnelId);
+  throw new Fault('EDGE_SHUTTING_DOWN');
 };
 
 const describeTunnel = (
