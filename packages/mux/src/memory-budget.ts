@@ -24,7 +24,7 @@ export class MemoryBudget {
 
   /** Room for a window that grows; nothing is promised when it would go over. */
   tryCommit(bytes: number): boolean {
-    if (!this.#fits(bytes)) return false;
+    if (!this.hasRoomFor(bytes)) return false;
     this.commit(bytes);
     return true;
   }
@@ -40,9 +40,9 @@ export class MemoryBudget {
     this.#parent?.release(bytes);
   }
 
-  #fits(bytes: number): boolean {
+  hasRoomFor(bytes: number): boolean {
     if (this.#committedBytes + bytes > this.limitBytes) return false;
-    return this.#parent === null || this.#parent.#fits(bytes);
+    return this.#parent === null || this.#parent.hasRoomFor(bytes);
   }
 }
 

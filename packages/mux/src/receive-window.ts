@@ -7,10 +7,17 @@ import type { MemoryBudget } from './memory-budget.ts';
 /** Below this a round trip is noise of the scheduler: a loopback stream grows as if it were a path of 5 ms. */
 const SHORTEST_ROUND_TRIP_MS = 5;
 
-/** The first window of a stream: smaller the more streams a session has, so that their sum stays near a quarter of the budget. */
+/**
+ * The first window of a stream: smaller the more streams a session has, so that their sum stays near a
+ * quarter of the budget, and the least one when the budget is used up: all windows together are at most the budget plus one
+ * floor a stream.
+ */
 export const firstWindowOf = (budget: MemoryBudget, liveStreams: number): number => {
   const share = Math.floor(budget.limitBytes / (4 * (liveStreams + 1)));
-  return Math.max(LIMITS.STREAM_WINDOW_FLOOR_BYTES, Math.min(LIMITS.STREAM_WINDOW_INITIAL_BYTES, share));
+  const wanted = Math.min(LIMITS.STREAM_WINDOW_INITIAL_BYTES, share);
+  return budget.hasRoomFor(wanted)
+    ? Math.max(LIMITS.STREAM_WINDOW_FLOOR_BYTES, wanted)
+    : LIMITS.STREAM_WINDOW_FLOOR_BYTES;
 };
 
 export interface PathFacts {
