@@ -62,6 +62,9 @@ const api = async (edge: Edge, path: string, method = 'GET'): Promise<unknown> =
   return response.status === 204 ? 204 : response.json();
 };
 
+const metricsOf = async (edge: Edge): Promise<string> =>
+  (await fetch(`http://127.0.0.1:${edge.addresses.metrics.port}/metrics`)).text();
+
 const reaches = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
@@ -81,8 +84,7 @@ describe('a running edge', () => {
       { tunnel_id: tunnel.tunnel_id, public_url: `tcp://edge.test:${port}`, request_count: 1, bytes_proxied: 10 },
     ]);
     expect(await api(edge, '/api/status')).toMatchObject({ sessions: 1, tunnels: 1, draining: false });
-    const metrics = await fetch(`http://127.0.0.1:${edge.addresses.metrics.port}/metrics`);
-    expect(await metrics.text()).toMatch(/^tunnel_active_sessions 1$/m);
+    expect(await metricsOf(edge)).toMatch(/^tunnel_active_sessions 1$/m);
   });
 
   it('lets a connection finish when its client is cut off, and takes no new one', async () => {
@@ -96,6 +98,7 @@ describe('a running edge', () => {
     expect(await say(visitor, 'after')).toBe('after');
     visitor.end();
     await once(visitor.resume(), 'end');
+    await eventually(async () => expect(await metricsOf(edge)).toMatch(/^tunnel_active_carriers 0$/m));
   });
 
   it('closes a tunnel by DELETE while its connections finish', async () => {
