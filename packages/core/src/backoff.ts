@@ -1,4 +1,5 @@
-// When to try again: exponential with full jitter, so that clients cut off together do not come back together.
+// When to try again: exponential, each delay drawn from the upper half of its range, so that clients cut off together do
+// not come back together and nobody comes back at once.
 // The row of failures is forgotten only after a stable while: a link that flaps must not be hammered.
 
 export interface BackoffRules {
@@ -25,6 +26,7 @@ export const afterFailure = (
 ): { readonly state: BackoffState; readonly delayMs: number } => {
   const wasStable = state.connectedAt !== null && now - state.connectedAt >= rules.stableAfterMs;
   const failures = wasStable ? 0 : state.failures;
-  const ceilingMs = Math.min(rules.maxMs, rules.minMs * 2 ** Math.min(failures, 30));
-  return { state: { failures: failures + 1, connectedAt: null }, delayMs: Math.round(random * ceilingMs) };
+  const ceilingMs = Math.min(rules.maxMs, 2 * rules.minMs * 2 ** Math.min(failures, 30));
+  const delayMs = Math.round((ceilingMs / 2) * (1 + random));
+  return { state: { failures: failures + 1, connectedAt: null }, delayMs };
 };

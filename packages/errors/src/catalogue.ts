@@ -55,11 +55,6 @@ export const CATALOGUE = {
   CARRIER_LIMIT: entry(429, true, 'the session holds its limit of {limit} carriers', 'Close a carrier first.'),
   CARRIER_LOST: entry(502, true, 'the connection between edge and client was lost', 'The client reconnects by itself; try again.'),
   CARRIER_PROTOCOL: entry(400, false, 'carrier protocol violation: {reason}', 'Report it: one side does not follow docs/protocol.md.'),
-  STREAM_REFUSED: entry(502, true, 'the local service refused the connection: {reason}', 'Start the local service, or correct the local port.'),
-  STREAM_RESET: entry(502, true, 'the stream was reset: {reason}', 'Try again.'),
-  STREAM_NO_CARRIER: entry(502, true, 'the client has no open carrier', 'Wait for the client to reconnect.'),
-  STREAM_OPEN_TIMEOUT: entry(504, true, 'the client did not answer within {seconds} s', 'Check the machine that runs the client.'),
-  STREAM_LIMIT: entry(503, true, 'the session holds its limit of {limit} streams', 'Try again later.'),
 
   // --- tunnels ---
   TUNNEL_PROTOCOL_UNSUPPORTED: entry(400, false, 'tunnels of protocol `{protocol}` are not in this version', 'Use a protocol of this version, or update the edge.'),
@@ -68,7 +63,6 @@ export const CATALOGUE = {
   TUNNEL_PORT_IN_USE: entry(409, true, 'port {port} is already in use', 'Ask for another port, or leave the choice to the edge.'),
   TUNNEL_PORT_OUT_OF_RANGE: entry(400, false, 'port {port} is outside of tcp_port_range {from}-{to}', 'Ask for a port inside the range.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
-  TUNNEL_FIELD_INVALID: entry(400, false, '{field}: {reason}', 'Correct the field.'),
   TUNNEL_UNKNOWN: entry(404, false, 'no such tunnel', 'List the tunnels: GET /api/tunnels.'),
   TUNNEL_CLOSED_BY_OPERATOR: entry(410, false, 'the tunnel was closed through the edge', 'Start it again if that was a mistake.'),
   TUNNEL_CLOSED: entry(410, false, 'the tunnel is closed', 'Open a new one.'),

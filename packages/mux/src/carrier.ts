@@ -1,5 +1,5 @@
 // One connection between edge and client, below frames: bytes in, batches out. Two kinds, plain and TLS 1.3, one interface.
-import * as net from 'node:net';
+import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { LIMITS } from '@tunnel/protocol';
 import { CarrierReader } from './carrier-reader.ts';

@@ -1,6 +1,5 @@
 // One client's multiplexed session: a few carriers, streams spread over them. It outlives any single carrier.
-import type { StreamHead, StreamReason } from '@tunnel/protocol';
-import { LIMITS } from '@tunnel/protocol';
+import { LIMITS, type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Carrier } from './carrier.ts';
 import { CarrierLink, type LinkOwner } from './carrier-link.ts';
 import { MemoryBudget } from './memory-budget.ts';

@@ -119,9 +119,10 @@ export class MuxStream implements ByteEnd {
     if (this.#finReceived) reader.onEnd();
   }
 
-  /** From the link. Returns false when the peer sent more than its credit, or after its FIN. */
+  /** From the link. Returns false when the peer sent before it accepted, more than its credit, or after its FIN. */
   handleData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    if (this.#window === null || this.#finReceived || !this.#window.take(end - start)) return false;
+    if (this.#state !== 'open' || this.#window === null || this.#finReceived) return false;
+    if (!this.#window.take(end - start)) return false;
     if (this.#reader === null) {
       this.#early ??= new ByteQueue();
       this.#early.push(bytes, start, end);

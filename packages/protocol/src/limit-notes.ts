@@ -67,7 +67,6 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   CARRIER_BATCH_BYTES: bytes('small frames of one turn of the event loop leave in one write'),
   CARRIER_SEND_QUEUE_BYTES: bytes('from here on streams wait before they send more DATA'),
   CARRIER_SEND_QUEUE_MAX_BYTES: bytes('small frames of a peer that does not read; over it the carrier is closed'),
-  CARRIER_READ_BUFFER_BYTES: bytes('the static buffer a carrier is read into; TLS records gather in it'),
   CARRIER_PINNED_BUFFERS_MAX: count('read buffers that slow sinks may keep; over it bytes are copied'),
   CARRIER_ROTATE_AFTER_BYTES: bytes(
     'a TLS key is not used for more (RFC 8446, section 5.5); a fresh carrier takes its place',
@@ -77,8 +76,6 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   SOCKET_SCRATCH_BYTES: bytes('the shared buffer that idle and slow sockets are read into'),
   SOCKET_BULK_BUFFER_BYTES: bytes('the own buffer of a socket that moves much'),
   SOCKET_BULK_BUFFERS_MAX: count('own buffers at once; further sockets share'),
-  SOCKET_SEND_QUEUE_BYTES: bytes('what may wait in a socket before its source is paused'),
-  HALF_CLOSED_IDLE_MS: ms('a connection with one finished direction and no byte on the other is reset'),
 
   VISITOR_BACKLOG: count('connections the system accepts on our behalf while we are busy'),
   VISITOR_HOLD_BYTES: bytes('bytes of a visitor that wait until the local connection is open'),

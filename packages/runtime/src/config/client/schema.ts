@@ -35,7 +35,7 @@ const tunnel = table({
   proto: oneOfWithLater(['http', 'https', 'tcp'], ['udp', 'p2p']),
   local_port: targetPort(),
   local_host: filledText().default('127.0.0.1'),
-  local_protocol: oneOfWithLater(['http1'], ['http2']).default('http1'),
+  local_protocol: oneOfWithLater(['http1'], ['h2c']).default('http1'),
   local_tls_verify: flag().default(true),
   remote_port: targetPort().optional(),
   subdomain: filledText().optional(),
