@@ -10,6 +10,7 @@ const buildProgram = (finish: (code: number) => void): Command => {
   const program = new Command('tunnel-server')
     .description('Publishes services of tunnel clients: runs the edge that visitors connect to.')
     .version(VERSION)
+    .configureOutput({ outputError: (text, write) => write(`tunnel-server: ${text.replace(/^error: /, '')}`) })
     .showHelpAfterError('See `tunnel-server --help`.')
     .addHelpText(
       'after',
