@@ -15,7 +15,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCarrier } from './carrier.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import { type CarrierLoss, MuxSession } from './mux-session.ts';
-import type { MuxStream } from './mux-stream.ts';
+import type { MuxStream, OpenAnswer } from './mux-stream.ts';
 
 const HEAD = { tunnelId: 'tun_1', visitor: '1.2.3.4:5' };
 
@@ -170,9 +170,30 @@ describe('an edge session that waits for an answer', () => {
     dialled.destroy();
   });
 
-  it('has no stream to offer without a carrier', () => {
+  it('waits a little for a carrier, then gives up', async () => {
+    let now = 0;
     const handlers = { onCarrierLost: () => {} };
-    const session = new MuxSession({ role: 'edge', budget: new MemoryBudget(1e9), now: () => 0, handlers });
-    expect(session.open(HEAD, { onOpened: () => {}, onRefused: () => {} })).toBeNull();
+    const session = new MuxSession({ role: 'edge', budget: new MemoryBudget(1e9), now: () => now, handlers });
+    const seen: string[] = [];
+    const answer = (name: string): OpenAnswer => ({
+      onOpened: () => seen.push(`${name} opened`),
+      onRefused: ({ code }) => seen.push(`${name} ${code}`),
+    });
+    session.open(HEAD, answer('early'));
+    session.open(HEAD, answer('called off'))?.reset({ code: 'cancelled', text: '' });
+    now = LIMITS.CARRIER_WAIT_MS - 1;
+    session.open(HEAD, answer('late'));
+    session.tick(now);
+    expect(seen).toEqual([]);
+    now += 1;
+    session.tick(now);
+    expect(seen).toEqual(['early carrier-lost']);
+    const [accepted, dialled] = await socketPair('plain');
+    session.addCarrier(createCarrier(accepted));
+    dialled.write(encodeCredit(FRAME.OPENED, 2, 1000));
+    await eventually(() => expect(seen).toEqual(['early carrier-lost', 'late opened']));
+    session.close({ code: 'cancelled', text: '' });
+    expect(session.open(HEAD, answer('after the end'))).toBeNull();
+    dialled.destroy();
   });
 });

@@ -6,3 +6,4 @@ export { MuxStream, type OpenAnswer, type StreamState } from './mux-stream.ts';
 export { adoptSocket, connectSocket, type DialOptions, SocketEnd } from './socket-end.ts';
 export { type Splice, type SpliceHandlers, type SpliceResult, splice } from './splice.ts';
 export { allowStaticReads, type ReadPath } from './static-read.ts';
+export type { Opening } from './waiting-opens.ts';

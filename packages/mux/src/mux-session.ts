@@ -4,6 +4,7 @@ import type { Carrier } from './carrier.ts';
 import { CarrierLink, type LinkOwner } from './carrier-link.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import type { MuxStream, OpenAnswer } from './mux-stream.ts';
+import { type Opening, WaitingOpens } from './waiting-opens.ts';
 
 export interface CarrierLoss {
   readonly carrierId: number;
@@ -37,6 +38,7 @@ export class MuxSession implements LinkOwner {
   readonly #now: () => number;
   readonly #handlers: MuxHandlers;
   readonly #links = new Map<number, CarrierLink>();
+  readonly #waiting = new WaitingOpens();
   #nextCarrierId = 1;
   #liveStreams = 0;
   #state: 'live' | 'draining' | 'closed' = 'live';
@@ -81,23 +83,33 @@ export class MuxSession implements LinkOwner {
     const link = new CarrierLink(this, id, carrier);
     this.#links.set(id, link);
     link.start();
+    this.#waiting.begin((head, answer) => this.#bestLink()?.open(head, answer) ?? null);
     return id;
   }
 
-  /** null: no carrier takes streams now. Otherwise exactly one of the answers comes, unless the stream is reset before. */
-  open(head: StreamHead, answer: OpenAnswer): MuxStream | null {
+  /**
+   * Exactly one of the answers comes, unless the opening is reset before. Without a carrier it waits a little for one.
+   * null: the session takes no streams any more, or too many wait.
+   */
+  open(head: StreamHead, answer: OpenAnswer): Opening | null {
     if (this.#state !== 'live') return null;
+    const link = this.#bestLink();
+    return link === null ? this.#waiting.add(head, answer, this.now()) : link.open(head, answer);
+  }
+
+  #bestLink(): CarrierLink | null {
     let best: CarrierLink | null = null;
     for (const link of this.#links.values()) {
       if (link.takesStreams && (best === null || link.streamCount < best.streamCount)) best = link;
     }
-    return best?.open(head, answer) ?? null;
+    return best;
   }
 
   /** No new streams from either side; those under way go on. */
   drain(reason: string): void {
     if (this.#state !== 'live') return;
     this.#state = 'draining';
+    this.#refuseWaiting('shutting-down', reason);
     for (const link of [...this.#links.values()]) link.retire({ code: 'shutting-down', text: reason });
     if (this.#liveStreams === 0) this.#handlers.onIdle?.();
   }
@@ -105,12 +117,19 @@ export class MuxSession implements LinkOwner {
   close(reason: StreamReason): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    this.#refuseWaiting(reason.code, reason.text);
     for (const link of [...this.#links.values()]) link.close(reason);
   }
 
   /** Once a second: pings, dead carriers, streams nobody answered, worn carriers. */
   tick(nowMs: number): void {
     for (const link of [...this.#links.values()]) link.tick(nowMs);
+    const reason = { code: 'carrier-lost', text: 'the client has no open carrier' } as const;
+    this.#waiting.refuseOlder(nowMs - LIMITS.CARRIER_WAIT_MS, reason);
+  }
+
+  #refuseWaiting(code: StreamReason['code'], text: string): void {
+    this.#waiting.refuseOlder(Number.POSITIVE_INFINITY, { code, text });
   }
 
   // ---- from the links ----

@@ -52,6 +52,8 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   STREAM_OPEN_TIMEOUT_MS: ms(
     'the local dial and the way there and back; longer than LOCAL_DIAL_TIMEOUT_MS, so that the client says why first',
   ),
+  OPENS_WAITING_MAX: count('visitors of one session that wait for a carrier at once'),
+  CARRIER_WAIT_MS: ms('how long a visitor waits for a carrier of a client that has just come back'),
   SESSION_BUDGET_BYTES: bytes('bytes that the streams of one session may have us hold; over it windows stop growing'),
   PROCESS_BUDGET_MEMORY_SHARE: share('part of the machine’s memory that all sessions together may have us hold'),
 
@@ -87,6 +89,7 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   RECONNECT_MAX_MS: ms('the longest pause between two attempts'),
   RECONNECT_STABLE_AFTER_MS: ms('a connection that lasted this long resets the pause'),
   FIRST_CONNECT_TIMEOUT_MS: ms('at the first start the client gives up after this (exit code 5), unless --wait'),
+  FIRST_CONNECT_RETRY_MAX_MS: ms('attempts of the first start come at least this often, so that its 30 s hold several'),
   REGISTER_TIMEOUT_MS: ms('how long the answer to a registration is awaited'),
   KIND_PROBE_TIMEOUT_MS: ms('after a failed handshake: how long the client looks whether the server speaks TLS or not'),
   CARRIER_DIAL_TIMEOUT_MS: ms('connect, TLS and upgrade of one carrier together'),

@@ -1,6 +1,14 @@
 // One visitor's connection: opens a stream towards the tunnel's client, waits for its answer, then joins the two.
 // One object per connection takes all callbacks, so that an idle connection costs no closures and no timers.
-import { type ByteEnd, type MuxStream, type OpenAnswer, type Splice, type SpliceHandlers, splice } from '@tunnel/mux';
+import {
+  type ByteEnd,
+  type MuxStream,
+  type OpenAnswer,
+  type Opening,
+  type Splice,
+  type SpliceHandlers,
+  splice,
+} from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../pool/tunnel.ts';
 import { HeldEnd, type HeldEndOwner } from './held-end.ts';
@@ -23,7 +31,7 @@ export interface Visitor {
 }
 
 const VISITOR_LEFT: StreamReason = { code: 'cancelled', text: 'the visitor left' };
-const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the client has no open carrier' };
+const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the client takes no connections now' };
 
 export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers {
   readonly tunnel: Tunnel;
@@ -31,7 +39,7 @@ export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers
   readonly #owner: RelayConnectionOwner;
   readonly #visitor: HeldEnd;
   #state: State = 'opening';
-  #stream: MuxStream | null = null;
+  #opening: Opening | null = null;
   #splice: Splice | null = null;
 
   constructor(visitor: Visitor, tunnel: Tunnel, owner: RelayConnectionOwner) {
@@ -47,13 +55,13 @@ export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers
     this.#visitor.hold();
     if (this.#isOver()) return;
     const head = { tunnelId: this.tunnel.tunnelId, visitor: visitorName };
-    const stream = this.tunnel.session.mux?.open(head, this) ?? null;
+    const opening = this.tunnel.session.mux?.open(head, this) ?? null;
     if (this.#isOver()) return;
-    if (stream === null) {
+    if (opening === null) {
       this.#refuse('no-carrier', NO_CARRIER);
       return;
     }
-    this.#stream = stream;
+    this.#opening = opening;
     this.tunnel.counters.requests += 1;
     this.#owner.onRequest();
   }
@@ -65,7 +73,7 @@ export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers
       return;
     }
     if (this.#isOver()) return;
-    this.#stream?.reset(reason);
+    this.#opening?.reset(reason);
     this.#visitor.reset(reason);
     this.#finish();
   }
@@ -73,7 +81,7 @@ export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers
   // ---- the client's answer ----
 
   onOpened(stream: MuxStream): void {
-    this.#stream = null;
+    this.#opening = null;
     this.#state = 'joined';
     const joined = splice(this.#visitor, stream, this);
     // What was held may have been all there is: then it is done already.
@@ -94,7 +102,7 @@ export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers
   // ---- the visitor ----
 
   onLeft(): void {
-    this.#stream?.reset(VISITOR_LEFT);
+    this.#opening?.reset(VISITOR_LEFT);
     this.#finish();
   }
 
@@ -117,7 +125,7 @@ export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers
   #finish(): void {
     if (this.#isOver()) return;
     this.#state = 'over';
-    this.#stream = null;
+    this.#opening = null;
     this.#splice = null;
     this.tunnel.counters.openConnections -= 1;
     this.#owner.onOver(this);
