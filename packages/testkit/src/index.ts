@@ -16,7 +16,7 @@ export {
   testCertificate,
 } from './mux-pairs.ts';
 export { RecordingReader } from './recording-reader.ts';
-export { type Relay, type RelayOptions, startRelay } from './relay.ts';
+export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
 export { seededRandom } from './seeded-random.ts';
 export { type SinkConnection, type SinkServer, startSinkServer } from './sink-server.ts';
 export { startSourceServer } from './source-server.ts';

@@ -94,6 +94,38 @@ describe('relay', () => {
     await eventually(() => expect(echo.openConnections).toBe(1));
   });
 
+  it('tells connections apart by their first bytes, and can reset one of them alone', async () => {
+    const [first, second] = [await dial(relay.port), await dial(relay.port)];
+    for (const [socket, text] of [
+      [first, 'GET /a'],
+      [second, 'GET /b'],
+    ] as const) {
+      socket.write(text);
+      await once(socket, 'data');
+    }
+    expect(relay.connections.map(({ opening }) => opening)).toEqual(['GET /a', 'GET /b']);
+    const failure = once(first, 'error');
+    relay.connections.find(({ opening }) => opening === 'GET /a')?.reset();
+    expect(await failure).toMatchObject([{ code: 'ECONNRESET' }]);
+    second.write('still here');
+    expect(String((await once(second, 'data'))[0])).toBe('still here');
+  });
+
+  it('a visitor that is lost sees a reset, the other side nothing at all', async () => {
+    const socket = await dial(relay.port);
+    socket.write('one');
+    await once(socket, 'data');
+    const failure = once(socket, 'error');
+    for (const connection of relay.connections) connection.lose();
+    expect(await failure).toMatchObject([{ code: 'ECONNRESET' }]);
+    const next = await dial(relay.port);
+    next.write('two');
+    await once(next, 'data');
+    expect([relay.openConnections, echo.openConnections]).toEqual([1, 2]);
+    await relay.close();
+    await eventually(() => expect(echo.openConnections).toBe(0));
+  });
+
   it('delays each way', async () => {
     relay.delayMs = 25;
     const socket = await dial(relay.port);

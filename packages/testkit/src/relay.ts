@@ -9,11 +9,22 @@ export interface RelayOptions {
   readonly delayMs?: number;
 }
 
+/** One of the connections, to be treated apart from the others. */
+export interface RelayedConnection {
+  /** The first bytes of the visitor, which tell who it is; empty until they have come. */
+  readonly opening: string;
+  reset(): void;
+  /** The visitor's side is reset; the other side hears nothing of it and goes on believing. */
+  lose(): void;
+}
+
 export interface Relay {
   readonly host: string;
   readonly port: number;
   readonly openConnections: number;
   readonly totalConnections: number;
+  /** Those that are open now, in the order of their arrival. */
+  readonly connections: readonly RelayedConnection[];
   /** For chunks from now on. */
   delayMs: number;
   /** Closes both sides of every connection (FIN); new connections are relayed as before. */
@@ -29,13 +40,17 @@ export interface Relay {
 
 export const startRelay = async (options: RelayOptions): Promise<Relay> => {
   const links = new Set<RelayLink>();
+  const lost = new Set<RelayLink>();
   let silent = false;
   let delayMs = options.delayMs ?? 0;
   const server = await startTcpServer(
     (visitor) => {
       const link = new RelayLink(visitor, options.target, () => delayMs);
       links.add(link);
-      visitor.on('close', () => links.delete(link));
+      visitor.on('close', () => {
+        links.delete(link);
+        if (link.holdsTarget) lost.add(link);
+      });
       if (!silent) link.restore();
     },
     { pauseOnConnect: true },
@@ -55,6 +70,9 @@ export const startRelay = async (options: RelayOptions): Promise<Relay> => {
     set delayMs(value: number) {
       delayMs = value;
     },
+    get connections() {
+      return [...links];
+    },
     cut: () => links.forEach((link) => link.end('close')),
     resetAll: () => links.forEach((link) => link.end('reset')),
     blackhole: () => {
@@ -66,13 +84,15 @@ export const startRelay = async (options: RelayOptions): Promise<Relay> => {
       for (const link of links) link.restore();
     },
     close: async () => {
-      for (const link of links) link.end('close');
+      for (const link of [...links, ...lost]) link.end('close');
       await server.close();
     },
   };
 };
 
-class RelayLink {
+const OPENING_MAX_CHARS = 64;
+
+class RelayLink implements RelayedConnection {
   readonly #visitor: Socket;
   readonly #target: RelayOptions['target'];
   readonly #delayMs: () => number;
@@ -80,12 +100,36 @@ class RelayLink {
   #directions: RelayDirection[] = [];
   #silent = true;
   #over = false;
+  #opening = '';
 
   constructor(visitor: Socket, target: RelayOptions['target'], delayMs: () => number) {
     this.#visitor = visitor;
     this.#target = target;
     this.#delayMs = delayMs;
     visitor.on('close', () => this.#onClosed());
+    visitor.on('data', (chunk) => {
+      if (this.#opening.length < OPENING_MAX_CHARS) this.#opening += chunk.toString('latin1', 0, OPENING_MAX_CHARS);
+    });
+    // A listener makes it flow; nothing may be read before the other side is dialled.
+    visitor.pause();
+  }
+
+  get opening(): string {
+    return this.#opening;
+  }
+
+  /** The visitor has gone and the other side was not told. */
+  get holdsTarget(): boolean {
+    return this.#dialled !== null && !this.#dialled.destroyed;
+  }
+
+  reset(): void {
+    this.end('reset');
+  }
+
+  lose(): void {
+    this.blackhole();
+    this.#visitor.resetAndDestroy();
   }
 
   blackhole(): void {
