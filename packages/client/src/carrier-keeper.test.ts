@@ -56,7 +56,7 @@ describe('CarrierKeeper', () => {
     await clock.advance(0);
     keeper.onCarrierLost(2);
     expect(asked).toBe(0);
-    await clock.advance(500);
+    await clock.advance(1000);
     expect(asked).toBe(1);
     keeper.onTokens(['d']);
     await clock.advance(0);
