@@ -1,5 +1,8 @@
-// Decides whether a session may register a tunnel, and which port it may ask the leases for. Says; never does.
+// Decides whether a session may register a tunnel, and which place it may ask the leases for. Says; never does.
 import { Fault } from '@tunnel/errors';
+import type { NameWish } from './names/name-leases.ts';
+import { foldSubdomain, problemOfSubdomain } from './names/subdomain.ts';
+import type { Place } from './place.ts';
 import type { PortWish } from './port-leases.ts';
 
 export interface TunnelRequest {
@@ -9,7 +12,15 @@ export interface TunnelRequest {
   readonly remotePort?: number | undefined;
   /** This port when it is free. */
   readonly preferredPort?: number | undefined;
+  /** This name or none. */
+  readonly subdomain?: string | undefined;
+  /** This name when it is free. */
+  readonly preferredSubdomain?: string | undefined;
 }
+
+export type PlaceWish =
+  | { readonly kind: 'port'; readonly wish: PortWish }
+  | { readonly kind: 'name'; readonly wish: NameWish };
 
 export interface AdmissionFacts {
   /** Tunnels the session has, those that are held for it included. */
@@ -17,12 +28,12 @@ export interface AdmissionFacts {
   readonly tunnelLimit: number;
   readonly protocols: readonly string[];
   readonly ports: { readonly from: number; readonly to: number };
-  /** The port of the same tunnel before: a return, which never counts against the limit. */
-  readonly heldPort: number | null;
+  /** The place of the same tunnel before: a return, which never counts against the limit. */
+  readonly heldPlace: Place | null;
 }
 
 export type Admission =
-  | { readonly kind: 'admitted'; readonly wish: PortWish }
+  | { readonly kind: 'admitted'; readonly wish: PlaceWish }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
 export const TUNNEL_NAME_MAX_CHARACTERS = 100;
@@ -36,18 +47,36 @@ export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): 
     const supported = facts.protocols.join(', ');
     return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol: request.protocol, supported }));
   }
-  const { remotePort, preferredPort } = request;
-  const { from, to } = facts.ports;
-  if (remotePort !== undefined && (remotePort < from || remotePort > to)) {
-    return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, from, to }));
-  }
-  if (facts.heldPort === null && facts.tunnelCount >= facts.tunnelLimit) {
+  const placed = request.protocol === 'tcp' ? portFor(request, facts) : nameFor(request, facts);
+  if (placed.kind === 'refused') return placed;
+  if (facts.heldPlace === null && facts.tunnelCount >= facts.tunnelLimit) {
     return refuse(new Fault('TUNNEL_LIMIT', { limit: facts.tunnelLimit }));
   }
-  if (remotePort !== undefined) return { kind: 'admitted', wish: { kind: 'exactly', port: remotePort } };
-  const rather = facts.heldPort ?? preferredPort;
-  return { kind: 'admitted', wish: rather === undefined ? { kind: 'any' } : { kind: 'rather', port: rather } };
+  return placed;
 };
+
+const portFor = ({ remotePort, preferredPort }: TunnelRequest, { ports, heldPlace }: AdmissionFacts): Admission => {
+  if (remotePort !== undefined && (remotePort < ports.from || remotePort > ports.to)) {
+    return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, ...ports }));
+  }
+  if (remotePort !== undefined) return admitPort({ kind: 'exactly', port: remotePort });
+  const rather = heldPlace?.kind === 'port' ? heldPlace.port : preferredPort;
+  return admitPort(rather === undefined ? { kind: 'any' } : { kind: 'rather', port: rather });
+};
+
+const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldPlace }: AdmissionFacts): Admission => {
+  if (subdomain !== undefined) {
+    const reason = problemOfSubdomain(subdomain);
+    if (reason !== null) return refuse(new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shown(subdomain), reason }));
+    return admitName({ kind: 'exactly', name: foldSubdomain(subdomain) });
+  }
+  const rather = heldPlace?.kind === 'name' ? heldPlace.name : preferredSubdomain;
+  const isUsable = rather !== undefined && problemOfSubdomain(rather) === null;
+  return admitName(isUsable ? { kind: 'rather', name: foldSubdomain(rather) } : { kind: 'any' });
+};
+
+const admitPort = (wish: PortWish): Admission => ({ kind: 'admitted', wish: { kind: 'port', wish } });
+const admitName = (wish: NameWish): Admission => ({ kind: 'admitted', wish: { kind: 'name', wish } });
 
 /** null: a valid name. */
 export const problemOfName = (name: string): string | null => {

@@ -2,6 +2,7 @@ export {
   type Admission,
   type AdmissionFacts,
   decideAdmission,
+  type PlaceWish,
   problemOfName,
   TUNNEL_NAME_MAX_CHARACTERS,
   type TunnelRequest,
@@ -11,6 +12,7 @@ export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from 
 export { type FailureRules, type FailureVerdict, FailureWindow } from './failure-window.ts';
 export { judgeLiveness, type LivenessFacts, type LivenessRules, type LivenessVerdict } from './liveness.ts';
 export { type Owner, sameOwner } from './owner.ts';
+export { type Place, placeKey, samePlace } from './place.ts';
 export { type LeaseAnswer, PortLeases, type PortUse, type PortWish } from './port-leases.ts';
 export {
   findTunnel,

@@ -1,6 +1,7 @@
 // Random lives of a session against a ledger of ports that only believes in effects.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import type { Place } from './place.ts';
 import {
   type SessionEffect,
   type SessionEvent,
@@ -47,18 +48,18 @@ class Ledger {
   perform(effect: SessionEffect): void {
     switch (effect.kind) {
       case 'list-tunnel':
-        expect(this.listening.get(effect.port)).toBe(effect.tunnelId);
+        expect(this.listening.get(portOf(effect.place))).toBe(effect.tunnelId);
         return;
-      case 'close-listener':
-        expect(this.listening.get(effect.port)).toBe(effect.tunnelId);
-        this.listening.delete(effect.port);
-        this.held.set(effect.port, { owner: effect.tunnelId, until: -1 });
+      case 'close-place':
+        expect(this.listening.get(portOf(effect.place))).toBe(effect.tunnelId);
+        this.listening.delete(portOf(effect.place));
+        this.held.set(portOf(effect.place), { owner: effect.tunnelId, until: -1 });
         return;
-      case 'hold-port':
-      case 'release-port':
-        expect(this.held.get(effect.port)?.owner).toBe(effect.tunnelId);
-        if (effect.kind === 'release-port') this.held.delete(effect.port);
-        else this.held.set(effect.port, { owner: effect.tunnelId, until: effect.until });
+      case 'hold-place':
+      case 'release-place':
+        expect(this.held.get(portOf(effect.place))?.owner).toBe(effect.tunnelId);
+        if (effect.kind === 'release-place') this.held.delete(portOf(effect.place));
+        else this.held.set(portOf(effect.place), { owner: effect.tunnelId, until: effect.until });
         return;
       case 'tunnel-opened':
         expect(this.open.has(effect.tunnelId)).toBe(false);
@@ -74,6 +75,8 @@ class Ledger {
     }
   }
 }
+
+const portOf = (place: Place): number => (place.kind === 'port' ? place.port : Number.NaN);
 
 it('keeps one owner a port, one open entry a tunnel, and nothing at all after the end, whatever happens', () => {
   fc.assert(
@@ -109,7 +112,7 @@ it('keeps one owner a port, one open entry a tunnel, and nothing at all after th
               kind: 'tunnel-registered',
               connectionId: action === 'register' ? connectionId : connectionId - 1,
               tunnelId,
-              port,
+              place: { kind: 'port', port },
             });
           }
         }
@@ -134,8 +137,12 @@ it('keeps one owner a port, one open entry a tunnel, and nothing at all after th
 /** The state says exactly what the effects have made of the world. */
 const checkAgainst = (state: SessionState, ledger: Ledger): void => {
   const tunnels = state.kind === 'ended' ? [] : state.tunnels;
-  const live = tunnels.filter(({ kind }) => kind === 'live').map(({ port, tunnelId }) => `${port}=${tunnelId}`);
-  const held = tunnels.filter(({ kind }) => kind === 'held').map(({ port, tunnelId }) => `${port}=${tunnelId}`);
+  const live = tunnels
+    .filter(({ kind }) => kind === 'live')
+    .map(({ place, tunnelId }) => `${portOf(place)}=${tunnelId}`);
+  const held = tunnels
+    .filter(({ kind }) => kind === 'held')
+    .map(({ place, tunnelId }) => `${portOf(place)}=${tunnelId}`);
   expect([...ledger.listening].map(([port, owner]) => `${port}=${owner}`).sort()).toEqual(live.sort());
   expect([...ledger.held].map(([port, { owner }]) => `${port}=${owner}`).sort()).toEqual(held.sort());
   expect([...ledger.open].sort()).toEqual(tunnels.map(({ tunnelId }) => tunnelId).sort());

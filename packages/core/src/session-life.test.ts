@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Place } from './place.ts';
 import {
   type SessionEffect,
   type SessionEvent,
@@ -17,11 +18,12 @@ const run = (...steps: readonly (readonly [number, SessionEvent])[]): [SessionSt
   return [state, effects];
 };
 
+const at = (port: number): Place => ({ kind: 'port', port });
 const registered = (tunnelId: string, port: number, connectionId = 1): SessionEvent => ({
   kind: 'tunnel-registered',
   connectionId,
   tunnelId,
-  port,
+  place: at(port),
 });
 const lost = (connectionId = 1): SessionEvent => ({ kind: 'connection-lost', connectionId });
 const resumed = (connectionId: number): SessionEvent => ({ kind: 'resumed', connectionId });
@@ -32,8 +34,8 @@ describe('a session that is lost', () => {
   it('closes the listener and holds the port for 30 s', () => {
     const [state, effects] = run([0, registered('a', 20000)], [1000, lost()]);
     expect(effects).toEqual([
-      { kind: 'close-listener', tunnelId: 'a', port: 20000 },
-      { kind: 'hold-port', tunnelId: 'a', port: 20000, until: 31_000 },
+      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'hold-place', tunnelId: 'a', place: at(20000), until: 31_000 },
     ]);
     expect(state).toMatchObject({ kind: 'lost', until: 31_000 });
   });
@@ -43,7 +45,7 @@ describe('a session that is lost', () => {
     const [state, effects] = run([0, registered('a', 20000)], [1000, lost()], [31_000, TIME]);
     expect(state.kind).toBe('ended');
     expect(effects).toEqual([
-      { kind: 'release-port', tunnelId: 'a', port: 20000 },
+      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
       { kind: 'tunnel-closed', tunnelId: 'a', at: 1000 },
       { kind: 'forget-session' },
     ]);
@@ -56,7 +58,7 @@ describe('a session that is lost', () => {
       [5000, resumed(2)],
       [5100, registered('a', 20000, 2)],
     );
-    expect(effects).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', port: 20000 }]);
+    expect(effects).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', place: at(20000) }]);
     expect(state).toMatchObject({ kind: 'live', connectionId: 2 });
   });
 
@@ -68,8 +70,8 @@ describe('a session that is lost', () => {
       [5100, registered('a', 20007, 2)],
     );
     expect(effects).toEqual([
-      { kind: 'release-port', tunnelId: 'a', port: 20000 },
-      { kind: 'list-tunnel', tunnelId: 'a', port: 20007 },
+      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'list-tunnel', tunnelId: 'a', place: at(20007) },
     ]);
   });
 
@@ -84,7 +86,7 @@ describe('a session that is lost', () => {
     expect(run(...steps, [58_999, TIME])[1]).toEqual([]);
     const [state, effects] = run(...steps, [59_000, TIME]);
     expect(effects).toEqual([
-      { kind: 'release-port', tunnelId: 'a', port: 20000 },
+      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
       { kind: 'tunnel-closed', tunnelId: 'a', at: 1000 },
     ]);
     expect(state).toMatchObject({ kind: 'live', tunnels: [{ tunnelId: 'b', kind: 'live' }] });
@@ -117,12 +119,12 @@ describe('a resume while the old socket is still believed in', () => {
 
   it('goes on when the tunnel is claimed, and closes it after 30 s when it is not', () => {
     const claimed = run([0, registered('a', 20000)], [1000, resumed(2)], [2000, registered('a', 20000, 2)]);
-    expect(claimed[1]).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', port: 20000 }]);
+    expect(claimed[1]).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', place: at(20000) }]);
     expect(transitionSession(claimed[0], TIME, 99_000, RULES)[1]).toEqual([]);
     const [, effects] = run([0, registered('a', 20000)], [1000, resumed(2)], [31_000, TIME]);
     expect(effects).toEqual([
-      { kind: 'close-listener', tunnelId: 'a', port: 20000 },
-      { kind: 'release-port', tunnelId: 'a', port: 20000 },
+      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
       { kind: 'tunnel-closed', tunnelId: 'a', at: 1000 },
     ]);
   });
@@ -131,15 +133,15 @@ describe('a resume while the old socket is still believed in', () => {
 describe('an end on purpose', () => {
   it('holds nothing: unregistered, or the whole session', () => {
     expect(run([0, registered('a', 20000)], [500, ended('a')])[1]).toEqual([
-      { kind: 'close-listener', tunnelId: 'a', port: 20000 },
-      { kind: 'release-port', tunnelId: 'a', port: 20000 },
+      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
       { kind: 'tunnel-closed', tunnelId: 'a', at: 500 },
     ]);
     const [state, effects] = run([0, registered('a', 20000)], [500, { kind: 'session-ended' }]);
     expect(state).toEqual({ kind: 'ended' });
     expect(effects.map(({ kind }) => kind)).toEqual([
-      'close-listener',
-      'release-port',
+      'close-place',
+      'release-place',
       'tunnel-closed',
       'forget-session',
     ]);
@@ -154,8 +156,8 @@ describe('an end on purpose', () => {
 describe('a listener that opens too late', () => {
   it('is closed and its port released when the session ended or was lost meanwhile', () => {
     const undone = [
-      { kind: 'close-listener', tunnelId: 'a', port: 20000 },
-      { kind: 'release-port', tunnelId: 'a', port: 20000 },
+      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
     ];
     expect(run([0, { kind: 'session-ended' }], [1, registered('a', 20000)])[1]).toEqual(undone);
     expect(run([0, lost()], [1, registered('a', 20000)])[1]).toEqual(undone);
@@ -171,8 +173,8 @@ describe('a listener that opens too late', () => {
       [4, registered('a', 20000, 2)],
     );
     expect(effects).toEqual([
-      { kind: 'close-listener', tunnelId: 'a', port: 20000 },
-      { kind: 'hold-port', tunnelId: 'a', port: 20000, until: 30_003 },
+      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'hold-place', tunnelId: 'a', place: at(20000), until: 30_003 },
     ]);
   });
 });

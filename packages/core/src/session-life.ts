@@ -1,18 +1,19 @@
 // The life of one session and what becomes of its tunnels: live, lost (held for its return), ended.
-// A lost session keeps its ports for `windowMs`; one that ended on purpose keeps nothing.
+// A lost session keeps its places (ports and names) for `windowMs`; one that ended on purpose keeps nothing.
+import { type Place, samePlace } from './place.ts';
 
 export type SessionTunnel =
   /** `awaited`: the session changed its connection under the tunnel; the client has until then to claim it again. */
   | {
       readonly kind: 'live';
       readonly tunnelId: string;
-      readonly port: number;
+      readonly place: Place;
       readonly awaited: { readonly since: number; readonly until: number } | null;
     }
   | {
       readonly kind: 'held';
       readonly tunnelId: string;
-      readonly port: number;
+      readonly place: Place;
       readonly lostAt: number;
       readonly until: number;
     };
@@ -27,12 +28,12 @@ export type SessionEvent =
   | { readonly kind: 'connection-lost'; readonly connectionId: number }
   /** The client came back with the secret and a valid key. */
   | { readonly kind: 'resumed'; readonly connectionId: number }
-  /** The listener of a tunnel is open: a new one, or one that the client claims again. */
+  /** The place of a tunnel is open: a new one, or one that the client claims again. */
   | {
       readonly kind: 'tunnel-registered';
       readonly connectionId: number;
       readonly tunnelId: string;
-      readonly port: number;
+      readonly place: Place;
     }
   /** On purpose: the client unregistered it, or the edge closed it. */
   | { readonly kind: 'tunnel-ended'; readonly tunnelId: string }
@@ -42,10 +43,10 @@ export type SessionEvent =
 
 export type SessionEffect =
   /** Dispatch to it from now on; one that is listed already may have changed its name. */
-  | { readonly kind: 'list-tunnel'; readonly tunnelId: string; readonly port: number }
-  | { readonly kind: 'close-listener'; readonly tunnelId: string; readonly port: number }
-  | { readonly kind: 'hold-port'; readonly tunnelId: string; readonly port: number; readonly until: number }
-  | { readonly kind: 'release-port'; readonly tunnelId: string; readonly port: number }
+  | { readonly kind: 'list-tunnel'; readonly tunnelId: string; readonly place: Place }
+  | { readonly kind: 'close-place'; readonly tunnelId: string; readonly place: Place }
+  | { readonly kind: 'hold-place'; readonly tunnelId: string; readonly place: Place; readonly until: number }
+  | { readonly kind: 'release-place'; readonly tunnelId: string; readonly place: Place }
   | { readonly kind: 'tunnel-opened'; readonly tunnelId: string; readonly at: number }
   | { readonly kind: 'tunnel-closed'; readonly tunnelId: string; readonly at: number }
   | { readonly kind: 'replace-connection'; readonly connectionId: number }
@@ -94,12 +95,12 @@ const lost = (state: SessionState, connectionId: number, now: number, rules: Ses
   const until = now + rules.windowMs;
   const effects: SessionEffect[] = [];
   const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
-    const { tunnelId, port } = tunnel;
-    if (tunnel.kind === 'live') effects.push({ kind: 'close-listener', tunnelId, port });
-    effects.push({ kind: 'hold-port', tunnelId, port, until });
+    const { tunnelId, place } = tunnel;
+    if (tunnel.kind === 'live') effects.push({ kind: 'close-place', tunnelId, place });
+    effects.push({ kind: 'hold-place', tunnelId, place, until });
     // One that was never claimed since an earlier loss was lost then.
     const lostAt = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
-    return { kind: 'held', tunnelId, port, lostAt, until };
+    return { kind: 'held', tunnelId, place, lostAt, until };
   });
   return [{ kind: 'lost', until, tunnels }, effects];
 };
@@ -116,7 +117,7 @@ const resumed = (
   if (state.kind === 'live') effects.push({ kind: 'replace-connection', connectionId: state.connectionId });
   const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
     if (tunnel.kind === 'live') return { ...tunnel, awaited: { since: tunnel.awaited?.since ?? now, until } };
-    effects.push({ kind: 'hold-port', tunnelId: tunnel.tunnelId, port: tunnel.port, until });
+    effects.push({ kind: 'hold-place', tunnelId: tunnel.tunnelId, place: tunnel.place, until });
     return { ...tunnel, until };
   });
   return [{ kind: 'live', connectionId, tunnels }, effects];
@@ -127,30 +128,30 @@ const registered = (
   event: Extract<SessionEvent, { kind: 'tunnel-registered' }>,
   now: number,
 ): SessionStep => {
-  const { tunnelId, port } = event;
+  const { tunnelId, place } = event;
   const known = findTunnel(state, tunnelId);
-  if (state.kind !== 'live' || state.connectionId !== event.connectionId) return [state, undo(known, tunnelId, port)];
+  if (state.kind !== 'live' || state.connectionId !== event.connectionId) return [state, undo(known, tunnelId, place)];
   const effects: SessionEffect[] = [];
-  if (known !== undefined && known.port !== port) effects.push(...giveUpPort(known));
-  effects.push({ kind: 'list-tunnel', tunnelId, port });
+  if (known !== undefined && !samePlace(known.place, place)) effects.push(...giveUpPlace(known));
+  effects.push({ kind: 'list-tunnel', tunnelId, place });
   if (known === undefined) effects.push({ kind: 'tunnel-opened', tunnelId, at: now });
-  const next: SessionTunnel = { kind: 'live', tunnelId, port, awaited: null };
+  const next: SessionTunnel = { kind: 'live', tunnelId, place, awaited: null };
   const others = state.tunnels.filter((tunnel) => tunnel !== known);
   return [{ ...state, tunnels: [...others, next] }, effects];
 };
 
-/** The session went away or changed its connection while the listener was being opened. */
-const undo = (known: SessionTunnel | undefined, tunnelId: string, port: number): SessionEffect[] => {
-  if (known?.port === port) {
+/** The session went away or changed its connection while the place was being opened. */
+const undo = (known: SessionTunnel | undefined, tunnelId: string, place: Place): SessionEffect[] => {
+  if (known !== undefined && samePlace(known.place, place)) {
     if (known.kind === 'live') return [];
     return [
-      { kind: 'close-listener', tunnelId, port },
-      { kind: 'hold-port', tunnelId, port, until: known.until },
+      { kind: 'close-place', tunnelId, place },
+      { kind: 'hold-place', tunnelId, place, until: known.until },
     ];
   }
   return [
-    { kind: 'close-listener', tunnelId, port },
-    { kind: 'release-port', tunnelId, port },
+    { kind: 'close-place', tunnelId, place },
+    { kind: 'release-place', tunnelId, place },
   ];
 };
 
@@ -178,13 +179,13 @@ const timePassed = (state: Exclude<SessionState, { kind: 'ended' }>, now: number
 const deadlineOf = (tunnel: SessionTunnel): number =>
   tunnel.kind === 'held' ? tunnel.until : (tunnel.awaited?.until ?? Number.POSITIVE_INFINITY);
 
-const giveUpPort = ({ kind, tunnelId, port }: SessionTunnel): SessionEffect[] => [
-  ...(kind === 'live' ? [{ kind: 'close-listener', tunnelId, port } as const] : []),
-  { kind: 'release-port', tunnelId, port },
+const giveUpPlace = ({ kind, tunnelId, place }: SessionTunnel): SessionEffect[] => [
+  ...(kind === 'live' ? [{ kind: 'close-place', tunnelId, place } as const] : []),
+  { kind: 'release-place', tunnelId, place },
 ];
 
 /** The end of a tunnel. One that was lost, or that nobody claimed, ended when its client went away. */
 const dismiss = (tunnel: SessionTunnel, now: number): SessionEffect[] => {
   const at = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
-  return [...giveUpPort(tunnel), { kind: 'tunnel-closed', tunnelId: tunnel.tunnelId, at }];
+  return [...giveUpPlace(tunnel), { kind: 'tunnel-closed', tunnelId: tunnel.tunnelId, at }];
 };

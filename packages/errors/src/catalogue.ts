@@ -62,6 +62,18 @@ export const CATALOGUE = {
   TUNNEL_PORTS_EXHAUSTED: entry(503, true, 'no free port left in tcp_port_range {from}-{to}', 'Close a tunnel, or widen `[limits] tcp_port_range` on the edge.'),
   TUNNEL_PORT_IN_USE: entry(409, true, 'port {port} is already in use', 'Ask for another port, or leave the choice to the edge.'),
   TUNNEL_PORT_OUT_OF_RANGE: entry(400, false, 'port {port} is outside of tcp_port_range {from}-{to}', 'Ask for a port inside the range.'),
+  TUNNEL_SUBDOMAIN_INVALID: entry(
+    400,
+    false,
+    "subdomain '{subdomain}' is not valid: {reason}",
+    'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words.',
+  ),
+  TUNNEL_SUBDOMAIN_IN_USE: entry(
+    409,
+    true,
+    "subdomain '{subdomain}' is already in use",
+    'Ask for another subdomain, or leave the choice to the edge.',
+  ),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
   TUNNEL_UNKNOWN: entry(404, false, 'no such tunnel', 'List the tunnels: GET /api/tunnels.'),
   TUNNEL_CLOSED_BY_OPERATOR: entry(410, false, 'the tunnel was closed through the edge', 'Start it again if that was a mistake.'),

@@ -1,5 +1,6 @@
-// A TCP socket as a ByteEnd: static reads, writes that say at once whether the kernel took them, half-close, real resets.
+// A TCP or TLS socket as a ByteEnd: static reads, writes that say at once whether the kernel took them, half-close, real resets.
 import * as net from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { StreamReason } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from './byte-end.ts';
@@ -15,6 +16,7 @@ export class SocketEnd implements ByteEnd, StaticReader {
   readonly remotePort: number;
   readonly readPath: ReadPath;
   readonly #socket: net.Socket;
+  readonly #isTls: boolean;
   #reader: ByteReader | null = null;
   #bulk: ReadBlock | null = null;
   #bulkHeld = false;
@@ -34,6 +36,7 @@ export class SocketEnd implements ByteEnd, StaticReader {
     if (head !== undefined && head.length > 0) this.onChunk(head);
     const { socket, readPath } = readStatically(given, this);
     this.#socket = socket;
+    this.#isTls = socket instanceof TLSSocket;
     this.readPath = readPath;
     socket.on('end', this.#onEnd);
     socket.on('error', this.#onError);
@@ -111,22 +114,27 @@ export class SocketEnd implements ByteEnd, StaticReader {
       this.#queue.push(bytes, start, end);
       return false;
     }
-    if (this.#place(bytes, start, end, lend)) return true;
-    this.#awaitFlush();
-    return false;
+    return this.#place(bytes, start, end, lend);
   }
 
-  /** true when the kernel took all. Memory that is not lent is copied beforehand if the kernel might keep a part waiting. */
+  /**
+   * true when the kernel took all; else onFlushed comes when it has. Memory that is not lent is copied beforehand, since the
+   * kernel might keep a part waiting.
+   */
   #place(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
     const view = lend ? bytes.subarray(start, end) : Buffer.from(bytes.subarray(start, end));
+    if (this.#isTls) {
+      // TLS never takes bytes at once: the write's own callback it is.
+      this.#waiting = true;
+      this.#socket.write(view, this.#onFlushed);
+      return false;
+    }
     this.#socket.write(view);
-    return this.#socket.writableLength === 0;
-  }
-
-  /** An empty write behind what waits: its callback is the one sure sign that all before it has left. */
-  #awaitFlush(): void {
+    if (this.#socket.writableLength === 0) return true;
+    // An empty write behind what waits: its callback is the one sure sign that all before it has left.
     this.#waiting = true;
     this.#socket.write(NOTHING, this.#onFlushed);
+    return false;
   }
 
   readonly #onFlushed = (): void => {
@@ -134,10 +142,7 @@ export class SocketEnd implements ByteEnd, StaticReader {
     const queue = this.#queue;
     while (queue !== null && queue.length > 0) {
       const bytes = queue.shift(queue.length);
-      if (!this.#place(bytes, 0, bytes.length, true)) {
-        this.#awaitFlush();
-        return;
-      }
+      if (!this.#place(bytes, 0, bytes.length, true)) return;
     }
     this.#waiting = false;
     this.#queue = null;
@@ -159,7 +164,8 @@ export class SocketEnd implements ByteEnd, StaticReader {
   reset(_reason: StreamReason): void {
     if (this.#over) return;
     this.#finish();
-    if (this.#socket.connecting) this.#socket.destroy();
+    // Below TLS there is no reset to be had: its peer sees a close without the closing alert.
+    if (this.#socket.connecting || this.#isTls) this.#socket.destroy();
     else this.#socket.resetAndDestroy();
   }
 

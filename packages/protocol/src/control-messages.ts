@@ -85,7 +85,19 @@ const registerTunnel = z.object({
   remote_port: port.optional(),
   /** This port when it is free, else another one. */
   preferred_port: port.optional(),
+  /** This name or none. */
   subdomain: z.string().max(300).optional(),
+  /** This name when it is free, else another one. */
+  preferred_subdomain: z.string().max(300).optional(),
+  /** `keep` the visitor's Host, `rewrite` it to local_addr, or send this one. It goes into a request head: visible characters only. */
+  host_header: z
+    .string()
+    .regex(/^[!-~]{1,255}$/)
+    .default('keep'),
+  /** What the local HTTP service speaks. */
+  local_protocol: z.enum(['http1', 'h2c']).default('http1'),
+  /** Whether requests may be kept for a look and a replay. */
+  capture: z.boolean().default(true),
   group: z.string().max(300).optional(),
   group_key_hash: z.string().max(100).optional(),
   health_check: healthCheckSpec.optional(),

@@ -38,8 +38,9 @@ export const socketPair = async (kind: PairKind): Promise<[net.Socket, net.Socke
   const dialled = await new Promise<net.Socket>((resolve, reject) => {
     const socket: net.Socket =
       kind === 'tls'
-        ? tls.connect({ port, host: '127.0.0.1', ca: testCertificate().cert, minVersion: 'TLSv1.3' }, () =>
-            resolve(socket),
+        ? tls.connect(
+            { port, host: '127.0.0.1', ca: testCertificate().cert, minVersion: 'TLSv1.3', allowHalfOpen: true },
+            () => resolve(socket),
           )
         : net.connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true }, () => resolve(socket));
     socket.once('error', reject);
@@ -107,12 +108,12 @@ export const openStream = (pair: SessionPair, accepted: Promise<MuxStream>): Pro
     if (opened === null) reject(new Error('no carrier'));
   });
 
-export type EndKind = 'socket' | 'stream-plain' | 'stream-tls';
+export type EndKind = 'socket' | 'socket-tls' | 'stream-plain' | 'stream-tls';
 
 /** Two ends of one pipe: what is written to one is read at the other. */
 export const endPair = async (kind: EndKind): Promise<{ a: ByteEnd; b: ByteEnd; close(): void }> => {
-  if (kind === 'socket') {
-    const [accepted, dialled] = await socketPair('plain');
+  if (kind === 'socket' || kind === 'socket-tls') {
+    const [accepted, dialled] = await socketPair(kind === 'socket' ? 'plain' : 'tls');
     const a = adoptSocket(accepted);
     const b = adoptSocket(dialled);
     const bye = { code: 'cancelled', text: 'test is over' } as const;

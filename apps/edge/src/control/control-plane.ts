@@ -8,7 +8,7 @@ import type { WebSocket } from 'ws';
 import { callerAddress } from '../admin/caller-address.ts';
 import type { Backend, Revocation } from '../backend/backend.ts';
 import { hostPort } from '../ingress/peer-address.ts';
-import type { PortPool } from '../pool/port-pool.ts';
+import type { Places } from '../pool/places.ts';
 import type { TunnelTable } from '../pool/tunnel-table.ts';
 import type { AuthFailures } from './auth-failures.ts';
 import { authenticate } from './authenticate.ts';
@@ -16,6 +16,7 @@ import { upgradeCarrier } from './carrier-upgrade.ts';
 import { CLOSE, ControlConnection, type ControlPeer } from './control-connection.ts';
 import { ControlServer } from './control-server.ts';
 import { handleMessage } from './handle-message.ts';
+import type { PublicHttp } from './public-url.ts';
 import type { Session } from './session.ts';
 import { SessionMuxes } from './session-muxes.ts';
 import { SessionTable } from './session-table.ts';
@@ -24,6 +25,8 @@ export interface ControlPlaneOptions {
   readonly host: string;
   readonly port: number;
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | null;
+  /** How http tunnels are reached: `<scheme>://<subdomain>.<domain>[:port]`. */
+  readonly publicHttp: PublicHttp;
   readonly domain: string;
   readonly regionId: string;
   readonly tunnelsPerSession: number;
@@ -32,7 +35,7 @@ export interface ControlPlaneOptions {
   readonly logger: Logger;
   readonly backend: Backend;
   readonly failures: AuthFailures;
-  readonly ports: PortPool;
+  readonly places: Places;
   readonly tunnels: TunnelTable;
 }
 
@@ -49,11 +52,11 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, ports, tunnels, host, port, tls } = options;
+    const { clock, logger, backend, places, tunnels, host, port, tls } = options;
     this.#given = options;
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     this.#muxes = new SessionMuxes({ clock, logger, onViolation });
-    this.#sessions = new SessionTable({ clock, logger, backend, ports, tunnels, muxes: this.#muxes });
+    this.#sessions = new SessionTable({ clock, logger, backend, places, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       tls,
@@ -181,8 +184,8 @@ export class ControlPlane {
   }
 
   #onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void {
-    const { clock, ports, domain, tunnelsPerSession: tunnelLimit } = this.#given;
-    const context = { clock, ports, domain, tunnelLimit, sessions: this.#sessions, muxes: this.#muxes };
+    const { clock, places, domain, publicHttp, tunnelsPerSession: tunnelLimit } = this.#given;
+    const context = { clock, places, domain, publicHttp, tunnelLimit, sessions: this.#sessions, muxes: this.#muxes };
     const session = this.#sessions.of(connection);
     return handleMessage({ ...context, isDraining: () => this.#isDraining }, session, connection, message);
   }

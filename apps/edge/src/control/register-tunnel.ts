@@ -1,22 +1,25 @@
-// One registration from request to answer: admission, a port, its listener, the list.
-import { decideAdmission, findTunnel, type PortWish } from '@tunnel/core';
+// One registration from request to answer: admission, a place for the public, the list.
+import { decideAdmission, findTunnel, type Place, type PlaceWish } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
-import type { PortPool } from '../pool/port-pool.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Places } from '../pool/places.ts';
+import type { HttpSettings, Tunnel } from '../pool/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
+import { httpUrl, type PublicHttp, tcpUrl } from './public-url.ts';
 import type { Session } from './session.ts';
 import type { SessionTable } from './session-table.ts';
 
 /** More protocols come with later versions; the refusal names these. */
-const PROTOCOLS = ['tcp'] as const;
+const PROTOCOLS = ['http', 'https', 'tcp'] as const;
+type Protocol = (typeof PROTOCOLS)[number];
 
 export interface RegisterContext {
   readonly clock: Clock;
   readonly sessions: SessionTable;
-  readonly ports: PortPool;
+  readonly places: Places;
   readonly domain: string;
+  readonly publicHttp: PublicHttp;
   readonly tunnelLimit: number;
   readonly isDraining: () => boolean;
 }
@@ -54,7 +57,7 @@ const answerTo = async (
       protocol: tunnel.protocol,
       label: tunnel.label,
       public_url: tunnel.publicUrl,
-      assigned_port: tunnel.assignedPort,
+      ...(tunnel.assignedPort === null ? {} : { assigned_port: tunnel.assignedPort }),
       warnings: [],
     };
   } catch (error) {
@@ -84,32 +87,40 @@ const openTunnel = async (
       protocol: request.protocol,
       remotePort: request.remote_port,
       preferredPort: request.preferred_port,
+      subdomain: request.subdomain,
+      preferredSubdomain: request.preferred_subdomain,
     },
     {
       tunnelCount: session.tunnels.size,
       tunnelLimit: context.tunnelLimit,
       protocols: PROTOCOLS,
-      ports: context.ports.range,
-      heldPort: known?.port ?? null,
+      ports: context.places.ports.range,
+      heldPlace: known?.place ?? null,
     },
   );
   if (decision.kind === 'refused') throw decision.fault;
   const tunnelId = known?.tunnelId ?? randomId('tun');
-  const wished = decision.wish.kind === 'any' ? null : decision.wish.port;
-  // A listener that is open already stays open: the session only changed its connection.
-  const stays = known?.kind === 'live' && known.port === wished;
-  const port = stays ? known.port : await openPort(context, tunnelId, decision.wish);
-  const tunnel = describeTunnel(context, session, connection, { tunnelId, port, name: request.name });
+  // A place that is open already stays open: the session only changed its connection.
+  const stays = known?.kind === 'live' && isWished(known.place, decision.wish);
+  const place = stays ? known.place : await openPlace(context, tunnelId, decision.wish);
+  const tunnel = describeTunnel(context, session, connection, { tunnelId, place, request });
   if (!context.sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
   return tunnel;
 };
 
-const openPort = async ({ ports, isDraining }: RegisterContext, tunnelId: string, wish: PortWish): Promise<number> => {
-  const port = await ports.open(tunnelId, wish);
-  if (!isDraining()) return port;
-  // The drain has closed all listeners and did not see this one come.
-  ports.close(port);
-  ports.release(port, tunnelId);
+const isWished = (place: Place, { kind, wish }: PlaceWish): boolean => {
+  if (wish.kind === 'any') return false;
+  return kind === 'port'
+    ? place.kind === 'port' && place.port === wish.port
+    : place.kind === 'name' && place.name === wish.name;
+};
+
+const openPlace = async ({ places, isDraining }: RegisterContext, tunnelId: string, wish: PlaceWish): Promise<Place> => {
+  const place = await places.open(tunnelId, wish);
+  if (!isDraining()) return place;
+  // The drain has closed all places and did not see this one come.
+  places.close(place);
+  places.release(place, tunnelId);
   throw new Fault('EDGE_SHUTTING_DOWN');
 };
 
@@ -117,22 +128,42 @@ const describeTunnel = (
   context: RegisterContext,
   session: Session,
   connection: ControlConnection,
-  { tunnelId, port, name }: { readonly tunnelId: string; readonly port: number; readonly name: string },
+  { tunnelId, place, request }: { readonly tunnelId: string; readonly place: Place; readonly request: Request },
 ): Tunnel => {
   // The same tunnel as before its client was away: its counts and its beginning go on.
   const before = session.tunnels.get(tunnelId);
+  const { domain, publicHttp } = context;
+  const isPort = place.kind === 'port';
   return {
     tunnelId,
     sessionId: session.sessionId,
-    name,
-    protocol: 'tcp',
-    label: String(port),
-    publicUrl: `tcp://${context.domain}:${port}`,
-    assignedPort: port,
+    name: request.name,
+    // Admission let only these pass.
+    protocol: request.protocol as Protocol,
+    place,
+    label: isPort ? String(place.port) : place.name,
+    publicUrl: isPort ? tcpUrl(domain, place.port) : httpUrl(publicHttp, place.name, domain),
+    assignedPort: isPort ? place.port : null,
+    http: isPort ? null : httpSettings(request),
     clientAddr: connection.peer.clientAddr,
     owner: session.owner,
     connectedSince: before?.connectedSince ?? context.clock.now(),
     counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0 },
     session,
   };
+};
+
+const httpSettings = (request: Request): HttpSettings => ({
+  hostHeader: hostHeaderOf(request),
+  localProtocol: request.local_protocol,
+  capture: request.capture,
+});
+
+/** local_addr is free text for people: it becomes a header only when it can stand in one. */
+const VISIBLE = /^[!-~]+$/;
+
+const hostHeaderOf = ({ host_header, local_addr }: Request): string | null => {
+  if (host_header === 'keep') return null;
+  if (host_header !== 'rewrite') return host_header;
+  return VISIBLE.test(local_addr) ? local_addr : null;
 };

@@ -11,7 +11,7 @@ import { Fault } from '@tunnel/errors';
 import { LIMITS } from '@tunnel/protocol';
 import { type Clock, equalInConstantTime, type Logger, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
-import type { PortPool } from '../pool/port-pool.ts';
+import type { Places } from '../pool/places.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { TunnelTable } from '../pool/tunnel-table.ts';
 import { CLOSE, type ControlConnection } from './control-connection.ts';
@@ -24,7 +24,7 @@ export interface SessionTableOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
-  readonly ports: PortPool;
+  readonly places: Places;
   readonly tunnels: TunnelTable;
   readonly muxes: SessionMuxes;
 }
@@ -96,12 +96,12 @@ export class SessionTable {
     this.#detach(session, why);
   }
 
-  /** A tunnel whose listener is open goes into dispatch. false: its session went away or changed its connection meanwhile. */
+  /** A tunnel whose place is open goes into dispatch. false: its session went away or changed its connection meanwhile. */
   list(session: Session, connection: ControlConnection, tunnel: Tunnel): boolean {
-    const { tunnelId, assignedPort: port } = tunnel;
+    const { tunnelId, place } = tunnel;
     const before = session.tunnels.get(tunnelId);
     session.tunnels.set(tunnelId, tunnel);
-    const effects = this.feed(session, { kind: 'tunnel-registered', connectionId: connection.id, tunnelId, port });
+    const effects = this.feed(session, { kind: 'tunnel-registered', connectionId: connection.id, tunnelId, place });
     if (effects.some(({ kind }) => kind === 'list-tunnel')) return true;
     if (before === undefined) session.tunnels.delete(tunnelId);
     else session.tunnels.set(tunnelId, before);
@@ -140,7 +140,7 @@ export class SessionTable {
   }
 
   #perform(session: Session, effect: SessionEffect): void {
-    const { ports, tunnels } = this.#given;
+    const { places, tunnels } = this.#given;
     switch (effect.kind) {
       case 'list-tunnel': {
         const before = tunnels.get(effect.tunnelId);
@@ -149,17 +149,17 @@ export class SessionTable {
         if (tunnel !== undefined) tunnels.add(tunnel);
         return;
       }
-      case 'close-listener': {
-        const tunnel = tunnels.byPort(effect.port);
+      case 'close-place': {
+        const tunnel = tunnels.at(effect.place);
         if (tunnel?.tunnelId === effect.tunnelId) tunnels.remove(tunnel);
-        ports.close(effect.port);
+        places.close(effect.place);
         return;
       }
-      case 'hold-port':
-        ports.hold(effect.port, effect.tunnelId, effect.until);
+      case 'hold-place':
+        places.hold(effect.place, effect.tunnelId, effect.until);
         return;
-      case 'release-port':
-        ports.release(effect.port, effect.tunnelId);
+      case 'release-place':
+        places.release(effect.place, effect.tunnelId);
         return;
       case 'tunnel-opened':
         this.#tellOpened(session, effect.tunnelId, effect.at);

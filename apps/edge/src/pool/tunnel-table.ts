@@ -1,9 +1,10 @@
-// The living tunnels by id and by port. Removal is by identity: the late end of an old tunnel cannot evict its successor.
+// The living tunnels by id and by place. Removal is by identity: the late end of an old tunnel cannot evict its successor.
+import { type Place, placeKey } from '@tunnel/core';
 import type { Tunnel } from './tunnel.ts';
 
 export class TunnelTable {
   readonly #byId = new Map<string, Tunnel>();
-  readonly #byPort = new Map<number, Tunnel>();
+  readonly #byPlace = new Map<string, Tunnel>();
 
   get size(): number {
     return this.#byId.size;
@@ -13,8 +14,17 @@ export class TunnelTable {
     return this.#byId.get(tunnelId);
   }
 
+  at(place: Place): Tunnel | undefined {
+    return this.#byPlace.get(placeKey(place));
+  }
+
   byPort(port: number): Tunnel | undefined {
-    return this.#byPort.get(port);
+    return this.at({ kind: 'port', port });
+  }
+
+  /** A subdomain. */
+  byName(name: string): Tunnel | undefined {
+    return this.at({ kind: 'name', name });
   }
 
   values(): IterableIterator<Tunnel> {
@@ -23,11 +33,11 @@ export class TunnelTable {
 
   add(tunnel: Tunnel): void {
     this.#byId.set(tunnel.tunnelId, tunnel);
-    this.#byPort.set(tunnel.assignedPort, tunnel);
+    this.#byPlace.set(placeKey(tunnel.place), tunnel);
   }
 
   remove(tunnel: Tunnel): void {
     if (this.#byId.get(tunnel.tunnelId) === tunnel) this.#byId.delete(tunnel.tunnelId);
-    if (this.#byPort.get(tunnel.assignedPort) === tunnel) this.#byPort.delete(tunnel.assignedPort);
+    if (this.at(tunnel.place) === tunnel) this.#byPlace.delete(placeKey(tunnel.place));
   }
 }

@@ -1,29 +1,41 @@
 // One registered, living tunnel, as ingress, relay and the REST see it.
-import type { Owner } from '@tunnel/core';
+import type { Owner, Place } from '@tunnel/core';
 import type { MuxSession } from '@tunnel/mux';
 
 export interface TunnelCounters {
-  /** Public connections given to this tunnel. */
+  /** HTTP requests, or public connections of a tcp tunnel. */
   requests: number;
   /** Bytes on its streams, both ways, without our framing. */
   bytes: number;
   openConnections: number;
 }
 
+/** How requests are put to the local service of an http tunnel. */
+export interface HttpSettings {
+  /** null: the visitor's Host is kept; else what stands there instead. */
+  readonly hostHeader: string | null;
+  readonly localProtocol: 'http1' | 'h2c';
+  readonly capture: boolean;
+}
+
 export interface Tunnel {
   readonly tunnelId: string;
   readonly sessionId: string;
   readonly name: string;
-  readonly protocol: 'tcp';
-  /** What people call it: the port, as a string. */
+  /** `https`: the local service speaks TLS, which is the client's business; the public sees `http`. */
+  readonly protocol: 'tcp' | 'http' | 'https';
+  /** Where the public reaches it. */
+  readonly place: Place;
+  /** What people call it: the subdomain, or the port as a string. */
   readonly label: string;
   readonly publicUrl: string;
-  readonly assignedPort: number;
+  readonly assignedPort: number | null;
+  readonly http: HttpSettings | null;
   readonly clientAddr: string;
   readonly owner: Owner;
   /** Milliseconds since the epoch. */
   readonly connectedSince: number;
-  /** Written by relay, read by everyone. */
+  /** Written by relay and ingress, read by everyone. */
   readonly counters: TunnelCounters;
   /** `mux` is null while the client is away. */
   readonly session: { readonly mux: MuxSession | null };

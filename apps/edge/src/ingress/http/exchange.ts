@@ -1,0 +1,332 @@
+// One request and its response over one stream to the local service. It knows HTTP/1.1 towards the service and nothing of the
+// visitor, who may speak HTTP/1.1, HTTP/2, or be a replay.
+import { ChunkedBody, type HeaderField, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { type ByteReader, ByteQueue, type MuxSession, type MuxStream, type OpenAnswer, type Opening } from '@tunnel/mux';
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { Tunnel } from '../../pool/tunnel.ts';
+import { HeadReader } from './head-reader.ts';
+import type { IdleStreams } from './idle-streams.ts';
+
+/** Who asked. Calls come in the order of the message; onFailed or onDone is the last one. */
+export interface Asker {
+  /** true: chunked bodies as they are on the wire; false: their data and trailers. */
+  readonly takesRawBody: boolean;
+  onInterim(head: ResponseHead): void;
+  onHead(head: ResponseHead): void;
+  /** Same rule as ByteReader.onData. */
+  onBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** Pieces of a raw body that are written anew. */
+  onText(text: string): void;
+  onTrailers(trailers: readonly HeaderField[]): void;
+  /** All that came in this turn was told. */
+  onTurn(): void;
+  /** The response is complete. `requestDone` is false when it came before the request's end. */
+  onDone(requestDone: boolean): void;
+  /** Protocols were switched: the stream is the asker's now; bytes[start, end) came behind the head. */
+  onSwitched(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void;
+  /** Before the head an answer can still be given; afterwards the response is cut off. */
+  onFailed(fault: Fault): void;
+  /** The request's body may go on. */
+  onDrain(): void;
+}
+
+export interface ExchangeRequest {
+  readonly head: Pick<RequestHead, 'method' | 'upgrade'>;
+  /** What the service is sent. */
+  readonly text: string;
+  readonly hasBody: boolean;
+}
+
+export interface ExchangeContext {
+  readonly idle: IdleStreams;
+  readonly now: () => number;
+  readonly firstByteTimeoutMs: number;
+  onBytes(tunnel: Tunnel, toClient: number, toVisitor: number): void;
+}
+
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+const ABORTED: StreamReason = { code: 'cancelled', text: 'the visitor left' };
+const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection cannot be used again' };
+
+type Phase = 'head' | 'body' | 'complete' | 'over';
+
+export class Exchange implements ByteReader, OpenAnswer {
+  readonly #context: ExchangeContext;
+  readonly #tunnel: Tunnel;
+  readonly #request: ExchangeRequest;
+  readonly #asker: Asker;
+  readonly #heads = new HeadReader();
+  #phase: Phase = 'head';
+  #mux: MuxSession | null = null;
+  #opening: Opening | null = null;
+  #stream: MuxStream | null = null;
+  #isReused = false;
+  #hasAnswer = false;
+  #requestDone: boolean;
+  /** Body bytes that came before the stream was open; the visitor is paused meanwhile. */
+  #waiting: ByteQueue | null = null;
+  #response: ResponseHead | null = null;
+  #leftBytes = 0;
+  #chunks: ChunkedBody | null = null;
+  #bodyGoesOn = true;
+  #lastProgressMs: number;
+
+  constructor(context: ExchangeContext, tunnel: Tunnel, request: ExchangeRequest, asker: Asker) {
+    this.#context = context;
+    this.#tunnel = tunnel;
+    this.#request = request;
+    this.#asker = asker;
+    this.#requestDone = !request.hasBody;
+    this.#lastProgressMs = context.now();
+  }
+
+  get isReplayable(): boolean {
+    return !this.#request.hasBody && SAFE_METHODS.has(this.#request.head.method);
+  }
+
+  start(): void {
+    const { idle, now } = this.#context;
+    const maxIdleMs = this.isReplayable ? LIMITS.HTTP_IDLE_STREAM_MS : LIMITS.HTTP_IDLE_STREAM_UNSAFE_MS;
+    const stream = this.#request.head.upgrade === null ? idle.take(this.#tunnel, now(), maxIdleMs) : null;
+    this.#mux = this.#tunnel.session.mux;
+    if (stream === null) {
+      this.#openAnew();
+      return;
+    }
+    this.#isReused = true;
+    this.#begin(stream);
+  }
+
+  #openAnew(): void {
+    this.#mux = this.#tunnel.session.mux;
+    // The visitor's address is in the head; the stream outlives this visitor.
+    const head = { tunnelId: this.#tunnel.tunnelId, visitor: '' };
+    const opening = this.#mux?.open(head, this) ?? null;
+    if (opening === null) this.#fail(new Fault('TUNNEL_AWAY'));
+    else if (this.#stream === null && this.#phase === 'head') this.#opening = opening;
+  }
+
+  onOpened(stream: MuxStream): void {
+    this.#opening = null;
+    if (this.#phase === 'over') stream.reset(ABORTED);
+    else this.#begin(stream);
+  }
+
+  onRefused(reason: StreamReason): void {
+    this.#opening = null;
+    if (reason.code === 'dial-refused' || reason.code === 'dial-timeout') {
+      this.#fail(new Fault('LOCAL_UNREACHABLE', { reason: reason.text }));
+    } else this.#fail(new Fault('TUNNEL_AWAY'));
+  }
+
+  #begin(stream: MuxStream): void {
+    this.#stream = stream;
+    stream.read(this);
+    if (this.#stream !== stream) return;
+    const text = this.#request.text;
+    const head = Buffer.allocUnsafe(text.length);
+    head.latin1Write(text);
+    this.#count(head.length, 0);
+    let isFree = stream.write(head, 0, head.length, true);
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    while (waiting !== null && waiting.length > 0) {
+      const bytes = waiting.shift(waiting.length);
+      isFree = stream.write(bytes, 0, bytes.length, false);
+    }
+    if (waiting !== null && isFree) this.#asker.onDrain();
+  }
+
+  // ---- the request's body ----
+
+  writeBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    this.#lastProgressMs = this.#context.now();
+    if (this.#phase === 'over') return true;
+    this.#count(end - start, 0);
+    if (this.#stream !== null) return this.#stream.write(bytes, start, end, lend);
+    this.#waiting ??= new ByteQueue();
+    this.#waiting.push(bytes, start, end);
+    return false;
+  }
+
+  /** The body's last byte was written. */
+  endBody(): void {
+    this.#requestDone = true;
+    this.#lastProgressMs = this.#context.now();
+  }
+
+  onDrain(): void {
+    this.#asker.onDrain();
+  }
+
+  // ---- the response ----
+
+  /** The asker has drained. */
+  resume(): void {
+    this.#stream?.resume();
+  }
+
+  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    this.#count(0, end - start);
+    this.#hasAnswer = true;
+    let at = start;
+    let goOn = true;
+    while (at < end && (this.#phase === 'head' || this.#phase === 'body')) {
+      if (this.#phase === 'head') at = this.#takeHead(bytes, at, end);
+      else {
+        const next = this.#takeBody(bytes, at, end, lend);
+        if (!this.#bodyGoesOn) goOn = false;
+        at = next;
+      }
+    }
+    if (this.#phase === 'over') return true;
+    this.#asker.onTurn();
+    if (this.#phase === 'complete') this.#finish(at === end);
+    return goOn;
+  }
+
+  #takeHead(bytes: Buffer, start: number, end: number): number {
+    const reading = this.#heads.read(bytes, start, end);
+    if (reading.kind === 'more') return end;
+    if (reading.kind === 'problem') return this.#malformed(reading.reason, end);
+    const head = parseResponseHead(reading.text, this.#request.head);
+    if (head.kind === 'problem') return this.#malformed(head.reason, end);
+    if (head.interim) {
+      this.#asker.onInterim(head);
+      return reading.next;
+    }
+    this.#response = head;
+    if (head.status === 101) {
+      this.#switch(head, bytes, reading.next, end);
+      return end;
+    }
+    this.#phase = 'body';
+    this.#asker.onHead(head);
+    const { framing } = head;
+    if (framing.kind === 'none' || (framing.kind === 'length' && framing.length === 0)) this.#phase = 'complete';
+    else if (framing.kind === 'length') this.#leftBytes = framing.length;
+    else if (framing.kind === 'chunked') this.#chunks = new ChunkedBody();
+    return reading.next;
+  }
+
+  #switch(head: ResponseHead, bytes: Buffer, start: number, end: number): void {
+    const stream = this.#stream;
+    this.#stream = null;
+    this.#phase = 'over';
+    if (stream !== null) this.#asker.onSwitched(head, stream, bytes, start, end);
+  }
+
+  #takeBody(bytes: Buffer, start: number, end: number, lend: boolean): number {
+    const framing = this.#response?.framing.kind;
+    if (framing === 'length') {
+      const stop = Math.min(end, start + this.#leftBytes);
+      this.#leftBytes -= stop - start;
+      if (this.#leftBytes === 0) this.#phase = 'complete';
+      this.#bodyGoesOn = this.#asker.onBody(bytes, start, stop, lend);
+      return stop;
+    }
+    if (this.#chunks === null) {
+      this.#bodyGoesOn = this.#asker.onBody(bytes, start, end, lend);
+      return end;
+    }
+    return this.#takeChunks(this.#chunks, bytes, start, end, lend);
+  }
+
+  #takeChunks(chunks: ChunkedBody, bytes: Buffer, start: number, end: number, lend: boolean): number {
+    const asker = this.#asker;
+    const pass = (from: number, to: number): void => {
+      this.#bodyGoesOn = asker.onBody(bytes, from, to, lend);
+    };
+    this.#bodyGoesOn = true;
+    const skip = (): void => {};
+    const sink = asker.takesRawBody
+      ? { forward: pass, text: (text: string) => asker.onText(text), data: skip }
+      : { forward: skip, text: skip, data: pass };
+    const next = chunks.push(bytes, start, end, sink);
+    if (typeof next !== 'number') return this.#malformed(next.reason, end);
+    if (next === -1) return end;
+    this.#phase = 'complete';
+    if (!asker.takesRawBody && chunks.trailers.length > 0) asker.onTrailers(chunks.trailers);
+    return next;
+  }
+
+  #malformed(reason: string, end: number): number {
+    this.#fail(new Fault('LOCAL_MALFORMED', { reason }));
+    return end;
+  }
+
+  onEnd(): void {
+    if (this.#phase === 'body' && this.#response?.framing.kind === 'until-close') {
+      this.#phase = 'complete';
+      this.#finish(true);
+    } else this.#broken('it closed the connection');
+  }
+
+  onReset(reason: StreamReason): void {
+    if (reason.code === 'carrier-lost') this.#broken('the connection to the client was lost');
+    else this.#broken('it reset the connection');
+  }
+
+  /** The stream ended before the response did. A service that hung up on an idle connection did not see the request. */
+  #broken(reason: string): void {
+    const stream = this.#stream;
+    this.#stream = null;
+    if (this.#phase === 'over') return;
+    stream?.reset(UNUSABLE);
+    if (this.#isReused && !this.#hasAnswer && this.isReplayable) {
+      this.#isReused = false;
+      this.#openAnew();
+    } else this.#fail(new Fault('LOCAL_CLOSED', { reason }));
+  }
+
+  // ---- time ----
+
+  /** Once a second. The service has time from the last byte of the request on. */
+  tick(nowMs: number): void {
+    if (this.#phase !== 'head' || nowMs - this.#lastProgressMs < this.#context.firstByteTimeoutMs) return;
+    this.#fail(new Fault('LOCAL_TIMEOUT', { seconds: this.#context.firstByteTimeoutMs / 1000 }));
+  }
+
+  // ---- the end ----
+
+  /** The visitor left: the service is told by a reset. */
+  abort(): void {
+    this.#leave(ABORTED);
+  }
+
+  #finish(isClean: boolean): void {
+    const { idle, now } = this.#context;
+    const stream = this.#stream;
+    const response = this.#response;
+    this.#stream = null;
+    this.#phase = 'over';
+    if (stream !== null && this.#mux !== null) {
+      if (!isClean || !this.#requestDone) stream.reset(UNUSABLE);
+      else if (response?.keepAlive) idle.give(this.#tunnel, this.#mux, stream, now());
+      else idle.letClose(stream, this.#mux, now());
+    }
+    this.#asker.onDone(this.#requestDone);
+  }
+
+  #fail(fault: Fault): void {
+    if (this.#phase === 'over') return;
+    this.#leave(UNUSABLE);
+    this.#asker.onFailed(fault);
+  }
+
+  #leave(reason: StreamReason): void {
+    if (this.#phase === 'over') return;
+    this.#phase = 'over';
+    this.#waiting = null;
+    this.#opening?.reset(reason);
+    this.#opening = null;
+    this.#stream?.reset(reason);
+    this.#stream = null;
+  }
+
+  #count(toClient: number, toVisitor: number): void {
+    this.#tunnel.counters.bytes += toClient + toVisitor;
+    this.#context.onBytes(this.#tunnel, toClient, toVisitor);
+  }
+}

@@ -1,0 +1,53 @@
+// Gathers the bytes of one head after another. Most heads come in one piece and are read where they lie.
+import {
+  findHeadEnd,
+  HEAD_BAD_LINE,
+  HEAD_INCOMPLETE,
+  HEAD_TOO_LONG,
+  type HeadSearch,
+  HTTP1_BOUNDS,
+  newHeadSearch,
+  resetHeadSearch,
+} from '@tunnel/core';
+
+export type HeadReading =
+  | { readonly kind: 'more' }
+  /** `next` is the index after the head. */
+  | { readonly kind: 'head'; readonly text: string; readonly next: number }
+  | { readonly kind: 'problem'; readonly status: 400 | 431; readonly reason: string };
+
+const MORE: HeadReading = { kind: 'more' };
+
+export class HeadReader {
+  readonly #search: HeadSearch = newHeadSearch();
+  #kept: Buffer[] = [];
+
+  /** A part of a head has come. */
+  get begun(): boolean {
+    return this.#search.seenBytes > 0;
+  }
+
+  read(bytes: Buffer, start: number, end: number): HeadReading {
+    const next = findHeadEnd(bytes, start, end, this.#search, HTTP1_BOUNDS);
+    switch (next) {
+      case HEAD_INCOMPLETE:
+        this.#kept.push(Buffer.from(bytes.subarray(start, end)));
+        return MORE;
+      case HEAD_BAD_LINE:
+        return { kind: 'problem', status: 400, reason: 'a line does not end in CR LF' };
+      case HEAD_TOO_LONG:
+        return { kind: 'problem', status: 431, reason: `the head is over ${HTTP1_BOUNDS.headMaxBytes} bytes` };
+      default:
+        return { kind: 'head', text: this.#finish(bytes, start, next), next };
+    }
+  }
+
+  #finish(bytes: Buffer, start: number, next: number): string {
+    const lead = this.#search.leadBytes;
+    resetHeadSearch(this.#search);
+    if (this.#kept.length === 0) return bytes.latin1Slice(start + lead, next);
+    const whole = Buffer.concat([...this.#kept, bytes.subarray(start, next)]);
+    this.#kept = [];
+    return whole.latin1Slice(lead);
+  }
+}

@@ -1,0 +1,92 @@
+// Streams whose local connection is open and free: the next request of the same tunnel takes the youngest one.
+// One that says anything meanwhile, or is too old, is closed: its service is about to hang up.
+import type { ByteReader, MuxSession, MuxStream } from '@tunnel/mux';
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { Tunnel } from '../../pool/tunnel.ts';
+
+const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
+const UNASKED: StreamReason = { code: 'cancelled', text: 'bytes that nobody asked for' };
+
+/** Watches one idle stream. */
+class IdleStream implements ByteReader {
+  readonly stream: MuxStream;
+  readonly mux: MuxSession;
+  readonly sinceMs: number;
+
+  constructor(stream: MuxStream, mux: MuxSession, sinceMs: number) {
+    this.stream = stream;
+    this.mux = mux;
+    this.sinceMs = sinceMs;
+    stream.read(this);
+  }
+
+  onData(): boolean {
+    this.stream.reset(UNASKED);
+    return true;
+  }
+
+  onDrain(): void {}
+
+  onEnd(): void {
+    this.stream.reset(UNUSED);
+  }
+
+  onReset(): void {}
+}
+
+export class IdleStreams {
+  readonly #byTunnel = new Map<string, IdleStream[]>();
+  /** Their service said that it closes after this response. */
+  #closing: IdleStream[] = [];
+
+  /** `maxIdleMs`: a request that cannot be sent again takes only a stream that was in use just now. */
+  take(tunnel: Tunnel, nowMs: number, maxIdleMs: number): MuxStream | null {
+    const idle = this.#byTunnel.get(tunnel.tunnelId);
+    for (let one = idle?.pop(); one !== undefined; one = idle?.pop()) {
+      const isFresh = nowMs - one.sinceMs <= maxIdleMs;
+      if (isFresh && one.stream.state === 'open' && one.mux === tunnel.session.mux) return one.stream;
+      one.stream.reset(UNUSED);
+      // The others are older still.
+      if (!isFresh) break;
+    }
+    return null;
+  }
+
+  give(tunnel: Tunnel, mux: MuxSession, stream: MuxStream, nowMs: number): void {
+    const idle = this.#byTunnel.get(tunnel.tunnelId) ?? [];
+    if (idle.length >= LIMITS.HTTP_IDLE_STREAMS_PER_TUNNEL || mux !== tunnel.session.mux) {
+      stream.reset(UNUSED);
+      return;
+    }
+    idle.push(new IdleStream(stream, mux, nowMs));
+    this.#byTunnel.set(tunnel.tunnelId, idle);
+  }
+
+  /** Not to be used again: it ends when the service hangs up, or by the sweep. */
+  letClose(stream: MuxStream, mux: MuxSession, nowMs: number): void {
+    this.#closing.push(new IdleStream(stream, mux, nowMs));
+    stream.end();
+  }
+
+  /** Once a second. */
+  sweep(nowMs: number): void {
+    this.#closing = this.#closing.filter((one) => isKept(one, nowMs));
+    for (const [tunnelId, idle] of this.#byTunnel) {
+      const kept = idle.filter((one) => isKept(one, nowMs));
+      if (kept.length > 0) this.#byTunnel.set(tunnelId, kept);
+      else this.#byTunnel.delete(tunnelId);
+    }
+  }
+
+  close(): void {
+    for (const one of [...this.#byTunnel.values(), this.#closing].flat()) one.stream.reset(UNUSED);
+    this.#byTunnel.clear();
+    this.#closing = [];
+  }
+}
+
+const isKept = (one: IdleStream, nowMs: number): boolean => {
+  const isGood = one.stream.state === 'open' && nowMs - one.sinceMs < LIMITS.HTTP_IDLE_STREAM_MS;
+  if (!isGood) one.stream.reset(UNUSED);
+  return isGood;
+};
