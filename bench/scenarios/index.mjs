@@ -5,6 +5,7 @@
 //   paths           where not every path makes sense
 //   network         'small-buffers' where ordinary kernel buffers would disturb the machine, with `withoutNetwork`, the line to say else
 //   measure(stage)  runs jobs of bench/load through the stage and returns the figures; `window` is for profiles
+import { UsageError } from '../lib/options.mjs';
 import { tcpBesideBulk } from './tcp-beside-bulk.mjs';
 import { tcpBulkScenarios } from './tcp-bulk.mjs';
 import { tcpConnect } from './tcp-connect.mjs';
@@ -18,6 +19,6 @@ export const SCENARIOS = [...tcpBulkScenarios, tcpEcho, tcpConnect, tcpBesideBul
 export function chooseScenarios(names) {
   if (names.length === 0) return SCENARIOS;
   const unknown = names.filter((name) => !SCENARIOS.some((scenario) => scenario.name.startsWith(name)));
-  if (unknown.length > 0) throw new Error(`no scenario begins with ${unknown.join(', ')}; see --list`);
+  if (unknown.length > 0) throw new UsageError(`no scenario begins with ${unknown.join(', ')}; see --list`);
   return SCENARIOS.filter((scenario) => names.some((name) => scenario.name.startsWith(name)));
 }
