@@ -46,18 +46,16 @@ export const sendAndReadAll = async (port: number, bytes: Uint8Array): Promise<B
 };
 
 /** How a visit without a word ends: `ECONNREFUSED`, `ECONNRESET`, or `closed` after a FIN. */
-export const fateOf = (port: number): Promise<string> =>
-  new Promise((resolve) => {
-    const socket = connect({ host: '127.0.0.1', port });
-    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-    socket.on('close', () => resolve('closed'));
-    socket.resume();
-  });
+export const fateOf = (port: number): Promise<string> => endOf(connect({ host: '127.0.0.1', port }));
 
 /** The same of a visit that is under way. */
 export const endOf = (socket: Socket): Promise<string> =>
   new Promise((resolve) => {
     socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    socket.on('end', () => {
+      socket.end();
+      resolve('closed');
+    });
     socket.on('close', () => resolve('closed'));
     socket.resume();
   });

@@ -1,7 +1,7 @@
 // Keeps one session with the edge: connects, notices the loss, waits, connects again. Holds no tunnel and no rule about one.
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
-import type { ControlMessage, StreamHead, StreamReason } from '@tunnel/protocol';
+import { type ControlMessage, LIMITS, type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import { AttemptFailed, authenticate, type Credentials } from './authenticate.ts';
 import { dialControl } from './control-dialer.ts';
@@ -162,7 +162,10 @@ export class Connection {
   }
 
   #wait(fault: Fault, { planned, atLeastMs }: { planned: boolean; atLeastMs: number }): void {
-    const delayMs = Math.max(this.#pace.nextDelayMs(), atLeastMs);
+    const paceMs = this.#pace.nextDelayMs();
+    // A start that gives up after a while must not sleep through its end.
+    const hasDeadline = !this.#everUp && !this.#settings.wait;
+    const delayMs = Math.max(hasDeadline ? Math.min(paceMs, LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : paceMs, atLeastMs);
     const timer = this.#settings.clock.setTimeout(() => void this.#attempt(), delayMs);
     this.#phase = { kind: 'waiting', timer };
     this.#handlers.onWaiting({ attempt: this.#pace.failures, delayMs, fault, planned });

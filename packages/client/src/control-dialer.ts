@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import WebSocket from 'ws';
-import { certificateFault, mayBeWrongKind, notAnEdge, reasonOf, unreachable } from './dial-faults.ts';
+import { certificateFault, codeOf, mayBeWrongKind, notAnEdge, reasonOf, unreachable } from './dial-faults.ts';
 import { dialSocket, type Endpoint } from './dial-socket.ts';
 import { probeKind } from './probe-kind.ts';
 
@@ -85,6 +85,7 @@ const explain = async (endpoint: Endpoint, error: unknown): Promise<Fault> => {
   if (kind === 'tls' && !secure) return new Fault('CLIENT_SERVER_SPEAKS_TLS', { server });
   if (kind === 'http' && secure) return new Fault('CLIENT_SERVER_SPEAKS_PLAIN', { server });
   // A reset alone is what a dying edge looks like too.
-  const garbled = /^(HPE_|EPROTO|ERR_SSL_)/.test((error as NodeJS.ErrnoException).code ?? '');
-  return garbled ? notAnEdge(server, reasonOf(error)) : unreachable(server, reasonOf(error), error);
+  const garbled = /^(HPE_|EPROTO|ERR_SSL_)/.test(codeOf(error));
+  if (!garbled) return unreachable(server, reasonOf(error), error);
+  return notAnEdge(server, kind === 'other' ? 'it speaks neither HTTP nor TLS there' : reasonOf(error));
 };

@@ -75,11 +75,12 @@ export class ControlLink {
     if (this.#socket.bufferedAmount > LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.drop(new Fault('CONTROL_SLOW'));
   }
 
-  /** Once a second, by the owner of the timer. */
+  /** Every CLIENT_TICK_MS, by the owner of the timer. */
   tick(now: number): void {
     if (this.#end !== null) return;
     const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
-    const verdict = judgeLiveness(facts, now, this.#pace);
+    // Judged as of the end of this tick: the bound holds although nobody looks in between.
+    const verdict = judgeLiveness(facts, now + LIMITS.CLIENT_TICK_MS - 1, this.#pace);
     if (verdict === 'dead') {
       this.drop(new Fault('CONTROL_DEAD', { seconds: Math.round(this.#pace.deadAfterMs / 1000) }));
     } else if (verdict === 'ping-due') {

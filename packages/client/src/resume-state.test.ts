@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -34,8 +34,7 @@ const take = (key = 'edge:4040|a'): ResumeStore => {
   return store;
 };
 
-/** A real process that takes a slot, saves into it, says what it found, and lives on. */
-const holdInChild = async (name: string): Promise<{ program: Program; found: string }> => {
+const bundleStore = async (): Promise<string> => {
   const bundle = join(root.path, 'resume-state.mjs');
   await build({
     entryPoints: [fileURLToPath(new URL('resume-state.ts', import.meta.url))],
@@ -47,6 +46,12 @@ const holdInChild = async (name: string): Promise<{ program: Program; found: str
     alias: { '@tunnel/runtime': fileURLToPath(new URL('../../runtime/src/secret.ts', import.meta.url)) },
     nodePaths: [fileURLToPath(new URL('../../../node_modules', import.meta.url))],
   });
+  return bundle;
+};
+
+/** A real process that takes a slot, saves into it, says what it found, and lives on. */
+const holdInChild = async (name: string, given?: string): Promise<{ program: Program; found: string }> => {
+  const bundle = given ?? (await bundleStore());
   const script = `
     import { takeSlot } from ${JSON.stringify(bundle)};
     const store = takeSlot({ dir: ${JSON.stringify(dir)}, key: 'edge:4040|a', logger: { warn: console.error } });
@@ -87,6 +92,19 @@ describe('a resume slot', () => {
     killed.program.signal('SIGKILL');
     await killed.program.waitForExit();
     expect(take().load()).toEqual(session('killed'));
+  });
+
+  it('goes to one process when many come for it at once', async () => {
+    const killed = await holdInChild('killed');
+    killed.program.signal('SIGKILL');
+    await killed.program.waitForExit();
+    const bundle = await bundleStore();
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const holders = await Promise.all(names.map((name) => holdInChild(name, bundle)));
+    expect(holders.filter(({ found }) => found !== 'nothing')).toHaveLength(1);
+    const locks = readdirSync(dir).filter((file) => file.endsWith('.lock'));
+    const pids = locks.map((file) => (JSON.parse(readFileSync(join(dir, file), 'utf8')) as { pid: number }).pid);
+    expect(new Set(pids)).toEqual(new Set(holders.map(({ program }) => program.pid)));
   });
 
   it('is empty after a clean end', () => {

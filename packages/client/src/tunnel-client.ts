@@ -15,7 +15,6 @@ import { StreamDesk } from './stream-desk.ts';
 import { KeptTunnel, type Tunnel, type TunnelSpec } from './tunnel.ts';
 import { TunnelBook } from './tunnel-book.ts';
 
-const TICK_MS = 1000;
 const TOUCH_EVERY_TICKS = 60;
 const STOPPING: StreamReason = { code: 'shutting-down', text: 'the client is stopping' };
 
@@ -51,7 +50,7 @@ export class TunnelClient implements Client {
     const saved = this.#store?.load() ?? null;
     this.#resume = saved;
     this.#book.recall(saved?.tunnels ?? []);
-    this.#ticker = settings.clock.setInterval(() => this.#tick(), TICK_MS);
+    this.#ticker = settings.clock.setInterval(() => this.#tick(), LIMITS.CLIENT_TICK_MS);
   }
 
   get state(): ClientState {

@@ -19,7 +19,7 @@ beforeEach(async () => {
   client = await connect({
     server: edge.address,
     token: 'tnl_test',
-    random: () => 0,
+    random: () => -1,
     onStatus: (event) => events.push(event),
   });
 });

@@ -101,6 +101,7 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   RESUME_SLOTS_MAX: count('clients of one configuration file that can each resume after a restart'),
   FOREIGN_SLOT_STALE_AFTER_MS: ms('a slot whose owner cannot be looked up is free after this'),
   CLIENT_CLOSE_TIMEOUT_MS: ms('how long a client that ends waits for the edge to take note'),
+  CLIENT_TICK_MS: ms('how often the client looks after its connections; silence is judged as of the next look'),
   LOCAL_DIAL_NOTICE_EVERY_MS: ms('a local service that is down is reported once in this time, not for every visitor'),
 
   API_BODY_MAX_BYTES: bytes('no request of the REST needs more'),

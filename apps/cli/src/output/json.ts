@@ -38,7 +38,7 @@ export class JsonOutput implements Output {
         return this.#write('error', {
           ...errorFields(event.fault),
           name: event.tunnel.name,
-          tunnel_id: event.tunnel.tunnelId,
+          tunnel_id: event.tunnel.tunnelId === '' ? null : event.tunnel.tunnelId,
           fatal: false,
         });
       default:

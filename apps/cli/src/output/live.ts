@@ -74,7 +74,7 @@ export class LiveOutput implements Output {
       lines.push(`    ${countsText(tunnel)}`);
     }
     // A line that wraps could not be erased by counting lines.
-    const width = Math.max(20, (this.#io.stdout.columns ?? 80) - 1);
+    const width = Math.max(20, (this.#io.stdout.columns || 80) - 1);
     return lines.map((line) => (line.length > width ? `${line.slice(0, width - 1)}…` : line));
   }
 

@@ -32,7 +32,7 @@ export const eventLine = (event: StatusEvent): string | undefined => {
       return `connected${event.resumed ? ', session resumed' : ''}`;
     case 'reconnecting': {
       const pause = (event.delayMs / 1000).toFixed(1);
-      return `${event.planned ? 'moving' : 'reconnecting'} in ${pause} s: ${oneLine(event.reason)}`;
+      return `${oneLine(event.reason)}; ${event.planned ? 'connecting' : 'trying'} again in ${pause} s`;
     }
     case 'reconnected':
       return `reconnected${event.resumed ? ', session resumed' : ''}`;

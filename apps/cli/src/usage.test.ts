@@ -1,0 +1,190 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ConnectOptions } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import { Secret } from '@tunnel/runtime';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run } from './run.ts';
+import { makeWorld, type World } from './world.fixture.ts';
+
+let home: TemporaryDirectory;
+let asked: ConnectOptions[];
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  asked = [];
+});
+afterEach(() => home.close());
+
+/** Nobody is connected to: what would have been asked for is kept. */
+const world = (env: Record<string, string> = {}, fault = new Fault('AUTH_TOKEN_INVALID')): World =>
+  makeWorld({
+    home: home.path,
+    env,
+    connect: async (options) => {
+      asked.push(options);
+      throw fault;
+    },
+  });
+
+const write = (name: string, text: string): string => {
+  const file = join(home.path, name);
+  mkdirSync(join(file, '..'), { recursive: true });
+  writeFileSync(file, text);
+  return file;
+};
+
+const tokenOf = (options: ConnectOptions | undefined): string | undefined =>
+  options?.token instanceof Secret ? options.token.reveal() : options?.token;
+
+describe('bad usage', () => {
+  it.each([
+    [[], 'Usage: tunnel'],
+    [['nonsense'], "tunnel: unknown command 'nonsense'"],
+    [['tcp'], "tunnel: missing required argument 'port'"],
+    [['tcp', '0'], 'whole number from 1 to 65535'],
+    [['tcp', '70000'], 'whole number from 1 to 65535'],
+    [['tcp', '80', '--remote-port', 'x'], 'whole number from 1 to 65535'],
+    [['tcp', '80', '--nonsense'], "tunnel: unknown option '--nonsense'"],
+    [['tcp', '80', '--token', 'a', '--token-file', 'b'], 'exclude each other'],
+    [['tcp', '80'], 'tunnel: no key was given'],
+    [['tcp', '80', '--token-file', 'missing'], 'cannot read the key from'],
+    [['tcp', '80', '--config', 'missing.yml', '--token', 't'], 'missing.yml'],
+    [['start'], 'config.yml'],
+    [['check'], 'config.yml'],
+  ])('%j ends with 2 and says why', async (args, words) => {
+    const io = world();
+    expect(await run(args, io)).toBe(2);
+    expect(io.err()).toContain(words);
+    expect(io.out()).toBe('');
+    expect(io.err()).not.toMatch(/\n\s+at /);
+  });
+
+  it('shows help and version on stdout, with an example for every command', async () => {
+    for (const args of [['--help'], ['tcp', '--help'], ['start', '--help'], ['check', '--help']]) {
+      const io = world();
+      expect(await run(args, io)).toBe(0);
+      expect(io.out()).toContain('Example:');
+    }
+    const io = world();
+    expect(await run(['--version'], io)).toBe(0);
+    expect(io.out()).toMatch(/^\d+\.\d+\.\d+/);
+  });
+});
+
+describe('the key', () => {
+  it('comes from the flags before the environment before the file', async () => {
+    write('.tunnel/config.yml', 'auth_token: from-file\n');
+    write('key', 'from-token-file\n');
+    await run(['tcp', '80', '--token', 'from-flag'], world({ TUNNEL_API_KEY: 'from-env' }));
+    await run(['tcp', '80', '--token-file', 'key'], world({ TUNNEL_API_KEY: 'from-env' }));
+    await run(['tcp', '80'], world({ TUNNEL_API_KEY: 'from-env' }));
+    await run(['tcp', '80'], world());
+    expect(asked.map(tokenOf)).toEqual(['from-flag', 'from-token-file', 'from-env', 'from-file']);
+  });
+
+  it('is never printed', async () => {
+    const io = world({ TUNNEL_DEBUG: '1' });
+    await run(['tcp', '80', '--token', 'tnl_very_secret'], io);
+    expect(io.out() + io.err()).not.toContain('tnl_very_secret');
+  });
+});
+
+describe('settings', () => {
+  it('have the defaults of the contract', async () => {
+    await run(['tcp', '80', '--token', 't'], world());
+    expect(asked[0]).toMatchObject({ server: '127.0.0.1:4040', tls: undefined, insecure: false });
+    expect(asked[0]?.stateDir).toBe(join(home.path, '.tunnel', 'state'));
+  });
+
+  it('of the file give way to flags; its paths are seen from its folder', async () => {
+    write('conf/tunnel.yml', 'server: edge.test:1\ntls: true\nca_file: ca.pem\nauth_token_file: key\n');
+    write('conf/key', 'k');
+    await run(['tcp', '80', '--config', 'conf/tunnel.yml'], world());
+    await run(['tcp', '80', '--config', 'conf/tunnel.yml', '--server', 'other:2', '--no-tls'], world());
+    expect(asked[0]).toMatchObject({ server: 'edge.test:1', tls: true, caFile: join(home.path, 'conf/ca.pem') });
+    expect(asked[0]?.stateDir).toBe(join(home.path, 'conf/state'));
+    expect(asked[1]).toMatchObject({ server: 'other:2', tls: false });
+  });
+
+  it('keep different things in different resume slots', async () => {
+    write('.tunnel/config.yml', 'tunnels:\n  a: {proto: tcp, local_port: 1}\n  b: {proto: tcp, local_port: 2}\n');
+    for (const args of [
+      ['tcp', '1'],
+      ['tcp', '2'],
+      ['start'],
+      ['start', 'a'],
+      ['start', 'a', 'b'],
+      ['start', 'b', 'a'],
+    ]) {
+      await run([...args, '--token', 't'], world());
+    }
+    const keys = asked.map((options) => options.stateKey);
+    expect(new Set(keys).size).toBe(5);
+    expect(keys[4]).toBe(keys[5]);
+  });
+});
+
+describe('config.yml', () => {
+  it('is refused at its line', async () => {
+    write('.tunnel/config.yml', 'server: a:1\nservr: b\n');
+    const io = world();
+    expect(await run(['start'], io)).toBe(2);
+    expect(io.err()).toMatch(/config\.yml:2: unknown key `servr`/);
+  });
+
+  it('without the tunnel asked for names those it has', async () => {
+    write('.tunnel/config.yml', 'auth_token: t\ntunnels:\n  db: {proto: tcp, local_port: 5432}\n');
+    const io = world();
+    expect(await run(['start', 'web'], io)).toBe(2);
+    expect(io.err()).toContain('has no tunnel `web`; it has db');
+    expect(asked).toEqual([]);
+  });
+
+  it('can be checked without connecting', async () => {
+    write('.tunnel/config.yml', 'tunnels:\n  db: {proto: tcp, local_port: 5432}\n');
+    const io = world();
+    expect(await run(['check'], io)).toBe(0);
+    expect(io.out()).toContain('db: tcp 127.0.0.1:5432');
+  });
+});
+
+describe('a connection that fails', () => {
+  it.each([
+    ['AUTH_TOKEN_INVALID', 3],
+    ['AUTH_TOKEN_REVOKED', 3],
+    ['CLIENT_SERVER_UNREACHABLE', 5],
+    ['AUTH_BACKEND_AWAY', 5],
+    ['ACCOUNT_SUSPENDED', 6],
+    ['CLIENT_SERVER_SPEAKS_TLS', 2],
+    ['CLIENT_SERVER_SPEAKS_PLAIN', 2],
+    ['CLIENT_CERTIFICATE', 2],
+    ['CLIENT_NOT_AN_EDGE', 2],
+    ['CONTROL_VERSION_UNSUPPORTED', 1],
+  ] as const)('with %s ends with %i', async (code, exit) => {
+    const io = world({}, new Fault(code, { server: 'edge:1', reason: 'because' }));
+    expect(await run(['tcp', '80', '--token', 't'], io)).toBe(exit);
+    expect(io.err().split('\n')[0]).toMatch(/^tunnel: \S/);
+  });
+
+  it('unexpectedly ends with 1, in one line, with the stack only when asked for', async () => {
+    const surprise = new TypeError('cannot read x of undefined') as unknown as Fault;
+    const quiet = world({}, surprise);
+    expect(await run(['tcp', '80', '--token', 't'], quiet)).toBe(1);
+    expect(quiet.err()).toBe('tunnel: unexpected: cannot read x of undefined\n  Set TUNNEL_DEBUG=1 to see where.\n');
+    const loud = world({ TUNNEL_DEBUG: '1' }, surprise);
+    await run(['tcp', '80', '--token', 't'], loud);
+    expect(loud.err()).toMatch(/\n\s+at /);
+  });
+
+  it('is an event and a line in --json', async () => {
+    const io = world();
+    await run(['tcp', '80', '--token', 't', '--json'], io);
+    expect(io.events()).toMatchObject([
+      { event: 'error', code: 'AUTH_TOKEN_INVALID', fatal: true },
+      { event: 'closed', exit_code: 3 },
+    ]);
+    expect(io.err()).toContain('tunnel: the key was not accepted');
+  });
+});

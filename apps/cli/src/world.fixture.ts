@@ -1,0 +1,62 @@
+// A world for a run under test: what it prints is kept, signals are sent by hand, the home folder is the test's.
+import { EventEmitter } from 'node:events';
+import { connect } from '@tunnel/client';
+import { type Clock, systemClock } from '@tunnel/runtime';
+import type { Io } from './io.ts';
+
+export interface World extends Io {
+  readonly out: () => string;
+  readonly err: () => string;
+  /** Lines of stdout as JSON events. */
+  readonly events: () => Record<string, unknown>[];
+  signal(name: 'SIGINT' | 'SIGTERM'): void;
+  closeStdout(): void;
+}
+
+export interface WorldOptions {
+  readonly home: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly connect?: typeof connect;
+  readonly clock?: Clock;
+  readonly isTTY?: boolean;
+}
+
+export const makeWorld = (options: WorldOptions): World => {
+  let out = '';
+  let err = '';
+  const signals = new EventEmitter();
+  let closeStdout: () => void = () => {};
+  const stdoutClosed = new Promise<void>((resolve) => {
+    closeStdout = resolve;
+  });
+  return {
+    stdout: {
+      write: (text) => {
+        out += text;
+      },
+      isTTY: options.isTTY,
+      columns: 100,
+    },
+    stderr: {
+      write: (text) => {
+        err += text;
+      },
+    },
+    stdoutClosed,
+    env: options.env ?? {},
+    home: options.home,
+    cwd: options.home,
+    clock: options.clock ?? systemClock,
+    signals,
+    connect: options.connect ?? connect,
+    out: () => out,
+    err: () => err,
+    events: () =>
+      out
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as Record<string, unknown>),
+    signal: (name) => void signals.emit(name, name),
+    closeStdout: () => closeStdout(),
+  };
+};

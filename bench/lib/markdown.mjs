@@ -1,0 +1,72 @@
+// The generated part of docs/benchmarks.md. What people wrote around it stays.
+import { FIGURES } from '../scenarios/figures.mjs';
+
+const BEGIN = '<!-- figures: `npm run bench` writes what stands between these two lines -->';
+const END = '<!-- end of figures -->';
+
+/** `text` with its generated part replaced, or added at the end. */
+export function replaceFigures(text, figures) {
+  const from = text.indexOf(BEGIN);
+  const to = text.indexOf(END);
+  const part = `${BEGIN}\n\n${figures}\n${END}`;
+  if (from === -1 || to === -1) return `${text.trimEnd()}\n\n${part}\n`;
+  return text.slice(0, from) + part + text.slice(to + END.length);
+}
+
+export function renderMarkdown(summary) {
+  const parts = [renderHead(summary), renderTargets(summary), ...summary.scenarios.map(renderScenario)];
+  return `${parts.filter(Boolean).join('\n\n')}\n`;
+}
+
+function renderHead({ date, quick, rounds, machine, versions }) {
+  const nginx = versions.nginx === null ? 'nginx missing: no ratios' : `nginx ${versions.nginx}`;
+  const load = versions.load === versions.node ? '' : `, load and origin on node ${versions.load}`;
+  return [
+    `## Figures of ${date.slice(0, 10)}${quick ? ' (quick run: rough)' : ''}`,
+    '',
+    `- Machine: ${machine.cores} cores of ${machine.model}, ${machine.memoryGib} GiB, ${machine.system}, kernel ${machine.kernel} (${machine.architecture}); load before the run ${machine.loadBefore}.`,
+    `- Versions: ours ${versions.ours}, node ${versions.node}${load}, ${nginx}.`,
+    `- ${rounds} rounds; each cell is the median and, in brackets, the range. 1 MB = 10^6 bytes, 1 GB = 10^9, 1 KB = 1000.`,
+  ].join('\n');
+}
+
+function renderTargets({ scenarios }) {
+  const rows = scenarios.flatMap(({ name, targets }) =>
+    targets.map(({ path, figure, kind, limit, measured, reached }) => {
+      const unit = kind === 'ratioAtMost' ? ' × nginx' : '';
+      const said = { true: 'reached', false: '**missed**', null: 'not known' }[String(reached)];
+      const value = cell(measured, kind === 'ratioAtMost' ? 2 : FIGURES[figure].digits);
+      return `| ${name} | ${path} | ${FIGURES[figure].title} | ${limit}${unit} | ${value} | ${said} |`;
+    }),
+  );
+  if (rows.length === 0) return '';
+  const head = '| Scenario | Path | Figure | At most | Measured | |\n|---|---|---|---|---|---|';
+  return `### Targets\n\n${head}\n${rows.join('\n')}`;
+}
+
+function renderScenario({ name, title, notes, figures, paths }) {
+  const columns = figures.flatMap((key) => [
+    { title: FIGURES[key].title, of: (path) => cell(path.figures[key], FIGURES[key].digits) },
+    ...(FIGURES[key].ratio ? [{ title: '× nginx', of: (path) => cell(path.ratios[key], 2) }] : []),
+  ]);
+  const rows = Object.entries(paths).map(
+    ([path, value]) => `| ${path} | ${columns.map(({ of }) => of(value)).join(' | ')} |`,
+  );
+  return [
+    `### ${title}`,
+    '',
+    `\`--scenario ${name}\`${notes.map((note) => `; ${note}`).join('')}`,
+    '',
+    `| Path | ${columns.map((column) => column.title).join(' | ')} |`,
+    `|---|${columns.map(() => '---|').join('')}`,
+    ...rows,
+  ].join('\n');
+}
+
+function cell(value, digits) {
+  if (value == null) return '';
+  const text = (number) => number.toFixed(digits);
+  return value.min === value.max
+    ? text(value.median)
+    : `${text(value.median)} (${text(value.min)}..${text(value.max)})`;
+}

@@ -1,0 +1,51 @@
+// From rounds to one value: median and range per figure, ratios to nginx inside each round, targets reached or missed.
+import { FIGURES } from '../scenarios/figures.mjs';
+import { spread } from './statistics.mjs';
+
+const YARDSTICK = 'nginx';
+
+export function summarize({ results, machine, versions, options, date }) {
+  const nodeMajor = Number(/^v(\d+)/.exec(versions.node)?.[1] ?? 0);
+  return {
+    format: 1,
+    date: date.toISOString(),
+    quick: options.quick,
+    rounds: options.rounds,
+    machine,
+    versions,
+    scenarios: results.map((result) => summarizeScenario(result, options, nodeMajor)),
+  };
+}
+
+function summarizeScenario({ scenario, notes, rounds }, { quick }, nodeMajor) {
+  const names = Object.keys(rounds[0]);
+  const paths = Object.fromEntries(names.map((name) => [name, summarizePath(scenario, name, rounds)]));
+  return {
+    name: scenario.name,
+    title: (quick ? scenario.quickTitle : undefined) ?? scenario.title,
+    notes,
+    figures: scenario.figures,
+    paths,
+    targets: scenario.targets.filter(({ path }) => paths[path]).map((target) => judge(target, paths, nodeMajor)),
+  };
+}
+
+function summarizePath(scenario, name, rounds) {
+  const figures = {};
+  const ratios = {};
+  for (const key of scenario.figures) {
+    figures[key] = spread(rounds.map((round) => round[name][key]));
+    if (!FIGURES[key].ratio || name === YARDSTICK) continue;
+    ratios[key] = spread(rounds.map((round) => round[name][key] / (round[YARDSTICK]?.[key] ?? Number.NaN)));
+  }
+  return { figures, ratios, rounds: rounds.map((round) => round[name]) };
+}
+
+/** `reached` is null where there is nothing to compare with. */
+function judge(target, paths, nodeMajor) {
+  const { path, figure } = target;
+  const kind = target.ratioAtMost === undefined ? 'atMost' : 'ratioAtMost';
+  const limit = (nodeMajor >= 24 ? target[`${kind}FromNode24`] : undefined) ?? target[kind];
+  const measured = kind === 'atMost' ? paths[path].figures[figure] : paths[path].ratios[figure];
+  return { path, figure, kind, limit, measured, reached: measured && measured.median <= limit };
+}

@@ -1,0 +1,35 @@
+// The visitors: a process of its own that runs one job at a time. `job` -> `ready` (connected and warm) -> `go` -> `done`.
+// What the harness measures lies between `ready` and `done`.
+import { connections } from './connection.mjs';
+import { bulk } from './jobs/bulk.mjs';
+import { connect } from './jobs/connect.mjs';
+import { echo } from './jobs/echo.mjs';
+import { endless } from './jobs/endless.mjs';
+import { hold } from './jobs/hold.mjs';
+import { stall } from './jobs/stall.mjs';
+
+/** Each takes (address, parameters, ready) and returns the figures; it throws at a wrong answer. */
+const JOBS = { bulk, connect, echo, endless, hold, stall };
+
+let go = null;
+
+function ready() {
+  process.send({ type: 'ready' });
+  return new Promise((resolve) => {
+    go = resolve;
+  });
+}
+
+async function run({ job, address, parameters }) {
+  try {
+    const result = await JOBS[job](address, parameters, ready);
+    process.send({ type: 'done', result });
+  } catch (error) {
+    process.send({ type: 'failed', message: error.message });
+  } finally {
+    for (const socket of connections) socket.destroy();
+  }
+}
+
+process.on('message', (message) => (message.type === 'go' ? go?.() : void run(message)));
+process.on('disconnect', () => process.exit());

@@ -1,0 +1,72 @@
+// The local service behind every path: one port, four services (request.mjs). A process of its own, told by messages.
+import { createServer } from 'node:net';
+import { PatternCheck, sendPattern } from './pattern.mjs';
+import { decodeRequest, encodeVerdict, REQUEST_BYTES, SERVICE, SMALL_BYTES } from './request.mjs';
+
+/** Each takes the socket and the request, and returns what takes the bytes that follow. */
+const SERVICES = {
+  [SERVICE.echo]: (socket) => (chunk) => socket.write(chunk),
+  [SERVICE.source]: source,
+  [SERVICE.sink]: sink,
+  [SERVICE.answer]: answer,
+};
+
+const sources = new Set();
+let sentBefore = 0;
+
+function source(socket, { offset, bytes }) {
+  const sending = sendPattern(socket, offset, bytes, () => socket.end());
+  sources.add(sending);
+  socket.once('close', () => {
+    sources.delete(sending);
+    sentBefore += sending.sent;
+  });
+  return () => {};
+}
+
+function sink(socket, { offset, bytes }) {
+  const check = new PatternCheck(offset);
+  return (chunk) => {
+    check.take(chunk, chunk.length);
+    if (check.bytes >= bytes) socket.end(encodeVerdict(check.right && check.bytes === bytes, check.bytes));
+  };
+}
+
+function answer(socket) {
+  const got = Buffer.alloc(SMALL_BYTES);
+  let have = 0;
+  return (chunk) => {
+    have += chunk.copy(got, have);
+    if (have === SMALL_BYTES) socket.end(got);
+  };
+}
+
+function serve(socket) {
+  let take = null;
+  let head = Buffer.alloc(0);
+  socket.on('error', () => {});
+  socket.on('data', (chunk) => {
+    if (take !== null) return take(chunk);
+    head = Buffer.concat([head, chunk]);
+    if (head.length < REQUEST_BYTES) return undefined;
+    const request = decodeRequest(head);
+    const service = request && SERVICES[request.service];
+    if (!service) return socket.destroy();
+    take = service(socket, request);
+    return head.length > REQUEST_BYTES ? take(head.subarray(REQUEST_BYTES)) : undefined;
+  });
+}
+
+/** What all sources handed to the kernel so far; it stands still once every reader is stuck. */
+function bytesSent() {
+  let sum = sentBefore;
+  for (const { sent } of sources) sum += sent;
+  return sum;
+}
+
+const server = createServer({ noDelay: true }, serve);
+process.on('message', () => process.send({ type: 'sent', bytes: bytesSent() }));
+process.on('disconnect', () => process.exit());
+server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () => {
+  process.send({ type: 'listening', port: server.address().port });
+});

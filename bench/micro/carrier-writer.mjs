@@ -1,0 +1,53 @@
+// Batching: what it costs to gather the frames of one turn and send them. The socket below takes everything at once.
+
+import { HEAD_ROOM_BYTES } from '@tunnel/mux';
+import { encodeCredit, FRAME, LIMITS } from '@tunnel/protocol';
+import { CarrierWriter } from '../../packages/mux/src/carrier-writer.ts';
+
+const SMALL = 128;
+
+/** As a plain socket whose kernel has room: nothing waits, and the callback comes later. */
+class OpenSocket {
+  writableLength = 0;
+  bytes = 0;
+  write(bytes, onWritten) {
+    this.bytes += bytes.length;
+    process.nextTick(onWritten);
+    return true;
+  }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** `perTurn` operations, then the turn of the loop in which they leave. */
+function sending(perTurn, sentEach, send) {
+  return async (times) => {
+    const socket = new OpenSocket();
+    const writer = new CarrierWriter(socket, { onReady: () => {}, onStuck: () => {} });
+    const turns = Math.ceil(times / perTurn);
+    for (let count = 0; count < turns; count++) {
+      for (let index = 0; index < perTurn; index++) send(writer, index);
+      await turn();
+    }
+    if (socket.bytes !== turns * perTurn * sentEach) throw new Error(`${socket.bytes} bytes left the writer`);
+  };
+}
+
+const small = Buffer.alloc(HEAD_ROOM_BYTES + SMALL);
+const large = Buffer.alloc(HEAD_ROOM_BYTES + LIMITS.FRAME_DATA_MAX_BYTES);
+const credit = encodeCredit(FRAME.WINDOW, 2, 65_536);
+const frameBytes = (length) => LIMITS.FRAME_HEADER_BYTES + length;
+
+const sendSmall = (writer, index) => writer.sendData(2 * index, small, HEAD_ROOM_BYTES, small.length, false);
+const sendLarge = (writer, index) => writer.sendData(2 * index, large, HEAD_ROOM_BYTES, large.length, true);
+
+export const carrierWriter = [
+  { name: 'an empty turn of the loop, for comparison', run: sending(1, 0, () => {}) },
+  { name: 'batching: DATA of 128 bytes, 50 a turn', run: sending(50, frameBytes(SMALL), sendSmall) },
+  { name: 'batching: DATA of 128 bytes, 1 a turn', run: sending(1, frameBytes(SMALL), sendSmall) },
+  { name: 'batching: WINDOW, 50 a turn', run: sending(50, credit.length, (writer) => writer.send(credit)) },
+  {
+    name: 'batching: DATA of 256 KiB in place, 4 a turn',
+    run: sending(4, frameBytes(LIMITS.FRAME_DATA_MAX_BYTES), sendLarge),
+  },
+];

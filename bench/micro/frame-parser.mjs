@@ -1,0 +1,48 @@
+// The frame parser: many small frames in one buffer, bulk frames in read-sized pieces, and small frames cut anywhere.
+import { FRAME, FrameParser, LIMITS, writeFrameHeader } from '@tunnel/protocol';
+
+const HEADER = LIMITS.FRAME_HEADER_BYTES;
+const SMALL = 128;
+const READ = 64 * 1024;
+
+/** `count` DATA frames of `length` bytes on streams 2, 4, 6, … */
+function framesOf(count, length) {
+  const bytes = Buffer.alloc(count * (HEADER + length));
+  for (let index = 0; index < count; index++) {
+    writeFrameHeader(bytes, index * (HEADER + length), FRAME.DATA, length, 2 + 2 * (index % 50));
+  }
+  return bytes;
+}
+
+let seenBytes = 0;
+const makeParser = () =>
+  new FrameParser({
+    onData: (_id, _bytes, start, end) => {
+      seenBytes += end - start;
+    },
+    onFrame: () => {},
+  });
+
+/** Pushes `bytes` again and again, in pieces, until `frames` have passed. */
+function pushing(bytes, framesInBytes, pieceBytes) {
+  const parser = makeParser();
+  return (frames) => {
+    seenBytes = 0;
+    for (let done = 0; done < frames; done += framesInBytes) {
+      for (let at = 0; at < bytes.length; at += pieceBytes) {
+        if (!parser.push(bytes, at, Math.min(bytes.length, at + pieceBytes))) throw new Error(parser.failure);
+      }
+    }
+    const expected = Math.ceil(frames / framesInBytes) * (bytes.length - framesInBytes * HEADER);
+    if (seenBytes !== expected) throw new Error(`the parser handed on ${seenBytes} of ${expected} bytes`);
+  };
+}
+
+const small = framesOf(100, SMALL);
+const bulk = framesOf(4, LIMITS.FRAME_DATA_MAX_BYTES);
+
+export const frameParser = [
+  { name: 'frame parser: frames of 128 bytes, 100 a read', run: pushing(small, 100, small.length) },
+  { name: 'frame parser: frames of 128 bytes, cut every 50 bytes', run: pushing(small, 100, 50) },
+  { name: 'frame parser: frames of 256 KiB in reads of 64 KiB', run: pushing(bulk, 4, READ) },
+];

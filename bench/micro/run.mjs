@@ -1,0 +1,17 @@
+// The measurements of bench:micro, one line each. Bundled and started by ../micro.mjs.
+import { carrierWriter } from './carrier-writer.mjs';
+import { frameParser } from './frame-parser.mjs';
+import { measureOperation } from './measure.mjs';
+
+const words = process.argv.slice(2);
+const chosen = [...frameParser, ...carrierWriter].filter(
+  ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
+);
+
+console.log(`node ${process.version}`);
+console.log(`${'operation'.padEnd(56)} ${'operations/s'.padStart(14)} ${'bytes allocated'.padStart(16)}`);
+for (const { name, run } of chosen) {
+  const { perSecond, bytesEach } = await measureOperation(run);
+  const rate = Math.round(perSecond).toLocaleString('en-US');
+  console.log(`${name.padEnd(56)} ${rate.padStart(14)} ${bytesEach.toFixed(1).padStart(16)}`);
+}

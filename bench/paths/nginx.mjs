@@ -1,0 +1,92 @@
+// The yardstick that every machine has: two plain nginx hops in series, one worker each, no tunnel, no TLS.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { failAtExit, removeFolder, startChild, throwAwayFolder } from '../lib/children.mjs';
+import { freePort } from '../lib/free-ports.mjs';
+
+const COMMANDS = ['nginx', '/usr/sbin/nginx'];
+const MODULE_FOLDERS = ['/usr/lib/nginx/modules', '/usr/lib64/nginx/modules', '/usr/share/nginx/modules'];
+const START_TIMEOUT_MS = 5000;
+
+/** Where nginx is and what it can do, or a line that says what is missing. */
+export function findNginx() {
+  const command = COMMANDS.find((name) => spawnSync(name, ['-v']).status === 0);
+  if (command === undefined)
+    return { missing: 'nginx is not installed (Debian: apt install nginx-light libnginx-mod-stream)' };
+  const build = spawnSync(command, ['-V'], { encoding: 'utf8' }).stderr;
+  const version = /nginx\/(\S+)/.exec(build)?.[1] ?? 'unknown';
+  const inside = /--with-stream(?!=dynamic|_)/.test(build);
+  const folders = [/--modules-path=(\S+)/.exec(build)?.[1], ...MODULE_FOLDERS].filter(Boolean);
+  const module_ = folders.map((folder) => join(folder, 'ngx_stream_module.so')).find((file) => existsSync(file));
+  if (!inside && module_ === undefined) {
+    return { missing: `nginx ${version} has no stream module (Debian: apt install libnginx-mod-stream)` };
+  }
+  const found = { command, version, module: inside ? null : module_, halfClose: true };
+  return { ...found, halfClose: accepts(found) };
+}
+
+/** proxy_half_close came with nginx 1.21.4. */
+function accepts(nginx) {
+  const folder = throwAwayFolder();
+  try {
+    const args = prepareHop(nginx, folder, 'probe', { listen: 1, target: 1 });
+    return spawnSync(nginx.command, ['-t', ...args]).status === 0;
+  } finally {
+    removeFolder(folder);
+  }
+}
+
+const configOf = (nginx, { listen, target }) => `
+${nginx.module ? `load_module ${nginx.module};` : ''}
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile 20000;
+pid nginx.pid;
+error_log stderr error;
+events { worker_connections 16384; }
+stream {
+  server {
+    listen 127.0.0.1:${listen} backlog=4096;
+    proxy_pass 127.0.0.1:${target};
+    proxy_timeout 1h;
+    ${nginx.halfClose ? 'proxy_half_close on;' : ''}
+  }
+}
+`;
+
+function prepareHop(nginx, folder, name, ports) {
+  const prefix = join(folder, name);
+  mkdirSync(prefix, { recursive: true });
+  writeFileSync(join(prefix, 'nginx.conf'), configOf(nginx, ports));
+  return ['-p', prefix, '-c', 'nginx.conf', '-e', 'stderr'];
+}
+
+async function startHop(nginx, { ground, folder, name, ports }) {
+  const { command, args } = ground.network.wrap(nginx.command, prepareHop(nginx, folder, name, ports));
+  const child = startChild({ name: `nginx (${name})`, command, args });
+  // nginx writes the file once it listens.
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (!existsSync(join(folder, name, 'nginx.pid'))) {
+    if (Date.now() > deadline) throw new Error(`nginx (${name}) did not start: ${child.output}`);
+    await Promise.race([delay(20), failAtExit(child)]);
+  }
+  return child;
+}
+
+/** `edge` and `client` are the hop near the visitor and the one near the origin: where ours has the processes of these names. */
+export const nginxPath = (nginx) => ({
+  name: 'nginx',
+  async start({ ground, folder }) {
+    const [outer, inner] = [await freePort(), await freePort()];
+    const client = await startHop(nginx, {
+      ground,
+      folder,
+      name: 'inner',
+      ports: { listen: inner, target: ground.originPort },
+    });
+    const edge = await startHop(nginx, { ground, folder, name: 'outer', ports: { listen: outer, target: inner } });
+    return { address: { host: '127.0.0.1', port: outer }, processes: { edge, client } };
+  },
+});

@@ -1,0 +1,58 @@
+// npm run bench: measures the data plane against direct connections and nginx, in one run on this machine.
+import { existsSync } from 'node:fs';
+import { leaveNothingBehind } from './lib/children.mjs';
+import { describeMachine, describeVersions } from './lib/machine.mjs';
+import { renderMarkdown } from './lib/markdown.mjs';
+import { readBenchOptions, UsageError } from './lib/options.mjs';
+import { Progress } from './lib/progress.mjs';
+import { pathsOf, runRounds } from './lib/run-rounds.mjs';
+import { summarize } from './lib/summary.mjs';
+import { writeResults } from './lib/write-results.mjs';
+import { choosePaths, PATH_NAMES } from './paths/index.mjs';
+import { chooseScenarios, SCENARIOS } from './scenarios/index.mjs';
+
+const USAGE = `usage: npm run bench [-- OPTIONS]
+  --scenario A,B   only these; the beginning of a name means all that begin so
+  --path A,B       only these of ${PATH_NAMES.join(', ')}
+  --rounds N       how often each path is measured (3)
+  --quick          one round of short measurements: rough figures in about a minute
+  --node PATH      the Node.js that runs edge and client
+  --json FILE      the figures as JSON, besides the usual place
+  --list           the names of the scenarios
+A run of everything writes docs/benchmarks.md and .json; any other one writes to .cache/bench.`;
+
+async function bench(options) {
+  const scenarios = chooseScenarios(options.scenarios);
+  const { paths, nginx } = choosePaths(options.paths);
+  const machine = describeMachine();
+  const versions = describeVersions({ node: options.node, nginx });
+  const total = options.rounds * scenarios.reduce((sum, scenario) => sum + pathsOf(scenario, paths).length, 0);
+  const progress = new Progress(total);
+  if (nginx.missing) progress.say(`${nginx.missing}: there will be no ratios`);
+  const results = await runRounds({ ...options, scenarios, paths, progress });
+  progress.finish();
+  const summary = summarize({ results, machine, versions, options, date: new Date() });
+  process.stdout.write(`${renderMarkdown(summary)}\n`);
+  const full = !options.quick && scenarios.length === SCENARIOS.length && options.paths.length === PATH_NAMES.length;
+  process.stderr.write(`written: ${writeResults(summary, { full, json: options.json }).join(', ')}\n`);
+}
+
+async function main(args) {
+  try {
+    const options = readBenchOptions(args);
+    if (options.help) process.stdout.write(`${USAGE}\n`);
+    else if (options.list) {
+      for (const { name, title } of SCENARIOS) process.stdout.write(`${name.padEnd(18)} ${title}\n`);
+    } else if (!existsSync('/proc/self/stat'))
+      throw new Error('the bench reads CPU and memory from /proc: it needs Linux');
+    else await bench(options);
+    return 0;
+  } catch (error) {
+    process.stderr.write(`\nbench failed: ${error.message}\n`);
+    if (error instanceof UsageError) process.stderr.write(`${USAGE}\n`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+leaveNothingBehind();
+process.exit(await main(process.argv.slice(2)));

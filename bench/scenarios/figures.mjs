@@ -1,0 +1,26 @@
+// The figures that scenarios share: how each is called, written, and whether it is compared with nginx.
+
+/** `key` is the name in the JSON. `ratio`: the same figure of nginx in the same round is its measure. */
+export const FIGURES = {
+  mbPerSecond: { title: 'MB/s', digits: 0 },
+  cpuPerGb: { title: 'CPU s/GB', digits: 2, ratio: true },
+  edgeCpuPerGb: { title: 'of it edge', digits: 2 },
+  roundTripsPerSecond: { title: 'round trips/s', digits: 0 },
+  requestsPerSecond: { title: 'requests/s', digits: 0 },
+  cpuPerRoundTripUs: { title: 'CPU µs/round trip', digits: 1, ratio: true },
+  edgeCpuPerRoundTripUs: { title: 'of it edge', digits: 1 },
+  p50Ms: { title: 'p50 ms', digits: 2 },
+  p99Ms: { title: 'p99 ms', digits: 2 },
+  edgeKbPerConnection: { title: 'edge KB/connection', digits: 1 },
+  clientKbPerConnection: { title: 'client KB/connection', digits: 1 },
+  edgeMb: { title: 'edge MB', digits: 0 },
+  clientMb: { title: 'client MB', digits: 0 },
+  edgePeakMb: { title: 'edge peak MB', digits: 0 },
+  clientPeakMb: { title: 'client peak MB', digits: 0 },
+};
+
+export const PEAK_MEMORY = ['edgePeakMb', 'clientPeakMb'];
+
+export const perGb = (seconds, bytes) => (seconds / bytes) * 1e9;
+export const perUnitUs = (seconds, count) => (seconds / count) * 1e6;
+export const mbPerSecond = (bytes, seconds) => bytes / 1e6 / seconds;
