@@ -1,6 +1,6 @@
 // The first exchange on a control connection: who we are, which session we want back, and the edge's answer.
 import { Fault } from '@tunnel/errors';
-import { LIMITS, type MessageOf, SUPPORTED_VERSIONS } from '@tunnel/protocol';
+import { CLOSE_CODES, LIMITS, type MessageOf, SUPPORTED_VERSIONS } from '@tunnel/protocol';
 import type { Clock, Secret } from '@tunnel/runtime';
 import type { ControlLink } from './control-link.ts';
 
@@ -47,8 +47,8 @@ export const authenticate = (link: ControlLink, who: Credentials, clock: Clock):
           fail(new AttemptFailed(Fault.fromWire(message.code, message.message), { final: !message.retryable }));
         }
       },
-      // Close code 4401 stands for an AuthError that did not arrive.
-      onEnd: ({ closeCode, fault }) => fail(new AttemptFailed(fault, { final: closeCode === 4401 })),
+      // This close code stands for an AuthError that did not arrive.
+      onEnd: ({ closeCode, fault }) => fail(new AttemptFailed(fault, { final: closeCode === CLOSE_CODES.authRefused })),
     });
     link.send({
       type: 'Auth',

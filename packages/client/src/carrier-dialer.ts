@@ -1,13 +1,11 @@
 // Opens one carrier: a connection of its own to the control port, upgraded with a single-use token.
 import { Fault } from '@tunnel/errors';
 import { type Carrier, createCarrier } from '@tunnel/mux';
-import { LIMITS } from '@tunnel/protocol';
+import { CARRIER_PROTOCOL, LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { reasonOf, unreachable } from './dial-faults.ts';
 import { dialSocket, type Endpoint } from './dial-socket.ts';
 import { readUpgradeHead } from './upgrade-head.ts';
-
-export const CARRIER_PROTOCOL = 'tunnel-carrier/1';
 
 export interface CarrierDialOptions {
   readonly clock: Clock;

@@ -1,7 +1,14 @@
 // One open control connection: typed messages both ways, pings, and one answer to how it ended.
 import { judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type ControlMessage, type ControlMessageInput, decodeControl, encodeControl, LIMITS } from '@tunnel/protocol';
+import {
+  CLOSE_CODES,
+  type ControlMessage,
+  type ControlMessageInput,
+  decodeControl,
+  encodeControl,
+  LIMITS,
+} from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 
@@ -137,9 +144,9 @@ const textOf = (data: RawData): string =>
 /** The close codes of docs/protocol.md, as the faults they stand for. */
 const faultOfClose = (code: number): Fault => {
   if (code === 1000 || code === 1001) return new Fault('EDGE_SHUTTING_DOWN');
-  if (code === 4401) return new Fault('AUTH_TOKEN_INVALID');
-  if (code === 4408) return new Fault('CONTROL_DEAD', { seconds: LIMITS.CONTROL_DEAD_AFTER_MS / 1000 });
-  if (code === 4409) return new Fault('CONTROL_REPLACED');
-  if (code === 4429) return new Fault('CONTROL_SLOW');
+  if (code === CLOSE_CODES.authRefused) return new Fault('AUTH_TOKEN_INVALID');
+  if (code === CLOSE_CODES.dead) return new Fault('CONTROL_DEAD', { seconds: LIMITS.CONTROL_DEAD_AFTER_MS / 1000 });
+  if (code === CLOSE_CODES.replaced) return new Fault('CONTROL_REPLACED');
+  if (code === CLOSE_CODES.slow) return new Fault('CONTROL_SLOW');
   return new Fault('CARRIER_LOST');
 };

@@ -1,7 +1,9 @@
 // One connection to the control port, plain or TLS, up to the point where bytes may be sent. Says nothing of HTTP.
+
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { Fault } from '@tunnel/errors';
+import { ALPN_NAMES } from '@tunnel/protocol';
 import type { ServerAddress } from './server-address.ts';
 import { isLoopback, type TransportSecurity } from './transport-security.ts';
 
@@ -43,16 +45,13 @@ export const dialSocket = (endpoint: Endpoint, options: DialOptions): Promise<So
     });
   });
 
-// `tunnel/1` is ours; `http/1.1` lets the connection pass a proxy that ends TLS and knows no other name.
-const ALPN_NAMES = ['tunnel/1', 'http/1.1'];
-
 const startDial = ({ address, security }: Endpoint, options: DialOptions): Socket => {
   const { host, port } = address;
   if (security.kind === 'plain') return connectPlain({ host, port, noDelay: true });
   const socket = connectTls({
     host,
     port,
-    ALPNProtocols: ALPN_NAMES,
+    ALPNProtocols: [...ALPN_NAMES],
     minVersion: options.minTlsVersion,
     rejectUnauthorized: security.verify,
     ...(isIP(host) === 0 ? { servername: host } : {}),

@@ -2,7 +2,14 @@
 // after a loss its streams may finish on the carriers that still live, and a new session takes over.
 import { Fault } from '@tunnel/errors';
 import { MuxSession, type MuxStream, processBudget } from '@tunnel/mux';
-import { type ControlMessage, LIMITS, type MessageOf, type StreamHead, type StreamReason } from '@tunnel/protocol';
+import {
+  CLOSE_CODES,
+  type ControlMessage,
+  LIMITS,
+  type MessageOf,
+  type StreamHead,
+  type StreamReason,
+} from '@tunnel/protocol';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { AttemptFailed } from './authenticate.ts';
 import { dialCarrier } from './carrier-dialer.ts';
@@ -79,8 +86,8 @@ export class Session {
         this.#started = { resolve, reject };
         this.link.listen({
           onMessage: (message) => this.#onMessage(message),
-          // 4409: another connection took this session; coming back would only take it away again.
-          onEnd: ({ closeCode, fault }) => this.#finish({ fault, final: closeCode === 4409 }),
+          // Another connection took this session; coming back would only take it away again.
+          onEnd: ({ closeCode, fault }) => this.#finish({ fault, final: closeCode === CLOSE_CODES.replaced }),
         });
         this.#keeper.start(hello.carriers.tokens);
       });

@@ -40,5 +40,6 @@ export {
   type StreamHead,
   type StreamReason,
 } from './frame-payloads.ts';
+export { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CLOSE_CODES, CONTROL_PATH } from './handshake.ts';
 export { LIMITS, type LimitName } from './limits.ts';
 export { decodeText, encodeText } from './text-codec.ts';

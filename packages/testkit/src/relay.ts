@@ -14,6 +14,8 @@ export interface RelayedConnection {
   /** The first bytes of the visitor, which tell who it is; empty until they have come. */
   readonly opening: string;
   reset(): void;
+  /** Silent without closing; new connections are relayed. */
+  blackhole(): void;
   /** The visitor's side is reset; the other side hears nothing of it and goes on believing. */
   lose(): void;
 }

@@ -1,14 +1,12 @@
 // The first frame of a connection: version, key, and a session, new or taken up again.
 import { Fault } from '@tunnel/errors';
-import { LIMITS, type MessageOf, SUPPORTED_VERSIONS } from '@tunnel/protocol';
+import { CARRIER_PATH, LIMITS, type MessageOf, SUPPORTED_VERSIONS } from '@tunnel/protocol';
 import type { Backend } from '../backend/backend.ts';
 import type { AuthFailures } from './auth-failures.ts';
 import type { ControlConnection } from './control-connection.ts';
 import type { Session } from './session.ts';
 import type { SessionMuxes } from './session-muxes.ts';
 import type { SessionTable } from './session-table.ts';
-
-export const CARRIER_PATH = '/_carrier';
 
 export interface AuthenticateContext {
   readonly backend: Pick<Backend, 'verifyKey'>;

@@ -4,11 +4,9 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { Fault } from '@tunnel/errors';
 import { createCarrier } from '@tunnel/mux';
-import { LIMITS } from '@tunnel/protocol';
+import { CARRIER_PROTOCOL, LIMITS } from '@tunnel/protocol';
 import type { SessionMuxes } from './session-muxes.ts';
 import { refuseUpgrade } from './upgrade-answers.ts';
-
-export const CARRIER_PROTOCOL = 'tunnel-carrier/1';
 
 const SWITCHING = [
   'HTTP/1.1 101 Switching Protocols',

@@ -2,6 +2,7 @@
 import { judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
+  CLOSE_CODES,
   type ControlMessage,
   type ControlMessageInput,
   decodeControl,
@@ -11,18 +12,6 @@ import {
 } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
-
-/** Codes of the WebSocket close frame, as docs/protocol.md lists them. */
-export const CLOSE = {
-  normal: 1000,
-  goingAway: 1001,
-  badFrame: 4400,
-  authRefused: 4401,
-  fatal: 4403,
-  dead: 4408,
-  replaced: 4409,
-  slow: 4429,
-} as const;
 
 export interface ControlPeer {
   /** The address that limits count: without a port, IPv4 as such. */
@@ -103,7 +92,7 @@ export class ControlConnection {
   send(message: ControlMessageInput): void {
     if (this.#phase === 'closed') return;
     this.#ws.send(encodeControl(message));
-    if (this.#ws.bufferedAmount > LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.close(CLOSE.slow, 'CONTROL_SLOW');
+    if (this.#ws.bufferedAmount > LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.close(CLOSE_CODES.slow, 'CONTROL_SLOW');
   }
 
   sendFault(fault: Fault): void {
@@ -113,7 +102,7 @@ export class ControlConnection {
   /** The session ends with this: the client does not come back by itself unless the fault is retryable. */
   fail(fault: Fault): void {
     this.send({ type: 'Error', code: fault.code, message: fault.message, retryable: fault.retryable, fatal: true });
-    this.close(CLOSE.fatal, fault.code);
+    this.close(CLOSE_CODES.fatal, fault.code);
   }
 
   refuseAuth(fault: Fault, retryAfterSecs?: number): void {
@@ -124,7 +113,7 @@ export class ControlConnection {
       retryable: fault.retryable,
       ...(retryAfterSecs === undefined ? {} : { retry_after_secs: retryAfterSecs }),
     });
-    this.close(CLOSE.authRefused, fault.code);
+    this.close(CLOSE_CODES.authRefused, fault.code);
   }
 
   close(code: number, reason: string): void {
@@ -204,7 +193,7 @@ export class ControlConnection {
   #refuseFrame(fault: Fault): void {
     this.sendFault(fault);
     const isStranger = this.#phase === 'awaiting-auth' && fault.code !== 'CONTROL_UNKNOWN_FRAME';
-    if (isStranger) this.close(CLOSE.badFrame, fault.code);
+    if (isStranger) this.close(CLOSE_CODES.badFrame, fault.code);
   }
 
   #authTimedOut(): void {
@@ -213,7 +202,7 @@ export class ControlConnection {
 
   #timeOut(fault: Fault): void {
     this.sendFault(fault);
-    this.close(CLOSE.dead, fault.code);
+    this.close(CLOSE_CODES.dead, fault.code);
   }
 
   /** One timer, set for the next thing that can fall due: a dead link is noticed at the moment, not at the next tick. */

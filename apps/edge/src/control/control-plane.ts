@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Fault } from '@tunnel/errors';
 import type { MuxSession } from '@tunnel/mux';
-import { type ControlMessage, LIMITS, type StreamReason } from '@tunnel/protocol';
+import { CLOSE_CODES, type ControlMessage, LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import { callerAddress } from '../admin/caller-address.ts';
@@ -13,7 +13,7 @@ import type { TunnelTable } from '../pool/tunnel-table.ts';
 import type { AuthFailures } from './auth-failures.ts';
 import { authenticate } from './authenticate.ts';
 import { upgradeCarrier } from './carrier-upgrade.ts';
-import { CLOSE, ControlConnection, type ControlPeer } from './control-connection.ts';
+import { ControlConnection, type ControlPeer } from './control-connection.ts';
 import { ControlServer } from './control-server.ts';
 import { handleMessage } from './handle-message.ts';
 import type { PublicHttp } from './public-url.ts';
@@ -117,7 +117,7 @@ export class ControlPlane {
   /** Whatever is left ends now; settles when the last client's socket is closed. */
   async end(): Promise<void> {
     const connections = this.#endAll();
-    for (const connection of connections) connection.close(CLOSE.goingAway, 'EDGE_SHUTTING_DOWN');
+    for (const connection of connections) connection.close(CLOSE_CODES.goingAway, 'EDGE_SHUTTING_DOWN');
     await Promise.all(connections.map(({ whenGone }) => whenGone));
   }
 

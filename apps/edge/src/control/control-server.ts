@@ -2,13 +2,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { LIMITS } from '@tunnel/protocol';
+import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type ListenOn, listenOrFault } from '../admin/listen-or-fault.ts';
-import { CARRIER_PATH } from './authenticate.ts';
 import { refuseUpgrade } from './upgrade-answers.ts';
 
-const CONTROL_PATH = '/_control';
 /** How often node looks for heads that are over their time. */
 const CHECK_INTERVAL_MS = 2000;
 
@@ -90,7 +88,7 @@ const openServer = (tls: ControlServerOptions['tls']): Server => {
     cert: tls.cert,
     key: tls.key,
     minVersion: 'TLSv1.2',
-    ALPNProtocols: ['tunnel/1', 'http/1.1'],
+    ALPNProtocols: [...ALPN_NAMES],
     handshakeTimeout: LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
   });
 };
@@ -102,7 +100,7 @@ const answerRequest = (request: IncomingMessage, response: ServerResponse): void
   response.writeHead(isOurs ? 426 : 404, {
     'content-type': 'text/plain; charset=utf-8',
     connection: 'close',
-    ...(isOurs ? { upgrade: path === CONTROL_PATH ? 'websocket' : 'tunnel-carrier/1' } : {}),
+    ...(isOurs ? { upgrade: path === CONTROL_PATH ? 'websocket' : CARRIER_PROTOCOL } : {}),
   });
   response.end(isOurs ? 'this path needs an upgrade\n' : `nothing at ${shown(path)}\n`);
 };

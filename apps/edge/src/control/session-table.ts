@@ -8,13 +8,13 @@ import {
   transitionSession,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
+import { CLOSE_CODES, LIMITS } from '@tunnel/protocol';
 import { type Clock, equalInConstantTime, type Logger, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import type { Places } from '../pool/places.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { TunnelTable } from '../pool/tunnel-table.ts';
-import { CLOSE, type ControlConnection } from './control-connection.ts';
+import type { ControlConnection } from './control-connection.ts';
 import { Session } from './session.ts';
 import type { SessionMuxes } from './session-muxes.ts';
 
@@ -172,7 +172,7 @@ export class SessionTable {
         // First, so that its close is nobody's loss.
         this.#detach(session, 'the client came back on another connection');
         replaced?.sendFault(new Fault('CONTROL_REPLACED'));
-        replaced?.close(CLOSE.replaced, 'CONTROL_REPLACED');
+        replaced?.close(CLOSE_CODES.replaced, 'CONTROL_REPLACED');
         return;
       }
       case 'forget-session':

@@ -1,0 +1,22 @@
+// How the two kinds of connection to the control port begin and end.
+
+export const CONTROL_PATH = '/_control';
+export const CARRIER_PATH = '/_carrier';
+
+/** The name of the carrier's protocol in its HTTP upgrade. */
+export const CARRIER_PROTOCOL = 'tunnel-carrier/1';
+
+/** Offered in TLS by both sides; the second name is for WebSocket libraries that offer nothing of their own. */
+export const ALPN_NAMES: readonly string[] = ['tunnel/1', 'http/1.1'];
+
+/** Why a control connection was closed. */
+export const CLOSE_CODES = {
+  normal: 1000,
+  goingAway: 1001,
+  badFrame: 4400,
+  authRefused: 4401,
+  fatal: 4403,
+  dead: 4408,
+  replaced: 4409,
+  slow: 4429,
+} as const;
