@@ -76,6 +76,7 @@ export const CATALOGUE = {
   ),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
   TUNNEL_UNKNOWN: entry(404, false, 'no such tunnel', 'List the tunnels: GET /api/tunnels.'),
+  TUNNEL_NOT_HTTP: entry(400, false, 'the tunnel is a {protocol} tunnel: only http tunnels have captured requests', 'Ask for an http tunnel.'),
   TUNNEL_CLOSED_BY_OPERATOR: entry(410, false, 'the tunnel was closed through the edge', 'Start it again if that was a mistake.'),
   TUNNEL_CLOSED: entry(410, false, 'the tunnel is closed', 'Open a new one.'),
   CONNECTIONS_PER_TUNNEL: entry(503, true, 'the tunnel holds its limit of {limit} connections', 'Try again later.'),
@@ -86,6 +87,9 @@ export const CATALOGUE = {
   API_METHOD_NOT_ALLOWED: entry(405, false, '{method} is not allowed here', 'Use one of the methods in the Allow header.'),
   API_BAD_REQUEST: entry(400, false, '{reason}', 'Correct the request.'),
   API_BODY_TOO_LARGE: entry(413, false, 'the request body is over {limit} bytes', 'Send less.'),
+  CAPTURE_UNKNOWN: entry(404, false, 'no such request among those kept for this tunnel', 'List them: GET /api/tunnels/:id/requests.'),
+  CAPTURE_NOT_REPLAYABLE: entry(409, false, 'the request cannot be sent again: {reason}', 'Send a request of your own instead.'),
+  CAPTURE_REPLAYS_BUSY: entry(429, true, '{limit} replays are under way; try again in {seconds} s', 'Wait for them to end.'),
   INTERNAL: entry(500, true, 'something went wrong on our side', 'Try again; if it stays, report the request id.'),
 
   // --- the client ---

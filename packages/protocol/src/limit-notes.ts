@@ -104,6 +104,18 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   CLIENT_TICK_MS: ms('how often the client looks after its connections; silence is judged as of the next look'),
   LOCAL_DIAL_NOTICE_EVERY_MS: ms('a local service that is down is reported once in this time, not for every visitor'),
 
+  CAPTURES_PER_TUNNEL: count('the last requests of a tunnel that are kept for a look and a replay'),
+  CAPTURE_BODY_MAX_BYTES: bytes('of each body, from its beginning: most of what a person reads, and of what can be sent again'),
+  CAPTURE_BYTES_PER_TUNNEL: bytes('heads and bodies of one tunnel’s kept requests; the oldest go first'),
+  CAPTURE_BYTES_MAX: bytes('the same for all tunnels together; whoever keeps more than an even share gives way first'),
+  CAPTURE_UNPACKED_MAX_BYTES: bytes('a compressed body that grows beyond this when it is looked at is not shown'),
+  CAPTURE_KEPT_AFTER_END_MS: ms('a person looks for what went wrong after the tunnel is closed, too'),
+  CAPTURE_TUNNELS_REMEMBERED: count('ended tunnels whose list of requests is empty instead of unknown; the oldest go first'),
+  CAPTURE_SWEEP_MS: ms('how often what has outlived its tunnel by its time is dropped'),
+  REPLAY_TIMEOUT_MS: ms('a response that is not complete by then is cut off, and shown as far as it came'),
+  REPLAY_RESPONSE_MAX_BYTES: bytes('a longer response is cut off: nobody waits for the end of an endless one'),
+  REPLAYS_AT_ONCE: count('replays of all tunnels under way; each holds a stream and an answer of the REST'),
+
   API_BODY_MAX_BYTES: bytes('no request of the REST needs more'),
   API_HEAD_TIMEOUT_MS: ms('a request head that is not complete by then is dropped'),
   API_REQUEST_TIMEOUT_MS: ms('a whole request that is not complete by then is dropped'),
