@@ -1,5 +1,6 @@
 export { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from './byte-end.ts';
 export { type Carrier, type CarrierReceiver, createCarrier } from './carrier.ts';
+export { connectTlsSocket, type TlsDialOptions } from './connect-tls-socket.ts';
 export { MemoryBudget, processBudget } from './memory-budget.ts';
 export { type CarrierLoss, type MuxHandlers, MuxSession, type MuxSessionOptions } from './mux-session.ts';
 export { MuxStream, type OpenAnswer, type StreamState } from './mux-stream.ts';
