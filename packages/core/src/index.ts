@@ -11,6 +11,10 @@ export { afterConnect, afterFailure, type BackoffRules, type BackoffState, CALM 
 export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
 export { type FailureRules, type FailureVerdict, FailureWindow } from './failure-window.ts';
 export { judgeLiveness, type LivenessFacts, type LivenessRules, type LivenessVerdict } from './liveness.ts';
+export { generateName } from './names/generate-name.ts';
+export { NameLeases, type NameUse, type NameWish } from './names/name-leases.ts';
+export { foldSubdomain, problemOfSubdomain, RESERVED_SUBDOMAINS, SUBDOMAIN_MAX_CHARACTERS } from './names/subdomain.ts';
+export { subdomainOf } from './names/subdomain-of-host.ts';
 export { type Owner, sameOwner } from './owner.ts';
 export { type Place, placeKey, samePlace } from './place.ts';
 export { type LeaseAnswer, PortLeases, type PortUse, type PortWish } from './port-leases.ts';

@@ -1,0 +1,54 @@
+// Who has which name. A name has one owner; one whose owner went away is held for a while, and only that owner gets it back.
+
+export type NameWish =
+  | { readonly kind: 'any' }
+  /** This name when it is free. */
+  | { readonly kind: 'rather'; readonly name: string }
+  /** This name or none. */
+  | { readonly kind: 'exactly'; readonly name: string };
+
+export type NameUse = 'free' | 'leased' | 'held';
+
+interface Lease {
+  readonly owner: string;
+  /** null: in use. */
+  readonly heldUntil: number | null;
+}
+
+export class NameLeases {
+  readonly #leases = new Map<string, Lease>();
+
+  get size(): number {
+    return this.#leases.size;
+  }
+
+  useOf(name: string, now: number): NameUse {
+    const lease = this.#living(name, now);
+    if (lease === undefined) return 'free';
+    return lease.heldUntil === null ? 'leased' : 'held';
+  }
+
+  /** false: it is another's. The owner of a name may ask for it again. */
+  lease(name: string, owner: string, now: number): boolean {
+    const lease = this.#living(name, now);
+    if (lease !== undefined && lease.owner !== owner) return false;
+    this.#leases.set(name, { owner, heldUntil: null });
+    return true;
+  }
+
+  /** Only the owner's name is held; anyone else's is left alone. */
+  hold(name: string, owner: string, until: number): void {
+    if (this.#leases.get(name)?.owner === owner) this.#leases.set(name, { owner, heldUntil: until });
+  }
+
+  release(name: string, owner: string): void {
+    if (this.#leases.get(name)?.owner === owner) this.#leases.delete(name);
+  }
+
+  #living(name: string, now: number): Lease | undefined {
+    const lease = this.#leases.get(name);
+    if (lease === undefined || lease.heldUntil === null || now < lease.heldUntil) return lease;
+    this.#leases.delete(name);
+    return undefined;
+  }
+}
