@@ -25,3 +25,13 @@ test('two registries in one process do not meet, and process figures are opt-in'
   expect(await one.text()).toContain('process_resident_memory_bytes');
   expect(await two.text()).not.toContain('process_');
 });
+
+test('a histogram that is counted elsewhere comes out as any other', async () => {
+  const metrics = createMetrics();
+  const counts = { boundsSecs: [0.1, 1], counts: [2, 0, 1], sumSecs: 5.5 };
+  metrics.histogramOf('tunnel_there_seconds', 'Elsewhere.', { region: 'r' }, counts);
+  const own = metrics.histogram('tunnel_here_seconds', 'Elsewhere.', counts.boundsSecs, ['region']);
+  for (const value of [0.05, 0.05, 5.4]) own.observe({ region: 'r' }, value);
+  const [there, here] = (await metrics.text()).split('\n\n');
+  expect(there?.trim()).toBe(here?.trim().replaceAll('_here_', '_there_'));
+});

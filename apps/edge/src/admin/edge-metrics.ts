@@ -1,6 +1,7 @@
 // The series of one edge. Hot paths count in plain numbers of their own; this reads them when somebody scrapes.
 import { type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
 import type { Counter, Metrics } from '@tunnel/runtime';
+import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { RelayTotals } from '../relay/relay-totals.ts';
 
@@ -8,6 +9,7 @@ export interface EdgeFigures {
   readonly regionId: string;
   readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
   readonly relay: { readonly totals: RelayTotals; readonly connections: number };
+  readonly http: { readonly totals: HttpTotals; readonly connections: number };
   readonly sessions: () => number;
   readonly carriers: () => number;
   readonly streams: () => number;
@@ -22,7 +24,7 @@ export class EdgeMetrics {
   constructor(metrics: Metrics, figures: EdgeFigures) {
     this.#metrics = metrics;
     addGauges(metrics, figures);
-    this.#counters = addCounters(metrics, figures);
+    this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
 
   get contentType(): string {
@@ -36,7 +38,7 @@ export class EdgeMetrics {
 }
 
 const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
-  const { tunnels, relay, sessions, carriers, streams } = figures;
+  const { tunnels, relay, http, sessions, carriers, streams } = figures;
   metrics.gauge('tunnel_active_sessions', 'Clients that are connected', [], sessions);
   for (const protocol of shownProtocol.options) {
     metrics.gauge(`tunnel_active_tunnels_${protocol}`, `Living ${protocol} tunnels`, [], () =>
@@ -45,7 +47,9 @@ const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   }
   metrics.gauge('tunnel_active_carriers', 'Connections that carry streams between edge and clients', [], carriers);
   metrics.gauge('tunnel_active_streams', 'Streams towards clients', [], streams);
-  metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], () => relay.connections);
+  metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], () => {
+    return relay.connections + http.connections;
+  });
 };
 
 const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): number => {
@@ -55,24 +59,12 @@ const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): numb
 };
 
 const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => {
-  const { regionId, relay, authFailures, droppedLogLines } = figures;
+  const { relay, http, authFailures, droppedLogLines } = figures;
   const { totals } = relay;
-  const tcp = { protocol: 'tcp', region: regionId };
-  const requests = metrics.counter('tunnel_requests_total', 'Requests, or connections, given to tunnels', [
-    'protocol',
-    'region',
-  ]);
-  const bytes = metrics.counter(
-    'tunnel_bytes_proxied_total',
-    'Bytes carried on tunnel streams; in: towards the client',
-    ['protocol', 'region', 'direction'],
-  );
   const refused = metrics.counter('tunnel_connections_refused_total', 'Visitors turned away', ['reason']);
   const refusals = new Map<string, () => void>();
   return [
-    follow(requests, tcp, () => totals.requests),
-    follow(bytes, { ...tcp, direction: 'in' }, () => totals.bytesToClient),
-    follow(bytes, { ...tcp, direction: 'out' }, () => totals.bytesToVisitor),
+    ...followTraffic(metrics, figures.regionId, { http: http.totals, tcp: totals }),
     follow(metrics.counter('tunnel_auth_failures_total', 'Keys that were refused'), {}, authFailures),
     follow(metrics.counter('tunnel_log_lines_dropped_total', 'Log lines nobody read'), {}, droppedLogLines),
     () => {
@@ -86,6 +78,52 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
       for (const bringUpToDate of refusals.values()) bringUpToDate();
     },
   ];
+};
+
+type Traffic = Pick<RelayTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'>;
+
+const followTraffic = (
+  metrics: Metrics,
+  region: string,
+  traffic: Readonly<Record<'http' | 'tcp', Traffic>>,
+): (() => void)[] => {
+  const requests = metrics.counter('tunnel_requests_total', 'Requests, or connections, given to tunnels', [
+    'protocol',
+    'region',
+  ]);
+  const bytes = metrics.counter(
+    'tunnel_bytes_proxied_total',
+    'Bytes carried on tunnel streams; in: towards the client',
+    ['protocol', 'region', 'direction'],
+  );
+  return Object.entries(traffic).flatMap(([protocol, totals]) => [
+    follow(requests, { protocol, region }, () => totals.requests),
+    follow(bytes, { protocol, region, direction: 'in' }, () => totals.bytesToClient),
+    follow(bytes, { protocol, region, direction: 'out' }, () => totals.bytesToVisitor),
+  ]);
+};
+
+const addHttpCounters = (metrics: Metrics, { regionId: region, http }: EdgeFigures): (() => void)[] => {
+  const { totals } = http;
+  const responses = metrics.counter('tunnel_http_responses_total', 'Answers to visitors of http tunnels', [
+    'class',
+    'region',
+  ]);
+  metrics.histogramOf(
+    'tunnel_http_duration_seconds',
+    'From the first byte of a request to the head of its answer',
+    { region },
+    totals.whole,
+  );
+  metrics.histogramOf(
+    'tunnel_http_edge_seconds',
+    'The part of it that a request and the head of its answer spent in this edge',
+    { region },
+    totals.edge,
+  );
+  return STATUS_CLASSES.map((status) =>
+    follow(responses, { class: `${status}xx`, region }, () => totals.responses[status] ?? 0),
+  );
 };
 
 /** A counter that catches up with a total kept elsewhere; it shows 0 from the start, so that rates have a first point. */

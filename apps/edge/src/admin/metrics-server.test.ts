@@ -1,21 +1,25 @@
 import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { RelayTotals } from '../relay/relay-totals.ts';
 import { EdgeMetrics } from './edge-metrics.ts';
 import { MetricsServer } from './metrics-server.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 let totals: RelayTotals;
+let http: HttpTotals;
 let sessions: () => number;
 let server: MetricsServer;
 
 beforeEach(async () => {
   totals = new RelayTotals();
+  http = new HttpTotals();
   sessions = () => 2;
   const figures = {
     regionId: 'local',
-    tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'tcp' as const }] },
+    tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'https' as const }] },
     relay: { totals, connections: 5 },
+    http: { totals: http, connections: 4 },
     sessions: () => sessions(),
     carriers: () => 8,
     streams: () => 7,
@@ -41,20 +45,28 @@ const scrape = async (): Promise<Record<string, number>> => {
 };
 
 it('every series is there from the first scrape', async () => {
-  expect(await scrape()).toEqual({
+  const series = await scrape();
+  for (const name of Object.keys(series)) if (name.includes('_seconds')) delete series[name];
+  expect(series).toEqual({
     tunnel_active_sessions: 2,
-    tunnel_active_tunnels_http: 0,
-    tunnel_active_tunnels_tcp: 2,
+    tunnel_active_tunnels_http: 1,
+    tunnel_active_tunnels_tcp: 1,
     tunnel_active_tunnels_udp: 0,
     tunnel_active_tunnels_p2p: 0,
     tunnel_active_carriers: 8,
     tunnel_active_streams: 7,
-    tunnel_active_connections: 5,
+    tunnel_active_connections: 9,
+    'tunnel_requests_total{protocol="http",region="local"}': 0,
+    'tunnel_bytes_proxied_total{protocol="http",region="local",direction="in"}': 0,
+    'tunnel_bytes_proxied_total{protocol="http",region="local",direction="out"}': 0,
     'tunnel_requests_total{protocol="tcp",region="local"}': 0,
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 0,
     tunnel_auth_failures_total: 1,
     tunnel_log_lines_dropped_total: 0,
+    ...Object.fromEntries(
+      [1, 2, 3, 4, 5].map((n) => [`tunnel_http_responses_total{class="${n}xx",region="local"}`, 0]),
+    ),
   });
 });
 
@@ -71,6 +83,30 @@ it('counters follow what the relay counted, once', async () => {
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="in"}': 100,
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 5_000_000_000,
     'tunnel_connections_refused_total{reason="tunnel-limit"}': 2,
+  });
+});
+
+it('answers are counted by class, their times by bucket: the whole, and what of it was the edge’s', async () => {
+  http.requests = 3;
+  http.bytesToVisitor = 7;
+  http.onResponse(200, 3, 0.06);
+  http.onResponse(204, 70_000, 2000);
+  http.onResponse(502, 1, null);
+  expect(await scrape()).toMatchObject({
+    'tunnel_requests_total{protocol="http",region="local"}': 3,
+    'tunnel_bytes_proxied_total{protocol="http",region="local",direction="out"}': 7,
+    'tunnel_http_responses_total{class="2xx",region="local"}': 2,
+    'tunnel_http_responses_total{class="5xx",region="local"}': 1,
+    'tunnel_http_duration_seconds_bucket{le="0.001",region="local"}': 1,
+    'tunnel_http_duration_seconds_bucket{le="0.0025",region="local"}': 1,
+    'tunnel_http_duration_seconds_bucket{le="0.005",region="local"}': 2,
+    'tunnel_http_duration_seconds_bucket{le="60",region="local"}': 2,
+    'tunnel_http_duration_seconds_bucket{le="+Inf",region="local"}': 3,
+    'tunnel_http_duration_seconds_count{region="local"}': 3,
+    'tunnel_http_duration_seconds_sum{region="local"}': 70.004,
+    'tunnel_http_edge_seconds_bucket{le="0.00005",region="local"}': 0,
+    'tunnel_http_edge_seconds_bucket{le="0.0001",region="local"}': 1,
+    'tunnel_http_edge_seconds_count{region="local"}': 2,
   });
 });
 
