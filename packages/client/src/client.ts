@@ -1,7 +1,8 @@
 // The tunnel client as its user holds it: tunnels to open, events to hear, one way to end.
 import type { Fault } from '@tunnel/errors';
 import type { StatusListener } from './status.ts';
-import type { Tunnel, TunnelSpec } from './tunnel.ts';
+import type { Tunnel } from './tunnel.ts';
+import type { TunnelSpec } from './tunnel-spec.ts';
 
 export interface CloseOptions {
   /** How long visitors that are being served may take; 0, the default, cuts them off. */

@@ -34,11 +34,13 @@ export const notAnEdge = (server: string, reason: string): Fault => new Fault('C
 /** OpenSSL and node name certificate troubles in several families; all of them carry one of these words. */
 const CERTIFICATE_CODE = /CERT|ISSUER|SELF_SIGNED|LEAF_SIGNATURE|ALTNAME|HOSTNAME_MISMATCH|CRL/;
 
+/** An alert about *our* certificate (ERR_SSL_…) is the peer's opinion, not a finding about its own. */
+export const isCertificateTrouble = (error: unknown): boolean =>
+  CERTIFICATE_CODE.test(codeOf(error)) && !codeOf(error).startsWith('ERR_SSL_');
+
 export const certificateFault = (server: string, error: unknown): Fault | undefined => {
-  const code = codeOf(error);
-  // An alert about *our* certificate is the peer's opinion, not a finding about its own.
-  if (!CERTIFICATE_CODE.test(code) || code.startsWith('ERR_SSL_')) return undefined;
-  return new Fault('CLIENT_CERTIFICATE', { server, reason: `${reasonOf(error)} (${code})` }, { cause: error });
+  if (!isCertificateTrouble(error)) return undefined;
+  return new Fault('CLIENT_CERTIFICATE', { server, reason: `${reasonOf(error)} (${codeOf(error)})` }, { cause: error });
 };
 
 /** Errors that the wrong kind of connection can cause; whether it did is for a probe to say. */

@@ -12,6 +12,7 @@ export interface SavedTunnel {
   /** Left out once the session that knew it is gone. */
   readonly tunnelId?: string;
   readonly assignedPort?: number;
+  readonly assignedSubdomain?: string;
 }
 
 export interface SavedSession {
@@ -124,10 +125,11 @@ const parseSession = (value: unknown): SavedSession | null => {
 };
 
 const isSavedTunnel = (value: unknown): value is SavedTunnel => {
-  const { key, tunnelId, assignedPort } = (value ?? {}) as Record<string, unknown>;
+  const { key, tunnelId, assignedPort, assignedSubdomain } = (value ?? {}) as Record<string, unknown>;
   return (
     typeof key === 'string' &&
     (tunnelId === undefined || typeof tunnelId === 'string') &&
-    (assignedPort === undefined || typeof assignedPort === 'number')
+    (assignedPort === undefined || typeof assignedPort === 'number') &&
+    (assignedSubdomain === undefined || typeof assignedSubdomain === 'string')
   );
 };

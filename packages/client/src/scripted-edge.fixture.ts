@@ -128,18 +128,14 @@ export class ScriptedEdge {
 
   registered(session: ScriptedSession, { request_id, name, protocol, ...wish }: MessageOf<'RegisterTunnel'>): string {
     this.#tunnelCount += 1;
-    const port = wish.remote_port ?? wish.preferred_port ?? 20_000 + this.#tunnelCount;
     const tunnelId = wish.tunnel_id ?? `tun_${this.#tunnelCount}`;
-    session.send({
-      type: 'TunnelRegistered',
-      request_id,
-      tunnel_id: tunnelId,
-      name,
-      protocol,
-      label: String(port),
-      public_url: `tcp://test:${port}`,
-      assigned_port: port,
-    });
+    const port = wish.remote_port ?? wish.preferred_port ?? 20_000 + this.#tunnelCount;
+    const label = wish.subdomain ?? wish.preferred_subdomain ?? `name-${this.#tunnelCount}`;
+    const place =
+      protocol === 'http' || protocol === 'https'
+        ? { label, public_url: `http://${label}.test:8000` }
+        : { label: String(port), public_url: `tcp://test:${port}`, assigned_port: port };
+    session.send({ type: 'TunnelRegistered', request_id, tunnel_id: tunnelId, name, protocol, ...place });
     return tunnelId;
   }
 

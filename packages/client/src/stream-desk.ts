@@ -3,7 +3,7 @@ import type { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import { LIMITS, type StreamHead } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import { forwardTcp } from './forward/tcp.ts';
+import { forwardStream } from './forward/forward-stream.ts';
 import type { StatusEvent } from './status.ts';
 import type { KeptTunnel } from './tunnel.ts';
 
@@ -13,7 +13,7 @@ export interface StreamDeskDeps {
   /** Whether the edge still owes an answer to a registration. */
   readonly expectsTunnels: () => boolean;
   readonly emit: (event: StatusEvent) => void;
-  readonly forward?: typeof forwardTcp;
+  readonly forward?: typeof forwardStream;
 }
 
 interface Parked {
@@ -61,8 +61,7 @@ export class StreamDesk {
 
   #serve(stream: MuxStream, tunnel: KeptTunnel): void {
     this.#served += 1;
-    const target = { host: tunnel.localHost, port: tunnel.localPort };
-    void (this.#deps.forward ?? forwardTcp)(stream, target, tunnel.traffic, {
+    void (this.#deps.forward ?? forwardStream)(stream, tunnel.target, tunnel.traffic, {
       onDialFailed: (fault) => this.#notice(tunnel, fault),
       onDone: () => this.#oneLess(),
     });

@@ -5,6 +5,7 @@ import type { Clock, Timer } from '@tunnel/runtime';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
 import type { KeptTunnel } from './tunnel.ts';
+import { localAddress, wishesOf } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */
 export interface BookLink {
@@ -16,7 +17,7 @@ export interface BookLink {
 export interface TunnelBookDeps {
   readonly clock: Clock;
   readonly emit: (event: StatusEvent) => void;
-  /** Ids or ports changed: worth saving. */
+  /** Ids, ports or names changed: worth saving. */
   readonly onChanged: () => void;
   /** An open question was answered; streams that waited for it may find their tunnel now. */
   readonly onAnswer: () => void;
@@ -64,7 +65,8 @@ export class TunnelBook {
   saved(): SavedTunnel[] {
     const own = [...this.#tunnels].map((tunnel) => ({ key: tunnel.key, ...tunnel.memory }));
     return [
-      ...own.filter((tunnel) => tunnel.tunnelId !== undefined || tunnel.assignedPort !== undefined),
+      // The key alone is nothing to come back to.
+      ...own.filter((tunnel) => Object.keys(tunnel).length > 1),
       ...this.#memories,
     ];
   }
@@ -77,7 +79,7 @@ export class TunnelBook {
     this.#register(tunnel);
   }
 
-  /** The session is a new one: the edge knows nothing of ours, ids are void, ports only wishes. */
+  /** The session is a new one: the edge knows nothing of ours, ids are void, ports and names only wishes. */
   forgetIds(): void {
     this.#byId.clear();
     this.#memories = this.#memories.map(({ tunnelId: _, ...memory }) => memory);
@@ -140,16 +142,13 @@ export class TunnelBook {
     this.#retries.get(tunnel)?.cancel();
     this.#retries.delete(tunnel);
     if (this.#link === null) return;
-    const { tunnelId, assignedPort } = tunnel.memory;
     this.#ask({ tunnel, kind: 'register' }, (requestId) => ({
       type: 'RegisterTunnel',
       request_id: requestId,
       name: tunnel.name,
       protocol: tunnel.protocol,
-      local_addr: `${tunnel.localHost}:${tunnel.localPort}`,
-      ...(tunnelId === undefined ? {} : { tunnel_id: tunnelId }),
-      ...(tunnel.remotePort === undefined ? {} : { remote_port: tunnel.remotePort }),
-      ...(tunnel.remotePort !== undefined || assignedPort === undefined ? {} : { preferred_port: assignedPort }),
+      local_addr: localAddress(tunnel.protocol, tunnel.localHost, tunnel.localPort),
+      ...wishesOf(tunnel.spec, tunnel.memory),
     }));
   }
 

@@ -12,8 +12,9 @@ import { RetryPace } from './retry-pace.ts';
 import type { Session } from './session.ts';
 import type { StatusFeed, StatusListener } from './status.ts';
 import { StreamDesk } from './stream-desk.ts';
-import { KeptTunnel, type Tunnel, type TunnelSpec } from './tunnel.ts';
+import { KeptTunnel, type Tunnel } from './tunnel.ts';
 import { TunnelBook } from './tunnel-book.ts';
+import { checkSpec, type TunnelSpec } from './tunnel-spec.ts';
 
 const TOUCH_EVERY_TICKS = 60;
 const STOPPING: StreamReason = { code: 'shutting-down', text: 'the client is stopping' };
@@ -91,6 +92,7 @@ export class TunnelClient implements Client {
 
   async open(spec: TunnelSpec): Promise<Tunnel> {
     if (this.#state === 'closing' || this.#state === 'closed') throw new Fault('CLIENT_CLOSED');
+    checkSpec(spec);
     const { clock, random } = this.#settings;
     const tunnel = new KeptTunnel(spec, {
       pace: new RetryPace(clock, random),
@@ -133,7 +135,7 @@ export class TunnelClient implements Client {
     this.#cutDrain();
   }
 
-  /** The edge must have read that we end on purpose, or it would hold our ports; but not for long. */
+  /** The edge must have read that we end on purpose, or it would hold our ports and names; but not for long. */
   async #farewell(session: Session | null): Promise<void> {
     if (session === null || !session.link.isOpen) return;
     await new Promise<void>((resolve) => {

@@ -1,19 +1,10 @@
 // One tunnel as its owner sees it, and as the client keeps it across connections.
 import { Fault } from '@tunnel/errors';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
+import type { LocalTarget } from './forward/dial-local.ts';
 import type { RetryPace } from './retry-pace.ts';
 import { Traffic, type TrafficCounts } from './traffic.ts';
-
-export interface TunnelSpec {
-  readonly protocol: TunnelProtocol;
-  /** For people; `<protocol>-<port>` when left out. */
-  readonly name?: string;
-  /** 127.0.0.1 when left out. */
-  readonly localHost?: string;
-  readonly localPort: number;
-  /** This public port or none. */
-  readonly remotePort?: number;
-}
+import { isHttp, type TunnelMemory, type TunnelSpec } from './tunnel-spec.ts';
 
 /**
  * opening: asked for, never answered yet · open: visitors are served · away: the connection is lost, or the edge
@@ -30,18 +21,14 @@ export interface Tunnel {
   /** Empty until the edge has answered; may change when a client returns late. */
   readonly tunnelId: string;
   readonly publicUrl: string;
-  readonly assignedPort: number | undefined;
+  /** null for a tunnel that has a name instead. */
+  readonly assignedPort: number | null;
+  /** The public port or subdomain. */
   readonly label: string;
   readonly warnings: readonly string[];
   readonly counts: TrafficCounts;
   /** No new visitors; those that are there may finish. */
   close(): Promise<void>;
-}
-
-/** What an earlier run or connection had, to be asked for again. */
-export interface TunnelMemory {
-  readonly tunnelId?: string;
-  readonly assignedPort?: number;
 }
 
 type Answer = MessageOf<'TunnelRegistered'>;
@@ -51,7 +38,7 @@ export class KeptTunnel implements Tunnel {
   readonly protocol: TunnelProtocol;
   readonly localHost: string;
   readonly localPort: number;
-  readonly remotePort: number | undefined;
+  readonly spec: TunnelSpec;
   readonly traffic = new Traffic();
   readonly pace: RetryPace;
   /** Settles with the edge's first answer. */
@@ -65,11 +52,11 @@ export class KeptTunnel implements Tunnel {
   #rejectOpened: (fault: Fault) => void = () => {};
 
   constructor(spec: TunnelSpec, deps: { pace: RetryPace; closer: (tunnel: KeptTunnel) => Promise<void> }) {
+    this.spec = spec;
     this.protocol = spec.protocol;
     this.localHost = spec.localHost ?? '127.0.0.1';
     this.localPort = spec.localPort;
     this.name = spec.name ?? `${spec.protocol}-${spec.localPort}`;
-    this.remotePort = spec.remotePort;
     this.pace = deps.pace;
     this.#closer = deps.closer;
     this.#memory = {};
@@ -90,6 +77,12 @@ export class KeptTunnel implements Tunnel {
     return `${this.protocol}|${this.name}|${this.localHost}:${this.localPort}`;
   }
 
+  /** Where visitors are taken to. */
+  get target(): LocalTarget {
+    const { localHost: host, localPort: port, protocol } = this;
+    return { host, port, tls: protocol === 'https' ? { verify: this.spec.localTlsVerify ?? true } : null };
+  }
+
   get memory(): TunnelMemory {
     return this.#memory;
   }
@@ -102,8 +95,8 @@ export class KeptTunnel implements Tunnel {
     return this.#answer?.public_url ?? '';
   }
 
-  get assignedPort(): number | undefined {
-    return this.#answer?.assigned_port;
+  get assignedPort(): number | null {
+    return this.#answer?.assigned_port ?? null;
   }
 
   get label(): string {
@@ -126,10 +119,10 @@ export class KeptTunnel implements Tunnel {
     this.#memory = memory;
   }
 
-  /** The session that knew the id is gone for good; the port may still be asked for. */
+  /** The session that knew the id is gone for good; the port or the name may still be asked for. */
   forgetId(): void {
-    const { assignedPort } = this.#memory;
-    this.#memory = assignedPort === undefined ? {} : { assignedPort };
+    const { tunnelId: _, ...place } = this.#memory;
+    this.#memory = place;
   }
 
   /** Returns how the answer differs from the one before. */
@@ -140,6 +133,7 @@ export class KeptTunnel implements Tunnel {
     this.#memory = {
       tunnelId: answer.tunnel_id,
       ...(answer.assigned_port === undefined ? {} : { assignedPort: answer.assigned_port }),
+      ...(isHttp(this.protocol) ? { assignedSubdomain: answer.label } : {}),
     };
     this.pace.connected();
     this.#resolveOpened(this);

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { checkSpec, localAddress, wishesOf } from './tunnel-spec.ts';
+
+const http = { protocol: 'http', localPort: 3000 } as const;
+const tcp = { protocol: 'tcp', localPort: 5432 } as const;
+const DEFAULTS = { host_header: 'keep', local_protocol: 'http1', capture: true };
+
+describe('what the edge is asked for', () => {
+  it.each([
+    ['a tcp tunnel has no wish', tcp, {}, {}],
+    ['a port that was given', { ...tcp, remotePort: 1 }, { assignedPort: 2 }, { remote_port: 1 }],
+    ['a port that it had', tcp, { assignedPort: 2 }, { preferred_port: 2 }],
+    ['an http tunnel has its defaults', http, {}, DEFAULTS],
+    ['a name that was given', { ...http, subdomain: 'a' }, { assignedSubdomain: 'a' }, { ...DEFAULTS, subdomain: 'a' }],
+    ['a name that the edge chose', http, { assignedSubdomain: 'b' }, { ...DEFAULTS, preferred_subdomain: 'b' }],
+    [
+      'an id of this session comes with it',
+      { ...http, hostHeader: 'app.test', localProtocol: 'h2c', capture: false },
+      { tunnelId: 'tun_1' },
+      { tunnel_id: 'tun_1', host_header: 'app.test', local_protocol: 'h2c', capture: false },
+    ],
+  ] as const)('%s', (_, spec, memory, wishes) => {
+    expect(wishesOf(spec, memory)).toEqual(wishes);
+  });
+
+  it.each([
+    ['http', '127.0.0.1', 3000, '127.0.0.1:3000'],
+    ['http', 'app.test', 80, 'app.test'],
+    ['https', 'app.test', 443, 'app.test'],
+    ['https', 'app.test', 80, 'app.test:80'],
+    ['http', '::1', 3000, '[::1]:3000'],
+    ['tcp', 'db.test', 80, 'db.test:80'],
+  ] as const)('%s at %s and %i is written %s', (protocol, host, port, text) => {
+    expect(localAddress(protocol, host, port)).toBe(text);
+  });
+});
+
+describe('a spec that cannot work', () => {
+  it.each(['', 'a b', 'a\r\nX: y', 'ä', 'a'.repeat(256)])('a Host header %j', (hostHeader) => {
+    expect(() => checkSpec({ ...http, hostHeader })).toThrow('the Host header must be');
+  });
+
+  it('a subdomain that fits no frame', () => {
+    expect(() => checkSpec({ ...http, subdomain: 'a'.repeat(301) })).toThrow('more than 63');
+    checkSpec({ ...http, subdomain: 'a', hostHeader: 'rewrite' });
+  });
+});

@@ -1,0 +1,74 @@
+// What a tunnel is asked to be: what its owner says, what of it can work, and what the edge is told.
+import { Fault } from '@tunnel/errors';
+import type { ControlMessageInput, TunnelProtocol } from '@tunnel/protocol';
+
+export interface TunnelSpec {
+  /** `https`: the local service speaks TLS. */
+  readonly protocol: TunnelProtocol;
+  /** For people; `<protocol>-<port>` when left out. */
+  readonly name?: string;
+  /** 127.0.0.1 when left out. */
+  readonly localHost?: string;
+  readonly localPort: number;
+  /** tcp: this public port or none. */
+  readonly remotePort?: number;
+  /** HTTP: this name or none. */
+  readonly subdomain?: string;
+  /** HTTP: `keep` the visitor's Host (the default), `rewrite` it to the local address, or send this one. */
+  readonly hostHeader?: string;
+  /** HTTP: what the local service speaks, `http1` when left out. */
+  readonly localProtocol?: 'http1' | 'h2c';
+  /** https: false accepts any certificate of the local service. */
+  readonly localTlsVerify?: boolean;
+  /** HTTP: false keeps no request for a look or a replay, neither at the edge nor here. */
+  readonly capture?: boolean;
+}
+
+/** What an earlier run or connection had, to be asked for again. */
+export interface TunnelMemory {
+  readonly tunnelId?: string;
+  readonly assignedPort?: number;
+  readonly assignedSubdomain?: string;
+}
+
+type Registration = Extract<ControlMessageInput, { type: 'RegisterTunnel' }>;
+type Wishes = Omit<Registration, 'type' | 'request_id' | 'name' | 'protocol' | 'local_addr'>;
+
+export const isHttp = (protocol: TunnelProtocol): boolean => protocol === 'http' || protocol === 'https';
+
+/** A control frame with one of these would be refused as a whole, and nobody would know which tunnel was meant. */
+export const checkSpec = ({ hostHeader, subdomain }: TunnelSpec): void => {
+  if (hostHeader !== undefined && !/^[!-~]{1,255}$/.test(hostHeader)) {
+    throw new Fault('CLIENT_USAGE', {
+      reason: 'the Host header must be keep, rewrite or a name of visible characters',
+    });
+  }
+  if (subdomain !== undefined && subdomain.length > 300) {
+    throw new Fault('CLIENT_USAGE', { reason: 'the subdomain has more than 63 characters' });
+  }
+};
+
+/** What was given is asked for or nothing; what the edge once chose is a wish. */
+export const wishesOf = (spec: TunnelSpec, memory: TunnelMemory): Wishes => {
+  const { tunnelId, assignedPort, assignedSubdomain } = memory;
+  const id = tunnelId === undefined ? {} : { tunnel_id: tunnelId };
+  if (!isHttp(spec.protocol)) {
+    if (spec.remotePort !== undefined) return { ...id, remote_port: spec.remotePort };
+    return assignedPort === undefined ? id : { ...id, preferred_port: assignedPort };
+  }
+  const name = assignedSubdomain === undefined ? {} : { preferred_subdomain: assignedSubdomain };
+  return {
+    ...id,
+    ...(spec.subdomain === undefined ? name : { subdomain: spec.subdomain }),
+    host_header: spec.hostHeader ?? 'keep',
+    local_protocol: spec.localProtocol ?? 'http1',
+    capture: spec.capture ?? true,
+  };
+};
+
+/** As a Host header would name it: `rewrite` sends exactly this. */
+export const localAddress = (protocol: TunnelProtocol, host: string, port: number): string => {
+  const name = host.includes(':') ? `[${host}]` : host;
+  const isOwnPort = (protocol === 'http' && port === 80) || (protocol === 'https' && port === 443);
+  return isOwnPort ? name : `${name}:${port}`;
+};
