@@ -1,4 +1,6 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order.
+import { randomInt } from 'node:crypto';
+import { ConnectionCounts } from '@tunnel/core';
 import {
   type Clock,
   createMetrics,
@@ -15,7 +17,11 @@ import type { Backend } from './backend/backend.ts';
 import { StandaloneBackend } from './backend/standalone-backend.ts';
 import { AuthFailures } from './control/auth-failures.ts';
 import { ControlPlane } from './control/control-plane.ts';
+import { HttpIngress } from './ingress/http/http-ingress.ts';
+import { HttpPort } from './ingress/http/http-port.ts';
 import { TcpListeners } from './ingress/tcp-listeners.ts';
+import { NamePool } from './pool/name-pool.ts';
+import { Places } from './pool/places.ts';
 import { PortPool } from './pool/port-pool.ts';
 import { TunnelTable } from './pool/tunnel-table.ts';
 import { Relay } from './relay/relay.ts';
@@ -25,7 +31,7 @@ export interface EdgeDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly adminToken: Secret;
-  /** Uniform in [0, 1); chooses ports. */
+  /** Uniform in [0, 1); chooses ports and names. */
   readonly random?: () => number;
   /** What GET /api/status shows. */
   readonly version?: string;
@@ -44,11 +50,19 @@ export interface Edge {
   /** Ends everything at once, without a goodbye. */
   stopNow(): void;
   /** Only while it runs. */
-  readonly addresses: { readonly control: EdgeAddress; readonly api: EdgeAddress; readonly metrics: EdgeAddress };
+  readonly addresses: {
+    readonly control: EdgeAddress;
+    readonly http: EdgeAddress;
+    readonly api: EdgeAddress;
+    readonly metrics: EdgeAddress;
+  };
 }
 
 /** What the parts other than the drain may take to stop. */
 const STOP_GRACE_MS = 5000;
+
+/** Names that the edge chooses must not be guessed: no ordinary random number will do. */
+const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
 
 export const createEdge = (config: ServerConfig, deps: EdgeDeps): Edge => new ComposedEdge(config, deps);
 
@@ -59,6 +73,9 @@ class ComposedEdge implements Edge {
   readonly #tunnels = new TunnelTable();
   readonly #relay: Relay;
   readonly #listeners: TcpListeners;
+  readonly #names: NamePool;
+  readonly #http: HttpIngress;
+  readonly #httpPort: HttpPort;
   readonly #failures: AuthFailures;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
@@ -76,13 +93,20 @@ class ComposedEdge implements Edge {
     this.#deps = deps;
     this.#backend = new StandaloneBackend({ adminToken: deps.adminToken, keys: auth.keys });
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
-    this.#relay = new Relay({
-      limits: { perTunnel: limits.connections_per_tunnel, perAddress: limits.connections_per_address },
-      logger,
-      now: () => clock.monotonic(),
+    const counts = new ConnectionCounts({
+      perTunnel: limits.connections_per_tunnel,
+      perAddress: limits.connections_per_address,
     });
+    this.#relay = new Relay({ counts, logger, now: () => clock.monotonic() });
     const tunnelOn = (port: number) => this.#tunnels.byPort(port);
     this.#listeners = new TcpListeners({ host: server.host, tunnelOn, relay: this.#relay, logger });
+    this.#names = new NamePool({ clock, random: deps.random ?? secureRandom });
+    this.#http = this.#makeHttp(counts);
+    this.#httpPort = new HttpPort(
+      { host: server.host, port: server.http_port, key: '[server] http_port' },
+      this.#http,
+      logger,
+    );
     this.#metricsServer = this.#makeMetricsServer();
     this.#rest = this.#makeRest();
     this.#life = this.#makeLife();
@@ -90,7 +114,12 @@ class ComposedEdge implements Edge {
 
   get addresses(): Edge['addresses'] {
     if (this.#control === undefined) throw new Error('the edge is not running');
-    return { control: this.#control.address, api: this.#rest.address, metrics: this.#metricsServer.address };
+    return {
+      control: this.#control.address,
+      http: this.#httpPort.address,
+      api: this.#rest.address,
+      metrics: this.#metricsServer.address,
+    };
   }
 
   async start(): Promise<void> {
@@ -107,6 +136,8 @@ class ComposedEdge implements Edge {
     this.#control?.cut();
     void this.#listeners.closeAll();
     this.#listeners.resetConnections();
+    this.#httpPort.stop();
+    this.#http.stop();
     void this.stop({ drainMs: 0 });
   }
 
@@ -125,9 +156,30 @@ class ComposedEdge implements Edge {
     // Watchers before what they watch: they see the start, and the whole drain.
     life.add({ name: 'metrics', start: () => this.#metricsServer.start(), stop: () => this.#metricsServer.stop() });
     life.add({ name: 'rest', start: () => this.#rest.start(), stop: () => this.#rest.stop() });
+    // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
+    life.add({ name: 'http', start: () => this.#openHttp() });
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
     life.add({ name: 'control plane', start: () => this.#openControl(), stop: () => this.#drainAndEnd() });
     return life;
+  }
+
+  async #openHttp(): Promise<void> {
+    await this.#httpPort.start();
+    this.#http.start();
+  }
+
+  #makeHttp(counts: ConnectionCounts): HttpIngress {
+    const { server } = this.#config;
+    return new HttpIngress({
+      clock: this.#deps.clock,
+      domain: server.domain,
+      tunnels: this.#tunnels,
+      names: this.#names,
+      counts,
+      headTimeoutMs: server.head_timeout_secs * 1000,
+      firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
+      redirectPort: () => null,
+    });
   }
 
   async #openControl(): Promise<void> {
@@ -146,7 +198,8 @@ class ComposedEdge implements Edge {
       logger,
       backend: this.#backend,
       failures: this.#failures,
-      ports: new PortPool({ range: { from, to }, listeners: this.#listeners, clock, random }),
+      publicHttp: { scheme: 'http', port: () => this.#httpPort.address.port },
+      places: new Places(new PortPool({ range: { from, to }, listeners: this.#listeners, clock, random }), this.#names),
       tunnels: this.#tunnels,
     });
     await control.start();
@@ -158,16 +211,20 @@ class ComposedEdge implements Edge {
     // Clients first: they look for another edge while their connections here still run.
     this.#control?.drain(this.#drainMs / 1000);
     await this.#listeners.closeAll();
+    this.#httpPort.stop();
+    this.#http.drain();
     const isIdle = await this.#idleWithin(this.#drainMs, clock);
-    if (!isIdle) logger.warn({ connections: this.#listeners.connections }, 'connections did not finish in time');
+    const connections = this.#listeners.connections + this.#http.connections;
+    if (!isIdle) logger.warn({ connections }, 'connections did not finish in time');
     this.#listeners.resetConnections();
+    this.#http.stop();
     await this.#control?.end();
   }
 
   #idleWithin(ms: number, clock: Clock): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = clock.setTimeout(() => resolve(false), ms);
-      void this.#listeners.whenIdle().then(() => {
+      void Promise.all([this.#listeners.whenIdle(), this.#http.whenIdle()]).then(() => {
         timer.cancel();
         resolve(true);
       });
@@ -182,6 +239,7 @@ class ComposedEdge implements Edge {
       regionId: region.id,
       tunnels: this.#tunnels,
       relay: this.#relay,
+      http: this.#http,
       sessions: () => figures().sessions,
       carriers: () => figures().carriers,
       streams: () => figures().streams,

@@ -62,18 +62,8 @@ export const CATALOGUE = {
   TUNNEL_PORTS_EXHAUSTED: entry(503, true, 'no free port left in tcp_port_range {from}-{to}', 'Close a tunnel, or widen `[limits] tcp_port_range` on the edge.'),
   TUNNEL_PORT_IN_USE: entry(409, true, 'port {port} is already in use', 'Ask for another port, or leave the choice to the edge.'),
   TUNNEL_PORT_OUT_OF_RANGE: entry(400, false, 'port {port} is outside of tcp_port_range {from}-{to}', 'Ask for a port inside the range.'),
-  TUNNEL_SUBDOMAIN_INVALID: entry(
-    400,
-    false,
-    "subdomain '{subdomain}' is not valid: {reason}",
-    'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words.',
-  ),
-  TUNNEL_SUBDOMAIN_IN_USE: entry(
-    409,
-    true,
-    "subdomain '{subdomain}' is already in use",
-    'Ask for another subdomain, or leave the choice to the edge.',
-  ),
+  TUNNEL_SUBDOMAIN_INVALID: entry(400, false, "subdomain '{subdomain}' is not valid: {reason}", 'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words.'),
+  TUNNEL_SUBDOMAIN_IN_USE: entry(409, true, "subdomain '{subdomain}' is already in use", 'Ask for another subdomain, or leave the choice to the edge.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
   TUNNEL_UNKNOWN: entry(404, false, 'no such tunnel', 'List the tunnels: GET /api/tunnels.'),
   TUNNEL_NOT_HTTP: entry(400, false, 'the tunnel is a {protocol} tunnel: only http tunnels have captured requests', 'Ask for an http tunnel.'),
@@ -81,6 +71,19 @@ export const CATALOGUE = {
   TUNNEL_CLOSED: entry(410, false, 'the tunnel is closed', 'Open a new one.'),
   CONNECTIONS_PER_TUNNEL: entry(503, true, 'the tunnel holds its limit of {limit} connections', 'Try again later.'),
   CONNECTIONS_PER_ADDRESS: entry(429, true, 'this address holds its limit of {limit} connections', 'Close connections first.'),
+
+  // --- HTTP visitors: each page says what happened and who can fix it ---
+  TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. If it is yours: start the tunnel, it is not running.'),
+  TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. If it is yours: check the machine that runs the client.'),
+  LOCAL_UNREACHABLE: entry(502, true, 'the service behind this tunnel cannot be reached: {reason}', 'If it is yours: start the service, or correct the local port of the tunnel.'),
+  LOCAL_CLOSED: entry(502, true, 'the service behind this tunnel gave no complete answer: {reason}', 'Try again. If it is yours: look into the log of the service.'),
+  LOCAL_MALFORMED: entry(502, false, 'the service behind this tunnel gave an answer that is not HTTP: {reason}', 'If it is yours: check that the service speaks HTTP on this port (or set `proto: https`).'),
+  LOCAL_TIMEOUT: entry(504, true, 'the service behind this tunnel did not answer within {seconds} s', 'Try again. If it is yours: look into the log of the service.'),
+  HTTP_BAD_REQUEST: entry(400, false, 'the request is malformed: {reason}', 'Correct the client that sent it.'),
+  HTTP_HEAD_TIMEOUT: entry(408, true, 'the request did not arrive in time', 'Try again.'),
+  HTTP_HEAD_TOO_LARGE: entry(431, false, 'the request head is too large: {reason}', 'Send fewer or smaller headers, cookies above all.'),
+  HTTP_NOT_IMPLEMENTED: entry(501, false, 'this kind of request is not served here: {reason}', 'Use another method or coding.'),
+  HTTP_VERSION_UNSUPPORTED: entry(505, false, 'this version of HTTP is not spoken here: {reason}', 'Use HTTP/1.1.'),
 
   // --- REST ---
   API_NOT_FOUND: entry(404, false, 'nothing here: {path}', 'See GET /api/openapi.json.'),
@@ -102,6 +105,7 @@ export const CATALOGUE = {
   CLIENT_USAGE: entry(400, false, '{reason}', 'See `tunnel --help`.'),
   CLIENT_CLOSED: entry(410, false, 'the client is closed', 'Connect again.'),
   CLIENT_LOCAL_DIAL: entry(502, true, 'cannot connect to {target}: {reason}', 'Start the local service.'),
+  CLIENT_LOCAL_CERTIFICATE: entry(502, false, 'the certificate of {target} was not accepted: {reason}', 'Give the local service a certificate that is trusted here, or set `local_tls_verify: false` (--local-tls-no-verify).'),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof CATALOGUE;

@@ -1,4 +1,5 @@
 export { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from './byte-end.ts';
+export { ByteQueue } from './byte-queue.ts';
 export { type Carrier, type CarrierReceiver, createCarrier } from './carrier.ts';
 export { connectTlsSocket, type TlsDialOptions } from './connect-tls-socket.ts';
 export { MemoryBudget, processBudget } from './memory-budget.ts';

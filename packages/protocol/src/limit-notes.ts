@@ -84,6 +84,14 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   VISITOR_KEEPALIVE_MS: ms('TCP keep-alive towards visitors: one that vanished is noticed some minutes later'),
   REFUSAL_LOG_INTERVAL_MS: ms('refused visitors are counted and logged once in this time, not one by one'),
 
+  HTTP_KEEP_ALIVE_MS: ms('how long a visitor may take to the next request on the same connection'),
+  HTTP_LINGER_MS: ms('after our last word the visitor has this long to read it and to close'),
+  HTTP_IDLE_STREAMS_PER_TUNNEL: count('open connections to one local service that wait for the next request'),
+  HTTP_IDLE_STREAM_MS: ms('how long such a connection waits; most services hang up after 5 s'),
+  HTTP_IDLE_STREAM_UNSAFE_MS: ms(
+    'a request that cannot be sent twice takes only a connection that was in use this recently',
+  ),
+
   LOCAL_DIAL_TIMEOUT_MS: ms('a local service that does not answer by then is down'),
   RECONNECT_MIN_MS: ms('the first pause; it doubles from here, with jitter'),
   RECONNECT_MAX_MS: ms('the longest pause between two attempts'),
@@ -103,14 +111,24 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   CLIENT_CLOSE_TIMEOUT_MS: ms('how long a client that ends waits for the edge to take note'),
   CLIENT_TICK_MS: ms('how often the client looks after its connections; silence is judged as of the next look'),
   LOCAL_DIAL_NOTICE_EVERY_MS: ms('a local service that is down is reported once in this time, not for every visitor'),
+  REQUESTS_KEPT_MAX: count('requests that the inspector of one client can show; the oldest give way'),
+  REQUESTS_KEPT_BYTES: bytes('what they may hold together, heads and bodies'),
+  REQUEST_BODY_KEPT_BYTES: bytes('the beginning of a body that is kept for a look; a longer request cannot be replayed'),
+  REPLAY_TIMEOUT_MS: ms('a replay whose response does not end by then is cut off'),
+  INSPECTOR_CONNECTIONS_MAX: count('connections to the inspector page at once'),
+  INSPECTOR_LAG_MAX_BYTES: bytes('events that wait for one open page; a page that reads slower is told to load again'),
 
   CAPTURES_PER_TUNNEL: count('the last requests of a tunnel that are kept for a look and a replay'),
-  CAPTURE_BODY_MAX_BYTES: bytes('of each body, from its beginning: most of what a person reads, and of what can be sent again'),
+  CAPTURE_BODY_MAX_BYTES: bytes(
+    'of each body, from its beginning: most of what a person reads, and of what can be sent again',
+  ),
   CAPTURE_BYTES_PER_TUNNEL: bytes('heads and bodies of one tunnel’s kept requests; the oldest go first'),
   CAPTURE_BYTES_MAX: bytes('the same for all tunnels together; whoever keeps more than an even share gives way first'),
   CAPTURE_UNPACKED_MAX_BYTES: bytes('a compressed body that grows beyond this when it is looked at is not shown'),
   CAPTURE_KEPT_AFTER_END_MS: ms('a person looks for what went wrong after the tunnel is closed, too'),
-  CAPTURE_TUNNELS_REMEMBERED: count('ended tunnels whose list of requests is empty instead of unknown; the oldest go first'),
+  CAPTURE_TUNNELS_REMEMBERED: count(
+    'ended tunnels whose list of requests is empty instead of unknown; the oldest go first',
+  ),
   CAPTURE_SWEEP_MS: ms('how often what has outlived its tunnel by its time is dropped'),
   REPLAY_TIMEOUT_MS: ms('a response that is not complete by then is cut off, and shown as far as it came'),
   REPLAY_RESPONSE_MAX_BYTES: bytes('a longer response is cut off: nobody waits for the end of an endless one'),

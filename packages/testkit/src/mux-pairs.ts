@@ -39,7 +39,11 @@ export const socketPair = async (kind: PairKind): Promise<[net.Socket, net.Socke
     const socket: net.Socket =
       kind === 'tls'
         ? tls.connect(
-            { port, host: '127.0.0.1', ca: testCertificate().cert, minVersion: 'TLSv1.3', allowHalfOpen: true },
+            // `allowHalfOpen` is documented for tls.connect and missing in its types.
+            {
+              ...{ port, host: '127.0.0.1', ca: testCertificate().cert, minVersion: 'TLSv1.3' },
+              ...{ allowHalfOpen: true },
+            } as tls.ConnectionOptions,
             () => resolve(socket),
           )
         : net.connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true }, () => resolve(socket));

@@ -11,8 +11,12 @@ export interface ListenOn {
   readonly key: string;
 }
 
-export const listenOrFault = async (server: Server, on: ListenOn): Promise<{ host: string; port: number }> => {
-  server.listen({ host: on.host, port: on.port });
+export const listenOrFault = async (
+  server: Server,
+  on: ListenOn,
+  backlog?: number,
+): Promise<{ host: string; port: number }> => {
+  server.listen({ host: on.host, port: on.port, ...(backlog === undefined ? {} : { backlog }) });
   try {
     await once(server, 'listening');
   } catch (error) {

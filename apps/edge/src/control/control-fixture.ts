@@ -2,11 +2,14 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import type { Owner } from '@tunnel/core';
+import { ConnectionCounts } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger } from '@tunnel/runtime';
 import type { Backend, KeyVerdict, Revocation, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { TcpListeners } from '../ingress/tcp-listeners.ts';
+import { NamePool } from '../pool/name-pool.ts';
+import { Places } from '../pool/places.ts';
 import { PortPool } from '../pool/port-pool.ts';
 import { TunnelTable } from '../pool/tunnel-table.ts';
 import { Relay } from '../relay/relay.ts';
@@ -76,7 +79,8 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const { clock } = options;
   const backend = new ScriptedBackend();
   const tunnels = new TunnelTable();
-  const relay = new Relay({ limits: { perTunnel: 100, perAddress: 100 }, logger, now: () => clock.monotonic() });
+  const counts = new ConnectionCounts({ perTunnel: 100, perAddress: 100 });
+  const relay = new Relay({ counts, logger, now: () => clock.monotonic() });
   const listeners = new TcpListeners({ host: HOST, tunnelOn: (port) => tunnels.byPort(port), relay, logger });
   const range = await freeRange(options.ports ?? 4);
   const control = new ControlPlane({
@@ -91,7 +95,11 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     logger,
     backend,
     failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
-    ports: new PortPool({ range, listeners, clock, random: () => 0 }),
+    publicHttp: { scheme: 'http', port: () => 8000 },
+    places: new Places(
+      new PortPool({ range, listeners, clock, random: () => 0 }),
+      new NamePool({ clock, random: Math.random }),
+    ),
     tunnels,
   });
   await control.start();

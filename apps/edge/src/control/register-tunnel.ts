@@ -115,7 +115,11 @@ const isWished = (place: Place, { kind, wish }: PlaceWish): boolean => {
     : place.kind === 'name' && place.name === wish.name;
 };
 
-const openPlace = async ({ places, isDraining }: RegisterContext, tunnelId: string, wish: PlaceWish): Promise<Place> => {
+const openPlace = async (
+  { places, isDraining }: RegisterContext,
+  tunnelId: string,
+  wish: PlaceWish,
+): Promise<Place> => {
   const place = await places.open(tunnelId, wish);
   if (!isDraining()) return place;
   // The drain has closed all places and did not see this one come.

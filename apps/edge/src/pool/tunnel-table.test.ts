@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import type { Tunnel } from './tunnel.ts';
 import { TunnelTable } from './tunnel-table.ts';
 
-const tunnel = (tunnelId: string, assignedPort: number): Tunnel => ({ tunnelId, assignedPort }) as Tunnel;
+const tunnel = (tunnelId: string, assignedPort: number): Tunnel =>
+  ({ tunnelId, place: { kind: 'port', port: assignedPort } }) as Tunnel;
 
 it('finds a tunnel by id and by port while it lives', () => {
   const table = new TunnelTable();

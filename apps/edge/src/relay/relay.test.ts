@@ -1,6 +1,8 @@
 // A visitor's socket, the relay, a real session and a local service: what passes, what is counted, and how it ends.
+
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { ConnectionCounts } from '@tunnel/core';
 import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
 import type { StreamHead } from '@tunnel/protocol';
 import { createLogger } from '@tunnel/runtime';
@@ -76,14 +78,16 @@ const startPath = async (onStream: OnStream, limits = { perTunnel: 100, perAddre
     protocol: 'tcp',
     label: '20000',
     publicUrl: 'tcp://localhost:20000',
+    place: { kind: 'port', port: 20_000 },
     assignedPort: 20_000,
+    http: null,
     clientAddr: '127.0.0.1:1',
     owner: { kind: 'operator' },
     connectedSince: 0,
     counters: { requests: 0, bytes: 0, openConnections: 0 },
     session,
   };
-  const relay = new Relay({ limits, logger, now: () => 0 });
+  const relay = new Relay({ counts: new ConnectionCounts(limits), logger, now: () => 0 });
   const server: TcpServer = kept(
     await startTcpServer((socket) => relay.carry(socket, tunnel), { pauseOnConnect: true }),
   );

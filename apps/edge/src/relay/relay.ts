@@ -1,6 +1,6 @@
 // All relayed connections of all tunnels: admits a visitor's socket within the limits, counts, and knows when the last one is over.
 import type { Socket } from 'node:net';
-import { ConnectionCounts, type ConnectionLimits } from '@tunnel/core';
+import type { ConnectionCounts } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { adoptSocket } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -12,7 +12,8 @@ import { RelayConnection, type RelayConnectionOwner } from './relay-connection.t
 import { type RefusalReason, RelayTotals } from './relay-totals.ts';
 
 interface RelayOptions {
-  readonly limits: ConnectionLimits;
+  /** Shared with the HTTP ingress: an address is one address on every port. */
+  readonly counts: ConnectionCounts;
   readonly logger: Logger;
   /** Milliseconds, for spacing log lines. */
   readonly now: () => number;
@@ -28,7 +29,7 @@ export class Relay implements RelayConnectionOwner {
   #idleWaiters: (() => void)[] = [];
 
   constructor(options: RelayOptions) {
-    this.#counts = new ConnectionCounts(options.limits);
+    this.#counts = options.counts;
     this.#log = new RefusalLog(options.logger, options.now);
   }
 

@@ -1,8 +1,27 @@
 // One request and its response over one stream to the local service. It knows HTTP/1.1 towards the service and nothing of the
 // visitor, who may speak HTTP/1.1, HTTP/2, or be a replay.
-import { ChunkedBody, type HeaderField, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
+import {
+  BODY_BAD,
+  BODY_INCOMPLETE,
+  type BodyScanner,
+  type BodySink,
+  ChunkedBody,
+  type ChunkedForm,
+  type HeaderField,
+  parseResponseHead,
+  type RequestHead,
+  type ResponseHead,
+  scannerOf,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type ByteReader, ByteQueue, type MuxSession, type MuxStream, type OpenAnswer, type Opening } from '@tunnel/mux';
+import {
+  ByteQueue,
+  type ByteReader,
+  type MuxSession,
+  type MuxStream,
+  type OpenAnswer,
+  type Opening,
+} from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import { HeadReader } from './head-reader.ts';
@@ -10,13 +29,13 @@ import type { IdleStreams } from './idle-streams.ts';
 
 /** Who asked. Calls come in the order of the message; onFailed or onDone is the last one. */
 export interface Asker {
-  /** true: chunked bodies as they are on the wire; false: their data and trailers. */
-  readonly takesRawBody: boolean;
+  /** How it wants a chunked body: as chunks, or its data and then its trailers. */
+  readonly bodyForm: ChunkedForm;
   onInterim(head: ResponseHead): void;
   onHead(head: ResponseHead): void;
   /** Same rule as ByteReader.onData. */
   onBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
-  /** Pieces of a raw body that are written anew. */
+  /** Pieces of a body in chunks that are written anew. */
   onText(text: string): void;
   onTrailers(trailers: readonly HeaderField[]): void;
   /** All that came in this turn was told. */
@@ -28,7 +47,7 @@ export interface Asker {
   /** Before the head an answer can still be given; afterwards the response is cut off. */
   onFailed(fault: Fault): void;
   /** The request's body may go on. */
-  onDrain(): void;
+  onBodyDrain(): void;
 }
 
 export interface ExchangeRequest {
@@ -49,9 +68,11 @@ const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TR
 const ABORTED: StreamReason = { code: 'cancelled', text: 'the visitor left' };
 const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection cannot be used again' };
 
+const NOTHING: Buffer = Buffer.alloc(0);
+
 type Phase = 'head' | 'body' | 'complete' | 'over';
 
-export class Exchange implements ByteReader, OpenAnswer {
+export class Exchange implements ByteReader, OpenAnswer, BodySink {
   readonly #context: ExchangeContext;
   readonly #tunnel: Tunnel;
   readonly #request: ExchangeRequest;
@@ -67,9 +88,11 @@ export class Exchange implements ByteReader, OpenAnswer {
   /** Body bytes that came before the stream was open; the visitor is paused meanwhile. */
   #waiting: ByteQueue | null = null;
   #response: ResponseHead | null = null;
-  #leftBytes = 0;
-  #chunks: ChunkedBody | null = null;
-  #bodyGoesOn = true;
+  #body: BodyScanner | null = null;
+  /** The piece that the body's scanner is looking at. */
+  #piece: Buffer = NOTHING;
+  #lend = false;
+  #goesOn = true;
   #lastProgressMs: number;
 
   constructor(context: ExchangeContext, tunnel: Tunnel, request: ExchangeRequest, asker: Asker) {
@@ -79,6 +102,11 @@ export class Exchange implements ByteReader, OpenAnswer {
     this.#asker = asker;
     this.#requestDone = !request.hasBody;
     this.#lastProgressMs = context.now();
+  }
+
+  /** From the last byte of the request to now: what the service, and the way to it, takes. */
+  get serviceMs(): number {
+    return this.#context.now() - this.#lastProgressMs;
   }
 
   get isReplayable(): boolean {
@@ -125,8 +153,8 @@ export class Exchange implements ByteReader, OpenAnswer {
     stream.read(this);
     if (this.#stream !== stream) return;
     const text = this.#request.text;
-    const head = Buffer.allocUnsafe(text.length);
-    head.latin1Write(text);
+    const head = Buffer.from(text, 'latin1');
+    this.#lastProgressMs = this.#context.now();
     this.#count(head.length, 0);
     let isFree = stream.write(head, 0, head.length, true);
     const waiting = this.#waiting;
@@ -135,7 +163,7 @@ export class Exchange implements ByteReader, OpenAnswer {
       const bytes = waiting.shift(waiting.length);
       isFree = stream.write(bytes, 0, bytes.length, false);
     }
-    if (waiting !== null && isFree) this.#asker.onDrain();
+    if (waiting !== null && isFree) this.#asker.onBodyDrain();
   }
 
   // ---- the request's body ----
@@ -157,7 +185,7 @@ export class Exchange implements ByteReader, OpenAnswer {
   }
 
   onDrain(): void {
-    this.#asker.onDrain();
+    this.#asker.onBodyDrain();
   }
 
   // ---- the response ----
@@ -171,19 +199,15 @@ export class Exchange implements ByteReader, OpenAnswer {
     this.#count(0, end - start);
     this.#hasAnswer = true;
     let at = start;
-    let goOn = true;
+    this.#goesOn = true;
     while (at < end && (this.#phase === 'head' || this.#phase === 'body')) {
       if (this.#phase === 'head') at = this.#takeHead(bytes, at, end);
-      else {
-        const next = this.#takeBody(bytes, at, end, lend);
-        if (!this.#bodyGoesOn) goOn = false;
-        at = next;
-      }
+      else at = this.#takeBody(bytes, at, end, lend);
     }
     if (this.#phase === 'over') return true;
     this.#asker.onTurn();
     if (this.#phase === 'complete') this.#finish(at === end);
-    return goOn;
+    return this.#goesOn;
   }
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
@@ -201,12 +225,9 @@ export class Exchange implements ByteReader, OpenAnswer {
       this.#switch(head, bytes, reading.next, end);
       return end;
     }
-    this.#phase = 'body';
     this.#asker.onHead(head);
-    const { framing } = head;
-    if (framing.kind === 'none' || (framing.kind === 'length' && framing.length === 0)) this.#phase = 'complete';
-    else if (framing.kind === 'length') this.#leftBytes = framing.length;
-    else if (framing.kind === 'chunked') this.#chunks = new ChunkedBody();
+    this.#body = scannerOf(head.framing, this.#asker.bodyForm);
+    this.#phase = this.#body === null ? 'complete' : 'body';
     return reading.next;
   }
 
@@ -218,37 +239,24 @@ export class Exchange implements ByteReader, OpenAnswer {
   }
 
   #takeBody(bytes: Buffer, start: number, end: number, lend: boolean): number {
-    const framing = this.#response?.framing.kind;
-    if (framing === 'length') {
-      const stop = Math.min(end, start + this.#leftBytes);
-      this.#leftBytes -= stop - start;
-      if (this.#leftBytes === 0) this.#phase = 'complete';
-      this.#bodyGoesOn = this.#asker.onBody(bytes, start, stop, lend);
-      return stop;
-    }
-    if (this.#chunks === null) {
-      this.#bodyGoesOn = this.#asker.onBody(bytes, start, end, lend);
-      return end;
-    }
-    return this.#takeChunks(this.#chunks, bytes, start, end, lend);
+    const body = this.#body as BodyScanner;
+    this.#piece = bytes;
+    this.#lend = lend;
+    const next = body.push(bytes, start, end, this);
+    this.#piece = NOTHING;
+    if (next === BODY_INCOMPLETE) return end;
+    if (next === BODY_BAD) return this.#malformed(body.problem ?? '', end);
+    this.#phase = 'complete';
+    if (body instanceof ChunkedBody && body.trailers.length > 0) this.#asker.onTrailers(body.trailers);
+    return next;
   }
 
-  #takeChunks(chunks: ChunkedBody, bytes: Buffer, start: number, end: number, lend: boolean): number {
-    const asker = this.#asker;
-    const pass = (from: number, to: number): void => {
-      this.#bodyGoesOn = asker.onBody(bytes, from, to, lend);
-    };
-    this.#bodyGoesOn = true;
-    const skip = (): void => {};
-    const sink = asker.takesRawBody
-      ? { forward: pass, text: (text: string) => asker.onText(text), data: skip }
-      : { forward: skip, text: skip, data: pass };
-    const next = chunks.push(bytes, start, end, sink);
-    if (typeof next !== 'number') return this.#malformed(next.reason, end);
-    if (next === -1) return end;
-    this.#phase = 'complete';
-    if (!asker.takesRawBody && chunks.trailers.length > 0) asker.onTrailers(chunks.trailers);
-    return next;
+  forward(start: number, end: number): void {
+    if (!this.#asker.onBody(this.#piece, start, end, this.#lend)) this.#goesOn = false;
+  }
+
+  text(piece: string): void {
+    this.#asker.onText(piece);
   }
 
   #malformed(reason: string, end: number): number {

@@ -45,9 +45,9 @@ export class HeadReader {
   #finish(bytes: Buffer, start: number, next: number): string {
     const lead = this.#search.leadBytes;
     resetHeadSearch(this.#search);
-    if (this.#kept.length === 0) return bytes.latin1Slice(start + lead, next);
+    if (this.#kept.length === 0) return bytes.toString('latin1', start + lead, next);
     const whole = Buffer.concat([...this.#kept, bytes.subarray(start, next)]);
     this.#kept = [];
-    return whole.latin1Slice(lead);
+    return whole.toString('latin1', lead);
   }
 }

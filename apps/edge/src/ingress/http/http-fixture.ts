@@ -1,0 +1,106 @@
+// An HTTP ingress with a real client session behind it and any local service behind that. Used by tests only.
+import * as net from 'node:net';
+import { ConnectionCounts } from '@tunnel/core';
+import { connectSocket, splice } from '@tunnel/mux';
+import { FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
+import type { Tunnel } from '../../pool/tunnel.ts';
+import { HttpIngress, type HttpIngressOptions } from './http-ingress.ts';
+
+export interface HttpStand {
+  readonly ingress: HttpIngress;
+  readonly tunnel: Tunnel;
+  readonly pair: SessionPair;
+  readonly clock: FakeClock;
+  readonly port: number;
+  /** Names whose client is away. */
+  readonly held: Set<string>;
+  /** Connections to the local service since the start. */
+  readonly dials: number;
+  localPort: number;
+  stop(): void;
+}
+
+export const startHttpStand = async (
+  localPort: number,
+  options: Partial<HttpIngressOptions> & { readonly http?: Partial<Tunnel['http']> } = {},
+): Promise<HttpStand> => {
+  const clock = new FakeClock();
+  const held = new Set<string>();
+  let dials = 0;
+  const stand = { localPort };
+  const pair = await sessionPair({
+    kind: 'plain',
+    carriers: 2,
+    client: {
+      onStream: (stream) => {
+        dials += 1;
+        connectSocket({ host: '127.0.0.1', port: stand.localPort, timeoutMs: 5000 }).then(
+          (local) => {
+            stream.accept();
+            splice(stream, local, { onDone: () => {} });
+          },
+          (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
+        );
+      },
+    },
+  });
+  const tunnel: Tunnel = {
+    tunnelId: 'tun_1',
+    sessionId: 'ses_1',
+    name: 'web',
+    protocol: 'http',
+    place: { kind: 'name', name: 'web' },
+    label: 'web',
+    publicUrl: 'http://web.edge.test',
+    assignedPort: null,
+    http: { hostHeader: null, localProtocol: 'http1', capture: true, ...options.http },
+    clientAddr: '127.0.0.1:1',
+    owner: { kind: 'operator' },
+    connectedSince: 0,
+    counters: { requests: 0, bytes: 0, openConnections: 0 },
+    session: { mux: pair.edge },
+  };
+  const ingress = new HttpIngress({
+    clock,
+    domain: 'edge.test',
+    tunnels: { byName: (name) => (name === 'web' ? tunnel : undefined) },
+    names: { isHeld: (name) => held.has(name) },
+    counts: new ConnectionCounts({ perTunnel: 1000, perAddress: 1000 }),
+    headTimeoutMs: 15_000,
+    firstByteTimeoutMs: 60_000,
+    redirectPort: () => null,
+    ...options,
+  });
+  ingress.start();
+  const server = net.createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
+    ingress.accept(socket, 'http'),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  const stop = (): void => {
+    server.close();
+    ingress.stop();
+    pair.close();
+  };
+  return Object.defineProperties(Object.assign(stand, { ingress, tunnel, pair, clock, port, held, stop, dials }), {
+    dials: { get: () => dials },
+  });
+};
+
+/** Sends bytes as they are and gathers what comes until the connection ends (or `until` is in it). */
+export const talk = (port: number, request: string, until?: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socket = net.connect({ port, host: '127.0.0.1' });
+    let answer = '';
+    const done = (): void => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.on('data', (chunk: Buffer) => {
+      answer += chunk.toString('latin1');
+      if (until !== undefined && answer.includes(until)) done();
+    });
+    socket.on('end', done);
+    socket.on('error', reject);
+    socket.write(request, 'latin1');
+  });

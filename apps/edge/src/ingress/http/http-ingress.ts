@@ -1,0 +1,176 @@
+// The public HTTP side: takes over visitors' connections, routes their requests by Host, counts, and knows when the last one
+// has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
+import type { Socket } from 'node:net';
+import { type ConnectionCounts, type RequestHead, redirectToHttps, subdomainOf } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { adoptSocket } from '@tunnel/mux';
+import { LIMITS } from '@tunnel/protocol';
+import type { Clock, Timer } from '@tunnel/runtime';
+import type { NamePool } from '../../pool/name-pool.ts';
+import type { Tunnel } from '../../pool/tunnel.ts';
+import type { TunnelTable } from '../../pool/tunnel-table.ts';
+import { plainAddress } from '../peer-address.ts';
+import { HttpTotals } from './http-totals.ts';
+import { type Http1Owner, Http1Visitor } from './http1-visitor.ts';
+import { IdleStreams } from './idle-streams.ts';
+import { isLocalAnswer, type LocalAnswer } from './local-answer.ts';
+
+export interface HttpIngressOptions {
+  readonly clock: Clock;
+  readonly domain: string;
+  readonly tunnels: Pick<TunnelTable, 'byName'>;
+  readonly names: Pick<NamePool, 'isHeld'>;
+  readonly counts: ConnectionCounts;
+  readonly headTimeoutMs: number;
+  readonly firstByteTimeoutMs: number;
+  /** The public https port a plain visitor is sent to; null: plain requests are served, too. */
+  readonly redirectPort: () => number | null;
+}
+
+export class HttpIngress implements Http1Owner {
+  readonly idle = new IdleStreams();
+  readonly headTimeoutMs: number;
+  readonly firstByteTimeoutMs: number;
+  readonly totals = new HttpTotals();
+  readonly #given: HttpIngressOptions;
+  readonly #visitors = new Set<Http1Visitor>();
+  #ticking: Timer | undefined;
+  #isDraining = false;
+  #idleWaiters: (() => void)[] = [];
+
+  constructor(options: HttpIngressOptions) {
+    this.#given = options;
+    this.headTimeoutMs = options.headTimeoutMs;
+    this.firstByteTimeoutMs = options.firstByteTimeoutMs;
+  }
+
+  readonly now = (): number => this.#given.clock.monotonic();
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  get connections(): number {
+    return this.#visitors.size;
+  }
+
+  start(): void {
+    this.#ticking = this.#given.clock.setInterval(() => this.#tick(), LIMITS.SESSION_TICK_MS);
+  }
+
+  /** Takes over an accepted, paused socket that speaks HTTP/1.1. */
+  accept(socket: Socket, scheme: 'http' | 'https'): void {
+    const { remoteAddress } = socket;
+    // Gone between the kernel's accept and ours.
+    if (remoteAddress === undefined) {
+      socket.destroy();
+      return;
+    }
+    const visitor = new Http1Visitor(adoptSocket(socket), { address: plainAddress(remoteAddress), scheme }, this);
+    this.#visitors.add(visitor);
+    visitor.start();
+  }
+
+  // ---- routing ----
+
+  route(visitor: Http1Visitor, head: RequestHead): Tunnel | LocalAnswer {
+    const redirectPort = visitor.facts.scheme === 'http' ? this.#given.redirectPort() : null;
+    if (redirectPort !== null) return { own: redirectToHttps(head, redirectPort) };
+    const found = this.tunnelOf(head.host);
+    if (isLocalAnswer(found)) return found;
+    const refusal = this.#dispatch(visitor, found);
+    if (refusal !== null) return refusal;
+    this.countRequest(found);
+    return found;
+  }
+
+  tunnelOf(host: string): Tunnel | LocalAnswer {
+    const name = subdomainOf(host, this.#given.domain);
+    const tunnel = name === null ? undefined : this.#given.tunnels.byName(name);
+    if (tunnel !== undefined) return tunnel;
+    if (name !== null && this.#given.names.isHeld(name)) return { fault: new Fault('TUNNEL_AWAY') };
+    return { fault: new Fault('TUNNEL_NOT_FOUND', { host: host === '' ? 'this address' : host }) };
+  }
+
+  countRequest(tunnel: Tunnel): void {
+    this.totals.requests += 1;
+    tunnel.counters.requests += 1;
+  }
+
+  /** A connection counts for the tunnel that serves it; one that asks for another host moves. */
+  #dispatch(visitor: Http1Visitor, tunnel: Tunnel): LocalAnswer | null {
+    if (visitor.tunnel?.tunnelId === tunnel.tunnelId) {
+      visitor.tunnel = tunnel;
+      return null;
+    }
+    this.#leave(visitor);
+    const verdict = this.#given.counts.opened(tunnel.tunnelId, visitor.facts.address);
+    if (verdict.kind !== 'counted') {
+      const code = verdict.kind === 'tunnel-full' ? 'CONNECTIONS_PER_TUNNEL' : 'CONNECTIONS_PER_ADDRESS';
+      return { fault: new Fault(code, { limit: verdict.limit }), retryAfterSecs: RETRY_AFTER_SECS };
+    }
+    visitor.tunnel = tunnel;
+    tunnel.counters.openConnections += 1;
+    return null;
+  }
+
+  #leave(visitor: Http1Visitor): void {
+    const { tunnel } = visitor;
+    visitor.tunnel = null;
+    if (tunnel === null) return;
+    tunnel.counters.openConnections -= 1;
+    this.#given.counts.closed(tunnel.tunnelId, visitor.facts.address);
+  }
+
+  // ---- from the visitors ----
+
+  onBytes(_tunnel: Tunnel, toClient: number, toVisitor: number): void {
+    this.totals.bytesToClient += toClient;
+    this.totals.bytesToVisitor += toVisitor;
+  }
+
+  onResponse(status: number, wholeMs: number, edgeMs: number | null): void {
+    this.totals.onResponse(status, wholeMs, edgeMs);
+  }
+
+  onClosed(visitor: Http1Visitor): void {
+    if (!this.#visitors.delete(visitor)) return;
+    this.#leave(visitor);
+    if (this.#visitors.size > 0) return;
+    const waiters = this.#idleWaiters;
+    this.#idleWaiters = [];
+    for (const resolve of waiters) resolve();
+  }
+
+  // ---- time and the end ----
+
+  #tick(): void {
+    const now = this.now();
+    for (const visitor of this.#visitors) visitor.tick(now);
+    this.idle.sweep(now);
+  }
+
+  /** Idle connections end, busy ones after their response. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const visitor of [...this.#visitors]) visitor.shutDown();
+  }
+
+  /** Settles when the last connection is over. */
+  whenIdle(): Promise<void> {
+    if (this.#visitors.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+    });
+  }
+
+  /** Ends what a drain did not wait for. */
+  stop(): void {
+    this.#ticking?.cancel();
+    for (const visitor of [...this.#visitors]) visitor.close();
+    this.idle.close();
+  }
+}
+
+/** Connections come and go: a moment later there may be room. */
+const RETRY_AFTER_SECS = 1;

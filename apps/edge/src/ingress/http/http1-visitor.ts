@@ -1,0 +1,387 @@
+// One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each answered before the next is read.
+import {
+  type ChunkedForm,
+  parseRequestHead,
+  type RequestHead,
+  type ResponseHead,
+  requestHeadFor,
+  responseHeadFor,
+  scannerOf,
+  type VisitorResponse,
+} from '@tunnel/core';
+import { type ErrorCode, Fault } from '@tunnel/errors';
+import { type ByteEnd, ByteQueue, type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { Tunnel } from '../../pool/tunnel.ts';
+import { type Asker, Exchange, type ExchangeContext } from './exchange.ts';
+import { HeadReader } from './head-reader.ts';
+import { isLocalAnswer, type LocalAnswer, localAnswer } from './local-answer.ts';
+import { RequestBody } from './request-body.ts';
+import { VisitorWriter } from './visitor-writer.ts';
+
+/** The visitor's connection as the listener knows it. */
+export interface VisitorFacts {
+  readonly address: string;
+  readonly scheme: 'http' | 'https';
+}
+
+export interface Http1Owner extends ExchangeContext {
+  readonly headTimeoutMs: number;
+  /** No further request on this connection: the edge is shutting down. */
+  readonly isDraining: boolean;
+  /** Where a request goes, or why nowhere; counts the dispatch. */
+  route(visitor: Http1Visitor, head: RequestHead): Tunnel | LocalAnswer;
+  onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
+  onClosed(visitor: Http1Visitor): void;
+}
+
+type Phase =
+  /** Waits for a head, or reads one. */
+  | 'head'
+  /** Passes the request's body on. */
+  | 'body'
+  /** The request is complete, its response is not. */
+  | 'answering'
+  /** After 101: bytes both ways. */
+  | 'bridge'
+  /** We have said our last word; what still comes is thrown away, so that the visitor can read it. */
+  | 'lingering'
+  | 'closed';
+
+const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
+
+export class Http1Visitor implements ByteReader, Asker {
+  readonly facts: VisitorFacts;
+  /** What this connection was dispatched to last, and is counted for. */
+  tunnel: Tunnel | null = null;
+  bodyForm: ChunkedForm = 'chunks';
+  readonly #end: ByteEnd;
+  readonly #owner: Http1Owner;
+  readonly #out: VisitorWriter;
+  readonly #heads = new HeadReader();
+  #phase: Phase = 'head';
+  #exchange: Exchange | null = null;
+  #head: RequestHead | null = null;
+  #body: RequestBody | null = null;
+  #goOn = true;
+  #answered = false;
+  #closeAfter = false;
+  #rest: ByteQueue | null = null;
+  #bridge: Splice | null = null;
+  #startedMs = 0;
+  #deadlineMs: number;
+
+  constructor(end: ByteEnd, facts: VisitorFacts, owner: Http1Owner) {
+    this.#end = end;
+    this.facts = facts;
+    this.#owner = owner;
+    this.#out = new VisitorWriter(end);
+    this.#deadlineMs = owner.now() + owner.headTimeoutMs;
+  }
+
+  start(): void {
+    this.#end.read(this);
+  }
+
+  get isIdle(): boolean {
+    return this.#phase === 'head' && !this.#heads.begun;
+  }
+
+  // ---- reading ----
+
+  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    if (this.#phase === 'lingering' || this.#phase === 'closed') return true;
+    return this.#take(bytes, start, end, lend);
+  }
+
+  #take(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    let at = start;
+    this.#goOn = true;
+    while (at < end) {
+      if (this.#phase === 'head') at = this.#takeHead(bytes, at, end);
+      else if (this.#phase === 'body') at = this.#takeBody(bytes, at, end, lend);
+      else if (this.#phase === 'answering') {
+        // A pipelined request waits for its turn, and its sender with it.
+        this.#rest ??= new ByteQueue();
+        this.#rest.push(bytes, at, end);
+        return false;
+      } else return true;
+    }
+    return this.#goOn;
+  }
+
+  #takeHead(bytes: Buffer, start: number, end: number): number {
+    if (!this.#heads.begun) this.#startHead();
+    const reading = this.#heads.read(bytes, start, end);
+    if (reading.kind === 'more') return end;
+    if (reading.kind === 'problem') return this.#refuse(reading.status, reading.reason, end);
+    const head = parseRequestHead(reading.text);
+    if (head.kind === 'problem') return this.#refuse(head.status, head.reason, end);
+    this.#begin(head);
+    return reading.next;
+  }
+
+  #startHead(): void {
+    this.#startedMs = this.#owner.now();
+    this.#deadlineMs = this.#startedMs + this.#owner.headTimeoutMs;
+  }
+
+  #begin(head: RequestHead): void {
+    const scanner = scannerOf(head.framing);
+    this.#head = head;
+    this.#body = null;
+    this.#answered = false;
+    this.#closeAfter = !head.keepAlive || this.#owner.isDraining;
+    this.#phase = scanner === null ? 'answering' : 'body';
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    const route = this.#owner.route(this, head);
+    if (isLocalAnswer(route)) {
+      this.#answer(route);
+      return;
+    }
+    const rewrite = route.http?.hostHeader ?? null;
+    const text = requestHeadFor(head, {
+      visitorAddress: this.facts.address,
+      proto: this.facts.scheme,
+      hostHeader: rewrite === null ? 'keep' : { rewrite },
+    });
+    const exchange = new Exchange(this.#owner, route, { head, text, hasBody: scanner !== null }, this);
+    this.#exchange = exchange;
+    this.#body = scanner === null ? null : new RequestBody(scanner, exchange);
+    exchange.start();
+  }
+
+  #takeBody(bytes: Buffer, start: number, end: number, lend: boolean): number {
+    const step = this.#body?.push(bytes, start, end, lend);
+    if (step === undefined) return end;
+    if (step.kind === 'bad') {
+      this.#exchange?.abort();
+      return this.#refuse(400, step.reason, end);
+    }
+    if (!step.goOn) this.#goOn = false;
+    if (step.kind === 'more') return end;
+    this.#bodyDone();
+    return step.next;
+  }
+
+  #bodyDone(): void {
+    if (this.#phase !== 'body') return;
+    this.#phase = 'answering';
+    this.#exchange?.endBody();
+  }
+
+  // ---- the response, from the exchange ----
+
+  onInterim(head: ResponseHead): void {
+    this.#out.text(this.#rewritten(head).text);
+    this.#out.flush();
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#answered = true;
+    // Until the request is complete nobody knows whether another one can follow.
+    if (this.#phase === 'body' || this.#owner.isDraining) this.#closeAfter = true;
+    const { text, form, keepAlive } = this.#rewritten(head);
+    this.bodyForm = form;
+    if (!keepAlive) this.#closeAfter = true;
+    this.#out.text(text);
+    this.#tell(head.status);
+  }
+
+  #rewritten(head: ResponseHead): VisitorResponse {
+    return responseHeadFor(head, { visitorVersion: this.#head?.version ?? '1.1', keepAlive: !this.#closeAfter });
+  }
+
+  onBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    return this.#out.bytes(bytes, start, end, lend);
+  }
+
+  onText(text: string): void {
+    this.#out.text(text);
+  }
+
+  /** Only asked for by HTTP/1.0, which has none. */
+  onTrailers(): void {}
+
+  onTurn(): void {
+    this.#out.flush();
+  }
+
+  onDone(requestDone: boolean): void {
+    this.#exchange = null;
+    this.#out.flush();
+    if (this.#closeAfter || !requestDone) this.#lastWord();
+    else this.#next();
+  }
+
+  onFailed(fault: Fault): void {
+    this.#exchange = null;
+    if (this.#answered) {
+      // Half of an answer is out: only a cut tells the visitor that the rest is missing.
+      this.#close();
+      return;
+    }
+    this.#answer({ fault });
+  }
+
+  onSwitched(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void {
+    const tunnel = this.tunnel;
+    this.#exchange = null;
+    this.#phase = 'bridge';
+    this.#answered = true;
+    this.#tell(head.status);
+    this.#out.text(this.#rewritten(head).text);
+    if (end > start) this.#out.bytes(bytes, start, end, false);
+    else this.#out.flush();
+    const early = this.#rest;
+    this.#rest = null;
+    while (early !== null && early.length > 0) {
+      const piece = early.shift(early.length);
+      stream.write(piece, 0, piece.length, false);
+    }
+    const bridge = splice(this.#end, stream, {
+      onBytes: (direction, count) => {
+        if (tunnel === null) return;
+        tunnel.counters.bytes += count;
+        if (direction === 'a-to-b') this.#owner.onBytes(tunnel, count, 0);
+        else this.#owner.onBytes(tunnel, 0, count);
+      },
+      onDone: () => this.#closed(),
+    });
+    if (this.#phase === 'bridge') this.#bridge = bridge;
+  }
+
+  onBodyDrain(): void {
+    if (this.#rest === null && (this.#phase === 'body' || this.#phase === 'answering')) this.#end.resume();
+  }
+
+  /** The visitor has taken what was written. */
+  onDrain(): void {
+    this.#exchange?.resume();
+  }
+
+  // ---- answers of our own ----
+
+  #refuse(status: number, reason: string, end: number): number {
+    this.#closeAfter = true;
+    this.#exchange = null;
+    this.#answer({ fault: new Fault(REFUSALS[status] ?? 'HTTP_BAD_REQUEST', { reason }) });
+    return end;
+  }
+
+  #answer(answer: LocalAnswer): void {
+    // Of a body that is still to come nothing is read: the connection ends with this answer.
+    if (this.#phase === 'body') this.#closeAfter = true;
+    const { status, text } = localAnswer(answer, { head: this.#head, keepAlive: !this.#closeAfter });
+    this.#answered = true;
+    this.#tell(status);
+    this.#out.text(text);
+    this.#out.flush();
+    if (this.#closeAfter) this.#lastWord();
+    else this.#next();
+  }
+
+  #tell(status: number): void {
+    const wholeMs = this.#owner.now() - this.#startedMs;
+    // While a body is on its way the time is the visitor's.
+    const serviceMs = this.#body === null ? (this.#exchange?.serviceMs ?? null) : null;
+    this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);
+  }
+
+  /** The next request, which may have come already. */
+  #next(): void {
+    this.#phase = 'head';
+    this.#head = null;
+    this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_KEEP_ALIVE_MS;
+    const rest = this.#rest;
+    this.#rest = null;
+    let goOn = true;
+    while (rest !== null && rest.length > 0) {
+      const piece = rest.shift(rest.length);
+      if (this.#rest === null) goOn = this.onData(piece, 0, piece.length, false);
+      else this.#keepRest(piece);
+    }
+    if (goOn && this.#rest === null) this.#end.resume();
+  }
+
+  #keepRest(piece: Buffer): void {
+    this.#rest ??= new ByteQueue();
+    this.#rest.push(piece, 0, piece.length);
+  }
+
+  // ---- the visitor's end ----
+
+  onEnd(): void {
+    if (this.#phase === 'head' || this.#phase === 'lingering') {
+      this.#end.end(() => this.#closed());
+      this.#phase = 'lingering';
+      this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_LINGER_MS;
+      return;
+    }
+    // Before the response has ended a FIN is an abort: the service is told, and nothing more is said.
+    this.#close();
+  }
+
+  onReset(): void {
+    this.#exchange?.abort();
+    this.#exchange = null;
+    this.#closed();
+  }
+
+  // ---- time and the end ----
+
+  /** Once a second. */
+  tick(nowMs: number): void {
+    this.#exchange?.tick(nowMs);
+    if (nowMs < this.#deadlineMs) return;
+    if (this.#phase === 'head' && this.#heads.begun) this.#refuse(408, '', 0);
+    else if (this.#phase === 'head') this.#lastWord();
+    else if (this.#phase === 'lingering') this.#close();
+  }
+
+  /** The edge is shutting down: an idle connection ends now, a busy one after its response. */
+  shutDown(): void {
+    this.#closeAfter = true;
+    if (this.isIdle) this.#lastWord();
+  }
+
+  /** Says nothing more, and leaves the visitor time to read it. */
+  #lastWord(): void {
+    if (this.#phase === 'closed') return;
+    this.#phase = 'lingering';
+    this.#rest = null;
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#end.end(() => {
+      this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_LINGER_MS;
+    });
+    this.#end.resume();
+  }
+
+  /** Cuts the connection off, whatever it is doing. */
+  close(): void {
+    this.#close();
+  }
+
+  #close(): void {
+    this.#exchange?.abort();
+    this.#exchange = null;
+    if (this.#bridge !== null) this.#bridge.reset(GONE);
+    else this.#end.reset(GONE);
+    this.#closed();
+  }
+
+  #closed(): void {
+    if (this.#phase === 'closed') return;
+    this.#phase = 'closed';
+    this.#rest = null;
+    this.#owner.onClosed(this);
+  }
+}
+
+const REFUSALS: Readonly<Record<number, ErrorCode>> = {
+  400: 'HTTP_BAD_REQUEST',
+  408: 'HTTP_HEAD_TIMEOUT',
+  431: 'HTTP_HEAD_TOO_LARGE',
+  501: 'HTTP_NOT_IMPLEMENTED',
+  505: 'HTTP_VERSION_UNSUPPORTED',
+};

@@ -1,0 +1,48 @@
+// The body of one request on its way in: scanned, and handed to the exchange as far as it takes it.
+import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner, type BodySink } from '@tunnel/core';
+
+export interface BodyTaker {
+  writeBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+}
+
+export type BodyStep =
+  | { readonly kind: 'more'; readonly goOn: boolean }
+  | { readonly kind: 'done'; readonly next: number; readonly goOn: boolean }
+  | { readonly kind: 'bad'; readonly reason: string };
+
+export class RequestBody implements BodySink {
+  readonly #scanner: BodyScanner;
+  readonly #taker: BodyTaker;
+  #piece: Buffer = NOTHING;
+  #lend = false;
+  #goOn = true;
+
+  constructor(scanner: BodyScanner, taker: BodyTaker) {
+    this.#scanner = scanner;
+    this.#taker = taker;
+  }
+
+  push(bytes: Buffer, start: number, end: number, lend: boolean): BodyStep {
+    this.#piece = bytes;
+    this.#lend = lend;
+    this.#goOn = true;
+    const next = this.#scanner.push(bytes, start, end, this);
+    this.#piece = NOTHING;
+    if (next === BODY_BAD) return { kind: 'bad', reason: this.#scanner.problem ?? '' };
+    if (next === BODY_INCOMPLETE) return this.#goOn ? MORE : WAIT;
+    return { kind: 'done', next, goOn: this.#goOn };
+  }
+
+  forward(start: number, end: number): void {
+    if (!this.#taker.writeBody(this.#piece, start, end, this.#lend)) this.#goOn = false;
+  }
+
+  text(piece: string): void {
+    const bytes = Buffer.from(piece, 'latin1');
+    if (!this.#taker.writeBody(bytes, 0, bytes.length, false)) this.#goOn = false;
+  }
+}
+
+const NOTHING: Buffer = Buffer.alloc(0);
+const MORE: BodyStep = { kind: 'more', goOn: true };
+const WAIT: BodyStep = { kind: 'more', goOn: false };
