@@ -59,7 +59,7 @@ function printTable(role, file, window) {
   process.stdout.write(`\n${role}: ${busy}   ${relative(process.cwd(), file)}\n`);
   for (const { name, place, selfMs } of functions.slice(0, ROWS)) {
     const share = `${((100 * selfMs) / busyMs).toFixed(1)} %`.padStart(7);
-    process.stdout.write(`${selfMs.toFixed(0).padStart(6)} ms ${share}  ${name.padEnd(28)} ${place}\n`);
+    process.stdout.write(`${selfMs.toFixed(0).padStart(6)} ms ${share}  ${name.slice(0, 28).padEnd(28)} ${place}\n`);
   }
 }
 

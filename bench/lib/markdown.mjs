@@ -26,7 +26,7 @@ function renderHead({ date, quick, rounds, machine, versions }) {
     '',
     `- Machine: ${machine.cores} cores of ${machine.model}, ${machine.memoryGib} GiB, ${machine.system}, kernel ${machine.kernel} (${machine.architecture}); load before the run ${machine.loadBefore}.`,
     `- Versions: ours ${versions.ours}, node ${versions.node}${load}, ${nginx}.`,
-    `- ${rounds} rounds; each cell is the median and, in brackets, the range. 1 MB = 10^6 bytes, 1 GB = 10^9, 1 KB = 1000.`,
+    `- ${rounds === 1 ? '1 round' : `${rounds} rounds`}; each cell is the median and, in brackets, the range. 1 MB = 10^6 bytes, 1 GB = 10^9, 1 KB = 1000.`,
   ].join('\n');
 }
 

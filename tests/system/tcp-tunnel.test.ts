@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { adoptSocket, connectSocket } from '@tunnel/mux';
 import {
   deterministicBytes,
   eventually,
   hashOf,
+  RecordingReader,
   startEchoServer,
   startSinkServer,
   startTcpServer,
@@ -15,6 +17,8 @@ import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { it, Scene } from './scene.ts';
 import type { Stack } from './stack.ts';
 import { ask, endOf, fateOf, readAll, sendAndReadAll, visit } from './visitor.ts';
+
+const CUT_OFF = { code: 'cancelled', text: 'cut off' } as const;
 
 const shared = new Scene();
 let stack: Stack;
@@ -129,6 +133,34 @@ describe.concurrent('a tcp tunnel', () => {
     const seenByVisitor = endOf(second);
     arrived[1]?.resetAndDestroy();
     expect(await seenByVisitor).toBe('ECONNRESET');
+  });
+
+  it('does not let a transfer that was cut off look complete, whichever side did it', async ({ scene }) => {
+    // Our own ends on both sides: a plain net.Socket may call a reset right behind bytes an end.
+    const atService: RecordingReader[] = [];
+    const service = scene.keep(
+      await startTcpServer(
+        (socket) => {
+          const end = adoptSocket(socket);
+          atService.push(new RecordingReader(end));
+          if (atService.length > 1) return;
+          end.write(Buffer.from('half of it'), 0, 10, false);
+          end.reset(CUT_OFF);
+        },
+        { pauseOnConnect: true },
+      ),
+    );
+    const { assigned_port: port } = await (await scene.tcp(stack, service.port)).ready();
+    const dial = () => connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 });
+    const first = new RecordingReader(await dial());
+    await eventually(() => expect(first.reset).not.toBeNull());
+    expect(first.ended).toBe(false);
+    const second = await dial();
+    await eventually(() => expect(atService).toHaveLength(2));
+    second.write(Buffer.from('half of it'), 0, 10, false);
+    second.reset(CUT_OFF);
+    await eventually(() => expect(atService[1]?.reset).not.toBeNull());
+    expect(atService[1]?.ended).toBe(false);
   });
 
   it('serves 200 visitors at once, each byte-exact', async ({ scene }) => {

@@ -10,6 +10,7 @@ export {
 export { afterConnect, afterFailure, type BackoffRules, type BackoffState, CALM } from './backoff.ts';
 export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
 export { type FailureRules, type FailureVerdict, FailureWindow } from './failure-window.ts';
+export * from './http1/index.ts';
 export { judgeLiveness, type LivenessFacts, type LivenessRules, type LivenessVerdict } from './liveness.ts';
 export { generateName } from './names/generate-name.ts';
 export { NameLeases, type NameUse, type NameWish } from './names/name-leases.ts';

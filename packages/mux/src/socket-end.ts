@@ -5,7 +5,7 @@ import type { StreamReason } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from './byte-end.ts';
 import { ByteQueue } from './byte-queue.ts';
-import { type ReadPath, readStatically, type StaticReader } from './static-read.ts';
+import { askForReset, type ReadPath, readStatically, type StaticReader } from './static-read.ts';
 
 /** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
 const BULK_AT_LEAST_BYTES = 16 * 1024;
@@ -100,6 +100,14 @@ export class SocketEnd implements ByteEnd, StaticReader {
   }
 
   readonly #onEnd = (): void => {
+    if (this.#over) return;
+    // With our own FIN on its way a dead connection is what a good end leaves, too.
+    if (this.#socket.writableEnded || !askForReset(this.#socket)) this.#tellEnd();
+    // The first turn may come before the answer, the second does not.
+    else setImmediate(() => setImmediate(this.#tellEnd));
+  };
+
+  readonly #tellEnd = (): void => {
     if (this.#over) return;
     if (this.#reader === null) this.#earlyEnd = true;
     else this.#reader.onEnd();

@@ -18,6 +18,9 @@ export interface StaticReader {
 interface SocketHandle {
   reading: boolean;
   useUserBuffer?: (buffer: Buffer) => void;
+  /** 0 while the connection lives in at least one direction. */
+  getpeername?: (out: object) => number;
+  readStart(): void;
   readStop(): void;
 }
 type SocketInside = net.Socket & { _handle: SocketHandle | null; [key: symbol]: unknown };
@@ -100,6 +103,18 @@ const takeBuffered = (socket: SocketInside): Buffer[] => {
     socket._handle.readStop();
   }
   return chunks;
+};
+
+/**
+ * After 'end' of a socket whose own direction is still open. libuv takes a hang-up right behind the last bytes for an end,
+ * also when it was a reset: a transfer that was cut off would look complete. The kernel, asked once more, says which it was.
+ * true: it is being asked; a reset comes as 'error' within two turns of the loop. false: an end it was.
+ */
+export const askForReset = (socket: net.Socket): boolean => {
+  const handle = (socket as SocketInside)._handle;
+  if (typeof handle?.getpeername !== 'function' || handle.getpeername({}) === 0) return false;
+  handle.readStart();
+  return true;
 };
 
 interface OnreadSymbols {

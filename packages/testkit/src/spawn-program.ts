@@ -32,6 +32,10 @@ export interface Program {
   close(): Promise<void>;
 }
 
+/** Whatever ends the tests, no program outlives them. One listener for all: a test may run many at once. */
+const running = new Set<number>();
+process.once('exit', () => running.forEach((pid) => signalGroup(pid, 'SIGKILL')));
+
 /** Each program leads a process group of its own, so that close() also reaches what it started. */
 export const spawnProgram = async (options: ProgramOptions): Promise<Program> => {
   const child = spawn(options.command, options.args ?? [], {
@@ -53,9 +57,8 @@ export const spawnProgram = async (options: ProgramOptions): Promise<Program> =>
     });
   });
   const pid = await started(child);
-  const killGroup = (): void => signalGroup(pid, 'SIGKILL');
-  process.once('exit', killGroup);
-  void exited.then(() => process.off('exit', killGroup));
+  running.add(pid);
+  void exited.then(() => running.delete(pid));
   const describe = `${options.command} ${(options.args ?? []).join(' ')}`;
 
   return {
@@ -87,7 +90,7 @@ export const spawnProgram = async (options: ProgramOptions): Promise<Program> =>
     signalGroup: (signal) => signalGroup(pid, signal),
     write: (text) => void child.stdin.write(text),
     close: async () => {
-      killGroup();
+      signalGroup(pid, 'SIGKILL');
       await exited;
     },
   };

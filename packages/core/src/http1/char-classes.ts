@@ -1,0 +1,65 @@
+// What each byte may be in a message: one table, so that a scan is a load and a mask per byte.
+
+export const TOKEN = 1;
+/** Field values and reason phrases: HTAB, SP, visible ASCII and obs-text (RFC 9110, 5.5). Not DEL, CR, LF, NUL. */
+export const VALUE = 2;
+/** Visible ASCII but `#`: a fragment has no place in a request (RFC 9112, 3.2) and is cut off by some servers, kept by others. */
+export const TARGET = 4;
+/** Names as DNS has them, and `_`. Narrower than a URI's reg-name: nothing else can be routed. */
+export const HOST = 8;
+export const DIGIT = 16;
+export const HEX = 32;
+export const UPPER = 64;
+export const BLANK = 128;
+
+export const HTAB = 0x09;
+export const LF = 0x0a;
+export const CR = 0x0d;
+export const SP = 0x20;
+
+/** A character beyond latin1 finds nothing here (`undefined & mask` is 0), and so belongs to no class. */
+export const CHAR_CLASSES = new Uint8Array(256);
+
+const mark = (characters: string, mask: number): void => {
+  for (let at = 0; at < characters.length; at += 1) {
+    const code = characters.charCodeAt(at);
+    CHAR_CLASSES[code] = (CHAR_CLASSES[code] as number) | mask;
+  }
+};
+
+const markRange = (from: number, to: number, mask: number): void => {
+  for (let code = from; code <= to; code += 1) CHAR_CLASSES[code] = (CHAR_CLASSES[code] as number) | mask;
+};
+
+const DIGITS = '0123456789';
+const LOWER_LETTERS = 'abcdefghijklmnopqrstuvwxyz';
+const UPPER_LETTERS = LOWER_LETTERS.toUpperCase();
+
+mark(DIGITS + LOWER_LETTERS + UPPER_LETTERS, TOKEN | HOST);
+mark("!#$%&'*+-.^_`|~", TOKEN);
+mark('-._', HOST);
+mark(DIGITS, DIGIT | HEX);
+mark('abcdefABCDEF', HEX);
+mark(UPPER_LETTERS, UPPER);
+mark('\t ', BLANK | VALUE);
+markRange(0x21, 0x7e, VALUE | TARGET);
+markRange(0x80, 0xff, VALUE);
+CHAR_CLASSES[0x23] = (CHAR_CLASSES[0x23] as number) & ~TARGET;
+
+/** The class bits of the character at `at`; none beyond the end. */
+export const classAt = (text: string, at: number): number => CHAR_CLASSES[text.charCodeAt(at)] as number;
+
+export const isToken = (text: string): boolean => text.length > 0 && isAll(text, TOKEN);
+
+/** Can stand in a field's value without ending it: no CR, LF, NUL or other control character. */
+export const isFieldValue = (text: string): boolean => isAll(text, VALUE);
+
+/** Visible ASCII, at least one character, no `#`: what may stand in a request line or an authority. */
+export const isVisible = (text: string): boolean => text.length > 0 && isAll(text, TARGET);
+
+const isAll = (text: string, mask: number): boolean => {
+  for (let at = 0; at < text.length; at += 1) {
+    if ((classAt(text, at) & mask) === 0) return false;
+  }
+  return true;
+};

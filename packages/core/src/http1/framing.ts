@@ -1,0 +1,44 @@
+// How the end of a message's body is found (RFC 9112, 6.3), and what makes it doubtful.
+import { type HeadProblem, headProblem } from './head-problem.ts';
+import { eachListItem } from './list-items.ts';
+
+export type Framing =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'length'; readonly length: number }
+  | { readonly kind: 'chunked' }
+  /** Responses only. */
+  | { readonly kind: 'until-close' };
+
+export const NO_BODY: Framing = { kind: 'none' };
+export const CHUNKED: Framing = { kind: 'chunked' };
+export const UNTIL_CLOSE: Framing = { kind: 'until-close' };
+
+interface FramingFields {
+  readonly contentLength: number | null;
+  readonly codingCount: number;
+  readonly coding: string;
+}
+
+/** null: neither length nor coding. What is doubtful in the least is refused: two readers would find two ends. */
+export const readFraming = (version: '1.0' | '1.1', fields: FramingFields): Framing | HeadProblem | null => {
+  if (fields.codingCount === 0) {
+    return fields.contentLength === null ? null : { kind: 'length', length: fields.contentLength };
+  }
+  if (fields.contentLength !== null) return headProblem(400, 'both Content-Length and Transfer-Encoding');
+  if (version === '1.0') return headProblem(400, 'Transfer-Encoding in HTTP/1.0');
+  if (fields.codingCount > 1) return headProblem(400, 'Transfer-Encoding is repeated');
+  return fields.coding.toLowerCase() === 'chunked' ? CHUNKED : problemOfCoding(fields.coding);
+};
+
+/**
+ * 501 only where the length would be certain, as `chunked` is last and once, but a coding before it is unknown here;
+ * else 400 (RFC 9112, 6.1 and 6.3).
+ */
+const problemOfCoding = (coding: string): HeadProblem => {
+  const items: string[] = [];
+  eachListItem(coding.toLowerCase(), (item) => items.push(item));
+  const isFinal = items.at(-1) === 'chunked' && items.indexOf('chunked') === items.length - 1;
+  const isPlainList = items.length > 1 && items.join(', ') === coding.toLowerCase();
+  if (isFinal && isPlainList) return headProblem(501, 'a Transfer-Encoding other than chunked');
+  return headProblem(400, 'Transfer-Encoding does not end in one plain chunked');
+};

@@ -1,0 +1,87 @@
+// What a captured request shows to people: everything but what would let a reader act as somebody else.
+// Stored captures stay whole, for replay; this runs on every answer.
+
+export const REDACTED = '[redacted]';
+
+export interface ShownField {
+  readonly name: string;
+  readonly value: string;
+}
+
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
+  'authorization',
+  'cookie',
+  'set-cookie',
+  'proxy-authorization',
+  'x-api-key',
+]);
+
+/** Fields whose value is a URL: a sign-in's way back carries its code there. */
+const URL_FIELDS: ReadonlySet<string> = new Set(['location', 'content-location', 'referer']);
+
+/** Anywhere in a name: `access_token`, `apiKey`, `client-secret`, `new_password`. Rather too much than too little. */
+const SECRET_WORDS = ['token', 'key', 'secret', 'password', 'passwd', 'code'] as const;
+
+export const isSecretName = (name: string): boolean => {
+  const lower = name.toLowerCase();
+  return SECRET_WORDS.some((word) => lower.includes(word));
+};
+
+export const redactFields = (fields: Iterable<ShownField>): ShownField[] =>
+  Array.from(fields, ({ name, value }) => {
+    const lower = name.toLowerCase();
+    if (SECRET_FIELDS.has(lower)) return { name, value: REDACTED };
+    return { name, value: URL_FIELDS.has(lower) ? redactUrl(value) : value };
+  });
+
+/** A path or a URL: the fields of its query, and of a fragment that looks like one, as sign-ins use both. */
+export const redactUrl = (url: string): string => {
+  const start = url.search(/[?#]/);
+  if (start === -1) return url;
+  const parts = url.slice(start).split(/([?#])/);
+  return url.slice(0, start) + parts.map((part) => (part === '?' || part === '#' ? part : redactForm(part))).join('');
+};
+
+/** `name=value&name=value`, also when it was cut off. */
+export const redactForm = (form: string): string =>
+  form
+    .split(/([&;])/)
+    .map((pair) => {
+      const equals = pair.indexOf('=');
+      if (equals === -1 || equals === pair.length - 1) return pair;
+      return isSecretName(decoded(pair.slice(0, equals))) ? `${pair.slice(0, equals)}=${REDACTED}` : pair;
+    })
+    .join('');
+
+/** A textual body by its Content-Type; other kinds than forms are returned as they are. */
+export const redactBody = (contentType: string | null, body: string): string => {
+  const type = (contentType ?? '').trim().toLowerCase();
+  if (type.startsWith('application/x-www-form-urlencoded')) return redactForm(body);
+  if (!type.startsWith('multipart/form-data')) return body;
+  const boundary = /;\s*boundary=(?:"([^"]*)"|([^;\s]*))/i.exec(contentType ?? '');
+  return redactMultipart(body, boundary?.[1] ?? boundary?.[2] ?? '');
+};
+
+/** Part by part; the last one may be cut off. Without a boundary the parts cannot be told apart, so nothing is shown. */
+const redactMultipart = (body: string, boundary: string): string => {
+  if (boundary === '') return REDACTED;
+  return body
+    .split(`--${boundary}`)
+    .map((part) => {
+      const headEnd = part.indexOf('\r\n\r\n');
+      const head = headEnd === -1 ? part : part.slice(0, headEnd);
+      const name = /[;\s]name\*?=(?:"([^"]*)"|([^;\s]*))/i.exec(head);
+      if (headEnd === -1 || name === null || !isSecretName(decoded(name[1] ?? name[2] ?? ''))) return part;
+      return `${head}\r\n\r\n${REDACTED}\r\n`;
+    })
+    .join(`--${boundary}`);
+};
+
+/** `to%6ben` is read as `token` by the service, so it is by us. */
+const decoded = (name: string): string => {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  }
+};

@@ -1,0 +1,59 @@
+// The head that the local service gets: the visitor's, without what concerns only the visitor's connection, with what only we know.
+import { isFieldValue } from './char-classes.ts';
+import type { FieldRole } from './field-role.ts';
+import { keptLines } from './kept-lines.ts';
+import type { RequestHead } from './request-head.ts';
+
+export interface ServiceRequestOptions {
+  readonly visitorAddress: string;
+  /** How the visitor reached us. */
+  readonly proto: 'http' | 'https';
+  /** `keep`: the service sees the public name. */
+  readonly hostHeader: 'keep' | { readonly rewrite: string };
+}
+
+/** HTTP/1.1 whatever the visitor speaks; one character per byte. */
+export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions): string => {
+  const { hostHeader } = options;
+  const host = hostHeader === 'keep' ? head.authority : printable(hostHeader.rewrite);
+  const isKept = head.version === '1.1' ? isKeptOf11 : isKeptOf10;
+  return (
+    `${head.method} ${head.path} HTTP/1.1\r\nHost: ${host}\r\n${keptLines(head, isKept)}` +
+    `X-Forwarded-For: ${forwardedFor(head, options.visitorAddress)}\r\n` +
+    `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n${framingLine(head)}${connectionLines(head)}\r\n`
+  );
+};
+
+const isKeptOf11 = (role: FieldRole): boolean => role === 'ordinary' || role === 'expect';
+
+/** A visitor of HTTP/1.0 does not know 100 (Continue), so the service must not be asked for one (RFC 9110, 10.1.1). */
+const isKeptOf10 = (role: FieldRole): boolean => role === 'ordinary';
+
+const forwardedFor = (head: RequestHead, visitorAddress: string): string => {
+  let chain = '';
+  for (const field of head.headers) {
+    if (field.role !== 'forwarded-for') continue;
+    const { value } = field;
+    if (value !== '') chain += `${value}, `;
+  }
+  return chain + printable(visitorAddress);
+};
+
+/** Written anew: `Content-Length:\t0005` is one length to us and must not be another one to the service. */
+const framingLine = ({ framing }: RequestHead): string => {
+  if (framing.kind === 'length') return `Content-Length: ${framing.length}\r\n`;
+  return framing.kind === 'chunked' ? 'Transfer-Encoding: chunked\r\n' : '';
+};
+
+const connectionLines = (head: RequestHead): string => {
+  const wantsTrailers = head.teTrailers && head.version === '1.1';
+  if (head.upgrade !== null) {
+    const options = wantsTrailers ? 'Upgrade, TE' : 'Upgrade';
+    return `Connection: ${options}\r\nUpgrade: ${head.upgrade}\r\n${wantsTrailers ? 'TE: trailers\r\n' : ''}`;
+  }
+  return wantsTrailers ? 'Connection: TE\r\nTE: trailers\r\n' : '';
+};
+
+/** Values from elsewhere than a parsed head. They are checked where they come in; here a line cannot be broken even so. */
+const printable = (value: string): string =>
+  isFieldValue(value) ? value : [...value].filter((character) => isFieldValue(character)).join('');
