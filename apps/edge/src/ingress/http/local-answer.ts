@@ -1,5 +1,5 @@
 // Answers that the edge gives by itself: an error page, or the way to https.
-import { type OwnResponse, ownResponseText, type RequestHead, renderError, valueOf } from '@tunnel/core';
+import { fieldValueOf, type OwnResponse, ownResponseText, type RequestHead, renderError } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 
 export type LocalAnswer =
@@ -24,7 +24,7 @@ export interface Asked {
 
 /** As one HTTP/1.1 message. */
 export const localAnswer = (answer: LocalAnswer, { head, keepAlive }: Asked): { status: number; text: string } => {
-  const response = renderAnswer(answer, head === null ? null : valueOf(head.headers, 'accept'));
+  const response = renderAnswer(answer, head === null ? null : fieldValueOf(head.headers, 'accept'));
   const options = { keepAlive, visitorVersion: head?.version ?? '1.1', isHead: head?.method === 'HEAD' } as const;
   return { status: response.status, text: ownResponseText(response, options) };
 };
