@@ -15,6 +15,9 @@ import { MetricsServer } from './admin/metrics-server.ts';
 import { RestServer } from './admin/rest-server.ts';
 import type { Backend } from './backend/backend.ts';
 import { StandaloneBackend } from './backend/standalone-backend.ts';
+import { CaptureDesk } from './capture/capture-desk.ts';
+import { CaptureStore } from './capture/capture-store.ts';
+import { Replays } from './capture/replay.ts';
 import { AuthFailures } from './control/auth-failures.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { HttpIngress } from './ingress/http/http-ingress.ts';
@@ -70,7 +73,8 @@ class ComposedEdge implements Edge {
   readonly #config: ServerConfig;
   readonly #deps: EdgeDeps;
   readonly #backend: Backend;
-  readonly #tunnels = new TunnelTable();
+  readonly #captures: CaptureStore;
+  readonly #tunnels: TunnelTable;
   readonly #relay: Relay;
   readonly #listeners: TcpListeners;
   readonly #names: NamePool;
@@ -93,6 +97,8 @@ class ComposedEdge implements Edge {
     this.#deps = deps;
     this.#backend = new StandaloneBackend({ adminToken: deps.adminToken, keys: auth.keys });
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
+    this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
+    this.#tunnels = new TunnelTable(this.#captures);
     const counts = new ConnectionCounts({
       perTunnel: limits.connections_per_tunnel,
       perAddress: limits.connections_per_address,
@@ -156,6 +162,11 @@ class ComposedEdge implements Edge {
     // Watchers before what they watch: they see the start, and the whole drain.
     life.add({ name: 'metrics', start: () => this.#metricsServer.start(), stop: () => this.#metricsServer.stop() });
     life.add({ name: 'rest', start: () => this.#rest.start(), stop: () => this.#rest.stop() });
+    life.add({
+      name: 'captures',
+      start: async () => this.#captures.start(),
+      stop: async () => this.#captures.stop(),
+    });
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
     life.add({ name: 'http', start: () => this.#openHttp() });
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
@@ -259,6 +270,11 @@ class ComposedEdge implements Edge {
         backend: this.#backend,
         tunnels: this.#tunnels,
         closeTunnel: (tunnelId, fault) => this.#control?.closeTunnel(tunnelId, fault) ?? false,
+        captures: new CaptureDesk({
+          store: this.#captures,
+          tunnels: this.#tunnels,
+          replays: new Replays({ store: this.#captures, clock, http: this.#http }),
+        }),
         status: () => ({
           sessions: this.#control?.figures.sessions ?? 0,
           tunnels: this.#tunnels.size,

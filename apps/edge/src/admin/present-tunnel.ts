@@ -4,7 +4,7 @@ import { type Owner, sameOwner } from '@tunnel/core';
 import type { Tunnel } from '../pool/tunnel.ts';
 
 /** The operator sees everything, an account its own, whichever of its keys asks. */
-export const maySee = (caller: Owner, tunnel: Tunnel): boolean =>
+export const maySee = (caller: Owner, tunnel: Pick<Tunnel, 'owner'>): boolean =>
   caller.kind === 'operator' || sameOwner(caller, tunnel.owner);
 
 export const presentTunnel = (tunnel: Tunnel, regionId: string): EdgeTunnel => ({

@@ -1,5 +1,5 @@
 // The edge REST: thin handlers over the tunnel table, with one way in (requireKey) and one way out for errors (errorAnswer).
-import { OpenAPIHono } from '@hono/zod-openapi';
+import { type Hook, OpenAPIHono } from '@hono/zod-openapi';
 import { REQUEST_ID_PATTERN } from '@tunnel/contract';
 import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -8,8 +8,10 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Tunnel } from '../pool/tunnel.ts';
+import { addCaptureRoutes } from './capture-routes.ts';
 import { errorAnswer } from './error-mapper.ts';
 import { maySee, presentTunnel } from './present-tunnel.ts';
+import { refuseMethod } from './refuse-method.ts';
 import { requireKey } from './require-key.ts';
 import type { RestDependencies, RestEnv } from './rest-context.ts';
 import { closeTunnelRoute, listRegionsRoute, listTunnelsRoute, showTunnelRoute, statusRoute } from './rest-routes.ts';
@@ -17,7 +19,7 @@ import { closeTunnelRoute, listRegionsRoute, listTunnelsRoute, showTunnelRoute, 
 const OPENAPI_PATH = '/api/openapi.json';
 
 export const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
-  const app = new OpenAPIHono<RestEnv>();
+  const app = new OpenAPIHono<RestEnv>({ defaultHook: refuseUnreadable });
   app.use(
     giveRequestId(deps.newRequestId),
     refuseLargeBody,
@@ -27,7 +29,15 @@ export const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   app.notFound((context) => answerError(context, new Fault('API_NOT_FOUND', { path: context.req.path }), deps));
   addPublicRoutes(app, deps);
   addTunnelRoutes(app, deps);
+  addCaptureRoutes(app, deps);
   return app;
+};
+
+/** Parameters that are not even of the described type, such as one that is repeated. */
+const refuseUnreadable: Hook<unknown, RestEnv, string, unknown> = (result) => {
+  if (result.success) return;
+  const [issue] = result.error.issues;
+  throw new Fault('API_BAD_REQUEST', { reason: `${issue?.path.join('.') ?? result.target}: ${issue?.message ?? ''}` });
 };
 
 const addPublicRoutes = (app: OpenAPIHono<RestEnv>, { region, version, status }: RestDependencies): void => {
@@ -96,13 +106,6 @@ const refuseLargeBody: MiddlewareHandler<RestEnv> = async (context, next) => {
 const bodyTooLarge = (): never => {
   throw new Fault('API_BODY_TOO_LARGE', { limit: LIMITS.API_BODY_MAX_BYTES });
 };
-
-/** Registered after the methods of a path, so that only the others come here. */
-const refuseMethod =
-  (allow: string) =>
-  (context: Context): never => {
-    throw new Fault('API_METHOD_NOT_ALLOWED', { method: context.req.method, allow });
-  };
 
 const answerError = (context: Context<RestEnv>, error: unknown, { logger }: RestDependencies): Response => {
   const { status, headers, body } = errorAnswer(error, context.get('requestId'), logger);

@@ -5,6 +5,7 @@ import type { Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { Logger } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
+import type { CaptureDesk } from '../capture/capture-desk.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 
 export interface RestEnv {
@@ -24,6 +25,7 @@ export interface RestDependencies {
   readonly tunnels: { get(tunnelId: string): Tunnel | undefined; values(): Iterable<Tunnel> };
   /** false: it was gone already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
+  readonly captures: CaptureDesk;
   readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
   readonly region: Omit<EdgeRegion, 'current'>;
   readonly version: string;

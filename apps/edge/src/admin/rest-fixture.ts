@@ -3,6 +3,10 @@ import type { Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
+import { CaptureDesk } from '../capture/capture-desk.ts';
+import { CaptureStore } from '../capture/capture-store.ts';
+import type { CaptureRecorder } from '../capture/recorder.ts';
+import type { ReplayOrder } from '../capture/replay.ts';
 import { AuthFailures } from '../control/auth-failures.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import { RestServer } from './rest-server.ts';
@@ -28,11 +32,25 @@ export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunne
   session: { mux: null },
 });
 
+export const httpTunnel = (tunnelId: string, owner: Owner): Tunnel => ({
+  ...someTunnel(tunnelId, owner),
+  protocol: 'http',
+  label: tunnelId,
+  place: { kind: 'name', name: tunnelId },
+  publicUrl: `http://${tunnelId}.localhost:8000`,
+  assignedPort: null,
+  http: { hostHeader: null, localProtocol: 'http1', capture: true },
+});
+
 const logger = createLogger({ level: 'silent', format: 'json' });
 
 export interface RestFixture {
   /** Moved by hand, in milliseconds. */
   readonly clock: { now: number };
+  readonly tunnels: Map<string, Tunnel>;
+  readonly captures: CaptureStore;
+  /** Stands in for the local service: what a replay comes to. */
+  onReplay: (order: ReplayOrder) => Promise<CaptureRecorder>;
   readonly closed: { tunnelId: string; fault: Fault }[];
   readonly url: string;
   readonly port: number;
@@ -51,6 +69,8 @@ export const startRest = async (options: { perMinute?: number; failing?: boolean
     ['tun_alice', someTunnel('tun_alice', { kind: 'account', accountId: 'alice' }, 20_001)],
     ['tun_bob', someTunnel('tun_bob', { kind: 'account', accountId: 'bob' }, 20_002)],
   ]);
+  const captures = new CaptureStore({ enabled: true, bodies: true, clock: systemClock, runId: 'run' });
+  const replays = { replay: (order: ReplayOrder) => fixture.onReplay(order) };
   const server = new RestServer(
     { host: '127.0.0.1', port: 0 },
     {
@@ -66,6 +86,7 @@ export const startRest = async (options: { perMinute?: number; failing?: boolean
         closed.push({ tunnelId, fault });
         return tunnels.delete(tunnelId);
       },
+      captures: new CaptureDesk({ store: captures, tunnels, replays }),
       status: () => {
         if (options.failing === true) throw new Error('the password is hunter2');
         return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };
@@ -84,8 +105,11 @@ export const startRest = async (options: { perMinute?: number; failing?: boolean
   await server.start();
   const { port } = server.address;
   const url = `http://127.0.0.1:${port}`;
-  return {
+  const fixture: RestFixture = {
     clock,
+    tunnels,
+    captures,
+    onReplay: () => Promise.reject(new Error('no replay was expected')),
     closed,
     url,
     port,
@@ -97,4 +121,5 @@ export const startRest = async (options: { perMinute?: number; failing?: boolean
       }),
     stop: () => server.stop(),
   };
+  return fixture;
 };

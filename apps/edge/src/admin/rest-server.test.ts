@@ -24,6 +24,8 @@ describe('200', () => {
       '/api/tunnels',
       '/api/tunnels/{id}',
       '/api/regions',
+      '/api/tunnels/{id}/requests',
+      '/api/tunnels/{id}/requests/{request_id}/replay',
     ]);
   });
 
@@ -110,18 +112,21 @@ describe('400', () => {
 });
 
 describe('401', () => {
-  it.each(['/api/tunnels', '/api/tunnels/tun_op', '/api/regions'])('%s needs a key', async (path) => {
-    rest = await startRest();
-    const missing = await rest.request(path);
-    expect(missing.headers.get('www-authenticate')).toBe('Bearer');
-    await expectError(missing, 401, 'AUTH_TOKEN_MISSING');
-    await expectError(
-      await rest.request(path, { headers: { authorization: 'Basic YTpi' } }),
-      401,
-      'AUTH_TOKEN_MISSING',
-    );
-    await expectError(await rest.request(path, { token: 'tnl_wrong' }), 401, 'AUTH_TOKEN_INVALID');
-  });
+  it.each(['/api/tunnels', '/api/tunnels/tun_op', '/api/regions', '/api/tunnels/tun_op/requests'])(
+    '%s needs a key',
+    async (path) => {
+      rest = await startRest();
+      const missing = await rest.request(path);
+      expect(missing.headers.get('www-authenticate')).toBe('Bearer');
+      await expectError(missing, 401, 'AUTH_TOKEN_MISSING');
+      await expectError(
+        await rest.request(path, { headers: { authorization: 'Basic YTpi' } }),
+        401,
+        'AUTH_TOKEN_MISSING',
+      );
+      await expectError(await rest.request(path, { token: 'tnl_wrong' }), 401, 'AUTH_TOKEN_INVALID');
+    },
+  );
 });
 
 describe('404', () => {
@@ -158,6 +163,8 @@ describe('405', () => {
     ['POST', '/api/tunnels', 'GET, HEAD'],
     ['PUT', '/api/tunnels/tun_op', 'GET, HEAD, DELETE'],
     ['DELETE', '/api/regions', 'GET, HEAD'],
+    ['POST', '/api/tunnels/tun_op/requests', 'GET, HEAD'],
+    ['GET', '/api/tunnels/tun_op/requests/req_1/replay', 'POST'],
   ])('%s %s names the methods that are allowed', async (method, path, allow) => {
     rest = await startRest();
     const response = await rest.request(path, { method, token: ADMIN_TOKEN });

@@ -23,3 +23,17 @@ it('keeps the successor when its predecessor is removed late', () => {
   table.remove(before);
   expect([table.get('a'), table.byPort(1)]).toEqual([after, after]);
 });
+
+it('tells when an id begins and ends, and nothing when a successor has it', () => {
+  const told: string[] = [];
+  const table = new TunnelTable({
+    tunnelAdded: ({ tunnelId }) => void told.push(`+${tunnelId}`),
+    tunnelRemoved: ({ tunnelId }) => void told.push(`-${tunnelId}`),
+  });
+  const [before, after] = [tunnel('a', 1), tunnel('a', 1)];
+  table.add(before);
+  table.add(after);
+  table.remove(before);
+  table.remove(after);
+  expect(told).toEqual(['+a', '+a', '-a']);
+});

@@ -2,9 +2,21 @@
 import { type Place, placeKey } from '@tunnel/core';
 import type { Tunnel } from './tunnel.ts';
 
+export interface TunnelWatcher {
+  /** Also when a tunnel comes back, or a successor takes its place. */
+  tunnelAdded(tunnel: Tunnel): void;
+  /** Its id is nobody's any more. */
+  tunnelRemoved(tunnel: Tunnel): void;
+}
+
 export class TunnelTable {
+  readonly #watcher: TunnelWatcher | null;
   readonly #byId = new Map<string, Tunnel>();
   readonly #byPlace = new Map<string, Tunnel>();
+
+  constructor(watcher: TunnelWatcher | null = null) {
+    this.#watcher = watcher;
+  }
 
   get size(): number {
     return this.#byId.size;
@@ -34,10 +46,13 @@ export class TunnelTable {
   add(tunnel: Tunnel): void {
     this.#byId.set(tunnel.tunnelId, tunnel);
     this.#byPlace.set(placeKey(tunnel.place), tunnel);
+    this.#watcher?.tunnelAdded(tunnel);
   }
 
   remove(tunnel: Tunnel): void {
-    if (this.#byId.get(tunnel.tunnelId) === tunnel) this.#byId.delete(tunnel.tunnelId);
     if (this.at(tunnel.place) === tunnel) this.#byPlace.delete(placeKey(tunnel.place));
+    if (this.#byId.get(tunnel.tunnelId) !== tunnel) return;
+    this.#byId.delete(tunnel.tunnelId);
+    this.#watcher?.tunnelRemoved(tunnel);
   }
 }

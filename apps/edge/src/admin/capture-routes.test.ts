@@ -1,0 +1,176 @@
+import { apiError, capturedRequest, captureList } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { requestHead, responseHead } from '../capture/capture-fixture.ts';
+import type { CaptureRecorder } from '../capture/recorder.ts';
+import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, httpTunnel, type RestFixture, startRest } from './rest-fixture.ts';
+
+const ALICE = { kind: 'account', accountId: 'alice' } as const;
+const web = httpTunnel('tun_web', ALICE);
+const JSON_TYPE = 'Content-Type: application/json';
+let rest: RestFixture;
+
+beforeEach(async () => {
+  rest = await startRest();
+  rest.tunnels.set(web.tunnelId, web);
+});
+afterEach(() => rest.stop());
+
+/** A request that was answered. */
+const serve = (path: string, tunnel = web, replayOf: CaptureRecorder | null = null): CaptureRecorder => {
+  const head = requestHead(`POST ${path}`, 'Authorization: Bearer hunter2', JSON_TYPE, 'Content-Length: 2');
+  const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', replayOf) as CaptureRecorder;
+  recorder.onRequestBody(Buffer.from('{}'), 0, 2);
+  recorder.onRequestEnd();
+  recorder.onResponseHead(responseHead(201, JSON_TYPE, 'Content-Length: 4'), 'chunks');
+  recorder.onResponseBody(Buffer.from('true'), 0, 4);
+  recorder.finish(112.5, 'complete');
+  return recorder;
+};
+
+const list = async (query = '', token = ALICE_KEY) => {
+  const response = await rest.request(`/api/tunnels/tun_web/requests${query}`, { token });
+  expect(response.status).toBe(200);
+  return captureList.strict().parse(await response.json());
+};
+
+const expectError = async (response: Response, status: number, code: string): Promise<string> => {
+  expect(response.status).toBe(status);
+  const body = apiError.parse(await response.json());
+  expect(body.code).toBe(code);
+  return body.error;
+};
+
+describe('GET requests, 200', () => {
+  it('shows what was kept, newest first, without its secrets', async () => {
+    serve('/first?page=2&token=hunter2');
+    serve('/second');
+    const { requests, ...rest } = await list();
+    expect(rest).toEqual({ tunnel_id: 'tun_web', truncated: false });
+    expect(requests.map(({ path }) => path)).toEqual(['/second', '/first?page=2&token=[redacted]']);
+    expect(capturedRequest.strict().parse(requests[1])).toMatchObject({
+      tunnel_id: 'tun_web',
+      method: 'POST',
+      status: 201,
+      duration_ms: 12.5,
+      request_headers: { host: 'web.localhost', authorization: '[redacted]', 'content-type': 'application/json' },
+      response_headers: { 'content-type': 'application/json', 'content-length': '4' },
+      request_size: 2,
+      response_size: 4,
+      request_body: '{}',
+      response_body: 'true',
+      aborted: false,
+      error: null,
+      replayable: true,
+    });
+    expect(JSON.stringify(requests)).not.toContain('hunter2');
+  });
+
+  it('is as long as asked for, fifty without a word, and says that there are more', async () => {
+    for (let n = 0; n < 120; n++) serve(`/${n}`);
+    expect((await list()).requests).toHaveLength(50);
+    expect((await list('?limit=100')).requests).toHaveLength(100);
+    const one = await list('?limit=1');
+    expect([one.requests.map(({ path }) => path), one.truncated]).toEqual([['/119'], true]);
+  });
+
+  it('the operator sees an account’s requests without bodies, and bodies of the operator’s own', async () => {
+    serve('/alice');
+    expect((await list('', ADMIN_TOKEN)).requests[0]).toMatchObject({
+      path: '/alice',
+      request_size: 2,
+      request_body: null,
+      response_body: null,
+    });
+    const own = httpTunnel('tun_web', { kind: 'operator' });
+    rest.tunnels.set('tun_web', own);
+    expect((await list('', ADMIN_TOKEN)).requests[0]?.request_body).toBe('{}');
+  });
+
+  it('works after the tunnel’s end, for its owner', async () => {
+    serve('/last');
+    rest.tunnels.delete('tun_web');
+    rest.captures.tunnelRemoved(web);
+    expect((await list()).requests).toHaveLength(1);
+    const path = '/api/tunnels/tun_web/requests';
+    await expectError(await rest.request(path, { token: BOB_KEY }), 404, 'TUNNEL_UNKNOWN');
+  });
+
+  it('a tunnel without requests has an empty list', async () => {
+    expect(await list()).toEqual({ tunnel_id: 'tun_web', requests: [], truncated: false });
+  });
+});
+
+describe('GET requests, 400', () => {
+  it.each(['0', '101', '-1', '1.5', '', 'all', '1e1', '99999999999999999999'])('limit=%s', async (limit) => {
+    const response = await rest.request(`/api/tunnels/tun_web/requests?limit=${limit}`, { token: ALICE_KEY });
+    const text = await expectError(response, 400, 'API_BAD_REQUEST');
+    expect(text).toContain(`limit must be an integer from 1 to 100, got '${limit.slice(0, 40)}'`);
+  });
+
+  it('a limit that is repeated', async () => {
+    const response = await rest.request('/api/tunnels/tun_web/requests?limit=1&limit=2', { token: ALICE_KEY });
+    expect(await expectError(response, 400, 'API_BAD_REQUEST')).toContain('limit');
+  });
+
+  it('a tunnel that is not http', async () => {
+    const response = await rest.request('/api/tunnels/tun_alice/requests', { token: ALICE_KEY });
+    expect(await expectError(response, 400, 'TUNNEL_NOT_HTTP')).toContain('tcp');
+  });
+});
+
+describe('GET requests, 404', () => {
+  it('an unknown tunnel, and another account’s', async () => {
+    serve('/alice');
+    for (const [id, token] of [
+      ['tun_none', ALICE_KEY],
+      ['tun_web', BOB_KEY],
+      ['tun_alice', BOB_KEY],
+    ] as const) {
+      await expectError(await rest.request(`/api/tunnels/${id}/requests`, { token }), 404, 'TUNNEL_UNKNOWN');
+    }
+  });
+});
+
+const replay = (requestId: string, token = ALICE_KEY) =>
+  rest.request(`/api/tunnels/tun_web/requests/${requestId}/replay`, { method: 'POST', token });
+
+describe('POST replay', () => {
+  it('200: the new request, which says what it is a replay of', async () => {
+    const original = serve('/again');
+    rest.onReplay = async (order) => {
+      expect(order).toMatchObject({ tunnel: web, visitorAddress: '127.0.0.1' });
+      return serve('/again', web, order.original);
+    };
+    const id = rest.captures.idOf(original.facts.sequence);
+    const response = await replay(id);
+    expect(response.status).toBe(200);
+    const answer = capturedRequest.strict().parse(await response.json());
+    expect(answer).toMatchObject({ replay_of: id, status: 201, duration_ms: 12.5, response_body: 'true' });
+    expect((await list()).requests.map((request) => request.id)).toEqual([answer.id, id]);
+  });
+
+  it('404: an unknown request, or tunnel, or another account’s', async () => {
+    const id = rest.captures.idOf(serve('/x').facts.sequence);
+    await expectError(await replay('req_none'), 404, 'CAPTURE_UNKNOWN');
+    await expectError(await replay(id, BOB_KEY), 404, 'TUNNEL_UNKNOWN');
+    await expectError(
+      await rest.request(`/api/tunnels/tun_none/requests/${id}/replay`, { method: 'POST', token: ALICE_KEY }),
+      404,
+      'TUNNEL_UNKNOWN',
+    );
+  });
+
+  it.each([
+    [409, new Fault('CAPTURE_NOT_REPLAYABLE', { reason: 'its body is gone' })],
+    [429, new Fault('CAPTURE_REPLAYS_BUSY', { limit: 1, seconds: 30 })],
+    [502, new Fault('LOCAL_UNREACHABLE', { reason: 'refused' })],
+    [504, new Fault('LOCAL_TIMEOUT', { seconds: 30 })],
+  ])('%i: in the words of the fault', async (status, fault) => {
+    const id = rest.captures.idOf(serve('/x').facts.sequence);
+    rest.onReplay = () => Promise.reject(fault);
+    const response = await replay(id);
+    expect(response.headers.get('retry-after')).toBe(status === 429 ? '30' : null);
+    expect(await expectError(response, status, fault.code)).toBe(fault.message);
+  });
+});

@@ -1,0 +1,36 @@
+// Heads, tunnels and a store for tests of captures. Used by tests only.
+import { parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
+import { FakeClock } from '@tunnel/testkit';
+import type { Tunnel } from '../pool/tunnel.ts';
+import { CaptureStore } from './capture-store.ts';
+
+/** `line` is method and target. */
+export const requestHead = (line: string, ...fields: string[]): RequestHead => {
+  const head = parseRequestHead(`${[`${line} HTTP/1.1`, 'Host: web.localhost', ...fields].join('\r\n')}\r\n\r\n`);
+  if (head.kind === 'problem') throw new Error(head.reason);
+  return head;
+};
+
+export const responseHead = (status: number, ...fields: string[]): ResponseHead => {
+  const text = `${[`HTTP/1.1 ${status} Said`, ...fields].join('\r\n')}\r\n\r\n`;
+  const head = parseResponseHead(text, { method: 'GET', upgrade: 'websocket' });
+  if (head.kind === 'problem') throw new Error(head.reason);
+  return head;
+};
+
+export const captureTunnel = (tunnelId: string, http: Partial<Tunnel['http']> = {}): Tunnel =>
+  ({
+    tunnelId,
+    protocol: 'http',
+    publicUrl: `http://${tunnelId}.localhost`,
+    owner: { kind: 'account', accountId: `owner of ${tunnelId}` },
+    http: { hostHeader: null, localProtocol: 'http1', capture: true, ...http },
+    counters: { requests: 0, bytes: 0, openConnections: 0 },
+    session: { mux: null },
+  }) as Tunnel;
+
+export const captureStore = (options: { enabled?: boolean; bodies?: boolean } = {}) => {
+  const clock = new FakeClock();
+  const store = new CaptureStore({ enabled: true, bodies: true, clock, runId: 'run', ...options });
+  return { clock, store };
+};

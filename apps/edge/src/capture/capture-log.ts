@@ -1,0 +1,71 @@
+// The last requests of one tunnel, oldest first.
+import type { Owner } from '@tunnel/core';
+import { LIMITS } from '@tunnel/protocol';
+import type { CaptureKeeper, CaptureRecorder } from './recorder.ts';
+
+export interface CaptureLogOwner {
+  /** After a change, with how many bytes more, or fewer, are kept. */
+  onChanged(log: CaptureLog, bytes: number): void;
+}
+
+export class CaptureLog implements CaptureKeeper {
+  readonly tunnelId: string;
+  readonly owner: Owner;
+  bytes = 0;
+  /** On the monotonic clock; null while the tunnel lives. */
+  endedMs: number | null = null;
+  /** Older requests were here and had to go. */
+  isTruncated = false;
+  readonly #store: CaptureLogOwner;
+  readonly #recorders: CaptureRecorder[] = [];
+
+  constructor(tunnelId: string, owner: Owner, store: CaptureLogOwner) {
+    this.tunnelId = tunnelId;
+    this.owner = owner;
+    this.#store = store;
+  }
+
+  get size(): number {
+    return this.#recorders.length;
+  }
+
+  /** Newest first. */
+  newest(limit: number): CaptureRecorder[] {
+    return this.#recorders.slice(-limit).reverse();
+  }
+
+  find(isIt: (recorder: CaptureRecorder) => boolean): CaptureRecorder | undefined {
+    return this.#recorders.find(isIt);
+  }
+
+  add(recorder: CaptureRecorder): void {
+    this.#recorders.push(recorder);
+    this.#grow(recorder.keptBytes);
+  }
+
+  onGrown(recorder: CaptureRecorder, bytes: number): void {
+    recorder.keptBytes += bytes;
+    this.#grow(bytes);
+  }
+
+  #grow(bytes: number): void {
+    this.bytes += bytes;
+    this.#store.onChanged(this, bytes);
+    while (this.#recorders.length > LIMITS.CAPTURES_PER_TUNNEL || this.bytes > LIMITS.CAPTURE_BYTES_PER_TUNNEL) {
+      this.dropOldest(1);
+    }
+  }
+
+  dropOldest(count: number): void {
+    let freed = 0;
+    for (let left = count; left > 0; left -= 1) {
+      const recorder = this.#recorders.shift();
+      if (recorder === undefined) break;
+      recorder.keeper = null;
+      freed += recorder.keptBytes;
+      this.isTruncated = true;
+    }
+    this.bytes -= freed;
+    this.#store.onChanged(this, -freed);
+  }
+}

@@ -1,0 +1,109 @@
+// One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
+// whatever a person wants to see is made when somebody looks.
+import { type ChunkedForm, fieldValueOf, type RequestHead, type ResponseHead } from '@tunnel/core';
+import type { ErrorCode, Fault } from '@tunnel/errors';
+import { KeptBody } from './kept-body.ts';
+import { isTextual } from './textual.ts';
+
+/** `complete`: the whole response came. `aborted`: the visitor left. A fault: why there was no response, or not all of it. */
+export type CaptureEnd = 'complete' | 'aborted' | Fault;
+
+export interface CaptureKeeper {
+  /** More is kept of a request: the keeper may let go of this one or of others. */
+  onGrown(recorder: CaptureRecorder, bytes: number): void;
+}
+
+export interface CaptureFacts {
+  readonly sequence: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** On the clock that finish() is told of. */
+  readonly startedMs: number;
+  /** How a chunked body of the request passes by. */
+  readonly bodyForm: ChunkedForm;
+  readonly keepsBodies: boolean;
+  /** The sequence of the request that was sent again. */
+  readonly replayOf: number | null;
+}
+
+/** What an object of this costs beside its strings, roughly. */
+const OVERHEAD_BYTES = 512;
+
+export class CaptureRecorder {
+  readonly facts: CaptureFacts;
+  /** As received. */
+  readonly requestText: string;
+  /** null: it has none, or none of it has come. */
+  requestBody: KeptBody | null = null;
+  /** The request has a body, and its last byte has come. */
+  hasWholeBody = false;
+  /** As the local service sent it; empty while there is none. */
+  responseText = '';
+  responseBody: KeptBody | null = null;
+  /** 0: there was no answer. */
+  status = 0;
+  /** null: it is under way. */
+  durationMs: number | null = null;
+  aborted = false;
+  fault: ErrorCode | null = null;
+  /** As the keeper has counted them. */
+  keptBytes: number;
+  /** null: it was let go, and nothing more is kept. */
+  keeper: CaptureKeeper | null;
+  readonly #isRequestInChunks: boolean;
+  #isResponseInChunks = false;
+  #keepsResponse = false;
+
+  constructor(facts: CaptureFacts, head: Pick<RequestHead, 'text' | 'framing'>, keeper: CaptureKeeper) {
+    this.facts = facts;
+    this.requestText = head.text;
+    this.#isRequestInChunks = facts.bodyForm === 'chunks' && head.framing.kind === 'chunked';
+    this.keptBytes = OVERHEAD_BYTES + head.text.length;
+    this.keeper = keeper;
+  }
+
+  /** The next bytes of the request's body. They are kept whatever their type, for a replay, and shown when textual. */
+  onRequestBody(bytes: Buffer, start: number, end: number): void {
+    if (this.keeper === null) return;
+    this.requestBody ??= new KeptBody(this.facts.keepsBodies, this.#isRequestInChunks);
+    this.#grow(this.requestBody.take(bytes, start, end));
+  }
+
+  /** The last byte of the request's body has come; not needed for a request without one. */
+  onRequestEnd(): void {
+    this.hasWholeBody = true;
+  }
+
+  /** The final head, as the local service sent it; a chunked body will pass by in that form. */
+  onResponseHead(head: Pick<ResponseHead, 'text' | 'status' | 'headers' | 'framing'>, bodyForm: ChunkedForm): void {
+    this.status = head.status;
+    if (this.keeper === null) return;
+    this.responseText = head.text;
+    this.#isResponseInChunks = bodyForm === 'chunks' && head.framing.kind === 'chunked';
+    this.#keepsResponse = this.facts.keepsBodies && isTextual(fieldValueOf(head.headers, 'content-type'));
+    this.#grow(head.text.length);
+  }
+
+  /** The next bytes of the response's body. */
+  onResponseBody(bytes: Buffer, start: number, end: number): void {
+    if (this.keeper === null) return;
+    this.responseBody ??= new KeptBody(this.#keepsResponse, this.#isResponseInChunks);
+    this.#grow(this.responseBody.take(bytes, start, end));
+  }
+
+  #grow(bytes: number): void {
+    if (bytes > 0) this.keeper?.onGrown(this, bytes);
+  }
+
+  /** Once; a second call changes nothing. */
+  finish(nowMs: number, end: CaptureEnd): void {
+    if (this.durationMs !== null) return;
+    this.durationMs = Math.max(0, nowMs - this.facts.startedMs);
+    if (end === 'complete') return;
+    // Before the head the visitor gets a page of ours, which is an answer; after it only a cut.
+    this.aborted = end === 'aborted' || this.status !== 0;
+    if (end === 'aborted') return;
+    this.fault = end.code;
+    if (this.status === 0) this.status = end.status;
+  }
+}

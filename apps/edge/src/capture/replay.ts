@@ -1,0 +1,103 @@
+// Sends a captured request to the local service once more, and captures that in turn.
+import { parseRequestHead, type RequestHead, requestHeadFor } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import { Exchange, type ExchangeContext } from '../ingress/http/exchange.ts';
+import type { Tunnel } from '../pool/tunnel.ts';
+import type { CaptureStore } from './capture-store.ts';
+import { headLines } from './head-lines.ts';
+import type { CaptureRecorder } from './recorder.ts';
+import { ReplayAsker } from './replay-asker.ts';
+import { whyNotReplayable } from './replayable.ts';
+
+export interface ReplayContext {
+  readonly store: CaptureStore;
+  readonly clock: Clock;
+  readonly http: ExchangeContext & { countRequest(tunnel: Tunnel): void };
+}
+
+export interface ReplayOrder {
+  /** undefined: it has ended. */
+  readonly tunnel: Tunnel | undefined;
+  readonly original: CaptureRecorder;
+  /** Of whoever asks for it: the visitor of this request. */
+  readonly visitorAddress: string;
+}
+
+export class Replays {
+  readonly #context: ReplayContext;
+  #underWay = 0;
+
+  constructor(context: ReplayContext) {
+    this.#context = context;
+  }
+
+  /** The new capture, finished; a fault when there was no response. */
+  async replay({ tunnel, original, visitorAddress }: ReplayOrder): Promise<CaptureRecorder> {
+    const { store, clock } = this.#context;
+    const reason =
+      tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));
+    if (tunnel === undefined || reason !== null) throw refusal(reason ?? '');
+    if (tunnel.http?.localProtocol === 'h2c') throw refusal('its local service speaks HTTP/2 only');
+    if (this.#underWay >= LIMITS.REPLAYS_AT_ONCE) {
+      throw new Fault('CAPTURE_REPLAYS_BUSY', {
+        limit: LIMITS.REPLAYS_AT_ONCE,
+        seconds: LIMITS.REPLAY_TIMEOUT_MS / 1000,
+      });
+    }
+    const body = Buffer.from(original.requestBody?.kept ?? '', 'latin1');
+    const head = headAgain(original.requestText, body.length);
+    const recorder = store.begin(tunnel, head, clock.monotonic(), 'data', original);
+    if (recorder === null) throw refusal('captures are off for its tunnel');
+    this.#underWay += 1;
+    try {
+      await this.#send(tunnel, { head, body, visitorAddress }, recorder);
+    } finally {
+      this.#underWay -= 1;
+    }
+    return recorder;
+  }
+
+  async #send(
+    tunnel: Tunnel,
+    { head, body, visitorAddress }: { head: RequestHead; body: Buffer; visitorAddress: string },
+    recorder: CaptureRecorder,
+  ): Promise<void> {
+    const { clock, http } = this.#context;
+    const hostHeader = tunnel.http?.hostHeader ?? null;
+    const text = requestHeadFor(head, {
+      visitorAddress,
+      proto: tunnel.publicUrl.startsWith('https:') ? 'https' : 'http',
+      hostHeader: hostHeader === null ? 'keep' : { rewrite: hostHeader },
+    });
+    const asker = new ReplayAsker(recorder, clock);
+    const exchange = new Exchange(http, tunnel, { head, text, hasBody: body.length > 0 }, asker);
+    http.countRequest(tunnel);
+    asker.begin(exchange);
+    exchange.start();
+    if (body.length > 0) {
+      recorder.onRequestBody(body, 0, body.length);
+      exchange.writeBody(body, 0, body.length, true);
+      exchange.endBody();
+    }
+    recorder.onRequestEnd();
+    await asker.done;
+  }
+}
+
+const refusal = (reason: string): Fault => new Fault('CAPTURE_NOT_REPLAYABLE', { reason });
+
+/** The same request without what belonged to the visitor's connection, and with the length that its body turned out to have. */
+const headAgain = (text: string, bodyBytes: number): RequestHead => {
+  const head = parseRequestHead(text);
+  if (head.kind === 'problem') throw refusal(head.reason);
+  return {
+    ...head,
+    // As from a visitor that knows neither 100 (Continue) nor trailers: nobody is there to wait for them.
+    version: '1.0',
+    connectionNames: [...(head.connectionNames ?? []), 'trailer'],
+    framing: head.framing.kind === 'none' ? head.framing : { kind: 'length', length: bodyBytes },
+    upgrade: null,
+  };
+};
