@@ -23,6 +23,7 @@ import {
   type Opening,
 } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { CaptureRecorder } from '../../capture/recorder.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import { HeadReader } from './head-reader.ts';
 import type { IdleStreams } from './idle-streams.ts';
@@ -55,6 +56,8 @@ export interface ExchangeRequest {
   /** What the service is sent. */
   readonly text: string;
   readonly hasBody: boolean;
+  /** null: nothing is kept of it. */
+  readonly recorder: CaptureRecorder | null;
 }
 
 export interface ExchangeContext {
@@ -62,6 +65,8 @@ export interface ExchangeContext {
   readonly now: () => number;
   readonly firstByteTimeoutMs: number;
   onBytes(tunnel: Tunnel, toClient: number, toVisitor: number): void;
+  /** A request begins; null: it is not captured. */
+  capture(tunnel: Tunnel, head: RequestHead, startedMs: number): CaptureRecorder | null;
 }
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
@@ -172,6 +177,7 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
     this.#lastProgressMs = this.#context.now();
     if (this.#phase === 'over') return true;
     this.#count(end - start, 0);
+    this.#request.recorder?.onRequestBody(bytes, start, end);
     if (this.#stream !== null) return this.#stream.write(bytes, start, end, lend);
     this.#waiting ??= new ByteQueue();
     this.#waiting.push(bytes, start, end);
@@ -181,6 +187,7 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
   /** The body's last byte was written. */
   endBody(): void {
     this.#requestDone = true;
+    this.#request.recorder?.onRequestEnd();
     this.#lastProgressMs = this.#context.now();
   }
 
@@ -226,6 +233,7 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
       return end;
     }
     this.#asker.onHead(head);
+    this.#request.recorder?.onResponseHead(head, this.#asker.bodyForm);
     this.#body = scannerOf(head.framing, this.#asker.bodyForm);
     this.#phase = this.#body === null ? 'complete' : 'body';
     return reading.next;
@@ -235,6 +243,9 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
     const stream = this.#stream;
     this.#stream = null;
     this.#phase = 'over';
+    const { recorder } = this.#request;
+    recorder?.onResponseHead(head, 'chunks');
+    recorder?.finish(this.#context.now(), 'complete');
     if (stream !== null) this.#asker.onSwitched(head, stream, bytes, start, end);
   }
 
@@ -252,6 +263,7 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
   }
 
   forward(start: number, end: number): void {
+    this.#request.recorder?.onResponseBody(this.#piece, start, end);
     if (!this.#asker.onBody(this.#piece, start, end, this.#lend)) this.#goesOn = false;
   }
 
@@ -300,6 +312,7 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
 
   /** The visitor left: the service is told by a reset. */
   abort(): void {
+    if (this.#phase !== 'over') this.#request.recorder?.finish(this.#context.now(), 'aborted');
     this.#leave(ABORTED);
   }
 
@@ -314,11 +327,13 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
       else if (response?.keepAlive) idle.give(this.#tunnel, this.#mux, stream, now());
       else idle.letClose(stream, this.#mux, now());
     }
+    this.#request.recorder?.finish(now(), 'complete');
     this.#asker.onDone(this.#requestDone);
   }
 
   #fail(fault: Fault): void {
     if (this.#phase === 'over') return;
+    this.#request.recorder?.finish(this.#context.now(), fault);
     this.#leave(UNUSABLE);
     this.#asker.onFailed(fault);
   }

@@ -66,6 +66,7 @@ export const startHttpStand = async (
     tunnels: { byName: (name) => (name === 'web' ? tunnel : undefined) },
     names: { isHeld: (name) => held.has(name) },
     counts: new ConnectionCounts({ perTunnel: 1000, perAddress: 1000 }),
+    captures: { begin: () => null },
     headTimeoutMs: 15_000,
     firstByteTimeoutMs: 60_000,
     redirectPort: () => null,

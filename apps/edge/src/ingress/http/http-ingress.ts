@@ -6,6 +6,8 @@ import { Fault } from '@tunnel/errors';
 import { adoptSocket } from '@tunnel/mux';
 import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
+import type { CaptureStore } from '../../capture/capture-store.ts';
+import type { CaptureRecorder } from '../../capture/recorder.ts';
 import type { NamePool } from '../../pool/name-pool.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { TunnelTable } from '../../pool/tunnel-table.ts';
@@ -21,6 +23,7 @@ export interface HttpIngressOptions {
   readonly tunnels: Pick<TunnelTable, 'byName'>;
   readonly names: Pick<NamePool, 'isHeld'>;
   readonly counts: ConnectionCounts;
+  readonly captures: Pick<CaptureStore, 'begin'>;
   readonly headTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   /** The public https port a plain visitor is sent to; null: plain requests are served, too. */
@@ -127,6 +130,10 @@ export class HttpIngress implements Http1Owner {
   onBytes(_tunnel: Tunnel, toClient: number, toVisitor: number): void {
     this.totals.bytesToClient += toClient;
     this.totals.bytesToVisitor += toVisitor;
+  }
+
+  capture(tunnel: Tunnel, head: RequestHead, startedMs: number): CaptureRecorder | null {
+    return this.#given.captures.begin(tunnel, head, startedMs, 'chunks');
   }
 
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void {

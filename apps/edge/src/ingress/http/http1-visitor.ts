@@ -1,21 +1,13 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each answered before the next is read.
-import {
-  type ChunkedForm,
-  parseRequestHead,
-  type RequestHead,
-  type ResponseHead,
-  requestHeadFor,
-  responseHeadFor,
-  scannerOf,
-  type VisitorResponse,
-} from '@tunnel/core';
+import { parseRequestHead, type RequestHead, requestHeadFor, scannerOf } from '@tunnel/core';
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import { type ByteEnd, ByteQueue, type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
-import { type Asker, Exchange, type ExchangeContext } from './exchange.ts';
+import { Exchange, type ExchangeContext } from './exchange.ts';
 import { HeadReader } from './head-reader.ts';
-import { isLocalAnswer, type LocalAnswer, localAnswer } from './local-answer.ts';
+import { Http1Response, type RespondingVisitor } from './http1-response.ts';
+import { isLocalAnswer, type LocalAnswer } from './local-answer.ts';
 import { RequestBody } from './request-body.ts';
 import { VisitorWriter } from './visitor-writer.ts';
 
@@ -27,7 +19,7 @@ export interface VisitorFacts {
 
 export interface Http1Owner extends ExchangeContext {
   readonly headTimeoutMs: number;
-  /** No further request on this connection: the edge is shutting down. */
+  /** No further request on any connection: the edge is shutting down. */
   readonly isDraining: boolean;
   /** Where a request goes, or why nowhere; counts the dispatch. */
   route(visitor: Http1Visitor, head: RequestHead): Tunnel | LocalAnswer;
@@ -50,22 +42,19 @@ type Phase =
 
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
-export class Http1Visitor implements ByteReader, Asker {
+export class Http1Visitor implements ByteReader, RespondingVisitor {
   readonly facts: VisitorFacts;
   /** What this connection was dispatched to last, and is counted for. */
   tunnel: Tunnel | null = null;
-  bodyForm: ChunkedForm = 'chunks';
   readonly #end: ByteEnd;
   readonly #owner: Http1Owner;
   readonly #out: VisitorWriter;
   readonly #heads = new HeadReader();
   #phase: Phase = 'head';
   #exchange: Exchange | null = null;
-  #head: RequestHead | null = null;
   #body: RequestBody | null = null;
   #goOn = true;
-  #answered = false;
-  #closeAfter = false;
+  /** Bytes of pipelined requests that wait for their turn; their sender is paused. */
   #rest: ByteQueue | null = null;
   #bridge: Splice | null = null;
   #startedMs = 0;
@@ -83,27 +72,24 @@ export class Http1Visitor implements ByteReader, Asker {
     this.#end.read(this);
   }
 
-  get isIdle(): boolean {
-    return this.#phase === 'head' && !this.#heads.begun;
+  get isDraining(): boolean {
+    return this.#owner.isDraining;
+  }
+
+  get requestDone(): boolean {
+    return this.#phase === 'answering';
   }
 
   // ---- reading ----
 
   onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    if (this.#phase === 'lingering' || this.#phase === 'closed') return true;
-    return this.#take(bytes, start, end, lend);
-  }
-
-  #take(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
     let at = start;
     this.#goOn = true;
     while (at < end) {
       if (this.#phase === 'head') at = this.#takeHead(bytes, at, end);
       else if (this.#phase === 'body') at = this.#takeBody(bytes, at, end, lend);
       else if (this.#phase === 'answering') {
-        // A pipelined request waits for its turn, and its sender with it.
-        this.#rest ??= new ByteQueue();
-        this.#rest.push(bytes, at, end);
+        this.#keepRest(bytes, at, end);
         return false;
       } else return true;
     }
@@ -111,7 +97,10 @@ export class Http1Visitor implements ByteReader, Asker {
   }
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
-    if (!this.#heads.begun) this.#startHead();
+    if (!this.#heads.begun) {
+      this.#startedMs = this.#owner.now();
+      this.#deadlineMs = this.#startedMs + this.#owner.headTimeoutMs;
+    }
     const reading = this.#heads.read(bytes, start, end);
     if (reading.kind === 'more') return end;
     if (reading.kind === 'problem') return this.#refuse(reading.status, reading.reason, end);
@@ -121,22 +110,16 @@ export class Http1Visitor implements ByteReader, Asker {
     return reading.next;
   }
 
-  #startHead(): void {
-    this.#startedMs = this.#owner.now();
-    this.#deadlineMs = this.#startedMs + this.#owner.headTimeoutMs;
-  }
-
   #begin(head: RequestHead): void {
     const scanner = scannerOf(head.framing);
-    this.#head = head;
+    const hasBody = scanner !== null;
+    this.#phase = hasBody ? 'body' : 'answering';
     this.#body = null;
-    this.#answered = false;
-    this.#closeAfter = !head.keepAlive || this.#owner.isDraining;
-    this.#phase = scanner === null ? 'answering' : 'body';
     this.#deadlineMs = Number.POSITIVE_INFINITY;
+    const response = new Http1Response(this, this.#out, head);
     const route = this.#owner.route(this, head);
     if (isLocalAnswer(route)) {
-      this.#answer(route);
+      response.answer(route);
       return;
     }
     const rewrite = route.http?.hostHeader ?? null;
@@ -145,94 +128,64 @@ export class Http1Visitor implements ByteReader, Asker {
       proto: this.facts.scheme,
       hostHeader: rewrite === null ? 'keep' : { rewrite },
     });
-    const exchange = new Exchange(this.#owner, route, { head, text, hasBody: scanner !== null }, this);
+    const recorder = this.#owner.capture(route, head, this.#startedMs);
+    const exchange = new Exchange(this.#owner, route, { head, text, hasBody, recorder }, response);
     this.#exchange = exchange;
-    this.#body = scanner === null ? null : new RequestBody(scanner, exchange);
+    if (hasBody) this.#body = new RequestBody(scanner, exchange);
     exchange.start();
   }
 
   #takeBody(bytes: Buffer, start: number, end: number, lend: boolean): number {
     const step = this.#body?.push(bytes, start, end, lend);
     if (step === undefined) return end;
-    if (step.kind === 'bad') {
-      this.#exchange?.abort();
-      return this.#refuse(400, step.reason, end);
-    }
+    if (step.kind === 'bad') return this.#refuse(400, step.reason, end);
     if (!step.goOn) this.#goOn = false;
     if (step.kind === 'more') return end;
-    this.#bodyDone();
+    if (this.#phase === 'body') {
+      this.#phase = 'answering';
+      this.#exchange?.endBody();
+    }
     return step.next;
   }
 
-  #bodyDone(): void {
-    if (this.#phase !== 'body') return;
-    this.#phase = 'answering';
-    this.#exchange?.endBody();
-  }
-
-  // ---- the response, from the exchange ----
-
-  onInterim(head: ResponseHead): void {
-    this.#out.text(this.#rewritten(head).text);
-    this.#out.flush();
-  }
-
-  onHead(head: ResponseHead): void {
-    this.#answered = true;
-    // Until the request is complete nobody knows whether another one can follow.
-    if (this.#phase === 'body' || this.#owner.isDraining) this.#closeAfter = true;
-    const { text, form, keepAlive } = this.#rewritten(head);
-    this.bodyForm = form;
-    if (!keepAlive) this.#closeAfter = true;
-    this.#out.text(text);
-    this.#tell(head.status);
-  }
-
-  #rewritten(head: ResponseHead): VisitorResponse {
-    return responseHeadFor(head, { visitorVersion: this.#head?.version ?? '1.1', keepAlive: !this.#closeAfter });
-  }
-
-  onBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    return this.#out.bytes(bytes, start, end, lend);
-  }
-
-  onText(text: string): void {
-    this.#out.text(text);
-  }
-
-  /** Only asked for by HTTP/1.0, which has none. */
-  onTrailers(): void {}
-
-  onTurn(): void {
-    this.#out.flush();
-  }
-
-  onDone(requestDone: boolean): void {
+  /** What cannot be read ends the connection: nobody knows where the next request would begin. */
+  #refuse(status: number, reason: string, end: number): number {
+    this.#exchange?.abort();
     this.#exchange = null;
-    this.#out.flush();
-    if (this.#closeAfter || !requestDone) this.#lastWord();
-    else this.#next();
+    new Http1Response(this, this.#out, null).answer({
+      fault: new Fault(REFUSALS[status] ?? 'HTTP_BAD_REQUEST', { reason }),
+    });
+    return end;
   }
 
-  onFailed(fault: Fault): void {
+  #keepRest(bytes: Buffer, start: number, end: number): void {
+    this.#rest ??= new ByteQueue();
+    this.#rest.push(bytes, start, end);
+  }
+
+  // ---- from the response ----
+
+  onAnswered(status: number): void {
+    const wholeMs = this.#owner.now() - this.#startedMs;
+    // While a body is on its way the time is the visitor's.
+    const serviceMs = this.#body === null ? (this.#exchange?.serviceMs ?? null) : null;
+    this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);
+  }
+
+  onResponded(keepAlive: boolean): void {
     this.#exchange = null;
-    if (this.#answered) {
-      // Half of an answer is out: only a cut tells the visitor that the rest is missing.
-      this.#close();
-      return;
-    }
-    this.#answer({ fault });
+    if (keepAlive) this.#next();
+    else this.#lastWord();
   }
 
-  onSwitched(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void {
-    const tunnel = this.tunnel;
+  onCutOff(): void {
+    this.#close();
+  }
+
+  onSwitched(stream: MuxStream): void {
+    const { tunnel } = this;
     this.#exchange = null;
     this.#phase = 'bridge';
-    this.#answered = true;
-    this.#tell(head.status);
-    this.#out.text(this.#rewritten(head).text);
-    if (end > start) this.#out.bytes(bytes, start, end, false);
-    else this.#out.flush();
     const early = this.#rest;
     this.#rest = null;
     while (early !== null && early.length > 0) {
@@ -248,50 +201,16 @@ export class Http1Visitor implements ByteReader, Asker {
       },
       onDone: () => this.#closed(),
     });
-    if (this.#phase === 'bridge') this.#bridge = bridge;
+    if (!this.#isClosed()) this.#bridge = bridge;
   }
 
   onBodyDrain(): void {
     if (this.#rest === null && (this.#phase === 'body' || this.#phase === 'answering')) this.#end.resume();
   }
 
-  /** The visitor has taken what was written. */
-  onDrain(): void {
-    this.#exchange?.resume();
-  }
-
-  // ---- answers of our own ----
-
-  #refuse(status: number, reason: string, end: number): number {
-    this.#closeAfter = true;
-    this.#exchange = null;
-    this.#answer({ fault: new Fault(REFUSALS[status] ?? 'HTTP_BAD_REQUEST', { reason }) });
-    return end;
-  }
-
-  #answer(answer: LocalAnswer): void {
-    // Of a body that is still to come nothing is read: the connection ends with this answer.
-    if (this.#phase === 'body') this.#closeAfter = true;
-    const { status, text } = localAnswer(answer, { head: this.#head, keepAlive: !this.#closeAfter });
-    this.#answered = true;
-    this.#tell(status);
-    this.#out.text(text);
-    this.#out.flush();
-    if (this.#closeAfter) this.#lastWord();
-    else this.#next();
-  }
-
-  #tell(status: number): void {
-    const wholeMs = this.#owner.now() - this.#startedMs;
-    // While a body is on its way the time is the visitor's.
-    const serviceMs = this.#body === null ? (this.#exchange?.serviceMs ?? null) : null;
-    this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);
-  }
-
   /** The next request, which may have come already. */
   #next(): void {
     this.#phase = 'head';
-    this.#head = null;
     this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_KEEP_ALIVE_MS;
     const rest = this.#rest;
     this.#rest = null;
@@ -299,32 +218,28 @@ export class Http1Visitor implements ByteReader, Asker {
     while (rest !== null && rest.length > 0) {
       const piece = rest.shift(rest.length);
       if (this.#rest === null) goOn = this.onData(piece, 0, piece.length, false);
-      else this.#keepRest(piece);
+      else this.#keepRest(piece, 0, piece.length);
     }
     if (goOn && this.#rest === null) this.#end.resume();
   }
 
-  #keepRest(piece: Buffer): void {
-    this.#rest ??= new ByteQueue();
-    this.#rest.push(piece, 0, piece.length);
+  // ---- the visitor ----
+
+  /** The visitor has taken what was written. */
+  onDrain(): void {
+    this.#exchange?.resume();
   }
 
-  // ---- the visitor's end ----
-
   onEnd(): void {
-    if (this.#phase === 'head' || this.#phase === 'lingering') {
-      this.#end.end(() => this.#closed());
-      this.#phase = 'lingering';
-      this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_LINGER_MS;
-      return;
-    }
     // Before the response has ended a FIN is an abort: the service is told, and nothing more is said.
-    this.#close();
+    if (this.#phase !== 'head' && this.#phase !== 'lingering') return this.#close();
+    this.#phase = 'lingering';
+    this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_LINGER_MS;
+    this.#end.end(() => this.#closed());
   }
 
   onReset(): void {
     this.#exchange?.abort();
-    this.#exchange = null;
     this.#closed();
   }
 
@@ -341,13 +256,12 @@ export class Http1Visitor implements ByteReader, Asker {
 
   /** The edge is shutting down: an idle connection ends now, a busy one after its response. */
   shutDown(): void {
-    this.#closeAfter = true;
-    if (this.isIdle) this.#lastWord();
+    if (this.#phase === 'head' && !this.#heads.begun) this.#lastWord();
   }
 
   /** Says nothing more, and leaves the visitor time to read it. */
   #lastWord(): void {
-    if (this.#phase === 'closed') return;
+    if (this.#isClosed()) return;
     this.#phase = 'lingering';
     this.#rest = null;
     this.#deadlineMs = Number.POSITIVE_INFINITY;
@@ -364,17 +278,21 @@ export class Http1Visitor implements ByteReader, Asker {
 
   #close(): void {
     this.#exchange?.abort();
-    this.#exchange = null;
     if (this.#bridge !== null) this.#bridge.reset(GONE);
     else this.#end.reset(GONE);
     this.#closed();
   }
 
   #closed(): void {
-    if (this.#phase === 'closed') return;
+    if (this.#isClosed()) return;
     this.#phase = 'closed';
+    this.#exchange = null;
     this.#rest = null;
     this.#owner.onClosed(this);
+  }
+
+  #isClosed(): boolean {
+    return this.#phase === 'closed';
   }
 }
 
