@@ -1,0 +1,140 @@
+import { LIMITS } from '@tunnel/protocol';
+import { describe, expect, it } from 'vitest';
+import { captureStore, captureTunnel, requestHead, responseHead } from './capture-fixture.ts';
+import type { CaptureStore } from './capture-store.ts';
+import type { CaptureRecorder } from './recorder.ts';
+
+const web = captureTunnel('tun_web');
+const GET = requestHead('GET /');
+const HOUR_MS = LIMITS.CAPTURE_KEPT_AFTER_END_MS;
+
+const begin = (store: CaptureStore, tunnel = web, head = GET): CaptureRecorder => {
+  const recorder = store.begin(tunnel, head, 0, 'chunks');
+  if (recorder === null) throw new Error('nothing is captured');
+  return recorder;
+};
+
+/** A request whose head is about that long. */
+const large = (bytes: number) => requestHead('GET /', `X-Large: ${'x'.repeat(bytes)}`);
+
+const sizeOf = (store: CaptureStore, tunnelId: string): number => store.list(tunnelId, 1000).recorders.length;
+
+describe('what is kept', () => {
+  it('the last 200 of a tunnel, from their heads on, newest first', () => {
+    const { store } = captureStore();
+    const all = Array.from({ length: 201 }, () => begin(store));
+    const { recorders, truncated } = store.list('tun_web', 1000);
+    expect(recorders).toEqual(all.slice(1).reverse());
+    expect(truncated).toBe(true);
+    expect(store.find('tun_web', store.idOf(all[0]?.facts.sequence ?? 0))).toBeUndefined();
+    expect(store.find('tun_web', store.idOf(all[200]?.facts.sequence ?? 0))).toBe(all[200]);
+  });
+
+  it('nothing while captures are off, here or for the tunnel', () => {
+    expect(captureStore({ enabled: false }).store.begin(web, GET, 0, 'chunks')).toBeNull();
+    const { store } = captureStore();
+    expect(store.begin(captureTunnel('tun_shy', { capture: false }), GET, 0, 'chunks')).toBeNull();
+    expect(store.ownerOf('tun_shy')).toBeUndefined();
+  });
+
+  it('a tunnel’s bytes are bounded, those that come later included; what was let go keeps nothing more', () => {
+    const { store } = captureStore();
+    const first = begin(store);
+    for (let n = 0; n < 150; n++) begin(store, web, large(30_000));
+    expect(store.bytes).toBeLessThanOrEqual(LIMITS.CAPTURE_BYTES_PER_TUNNEL);
+    expect(sizeOf(store, 'tun_web')).toBeGreaterThan(130);
+    const before = store.bytes;
+    first.onRequestBody(Buffer.alloc(1000), 0, 1000);
+    first.onResponseHead(responseHead(200), 'chunks');
+    first.finish(1, 'complete');
+    expect([store.bytes, first.requestBody, first.responseText]).toEqual([before, null, '']);
+    const newest = store.list('tun_web', 200).recorders;
+    for (const recorder of newest) recorder.onRequestBody(Buffer.alloc(16_384), 0, 16_384);
+    expect(store.bytes).toBeLessThanOrEqual(LIMITS.CAPTURE_BYTES_PER_TUNNEL);
+  });
+});
+
+describe('all tunnels together', () => {
+  const PER_TUNNEL = 32;
+  const head = large(30_000);
+  /** Enough tunnels to come near the bound. */
+  const fill = (store: CaptureStore, tunnels: number): void => {
+    for (let n = 0; n < PER_TUNNEL * tunnels; n++) begin(store, captureTunnel(`tun_${n % tunnels}`), head);
+  };
+
+  it('stay within their bytes, and everybody keeps something', () => {
+    const { store } = captureStore();
+    fill(store, 100);
+    expect(store.bytes).toBeLessThanOrEqual(LIMITS.CAPTURE_BYTES_MAX);
+    expect(store.bytes).toBeGreaterThan(LIMITS.CAPTURE_BYTES_MAX / 2);
+    const sizes = Array.from({ length: 100 }, (_, n) => sizeOf(store, `tun_${n}`));
+    expect(Math.min(...sizes)).toBeGreaterThan(0);
+  });
+
+  it('a busy one makes room itself and does not push out the quiet', () => {
+    const { store } = captureStore();
+    begin(store, captureTunnel('tun_quiet'));
+    fill(store, 60);
+    for (let n = 0; n < 1000; n++) begin(store, captureTunnel('tun_0'), head);
+    for (let n = 0; n < 1000; n++) begin(store, captureTunnel('tun_1'), head);
+    expect(sizeOf(store, 'tun_quiet')).toBe(1);
+    expect(store.bytes).toBeLessThanOrEqual(LIMITS.CAPTURE_BYTES_MAX);
+  });
+
+  it('the bytes that are let go are counted back, to the last one', async () => {
+    const { store, clock } = captureStore();
+    fill(store, 100);
+    store.start();
+    for (let n = 0; n < 100; n++) store.tunnelRemoved(captureTunnel(`tun_${n}`));
+    await clock.advance(HOUR_MS + LIMITS.CAPTURE_SWEEP_MS);
+    expect(store.bytes).toBe(0);
+    store.stop();
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('after the tunnel', () => {
+  it('its requests stay for an hour, then the list is empty and still its owner’s', async () => {
+    const { store, clock } = captureStore();
+    store.start();
+    store.tunnelAdded(web);
+    begin(store);
+    store.tunnelRemoved(web);
+    await clock.advance(HOUR_MS - 1);
+    expect([sizeOf(store, 'tun_web'), store.ownerOf('tun_web')]).toEqual([1, web.owner]);
+    await clock.advance(LIMITS.CAPTURE_SWEEP_MS);
+    expect([sizeOf(store, 'tun_web'), store.ownerOf('tun_web')]).toEqual([0, web.owner]);
+    expect(store.list('tun_web', 10).truncated).toBe(true);
+  });
+
+  it('one that comes back has them again, for as long as it lives', async () => {
+    const { store, clock } = captureStore();
+    store.start();
+    begin(store);
+    store.tunnelRemoved(web);
+    await clock.advance(HOUR_MS / 2);
+    store.tunnelAdded(web);
+    await clock.advance(2 * HOUR_MS);
+    expect(sizeOf(store, 'tun_web')).toBe(1);
+  });
+
+  it('one that never had a request is remembered, too, up to a number of them', () => {
+    const { store } = captureStore();
+    store.tunnelRemoved(web);
+    expect(store.list('tun_web', 10)).toEqual({ recorders: [], truncated: false });
+    expect(store.ownerOf('tun_web')).toEqual(web.owner);
+    for (let n = 0; n < LIMITS.CAPTURE_TUNNELS_REMEMBERED; n++) store.tunnelRemoved(captureTunnel(`tun_${n}`));
+    expect([store.ownerOf('tun_web'), store.ownerOf('tun_0')]).toEqual([undefined, captureTunnel('tun_0').owner]);
+  });
+
+  it('other protocols leave no trace, and a request that was late does not stay for ever', async () => {
+    const { store, clock } = captureStore();
+    store.start();
+    store.tunnelRemoved({ ...web, tunnelId: 'tun_tcp', http: null });
+    expect(store.ownerOf('tun_tcp')).toBeUndefined();
+    store.tunnelRemoved(web);
+    begin(store);
+    await clock.advance(HOUR_MS + LIMITS.CAPTURE_SWEEP_MS);
+    expect(store.bytes).toBe(0);
+  });
+});

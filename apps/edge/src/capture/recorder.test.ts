@@ -1,0 +1,101 @@
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import { describe, expect, it } from 'vitest';
+import { captureStore, captureTunnel, requestHead, responseHead } from './capture-fixture.ts';
+import type { CaptureRecorder } from './recorder.ts';
+
+const MAX = LIMITS.CAPTURE_BODY_MAX_BYTES;
+const TEXT = 'Content-Type: text/plain';
+
+const record = (head = requestHead('GET /'), options: { bodies?: boolean } = {}): CaptureRecorder =>
+  captureStore(options).store.begin(captureTunnel('tun_web'), head, 1000, 'chunks') as CaptureRecorder;
+
+const push = (take: (bytes: Buffer, start: number, end: number) => void, ...pieces: string[]): void => {
+  for (const piece of pieces) {
+    const bytes = Buffer.from(`<${piece}>`, 'latin1');
+    take(bytes, 1, bytes.length - 1);
+    // The memory is the socket's: it is overwritten as soon as we return.
+    bytes.fill(0);
+  }
+};
+
+describe('bodies', () => {
+  it('the first 16 KiB are kept, all of them counted', () => {
+    const recorder = record();
+    recorder.onResponseHead(responseHead(200, TEXT), 'chunks');
+    push(recorder.onResponseBody.bind(recorder), 'a'.repeat(MAX - 1), 'bcd', 'e'.repeat(100));
+    expect(recorder.responseBody?.kept).toBe(`${'a'.repeat(MAX - 1)}b`);
+    expect(recorder.responseBody?.bytes).toBe(MAX + 102);
+  });
+
+  it('a response that is not text is counted only, a request is kept for its replay', () => {
+    const recorder = record(requestHead('POST /', 'Content-Type: image/png', 'Content-Length: 2'));
+    push(recorder.onRequestBody.bind(recorder), '\x89P');
+    recorder.onResponseHead(responseHead(200, 'Content-Type: image/png'), 'chunks');
+    push(recorder.onResponseBody.bind(recorder), '\x89P');
+    expect([recorder.requestBody?.kept, recorder.requestBody?.bytes]).toEqual(['\x89P', 2]);
+    expect([recorder.responseBody?.kept, recorder.responseBody?.bytes]).toEqual(['', 2]);
+  });
+
+  it('nothing is kept when bodies are off', () => {
+    const recorder = record(requestHead('POST /', 'Content-Length: 2'), { bodies: false });
+    push(recorder.onRequestBody.bind(recorder), 'ab');
+    recorder.onResponseHead(responseHead(200, TEXT), 'chunks');
+    push(recorder.onResponseBody.bind(recorder), 'ab');
+    expect([recorder.requestBody?.kept, recorder.requestBody?.bytes]).toEqual(['', 2]);
+    expect([recorder.responseBody?.kept, recorder.responseBody?.bytes]).toEqual(['', 2]);
+  });
+
+  it('of a body in chunks the data, however it is cut', () => {
+    const recorder = record(requestHead('POST /', 'Transfer-Encoding: chunked'));
+    push(recorder.onRequestBody.bind(recorder), ...'4\r\nwiki\r\n5\r\npedia\r\n0\r\n\r\n');
+    expect([recorder.requestBody?.kept, recorder.requestBody?.bytes]).toEqual(['wikipedia', 9]);
+    recorder.onResponseHead(responseHead(200, TEXT, 'Transfer-Encoding: chunked'), 'chunks');
+    push(recorder.onResponseBody.bind(recorder), '4\r\nwiki\r\n', '5\r\npedia\r\n0\r\n\r\n');
+    expect([recorder.responseBody?.kept, recorder.responseBody?.bytes]).toEqual(['wikipedia', 9]);
+  });
+
+  it('of a chunked body that passes by as data, what passes', () => {
+    const recorder = record();
+    recorder.onResponseHead(responseHead(200, TEXT, 'Transfer-Encoding: chunked'), 'data');
+    push(recorder.onResponseBody.bind(recorder), '4\r\nwiki');
+    expect(recorder.responseBody?.kept).toBe('4\r\nwiki');
+  });
+
+  it.each([
+    ['text/html; charset=utf-8', true],
+    ['application/json', true],
+    ['application/vnd.api+json', true],
+    ['image/svg+xml', true],
+    ['application/x-www-form-urlencoded', true],
+    ['TEXT/EVENT-STREAM', true],
+    ['application/octet-stream', false],
+    ['multipart/form-data; boundary=x', false],
+    ['application/jsonish', false],
+  ])('%s is text: %s', (type, isText) => {
+    const recorder = record();
+    recorder.onResponseHead(responseHead(200, `Content-Type: ${type}`), 'chunks');
+    push(recorder.onResponseBody.bind(recorder), 'x');
+    expect(recorder.responseBody?.kept).toBe(isText ? 'x' : '');
+  });
+});
+
+describe('the end', () => {
+  const ended = (status: number | null, end: 'complete' | 'aborted' | Fault) => {
+    const recorder = record();
+    if (status !== null) recorder.onResponseHead(responseHead(status), 'chunks');
+    recorder.finish(1250, end);
+    recorder.finish(9999, 'complete');
+    const { durationMs, aborted, fault } = recorder;
+    return { status: recorder.status, durationMs, aborted, fault };
+  };
+  const away = new Fault('LOCAL_UNREACHABLE', { reason: 'refused' });
+
+  it('complete, aborted, answered by us, cut off', () => {
+    const durationMs = 250;
+    expect(ended(200, 'complete')).toEqual({ status: 200, durationMs, aborted: false, fault: null });
+    expect(ended(null, 'aborted')).toEqual({ status: 0, durationMs, aborted: true, fault: null });
+    expect(ended(null, away)).toEqual({ status: 502, durationMs, aborted: false, fault: 'LOCAL_UNREACHABLE' });
+    expect(ended(200, away)).toEqual({ status: 200, durationMs, aborted: true, fault: 'LOCAL_UNREACHABLE' });
+  });
+});
