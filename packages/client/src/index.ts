@@ -1,6 +1,8 @@
 export type { Client, ClientState, CloseOptions } from './client.ts';
 export { connect } from './connect.ts';
+export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';
+export type { RequestEvent, RequestListener } from './requests/request-events.ts';
 export { DEFAULT_CONTROL_PORT, parseServerAddress, type ServerAddress } from './server-address.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
 export type { TrafficCounts } from './traffic.ts';

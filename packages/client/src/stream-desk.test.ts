@@ -30,6 +30,7 @@ beforeEach(() => {
     find: (tunnelId) => known.get(tunnelId),
     expectsTunnels: () => expecting,
     emit: () => {},
+    wrap: (visitor) => visitor,
     forward: async (stream, _target, _traffic, handlers) => {
       served.push(stream);
       finish.push(() => handlers.onDone());

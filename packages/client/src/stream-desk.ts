@@ -1,6 +1,6 @@
 // Where visitors' streams arrive: each is given to the tunnel it names. Knows how many are being served.
 import type { Fault } from '@tunnel/errors';
-import type { MuxStream } from '@tunnel/mux';
+import type { ByteEnd, MuxStream } from '@tunnel/mux';
 import { LIMITS, type StreamHead } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { forwardStream } from './forward/forward-stream.ts';
@@ -13,6 +13,8 @@ export interface StreamDeskDeps {
   /** Whether the edge still owes an answer to a registration. */
   readonly expectsTunnels: () => boolean;
   readonly emit: (event: StatusEvent) => void;
+  /** What stands for a visitor's end: itself, or one that looks at what passes. */
+  readonly wrap: (visitor: ByteEnd, tunnel: KeptTunnel) => ByteEnd;
   readonly forward?: typeof forwardStream;
 }
 
@@ -64,6 +66,7 @@ export class StreamDesk {
     void (this.#deps.forward ?? forwardStream)(stream, tunnel.target, tunnel.traffic, {
       onDialFailed: (fault) => this.#notice(tunnel, fault),
       onDone: () => this.#oneLess(),
+      wrap: (visitor) => this.#deps.wrap(visitor, tunnel),
     });
   }
 

@@ -6,7 +6,10 @@ import type { Timer } from '@tunnel/runtime';
 import type { Client, ClientState, CloseOptions } from './client.ts';
 import { Connection, type Wait } from './connection.ts';
 import { unreachable } from './dial-faults.ts';
+import { type Inspector, startInspector } from './inspector/inspector.ts';
 import type { ClientSettings } from './options.ts';
+import type { RequestListener } from './requests/request-events.ts';
+import { RequestFeed } from './requests/request-feed.ts';
 import { type ResumeStore, takeSlot } from './resume-state.ts';
 import { RetryPace } from './retry-pace.ts';
 import type { Session } from './session.ts';
@@ -25,6 +28,7 @@ export class TunnelClient implements Client {
   readonly #feed: StatusFeed;
   readonly #book: TunnelBook;
   readonly #desk: StreamDesk;
+  readonly #requests: RequestFeed;
   readonly #connection: Connection;
   readonly #store: ResumeStore | null;
   readonly #ticker: Timer;
@@ -44,6 +48,7 @@ export class TunnelClient implements Client {
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
+    this.#requests = new RequestFeed(settings.clock);
     this.#book = this.#makeBook();
     this.#desk = this.#makeDesk();
     this.#connection = this.#makeConnection();
@@ -68,6 +73,17 @@ export class TunnelClient implements Client {
 
   onStatus(listener: StatusListener): () => void {
     return this.#feed.on(listener);
+  }
+
+  onRequest(listener: RequestListener): () => void {
+    return this.#requests.on(listener);
+  }
+
+  async openInspector(): Promise<Inspector | null> {
+    const { clock, logger } = this.#settings;
+    const inspector = await startInspector({ feed: this.#requests, clock, logger, tunnels: () => this.tunnels });
+    void this.closed.then(() => inspector?.close());
+    return inspector;
   }
 
   /** Settles with the first session; rejects with what made it impossible. */
@@ -221,6 +237,7 @@ export class TunnelClient implements Client {
       clock: this.#settings.clock,
       find: (tunnelId) => this.#book.find(tunnelId),
       expectsTunnels: () => this.#book.hasOpenQuestions,
+      wrap: (visitor, tunnel) => this.#requests.wrap(visitor, tunnel),
       emit: (event) => this.#feed.emit(event),
     });
   }

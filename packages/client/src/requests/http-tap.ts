@@ -1,0 +1,144 @@
+// Reads the HTTP/1.1 messages of one connection as they pass, requests and responses together. It changes and holds nothing:
+// whatever it cannot read only ends its own looking.
+import { type Framing, parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
+import { MessageReader } from './message-reader.ts';
+
+/** One request and its response, as they are seen. Nothing is called after onEnd. */
+export interface SeenExchange {
+  onRequestBody(bytes: Buffer, start: number, end: number): void;
+  onRequestEnd(): void;
+  /** Interim responses (100, 103) are left out. */
+  onResponseHead(head: ResponseHead): void;
+  onResponseBody(bytes: Buffer, start: number, end: number): void;
+  /** `aborted`: the connection ended first, or the rest could not be read. */
+  onEnd(how: 'complete' | 'aborted'): void;
+}
+
+/** null: nobody is interested (any more), and the tap lets go of the connection. */
+export type ExchangeOpener = (head: RequestHead) => SeenExchange | null;
+
+interface Pending {
+  readonly head: RequestHead;
+  readonly seen: SeenExchange;
+}
+
+/** Requests that wait for their answers; a visitor's ingress sends one at a time. */
+const PENDING_MAX = 64;
+const NO_BODY: Framing = { kind: 'none' };
+
+export class HttpTap {
+  readonly #open: ExchangeOpener;
+  /** In the order in which they will be answered. */
+  readonly #pending: Pending[] = [];
+  /** The request whose body is passing. */
+  #asking: Pending | null = null;
+  /** The response that is passing answers the first of `#pending`; an interim one does not. */
+  #isInterim = false;
+  readonly #requests: MessageReader;
+  readonly #responses: MessageReader;
+
+  constructor(open: ExchangeOpener) {
+    this.#open = open;
+    this.#requests = new MessageReader({
+      onHead: (text) => this.#onRequestHead(text),
+      onBody: (bytes, start, end) => this.#asking?.seen.onRequestBody(bytes, start, end),
+      onMessageEnd: () => this.#onRequestEnd(),
+    });
+    this.#responses = new MessageReader({
+      onHead: (text) => this.#onResponseHead(text),
+      onBody: (bytes, start, end) => this.#pending[0]?.seen.onResponseBody(bytes, start, end),
+      onMessageEnd: () => this.#onResponseEnd(),
+    });
+  }
+
+  /** From the visitor. */
+  request(bytes: Buffer, start: number, end: number): void {
+    if (!this.#requests.isBlind) this.#guard(() => this.#requests.push(bytes, start, end));
+  }
+
+  /** From the local service. */
+  response(bytes: Buffer, start: number, end: number): void {
+    if (!this.#responses.isBlind) {
+      this.#guard(() => {
+        this.#responses.push(bytes, start, end);
+        // What cannot be read is followed by nothing that can.
+        if (this.#responses.isBlind) this.#letGo();
+      });
+    }
+  }
+
+  /** The local service has finished sending. */
+  responseEnded(): void {
+    this.#guard(() => {
+      this.#responses.close();
+      this.#letGo();
+    });
+  }
+
+  /** Both directions are gone. */
+  over(): void {
+    this.#guard(() => this.#letGo());
+  }
+
+  #onRequestHead(text: string): Framing | null {
+    const head = parseRequestHead(text);
+    if (head.kind === 'problem' || this.#pending.length === PENDING_MAX) return null;
+    const seen = this.#open(head);
+    if (seen === null) {
+      if (this.#pending.length === 0) this.#responses.goBlind();
+      return null;
+    }
+    this.#asking = { head, seen };
+    this.#pending.push(this.#asking);
+    return head.framing;
+  }
+
+  #onRequestEnd(): void {
+    const asking = this.#asking;
+    this.#asking = null;
+    asking?.seen.onRequestEnd();
+  }
+
+  #onResponseHead(text: string): Framing | null {
+    const [first] = this.#pending;
+    if (first === undefined) return null;
+    const head = parseResponseHead(text, first.head);
+    if (head.kind === 'problem') return null;
+    this.#isInterim = head.interim;
+    if (head.interim) return NO_BODY;
+    first.seen.onResponseHead(head);
+    if (head.status !== 101) return head.framing;
+    // From here on the bytes are another protocol's.
+    this.#finishFirst();
+    return null;
+  }
+
+  #onResponseEnd(): void {
+    if (!this.#isInterim) this.#finishFirst();
+  }
+
+  #finishFirst(): void {
+    const first = this.#pending.shift();
+    if (first === this.#asking) this.#asking = null;
+    first?.seen.onEnd('complete');
+  }
+
+  #letGo(): void {
+    this.#requests.goBlind();
+    this.#responses.goBlind();
+    this.#asking = null;
+    for (const { seen } of this.#pending.splice(0)) seen.onEnd('aborted');
+  }
+
+  /** A mistake here must cost a line in a list, never a visitor. */
+  #guard(look: () => void): void {
+    try {
+      look();
+    } catch {
+      this.#requests.goBlind();
+      this.#responses.goBlind();
+      this.#pending.length = 0;
+      this.#asking = null;
+    }
+  }
+}

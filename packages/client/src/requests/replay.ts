@@ -1,0 +1,73 @@
+// Sends a recorded request to the local service once more, over the same dial as a visitor's, and watches it like one.
+import { CHUNK_END, chunkLine, lastChunk, type RequestHead } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { SocketEnd } from '@tunnel/mux';
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import { type DialLocal, dialLocal } from '../forward/dial-local.ts';
+import { HttpTap } from './http-tap.ts';
+import type { RequestFeed } from './request-feed.ts';
+import type { RequestRecord } from './request-record.ts';
+
+const DONE: StreamReason = { code: 'cancelled', text: 'the replay is over' };
+
+export interface ReplayDeps {
+  readonly feed: RequestFeed;
+  readonly clock: Clock;
+  readonly dial?: DialLocal;
+}
+
+/** Settles with the new request's id as soon as it is on its way; rejects with a Fault. */
+export const replay = async (record: RequestRecord, { feed, clock, dial = dialLocal }: ReplayDeps): Promise<string> => {
+  const { requestHead: head, replayProblem } = record;
+  if (head === null || replayProblem !== null) {
+    throw new Fault('CLIENT_USAGE', {
+      reason: `the request cannot be sent again: ${replayProblem ?? 'it was not kept'}`,
+    });
+  }
+  const local = await dial(record.tunnel.target);
+  return send(local, record, head, { feed, clock });
+};
+
+const send = (
+  local: SocketEnd,
+  record: RequestRecord,
+  head: RequestHead,
+  { feed, clock }: Pick<ReplayDeps, 'feed' | 'clock'>,
+): string => {
+  let id = '';
+  const onEnd = (): void => {
+    timer.cancel();
+    // Not within the read that brought the last byte.
+    queueMicrotask(() => local.reset(DONE));
+  };
+  const tap = new HttpTap((sent) => {
+    const seen = feed.begin(record.tunnel, sent, { of: record.id, onEnd });
+    id = seen?.id ?? '';
+    return seen;
+  });
+  // A stream without end is no answer to wait for.
+  const timer = clock.setTimeout(() => tap.over(), LIMITS.INSPECTOR_REPLAY_TIMEOUT_MS);
+  const bytes = messageOf(head, record.requestBody.kept());
+  tap.request(bytes, 0, bytes.length);
+  local.read({
+    onData: (piece, start, end) => {
+      tap.response(piece, start, end);
+      return true;
+    },
+    onDrain: () => {},
+    onEnd: () => tap.responseEnded(),
+    onReset: () => tap.over(),
+  });
+  local.write(bytes, 0, bytes.length, true);
+  return id;
+};
+
+/** The head as it was; a body that came in chunks goes out as one. */
+const messageOf = (head: RequestHead, body: Buffer): Buffer => {
+  const text = Buffer.from(head.text, 'latin1');
+  if (head.framing.kind !== 'chunked') return Buffer.concat([text, body]);
+  const before = body.length === 0 ? '' : chunkLine(body.length);
+  const after = body.length === 0 ? lastChunk() : CHUNK_END + lastChunk();
+  return Buffer.concat([text, Buffer.from(before, 'latin1'), body, Buffer.from(after, 'latin1')]);
+};

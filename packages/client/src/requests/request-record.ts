@@ -1,0 +1,110 @@
+// One request and its response as they are being seen: counted always, kept when somebody wants to look.
+import { REDACTED, type RequestHead, type ResponseHead, redactUrl } from '@tunnel/core';
+import type { KeptTunnel } from '../tunnel.ts';
+import { BodyKeep } from './body-keep.ts';
+import type { SeenExchange } from './http-tap.ts';
+import { isTextual } from './readable-body.ts';
+
+export type RecordState = 'running' | 'complete' | 'aborted';
+
+export interface RecordDeps {
+  readonly monotonic: () => number;
+  /** Headers and bodies are kept, not only counted. */
+  readonly keep: boolean;
+  /** So many more bytes are held. */
+  onGrown(record: RequestRecord, bytes: number): void;
+  onEnd(record: RequestRecord): void;
+}
+
+export class RequestRecord implements SeenExchange {
+  readonly id: string;
+  readonly tunnel: KeptTunnel;
+  readonly method: string;
+  /** For people: without secrets. */
+  readonly shownPath: string;
+  readonly at: number;
+  readonly replayOf: string | null;
+  /** Whole, secrets included: for a replay. */
+  readonly requestHead: RequestHead | null;
+  readonly requestBody = new BodyKeep();
+  readonly responseBody = new BodyKeep();
+  readonly #deps: RecordDeps;
+  readonly #startedAt: number;
+  #response: ResponseHead | null = null;
+  #status: number | null = null;
+  #state: RecordState = 'running';
+  #requestEnded = false;
+  #keepResponse = false;
+  #durationMs = 0;
+
+  constructor(
+    facts: { readonly id: string; readonly tunnel: KeptTunnel; readonly at: number; readonly replayOf: string | null },
+    head: RequestHead,
+    deps: RecordDeps,
+  ) {
+    this.id = facts.id;
+    this.tunnel = facts.tunnel;
+    this.at = facts.at;
+    this.replayOf = facts.replayOf;
+    this.method = head.method;
+    this.shownPath = redactUrl(head.path).replaceAll(REDACTED, '…');
+    this.requestHead = deps.keep ? head : null;
+    this.#deps = deps;
+    this.#startedAt = deps.monotonic();
+  }
+
+  get state(): RecordState {
+    return this.#state;
+  }
+
+  get status(): number | null {
+    return this.#status;
+  }
+
+  get responseHead(): ResponseHead | null {
+    return this.#response;
+  }
+
+  /** So far, or in all. */
+  get durationMs(): number {
+    return this.#state === 'running' ? this.#deps.monotonic() - this.#startedAt : this.#durationMs;
+  }
+
+  /** Why it cannot be sent again; null: it can. */
+  get replayProblem(): string | null {
+    if (this.requestHead === null) return 'it was not kept';
+    if (this.requestHead.upgrade !== null) return 'it asked for another protocol';
+    if (!this.#requestEnded) return 'its body did not come to an end';
+    return this.requestBody.isWhole ? null : 'its body was too long to be kept whole';
+  }
+
+  onRequestBody(bytes: Buffer, start: number, end: number): void {
+    this.#grown(this.requestBody.add(bytes, start, end, this.#deps.keep));
+  }
+
+  onRequestEnd(): void {
+    this.#requestEnded = true;
+  }
+
+  onResponseHead(head: ResponseHead): void {
+    this.#status = head.status;
+    if (!this.#deps.keep) return;
+    this.#response = head;
+    this.#keepResponse = isTextual(head.headers);
+    this.#grown(head.text.length);
+  }
+
+  onResponseBody(bytes: Buffer, start: number, end: number): void {
+    this.#grown(this.responseBody.add(bytes, start, end, this.#keepResponse));
+  }
+
+  onEnd(how: 'complete' | 'aborted'): void {
+    this.#durationMs = this.durationMs;
+    this.#state = how;
+    this.#deps.onEnd(this);
+  }
+
+  #grown(bytes: number): void {
+    if (bytes > 0) this.#deps.onGrown(this, bytes);
+  }
+}
