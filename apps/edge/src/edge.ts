@@ -15,9 +15,9 @@ import { MetricsServer } from './admin/metrics-server.ts';
 import { RestServer } from './admin/rest-server.ts';
 import type { Backend } from './backend/backend.ts';
 import { StandaloneBackend } from './backend/standalone-backend.ts';
-import { CaptureDesk, CaptureDesk } from './capture/capture-desk.ts';
-import { CaptureStore, CaptureStore } from './capture/capture-store.ts';
-import { Replays, Replays } from './capture/replay.ts';
+import { CaptureDesk } from './capture/capture-desk.ts';
+import { CaptureStore } from './capture/capture-store.ts';
+import { Replays } from './capture/replay.ts';
 import { AuthFailures } from './control/auth-failures.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { HttpIngress } from './ingress/http/http-ingress.ts';
@@ -95,8 +95,6 @@ class ComposedEdge implements Edge {
     const { limits, server, auth } = config;
     this.#config = config;
     this.#deps = deps;
-    this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomId('run') });
-    this.#tunnels = new TunnelTable(this.#captures);
     this.#backend = new StandaloneBackend({ adminToken: deps.adminToken, keys: auth.keys });
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
     this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
@@ -169,7 +167,6 @@ class ComposedEdge implements Edge {
       start: async () => this.#captures.start(),
       stop: async () => this.#captures.stop(),
     });
-    life.add({ name: 'captures', start: async () => this.#captures.start(), stop: async () => this.#captures.stop() });
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
     life.add({ name: 'http', start: () => this.#openHttp() });
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
@@ -273,11 +270,6 @@ class ComposedEdge implements Edge {
       {
         backend: this.#backend,
         tunnels: this.#tunnels,
-        captures: new CaptureDesk({
-          store: this.#captures,
-          tunnels: this.#tunnels,
-          replays: new Replays({ store: this.#captures, clock, http: this.#http }),
-        }),
         closeTunnel: (tunnelId, fault) => this.#control?.closeTunnel(tunnelId, fault) ?? false,
         captures: new CaptureDesk({
           store: this.#captures,
