@@ -1,11 +1,11 @@
-// Receives the response to a replay: into the capture, within a time and a size, and then tells whoever waits.
+// Waits for the response to a replay, within a time and a size. The exchange writes it into the capture; nobody else wants it.
 import type { ChunkedForm, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Asker, Exchange } from '../ingress/http/exchange.ts';
-import type { CaptureEnd, CaptureRecorder } from './recorder.ts';
+import type { CaptureRecorder } from './recorder.ts';
 
 const UNASKED: StreamReason = { code: 'cancelled', text: 'a replay does not switch protocols' };
 
@@ -17,6 +17,7 @@ export class ReplayAsker implements Asker {
   readonly #clock: Clock;
   #exchange: Exchange | null = null;
   #timer: Timer | null = null;
+  #hasHead = false;
   #leftBytes: number = LIMITS.REPLAY_RESPONSE_MAX_BYTES;
   #resolve: () => void = () => {};
   #reject: (fault: Fault) => void = () => {};
@@ -38,19 +39,20 @@ export class ReplayAsker implements Asker {
   }
 
   #cut(): void {
+    const fault = new Fault('LOCAL_TIMEOUT', { seconds: LIMITS.REPLAY_TIMEOUT_MS / 1000 });
+    // Before the abort, which would be the end that counts.
+    if (!this.#hasHead) this.#recorder.finish(this.#clock.monotonic(), fault);
     this.#exchange?.abort();
-    if (this.#recorder.status !== 0) this.#finish('aborted');
-    else this.#finish(new Fault('LOCAL_TIMEOUT', { seconds: LIMITS.REPLAY_TIMEOUT_MS / 1000 }));
+    this.#settle(this.#hasHead ? null : fault);
   }
 
   onInterim(): void {}
 
-  onHead(head: ResponseHead): void {
-    this.#recorder.onResponseHead(head, this.bodyForm);
+  onHead(): void {
+    this.#hasHead = true;
   }
 
-  onBody(bytes: Buffer, start: number, end: number): boolean {
-    this.#recorder.onResponseBody(bytes, start, end);
+  onBody(_bytes: Buffer, start: number, end: number): boolean {
     this.#leftBytes -= end - start;
     return true;
   }
@@ -63,28 +65,25 @@ export class ReplayAsker implements Asker {
   }
 
   onDone(): void {
-    this.#finish('complete');
+    this.#settle(null);
   }
 
-  onSwitched(head: ResponseHead, stream: MuxStream): void {
+  onSwitched(_head: ResponseHead, stream: MuxStream): void {
     stream.reset(UNASKED);
-    this.#recorder.onResponseHead(head, this.bodyForm);
-    this.#finish('aborted');
+    this.#settle(null);
   }
 
   onFailed(fault: Fault): void {
-    this.#finish(fault);
+    this.#settle(this.#hasHead ? null : fault);
   }
 
   onBodyDrain(): void {}
 
-  #finish(end: CaptureEnd): void {
+  #settle(fault: Fault | null): void {
     this.#timer?.cancel();
     this.#timer = null;
     this.#exchange = null;
-    const hadAnswer = this.#recorder.status !== 0;
-    this.#recorder.finish(this.#clock.monotonic(), end);
-    if (end instanceof Fault && !hadAnswer) this.#reject(end);
-    else this.#resolve();
+    if (fault === null) this.#resolve();
+    else this.#reject(fault);
   }
 }

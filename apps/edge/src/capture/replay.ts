@@ -72,16 +72,12 @@ export class Replays {
       hostHeader: hostHeader === null ? 'keep' : { rewrite: hostHeader },
     });
     const asker = new ReplayAsker(recorder, clock);
-    const exchange = new Exchange(http, tunnel, { head, text, hasBody: body.length > 0 }, asker);
+    const exchange = new Exchange(http, tunnel, { head, text, hasBody: body.length > 0, recorder }, asker);
     http.countRequest(tunnel);
     asker.begin(exchange);
     exchange.start();
-    if (body.length > 0) {
-      recorder.onRequestBody(body, 0, body.length);
-      exchange.writeBody(body, 0, body.length, true);
-      exchange.endBody();
-    }
-    recorder.onRequestEnd();
+    if (body.length > 0) exchange.writeBody(body, 0, body.length, true);
+    exchange.endBody();
     await asker.done;
   }
 }

@@ -1,0 +1,174 @@
+import * as http from 'node:http';
+import * as net from 'node:net';
+import { LIMITS } from '@tunnel/protocol';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type HttpStand, startHttpStand, talk } from '../ingress/http/http-fixture.ts';
+import { captureStore } from './capture-fixture.ts';
+import type { CaptureStore } from './capture-store.ts';
+import type { CaptureRecorder } from './recorder.ts';
+import { Replays } from './replay.ts';
+
+interface Seen {
+  readonly line: string;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+}
+
+let seen: Seen[];
+let answer: (response: http.ServerResponse) => void;
+let service: http.Server;
+let stand: HttpStand;
+let store: CaptureStore;
+let replays: Replays;
+
+beforeEach(async () => {
+  seen = [];
+  answer = (response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('hello');
+  service = http.createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => {
+      body += chunk.toString('latin1');
+    });
+    request.on('end', () => {
+      seen.push({ line: `${request.method} ${request.url}`, headers: request.headers, body });
+      answer(response);
+    });
+  });
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  store = captureStore().store;
+  stand = await startHttpStand((service.address() as net.AddressInfo).port, { captures: store });
+  replays = new Replays({ store, clock: stand.clock, http: stand.ingress });
+});
+
+afterEach(() => {
+  stand.stop();
+  service.closeAllConnections();
+  service.close();
+});
+
+/** A visitor's request, captured. */
+const visit = async (...lines: string[]): Promise<CaptureRecorder> => {
+  await talk(stand.port, [lines[0], 'Host: web.edge.test', 'Connection: close', ...lines.slice(1)].join('\r\n'));
+  const [newest] = store.list('tun_1', 1).recorders;
+  if (newest === undefined) throw new Error('nothing was captured');
+  await eventually(() => expect(newest.durationMs).not.toBeNull());
+  return newest;
+};
+
+const replay = (original: CaptureRecorder, tunnel: HttpStand['tunnel'] | undefined = stand.tunnel) =>
+  replays.replay({ tunnel, original, visitorAddress: '10.1.2.3' });
+
+it('the local service really sees the request again, as it was, and the answer is a capture of its own', async () => {
+  const original = await visit(
+    'POST /pay?n=1 HTTP/1.1',
+    'Authorization: Bearer s3cret',
+    'Content-Length: 3',
+    '',
+    'a\xffc',
+  );
+  answer = (response) => response.writeHead(402, { 'content-type': 'text/plain' }).end('poor');
+  const again = await replay(original);
+  const [first, second] = seen;
+  expect(second).toMatchObject({ line: 'POST /pay?n=1', body: 'a\xffc' });
+  expect(second?.headers).toMatchObject({
+    host: 'web.edge.test',
+    authorization: 'Bearer s3cret',
+    'content-length': '3',
+    'x-forwarded-for': '10.1.2.3',
+    'x-forwarded-host': 'web.edge.test',
+    'x-forwarded-proto': 'http',
+  });
+  expect(Object.keys(second?.headers ?? {}).sort()).toEqual(Object.keys(first?.headers ?? {}).sort());
+  expect(again).toMatchObject({ status: 402, aborted: false, fault: null, responseBody: { kept: 'poor' } });
+  expect(again.facts.replayOf).toBe(original.facts.sequence);
+  expect(store.list('tun_1', 10).recorders).toEqual([again, original]);
+  expect(stand.tunnel.counters.requests).toBe(2);
+});
+
+it('a chunked body goes out with its length, without Expect, TE and Trailer, and can be replayed again', async () => {
+  const original = await visit(
+    'PUT /x HTTP/1.1',
+    'Transfer-Encoding: chunked',
+    'Expect: 100-continue',
+    'Trailer: X-Sum',
+    '',
+    '4\r\nwiki\r\n5\r\npedia\r\n0\r\nX-Sum: 1\r\n\r\n',
+  );
+  const again = await replay(await replay(original));
+  expect(seen.map(({ body }) => body)).toEqual(['wikipedia', 'wikipedia', 'wikipedia']);
+  expect(seen[2]?.headers).toMatchObject({ 'content-length': '9' });
+  for (const name of ['transfer-encoding', 'expect', 'trailer']) expect(seen[2]?.headers).not.toHaveProperty(name);
+  expect(again.status).toBe(200);
+});
+
+it('a request without a body has none the second time', async () => {
+  await replay(await visit('GET / HTTP/1.1', '', ''));
+  await replay(await visit('POST / HTTP/1.1', 'Content-Length: 0', '', ''));
+  expect(seen.map(({ headers }) => headers['content-length'])).toEqual([undefined, undefined, '0', '0']);
+});
+
+it('what cannot be sent as it was is refused in plain words', async () => {
+  const long = await visit('POST / HTTP/1.1', 'Content-Length: 20000', '', 'x'.repeat(20_000));
+  await expect(replay(long)).rejects.toMatchObject({
+    code: 'CAPTURE_NOT_REPLAYABLE',
+    message: 'the request cannot be sent again: its body is over 16384 bytes',
+  });
+  const fine = await visit('GET / HTTP/1.1', '', '');
+  await expect(replays.replay({ tunnel: undefined, original: fine, visitorAddress: '' })).rejects.toMatchObject({
+    message: 'the request cannot be sent again: its tunnel has ended',
+  });
+  const shy = { ...stand.tunnel, http: { hostHeader: null, localProtocol: 'http1', capture: false } } as const;
+  await expect(replay(fine, shy)).rejects.toMatchObject({ code: 'CAPTURE_NOT_REPLAYABLE' });
+  expect(seen).toHaveLength(2);
+});
+
+it('a service that is down, hangs up or a client that is away is a fault, and captured', async () => {
+  const original = await visit('GET / HTTP/1.1', '', '');
+  answer = (response) => response.destroy();
+  await expect(replay(original)).rejects.toMatchObject({ code: 'LOCAL_CLOSED' });
+  const away = { ...stand.tunnel, session: { mux: null } };
+  await expect(replay(original, away)).rejects.toMatchObject({ code: 'TUNNEL_AWAY' });
+  stand.localPort = 1;
+  await expect(replay(original)).rejects.toMatchObject({ code: 'LOCAL_UNREACHABLE' });
+  const ends = store.list('tun_1', 3).recorders.map(({ status, fault }) => [status, fault]);
+  expect(ends).toEqual([
+    [502, 'LOCAL_UNREACHABLE'],
+    [502, 'TUNNEL_AWAY'],
+    [502, 'LOCAL_CLOSED'],
+  ]);
+});
+
+it('a service that says nothing is given up in time, an endless answer is cut off and shown as far as it came', async () => {
+  const original = await visit('GET / HTTP/1.1', '', '');
+  let aborted = 0;
+  answer = (response) => void response.on('close', () => (aborted += 1));
+  const silent = replay(original);
+  silent.catch(() => {});
+  await eventually(() => expect(seen).toHaveLength(2));
+  await stand.clock.advance(LIMITS.REPLAY_TIMEOUT_MS);
+  await expect(silent).rejects.toMatchObject({ code: 'LOCAL_TIMEOUT', status: 504 });
+
+  answer = (response) => {
+    response.on('close', () => (aborted += 1));
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+  };
+  const endless = replay(original);
+  await eventually(() => expect(store.list('tun_1', 1).recorders[0]?.responseBody?.kept).toBe('data: 1\n\n'));
+  await stand.clock.advance(LIMITS.REPLAY_TIMEOUT_MS);
+  expect(await endless).toMatchObject({ status: 200, aborted: true, responseBody: { kept: 'data: 1\n\n' } });
+  await eventually(() => expect(aborted).toBe(2));
+});
+
+it('so many replays at once, and no more', async () => {
+  const original = await visit('GET / HTTP/1.1', '', '');
+  const waiting: http.ServerResponse[] = [];
+  answer = (response) => void waiting.push(response);
+  const all = Array.from({ length: LIMITS.REPLAYS_AT_ONCE }, () => replay(original));
+  await expect(replay(original)).rejects.toMatchObject({ code: 'CAPTURE_REPLAYS_BUSY' });
+  await eventually(() => expect(waiting).toHaveLength(LIMITS.REPLAYS_AT_ONCE));
+  for (const response of waiting) response.end();
+  await Promise.all(all);
+  answer = (response) => response.end();
+  expect((await replay(original)).status).toBe(200);
+});
