@@ -1,0 +1,259 @@
+// The inspector as its page uses it: over HTTP, with requests that passed through a client.
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { Script } from 'node:vm';
+import { createLogger, systemClock } from '@tunnel/runtime';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Client } from '../client.ts';
+import { connect } from '../connect.ts';
+import { RequestFeed } from '../requests/request-feed.ts';
+import { ScriptedEdge } from '../scripted-edge.fixture.ts';
+import type { Tunnel } from '../tunnel.ts';
+import { type Inspector, startInspector } from './inspector.ts';
+import { PAGE_SCRIPT } from './page-script.ts';
+
+let edge: ScriptedEdge;
+let client: Client;
+let inspector: Inspector;
+let service: Server;
+let tunnel: Tunnel;
+/** What the local service was sent. */
+let served: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
+
+beforeEach(async () => {
+  edge = await new ScriptedEdge().listen();
+  served = [];
+  service = createServer((request, response) => void serve(request, response));
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  client = await connect({ server: edge.address, token: 't' });
+  const opened = await client.openInspector();
+  if (opened === null) throw new Error('no port is free');
+  inspector = opened;
+  const { port } = service.address() as AddressInfo;
+  tunnel = await client.open({ protocol: 'http', name: 'web', localPort: port });
+});
+afterEach(async () => {
+  await client.close();
+  await edge.close();
+  service.closeAllConnections();
+  await new Promise((resolve) => service.close(resolve));
+});
+
+const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  let body = '';
+  for await (const piece of request) body += String(piece);
+  const { method = '', url = '', headers } = request;
+  served.push({ method, url, headers, body });
+  response.writeHead(201, { 'content-type': 'application/json', 'set-cookie': 'session=SECRET' });
+  response.end(JSON.stringify({ got: body.length }));
+};
+
+/** A visitor's request, as the edge sends it on. */
+const visit = (text: string): void => {
+  edge.session.mux.open(
+    { tunnelId: tunnel.tunnelId, visitor: '' },
+    {
+      onOpened: (stream) => {
+        stream.read({ onData: () => true, onDrain: () => {}, onEnd: () => {}, onReset: () => {} });
+        stream.write(Buffer.from(text), 0, Buffer.byteLength(text), false);
+      },
+      onRefused: () => {},
+    },
+  );
+};
+
+const POST =
+  'POST /in?page=1&code=SECRET HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer SECRET\r\nCookie: a=SECRET\r\nX-Api-Key: SECRET\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n4\r\na=1&\r\nf\r\npassword=SECRET\r\n0\r\n\r\n';
+
+interface Reply {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+  readonly json: () => Record<string, unknown>;
+}
+
+const ask = (path: string, options: { method?: string; headers?: Record<string, string> } = {}): Promise<Reply> =>
+  new Promise((resolve, reject) => {
+    const sent = httpRequest(new URL(path, inspector.url), { agent: false, ...options }, (response) => {
+      let text = '';
+      response.on('data', (piece) => (text += String(piece)));
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          text,
+          json: () => JSON.parse(text) as Record<string, unknown>,
+        }),
+      );
+    });
+    sent.on('error', reject).end();
+  });
+
+const list = async (): Promise<Record<string, unknown>[]> =>
+  (await ask('/api/requests')).json()['requests'] as Record<string, unknown>[];
+
+const replay = async (id: string, headers: Record<string, string> = {}): Promise<Reply> => {
+  const page = await ask('/');
+  const token = /name="inspector-token" content="([^"]+)"/.exec(page.text)?.[1] ?? '';
+  const origin = inspector.url.slice(0, -1);
+  return ask(`/api/requests/${id}/replay`, {
+    method: 'POST',
+    headers: { origin, 'x-inspector-token': token, ...headers },
+  });
+};
+
+const whenListed = (count: number): Promise<Record<string, unknown>[]> =>
+  eventually(async () => {
+    const requests = await list();
+    expect(requests.filter(({ state }) => state === 'complete')).toHaveLength(count);
+    return requests;
+  });
+
+describe('the page', () => {
+  it('comes with a strict policy, names no outside host, and its script is a script', async () => {
+    const page = await ask('/');
+    expect(page.status).toBe(200);
+    expect(page.headers['content-security-policy']).toContain("default-src 'none'");
+    expect(page.headers['x-content-type-options']).toBe('nosniff');
+    for (const path of ['/', '/page.css', '/page.js']) {
+      expect((await ask(path)).text.replaceAll('https?:', '')).not.toMatch(/https?:\/\/|\/\/\w+\./);
+    }
+    expect(() => new Script(PAGE_SCRIPT)).not.toThrow();
+  });
+
+  it('is at the first free port of 4300 to 4399, for this machine alone', () => {
+    const { hostname, port } = new URL(inspector.url);
+    expect(hostname).toBe('127.0.0.1');
+    expect(Number(port)).toBeGreaterThanOrEqual(4300);
+    expect(Number(port)).toBeLessThanOrEqual(4399);
+  });
+
+  it('is gone with the client', async () => {
+    await client.close();
+    await eventually(() => expect(ask('/')).rejects.toThrow());
+  });
+});
+
+describe('requests', () => {
+  it('are listed and shown without their secrets', async () => {
+    visit(POST);
+    const [summary] = await whenListed(1);
+    expect(summary).toMatchObject({
+      id: 'req_1',
+      tunnel: 'web',
+      method: 'POST',
+      path: '/in?page=1&code=…',
+      status: 201,
+      request_bytes: 19,
+      replay_of: null,
+    });
+    const detail = await ask('/api/requests/req_1');
+    expect(detail.text).not.toContain('SECRET');
+    expect(detail.json()).toMatchObject({
+      request: { body: { bytes: 19, text: 'a=1&password=[redacted]', is_whole: true } },
+      replay_problem: null,
+    });
+    expect(detail.text).toContain('["Authorization","[redacted]"]');
+    expect(detail.text).toContain('["set-cookie","[redacted]"]');
+  });
+
+  it('of a tunnel without capture are not kept', async () => {
+    const { localPort } = tunnel;
+    await tunnel.close();
+    tunnel = await client.open({ protocol: 'http', name: 'private', localPort, capture: false });
+    visit(POST);
+    await eventually(() => expect(served).toHaveLength(1));
+    expect(await list()).toEqual([]);
+  });
+
+  it('are told to an open page as they come', async () => {
+    let stream = '';
+    const open = httpRequest(new URL('/api/events', inspector.url), { agent: false }, (response) => {
+      response.on('data', (piece) => (stream += String(piece)));
+      response.on('error', () => {});
+    });
+    open.on('error', () => {});
+    open.end();
+    await eventually(() => expect(stream).toContain('event: hello'));
+    visit(POST);
+    await eventually(() => expect(stream).toMatch(/event: requests\ndata: \[\{"id":"req_1".*"status":201/));
+    expect(stream).not.toContain('SECRET');
+  });
+
+  it('that are unknown are 404', async () => {
+    for (const path of ['/api/requests/req_9', '/api/requests/..%2f', '/nonsense']) {
+      expect((await ask(path)).status).toBe(404);
+    }
+    expect((await replay('req_9')).status).toBe(404);
+  });
+});
+
+describe('a replay', () => {
+  it('sends the whole record to the local service, and its answer is in the list', async () => {
+    visit(POST);
+    await whenListed(1);
+    const sent = await replay('req_1');
+    expect([sent.status, sent.json()]).toEqual([202, { id: 'req_2' }]);
+    const requests = await whenListed(2);
+    expect(requests[0]).toMatchObject({ id: 'req_2', replay_of: 'req_1', status: 201, request_bytes: 19 });
+    expect(served[1]).toEqual(served[0]);
+    expect(served[1]).toMatchObject({ url: '/in?page=1&code=SECRET', body: 'a=1&password=SECRET' });
+    expect(served[1]?.headers).toMatchObject({ authorization: 'Bearer SECRET' });
+    // A replay is a record, too.
+    expect((await replay('req_2')).status).toBe(202);
+    await eventually(() => expect(served).toHaveLength(3));
+  });
+
+  it('is refused to whoever is not the page', async () => {
+    visit(POST);
+    await whenListed(1);
+    for (const headers of [
+      { origin: 'http://evil.example' },
+      { 'x-inspector-token': 'guess' },
+      { host: 'evil.example' },
+    ]) {
+      expect((await replay('req_1', headers)).status).toBeGreaterThanOrEqual(403);
+    }
+    expect(served).toHaveLength(1);
+  });
+
+  it('says why it cannot be done', async () => {
+    visit('GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    await whenListed(1);
+    const refused = await replay('req_1');
+    expect([refused.status, refused.json()['error']]).toEqual([409, expect.stringContaining('another protocol')]);
+    visit('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await whenListed(2);
+    service.closeAllConnections();
+    await new Promise((resolve) => service.close(resolve));
+    const failed = await replay('req_2');
+    expect([failed.status, failed.json()['error']]).toEqual([502, expect.stringContaining('connection refused')]);
+  });
+});
+
+describe('ports', () => {
+  it('that are taken are passed by; without a free one there is no inspector', async () => {
+    const other = createTcpServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const taken = (other.address() as AddressInfo).port;
+    const deps = {
+      feed: new RequestFeed(systemClock),
+      clock: systemClock,
+      logger: createLogger({ level: 'silent', format: 'json' }),
+      tunnels: () => [],
+    };
+    expect(await startInspector({ ...deps, ports: [taken, taken] })).toBeNull();
+    const second = await startInspector({ ...deps, ports: [taken, 0] });
+    expect(new URL(second?.url ?? '').port).not.toBe(String(taken));
+    await second?.close();
+    await second?.close();
+    other.close();
+  });
+});

@@ -1,0 +1,73 @@
+import { parseRequestHead } from '@tunnel/core';
+import { LIMITS } from '@tunnel/protocol';
+import { FakeClock } from '@tunnel/testkit';
+import { describe, expect, it } from 'vitest';
+import { RetryPace } from '../retry-pace.ts';
+import { KeptTunnel } from '../tunnel.ts';
+import { RequestFeed } from './request-feed.ts';
+import { RequestLog } from './request-log.ts';
+import type { RequestRecord } from './request-record.ts';
+
+const clock = new FakeClock();
+const tunnel = new KeptTunnel(
+  { protocol: 'http', localPort: 1 },
+  { pace: new RetryPace(clock, () => 0), closer: async () => {} },
+);
+
+const start = () => {
+  const log = new RequestLog();
+  const feed = new RequestFeed(clock);
+  feed.keepIn(log);
+  const begin = (path: string): RequestRecord => {
+    const head = parseRequestHead(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n`);
+    const record = head.kind === 'request' ? feed.begin(tunnel, head) : null;
+    if (record === null) throw new Error('it was not begun');
+    return record;
+  };
+  return { log, begin };
+};
+
+describe('the log', () => {
+  it('keeps the last requests, newest first', () => {
+    const { log, begin } = start();
+    for (let index = 0; index < LIMITS.INSPECTOR_REQUESTS_MAX + 50; index += 1) begin(`/${index}`);
+    const paths = log.list().map(({ shownPath }) => shownPath);
+    expect(paths).toHaveLength(LIMITS.INSPECTOR_REQUESTS_MAX);
+    expect([paths[0], paths.at(-1)]).toEqual(['/249', '/50']);
+    expect([log.get('req_50'), log.get('req_51')?.shownPath]).toEqual([undefined, '/50']);
+  });
+
+  it('is bounded in bytes, also by what grows later, and forgets what has given way', () => {
+    const { log, begin } = start();
+    const first = begin(`/${'a'.repeat(30_000)}`);
+    const records = Array.from({ length: 199 }, (_, index) => begin(`/${index}${'a'.repeat(30_000)}`));
+    const body = Buffer.alloc(20_000, 'x');
+    for (const record of records) record.onRequestBody(body, 0, body.length);
+    expect(log.bytes).toBeLessThanOrEqual(LIMITS.INSPECTOR_REQUESTS_BYTES);
+    expect(log.get(first.id)).toBeUndefined();
+    const before = log.bytes;
+    first.onRequestBody(body, 0, body.length);
+    expect(log.bytes).toBe(before);
+  });
+});
+
+describe('a record', () => {
+  it('keeps the beginning of a body, and knows that it is not whole', () => {
+    const { begin } = start();
+    const record = begin('/');
+    const body = Buffer.alloc(20_000, 'x');
+    record.onRequestBody(body, 0, body.length);
+    expect([record.requestBody.bytes, record.requestBody.keptBytes]).toEqual([20_000, LIMITS.INSPECTOR_BODY_MAX_BYTES]);
+    expect(record.replayProblem).toBe('its body did not come to an end');
+    record.onRequestEnd();
+    expect(record.replayProblem).toBe('its body was too long to be kept whole');
+  });
+
+  it('copies what it keeps: the memory belongs to the connection', () => {
+    const record = start().begin('/');
+    const memory = Buffer.from('hello');
+    record.onRequestBody(memory, 0, 5);
+    memory.fill('#');
+    expect(record.requestBody.kept().toString()).toBe('hello');
+  });
+});
