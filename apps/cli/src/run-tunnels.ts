@@ -134,7 +134,8 @@ const untilEnd = (client: Client, asked: AbortSignal, { drain, codeWhenEmpty }: 
     void client.closed.then((fault) => fault !== undefined && reject(fault));
     client.onStatus((event) => {
       if (event.type !== 'tunnel-error' || !event.final || client.tunnels.length > 0 || asked.aborted) return;
-      client.close().then(() => resolve(codeWhenEmpty()), reject);
+      // A tunnel that was closed at the edge may still have visitors.
+      drain().then(() => resolve(codeWhenEmpty()), reject);
     });
   });
 
