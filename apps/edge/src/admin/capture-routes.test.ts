@@ -45,8 +45,8 @@ describe('GET requests, 200', () => {
   it('shows what was kept, newest first, without its secrets', async () => {
     serve('/first?page=2&token=hunter2');
     serve('/second');
-    const { requests, ...rest } = await list();
-    expect(rest).toEqual({ tunnel_id: 'tun_web', truncated: false });
+    const { requests, ...others } = await list();
+    expect(others).toEqual({ tunnel_id: 'tun_web', truncated: false });
     expect(requests.map(({ path }) => path)).toEqual(['/second', '/first?page=2&token=[redacted]']);
     expect(capturedRequest.strict().parse(requests[1])).toMatchObject({
       tunnel_id: 'tun_web',

@@ -61,6 +61,15 @@ export interface RestFixture {
   stop(): Promise<void>;
 }
 
+const accounts = (): StandaloneBackend =>
+  new StandaloneBackend({
+    adminToken: new Secret(ADMIN_TOKEN),
+    keys: [
+      { account: 'alice', sha256: sha256Hex(ALICE_KEY) },
+      { account: 'bob', sha256: sha256Hex(BOB_KEY) },
+    ],
+  });
+
 export const startRest = async (options: { perMinute?: number; failing?: boolean } = {}): Promise<RestFixture> => {
   const clock = { now: Date.UTC(2030, 0, 1) };
   const closed: { tunnelId: string; fault: Fault }[] = [];
@@ -74,13 +83,7 @@ export const startRest = async (options: { perMinute?: number; failing?: boolean
   const server = new RestServer(
     { host: '127.0.0.1', port: 0 },
     {
-      backend: new StandaloneBackend({
-        adminToken: new Secret(ADMIN_TOKEN),
-        keys: [
-          { account: 'alice', sha256: sha256Hex(ALICE_KEY) },
-          { account: 'bob', sha256: sha256Hex(BOB_KEY) },
-        ],
-      }),
+      backend: accounts(),
       tunnels,
       closeTunnel: (tunnelId, fault) => {
         closed.push({ tunnelId, fault });

@@ -1,5 +1,5 @@
 import * as http from 'node:http';
-import * as net from 'node:net';
+import type * as net from 'node:net';
 import { LIMITS } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
