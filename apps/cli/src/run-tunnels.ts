@@ -1,5 +1,5 @@
 // What every connecting command does: connect, open the tunnels, show what happens, and end for the right reason.
-import type { Client, StatusEvent, Tunnel, TunnelSpec } from '@tunnel/client';
+import { type Client, checkTunnelSpec, type StatusEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { createLogger, type Logger, onSignals } from '@tunnel/runtime';
 import type { ConnectionFlags } from './connection-flags.ts';
@@ -9,12 +9,13 @@ import { JsonOutput } from './output/json.ts';
 import { LineOutput } from './output/lines.ts';
 import { LiveOutput } from './output/live.ts';
 import type { Output } from './output/output.ts';
+import type { RequestFlags } from './request-flags.ts';
 import type { ConnectionSettings } from './settings.ts';
 import { VERSION } from './version.ts';
 
 export interface TunnelRun {
   readonly settings: ConnectionSettings;
-  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'>;
+  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags>;
   readonly stateKey: string;
   readonly tunnels: readonly TunnelSpec[];
 }
@@ -22,6 +23,7 @@ export interface TunnelRun {
 const SAME_SIGNAL_WITHIN_MS = 1000;
 
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
+  for (const spec of plan.tunnels) checkTunnelSpec(spec);
   const output = chooseOutput(plan, io);
   const opened = new Set<Tunnel>();
   const stop = listenForStop(io);
@@ -85,6 +87,7 @@ const runClient = async (
   const client = await connectClient(plan, io, onStatus, stop.asked);
   // It was told to stop before it was connected.
   if (client === null) return EXIT.endedAsAsked;
+  await watchRequests(client, plan, output);
   const ending = untilEnd(client, stop.asked, {
     drain: () => {
       output.onDrain(client.openConnections, plan.flags.drainSecs);
@@ -95,6 +98,14 @@ const runClient = async (
   // A refusal is told by its event, and by `ending` when it was the last.
   for (const spec of plan.tunnels) client.open(spec).catch(() => {});
   return ending;
+};
+
+/** Before the first tunnel opens, so that its first request is seen, and its event can name the inspector. */
+const watchRequests = async (client: Client, { flags, tunnels }: TunnelRun, output: Output): Promise<void> => {
+  const seen = tunnels.filter(({ protocol }) => protocol === 'http' || protocol === 'https');
+  if (seen.length > 0 && flags.quiet !== true) client.onRequest((event) => output.onRequest(event));
+  if (flags.inspect === false || seen.every(({ capture }) => capture === false)) return;
+  output.onInspector((await client.openInspector())?.url ?? null);
 };
 
 const connectClient = async (

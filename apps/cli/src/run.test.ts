@@ -29,7 +29,7 @@ beforeEach(async () => {
   const config = loadServerConfig({
     env: {},
     overrides: {
-      server: { control_port: 0, api_port: 0, metrics_port: 0 },
+      server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 },
       limits: { tcp_port_range: [31_200, 31_299] },
     },
   });
@@ -170,19 +170,23 @@ describe('tunnel start', () => {
   };
 
   it('goes on while one tunnel lives, and tells of the refused ones', async () => {
-    const args = configure(`  db: {proto: tcp, local_port: ${echo.port}}\n  web: {proto: http, local_port: 3000}\n`);
+    const args = configure(
+      `  db: {proto: tcp, local_port: ${echo.port}}\n  web: {proto: http, local_port: 3000, subdomain: www}\n`,
+    );
     const { world, code } = start(args);
     await visit(await publicPort(world), 'hello');
-    await eventually(() =>
-      expect(world.err()).toContain('tunnel: web: tunnels of protocol `http` are not in this version'),
-    );
+    await eventually(() => expect(world.err()).toContain("tunnel: web: subdomain 'www' is not valid"));
     world.signal('SIGTERM');
     for (const socket of sockets) socket.destroy();
     expect(await code).toBe(0);
   });
 
   it('ends with 4 when every tunnel was refused', async () => {
-    const { world, code } = start(configure('  a: {proto: http, local_port: 1}\n  b: {proto: http, local_port: 2}\n'));
+    const { world, code } = start(
+      configure(
+        '  a: {proto: tcp, local_port: 1, remote_port: 1}\n  b: {proto: http, local_port: 2, subdomain: api}\n',
+      ),
+    );
     expect(await code).toBe(4);
     expect(world.events().map((event) => event['event'])).toEqual(['error', 'error', 'closed']);
   });

@@ -1,6 +1,7 @@
 // One run of the program: arguments in, exit code out. Nothing here ends the process.
 import { Command, CommanderError } from 'commander';
 import { checkCommand } from './commands/check.ts';
+import { httpCommand } from './commands/http.ts';
 import { startCommand } from './commands/start.ts';
 import { tcpCommand } from './commands/tcp.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
@@ -10,7 +11,7 @@ import { VERSION } from './version.ts';
 
 const EPILOGUE = `
 Example:
-  $ tunnel tcp 5432 --token-file data/admin-token
+  $ tunnel http 3000 --token-file data/admin-token
 
 Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 3 key refused or revoked, 4 every tunnel refused,
 5 server not reached within 30 s of the first start, 6 account closed to traffic; 130/143 ended at once by a second signal.
@@ -28,8 +29,8 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
     })
     .showHelpAfterError('  See `tunnel --help`.')
     .exitOverride();
-  for (const command of [tcpCommand(io, finish), startCommand(io, finish), checkCommand(io, finish)]) {
-    program.addCommand(command.copyInheritedSettings(program));
+  for (const command of [httpCommand, tcpCommand, startCommand, checkCommand]) {
+    program.addCommand(command(io, finish).copyInheritedSettings(program));
   }
   return program;
 };

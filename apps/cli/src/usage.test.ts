@@ -51,6 +51,10 @@ describe('bad usage', () => {
     [['tcp', '80'], 'tunnel: no key was given'],
     [['tcp', '80', '--token-file', 'missing'], 'cannot read the key from'],
     [['tcp', '80', '--config', 'missing.yml', '--token', 't'], 'missing.yml'],
+    [['http'], "tunnel: missing required argument 'port'"],
+    [['http', '0'], 'whole number from 1 to 65535'],
+    [['http', '80', '--local-protocol', 'h3'], 'Allowed choices are http1, h2c'],
+    [['http', '80', '--host-header', 'a b', '--token', 't'], 'the Host header must be'],
     [['start'], 'config.yml'],
     [['check'], 'config.yml'],
   ])('%j ends with 2 and says why', async (args, words) => {
@@ -62,7 +66,7 @@ describe('bad usage', () => {
   });
 
   it('shows help and version on stdout, with an example for every command', async () => {
-    for (const args of [['--help'], ['tcp', '--help'], ['start', '--help'], ['check', '--help']]) {
+    for (const args of [['--help'], ['http', '--help'], ['tcp', '--help'], ['start', '--help'], ['check', '--help']]) {
       const io = world();
       expect(await run(args, io)).toBe(0);
       expect(io.out()).toContain('Example:');
@@ -113,6 +117,8 @@ describe('settings', () => {
     for (const args of [
       ['tcp', '1'],
       ['tcp', '2'],
+      ['http', '1'],
+      ['http', '1', '--subdomain', 'a'],
       ['start'],
       ['start', 'a'],
       ['start', 'a', 'b'],
@@ -121,8 +127,8 @@ describe('settings', () => {
       await run([...args, '--token', 't'], world());
     }
     const keys = asked.map((options) => options.stateKey);
-    expect(new Set(keys).size).toBe(5);
-    expect(keys[4]).toBe(keys[5]);
+    expect(new Set(keys).size).toBe(7);
+    expect(keys[6]).toBe(keys[7]);
   });
 });
 

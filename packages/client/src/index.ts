@@ -7,4 +7,4 @@ export { DEFAULT_CONTROL_PORT, parseServerAddress, type ServerAddress } from './
 export type { StatusEvent, StatusListener } from './status.ts';
 export type { TrafficCounts } from './traffic.ts';
 export type { Tunnel, TunnelState } from './tunnel.ts';
-export type { TunnelSpec } from './tunnel-spec.ts';
+export { checkTunnelSpec, type TunnelSpec } from './tunnel-spec.ts';

@@ -5,6 +5,8 @@ export interface TrafficCounts {
   /** Visitors since the tunnel was opened. */
   readonly connections: number;
   readonly open: number;
+  /** HTTP requests, of those connections that somebody looked at (onRequest, the inspector). */
+  readonly requests: number;
   /** From visitors to the local service. */
   readonly bytesIn: number;
   /** From the local service to visitors. */
@@ -14,6 +16,7 @@ export interface TrafficCounts {
 export class Traffic {
   #connections = 0;
   #open = 0;
+  #requests = 0;
   #bytesIn = 0;
   #bytesOut = 0;
   readonly #running = new Set<Splice>();
@@ -21,6 +24,10 @@ export class Traffic {
   started(): void {
     this.#connections += 1;
     this.#open += 1;
+  }
+
+  requested(): void {
+    this.#requests += 1;
   }
 
   /** The visitor (a) and the local service (b) are joined. */
@@ -43,6 +50,6 @@ export class Traffic {
       bytesIn += splice.bytesAToB;
       bytesOut += splice.bytesBToA;
     }
-    return { connections: this.#connections, open: this.#open, bytesIn, bytesOut };
+    return { connections: this.#connections, open: this.#open, requests: this.#requests, bytesIn, bytesOut };
   }
 }

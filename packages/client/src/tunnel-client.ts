@@ -17,7 +17,7 @@ import type { StatusFeed, StatusListener } from './status.ts';
 import { StreamDesk } from './stream-desk.ts';
 import { KeptTunnel, type Tunnel } from './tunnel.ts';
 import { TunnelBook } from './tunnel-book.ts';
-import { checkSpec, type TunnelSpec } from './tunnel-spec.ts';
+import { checkTunnelSpec, type TunnelSpec } from './tunnel-spec.ts';
 
 const TOUCH_EVERY_TICKS = 60;
 const STOPPING: StreamReason = { code: 'shutting-down', text: 'the client is stopping' };
@@ -108,7 +108,7 @@ export class TunnelClient implements Client {
 
   async open(spec: TunnelSpec): Promise<Tunnel> {
     if (this.#state === 'closing' || this.#state === 'closed') throw new Fault('CLIENT_CLOSED');
-    checkSpec(spec);
+    checkTunnelSpec(spec);
     const { clock, random } = this.#settings;
     const tunnel = new KeptTunnel(spec, {
       pace: new RetryPace(clock, random),

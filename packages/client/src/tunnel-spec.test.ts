@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkSpec, localAddress, wishesOf } from './tunnel-spec.ts';
+import { checkTunnelSpec, localAddress, wishesOf } from './tunnel-spec.ts';
 
 const http = { protocol: 'http', localPort: 3000 } as const;
 const tcp = { protocol: 'tcp', localPort: 5432 } as const;
@@ -37,11 +37,11 @@ describe('what the edge is asked for', () => {
 
 describe('a spec that cannot work', () => {
   it.each(['', 'a b', 'a\r\nX: y', 'ä', 'a'.repeat(256)])('a Host header %j', (hostHeader) => {
-    expect(() => checkSpec({ ...http, hostHeader })).toThrow('the Host header must be');
+    expect(() => checkTunnelSpec({ ...http, hostHeader })).toThrow('the Host header must be');
   });
 
   it('a subdomain that fits no frame', () => {
-    expect(() => checkSpec({ ...http, subdomain: 'a'.repeat(301) })).toThrow('more than 63');
-    checkSpec({ ...http, subdomain: 'a', hostHeader: 'rewrite' });
+    expect(() => checkTunnelSpec({ ...http, subdomain: 'a'.repeat(301) })).toThrow('more than 63');
+    checkTunnelSpec({ ...http, subdomain: 'a', hostHeader: 'rewrite' });
   });
 });

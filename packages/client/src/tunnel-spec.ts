@@ -36,8 +36,8 @@ type Wishes = Omit<Registration, 'type' | 'request_id' | 'name' | 'protocol' | '
 
 export const isHttp = (protocol: TunnelProtocol): boolean => protocol === 'http' || protocol === 'https';
 
-/** A control frame with one of these would be refused as a whole, and nobody would know which tunnel was meant. */
-export const checkSpec = ({ hostHeader, subdomain }: TunnelSpec): void => {
+/** Throws a Fault. A control frame with one of these would be refused as a whole, and nobody would know which tunnel was meant. */
+export const checkTunnelSpec = ({ hostHeader, subdomain }: TunnelSpec): void => {
   if (hostHeader !== undefined && !/^[!-~]{1,255}$/.test(hostHeader)) {
     throw new Fault('CLIENT_USAGE', {
       reason: 'the Host header must be keep, rewrite or a name of visible characters',

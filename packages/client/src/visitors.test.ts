@@ -87,10 +87,12 @@ describe('a visitor', () => {
     const visitor = await visit(tunnel.tunnelId);
     visitor.say('hello');
     await eventually(() => expect(visitor.text).toBe('hello'));
-    expect(tunnel.counts).toEqual({ connections: 1, open: 1, bytesIn: 5, bytesOut: 5 });
+    expect(tunnel.counts).toEqual({ connections: 1, open: 1, requests: 0, bytesIn: 5, bytesOut: 5 });
     visitor.stream?.end();
     await eventually(() => expect(visitor.ended).toBe(true));
-    await eventually(() => expect(tunnel.counts).toEqual({ connections: 1, open: 0, bytesIn: 5, bytesOut: 5 }));
+    await eventually(() =>
+      expect(tunnel.counts).toEqual({ connections: 1, open: 0, requests: 0, bytesIn: 5, bytesOut: 5 }),
+    );
   });
 
   it('is refused with the reason when the local service is not there, and the owner hears of it once', async () => {

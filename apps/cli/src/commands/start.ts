@@ -6,18 +6,20 @@ import { Command } from 'commander';
 import { addConnectionFlags, type ConnectionFlags } from '../connection-flags.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
+import { addRequestFlags, type RequestFlags } from '../request-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings } from '../settings.ts';
 
 export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
-    new Command('start')
-      .description('open the tunnels of config.yml, all of them or those named')
-      .argument('[name...]', 'names of tunnels in config.yml'),
+    addRequestFlags(
+      new Command('start')
+        .description('open the tunnels of config.yml, all of them or those named')
+        .argument('[name...]', 'names of tunnels in config.yml'),
+    ),
   )
-    .option('--no-inspect', 'without the local inspector (this version has none)')
     .addHelpText('after', '\nExample:\n  $ tunnel start db cache --config ./tunnel.yml --json')
-    .action(async (names: string[], flags: ConnectionFlags) => {
+    .action(async (names: string[], flags: ConnectionFlags & RequestFlags) => {
       const config = loadConfig(flags.config, io);
       if (config === null) {
         throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
@@ -45,5 +47,10 @@ const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   name,
   localHost: entry.local_host,
   localPort: entry.local_port,
+  hostHeader: entry.host_header,
+  localProtocol: entry.local_protocol,
+  localTlsVerify: entry.local_tls_verify,
+  capture: entry.capture,
+  ...(entry.subdomain === undefined ? {} : { subdomain: entry.subdomain }),
   ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
 });

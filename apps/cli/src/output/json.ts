@@ -1,5 +1,5 @@
 // For programs: one event a line on stdout, with stable names and fields.
-import type { StatusEvent, Tunnel } from '@tunnel/client';
+import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
@@ -11,6 +11,7 @@ export class JsonOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr' | 'clock'>;
   /** Errors are for people too, on their own channel. */
   readonly #errors: LineOutput;
+  #inspectUrl: string | null = null;
 
   constructor(io: Pick<Io, 'stdout' | 'stderr' | 'clock'>) {
     this.#io = io;
@@ -20,9 +21,9 @@ export class JsonOutput implements Output {
   onStatus(event: StatusEvent): void {
     switch (event.type) {
       case 'tunnel-opened':
-        return this.#write('ready', readyFields(event.tunnel));
+        return this.#write('ready', this.#readyFields(event.tunnel));
       case 'tunnel-moved':
-        return this.#write('ready', { ...readyFields(event.tunnel), previous_url: event.previousUrl });
+        return this.#write('ready', { ...this.#readyFields(event.tunnel), previous_url: event.previousUrl });
       case 'reconnecting':
         return this.#write('reconnecting', {
           attempt: event.attempt,
@@ -46,6 +47,28 @@ export class JsonOutput implements Output {
     }
   }
 
+  onRequest(event: RequestEvent): void {
+    if (event.type !== 'request-finished') return;
+    this.#write('request', {
+      at: new Date(event.at).toISOString(),
+      id: event.id,
+      name: event.tunnel.name,
+      method: event.method,
+      path: event.path,
+      status: event.status,
+      duration_ms: Math.round(event.durationMs * 10) / 10,
+      request_bytes: event.requestBytes,
+      response_bytes: event.responseBytes,
+      aborted: event.aborted,
+      replay_of: event.replayOf,
+    });
+  }
+
+  /** Told by the events of the tunnels it is for. */
+  onInspector(url: string | null): void {
+    this.#inspectUrl = url;
+  }
+
   onFailure(fault: Fault): void {
     this.#errors.onFailure(fault);
     this.#write('error', { ...errorFields(fault), fatal: true });
@@ -57,20 +80,23 @@ export class JsonOutput implements Output {
     this.#write('closed', { exit_code: code });
   }
 
+  #readyFields(tunnel: Tunnel) {
+    return {
+      public_url: tunnel.publicUrl,
+      tunnel_id: tunnel.tunnelId,
+      name: tunnel.name,
+      protocol: tunnel.protocol,
+      assigned_port: tunnel.assignedPort,
+      local: `${tunnel.localHost}:${tunnel.localPort}`,
+      inspect_url: tunnel.protocol === 'http' || tunnel.protocol === 'https' ? this.#inspectUrl : null,
+      warnings: tunnel.warnings,
+    };
+  }
+
   #write(event: string, fields: Readonly<Record<string, unknown>>): void {
     const at = new Date(this.#io.clock.now()).toISOString();
     this.#io.stdout.write(`${JSON.stringify({ event, at, ...fields })}\n`);
   }
 }
-
-const readyFields = (tunnel: Tunnel) => ({
-  public_url: tunnel.publicUrl,
-  tunnel_id: tunnel.tunnelId,
-  name: tunnel.name,
-  protocol: tunnel.protocol,
-  assigned_port: tunnel.assignedPort,
-  local: `${tunnel.localHost}:${tunnel.localPort}`,
-  warnings: tunnel.warnings,
-});
 
 const errorFields = (fault: Fault) => ({ code: fault.code, message: fault.message, next: hintOf(fault) });

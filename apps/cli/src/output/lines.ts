@@ -1,14 +1,16 @@
 // For people without a terminal (a log, a pipe): one plain line for each thing that happens; errors on the error channel.
-import type { StatusEvent, Tunnel } from '@tunnel/client';
+import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { problemLines } from '../problem-report.ts';
 import type { Output } from './output.ts';
-import { countsText, eventLine } from './words.ts';
+import { requestLine } from './request-line.ts';
+import { countsText, eventLine, inspectorText } from './words.ts';
 
 export class LineOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr'>;
+  readonly #names = new Set<string>();
 
   constructor(io: Pick<Io, 'stdout' | 'stderr'>) {
     this.#io = io;
@@ -20,6 +22,16 @@ export class LineOutput implements Output {
       const line = eventLine(event);
       if (line !== undefined) this.#io.stdout.write(`${line}\n`);
     }
+  }
+
+  onRequest(event: RequestEvent): void {
+    this.#names.add(event.tunnel.name);
+    if (event.type !== 'request-finished') return;
+    this.#io.stdout.write(`${requestLine(event, { named: this.#names.size > 1 })}\n`);
+  }
+
+  onInspector(url: string | null): void {
+    this.#io.stdout.write(`${inspectorText(url)}\n`);
   }
 
   onFailure(fault: Fault): void {

@@ -1,5 +1,5 @@
 // For people at a terminal: a small block that is drawn again in place, and lines above it for what happens.
-import type { StatusEvent, Tunnel } from '@tunnel/client';
+import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
@@ -7,10 +7,13 @@ import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { LineOutput } from './lines.ts';
 import type { Output } from './output.ts';
-import { countsText, durationText, routeText } from './words.ts';
+import { requestLine } from './request-line.ts';
+import { countsText, durationText, inspectorText, routeText } from './words.ts';
 
 /** At most four times a second. */
 const REDRAW_MS = 250;
+/** Requests shown each time; nobody reads more than that. */
+const REQUEST_LINES_MAX = 40;
 
 export class LiveOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>;
@@ -22,6 +25,10 @@ export class LiveOutput implements Output {
   #state = 'connecting';
   #since: number | null = null;
   #drawn: readonly string[] = [];
+  #inspector: string | null = null;
+  /** Lines that wait for the next drawing. */
+  #requests: string[] = [];
+  #unshown = 0;
 
   constructor(io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>, server: string) {
     this.#io = io;
@@ -45,6 +52,22 @@ export class LiveOutput implements Output {
     this.#above(() => this.#lines.onStatus(event));
   }
 
+  /** Shown with the next drawing: a busy tunnel must not make the block flicker. */
+  onRequest(event: RequestEvent): void {
+    if (event.type !== 'request-finished') return;
+    if (this.#requests.length === REQUEST_LINES_MAX) {
+      this.#unshown += 1;
+      return;
+    }
+    const shape = { width: this.#width(), named: this.#tunnels.size > 1, colours: this.#colours };
+    this.#requests.push(requestLine(event, shape));
+  }
+
+  onInspector(url: string | null): void {
+    if (url === null) this.#above(() => this.#lines.onInspector(url));
+    else this.#inspector = inspectorText(url);
+  }
+
   onFailure(fault: Fault): void {
     this.#above(() => this.#lines.onFailure(fault));
   }
@@ -63,7 +86,19 @@ export class LiveOutput implements Output {
 
   #above(print: () => void): void {
     this.#erase();
+    this.#printRequests();
     print();
+  }
+
+  #printRequests(): void {
+    if (this.#unshown > 0) this.#requests.push(`… and ${this.#unshown} more requests`);
+    this.#unshown = 0;
+    for (const line of this.#requests.splice(0)) this.#io.stdout.write(`${line}\n`);
+  }
+
+  /** A line that wraps could not be erased by counting lines. */
+  #width(): number {
+    return Math.max(20, (this.#io.stdout.columns || 80) - 1);
   }
 
   #block(): string[] {
@@ -73,13 +108,14 @@ export class LiveOutput implements Output {
       lines.push(`  ${tunnel.name}  ${routeText(tunnel)}${tunnel.state === 'away' ? '  (away)' : ''}`);
       lines.push(`    ${countsText(tunnel)}`);
     }
-    // A line that wraps could not be erased by counting lines.
-    const width = Math.max(20, (this.#io.stdout.columns || 80) - 1);
+    if (this.#inspector !== null) lines.push(`  ${this.#inspector}`);
+    const width = this.#width();
     return lines.map((line) => (line.length > width ? `${line.slice(0, width - 1)}…` : line));
   }
 
   #draw(): void {
     const block = this.#block();
+    if (this.#requests.length > 0) this.#above(() => {});
     if (block.length === this.#drawn.length && block.every((line, index) => line === this.#drawn[index])) return;
     this.#erase();
     this.#drawn = block;

@@ -20,10 +20,19 @@ export const durationText = (ms: number): string => {
   return parts.map((part) => String(part).padStart(2, '0')).join(':');
 };
 
-export const routeText = (tunnel: Tunnel): string => `${tunnel.publicUrl} -> ${tunnel.localHost}:${tunnel.localPort}`;
+export const routeText = ({ publicUrl, protocol, localHost, localPort }: Tunnel): string =>
+  `${publicUrl} -> ${protocol === 'https' ? 'https://' : ''}${localHost}:${localPort}`;
 
-export const countsText = ({ counts }: Tunnel): string =>
-  `${counts.open} open, ${counts.connections} in all, ${bytesText(counts.bytesIn)} in, ${bytesText(counts.bytesOut)} out`;
+/** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
+export const countsText = ({ counts }: Tunnel): string => {
+  const { requests, open, connections } = counts;
+  const visits =
+    requests > 0 ? `${requests} ${requests === 1 ? 'request' : 'requests'}` : `${open} open, ${connections} in all`;
+  return `${visits}, ${bytesText(counts.bytesIn)} in, ${bytesText(counts.bytesOut)} out`;
+};
+
+export const inspectorText = (url: string | null): string =>
+  url === null ? 'no inspector: all ports 4300 to 4399 of 127.0.0.1 are taken' : `inspector: ${url}`;
 
 /** What is worth a line when it happens; undefined for the rest. */
 export const eventLine = (event: StatusEvent): string | undefined => {

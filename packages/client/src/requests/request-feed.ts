@@ -66,6 +66,7 @@ export class RequestFeed {
       },
     );
     log?.add(record);
+    if (replay === undefined) tunnel.traffic.requested();
     this.#emit({ type: 'request-started', ...factsOf(record) });
     return record;
   }

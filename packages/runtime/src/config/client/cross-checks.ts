@@ -21,7 +21,27 @@ const tunnelFindings = (path: string[], entry: TunnelEntry): Finding[] => [
   ...(entry.remote_port !== undefined && entry.proto !== 'tcp'
     ? [{ path: [...path, 'remote_port'], expected: 'left out unless `proto` is "tcp"', got: String(entry.remote_port) }]
     : []),
+  ...httpFindings(path, entry),
 ];
+
+/** Keys that say nothing about other protocols. */
+const httpFindings = (path: string[], entry: TunnelEntry): Finding[] => {
+  const findings: Finding[] = [];
+  const isHttp = entry.proto === 'http' || entry.proto === 'https';
+  const refuse = (key: string, unless: string, got: string): void => {
+    findings.push({
+      path: [...path, key],
+      expected: `left out unless \`proto\` is ${unless}`,
+      got: JSON.stringify(got),
+    });
+  };
+  if (!isHttp && entry.subdomain !== undefined) refuse('subdomain', '"http" or "https"', entry.subdomain);
+  if (!isHttp && entry.host_header !== 'keep') refuse('host_header', '"http" or "https"', entry.host_header);
+  // Over TLS, HTTP/2 is no h2c; and nothing but HTTP needs the key.
+  if (entry.proto !== 'http' && entry.local_protocol !== 'http1')
+    refuse('local_protocol', '"http"', entry.local_protocol);
+  return findings;
+};
 
 const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
   const [first, second] = GROUP_KEY_SOURCES.filter((key) => entry[key] !== undefined);

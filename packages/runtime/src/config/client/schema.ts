@@ -31,14 +31,20 @@ const healthCheck = table({
   alert_webhook: url({ orEmpty: false, concealed: true }).optional(),
 });
 
+const HOST_HEADER = '"keep", "rewrite" or a host name';
+
 const tunnel = table({
   proto: oneOfWithLater(['http', 'https', 'tcp'], ['udp', 'p2p']),
   local_port: targetPort(),
   local_host: filledText().default('127.0.0.1'),
-  local_protocol: oneOfWithLater(['http1'], ['h2c']).default('http1'),
+  local_protocol: oneOf(['http1', 'h2c']).default('http1'),
   local_tls_verify: flag().default(true),
   remote_port: targetPort().optional(),
   subdomain: filledText().optional(),
+  host_header: z
+    .string({ error: HOST_HEADER })
+    .regex(/^[!-~]{1,255}$/, { error: HOST_HEADER })
+    .default('keep'),
   capture: flag().default(true),
   // `@` is kept for the metrics, which write name@label when two groups share a name.
   group: printableName('1 to 100 printable characters without @')

@@ -1,0 +1,58 @@
+// `tunnel http PORT`: publishes one local HTTP service.
+import type { TunnelSpec } from '@tunnel/client';
+import { Command, Option } from 'commander';
+import { addConnectionFlags, type ConnectionFlags, portNumber } from '../connection-flags.ts';
+import type { ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { addRequestFlags, type RequestFlags } from '../request-flags.ts';
+import { runTunnels } from '../run-tunnels.ts';
+import { loadConfig, resolveSettings } from '../settings.ts';
+
+interface HttpFlags extends ConnectionFlags, RequestFlags {
+  readonly name?: string;
+  readonly subdomain?: string;
+  readonly hostHeader: string;
+  readonly localHost: string;
+  readonly localProtocol: 'http1' | 'h2c';
+  readonly https?: boolean;
+  readonly localTlsNoVerify?: boolean;
+  readonly capture: boolean;
+}
+
+export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command => {
+  const command = new Command('http')
+    .description('publish a local HTTP service')
+    .argument('<port>', 'port of the local service', portNumber)
+    .option('--subdomain <name>', 'this name or none (default: one that nobody guesses)')
+    .option('--host-header <keep|rewrite|name>', "the visitor's Host, the local address, or this name", 'keep')
+    .option('--name <name>', 'name of the tunnel (default: http-<port>)')
+    .option('--local-host <host>', 'host of the local service', '127.0.0.1')
+    .addOption(
+      new Option('--local-protocol <protocol>', 'what the service speaks; gRPC needs h2c')
+        .choices(['http1', 'h2c'])
+        .default('http1'),
+    )
+    .option('--https', 'the local service speaks TLS')
+    .option('--local-tls-no-verify', 'accept any certificate of the local service')
+    .option('--no-capture', 'keep no request for a look or a replay, at the edge or here');
+  return addConnectionFlags(addRequestFlags(command))
+    .addHelpText('after', '\nExample:\n  $ tunnel http 3000 --subdomain shop --token-file ~/.tunnel/key')
+    .action(async (port: number, flags: HttpFlags) => {
+      const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
+      const spec = specOf(port, flags);
+      const stateKey = `${spec.protocol}|${flags.localHost}:${port}|${spec.name}|${flags.subdomain ?? ''}`;
+      finish(await runTunnels({ settings, flags, stateKey, tunnels: [spec] }, io));
+    });
+};
+
+const specOf = (port: number, flags: HttpFlags): TunnelSpec & { readonly name: string } => ({
+  protocol: flags.https === true ? 'https' : 'http',
+  name: flags.name ?? `http-${port}`,
+  localHost: flags.localHost,
+  localPort: port,
+  hostHeader: flags.hostHeader,
+  localProtocol: flags.localProtocol,
+  localTlsVerify: flags.localTlsNoVerify !== true,
+  capture: flags.capture,
+  ...(flags.subdomain === undefined ? {} : { subdomain: flags.subdomain }),
+});

@@ -1,0 +1,152 @@
+// `tunnel http` from the command line to the local service, through a real edge in the same process.
+import { createServer, request as httpRequest, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createEdge, type Edge } from '@tunnel/edge';
+import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run } from './run.ts';
+import { makeWorld, type World, type WorldOptions } from './world.fixture.ts';
+
+let home: TemporaryDirectory;
+let edge: Edge;
+let service: Server;
+let localPort: string;
+let flags: string[];
+const runs: { world: World; code: Promise<number> }[] = [];
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  service = createServer((request, response) => {
+    response.statusCode = request.url === '/missing' ? 404 : 200;
+    response.setHeader('content-type', 'text/plain');
+    response.end(`${request.method ?? ''} ${request.headers.host ?? ''}`);
+  });
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  localPort = String((service.address() as AddressInfo).port);
+  const overrides = { server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 } };
+  const logger = createLogger({ level: 'silent', format: 'json' });
+  edge = createEdge(loadServerConfig({ env: {}, overrides }), {
+    clock: systemClock,
+    logger,
+    adminToken: new Secret('admin'),
+  });
+  await edge.start();
+  flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 'admin'];
+});
+afterEach(async () => {
+  for (const { world, code } of runs.splice(0)) {
+    world.signal('SIGTERM');
+    await code;
+  }
+  await edge.stop({ drainMs: 0 });
+  service.closeAllConnections();
+  await new Promise((resolve) => service.close(resolve));
+  await home.close();
+});
+
+const start = (args: string[], options: Partial<WorldOptions> = {}): { world: World; code: Promise<number> } => {
+  const world = makeWorld({ home: home.path, env: { NO_COLOR: '1' }, ...options });
+  const started = { world, code: run(['http', localPort, ...args, ...flags], world) };
+  runs.push(started);
+  return started;
+};
+
+const event = (world: World, name: string): Promise<Record<string, unknown>> =>
+  eventually(() => {
+    const found = world.events().find((one) => one['event'] === name);
+    expect(found).toBeDefined();
+    return found as Record<string, unknown>;
+  });
+
+/** A visitor; `*.localhost` is not resolved by every system, so the name goes in the Host alone. */
+const visit = (url: unknown, path: string): Promise<{ status: number; text: string }> =>
+  new Promise((resolve, reject) => {
+    const { host, port } = new URL(String(url));
+    const sent = httpRequest({ host: '127.0.0.1', port, path, headers: { host }, agent: false }, (response) => {
+      let text = '';
+      response.on('data', (piece) => (text += String(piece)));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+    });
+    sent.on('error', reject).end();
+  });
+
+describe('tunnel http', () => {
+  it('publishes a local service by name, and tells of each request', async () => {
+    const { world, code } = start(['--subdomain', 'shop', '--json']);
+    const ready = await event(world, 'ready');
+    expect(ready).toMatchObject({
+      public_url: expect.stringMatching(/^http:\/\/shop\.localhost:\d+\/?$/) as string,
+      name: `http-${localPort}`,
+      protocol: 'http',
+      assigned_port: null,
+      local: `127.0.0.1:${localPort}`,
+      inspect_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:43\d\d\/$/) as string,
+    });
+    expect(await visit(ready['public_url'], '/a?token=x')).toMatchObject({ status: 200 });
+    expect(await event(world, 'request')).toMatchObject({
+      method: 'GET',
+      path: '/a?token=…',
+      status: 200,
+      name: `http-${localPort}`,
+      aborted: false,
+      replay_of: null,
+      duration_ms: expect.any(Number) as number,
+      response_bytes: expect.any(Number) as number,
+    });
+    const inspected = (await (await fetch(`${String(ready['inspect_url'])}api/requests`)).json()) as object;
+    expect(inspected).toMatchObject({ requests: [{ method: 'GET', path: '/a?token=…', status: 200 }] });
+    const asked = performance.now();
+    world.signal('SIGINT');
+    expect(await code).toBe(0);
+    // Connections that merely wait for the next request keep nobody.
+    expect(performance.now() - asked).toBeLessThan(3000);
+  });
+
+  it('rewrites the Host when asked to', async () => {
+    const { world } = start(['--json', '--host-header', 'rewrite']);
+    const ready = await event(world, 'ready');
+    expect((await visit(ready['public_url'], '/')).text).toBe(`GET 127.0.0.1:${localPort}`);
+  });
+
+  it('shows people the URL, the inspector, and a line for each request', async () => {
+    const { world } = start(['--subdomain', 'shop']);
+    const url = await eventually(() => {
+      const found = /^http-\d+: (http:\/\/shop\.localhost:\d+\/?) -> 127\.0\.0\.1:\d+$/m.exec(world.out());
+      expect(found).not.toBeNull();
+      return found?.[1];
+    });
+    expect(world.out()).toMatch(/^inspector: http:\/\/127\.0\.0\.1:43\d\d\/$/m);
+    await visit(url, '/missing');
+    await eventually(() => expect(world.out()).toMatch(/^\d\d:\d\d:\d\d GET \/missing 404 [\d.]+ ms$/m));
+  });
+
+  it('draws requests above the block on a terminal', async () => {
+    const { world } = start(['--subdomain', 'shop'], { isTTY: true });
+    const url = await eventually(() => {
+      const found = /(http:\/\/shop\.localhost:\d+\/?) -> /.exec(world.out());
+      expect(found).not.toBeNull();
+      return found?.[1];
+    });
+    await visit(url, '/missing');
+    await eventually(() => expect(world.out()).toMatch(/GET {5}\/missing {10,}404 +[\d.]+ ms\n/));
+    await eventually(() => expect(world.out()).toMatch(/ {4}1 request, \d+ B in/));
+    expect(world.out()).toMatch(/ {2}inspector: http:\/\/127\.0\.0\.1:43\d\d\//);
+  });
+
+  it('has no inspector and no line for requests when told so', async () => {
+    const { world } = start(['--json', '--no-inspect', '--quiet']);
+    const ready = await event(world, 'ready');
+    expect(ready['inspect_url']).toBeNull();
+    await visit(ready['public_url'], '/');
+    expect(world.events().some((one) => one['event'] === 'request')).toBe(false);
+  });
+
+  it('ends with 4 and the words of the edge when its name is taken or reserved', async () => {
+    const first = start(['--subdomain', 'shop', '--json']);
+    await event(first.world, 'ready');
+    const second = start(['--subdomain', 'shop', '--name', 'x']);
+    expect(await second.code).toBe(4);
+    expect(second.world.err()).toContain("tunnel: x: subdomain 'shop' is already in use\n");
+  });
+});
