@@ -52,6 +52,13 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     expect([atB.digest(), atA.digest()]).toEqual([hashOf(one), hashOf(two)]);
   });
 
+  it('takes a large piece that is lent without room in front of it', async () => {
+    const bytes = deterministicBytes(20_000, 6);
+    a.write(bytes, 0, bytes.length, true);
+    await eventually(() => expect(atB.bytes).toBe(bytes.length));
+    expect(atB.digest()).toBe(hashOf(bytes));
+  });
+
   it('passes a half-close on and lets the other direction live, from both sides', async () => {
     a.write(Buffer.from('question'), 0, 8, false);
     a.end();

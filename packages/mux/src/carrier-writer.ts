@@ -66,7 +66,8 @@ export class CarrierWriter {
    */
   sendData(streamId: number, bytes: Buffer, start: number, end: number, lend: boolean): boolean {
     const length = end - start;
-    if (!lend || length < IN_PLACE_FROM_BYTES || this.#busy) {
+    // Memory without room in front of it is copied, however large it is.
+    if (!lend || start < HEADER || length < IN_PLACE_FROM_BYTES || this.#busy) {
       this.#gatherData(streamId, bytes, start, end);
       return true;
     }
