@@ -92,6 +92,28 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
     'a request that cannot be sent twice takes only a connection that was in use this recently',
   ),
 
+  TLS_HANDSHAKE_TIMEOUT_MS: ms('a connection to the https port that is not through its handshake by then is closed'),
+  TLS_HANDSHAKES_MAX: count('handshakes under way at once; further connections are closed at once'),
+  TLS_FILES_LOOK_MS: ms('how often the edge looks whether its certificate has been renewed'),
+  HTTP2_STREAMS_PER_CONNECTION: count('requests of one visitor at once; browsers are content with 100'),
+  HTTP2_STREAM_WINDOW_BYTES: bytes('of one request body, what may be on its way while the service does not read'),
+  HTTP2_CONNECTION_WINDOW_BYTES: bytes('of all request bodies of a connection, what may be on its way'),
+  HTTP2_HEAD_MAX_BYTES: bytes(
+    'a head above this resets its stream; it leaves room to answer 431 to one that is too large for HTTP/1.1',
+  ),
+  HTTP2_FIELDS_MAX: count('header fields; above this the stream is reset, as with the size'),
+  HTTP2_SESSION_MEMORY_BYTES: bytes('what node may hold for one connection; over it new streams are refused'),
+  HTTP2_RESETS_MAX: count(
+    'requests that a visitor takes back before they are answered; over it the connection is closed (rapid reset)',
+  ),
+  HTTP2_RESETS_WINDOW_MS: ms('the time in which they are counted: a page left behind cancels some hundred at once'),
+  HTTP2_SIGNALS_PER_SECOND: count('pings and settings of one connection; gRPC measures its path with many'),
+
+  H2C_SESSIONS_PER_TUNNEL: count('connections to one local service that speaks HTTP/2; further calls share them'),
+  H2C_STREAMS_PER_SESSION: count('calls on one such connection before another one is opened'),
+  H2C_SESSION_IDLE_MS: ms('how long such a connection waits for the next call'),
+  H2C_STREAM_BUFFER_BYTES: bytes('bytes of such a connection that wait on their way to and from the stream'),
+
   LOCAL_DIAL_TIMEOUT_MS: ms('a local service that does not answer by then is down'),
   RECONNECT_MIN_MS: ms('the first pause; it doubles from here, with jitter'),
   RECONNECT_MAX_MS: ms('the longest pause between two attempts'),
@@ -113,7 +135,9 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   LOCAL_DIAL_NOTICE_EVERY_MS: ms('a local service that is down is reported once in this time, not for every visitor'),
   INSPECTOR_REQUESTS_MAX: count('requests that the inspector of one client can show; the oldest give way'),
   INSPECTOR_REQUESTS_BYTES: bytes('what they may hold together, heads and bodies'),
-  INSPECTOR_BODY_MAX_BYTES: bytes('the beginning of a body that is kept for a look; a longer request cannot be replayed'),
+  INSPECTOR_BODY_MAX_BYTES: bytes(
+    'the beginning of a body that is kept for a look; a longer request cannot be replayed',
+  ),
   INSPECTOR_REPLAY_TIMEOUT_MS: ms('a replay whose response does not end by then is cut off'),
   INSPECTOR_CONNECTIONS_MAX: count('connections to the inspector page at once'),
   INSPECTOR_LAG_MAX_BYTES: bytes('events that wait for one open page; a page that reads slower is told to load again'),

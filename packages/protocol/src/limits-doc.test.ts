@@ -26,7 +26,7 @@ const sectionsOf = (source: string): [string, LimitName[]][] => {
   for (const line of source.split('\n')) {
     const heading = /^ {2}\/\/ --- (.+) ---$/.exec(line)?.[1];
     if (heading !== undefined) sections.push([heading[0]!.toUpperCase() + heading.slice(1), []]);
-    const name = /^ {2}([A-Z_]+): /.exec(line)?.[1];
+    const name = /^ {2}([A-Z][A-Z0-9_]+): /.exec(line)?.[1];
     if (name !== undefined) sections.at(-1)?.[1].push(name as LimitName);
   }
   return sections;
