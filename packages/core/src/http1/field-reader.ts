@@ -48,7 +48,7 @@ export class FieldReader {
       const field = new HeaderField(text, from, colon, valueFrom, valueTo, at, role);
       this.fields.push(field);
       if (role === 'ordinary') continue;
-      const problem = this.#note(role, field.value);
+      const problem = this.#note(role, field.value) ?? problemOfBlanks(text, field);
       if (problem !== null) return problem;
     }
     return at === end ? null : headProblem(400, 'the head does not end with an empty line');
@@ -120,6 +120,13 @@ export const readLength = (value: string): number => {
     length = length * 10 + digit;
   }
   return Number.isSafeInteger(length) ? length : -1;
+};
+
+/** A tab beside a length or a coding is legal, but not every reader takes it off: what ends a body must leave no doubt. */
+const problemOfBlanks = (text: string, field: HeaderField): HeadProblem | null => {
+  if (field.role !== 'length' && field.role !== 'coding') return null;
+  const tab = text.indexOf('\t', field.from);
+  return tab === -1 || tab >= field.to ? null : headProblem(400, 'a tab beside a length or a coding');
 };
 
 const problemOfName = (text: string, nameStart: number, at: number): HeadProblem => {
