@@ -2,5 +2,5 @@ import { describe } from 'vitest';
 import { describeHttp1Fuzz } from './http1-fuzz.conformance.ts';
 
 describe('HTTP/1.1 against any input', () => {
-  describeHttp1Fuzz(1500, 1);
+  describeHttp1Fuzz(600, 1);
 });
