@@ -1,6 +1,6 @@
 // Reads the field lines of a head in one pass, and notes on the way what framing and connection depend on.
 import { BLANK, CR, classAt, HTAB, LF, SP, TOKEN, VALUE } from './char-classes.ts';
-import { type FieldRole, roleOf } from './field-role.ts';
+import { type FieldRole, roleAt } from './field-role.ts';
 import { type HeadProblem, headProblem } from './head-problem.ts';
 import { HeaderField } from './header-field.ts';
 import { CONNECTION_OPTIONS_MAX, LENGTH_MAX_DIGITS } from './http1-bounds.ts';
@@ -44,7 +44,7 @@ export class FieldReader {
       let valueTo = at;
       while (valueTo > valueFrom && (classAt(text, valueTo - 1) & BLANK) !== 0) valueTo -= 1;
       at += 2;
-      const role = roleOf(text.slice(from, colon));
+      const role = roleAt(text, from, colon);
       const field = new HeaderField(text, from, colon, valueFrom, valueTo, at, role);
       this.fields.push(field);
       if (role === 'ordinary') continue;
