@@ -1,10 +1,11 @@
 // The measurements of bench:micro, one line each. Bundled and started by ../micro.mjs.
 import { carrierWriter } from './carrier-writer.mjs';
 import { frameParser } from './frame-parser.mjs';
+import { http1 } from './http1.mjs';
 import { measureOperation } from './measure.mjs';
 
 const words = process.argv.slice(2);
-const chosen = [...frameParser, ...carrierWriter].filter(
+const chosen = [...frameParser, ...carrierWriter, ...http1].filter(
   ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 

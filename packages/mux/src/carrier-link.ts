@@ -40,6 +40,7 @@ export interface LinkOwner {
 const FIRST_ID = { edge: 2, client: 1 } as const;
 /** A carrier this near to the end of its ids takes no new streams. */
 const LAST_ID = 0xffff_0000;
+const MIB = 1024 * 1024;
 
 export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
   readonly id: number;
@@ -59,6 +60,10 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
   #keptReference = false;
   #lastHeardMs: number;
   #lastPingMs: number;
+  #receivedBytes = 0;
+  /** Both ways, up to the last tick, and between the last two. */
+  #movedBytes = 0;
+  #recentBytes = 0;
   #closed = false;
   #current: Buffer = NONE;
   #lend = false;
@@ -79,8 +84,9 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
     this.#ping(this.#owner.now());
   }
 
-  get streamCount(): number {
-    return this.#streams.size;
+  /** What to weigh when a stream is placed: its streams, and what it carries (a MiB a second counts as one stream). */
+  get load(): number {
+    return this.#streams.size + this.#recentBytes / MIB;
   }
 
   get takesStreams(): boolean {
@@ -108,6 +114,7 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
   onBytes(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
     if (this.#closed) return false;
     this.#lastHeardMs = this.#owner.now();
+    this.#receivedBytes += end - start;
     this.#keptReference = false;
     this.#current = bytes;
     this.#lend = lend;
@@ -277,6 +284,9 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
 
   tick(nowMs: number): void {
     if (this.#closed) return;
+    const movedBytes = this.#receivedBytes + this.bytesSent;
+    this.#recentBytes = movedBytes - this.#movedBytes;
+    this.#movedBytes = movedBytes;
     if (nowMs - this.#lastHeardMs >= LIMITS.CARRIER_DEAD_AFTER_MS) {
       this.#carrier.destroy(`nothing heard for ${LIMITS.CARRIER_DEAD_AFTER_MS / 1000} s`);
       return;

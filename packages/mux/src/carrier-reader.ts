@@ -2,6 +2,7 @@
 // A busy one borrows a block of its own: then bytes are lent, and TLS records (16 KB each) are laid one after another and
 // handed on once a turn, so that eight of them become one write to the public socket.
 import type * as net from 'node:net';
+import { LIMITS } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { type ReadPath, readStatically, type StaticReader } from './static-read.ts';
 
@@ -26,6 +27,7 @@ export class CarrierReader implements StaticReader {
   #held = false;
   #scheduled = false;
   #wantsBlock = false;
+  #turnBytes = 0;
   #finished = false;
 
   constructor(given: net.Socket, kind: 'plain' | 'tls', head: Buffer | undefined) {
@@ -69,8 +71,20 @@ export class CarrierReader implements StaticReader {
     this.#fill += n;
     if (quiet || this.#kind === 'plain' || this.#block.view.length - this.#fill < TLS_RECORD_BYTES) this.#handOnAll();
     else this.#handOnLater();
-    return true;
+    this.#turnBytes += n;
+    return this.#turnBytes < LIMITS.READ_TURN_BYTES || this.#giveWay();
   }
+
+  /** As in SocketEnd: one busy carrier must not keep the loop to itself. */
+  #giveWay(): boolean {
+    this.#turnBytes = 0;
+    setImmediate(this.#goOn);
+    return false;
+  }
+
+  readonly #goOn = (): void => {
+    if (!this.#finished) this.socket.resume();
+  };
 
   /** Ordinary reads: the chunk is ours alone, and small enough to be kept whole by a slow sink. */
   onChunk(chunk: Buffer): boolean {

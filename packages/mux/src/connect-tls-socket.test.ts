@@ -26,7 +26,7 @@ describe('connectTlsSocket', () => {
     const port = await secure((socket) => {
       // Said before anybody reads: it must not be lost.
       socket.write('welcome ');
-      socket.on('data', (chunk) => socket.write(chunk));
+      socket.on('data', (chunk: Buffer) => socket.write(chunk));
       socket.on('end', () => socket.end(' bye'));
     });
     const end = await dial(port);

@@ -1,7 +1,7 @@
 // Dials a local service that speaks TLS; what comes back is a SocketEnd like any other.
 import { isIP } from 'node:net';
 import { type ConnectionOptions, connect } from 'node:tls';
-import { type DialOptions, SocketEnd } from './socket-end.ts';
+import { adoptSocket, type DialOptions, type SocketEnd } from './socket-end.ts';
 
 export interface TlsDialOptions extends DialOptions {
   /** Whether the certificate must be one that is trusted here, and of this host. */
@@ -37,6 +37,6 @@ export const connectTlsSocket = ({ host, port, timeoutMs, verify }: TlsDialOptio
       clearTimeout(timer);
       socket.pause();
       socket.off('error', fail);
-      resolve(new SocketEnd(socket));
+      resolve(adoptSocket(socket));
     });
   });

@@ -100,7 +100,7 @@ export class MuxSession implements LinkOwner {
   #bestLink(): CarrierLink | null {
     let best: CarrierLink | null = null;
     for (const link of this.#links.values()) {
-      if (link.takesStreams && (best === null || link.streamCount < best.streamCount)) best = link;
+      if (link.takesStreams && (best === null || link.load < best.load)) best = link;
     }
     return best;
   }

@@ -1,19 +1,17 @@
 // A TCP or TLS socket as a ByteEnd: static reads, writes that say at once whether the kernel took them, half-close, real resets.
-import * as net from 'node:net';
+import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { StreamReason } from '@tunnel/protocol';
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from './byte-end.ts';
 import { ByteQueue } from './byte-queue.ts';
-import { askForReset, type ReadPath, readStatically, type StaticReader } from './static-read.ts';
+import { askForReset, dialStatically, type ReadPath, readStatically, type StaticReader } from './static-read.ts';
 
 /** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
 const BULK_AT_LEAST_BYTES = 16 * 1024;
 const NOTHING = Buffer.alloc(0);
 
 export class SocketEnd implements ByteEnd, StaticReader {
-  readonly remoteAddress: string;
-  readonly remotePort: number;
   readonly readPath: ReadPath;
   readonly #socket: net.Socket;
   readonly #isTls: boolean;
@@ -21,6 +19,7 @@ export class SocketEnd implements ByteEnd, StaticReader {
   #bulk: ReadBlock | null = null;
   #bulkHeld = false;
   #lastRead = 0;
+  #turnBytes = 0;
   /** Bytes that came before the reader did. */
   #early: ByteQueue | null = null;
   #earlyEnd = false;
@@ -30,11 +29,9 @@ export class SocketEnd implements ByteEnd, StaticReader {
   #endAsked: (() => void) | null = null;
   #over = false;
 
-  constructor(given: net.Socket, head?: Buffer) {
-    this.remoteAddress = given.remoteAddress ?? '';
-    this.remotePort = given.remotePort ?? 0;
+  constructor(attach: (reader: StaticReader) => { socket: net.Socket; readPath: ReadPath }, head?: Buffer) {
     if (head !== undefined && head.length > 0) this.onChunk(head);
-    const { socket, readPath } = readStatically(given, this);
+    const { socket, readPath } = attach(this);
     this.#socket = socket;
     this.#isTls = socket instanceof TLSSocket;
     this.readPath = readPath;
@@ -84,8 +81,21 @@ export class SocketEnd implements ByteEnd, StaticReader {
     const whole = block === null ? SCRATCH.whole : block.whole;
     const goOn = this.#reader.onData(whole, HEAD_ROOM_BYTES, HEAD_ROOM_BYTES + n, block !== null);
     this.#bulkHeld = block !== null && !goOn;
-    return goOn && !this.#over;
+    if (!goOn || this.#over) return false;
+    this.#turnBytes += n;
+    return this.#turnBytes < LIMITS.READ_TURN_BYTES || this.#giveWay();
   }
+
+  /** libuv would read up to 32 blocks before it looks at another socket: the others' small messages go in between. */
+  #giveWay(): boolean {
+    this.#turnBytes = 0;
+    setImmediate(this.#goOn);
+    return false;
+  }
+
+  readonly #goOn = (): void => {
+    if (!this.#over && !this.#bulkHeld) this.#socket.resume();
+  };
 
   onChunk(chunk: Buffer): boolean {
     if (this.#reader !== null) return this.#over || this.#reader.onData(chunk, 0, chunk.length, false);
@@ -203,7 +213,8 @@ export class SocketEnd implements ByteEnd, StaticReader {
 }
 
 /** An accepted socket; its server has allowHalfOpen, noDelay and pauseOnConnect set. */
-export const adoptSocket = (socket: net.Socket, head?: Buffer): SocketEnd => new SocketEnd(socket, head);
+export const adoptSocket = (socket: net.Socket, head?: Buffer): SocketEnd =>
+  new SocketEnd((reader) => readStatically(socket, reader), head);
 
 export interface DialOptions {
   readonly host: string;
@@ -212,24 +223,26 @@ export interface DialOptions {
 }
 
 /** Dials a local service; rejects with Node's own error (`code` says which). */
-export const connectSocket = (options: DialOptions): Promise<SocketEnd> =>
+export const connectSocket = ({ host, port, timeoutMs }: DialOptions): Promise<SocketEnd> =>
   new Promise((resolve, reject) => {
-    const socket = net.connect({ host: options.host, port: options.port, allowHalfOpen: true, noDelay: true });
+    let dialled: net.Socket | undefined;
+    const end = new SocketEnd((reader) => {
+      const attached = dialStatically({ host, port, allowHalfOpen: true, noDelay: true }, reader);
+      dialled = attached.socket;
+      return attached;
+    });
     const fail = (error: Error): void => {
-      socket.destroy();
+      clearTimeout(timer);
+      dialled?.destroy();
       reject(error);
     };
     const timer = setTimeout(() => {
-      fail(Object.assign(new Error(`no answer within ${options.timeoutMs} ms`), { code: 'ETIMEDOUT' }));
-    }, options.timeoutMs);
-    socket.once('error', (error) => {
+      fail(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }));
+    }, timeoutMs);
+    dialled?.once('error', fail);
+    dialled?.once('connect', () => {
       clearTimeout(timer);
-      fail(error);
-    });
-    socket.once('connect', () => {
-      clearTimeout(timer);
-      socket.pause();
-      socket.removeAllListeners('error');
-      resolve(new SocketEnd(socket));
+      dialled?.off('error', fail);
+      resolve(end);
     });
   });

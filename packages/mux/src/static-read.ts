@@ -46,6 +46,19 @@ export const readStatically = (
   return socket instanceof TLSSocket ? adoptTls(inside, reader) : adoptPlain(inside, reader);
 };
 
+/** A connection that is being dialled: for these Node offers static reads itself. Paused until resume(). */
+export const dialStatically = (
+  options: net.TcpNetConnectOpts,
+  reader: StaticReader,
+): { socket: net.Socket; readPath: ReadPath } => {
+  if (!staticAllowed) return fallback(net.connect(options), reader);
+  // Node takes null for "the same memory again"; its types do not say so.
+  const onread = { buffer: () => reader.nextView(), callback: (n: number) => reader.onRead(n) };
+  const socket = net.connect({ ...options, onread } as unknown as net.TcpNetConnectOpts);
+  socket.pause();
+  return { socket, readPath: 'static' };
+};
+
 const fallback = (socket: net.Socket, reader: StaticReader): { socket: net.Socket; readPath: ReadPath } => {
   socket.pause();
   socket.on('data', (chunk: Buffer) => {

@@ -78,6 +78,7 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   SOCKET_SCRATCH_BYTES: bytes('the shared buffer that idle and slow sockets are read into'),
   SOCKET_BULK_BUFFER_BYTES: bytes('the own buffer of a socket that moves much'),
   SOCKET_BULK_BUFFERS_MAX: count('own buffers at once; further sockets share'),
+  READ_TURN_BYTES: bytes('read of one busy socket before the others have their turn'),
 
   VISITOR_BACKLOG: count('connections the system accepts on our behalf while we are busy'),
   VISITOR_HOLD_BYTES: bytes('bytes of a visitor that wait until the local connection is open'),

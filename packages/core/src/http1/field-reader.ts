@@ -1,6 +1,6 @@
 // Reads the field lines of a head in one pass, and notes on the way what framing and connection depend on.
 import { BLANK, CR, classAt, HTAB, LF, SP, TOKEN, VALUE } from './char-classes.ts';
-import { type FieldRole, roleOf } from './field-role.ts';
+import { type FieldRole, roleAt } from './field-role.ts';
 import { type HeadProblem, headProblem } from './head-problem.ts';
 import { HeaderField } from './header-field.ts';
 import { CONNECTION_OPTIONS_MAX, LENGTH_MAX_DIGITS } from './http1-bounds.ts';
@@ -44,11 +44,11 @@ export class FieldReader {
       let valueTo = at;
       while (valueTo > valueFrom && (classAt(text, valueTo - 1) & BLANK) !== 0) valueTo -= 1;
       at += 2;
-      const role = roleOf(text.slice(from, colon));
+      const role = roleAt(text, from, colon);
       const field = new HeaderField(text, from, colon, valueFrom, valueTo, at, role);
       this.fields.push(field);
       if (role === 'ordinary') continue;
-      const problem = this.#note(role, field.value);
+      const problem = this.#note(role, field.value) ?? problemOfBlanks(text, field);
       if (problem !== null) return problem;
     }
     return at === end ? null : headProblem(400, 'the head does not end with an empty line');
@@ -120,6 +120,13 @@ export const readLength = (value: string): number => {
     length = length * 10 + digit;
   }
   return Number.isSafeInteger(length) ? length : -1;
+};
+
+/** A tab beside a length or a coding is legal, but not every reader takes it off: what ends a body must leave no doubt. */
+const problemOfBlanks = (text: string, field: HeaderField): HeadProblem | null => {
+  if (field.role !== 'length' && field.role !== 'coding') return null;
+  const tab = text.indexOf('\t', field.from);
+  return tab === -1 || tab >= field.to ? null : headProblem(400, 'a tab beside a length or a coding');
 };
 
 const problemOfName = (text: string, nameStart: number, at: number): HeadProblem => {

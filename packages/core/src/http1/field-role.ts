@@ -17,37 +17,45 @@ export type FieldRole =
   | 'hop';
 
 /**
- * By length and first letter, so that most names are settled without a copy in lower case.
+ * Of the name `text[from, to)`: by length and first letter, so that most names are settled without a copy of them.
  * `http2-settings` belongs to an h2c upgrade, which is never passed on.
  */
-export const roleOf = (name: string): FieldRole => {
-  const first = name.charCodeAt(0) | 0x20;
-  switch (name.length) {
+export const roleAt = (text: string, from: number, to: number): FieldRole => {
+  const first = text.charCodeAt(from) | 0x20;
+  switch (to - from) {
     case 2:
-      return first === LETTER_T && name.toLowerCase() === 'te' ? 'te' : 'ordinary';
-    case 4:
-      return first === LETTER_H && name.toLowerCase() === 'host' ? 'host' : 'ordinary';
-    case 6:
-      return first === LETTER_E && name.toLowerCase() === 'expect' ? 'expect' : 'ordinary';
-    case 7:
-      return first === LETTER_U && name.toLowerCase() === 'upgrade' ? 'upgrade' : 'ordinary';
-    case 10:
-      return first === LETTER_C || first === LETTER_K ? roleOfLower(name.toLowerCase()) : 'ordinary';
-    case 14:
-      return first === LETTER_C || first === LETTER_H ? roleOfLower(name.toLowerCase()) : 'ordinary';
-    case 15:
-      return first === LETTER_X ? roleOfForwarded(name.toLowerCase()) : 'ordinary';
     case 16:
     case 17:
-      if (first === LETTER_X) return roleOfForwarded(name.toLowerCase());
-      return first === LETTER_P || first === LETTER_T ? roleOfLower(name.toLowerCase()) : 'ordinary';
+      if (first !== LETTER_T && first !== LETTER_X && first !== LETTER_P) return 'ordinary';
+      break;
+    case 4:
+      if (first !== LETTER_H) return 'ordinary';
+      break;
+    case 6:
+      if (first !== LETTER_E) return 'ordinary';
+      break;
+    case 7:
+      if (first !== LETTER_U) return 'ordinary';
+      break;
+    case 10:
+    case 14:
+      if (first !== LETTER_C && first !== LETTER_K && first !== LETTER_H) return 'ordinary';
+      break;
+    case 15:
+      if (first !== LETTER_X) return 'ordinary';
+      break;
     case 18:
     case 19:
-      return first === LETTER_P ? roleOfLower(name.toLowerCase()) : 'ordinary';
+      if (first !== LETTER_P) return 'ordinary';
+      break;
     default:
       return 'ordinary';
   }
+  const lower = text.slice(from, to).toLowerCase();
+  return first === LETTER_X ? roleOfForwarded(lower) : roleOfLower(lower);
 };
+
+export const roleOf = (name: string): FieldRole => roleAt(name, 0, name.length);
 
 const LETTER_C = 0x63;
 const LETTER_E = 0x65;
@@ -60,8 +68,12 @@ const LETTER_X = 0x78;
 
 const roleOfLower = (lower: string): FieldRole => {
   switch (lower) {
+    case 'host':
+    case 'te':
+    case 'expect':
+    case 'upgrade':
     case 'connection':
-      return 'connection';
+      return lower;
     case 'content-length':
       return 'length';
     case 'transfer-encoding':

@@ -39,7 +39,7 @@ const forwardedFor = (head: RequestHead, visitorAddress: string): string => {
   return chain + printable(visitorAddress);
 };
 
-/** Written anew: `Content-Length:\t0005` is one length to us and must not be another one to the service. */
+/** Written anew: `Content-Length:   0005` is one length to us and must not be another one to the service. */
 const framingLine = ({ framing }: RequestHead): string => {
   if (framing.kind === 'length') return `Content-Length: ${framing.length}\r\n`;
   return framing.kind === 'chunked' ? 'Transfer-Encoding: chunked\r\n' : '';

@@ -13,7 +13,8 @@ export interface Trailers {
 export const NO_TRAILERS: readonly HeaderField[] = [];
 
 /**
- * Fields that decide framing or routing are refused: in a trailer they only serve to deceive a reader that merges it.
+ * Fields that decide framing, routing or the connection's end are refused: in a trailer they only serve to deceive a reader
+ * that merges it (Node's parser, for one, obeys a `Connection: close` there).
  * Others that a sender must not put there (RFC 9110, 6.5.1) are left out, and the rest, such as grpc-status, passes.
  */
 export const readTrailers = (text: string, fieldsMax: number): Trailers | HeadProblem => {
@@ -24,7 +25,7 @@ export const readTrailers = (text: string, fieldsMax: number): Trailers | HeadPr
   let kept = '';
   for (const field of reader.fields) {
     const { role } = field;
-    if (role === 'length' || role === 'coding' || role === 'host') {
+    if (role === 'length' || role === 'coding' || role === 'host' || role === 'connection') {
       return headProblem(400, 'a trailer that belongs into the head');
     }
     if (role !== 'ordinary' || NOT_IN_TRAILERS.has(field.lower)) continue;

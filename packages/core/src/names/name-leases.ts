@@ -17,6 +17,8 @@ interface Lease {
 
 export class NameLeases {
   readonly #leases = new Map<string, Lease>();
+  /** No hold runs out before this. */
+  #earliestEnd = Number.POSITIVE_INFINITY;
 
   get size(): number {
     return this.#leases.size;
@@ -30,6 +32,7 @@ export class NameLeases {
 
   /** false: it is another's. The owner of a name may ask for it again. */
   lease(name: string, owner: string, now: number): boolean {
+    this.#endHolds(now);
     const lease = this.#living(name, now);
     if (lease !== undefined && lease.owner !== owner) return false;
     this.#leases.set(name, { owner, heldUntil: null });
@@ -38,7 +41,9 @@ export class NameLeases {
 
   /** Only the owner's name is held; anyone else's is left alone. */
   hold(name: string, owner: string, until: number): void {
-    if (this.#leases.get(name)?.owner === owner) this.#leases.set(name, { owner, heldUntil: until });
+    if (this.#leases.get(name)?.owner !== owner) return;
+    this.#leases.set(name, { owner, heldUntil: until });
+    this.#earliestEnd = Math.min(this.#earliestEnd, until);
   }
 
   release(name: string, owner: string): void {
@@ -50,5 +55,16 @@ export class NameLeases {
     if (lease === undefined || lease.heldUntil === null || now < lease.heldUntil) return lease;
     this.#leases.delete(name);
     return undefined;
+  }
+
+  /** Names that nobody asks for again must not stay for ever. */
+  #endHolds(now: number): void {
+    if (now < this.#earliestEnd) return;
+    this.#earliestEnd = Number.POSITIVE_INFINITY;
+    for (const [name, { heldUntil }] of this.#leases) {
+      if (heldUntil === null) continue;
+      if (now >= heldUntil) this.#leases.delete(name);
+      else this.#earliestEnd = Math.min(this.#earliestEnd, heldUntil);
+    }
   }
 }

@@ -17,6 +17,7 @@ describe('a subdomain', () => {
     ['a-', 'it begins or ends with a hyphen'],
     ['a.b', 'only letters a-z, digits and hyphens are allowed'],
     ['ä', 'only letters a-z, digits and hyphens are allowed'],
+    ['\u212aey', 'only letters a-z, digits and hyphens are allowed'],
     ['a_b', 'only letters a-z, digits and hyphens are allowed'],
     ['API', 'it is reserved'],
     ['localhost', 'it is reserved'],
@@ -85,10 +86,19 @@ describe('names', () => {
             if (known?.owner === one.owner) owners.delete(one.name);
           }
           const after = owners.get(one.name);
-          const use = after === undefined ? 'free' : after.until === Number.POSITIVE_INFINITY ? 'leased' : 'held';
-          expect(leases.useOf(one.name, now)).toBe(use);
+          const taken = after?.until === Number.POSITIVE_INFINITY ? 'leased' : 'held';
+          expect(leases.useOf(one.name, now)).toBe(after === undefined ? 'free' : taken);
         }
       }),
     );
+  });
+
+  it('whose holds have run out are forgotten, asked for or not', () => {
+    const leases = new NameLeases();
+    for (let index = 0; index < 1000; index += 1) {
+      leases.lease(`n${index}`, 'x', index);
+      leases.hold(`n${index}`, 'x', index + 10);
+    }
+    expect(leases.size).toBeLessThanOrEqual(11);
   });
 });

@@ -17,7 +17,8 @@ export const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
   'localhost',
 ]);
 
-export const foldSubdomain = (name: string): string => name.toLowerCase();
+/** ASCII only: the general rule would turn the sign of the kelvin into a `k`, and so let it pass. */
+export const foldSubdomain = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /** null: a valid name that anyone may ask for. */
 export const problemOfSubdomain = (name: string): string | null => {

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import { type ErrorWords, renderError } from './error-page.ts';
+import { ownResponseText, reasonOf } from './own-response.ts';
+import { redirectToHttps } from './redirect.ts';
+
+const WORDS: ErrorWords = {
+  code: 'TUNNEL_UNKNOWN',
+  status: 404,
+  message: 'there is no tunnel at web.localhost',
+  next: 'Check the address; if it is right, ask its owner to start the tunnel.',
+  accept: 'text/html',
+};
+
+describe('an error', () => {
+  it.each([
+    [null, 'text/html; charset=utf-8'],
+    ['*/*', 'text/html; charset=utf-8'],
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html; charset=utf-8'],
+    ['text/html, application/json', 'text/html; charset=utf-8'],
+    ['application/json;q=0.5, text/html', 'text/html; charset=utf-8'],
+    ['application/json;q=0', 'text/html; charset=utf-8'],
+    ['application/json', 'application/json'],
+    ['Application/JSON; charset=utf-8', 'application/json'],
+    ['application/problem+json', 'application/json'],
+    ['application/json, text/plain, */*', 'application/json'],
+    ['text/html;q=0.5, application/json', 'application/json'],
+    ['application/json;q=9', 'text/html; charset=utf-8'],
+  ])('for Accept: %s is %s', (accept, contentType) => {
+    const { contentType: given, headers } = renderError({ ...WORDS, accept });
+    expect(given).toBe(contentType);
+    expect(headers).toContainEqual(['content-type', contentType]);
+    expect(headers).toContainEqual(['x-tunnel-error', 'TUNNEL_UNKNOWN']);
+  });
+
+  it('says on a page what happened and who can fix it, and loads nothing', () => {
+    const { body, headers } = renderError({ ...WORDS, requestId: 'req_1', retryAfterSecs: 1.2 });
+    expect(body).toContain('<h1>There is no tunnel at web.localhost.</h1>');
+    expect(body).toContain('ask its owner to start the tunnel.');
+    expect(body).toContain('TUNNEL_UNKNOWN &middot; request req_1');
+    expect(body).not.toMatch(/https?:|src=|<script|url\(/);
+    expect(headers).toContainEqual(['retry-after', '2']);
+    expect(headers).toContainEqual(['x-request-id', 'req_1']);
+  });
+
+  const HOSTILE = '<script>alert("x")</script>\r\n&\'\u{1f4a3}\u00e4\0';
+
+  it('shows no text as markup, and is ASCII, so that characters are bytes', () => {
+    const hostile = { ...WORDS, code: 'A', message: HOSTILE, next: HOSTILE, requestId: HOSTILE };
+    const { body } = renderError(hostile);
+    expect(body).not.toContain('<script');
+    expect(body).toContain('&#60;script&#62;alert(&#34;x&#34;)');
+    expect(body).toContain('&#128163;&#228;&#0;');
+    const json = renderError({ ...hostile, accept: 'application/json' }).body;
+    for (const text of [body, json]) expect(text).toMatch(/^[\n\x20-\x7e]*$/);
+    expect(json).not.toContain('<');
+    expect(JSON.parse(json)).toEqual({ error: HOSTILE, code: 'A', next: HOSTILE, request_id: HOSTILE });
+  });
+});
+
+describe('a response of our own', () => {
+  const response = { status: 404, headers: [['a', 'b'] as const], body: 'hello' };
+
+  it.each([
+    [{ keepAlive: true, visitorVersion: '1.1', isHead: false } as const, 'a: b\r\ncontent-length: 5\r\n\r\nhello'],
+    [{ keepAlive: true, visitorVersion: '1.1', isHead: true } as const, 'a: b\r\ncontent-length: 5\r\n\r\n'],
+    [
+      { keepAlive: false, visitorVersion: '1.1', isHead: false } as const,
+      'a: b\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello',
+    ],
+    [
+      { keepAlive: true, visitorVersion: '1.0', isHead: false } as const,
+      'a: b\r\ncontent-length: 5\r\nconnection: keep-alive\r\n\r\nhello',
+    ],
+  ])('is whole: %j', (options, rest) => {
+    expect(ownResponseText(response, options)).toBe(`HTTP/1.1 404 Not Found\r\n${rest}`);
+  });
+
+  it('has no header that would break the head', () => {
+    const headers = [['a', 'b\r\nc: d'] as const, ['e\r\n', 'f'] as const];
+    const options = { keepAlive: true, visitorVersion: '1.1', isHead: false } as const;
+    expect(ownResponseText({ status: 299, headers, body: '' }, options)).toBe(
+      'HTTP/1.1 299 \r\ncontent-length: 0\r\n\r\n',
+    );
+    expect(reasonOf(502)).toBe('Bad Gateway');
+  });
+});
+
+describe('the way to https', () => {
+  it.each([
+    ['web.localhost', '/a?b', 8443, 'https://web.localhost:8443/a?b'],
+    ['web.localhost', '//evil.example', 443, 'https://web.localhost//evil.example'],
+    ['[::1]', '*', 443, 'https://[::1]/'],
+  ])('of %s %s is %s', (host, path, port, location) => {
+    expect(redirectToHttps({ host, path }, port)).toEqual({ status: 308, headers: [['location', location]], body: '' });
+  });
+});

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { roleOf } from './field-role.ts';
+
+const ROLES = {
+  host: 'host',
+  'content-length': 'length',
+  'transfer-encoding': 'coding',
+  connection: 'connection',
+  upgrade: 'upgrade',
+  expect: 'expect',
+  te: 'te',
+  'x-forwarded-for': 'forwarded-for',
+  'x-forwarded-host': 'forwarded',
+  'x-forwarded-proto': 'forwarded',
+  x_forwarded_for: 'forwarded',
+  'keep-alive': 'hop',
+  'http2-settings': 'hop',
+  'proxy-connection': 'hop',
+  'proxy-authenticate': 'hop',
+  'proxy-authorization': 'hop',
+};
+
+it.each(Object.entries(ROLES))('%s is %s in any letters, and nothing else is', (name, role) => {
+  expect(roleOf(name)).toBe(role);
+  expect(roleOf(name.toUpperCase())).toBe(role);
+  expect(roleOf(`${name}x`)).toBe('ordinary');
+  expect(roleOf(`x${name}`)).toBe('ordinary');
+  expect(roleOf(name.slice(1))).toBe('ordinary');
+  expect(roleOf(`${name.slice(0, -1)}~`)).toBe('ordinary');
+});
+
+it.each(['accept', 'cookie', 'user-agent', 'content-type', 'x-forwarded-port', 'forwarded', 'trailer', 'x', ''])(
+  '%j is passed on',
+  (name) => {
+    expect(roleOf(name)).toBe('ordinary');
+  },
+);

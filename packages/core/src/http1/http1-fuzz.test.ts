@@ -1,0 +1,6 @@
+import { describe } from 'vitest';
+import { describeHttp1Fuzz } from './http1-fuzz.conformance.ts';
+
+describe('HTTP/1.1 against any input', () => {
+  describeHttp1Fuzz(600, 1);
+});

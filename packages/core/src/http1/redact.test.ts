@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { isSecretName, redactBody, redactFields, redactUrl } from './redact.ts';
+
+describe('a captured request shows', () => {
+  it('no credentials in its fields', () => {
+    const names = ['Authorization', 'COOKIE', 'set-cookie', 'Proxy-Authorization', 'X-Api-Key', 'Accept'];
+    expect(redactFields(names.map((name) => ({ name, value: 'v' }))).map(({ value }) => value)).toEqual([
+      ...Array.from({ length: 5 }, () => '[redacted]'),
+      'v',
+    ]);
+  });
+
+  it('no secret in a URL of its fields', () => {
+    const value = 'https://app.example/back?state=1&code=abc#access_token=def&x=y';
+    expect(redactFields([{ name: 'Location', value }])[0]?.value).toBe(
+      'https://app.example/back?state=1&code=[redacted]#access_token=[redacted]&x=y',
+    );
+    expect(redactFields([{ name: 'X-Text', value }])[0]?.value).toBe(value);
+  });
+
+  it.each([
+    ['/a', '/a'],
+    ['/a?b=c', '/a?b=c'],
+    ['/a?token=1&b=2&API_KEY=3', '/a?token=[redacted]&b=2&API_KEY=[redacted]'],
+    ['/a?clientSecret=1;password=2', '/a?clientSecret=[redacted];password=[redacted]'],
+    ['/a?to%6ben=1', '/a?to%6ben=[redacted]'],
+    ['/a?%ff%6bey=1', '/a?%ff%6bey=[redacted]'],
+    ['/a?token', '/a?token'],
+    ['/a?token=', '/a?token='],
+    ['/a?b=token', '/a?b=token'],
+    ['/token/secret', '/token/secret'],
+    ['/a?x=y?code=1', '/a?x=y?code=[redacted]'],
+  ])('%s as %s', (path, shown) => {
+    expect(redactUrl(path)).toBe(shown);
+  });
+
+  it.each(['token', 'access_token', 'apiKey', 'X-Secret-Y', 'Password', 'passwd', 'code', 'auth-code'])(
+    'nothing of a field named like %s',
+    (name) => {
+      expect(isSecretName(name)).toBe(true);
+    },
+  );
+
+  it('no secret in a form', () => {
+    expect(redactBody('application/x-www-form-urlencoded; charset=utf-8', 'user=a&password=b')).toBe(
+      'user=a&password=[redacted]',
+    );
+    expect(redactBody('text/plain', 'password=b')).toBe('password=b');
+    expect(redactBody(null, 'password=b')).toBe('password=b');
+  });
+
+  it('no secret in a form of parts, also when it was cut off', () => {
+    const part = (name: string, value: string): string =>
+      `--XX\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+    const type = 'multipart/form-data; boundary="XX"';
+    const whole = `${part('user', 'a')}${part('password', 'b\r\n\r\nc')}${part('file', 'd')}--XX--\r\n`;
+    expect(redactBody(type, whole)).toBe(
+      `${part('user', 'a')}${part('password', '[redacted]')}${part('file', 'd')}--XX--\r\n`,
+    );
+    expect(redactBody('Multipart/Form-Data; boundary=XX', part('api_token', 'abc').slice(0, -4))).not.toContain('abc');
+    expect(redactBody('multipart/form-data', whole)).toBe('[redacted]');
+  });
+});

@@ -1,0 +1,243 @@
+import { describe, expect, it } from 'vitest';
+import { requestHeadFor } from './request-for-service.ts';
+import { requestHeadFromParts } from './request-from-parts.ts';
+import { parseRequestHead, type RequestHead } from './request-head.ts';
+import { endToEndFields, responseHeadFor } from './response-for-visitor.ts';
+import { parseResponseHead, type ResponseHead } from './response-head.ts';
+
+const lined = (...lines: string[]): string => [...lines, '', ''].join('\r\n');
+
+const request = (...lines: string[]): RequestHead => {
+  const head = parseRequestHead(lined(...lines));
+  if (head.kind === 'problem') throw new Error(head.reason);
+  return head;
+};
+
+const OPTIONS = { visitorAddress: '203.0.113.7', proto: 'https', hostHeader: 'keep' } as const;
+const sent = (...lines: string[]): string[] =>
+  requestHeadFor(request(...lines), OPTIONS)
+    .split('\r\n')
+    .slice(0, -2);
+
+const FORWARDED = ['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: web.localhost'];
+
+describe('the head for the local service', () => {
+  it('has everything that is for the service, and who asks how', () => {
+    expect(sent('GET /a?b HTTP/1.1', 'Host: web.localhost', 'Accept: */*', 'Cookie: a', 'X-A:b')).toEqual([
+      'GET /a?b HTTP/1.1',
+      'Host: web.localhost',
+      'Accept: */*',
+      'Cookie: a',
+      'X-A:b',
+      ...FORWARDED,
+    ]);
+  });
+
+  it('has nothing that is about the connection only', () => {
+    const hops = ['Keep-Alive: 5', 'Proxy-Connection: x', 'Proxy-Authorization: x', 'TE: gzip', 'HTTP2-Settings: x'];
+    const lines = ['Connection: close, X-Hop', 'A: 1', 'X-Hop: 2', 'B: 3', ...hops, 'Upgrade: websocket'];
+    expect(sent('GET / HTTP/1.1', 'Host: web.localhost', ...lines).slice(2)).toEqual(['A: 1', 'B: 3', ...FORWARDED]);
+  });
+
+  it('keeps what Connection may not take away', () => {
+    const lines = [
+      'Connection: content-length, host, expect, x-forwarded-for',
+      'Content-Length: 05',
+      'Expect: 100-continue',
+    ];
+    expect(sent('POST / HTTP/1.1', 'Host: web.localhost', ...lines)).toEqual([
+      'POST / HTTP/1.1',
+      'Host: web.localhost',
+      'Expect: 100-continue',
+      ...FORWARDED,
+      'Content-Length: 5',
+    ]);
+  });
+
+  it('appends to X-Forwarded-For and believes no other claim, however it is spelled', () => {
+    const claims = ['x-forwarded-for: 1.1.1.1', 'X-Forwarded-For: 2.2.2.2, 3.3.3.3', 'X-FORWARDED-PROTO: gopher'];
+    const lookalikes = [
+      'X_Forwarded_For: 9.9.9.9',
+      'X-Forwarded_Host: evil',
+      'X_FORWARDED-PROTO: evil',
+      'X-Forwarded-Host: evil',
+    ];
+    expect(sent('GET / HTTP/1.1', 'Host: web.localhost', ...claims, ...lookalikes).slice(2)).toEqual([
+      'X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 203.0.113.7',
+      ...FORWARDED.slice(1),
+    ]);
+  });
+
+  it('sends chunks as chunks, an upgrade as an upgrade and the wish for trailers', () => {
+    const upgrade = [
+      'Connection: keep-alive, Upgrade, TE',
+      'Upgrade: websocket',
+      'TE: trailers, deflate',
+      'Transfer-Encoding: CHUNKED',
+    ];
+    expect(sent('GET / HTTP/1.1', 'Host: web.localhost', ...upgrade).slice(2)).toEqual([
+      ...FORWARDED,
+      'Transfer-Encoding: chunked',
+      'Connection: Upgrade, TE',
+      'Upgrade: websocket',
+      'TE: trailers',
+    ]);
+    expect(sent('GET / HTTP/1.1', 'Host: web.localhost', 'TE: trailers').slice(-2)).toEqual([
+      'Connection: TE',
+      'TE: trailers',
+    ]);
+  });
+
+  it('is HTTP/1.1 in origin-form, and names the host that the target named', () => {
+    const lines = sent(
+      'GET http://web.localhost:8000/x HTTP/1.0',
+      'Host: other',
+      'Expect: 100-continue',
+      'TE: trailers',
+    );
+    expect(lines.slice(0, 2)).toEqual(['GET /x HTTP/1.1', 'Host: web.localhost:8000']);
+    expect(lines.slice(2)).toEqual([...FORWARDED.slice(0, 2), 'X-Forwarded-Host: web.localhost:8000']);
+  });
+
+  it('names another host when it is told to, and no value from elsewhere can break a line', () => {
+    const head = request('GET / HTTP/1.1', 'Host: web.localhost');
+    const hostHeader = { rewrite: 'localhost:3000\r\nX: y' };
+    expect(requestHeadFor(head, { ...OPTIONS, hostHeader, visitorAddress: '1.1.1.1\nX: y' })).toBe(
+      lined('GET / HTTP/1.1', 'Host: localhost:3000X: y', 'X-Forwarded-For: 1.1.1.1X: y', ...FORWARDED.slice(1)),
+    );
+  });
+
+  it('is read as the same request by ourselves', () => {
+    const lines = ['POST /x HTTP/1.1', 'Host: web.localhost', 'Content-Length: 5', 'Connection: x', 'X: 1', 'Y: 2'];
+    const again = parseRequestHead(requestHeadFor(request(...lines), OPTIONS));
+    expect(again).toMatchObject({
+      method: 'POST',
+      path: '/x',
+      framing: { kind: 'length', length: 5 },
+      host: 'web.localhost',
+    });
+  });
+});
+
+const response = (method: string, ...lines: string[]): ResponseHead => {
+  const head = parseResponseHead(lined(...lines), { method, upgrade: 'websocket' });
+  if (head.kind === 'problem') throw new Error(head.reason);
+  return head;
+};
+
+describe('the head for the visitor', () => {
+  const NEW = { visitorVersion: '1.1', keepAlive: true } as const;
+  const OLD = { visitorVersion: '1.0', keepAlive: true } as const;
+
+  it('has everything but what is about the connection', () => {
+    const hops = ['Connection: close, X-Hop', 'Keep-Alive: x', 'X-Hop: 1', 'Proxy-Authenticate: x', 'Upgrade: h2c'];
+    const head = response(
+      'GET',
+      'HTTP/1.0 200 Fine',
+      'A: 1',
+      ...hops,
+      'Set-Cookie: a',
+      'Set-Cookie: b',
+      'Content-Length: 05',
+    );
+    expect(responseHeadFor(head, NEW)).toEqual({
+      text: lined('HTTP/1.1 200 Fine', 'A: 1', 'Set-Cookie: a', 'Set-Cookie: b', 'Content-Length: 5'),
+      framing: { kind: 'length', length: 5 },
+      form: 'chunks',
+      keepAlive: true,
+    });
+    expect(endToEndFields(head).map(({ lower }) => lower)).toEqual(['a', 'set-cookie', 'set-cookie']);
+  });
+
+  it.each([
+    ['GET', 200, 'Transfer-Encoding: chunked', NEW, ['Transfer-Encoding: chunked'], 'chunked', 'chunks', true],
+    ['GET', 200, 'Transfer-Encoding: chunked', OLD, ['Connection: close'], 'until-close', 'data', false],
+    ['GET', 200, 'X: y', NEW, ['X: y', 'Connection: close'], 'until-close', 'chunks', false],
+    ['GET', 200, 'Content-Length: 3', OLD, ['Content-Length: 3', 'Connection: keep-alive'], 'length', 'chunks', true],
+    ['HEAD', 200, 'Content-Length: 3', NEW, ['Content-Length: 3'], 'none', 'chunks', true],
+    ['HEAD', 200, 'Transfer-Encoding: chunked', NEW, ['Transfer-Encoding: chunked'], 'none', 'chunks', true],
+    ['HEAD', 200, 'Transfer-Encoding: chunked', OLD, ['Connection: keep-alive'], 'none', 'chunks', true],
+    ['GET', 304, 'Content-Length: 3', NEW, ['Content-Length: 3'], 'none', 'chunks', true],
+    ['GET', 204, 'Content-Length: 0', NEW, [], 'none', 'chunks', true],
+    ['GET', 103, 'Link: x', NEW, ['Link: x'], 'none', 'chunks', true],
+    ['GET', 426, 'Upgrade: a', NEW, ['Connection: close, Upgrade', 'Upgrade: a'], 'until-close', 'chunks', false],
+  ] as const)('%s %i with %s for %j', (method, status, line, options, lines, kind, form, keepAlive) => {
+    const answer = responseHeadFor(response(method, `HTTP/1.1 ${status} `, line), options);
+    expect(answer).toMatchObject({ text: lined(`HTTP/1.1 ${status} `, ...lines), framing: { kind }, form, keepAlive });
+  });
+
+  it('closes when either side wants that', () => {
+    const head = response('GET', 'HTTP/1.1 200 ', 'Content-Length: 1');
+    const { text, keepAlive } = responseHeadFor(head, { visitorVersion: '1.1', keepAlive: false });
+    expect([text.includes('Connection: close\r\n'), keepAlive]).toEqual([true, false]);
+  });
+
+  it('switches protocols', () => {
+    const head = response('GET', 'HTTP/1.1 101 Switching', 'Connection: upgrade', 'Upgrade: websocket', 'Sec-A: b');
+    expect(responseHeadFor(head, NEW).text).toBe(
+      lined('HTTP/1.1 101 Switching', 'Sec-A: b', 'Connection: Upgrade', 'Upgrade: websocket'),
+    );
+  });
+
+  it('tells a visitor of HTTP/1.0 nothing in between', () => {
+    expect(responseHeadFor(response('GET', 'HTTP/1.1 100 Continue'), OLD).text).toBe('');
+  });
+});
+
+describe('a request that came in parts', () => {
+  const PARTS = {
+    method: 'POST',
+    path: '/x',
+    authority: 'web.localhost',
+    headers: [] as [string, string][],
+    hasBody: true,
+  };
+
+  it('is a head like any other', () => {
+    const headers: [string, string][] = [
+      ['te', 'trailers'],
+      ['cookie', 'a'],
+    ];
+    const head = requestHeadFromParts({ ...PARTS, headers });
+    expect(head).toMatchObject({
+      kind: 'request',
+      framing: { kind: 'chunked' },
+      host: 'web.localhost',
+      teTrailers: true,
+    });
+    const length = requestHeadFromParts({ ...PARTS, headers: [['content-length', '5']] });
+    expect(length).toMatchObject({ framing: { kind: 'length', length: 5 } });
+    expect(requestHeadFromParts({ ...PARTS, hasBody: false })).toMatchObject({ framing: { kind: 'none' } });
+  });
+
+  it.each([
+    ['a line in the method', { method: 'GET / HTTP/1.1\r\nX: y\r\n\r\nGET' }],
+    ['a line in the path', { path: '/ HTTP/1.1\r\nX: y' }],
+    ['a space in the path', { path: '/ x' }],
+    ['an absolute path', { path: 'http://evil.localhost/' }],
+    ['an empty path', { path: '' }],
+    ['a line in the authority', { authority: 'a\r\nX: y' }],
+    ['an empty authority', { authority: '' }],
+    ['a line in a value', { headers: [['x', 'y\r\nz: w']] }],
+    ['NUL in a value', { headers: [['x', '\0']] }],
+    ['a character beyond a byte', { headers: [['x', '\u{20ac}']] }],
+    ['a line in a name', { headers: [['x: y\r\nz', 'w']] }],
+    ['a second Host', { headers: [['host', 'evil']] }],
+    ['a coding', { headers: [['transfer-encoding', 'chunked']] }],
+    ['a connection', { headers: [['connection', 'close']] }],
+    ['an upgrade', { headers: [['upgrade', 'websocket']] }],
+    ['TE', { headers: [['te', 'gzip']] }],
+    [
+      'two lengths',
+      {
+        headers: [
+          ['content-length', '1'],
+          ['content-length', '1'],
+        ],
+      },
+    ],
+    ['a length without a body', { headers: [['content-length', '1']], hasBody: false }],
+  ])('is refused with %s', (_, parts) => {
+    expect(requestHeadFromParts({ ...PARTS, ...(parts as object) })).toMatchObject({ kind: 'problem', status: 400 });
+  });
+});
