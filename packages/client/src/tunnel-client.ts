@@ -6,6 +6,7 @@ import type { Timer } from '@tunnel/runtime';
 import type { Client, ClientState, CloseOptions } from './client.ts';
 import { Connection, type Wait } from './connection.ts';
 import { unreachable } from './dial-faults.ts';
+import { sayFarewell } from './farewell.ts';
 import { type Inspector, startInspector } from './inspector/inspector.ts';
 import type { ClientSettings } from './options.ts';
 import type { RequestListener } from './requests/request-events.ts';
@@ -29,6 +30,7 @@ export class TunnelClient implements Client {
   readonly #book: TunnelBook;
   readonly #desk: StreamDesk;
   readonly #requests: RequestFeed;
+  #inspector: Promise<Inspector | null> | null = null;
   readonly #connection: Connection;
   readonly #store: ResumeStore | null;
   readonly #ticker: Timer;
@@ -79,11 +81,11 @@ export class TunnelClient implements Client {
     return this.#requests.on(listener);
   }
 
-  async openInspector(): Promise<Inspector | null> {
+  /** One per client: its requests are kept once. */
+  openInspector(): Promise<Inspector | null> {
     const { clock, logger } = this.#settings;
-    const inspector = await startInspector({ feed: this.#requests, clock, logger, tunnels: () => this.tunnels });
-    void this.closed.then(() => inspector?.close());
-    return inspector;
+    this.#inspector ??= startInspector({ feed: this.#requests, clock, logger, tunnels: () => this.tunnels });
+    return this.#inspector;
   }
 
   /** Settles with the first session; rejects with what made it impossible. */
@@ -133,7 +135,7 @@ export class TunnelClient implements Client {
     session?.link.send({ type: 'ShuttingDown', reason: STOPPING.text, drain_secs: Math.ceil(drainMs / 1000) });
     await this.#drained(drainMs);
     session?.close(STOPPING);
-    await this.#farewell(session);
+    if (session !== null) await sayFarewell(session.link, this.#settings.clock);
     this.#finish();
   }
 
@@ -151,20 +153,6 @@ export class TunnelClient implements Client {
     this.#cutDrain();
   }
 
-  /** The edge must have read that we end on purpose, or it would hold our ports and names; but not for long. */
-  async #farewell(session: Session | null): Promise<void> {
-    if (session === null || !session.link.isOpen) return;
-    await new Promise<void>((resolve) => {
-      const timer = this.#settings.clock.setTimeout(resolve, LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
-      const onEnd = (): void => {
-        timer.cancel();
-        resolve();
-      };
-      session.link.listen({ onMessage: () => {}, onEnd });
-    });
-    session.link.drop(new Fault('CLIENT_CLOSED'));
-  }
-
   #finish(fault?: Fault): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
@@ -176,6 +164,7 @@ export class TunnelClient implements Client {
     this.#book.closeAll(fault);
     this.#desk.recheck();
     this.#store?.release({ forget: fault === undefined });
+    void this.#inspector?.then((inspector) => inspector?.close());
     this.#feed.emit(fault === undefined ? { type: 'closed' } : { type: 'closed', fault });
     this.#resolveClosed(fault);
   }

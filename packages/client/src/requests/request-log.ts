@@ -39,12 +39,6 @@ export class RequestLog {
     this.#trim();
   }
 
-  clear(): void {
-    this.#held.clear();
-    this.#byId.clear();
-    this.#bytes = 0;
-  }
-
   #trim(): void {
     for (const [record, bytes] of this.#held) {
       if (this.#held.size <= LIMITS.INSPECTOR_REQUESTS_MAX && this.#bytes <= LIMITS.INSPECTOR_REQUESTS_BYTES) return;
