@@ -18,17 +18,17 @@ import { StandaloneBackend } from './backend/standalone-backend.ts';
 import { CaptureDesk } from './capture/capture-desk.ts';
 import { CaptureStore } from './capture/capture-store.ts';
 import { Replays } from './capture/replay.ts';
+import { Certificate } from './certificate.ts';
 import { AuthFailures } from './control/auth-failures.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { HttpIngress } from './ingress/http/http-ingress.ts';
-import { HttpPort } from './ingress/http/http-port.ts';
+import { HttpPorts } from './ingress/http/http-ports.ts';
 import { TcpListeners } from './ingress/tcp-listeners.ts';
 import { NamePool } from './pool/name-pool.ts';
 import { Places } from './pool/places.ts';
 import { PortPool } from './pool/port-pool.ts';
 import { TunnelTable } from './pool/tunnel-table.ts';
 import { Relay } from './relay/relay.ts';
-import { loadTlsFiles, type TlsFiles } from './tls-files.ts';
 
 export interface EdgeDeps {
   readonly clock: Clock;
@@ -56,6 +56,8 @@ export interface Edge {
   readonly addresses: {
     readonly control: EdgeAddress;
     readonly http: EdgeAddress;
+    /** null: there is no certificate. */
+    readonly https: EdgeAddress | null;
     readonly api: EdgeAddress;
     readonly metrics: EdgeAddress;
   };
@@ -79,12 +81,12 @@ class ComposedEdge implements Edge {
   readonly #listeners: TcpListeners;
   readonly #names: NamePool;
   readonly #http: HttpIngress;
-  readonly #httpPort: HttpPort;
+  readonly #httpPorts: HttpPorts;
   readonly #failures: AuthFailures;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
   readonly #life: Lifecycle;
-  #tls: TlsFiles | null = null;
+  readonly #certificate: Certificate;
   /** Made at the start, when the certificate is known. */
   #control: ControlPlane | undefined;
   #startedAt = 0;
@@ -106,13 +108,10 @@ class ComposedEdge implements Edge {
     this.#relay = new Relay({ counts, logger, now: () => clock.monotonic() });
     const tunnelOn = (port: number) => this.#tunnels.byPort(port);
     this.#listeners = new TcpListeners({ host: server.host, tunnelOn, relay: this.#relay, logger });
+    this.#certificate = this.#makeCertificate();
     this.#names = new NamePool({ clock, random: deps.random ?? secureRandom });
     this.#http = this.#makeHttp(counts);
-    this.#httpPort = new HttpPort(
-      { host: server.host, port: server.http_port, key: '[server] http_port' },
-      this.#http,
-      logger,
-    );
+    this.#httpPorts = new HttpPorts(server, this.#http, logger);
     this.#metricsServer = this.#makeMetricsServer();
     this.#rest = this.#makeRest();
     this.#life = this.#makeLife();
@@ -122,7 +121,8 @@ class ComposedEdge implements Edge {
     if (this.#control === undefined) throw new Error('the edge is not running');
     return {
       control: this.#control.address,
-      http: this.#httpPort.address,
+      http: this.#httpPorts.http,
+      https: this.#httpPorts.https,
       api: this.#rest.address,
       metrics: this.#metricsServer.address,
     };
@@ -142,7 +142,7 @@ class ComposedEdge implements Edge {
     this.#control?.cut();
     void this.#listeners.closeAll();
     this.#listeners.resetConnections();
-    this.#httpPort.stop();
+    this.#httpPorts.stop();
     this.#http.stop();
     void this.stop({ drainMs: 0 });
   }
@@ -152,10 +152,9 @@ class ComposedEdge implements Edge {
     const life = new Lifecycle({ logger: this.#deps.logger, clock: this.#deps.clock });
     // Before any port opens: a bad certificate is a mistake in the file, as an unknown key is.
     life.add({
-      name: 'tls files',
-      start: async () => {
-        this.#tls = await loadTlsFiles(this.#config.tls);
-      },
+      name: 'certificate',
+      start: () => this.#certificate.start(),
+      stop: async () => this.#certificate.stop(),
     });
     // Keys must be answerable before anyone can show one, and closed tunnels reportable until the last one is closed.
     life.add({ name: 'backend', start: () => this.#backend.start(), stop: () => this.#backend.stop() });
@@ -168,15 +167,38 @@ class ComposedEdge implements Edge {
       stop: async () => this.#captures.stop(),
     });
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
-    life.add({ name: 'http', start: () => this.#openHttp() });
+    life.add({ name: 'http', start: () => this.#openHttp(), stop: async () => this.#closeHttp() });
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
     life.add({ name: 'control plane', start: () => this.#openControl(), stop: () => this.#drainAndEnd() });
     return life;
   }
 
   async #openHttp(): Promise<void> {
-    await this.#httpPort.start();
+    try {
+      await this.#httpPorts.start(this.#certificate.current);
+    } catch (error) {
+      this.#httpPorts.stop();
+      throw error;
+    }
     this.#http.start();
+  }
+
+  #closeHttp(): void {
+    this.#httpPorts.stop();
+    this.#http.stop();
+  }
+
+  #makeCertificate(): Certificate {
+    const { clock, logger } = this.#deps;
+    return new Certificate({
+      paths: this.#config.tls,
+      clock,
+      logger,
+      onRenewed: (files) => {
+        this.#httpPorts.renew(files);
+        this.#control?.renewCertificate(files);
+      },
+    });
   }
 
   #makeHttp(counts: ConnectionCounts): HttpIngress {
@@ -190,7 +212,7 @@ class ComposedEdge implements Edge {
       captures: this.#captures,
       headTimeoutMs: server.head_timeout_secs * 1000,
       firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
-      redirectPort: () => null,
+      redirectPort: () => this.#httpPorts.redirectPort,
     });
   }
 
@@ -201,7 +223,7 @@ class ComposedEdge implements Edge {
     const control = new ControlPlane({
       host: server.host,
       port: server.control_port,
-      tls: this.#tls,
+      tls: this.#certificate.current,
       domain: server.domain,
       regionId: region.id,
       tunnelsPerSession: limits.tunnels_per_session,
@@ -210,7 +232,7 @@ class ComposedEdge implements Edge {
       logger,
       backend: this.#backend,
       failures: this.#failures,
-      publicHttp: { scheme: 'http', port: () => this.#httpPort.address.port },
+      publicHttp: this.#httpPorts.publicHttp,
       places: new Places(new PortPool({ range: { from, to }, listeners: this.#listeners, clock, random }), this.#names),
       tunnels: this.#tunnels,
     });
@@ -223,7 +245,7 @@ class ComposedEdge implements Edge {
     // Clients first: they look for another edge while their connections here still run.
     this.#control?.drain(this.#drainMs / 1000);
     await this.#listeners.closeAll();
-    this.#httpPort.stop();
+    this.#httpPorts.stop();
     this.#http.drain();
     const isIdle = await this.#idleWithin(this.#drainMs, clock);
     const connections = this.#listeners.connections + this.#http.connections;

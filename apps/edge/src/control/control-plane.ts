@@ -10,6 +10,7 @@ import type { Backend, Revocation } from '../backend/backend.ts';
 import { hostPort } from '../ingress/peer-address.ts';
 import type { Places } from '../pool/places.ts';
 import type { TunnelTable } from '../pool/tunnel-table.ts';
+import type { TlsFiles } from '../tls-files.ts';
 import type { AuthFailures } from './auth-failures.ts';
 import { authenticate } from './authenticate.ts';
 import { upgradeCarrier } from './carrier-upgrade.ts';
@@ -24,7 +25,7 @@ import { SessionTable } from './session-table.ts';
 export interface ControlPlaneOptions {
   readonly host: string;
   readonly port: number;
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | null;
+  readonly tls: TlsFiles | null;
   /** How http tunnels are reached: `<scheme>://<subdomain>.<domain>[:port]`. */
   readonly publicHttp: PublicHttp;
   readonly domain: string;
@@ -68,6 +69,10 @@ export class ControlPlane {
 
   get address(): { host: string; port: number } {
     return this.#server.address;
+  }
+
+  renewCertificate(files: TlsFiles): void {
+    this.#server.renew(files);
   }
 
   get isDraining(): boolean {

@@ -1,10 +1,11 @@
 // The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type ListenOn, listenOrFault } from '../admin/listen-or-fault.ts';
+import { secureOptionsOf, type TlsFiles } from '../tls-files.ts';
 import { refuseUpgrade } from './upgrade-answers.ts';
 
 /** How often node looks for heads that are over their time. */
@@ -12,7 +13,7 @@ const CHECK_INTERVAL_MS = 2000;
 
 export interface ControlServerOptions {
   readonly listenOn: ListenOn;
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | null;
+  readonly tls: TlsFiles | null;
   /** A text: not now, with 503. */
   readonly refusal: () => string | null;
   readonly onControl: (ws: WebSocket, request: IncomingMessage) => void;
@@ -50,6 +51,11 @@ export class ControlServer {
     this.#address = await listenOrFault(this.#server, this.#given.listenOn);
   }
 
+  /** For handshakes from now on; connections do not notice. */
+  renew(files: TlsFiles): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(secureOptionsOf(files));
+  }
+
   /** Upgraded connections live on; the rest has nothing to say any more. */
   stopAccepting(): void {
     if (!this.#server.listening) return;
@@ -85,9 +91,7 @@ const openServer = (tls: ControlServerOptions['tls']): Server => {
   if (tls === null) return createServer(limits);
   return createTlsServer({
     ...limits,
-    cert: tls.cert,
-    key: tls.key,
-    minVersion: 'TLSv1.2',
+    ...secureOptionsOf(tls),
     ALPNProtocols: [...ALPN_NAMES],
     handshakeTimeout: LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
   });

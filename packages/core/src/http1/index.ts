@@ -39,3 +39,4 @@ export {
 } from './response-for-visitor.ts';
 export { type AnsweredRequest, parseResponseHead, type ResponseHead } from './response-head.ts';
 export { scannerOf } from './scanner-of-framing.ts';
+export { readTrailers, type Trailers } from './trailers.ts';

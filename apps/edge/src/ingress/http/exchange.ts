@@ -25,6 +25,7 @@ import {
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
+import type { H2cSessions } from './h2c-sessions.ts';
 import { HeadReader } from './head-reader.ts';
 import type { IdleStreams } from './idle-streams.ts';
 
@@ -62,6 +63,7 @@ export interface ExchangeRequest {
 
 export interface ExchangeContext {
   readonly idle: IdleStreams;
+  readonly h2c: H2cSessions;
   readonly now: () => number;
   readonly firstByteTimeoutMs: number;
   onBytes(tunnel: Tunnel, toClient: number, toVisitor: number): void;
@@ -69,11 +71,18 @@ export interface ExchangeContext {
   capture(tunnel: Tunnel, head: RequestHead, startedMs: number): CaptureRecorder | null;
 }
 
-const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+/** They change nothing, so that they may be sent again (RFC 9110, 9.2.1). */
+export const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 const ABORTED: StreamReason = { code: 'cancelled', text: 'the visitor left' };
 const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection cannot be used again' };
 
 const NOTHING: Buffer = Buffer.alloc(0);
+
+/** Why a stream to the local service was not opened. */
+export const faultOfRefusal = ({ code, text }: StreamReason): Fault =>
+  code === 'dial-refused' || code === 'dial-timeout'
+    ? new Fault('LOCAL_UNREACHABLE', { reason: text })
+    : new Fault('TUNNEL_AWAY');
 
 type Phase = 'head' | 'body' | 'complete' | 'over';
 
@@ -148,9 +157,7 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
 
   onRefused(reason: StreamReason): void {
     this.#opening = null;
-    if (reason.code === 'dial-refused' || reason.code === 'dial-timeout') {
-      this.#fail(new Fault('LOCAL_UNREACHABLE', { reason: reason.text }));
-    } else this.#fail(new Fault('TUNNEL_AWAY'));
+    this.#fail(faultOfRefusal(reason));
   }
 
   #begin(stream: MuxStream): void {

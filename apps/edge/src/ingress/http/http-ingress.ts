@@ -1,6 +1,7 @@
 // The public HTTP side: takes over visitors' connections, routes their requests by Host, counts, and knows when the last one
 // has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { type ConnectionCounts, type RequestHead, redirectToHttps, subdomainOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { adoptSocket } from '@tunnel/mux';
@@ -12,10 +13,14 @@ import type { NamePool } from '../../pool/name-pool.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { TunnelTable } from '../../pool/tunnel-table.ts';
 import { plainAddress } from '../peer-address.ts';
+import { H2cSessions } from './h2c-sessions.ts';
 import { HttpTotals } from './http-totals.ts';
-import { type Http1Owner, Http1Visitor } from './http1-visitor.ts';
+import { Http1Visitor } from './http1-visitor.ts';
+import { Http2Visitor } from './http2-visitor.ts';
 import { IdleStreams } from './idle-streams.ts';
 import { isLocalAnswer, type LocalAnswer } from './local-answer.ts';
+import { requestFormOf } from './service-call.ts';
+import type { Dispatch, Visitor, VisitorOwner } from './visitor.ts';
 
 export interface HttpIngressOptions {
   readonly clock: Clock;
@@ -30,13 +35,14 @@ export interface HttpIngressOptions {
   readonly redirectPort: () => number | null;
 }
 
-export class HttpIngress implements Http1Owner {
+export class HttpIngress implements VisitorOwner {
   readonly idle = new IdleStreams();
+  readonly h2c: H2cSessions;
   readonly headTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly totals = new HttpTotals();
   readonly #given: HttpIngressOptions;
-  readonly #visitors = new Set<Http1Visitor>();
+  readonly #visitors = new Set<Visitor>();
   #ticking: Timer | undefined;
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
@@ -45,6 +51,7 @@ export class HttpIngress implements Http1Owner {
     this.#given = options;
     this.headTimeoutMs = options.headTimeoutMs;
     this.firstByteTimeoutMs = options.firstByteTimeoutMs;
+    this.h2c = new H2cSessions(this);
   }
 
   readonly now = (): number => this.#given.clock.monotonic();
@@ -74,14 +81,27 @@ export class HttpIngress implements Http1Owner {
     visitor.start();
   }
 
+  /** Takes over a socket whose TLS handshake chose HTTP/2. */
+  acceptHttp2(socket: TLSSocket): void {
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined) {
+      socket.destroy();
+      return;
+    }
+    const visitor = new Http2Visitor(socket, { address: plainAddress(remoteAddress), scheme: 'https' }, this);
+    this.#visitors.add(visitor);
+    visitor.start();
+    if (this.#isDraining) visitor.shutDown();
+  }
+
   // ---- routing ----
 
-  route(visitor: Http1Visitor, head: RequestHead): Tunnel | LocalAnswer {
-    const redirectPort = visitor.facts.scheme === 'http' ? this.#given.redirectPort() : null;
+  route(dispatch: Dispatch, head: RequestHead): Tunnel | LocalAnswer {
+    const redirectPort = dispatch.facts.scheme === 'http' ? this.#given.redirectPort() : null;
     if (redirectPort !== null) return { own: redirectToHttps(head, redirectPort) };
     const found = this.tunnelOf(head.host);
     if (isLocalAnswer(found)) return found;
-    const refusal = this.#dispatch(visitor, found);
+    const refusal = this.#dispatch(dispatch, found);
     if (refusal !== null) return refusal;
     this.countRequest(found);
     return found;
@@ -101,28 +121,28 @@ export class HttpIngress implements Http1Owner {
   }
 
   /** A connection counts for the tunnel that serves it; one that asks for another host moves. */
-  #dispatch(visitor: Http1Visitor, tunnel: Tunnel): LocalAnswer | null {
-    if (visitor.tunnel?.tunnelId === tunnel.tunnelId) {
-      visitor.tunnel = tunnel;
+  #dispatch(dispatch: Dispatch, tunnel: Tunnel): LocalAnswer | null {
+    if (dispatch.tunnel?.tunnelId === tunnel.tunnelId) {
+      dispatch.tunnel = tunnel;
       return null;
     }
-    this.#leave(visitor);
-    const verdict = this.#given.counts.opened(tunnel.tunnelId, visitor.facts.address);
+    this.leave(dispatch);
+    const verdict = this.#given.counts.opened(tunnel.tunnelId, dispatch.facts.address);
     if (verdict.kind !== 'counted') {
       const code = verdict.kind === 'tunnel-full' ? 'CONNECTIONS_PER_TUNNEL' : 'CONNECTIONS_PER_ADDRESS';
       return { fault: new Fault(code, { limit: verdict.limit }), retryAfterSecs: RETRY_AFTER_SECS };
     }
-    visitor.tunnel = tunnel;
+    dispatch.tunnel = tunnel;
     tunnel.counters.openConnections += 1;
     return null;
   }
 
-  #leave(visitor: Http1Visitor): void {
-    const { tunnel } = visitor;
-    visitor.tunnel = null;
+  leave(dispatch: Dispatch): void {
+    const { tunnel } = dispatch;
+    dispatch.tunnel = null;
     if (tunnel === null) return;
     tunnel.counters.openConnections -= 1;
-    this.#given.counts.closed(tunnel.tunnelId, visitor.facts.address);
+    this.#given.counts.closed(tunnel.tunnelId, dispatch.facts.address);
   }
 
   // ---- from the visitors ----
@@ -133,16 +153,15 @@ export class HttpIngress implements Http1Owner {
   }
 
   capture(tunnel: Tunnel, head: RequestHead, startedMs: number): CaptureRecorder | null {
-    return this.#given.captures.begin(tunnel, head, startedMs, 'chunks');
+    return this.#given.captures.begin(tunnel, head, startedMs, requestFormOf(tunnel));
   }
 
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void {
     this.totals.onResponse(status, wholeMs, edgeMs);
   }
 
-  onClosed(visitor: Http1Visitor): void {
+  onClosed(visitor: Visitor): void {
     if (!this.#visitors.delete(visitor)) return;
-    this.#leave(visitor);
     if (this.#visitors.size > 0) return;
     const waiters = this.#idleWaiters;
     this.#idleWaiters = [];
@@ -155,6 +174,7 @@ export class HttpIngress implements Http1Owner {
     const now = this.now();
     for (const visitor of this.#visitors) visitor.tick(now);
     this.idle.sweep(now);
+    this.h2c.sweep(now);
   }
 
   /** Idle connections end, busy ones after their response. */
@@ -176,6 +196,7 @@ export class HttpIngress implements Http1Owner {
     this.#ticking?.cancel();
     for (const visitor of [...this.#visitors]) visitor.close();
     this.idle.close();
+    this.h2c.close();
   }
 }
 

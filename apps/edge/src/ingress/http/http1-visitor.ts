@@ -1,31 +1,17 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each answered before the next is read.
 import { parseRequestHead, type RequestHead, requestHeadFor, scannerOf } from '@tunnel/core';
-import { type ErrorCode, Fault } from '@tunnel/errors';
+import { Fault } from '@tunnel/errors';
 import { type ByteEnd, ByteQueue, type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
-import { Exchange, type ExchangeContext } from './exchange.ts';
 import { HeadReader } from './head-reader.ts';
 import { Http1Response, type RespondingVisitor } from './http1-response.ts';
-import { isLocalAnswer, type LocalAnswer } from './local-answer.ts';
+import { isLocalAnswer } from './local-answer.ts';
+import { refusalCodeOf } from './refusal-code.ts';
 import { RequestBody } from './request-body.ts';
+import { callService, requestFormOf, type ServiceCall } from './service-call.ts';
+import type { Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
 import { VisitorWriter } from './visitor-writer.ts';
-
-/** The visitor's connection as the listener knows it. */
-export interface VisitorFacts {
-  readonly address: string;
-  readonly scheme: 'http' | 'https';
-}
-
-export interface Http1Owner extends ExchangeContext {
-  readonly headTimeoutMs: number;
-  /** No further request on any connection: the edge is shutting down. */
-  readonly isDraining: boolean;
-  /** Where a request goes, or why nowhere; counts the dispatch. */
-  route(visitor: Http1Visitor, head: RequestHead): Tunnel | LocalAnswer;
-  onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
-  onClosed(visitor: Http1Visitor): void;
-}
 
 type Phase =
   /** Waits for a head, or reads one. */
@@ -42,16 +28,16 @@ type Phase =
 
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
-export class Http1Visitor implements ByteReader, RespondingVisitor {
+export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dispatch {
   readonly facts: VisitorFacts;
   /** What this connection was dispatched to last, and is counted for. */
   tunnel: Tunnel | null = null;
   readonly #end: ByteEnd;
-  readonly #owner: Http1Owner;
+  readonly #owner: VisitorOwner;
   readonly #out: VisitorWriter;
   readonly #heads = new HeadReader();
   #phase: Phase = 'head';
-  #exchange: Exchange | null = null;
+  #exchange: ServiceCall | null = null;
   #body: RequestBody | null = null;
   #goOn = true;
   /** Bytes of pipelined requests that wait for their turn; their sender is paused. */
@@ -60,7 +46,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor {
   #startedMs = 0;
   #deadlineMs: number;
 
-  constructor(end: ByteEnd, facts: VisitorFacts, owner: Http1Owner) {
+  constructor(end: ByteEnd, facts: VisitorFacts, owner: VisitorOwner) {
     this.#end = end;
     this.facts = facts;
     this.#owner = owner;
@@ -129,9 +115,11 @@ export class Http1Visitor implements ByteReader, RespondingVisitor {
       hostHeader: rewrite === null ? 'keep' : { rewrite },
     });
     const recorder = this.#owner.capture(route, head, this.#startedMs);
-    const exchange = new Exchange(this.#owner, route, { head, text, hasBody, recorder }, response);
+    const exchange = callService(this.#owner, route, { head, text, hasBody, recorder }, response);
     this.#exchange = exchange;
-    if (hasBody) this.#body = new RequestBody(scanner, exchange);
+    const bodyForm = requestFormOf(route);
+    const body = bodyForm === 'chunks' ? scanner : scannerOf(head.framing, bodyForm);
+    if (body !== null) this.#body = new RequestBody(body, exchange);
     exchange.start();
   }
 
@@ -143,7 +131,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor {
     if (step.kind === 'more') return end;
     if (this.#phase === 'body') {
       this.#phase = 'answering';
-      this.#exchange?.endBody();
+      this.#exchange?.endBody(this.#body?.trailers);
     }
     return step.next;
   }
@@ -153,7 +141,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor {
     this.#exchange?.abort();
     this.#exchange = null;
     new Http1Response(this, this.#out, null).answer({
-      fault: new Fault(REFUSALS[status] ?? 'HTTP_BAD_REQUEST', { reason }),
+      fault: new Fault(refusalCodeOf(status), { reason }),
     });
     return end;
   }
@@ -288,6 +276,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor {
     this.#phase = 'closed';
     this.#exchange = null;
     this.#rest = null;
+    this.#owner.leave(this);
     this.#owner.onClosed(this);
   }
 
@@ -295,11 +284,3 @@ export class Http1Visitor implements ByteReader, RespondingVisitor {
     return this.#phase === 'closed';
   }
 }
-
-const REFUSALS: Readonly<Record<number, ErrorCode>> = {
-  400: 'HTTP_BAD_REQUEST',
-  408: 'HTTP_HEAD_TIMEOUT',
-  431: 'HTTP_HEAD_TOO_LARGE',
-  501: 'HTTP_NOT_IMPLEMENTED',
-  505: 'HTTP_VERSION_UNSUPPORTED',
-};

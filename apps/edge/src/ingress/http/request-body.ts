@@ -1,5 +1,12 @@
 // The body of one request on its way in: scanned, and handed to the exchange as far as it takes it.
-import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner, type BodySink } from '@tunnel/core';
+import {
+  BODY_BAD,
+  BODY_INCOMPLETE,
+  type BodyScanner,
+  type BodySink,
+  ChunkedBody,
+  type HeaderField,
+} from '@tunnel/core';
 
 export interface BodyTaker {
   writeBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
@@ -31,6 +38,11 @@ export class RequestBody implements BodySink {
     if (next === BODY_BAD) return { kind: 'bad', reason: this.#scanner.problem ?? '' };
     if (next === BODY_INCOMPLETE) return this.#goOn ? MORE : WAIT;
     return { kind: 'done', next, goOn: this.#goOn };
+  }
+
+  /** Complete when the body is. */
+  get trailers(): readonly HeaderField[] {
+    return this.#scanner instanceof ChunkedBody ? this.#scanner.trailers : [];
   }
 
   forward(start: number, end: number): void {

@@ -1,0 +1,259 @@
+// One request and its response as a stream of HTTP/2 to the local service. To its asker it is what Exchange is: heads are told
+// as HTTP/1.1 would have them, so that visitors of either version are served.
+import { type ClientHttp2Stream, constants } from 'node:http2';
+import { CHUNK_END, chunkLine, type HeaderField, lastChunk, type ResponseHead } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { ByteQueue } from '@tunnel/mux';
+import type { Tunnel } from '../../pool/tunnel.ts';
+import { type Asker, type ExchangeContext, type ExchangeRequest, SAFE_METHODS } from './exchange.ts';
+import type { H2cSession, H2cTaker } from './h2c-session.ts';
+import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trailersOf } from './http2-fields.ts';
+import type { ServiceCall } from './service-call.ts';
+
+const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = constants;
+const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
+
+type Phase = 'head' | 'body' | 'over';
+
+export class H2cExchange implements ServiceCall, H2cTaker {
+  readonly #context: ExchangeContext;
+  readonly #tunnel: Tunnel;
+  readonly #request: ExchangeRequest;
+  readonly #asker: Asker;
+  #phase: Phase = 'head';
+  #session: H2cSession | null = null;
+  #stream: ClientHttp2Stream | null = null;
+  #isSecondTry = false;
+  /** Body bytes that came before the connection was there; the visitor is paused meanwhile. */
+  #waiting: ByteQueue | null = null;
+  #requestDone: boolean;
+  #requestTrailers: readonly HeaderField[] = [];
+  #response: ResponseHead | null = null;
+  /** Of a response with a length. */
+  #leftBytes = Number.POSITIVE_INFINITY;
+  #responseTrailers: readonly HeaderField[] = [];
+  #lastProgressMs: number;
+
+  constructor(context: ExchangeContext, tunnel: Tunnel, request: ExchangeRequest, asker: Asker) {
+    this.#context = context;
+    this.#tunnel = tunnel;
+    this.#request = request;
+    this.#asker = asker;
+    this.#requestDone = !request.hasBody;
+    this.#lastProgressMs = context.now();
+  }
+
+  get serviceMs(): number {
+    return this.#context.now() - this.#lastProgressMs;
+  }
+
+  start(): void {
+    this.#context.h2c.take(this.#tunnel, this);
+  }
+
+  onNotConnected(fault: Fault): void {
+    this.#fail(fault);
+  }
+
+  onConnected(session: H2cSession): void {
+    if (this.#phase === 'over') return;
+    const { text, hasBody } = this.#request;
+    const stream = session.request(serviceFieldsOf(text), { endStream: !hasBody, waitForTrailers: hasBody });
+    if (stream === null) {
+      this.#fail(new Fault('LOCAL_CLOSED', { reason: 'it closed the connection' }));
+      return;
+    }
+    this.#session = session;
+    this.#stream = stream;
+    this.#lastProgressMs = this.#context.now();
+    this.#listen(stream);
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    let hasRoom = true;
+    while (waiting !== null && waiting.length > 0) hasRoom = stream.write(waiting.shift(waiting.length));
+    if (!hasBody) return;
+    if (this.#requestDone) stream.end();
+    else if (waiting !== null && hasRoom) this.#asker.onBodyDrain();
+  }
+
+  #listen(stream: ClientHttp2Stream): void {
+    const mine = <T extends unknown[]>(act: (...given: T) => void) => {
+      return (...given: T): void => {
+        if (this.#stream === stream && this.#phase !== 'over') act(...given);
+      };
+    };
+    stream.on(
+      'headers',
+      mine((_headers: unknown, _flags: number, raw: RawFields) => this.#onInterim(raw)),
+    );
+    stream.on(
+      'response',
+      mine((_headers: unknown, flags: number, raw: RawFields) => this.#onResponse(raw, flags)),
+    );
+    stream.on(
+      'data',
+      mine((chunk: Buffer) => this.#onData(chunk)),
+    );
+    stream.on(
+      'trailers',
+      mine((_trailers: unknown, _flags: number, raw: RawFields) => this.#onTrailers(raw)),
+    );
+    stream.on(
+      'end',
+      mine(() => this.#onEnd(stream)),
+    );
+    stream.on(
+      'drain',
+      mine(() => this.#asker.onBodyDrain()),
+    );
+    stream.on('wantTrailers', () => stream.sendTrailers(trailerFieldsOf(this.#requestTrailers)));
+    stream.on('error', () => {});
+    stream.on(
+      'close',
+      mine(() => this.#onBroken(stream)),
+    );
+  }
+
+  // ---- the request's body ----
+
+  writeBody(bytes: Buffer, start: number, end: number): boolean {
+    this.#lastProgressMs = this.#context.now();
+    if (this.#phase === 'over') return true;
+    this.#request.recorder?.onRequestBody(bytes, start, end);
+    // A copy, also of what is lent: after an abort node may still hold it.
+    if (this.#stream !== null) return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
+    this.#waiting ??= new ByteQueue();
+    this.#waiting.push(bytes, start, end);
+    return false;
+  }
+
+  endBody(trailers: readonly HeaderField[] = []): void {
+    this.#requestDone = true;
+    this.#requestTrailers = trailers;
+    this.#request.recorder?.onRequestEnd();
+    this.#lastProgressMs = this.#context.now();
+    if (this.#request.hasBody) this.#stream?.end();
+  }
+
+  // ---- the response ----
+
+  resume(): void {
+    this.#stream?.resume();
+  }
+
+  #onInterim(raw: RawFields): void {
+    const head = this.#read(raw, false);
+    if (head?.interim) this.#asker.onInterim(head);
+  }
+
+  #onResponse(raw: RawFields, flags: number): void {
+    const endsHere = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
+    const head = this.#read(raw, endsHere);
+    if (head === null) return;
+    // A visitor of HTTP/2 is told the end as the service told it: gRPC's answers of trailers alone have no length.
+    const isBare = endsHere && this.#asker.bodyForm === 'data' && head.framing.kind === 'length';
+    const told: ResponseHead = isBare ? { ...head, framing: { kind: 'none' }, contentLength: null } : head;
+    this.#phase = 'body';
+    this.#response = told;
+    if (told.framing.kind === 'length') this.#leftBytes = told.framing.length;
+    this.#asker.onHead(told);
+    // Captures get the content, whatever the visitor gets.
+    this.#request.recorder?.onResponseHead(told, 'data');
+    this.#asker.onTurn();
+  }
+
+  #read(raw: RawFields, endsHere: boolean): ResponseHead | null {
+    const head = responseHeadOf(raw, this.#request.head, endsHere);
+    if (head.kind === 'response') return head;
+    this.#fail(new Fault('LOCAL_MALFORMED', { reason: head.reason }));
+    return null;
+  }
+
+  #onData(chunk: Buffer): void {
+    const framing = this.#response?.framing.kind;
+    if (framing === undefined || framing === 'none' || chunk.length === 0) return;
+    this.#leftBytes -= chunk.length;
+    if (this.#leftBytes < 0) {
+      this.#fail(new Fault('LOCAL_MALFORMED', { reason: 'its body is longer than its Content-Length' }));
+      return;
+    }
+    this.#request.recorder?.onResponseBody(chunk, 0, chunk.length);
+    const inChunks = this.#isInChunks();
+    if (inChunks) this.#asker.onText(chunkLine(chunk.length));
+    const goesOn = this.#asker.onBody(chunk, 0, chunk.length, true);
+    if (inChunks) this.#asker.onText(CHUNK_END);
+    this.#asker.onTurn();
+    if (!goesOn) this.#stream?.pause();
+  }
+
+  #isInChunks(): boolean {
+    return this.#response?.framing.kind === 'chunked' && this.#asker.bodyForm === 'chunks';
+  }
+
+  #onTrailers(raw: RawFields): void {
+    const trailers = trailersOf(raw);
+    if (trailers === null) this.#fail(new Fault('LOCAL_MALFORMED', { reason: 'its trailers are malformed' }));
+    else this.#responseTrailers = trailers;
+  }
+
+  #onEnd(stream: ClientHttp2Stream): void {
+    const isShort = Number.isFinite(this.#leftBytes) && this.#leftBytes > 0;
+    if (this.#response === null || isShort || stream.aborted) return this.#onBroken(stream);
+    const trailers = this.#responseTrailers;
+    if (this.#isInChunks()) this.#asker.onText(lastChunk(trailers.map(({ name, value }) => [name, value])));
+    else if (trailers.length > 0) this.#asker.onTrailers(trailers);
+    this.#asker.onTurn();
+    this.#phase = 'over';
+    this.#stream = null;
+    if (!this.#requestDone) stream.close(NGHTTP2_CANCEL);
+    this.#request.recorder?.finish(this.#context.now(), 'complete');
+    this.#asker.onDone(this.#requestDone);
+  }
+
+  /** The stream ended before the response did. */
+  #onBroken(stream: ClientHttp2Stream): void {
+    this.#stream = null;
+    stream.close(NGHTTP2_CANCEL);
+    if (this.#phase === 'head' && !this.#isSecondTry && this.#mayTryAgain(stream)) {
+      this.#isSecondTry = true;
+      this.start();
+      return;
+    }
+    const isStranger = this.#session?.isKnown === false && this.#session.state === 'closed';
+    if (isStranger) this.#fail(new Fault('LOCAL_MALFORMED', { reason: NOT_H2C }));
+    else this.#fail(new Fault('LOCAL_CLOSED', { reason: 'it ended the call' }));
+  }
+
+  /** The service says that it has done nothing yet (RFC 9113, 8.7), or may have hung up on an idle connection. */
+  #mayTryAgain({ rstCode }: ClientHttp2Stream): boolean {
+    const { hasBody, head } = this.#request;
+    if (hasBody) return false;
+    return rstCode === NGHTTP2_REFUSED_STREAM || (SAFE_METHODS.has(head.method) && this.#session?.isReused === true);
+  }
+
+  // ---- time and the end ----
+
+  tick(nowMs: number): void {
+    if (this.#phase !== 'head' || nowMs - this.#lastProgressMs < this.#context.firstByteTimeoutMs) return;
+    this.#fail(new Fault('LOCAL_TIMEOUT', { seconds: this.#context.firstByteTimeoutMs / 1000 }));
+  }
+
+  abort(): void {
+    if (this.#phase !== 'over') this.#request.recorder?.finish(this.#context.now(), 'aborted');
+    this.#leave();
+  }
+
+  #fail(fault: Fault): void {
+    if (this.#phase === 'over') return;
+    this.#leave();
+    this.#request.recorder?.finish(this.#context.now(), fault);
+    this.#asker.onFailed(fault);
+  }
+
+  #leave(): void {
+    this.#phase = 'over';
+    this.#waiting = null;
+    this.#stream?.close(NGHTTP2_CANCEL);
+    this.#stream = null;
+  }
+}

@@ -1,0 +1,164 @@
+// One connection to a local service that speaks HTTP/2 in clear: a stream of the tunnel's session, and node's client over it.
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2';
+import { Fault } from '@tunnel/errors';
+import type { MuxSession, MuxStream, OpenAnswer } from '@tunnel/mux';
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { faultOfRefusal } from './exchange.ts';
+import { StreamDuplex } from './stream-duplex.ts';
+
+/** Who waits for a connection. */
+export interface H2cTaker {
+  onConnected(session: H2cSession): void;
+  onNotConnected(fault: Fault): void;
+}
+
+export interface H2cSessionOptions {
+  readonly tunnelId: string;
+  readonly mux: MuxSession;
+  readonly now: () => number;
+  readonly onBytes: (toClient: number, toVisitor: number) => void;
+}
+
+/** `retiring`: calls under way finish, no new ones. */
+type State = 'opening' | 'open' | 'retiring' | 'closed';
+
+const SESSION_OPTIONS = {
+  maxSessionMemory: Math.ceil(LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
+  maxHeaderListPairs: LIMITS.HTTP2_FIELDS_MAX,
+  settings: {
+    enablePush: false,
+    initialWindowSize: LIMITS.HTTP2_STREAM_WINDOW_BYTES,
+    maxHeaderListSize: LIMITS.HTTP2_HEAD_MAX_BYTES,
+  },
+};
+
+export class H2cSession implements OpenAnswer {
+  readonly mux: MuxSession;
+  readonly #given: H2cSessionOptions;
+  #state: State = 'opening';
+  #waiting: H2cTaker[] = [];
+  #session: ClientHttp2Session | null = null;
+  #calls = 0;
+  #callsEver = 0;
+  #idleSinceMs: number;
+  /** The service has said something in HTTP/2. */
+  #isKnown = false;
+
+  constructor(options: H2cSessionOptions) {
+    this.#given = options;
+    this.mux = options.mux;
+    this.#idleSinceMs = options.now();
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  /** false: what is connected there is no HTTP/2, or nothing that has answered. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /** More than one call went over it. */
+  get isReused(): boolean {
+    return this.#callsEver > 1;
+  }
+
+  /** Calls under way, and those that wait for the connection. */
+  get load(): number {
+    return this.#calls + this.#waiting.length;
+  }
+
+  get takesCalls(): boolean {
+    return this.#state === 'opening' || this.#state === 'open';
+  }
+
+  get hasRoom(): boolean {
+    const theirs = this.#isKnown ? this.#session?.remoteSettings.maxConcurrentStreams : undefined;
+    return this.takesCalls && this.load < Math.min(theirs ?? Number.POSITIVE_INFINITY, LIMITS.H2C_STREAMS_PER_SESSION);
+  }
+
+  start(): void {
+    // The visitors' addresses are in the heads; this stream is for all of them.
+    const opening = this.mux.open({ tunnelId: this.#given.tunnelId, visitor: '' }, this);
+    if (opening === null) this.#refuse(new Fault('TUNNEL_AWAY'));
+  }
+
+  take(taker: H2cTaker): void {
+    if (this.#state === 'opening') this.#waiting.push(taker);
+    else if (this.#state === 'open') taker.onConnected(this);
+    else taker.onNotConnected(new Fault('TUNNEL_AWAY'));
+  }
+
+  onOpened(stream: MuxStream): void {
+    if (this.#state !== 'opening') return stream.reset(UNUSED);
+    const session = connect('http://localhost', {
+      ...SESSION_OPTIONS,
+      createConnection: () => new StreamDuplex(stream, this.#given.onBytes),
+    });
+    this.#session = session;
+    this.#state = 'open';
+    session.once('remoteSettings', () => {
+      this.#isKnown = true;
+    });
+    session.on('goaway', () => this.#retire());
+    // Told to each call by its own stream.
+    session.on('error', () => {});
+    session.on('close', () => {
+      this.#state = 'closed';
+    });
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const taker of waiting) taker.onConnected(this);
+  }
+
+  onRefused(reason: StreamReason): void {
+    this.#refuse(faultOfRefusal(reason));
+  }
+
+  #refuse(fault: Fault): void {
+    this.#state = 'closed';
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const taker of waiting) taker.onNotConnected(fault);
+  }
+
+  /** null: the connection has ended meanwhile. */
+  request(
+    headers: OutgoingHttpHeaders,
+    options: { endStream: boolean; waitForTrailers: boolean },
+  ): ClientHttp2Stream | null {
+    const session = this.#session;
+    if (session === null || session.destroyed || session.closed) return null;
+    const stream = session.request(headers, options);
+    this.#calls += 1;
+    this.#callsEver += 1;
+    stream.once('close', () => {
+      this.#calls -= 1;
+      this.#idleSinceMs = this.#given.now();
+    });
+    return stream;
+  }
+
+  /** false: it may be forgotten. */
+  isKept(nowMs: number, isCurrent: boolean): boolean {
+    if (this.#state === 'open' && this.load === 0) {
+      if (!isCurrent || nowMs - this.#idleSinceMs >= LIMITS.H2C_SESSION_IDLE_MS) this.#retire();
+    }
+    return this.#state !== 'closed';
+  }
+
+  #retire(): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'retiring';
+    this.#session?.close();
+  }
+
+  close(): void {
+    if (this.#state === 'opening') this.#refuse(new Fault('TUNNEL_AWAY'));
+    this.#state = 'closed';
+    if (this.#session !== null && !this.#session.destroyed) this.#session.destroy();
+  }
+}
+
+const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };

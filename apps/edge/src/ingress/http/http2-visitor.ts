@@ -1,0 +1,135 @@
+// One HTTP/2 connection of a visitor: requests side by side, each routed by its authority, all within bounds.
+import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
+import type { RequestHead } from '@tunnel/core';
+import { LIMITS } from '@tunnel/protocol';
+import type { Tunnel } from '../../pool/tunnel.ts';
+import type { RawFields } from './http2-fields.ts';
+import { Http2Request, type RequestingVisitor } from './http2-request.ts';
+import type { LocalAnswer } from './local-answer.ts';
+import type { Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
+
+/** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
+const SESSION_OPTIONS = {
+  maxSessionMemory: Math.ceil(LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
+  maxHeaderListPairs: LIMITS.HTTP2_FIELDS_MAX,
+  settings: {
+    enablePush: false,
+    maxConcurrentStreams: LIMITS.HTTP2_STREAMS_PER_CONNECTION,
+    initialWindowSize: LIMITS.HTTP2_STREAM_WINDOW_BYTES,
+    maxHeaderListSize: LIMITS.HTTP2_HEAD_MAX_BYTES,
+  },
+};
+
+type Phase = 'open' | 'closing' | 'closed';
+
+export class Http2Visitor implements Visitor, RequestingVisitor {
+  readonly facts: VisitorFacts;
+  readonly owner: VisitorOwner;
+  readonly #session: ServerHttp2Session;
+  readonly #requests = new Set<Http2Request>();
+  /** By authority, without its port. */
+  readonly #dispatches = new Map<string, Dispatch>();
+  #phase: Phase = 'open';
+  /** When an idle connection is closed, or one that is being closed is cut off. */
+  #deadlineMs: number;
+  #signals = 0;
+  #takenBack = 0;
+  #takenBackSinceMs: number;
+
+  /** The handshake of TLS is done. node reads the socket from here on. */
+  constructor(socket: TLSSocket, facts: VisitorFacts, owner: VisitorOwner) {
+    this.facts = facts;
+    this.owner = owner;
+    this.#takenBackSinceMs = owner.now();
+    this.#deadlineMs = owner.now() + owner.headTimeoutMs;
+    // HTTP/2 has no half-open connections: a visitor that has ended is gone.
+    socket.allowHalfOpen = false;
+    this.#session = performServerHandshake(socket, SESSION_OPTIONS);
+  }
+
+  start(): void {
+    const session = this.#session;
+    session.setLocalWindowSize(LIMITS.HTTP2_CONNECTION_WINDOW_BYTES);
+    session.on('stream', (stream: ServerHttp2Stream, _headers: unknown, _flags: unknown, raw: RawFields) =>
+      this.#onStream(stream, raw),
+    );
+    session.on('ping', () => this.#onSignal());
+    session.on('remoteSettings', () => this.#onSignal());
+    // Whatever it was, the close that follows is what counts.
+    session.on('error', () => {});
+    session.on('close', () => this.#onClosed());
+  }
+
+  #onStream(stream: ServerHttp2Stream, raw: RawFields): void {
+    const request = new Http2Request(this, stream);
+    this.#requests.add(request);
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    request.begin(raw);
+  }
+
+  route(head: RequestHead): Tunnel | LocalAnswer {
+    const known = this.#dispatches.get(head.host);
+    const dispatch = known ?? { facts: this.facts, tunnel: null };
+    const route = this.owner.route(dispatch, head);
+    // Only what leads somewhere is remembered: a visitor may ask for any number of names.
+    if (dispatch.tunnel === null) this.#dispatches.delete(head.host);
+    else if (known === undefined) this.#dispatches.set(head.host, dispatch);
+    return route;
+  }
+
+  onOver(request: Http2Request, isTakenBack: boolean): void {
+    if (!this.#requests.delete(request)) return;
+    if (this.#requests.size === 0 && this.#phase === 'open') {
+      this.#deadlineMs = this.owner.now() + LIMITS.HTTP_KEEP_ALIVE_MS;
+    }
+    if (!isTakenBack) return;
+    this.#takenBack += 1;
+    if (this.#takenBack > LIMITS.HTTP2_RESETS_MAX) this.#calmDown();
+  }
+
+  #onSignal(): void {
+    this.#signals += 1;
+    if (this.#signals > LIMITS.HTTP2_SIGNALS_PER_SECOND) this.#calmDown();
+  }
+
+  /** A flood: nothing of it is worth an answer. */
+  #calmDown(): void {
+    if (!this.#session.destroyed) this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
+  // ---- time and the end ----
+
+  tick(nowMs: number): void {
+    this.#signals = 0;
+    if (nowMs - this.#takenBackSinceMs >= LIMITS.HTTP2_RESETS_WINDOW_MS) {
+      this.#takenBack = 0;
+      this.#takenBackSinceMs = nowMs;
+    }
+    for (const request of this.#requests) request.tick(nowMs);
+    if (nowMs < this.#deadlineMs) return;
+    if (this.#phase === 'open') this.shutDown();
+    else if (this.#requests.size === 0) this.close();
+  }
+
+  /** GOAWAY: requests under way finish, later ones go elsewhere. */
+  shutDown(): void {
+    if (this.#phase !== 'open') return;
+    this.#phase = 'closing';
+    this.#deadlineMs = this.owner.now() + LIMITS.HTTP_LINGER_MS;
+    this.#session.close();
+  }
+
+  close(): void {
+    if (!this.#session.destroyed) this.#session.destroy();
+    this.#onClosed();
+  }
+
+  #onClosed(): void {
+    if (this.#phase === 'closed') return;
+    this.#phase = 'closed';
+    for (const dispatch of this.#dispatches.values()) this.owner.leave(dispatch);
+    this.#dispatches.clear();
+    this.owner.onClosed(this);
+  }
+}

@@ -1,0 +1,39 @@
+// What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
+import type { RequestHead } from '@tunnel/core';
+import type { Tunnel } from '../../pool/tunnel.ts';
+import type { ExchangeContext } from './exchange.ts';
+import type { LocalAnswer } from './local-answer.ts';
+
+/** The visitor's connection as the listener knows it. */
+export interface VisitorFacts {
+  readonly address: string;
+  readonly scheme: 'http' | 'https';
+}
+
+/** What counts as one connection of a tunnel: all of HTTP/1.1, and of HTTP/2 the requests for one authority. */
+export interface Dispatch {
+  readonly facts: VisitorFacts;
+  /** What it was dispatched to last, and is counted for. */
+  tunnel: Tunnel | null;
+}
+
+export interface Visitor {
+  /** Once a second. */
+  tick(nowMs: number): void;
+  /** The edge is shutting down: what is idle ends now, what is busy after its responses. */
+  shutDown(): void;
+  /** Cuts the connection off, whatever it is doing. */
+  close(): void;
+}
+
+export interface VisitorOwner extends ExchangeContext {
+  readonly headTimeoutMs: number;
+  /** No further request on any connection: the edge is shutting down. */
+  readonly isDraining: boolean;
+  /** Where a request goes, or why nowhere; counts the dispatch. */
+  route(dispatch: Dispatch, head: RequestHead): Tunnel | LocalAnswer;
+  /** It is not counted any more. */
+  leave(dispatch: Dispatch): void;
+  onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
+  onClosed(visitor: Visitor): void;
+}
