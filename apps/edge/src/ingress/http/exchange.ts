@@ -26,7 +26,7 @@ import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { H2cSessions } from './h2c-sessions.ts';
-import { HeadReader } from './head-reader.ts';
+import { HeadReader, RESPONSE_BOUNDS } from './head-reader.ts';
 import type { IdleStreams } from './idle-streams.ts';
 
 /** Who asked. Calls come in the order of the message; onFailed or onDone is the last one. */
@@ -91,7 +91,7 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
   readonly #tunnel: Tunnel;
   readonly #request: ExchangeRequest;
   readonly #asker: Asker;
-  readonly #heads = new HeadReader();
+  readonly #heads = new HeadReader(RESPONSE_BOUNDS);
   #phase: Phase = 'head';
   #mux: MuxSession | null = null;
   #opening: Opening | null = null;
@@ -332,7 +332,7 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
     if (stream !== null && this.#mux !== null) {
       if (!isClean || !this.#requestDone) stream.reset(UNUSABLE);
       else if (response?.keepAlive) idle.give(this.#tunnel, this.#mux, stream, now());
-      else idle.letClose(stream, this.#mux, now());
+      else idle.letClose(this.#tunnel, this.#mux, stream, now());
     }
     this.#request.recorder?.finish(now(), 'complete');
     this.#asker.onDone(this.#requestDone);

@@ -6,6 +6,7 @@ import {
   HEAD_TOO_LONG,
   type HeadSearch,
   HTTP1_BOUNDS,
+  type Http1Bounds,
   newHeadSearch,
   resetHeadSearch,
 } from '@tunnel/core';
@@ -16,11 +17,21 @@ export type HeadReading =
   | { readonly kind: 'head'; readonly text: string; readonly next: number }
   | { readonly kind: 'problem'; readonly status: 400 | 431; readonly reason: string };
 
+type HeadBounds = Pick<Http1Bounds, 'headMaxBytes' | 'emptyLinesMax'>;
+
+/** A response has no empty lines before it. */
+export const RESPONSE_BOUNDS: HeadBounds = { ...HTTP1_BOUNDS, emptyLinesMax: 0 };
+
 const MORE: HeadReading = { kind: 'more' };
 
 export class HeadReader {
   readonly #search: HeadSearch = newHeadSearch();
+  readonly #bounds: HeadBounds;
   #kept: Buffer[] = [];
+
+  constructor(bounds: HeadBounds = HTTP1_BOUNDS) {
+    this.#bounds = bounds;
+  }
 
   /** A part of a head has come. */
   get begun(): boolean {
@@ -28,7 +39,7 @@ export class HeadReader {
   }
 
   read(bytes: Buffer, start: number, end: number): HeadReading {
-    const next = findHeadEnd(bytes, start, end, this.#search, HTTP1_BOUNDS);
+    const next = findHeadEnd(bytes, start, end, this.#search, this.#bounds);
     switch (next) {
       case HEAD_INCOMPLETE:
         this.#kept.push(Buffer.from(bytes.subarray(start, end)));

@@ -173,7 +173,7 @@ export class HttpIngress implements VisitorOwner {
   #tick(): void {
     const now = this.now();
     for (const visitor of this.#visitors) visitor.tick(now);
-    this.idle.sweep(now);
+    this.idle.sweep(now, (tunnel) => this.#given.tunnels.byName(tunnel.label)?.tunnelId === tunnel.tunnelId);
     this.h2c.sweep(now);
   }
 

@@ -43,6 +43,9 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   /** Bytes of pipelined requests that wait for their turn; their sender is paused. */
   #rest: ByteQueue | null = null;
   #bridge: Splice | null = null;
+  /** In 'lingering': which of the two sides has nothing more to say. */
+  #saidAll = false;
+  #visitorEnded = false;
   #startedMs = 0;
   #deadlineMs: number;
 
@@ -221,9 +224,9 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   onEnd(): void {
     // Before the response has ended a FIN is an abort: the service is told, and nothing more is said.
     if (this.#phase !== 'head' && this.#phase !== 'lingering') return this.#close();
-    this.#phase = 'lingering';
-    this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_LINGER_MS;
-    this.#end.end(() => this.#closed());
+    this.#visitorEnded = true;
+    if (this.#phase === 'head') this.#lastWord();
+    else if (this.#saidAll) this.#closed();
   }
 
   onReset(): void {
@@ -254,7 +257,9 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
     this.#rest = null;
     this.#deadlineMs = Number.POSITIVE_INFINITY;
     this.#end.end(() => {
+      this.#saidAll = true;
       this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_LINGER_MS;
+      if (this.#visitorEnded) this.#closed();
     });
     this.#end.resume();
   }

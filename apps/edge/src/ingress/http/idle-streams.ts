@@ -9,11 +9,13 @@ const UNASKED: StreamReason = { code: 'cancelled', text: 'bytes that nobody aske
 
 /** Watches one idle stream. */
 class IdleStream implements ByteReader {
+  readonly tunnel: Tunnel;
   readonly stream: MuxStream;
   readonly mux: MuxSession;
   readonly sinceMs: number;
 
-  constructor(stream: MuxStream, mux: MuxSession, sinceMs: number) {
+  constructor(tunnel: Tunnel, stream: MuxStream, mux: MuxSession, sinceMs: number) {
+    this.tunnel = tunnel;
     this.stream = stream;
     this.mux = mux;
     this.sinceMs = sinceMs;
@@ -58,21 +60,27 @@ export class IdleStreams {
       stream.reset(UNUSED);
       return;
     }
-    idle.push(new IdleStream(stream, mux, nowMs));
+    idle.push(new IdleStream(tunnel, stream, mux, nowMs));
     this.#byTunnel.set(tunnel.tunnelId, idle);
   }
 
   /** Not to be used again: it ends when the service hangs up, or by the sweep. */
-  letClose(stream: MuxStream, mux: MuxSession, nowMs: number): void {
-    this.#closing.push(new IdleStream(stream, mux, nowMs));
+  letClose(tunnel: Tunnel, mux: MuxSession, stream: MuxStream, nowMs: number): void {
+    this.#closing.push(new IdleStream(tunnel, stream, mux, nowMs));
     stream.end();
   }
 
-  /** Once a second. */
-  sweep(nowMs: number): void {
-    this.#closing = this.#closing.filter((one) => isKept(one, nowMs));
+  /** Once a second. A tunnel that has ended needs none: its client waits for the last stream before it stops. */
+  sweep(nowMs: number, isListed: (tunnel: Tunnel) => boolean): void {
+    const isKept = (one: IdleStream): boolean => {
+      const isYoung = nowMs - one.sinceMs < LIMITS.HTTP_IDLE_STREAM_MS;
+      const isGood = isYoung && one.stream.state === 'open' && isListed(one.tunnel);
+      if (!isGood) one.stream.reset(UNUSED);
+      return isGood;
+    };
+    this.#closing = this.#closing.filter(isKept);
     for (const [tunnelId, idle] of this.#byTunnel) {
-      const kept = idle.filter((one) => isKept(one, nowMs));
+      const kept = idle.filter(isKept);
       if (kept.length > 0) this.#byTunnel.set(tunnelId, kept);
       else this.#byTunnel.delete(tunnelId);
     }
@@ -84,9 +92,3 @@ export class IdleStreams {
     this.#closing = [];
   }
 }
-
-const isKept = (one: IdleStream, nowMs: number): boolean => {
-  const isGood = one.stream.state === 'open' && nowMs - one.sinceMs < LIMITS.HTTP_IDLE_STREAM_MS;
-  if (!isGood) one.stream.reset(UNUSED);
-  return isGood;
-};
