@@ -7,6 +7,7 @@ import { selfTimes } from './lib/cpu-profile.mjs';
 import { makeGround } from './lib/ground.mjs';
 import { readProfileOptions, UsageError } from './lib/options.mjs';
 import { Stage } from './lib/stage.mjs';
+import { findWrk } from './lib/wrk.mjs';
 import { choosePaths } from './paths/index.mjs';
 import { chooseScenarios } from './scenarios/index.mjs';
 
@@ -27,7 +28,9 @@ async function profile({ scenario: name, paths: [pathName], quick, node, out }) 
   mkdirSync(folder, { recursive: true });
   for (const role of ROLES) rmSync(fileOf(role), { force: true });
   const nodeArgs = Object.fromEntries(ROLES.map((role) => [role, profileArgs(folder, fileOf(role))]));
-  const figures = await measure({ scenario, path: choosePaths([pathName]).paths[0], quick, node, nodeArgs });
+  const tools = { wrk: findWrk() };
+  for (const name of scenario.needs ?? []) if (tools[name].missing) throw new Error(tools[name].missing);
+  const figures = await measure({ scenario, path: choosePaths([pathName]).paths[0], quick, node, nodeArgs, tools });
   const { window, ...shown } = figures;
   for (const [key, value] of Object.entries(shown)) process.stdout.write(`${key} ${Number(value.toPrecision(4))}\n`);
   if (window === undefined) process.stdout.write('this scenario measures memory: the tables are of the whole run\n');
@@ -40,11 +43,11 @@ const profileArgs = (folder, file) => [
   ...['--cpu-prof-name', relative(folder, file)],
 ];
 
-async function measure({ scenario, path, quick, node, nodeArgs }) {
+async function measure({ scenario, path, quick, node, nodeArgs, tools }) {
   const ground = await makeGround(scenario.network);
-  const stage = new Stage({ ground, path, quick });
+  const stage = new Stage({ ground, path, quick, tools });
   try {
-    await stage.open({ node, nodeArgs });
+    await stage.open({ node, nodeArgs, protocol: scenario.protocol });
     return await scenario.measure(stage);
   } finally {
     // Node.js writes the profile when it ends in order.
@@ -57,10 +60,25 @@ function printTable(role, file, window) {
   const { busyMs, windowMs, functions } = selfTimes(file, window);
   const busy = `${busyMs.toFixed(0)} ms busy of ${windowMs < 1e9 ? `${windowMs.toFixed(0)} ms` : 'the whole run'}`;
   process.stdout.write(`\n${role}: ${busy}   ${relative(process.cwd(), file)}\n`);
+  const kinds = Object.entries(byKind(functions)).map(([kind, ms]) => `${kind} ${((100 * ms) / busyMs).toFixed(0)} %`);
+  process.stdout.write(`  ${kinds.join(', ')}; without reads by kernel and TLS, which a profile takes for idle\n`);
   for (const { name, place, selfMs } of functions.slice(0, ROWS)) {
     const share = `${((100 * selfMs) / busyMs).toFixed(1)} %`.padStart(7);
     process.stdout.write(`${selfMs.toFixed(0).padStart(6)} ms ${share}  ${name.slice(0, 28).padEnd(28)} ${place}\n`);
   }
+}
+
+function byKind(functions) {
+  const sums = { 'socket writes': 0, 'our JavaScript': 0, 'that of Node.js': 0, 'garbage collection': 0, other: 0 };
+  for (const { name, place, selfMs } of functions) sums[kindOf(name, place)] += selfMs;
+  return sums;
+}
+
+function kindOf(name, place) {
+  if (/^write(?:v|Buffer|\w+String)$/.test(name) && place === '') return 'socket writes';
+  if (/^(?:packages|apps)\//.test(place)) return 'our JavaScript';
+  if (place.startsWith('node:')) return 'that of Node.js';
+  return name === '(garbage collector)' ? 'garbage collection' : 'other';
 }
 
 async function main(args) {

@@ -8,6 +8,7 @@ import { Progress } from './lib/progress.mjs';
 import { pathsOf, runRounds } from './lib/run-rounds.mjs';
 import { summarize } from './lib/summary.mjs';
 import { writeResults } from './lib/write-results.mjs';
+import { findWrk } from './lib/wrk.mjs';
 import { choosePaths, PATH_NAMES } from './paths/index.mjs';
 import { chooseScenarios, SCENARIOS } from './scenarios/index.mjs';
 
@@ -22,14 +23,17 @@ const USAGE = `usage: npm run bench [-- OPTIONS]
 A run of everything writes docs/benchmarks.md and .json; any other one writes to .cache/bench.`;
 
 async function bench(options) {
-  const scenarios = chooseScenarios(options.scenarios);
+  const chosen = chooseScenarios(options.scenarios);
   const { paths, nginx } = choosePaths(options.paths);
+  const tools = { wrk: findWrk() };
   const machine = describeMachine();
-  const versions = describeVersions({ node: options.node, nginx });
+  const versions = describeVersions({ node: options.node, nginx, wrk: tools.wrk });
+  const scenarios = chosen.filter(({ needs = [] }) => needs.every((name) => !tools[name].missing));
   const total = options.rounds * scenarios.reduce((sum, scenario) => sum + pathsOf(scenario, paths).length, 0);
   const progress = new Progress(total);
+  if (scenarios.length < chosen.length) progress.say(tools.wrk.missing);
   if (nginx.missing) progress.say(`${nginx.missing}: there will be no ratios`);
-  const results = await runRounds({ ...options, scenarios, paths, progress });
+  const results = await runRounds({ ...options, scenarios, paths, tools, progress });
   progress.finish();
   const summary = summarize({ results, machine, versions, options, date: new Date() });
   process.stdout.write(`${renderMarkdown(summary)}\n`);

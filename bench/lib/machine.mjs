@@ -27,8 +27,9 @@ function systemName() {
   }
 }
 
-export function describeVersions({ node, nginx }) {
-  return { ours: ourVersion(), node: versionOf(node), load: process.version, nginx: nginx?.version ?? null };
+export function describeVersions({ node, nginx, wrk }) {
+  const others = { nginx: nginx.version ?? null, wrk: wrk.version ?? null };
+  return { ours: ourVersion(), node: versionOf(node), load: process.version, ...others };
 }
 
 export const versionOf = (node) => spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout?.trim() ?? null;

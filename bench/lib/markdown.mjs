@@ -20,20 +20,21 @@ export function renderMarkdown(summary) {
 
 function renderHead({ date, quick, rounds, machine, versions }) {
   const nginx = versions.nginx === null ? 'nginx missing: no ratios' : `nginx ${versions.nginx}`;
+  const wrk = versions.wrk === null ? 'wrk missing: no HTTP' : `wrk ${versions.wrk}`;
   const load = versions.load === versions.node ? '' : `, load and origin on node ${versions.load}`;
   return [
     `## Figures of ${date.slice(0, 10)}${quick ? ' (quick run: rough)' : ''}`,
     '',
     `- Machine: ${machine.cores} cores of ${machine.model}, ${machine.memoryGib} GiB, ${machine.system}, kernel ${machine.kernel} (${machine.architecture}); load before the run ${machine.loadBefore}.`,
-    `- Versions: ours ${versions.ours}, node ${versions.node}${load}, ${nginx}.`,
+    `- Versions: ours ${versions.ours}, node ${versions.node}${load}, ${nginx}, ${wrk}.`,
     `- ${rounds === 1 ? '1 round' : `${rounds} rounds`}; each cell is the median and, in brackets, the range. 1 MB = 10^6 bytes, 1 GB = 10^9, 1 KB = 1000.`,
   ].join('\n');
 }
 
 function renderTargets({ scenarios }) {
-  const rows = scenarios.flatMap(({ name, targets }) =>
+  const rows = scenarios.flatMap(({ name, targets, yardstick }) =>
     targets.map(({ path, figure, kind, limit, measured, reached }) => {
-      const unit = kind === 'ratioAtMost' ? ' × nginx' : '';
+      const unit = kind === 'ratioAtMost' ? ` × ${yardstick}` : '';
       const said = { true: 'reached', false: '**missed**', null: 'not known' }[String(reached)];
       const value = cell(measured, kind === 'ratioAtMost' ? 2 : FIGURES[figure].digits);
       return `| ${name} | ${path} | ${FIGURES[figure].title} | ${limit}${unit} | ${value} | ${said} |`;
@@ -44,10 +45,10 @@ function renderTargets({ scenarios }) {
   return `### Targets\n\n${head}\n${rows.join('\n')}`;
 }
 
-function renderScenario({ name, title, notes, figures, paths }) {
+function renderScenario({ name, title, notes, figures, paths, yardstick }) {
   const columns = figures.flatMap((key) => [
     { title: FIGURES[key].title, of: (path) => cell(path.figures[key], FIGURES[key].digits) },
-    ...(FIGURES[key].ratio ? [{ title: '× nginx', of: (path) => cell(path.ratios[key], 2) }] : []),
+    ...(FIGURES[key].ratio ? [{ title: `× ${yardstick}`, of: (path) => cell(path.ratios[key], 2) }] : []),
   ]);
   const rows = Object.entries(paths).map(
     ([path, value]) => `| ${path} | ${columns.map(({ of }) => of(value)).join(' | ')} |`,

@@ -1,10 +1,11 @@
 // Runs scenarios: in each round every path once, one after another, each with fresh processes.
 // So a disturbance of the machine hits all paths alike, and ratios are taken inside a round.
+import { USUAL_PATHS } from '../paths/index.mjs';
 import { makeGround } from './ground.mjs';
 import { Stage } from './stage.mjs';
 
 /** @returns {Promise<object[]>} per scenario: { scenario, notes, rounds: [{ [path]: figures }] } */
-export async function runRounds({ scenarios, paths, rounds, quick, node, progress }) {
+export async function runRounds({ scenarios, paths, rounds, quick, node, tools, progress }) {
   const results = [];
   for (const scenario of scenarios) {
     const ground = await makeGround(scenario.network);
@@ -20,7 +21,7 @@ export async function runRounds({ scenarios, paths, rounds, quick, node, progres
         for (const path of pathsOf(scenario, paths)) {
           const what = `${scenario.name}, ${path.name}, round ${round}`;
           progress.begin(what);
-          figures[path.name] = await measureOnce({ scenario, path, ground, quick, node, what });
+          figures[path.name] = await measureOnce({ scenario, path, ground, quick, node, tools, what });
           progress.end(what, briefly(scenario, figures[path.name]));
         }
         measured.push(figures);
@@ -33,13 +34,12 @@ export async function runRounds({ scenarios, paths, rounds, quick, node, progres
   return results;
 }
 
-export const pathsOf = (scenario, paths) =>
-  paths.filter(({ name }) => scenario.paths === undefined || scenario.paths.includes(name));
+export const pathsOf = (scenario, paths) => paths.filter(({ name }) => (scenario.paths ?? USUAL_PATHS).includes(name));
 
-async function measureOnce({ scenario, path, ground, quick, node, what }) {
-  const stage = new Stage({ ground, path, quick });
+async function measureOnce({ scenario, path, ground, quick, node, tools, what }) {
+  const stage = new Stage({ ground, path, quick, tools });
   try {
-    await stage.open({ node });
+    await stage.open({ node, protocol: scenario.protocol });
     const { window: _, ...figures } = await scenario.measure(stage);
     return figures;
   } catch (error) {

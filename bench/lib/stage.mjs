@@ -9,13 +9,16 @@ export class Stage {
   /** Whether the scenario runs in the network it asked for. */
   ground;
   quick;
+  /** Programs besides ours, by name. */
+  tools;
   #path;
   #folder = throwAwayFolder();
   #way = null;
 
-  constructor({ ground, path, quick }) {
+  constructor({ ground, path, quick, tools }) {
     this.ground = ground;
     this.quick = quick;
+    this.tools = tools;
     this.#path = path;
   }
 

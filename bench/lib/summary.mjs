@@ -1,4 +1,4 @@
-// From rounds to one value: median and range per figure, ratios to nginx inside each round, targets reached or missed.
+// From rounds to one value: median and range per figure, ratios to the yardstick inside each round, targets reached or missed.
 import { FIGURES } from '../scenarios/figures.mjs';
 import { spread } from './statistics.mjs';
 
@@ -24,19 +24,23 @@ function summarizeScenario({ scenario, notes, rounds }, { quick }, nodeMajor) {
     name: scenario.name,
     title: (quick ? scenario.quickTitle : undefined) ?? scenario.title,
     notes,
+    yardstick: yardstickOf(scenario),
     figures: scenario.figures,
     paths,
     targets: scenario.targets.filter(({ path }) => paths[path]).map((target) => judge(target, paths, nodeMajor)),
   };
 }
 
+const yardstickOf = ({ yardstick = YARDSTICK }) => yardstick;
+
 function summarizePath(scenario, name, rounds) {
   const figures = {};
   const ratios = {};
+  const yardstick = yardstickOf(scenario);
   for (const key of scenario.figures) {
     figures[key] = spread(rounds.map((round) => round[name][key]));
-    if (!FIGURES[key].ratio || name === YARDSTICK) continue;
-    ratios[key] = spread(rounds.map((round) => round[name][key] / (round[YARDSTICK]?.[key] ?? Number.NaN)));
+    if (!FIGURES[key].ratio || name === yardstick) continue;
+    ratios[key] = spread(rounds.map((round) => round[name][key] / (round[yardstick]?.[key] ?? Number.NaN)));
   }
   return { figures, ratios, rounds: rounds.map((round) => round[name]) };
 }

@@ -6,10 +6,12 @@ import { connect } from './jobs/connect.mjs';
 import { echo } from './jobs/echo.mjs';
 import { endless } from './jobs/endless.mjs';
 import { hold } from './jobs/hold.mjs';
+import { httpProbe } from './jobs/http-probe.mjs';
 import { stall } from './jobs/stall.mjs';
+import { wrk } from './jobs/wrk.mjs';
 
 /** Each takes (address, parameters, ready) and returns the figures; it throws at a wrong answer. */
-const JOBS = { bulk, connect, echo, endless, hold, stall };
+const JOBS = { bulk, connect, echo, endless, hold, httpProbe, stall, wrk };
 
 let go = null;
 

@@ -1,5 +1,6 @@
-// The local service behind every path: one port, four services (request.mjs). A process of its own, told by messages.
+// The local service behind every path: one port, four services (request.mjs) and HTTP. A process of its own, told by messages.
 import { createServer } from 'node:net';
+import { serveHttp } from './http-service.mjs';
 import { PatternCheck, sendPattern } from './pattern.mjs';
 import { decodeRequest, encodeVerdict, REQUEST_BYTES, SERVICE, SMALL_BYTES } from './request.mjs';
 
@@ -10,6 +11,9 @@ const SERVICES = {
   [SERVICE.sink]: sink,
   [SERVICE.answer]: answer,
 };
+
+/** The G of GET. */
+const HTTP_FIRST_BYTE = 0x47;
 
 const sources = new Set();
 let sentBefore = 0;
@@ -47,6 +51,10 @@ function serve(socket) {
   socket.on('error', () => {});
   socket.on('data', (chunk) => {
     if (take !== null) return take(chunk);
+    if (head.length === 0 && chunk[0] === HTTP_FIRST_BYTE) {
+      take = serveHttp(socket);
+      return take(chunk);
+    }
     head = Buffer.concat([head, chunk]);
     if (head.length < REQUEST_BYTES) return undefined;
     const request = decodeRequest(head);

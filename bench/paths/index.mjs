@@ -1,14 +1,23 @@
 // The ways from a visitor to the origin, in the order in which a round takes them.
-// A path has a name and start({ ground, folder, node, nodeArgs }) -> { address, processes: { edge?, client? } }.
+// A path has a name and start({ ground, folder, node, nodeArgs, protocol }) -> { address, processes: { edge?, client? } };
+// `protocol` is 'http' where the tunnel is one, and tcp else.
 import { direct } from './direct.mjs';
 import { findNginx, nginxPath } from './nginx.mjs';
 import { oursPath } from './ours.mjs';
 
-export const PATH_NAMES = ['direct', 'nginx', 'ours', 'ours-tls'];
+/** Where a scenario does not say otherwise. */
+export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];
+export const PATH_NAMES = [...USUAL_PATHS, 'ours-uncaptured'];
 
 /** @returns {{ paths: object[], nginx: object }} `nginx.missing` says why there is no yardstick */
 export function choosePaths(names = PATH_NAMES) {
   const nginx = findNginx();
-  const all = [direct, ...(nginx.missing ? [] : [nginxPath(nginx)]), oursPath({ tls: false }), oursPath({ tls: true })];
+  const all = [
+    direct,
+    ...(nginx.missing ? [] : [nginxPath(nginx)]),
+    oursPath({ name: 'ours' }),
+    oursPath({ name: 'ours-tls', tls: true }),
+    oursPath({ name: 'ours-uncaptured', captures: false }),
+  ];
   return { paths: all.filter(({ name }) => names.includes(name)), nginx };
 }

@@ -31,14 +31,14 @@ export function findNginx() {
 function accepts(nginx) {
   const folder = throwAwayFolder();
   try {
-    const args = prepareHop(nginx, folder, 'probe', { listen: 1, target: 1 });
+    const args = prepareHop(nginx, { folder, name: 'probe', ports: { listen: 1, target: 1 } });
     return spawnSync(nginx.command, ['-t', ...args]).status === 0;
   } finally {
     removeFolder(folder);
   }
 }
 
-const configOf = (nginx, { listen, target }) => `
+const configOf = (nginx, { listen, target }, protocol) => `
 ${nginx.module ? `load_module ${nginx.module};` : ''}
 daemon off;
 worker_processes 1;
@@ -46,25 +46,52 @@ worker_rlimit_nofile 20000;
 pid nginx.pid;
 error_log stderr error;
 events { worker_connections 16384; }
+${protocol === 'http' ? httpServer({ listen, target }) : streamServer(nginx, { listen, target })}
+`;
+
+const streamServer = ({ halfClose }, { listen, target }) => `
 stream {
   server {
     listen 127.0.0.1:${listen} backlog=4096;
     proxy_pass 127.0.0.1:${target};
     proxy_timeout 1h;
-    ${nginx.halfClose ? 'proxy_half_close on;' : ''}
+    ${halfClose ? 'proxy_half_close on;' : ''}
   }
-}
-`;
+}`;
 
-function prepareHop(nginx, folder, name, ports) {
+// Connections to the next hop stay open, as ours do; nothing is logged, and nothing goes to a file.
+const httpServer = ({ listen, target }) => `
+http {
+  access_log off;
+  keepalive_requests 1000000000;
+  upstream next {
+    server 127.0.0.1:${target};
+    keepalive 256;
+    keepalive_requests 1000000000;
+  }
+  server {
+    listen 127.0.0.1:${listen} backlog=4096;
+    location / {
+      proxy_pass http://next;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_set_header Host $http_host;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_max_temp_file_size 0;
+    }
+  }
+}`;
+
+function prepareHop(nginx, { folder, name, ports, protocol = 'tcp' }) {
   const prefix = join(folder, name);
   mkdirSync(prefix, { recursive: true });
-  writeFileSync(join(prefix, 'nginx.conf'), configOf(nginx, ports));
+  writeFileSync(join(prefix, 'nginx.conf'), configOf(nginx, ports, protocol));
   return ['-p', prefix, '-c', 'nginx.conf', '-e', 'stderr'];
 }
 
-async function startHop(nginx, { ground, folder, name, ports }) {
-  const { command, args } = ground.network.wrap(nginx.command, prepareHop(nginx, folder, name, ports));
+async function startHop(nginx, hop) {
+  const { ground, folder, name } = hop;
+  const { command, args } = ground.network.wrap(nginx.command, prepareHop(nginx, hop));
   const child = startChild({ name: `nginx (${name})`, command, args });
   // nginx writes the file once it listens.
   const deadline = Date.now() + START_TIMEOUT_MS;
@@ -78,15 +105,12 @@ async function startHop(nginx, { ground, folder, name, ports }) {
 /** `edge` and `client` are the hop near the visitor and the one near the origin: where ours has the processes of these names. */
 export const nginxPath = (nginx) => ({
   name: 'nginx',
-  async start({ ground, folder }) {
+  async start({ ground, folder, protocol }) {
     const [outer, inner] = [await freePort(), await freePort()];
-    const client = await startHop(nginx, {
-      ground,
-      folder,
-      name: 'inner',
-      ports: { listen: inner, target: ground.originPort },
-    });
-    const edge = await startHop(nginx, { ground, folder, name: 'outer', ports: { listen: outer, target: inner } });
+    const common = { ground, folder, protocol };
+    const inside = { listen: inner, target: ground.originPort };
+    const client = await startHop(nginx, { ...common, name: 'inner', ports: inside });
+    const edge = await startHop(nginx, { ...common, name: 'outer', ports: { listen: outer, target: inner } });
     return { address: { host: '127.0.0.1', port: outer }, processes: { edge, client } };
   },
 });

@@ -5,24 +5,30 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ROOT } from '../../scripts/lib/paths.mjs';
 import { failAtExit, startChild } from '../lib/children.mjs';
 import { freePort } from '../lib/free-ports.mjs';
+import { HTTP_NAME } from '../lib/wrk.mjs';
 
 const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const CERTIFICATE = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
 const KEY = join(ROOT, 'packages/testkit/fixtures/tls/key.pem');
 const START_TIMEOUT_MS = 20_000;
+// Without a line for each request, and without the inspector: what a service in production needs.
+const HTTP_TUNNEL = ['--subdomain', HTTP_NAME, '--quiet', '--no-inspect'];
 
-const configOf = (port, tls) => `
+const configOf = ({ port, tls, captures }) => `
 [server]
 control_port = 0
 api_port = 0
 metrics_port = 0
 http_port = 0
 https_port = 0
+plain_http = "proxy"
 [limits]
 tcp_port_range = [${port}, ${port}]
 connections_per_tunnel = 20000
 connections_per_address = 20000
+[capture]
+enabled = ${captures}
 ${tls ? `[tls]\ncert_path = "${CERTIFICATE}"\nkey_path = "${KEY}"` : ''}
 `;
 
@@ -32,11 +38,13 @@ function environment(folder) {
   return { ...Object.fromEntries(kept), HOME: folder };
 }
 
-async function startEdge({ ground, folder, node, nodeArgs, port, tls }) {
+async function startEdge({ ground, folder, node, nodeArgs, ...settings }) {
   const dataDir = join(folder, 'data');
   const config = join(folder, 'server.toml');
-  writeFileSync(config, configOf(port, tls));
+  writeFileSync(config, configOf(settings));
   const { command, args } = ground.network.wrap(node, [
+    // As `npm start` runs it.
+    '--max-semi-space-size=4',
     ...(nodeArgs?.edge ?? []),
     ...[SERVER, 'edge', '--config', config, '--data-dir', dataDir],
   ]);
@@ -49,10 +57,11 @@ async function startEdge({ ground, folder, node, nodeArgs, port, tls }) {
   return { child, run: JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) };
 }
 
-async function startClient({ ground, folder, node, nodeArgs, port, tls, run }) {
+async function startClient({ ground, folder, node, nodeArgs, protocol, port, tls, run }) {
+  const what = protocol === 'http' ? HTTP_TUNNEL : ['--remote-port', String(port)];
   const { command, args } = ground.network.wrap(node, [
     ...(nodeArgs?.client ?? []),
-    ...[CLI, 'tcp', String(ground.originPort), '--json', '--remote-port', String(port)],
+    ...[CLI, protocol, String(ground.originPort), '--json', ...what],
     ...['--server', run.control, '--token-file', run.admin_token_file],
     ...(tls ? ['--tls', '--ca-file', CERTIFICATE] : ['--no-tls']),
   ]);
@@ -72,13 +81,14 @@ async function lateClient(child) {
 }
 
 /** `nodeArgs` are for profiles: { edge: string[], client: string[] }. */
-export const oursPath = ({ tls }) => ({
-  name: tls ? 'ours-tls' : 'ours',
-  async start(settings) {
+export const oursPath = ({ name, tls = false, captures = true }) => ({
+  name,
+  async start({ protocol = 'tcp', ...settings }) {
     mkdirSync(settings.folder, { recursive: true });
     const port = await freePort();
-    const { child: edge, run } = await startEdge({ ...settings, port, tls });
-    const client = await startClient({ ...settings, port, tls, run });
-    return { address: { host: '127.0.0.1', port }, processes: { edge, client } };
+    const { child: edge, run } = await startEdge({ ...settings, port, tls, captures });
+    const client = await startClient({ ...settings, protocol, port, tls, run });
+    const publicPort = protocol === 'http' ? Number(new URL(run.http_url).port) : port;
+    return { address: { host: '127.0.0.1', port: publicPort }, processes: { edge, client } };
   },
 });

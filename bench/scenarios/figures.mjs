@@ -1,6 +1,6 @@
 // The figures that scenarios share: how each is called, written, and whether it is compared with nginx.
 
-/** `key` is the name in the JSON. `ratio`: the same figure of nginx in the same round is its measure. */
+/** `key` is the name in the JSON. `ratio`: the same figure of the yardstick, nginx mostly, in the same round is its measure. */
 export const FIGURES = {
   mbPerSecond: { title: 'MB/s', digits: 0 },
   cpuPerGb: { title: 'CPU s/GB', digits: 2, ratio: true },
@@ -9,6 +9,8 @@ export const FIGURES = {
   requestsPerSecond: { title: 'requests/s', digits: 0 },
   cpuPerRoundTripUs: { title: 'CPU µs/round trip', digits: 1, ratio: true },
   edgeCpuPerRoundTripUs: { title: 'of it edge', digits: 1 },
+  cpuPerRequestUs: { title: 'CPU µs/request', digits: 1, ratio: true },
+  edgeCpuPerRequestUs: { title: 'of it edge', digits: 1 },
   p50Ms: { title: 'p50 ms', digits: 2 },
   p99Ms: { title: 'p99 ms', digits: 2 },
   edgeKbPerConnection: { title: 'edge KB/connection', digits: 1 },

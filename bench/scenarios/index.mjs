@@ -2,10 +2,14 @@
 //   name, title     how it is asked for and how it is headed (`quickTitle` where --quick changes what is said)
 //   figures         keys of figures.mjs, in the order of the columns
 //   targets         { path, figure, ratioAtMost | atMost, …FromNode24 }: what we mean to reach
-//   paths           where not every path makes sense
+//   paths           where not every path makes sense, or another one does
+//   protocol        'http' where the tunnel is one; tcp else
+//   yardstick       the path whose figures are the measure, where it is not nginx
+//   needs           programs that it cannot do without: 'wrk'
 //   network         'small-buffers' where ordinary kernel buffers would disturb the machine, with `withoutNetwork`, the line to say else
 //   measure(stage)  runs jobs of bench/load through the stage and returns the figures; `window` is for profiles
 import { UsageError } from '../lib/options.mjs';
+import { httpScenarios } from './http.mjs';
 import { tcpBesideBulk } from './tcp-beside-bulk.mjs';
 import { tcpBulkScenarios } from './tcp-bulk.mjs';
 import { tcpConnect } from './tcp-connect.mjs';
@@ -13,7 +17,11 @@ import { tcpEcho } from './tcp-echo.mjs';
 import { tcpIdle } from './tcp-idle.mjs';
 import { tcpStalled } from './tcp-stalled.mjs';
 
-export const SCENARIOS = [...tcpBulkScenarios, tcpEcho, tcpConnect, tcpBesideBulk, tcpIdle, tcpStalled];
+export const SCENARIOS = [
+  ...tcpBulkScenarios,
+  ...[tcpEcho, tcpConnect, tcpBesideBulk, tcpIdle, tcpStalled],
+  ...httpScenarios,
+];
 
 /** @param {string[]} names in full, or the beginning of names: `tcp-bulk` means all four */
 export function chooseScenarios(names) {

@@ -1,0 +1,37 @@
+// wrk, the load of HTTP scenarios: where it is, how it is called, and what it says.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const REPORT = fileURLToPath(new URL('../load/wrk-report.lua', import.meta.url));
+
+/** The tunnel's name at the edge; the other paths do not look at it. */
+export const HTTP_NAME = 'bench';
+export const HTTP_HOST = `${HTTP_NAME}.localhost`;
+
+/** `missing` is the line that says so. */
+export function findWrk() {
+  // It has no way to ask for the version that exits with 0; its first words name it.
+  const { error, stdout, stderr } = spawnSync('wrk', ['--version'], { encoding: 'utf8' });
+  if (error) return { missing: 'wrk is not installed (Debian: apt install wrk): no HTTP scenarios' };
+  return { command: 'wrk', version: /^wrk (\S+)/.exec(stdout + stderr)?.[1] ?? 'unknown' };
+}
+
+/** One thread: it can ask more than two hops on the same machine can answer. */
+export const wrkArgs = ({ host, port }, { connections, bytes, keepAlive, seconds }) => [
+  ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--script', REPORT],
+  ...['--header', `Host: ${HTTP_HOST}`],
+  ...(keepAlive ? [] : ['--header', 'Connection: close']),
+  `http://${host}:${port}/0/${bytes}`,
+];
+
+export function readReport(stdout) {
+  const text = /^report (.*)$/m.exec(stdout)?.[1];
+  if (text === undefined) throw new Error(`wrk said nothing that can be read: ${stdout.slice(-500)}`);
+  const { requests, bytes, durationUs, p50Us, p99Us, errors } = JSON.parse(text);
+  const seen = Object.entries(errors).filter(([, count]) => count > 0);
+  if (seen.length > 0) {
+    throw new Error(`wrk saw errors: ${seen.map(([kind, count]) => `${count} of ${kind}`).join(', ')}`);
+  }
+  if (requests === 0) throw new Error('wrk got no answer');
+  return { requests, bytes, seconds: durationUs / 1e6, p50Ms: p50Us / 1000, p99Ms: p99Us / 1000 };
+}

@@ -1,0 +1,100 @@
+// HTTP/1.1: small requests on connections that stay open and on one connection each, large responses, and what captures cost.
+import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
+
+const SMALL_BYTES = 128;
+const LARGE_BYTES = 1_000_000;
+
+const PER_REQUEST = ['requestsPerSecond', 'cpuPerRequestUs', 'edgeCpuPerRequestUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY];
+
+/** Answers are compared before and after; wrk itself only counts them and their errors. */
+async function measureRequests(stage, { connections, bytes, keepAlive }) {
+  const probe = async () => (await stage.begin('httpProbe', { bytes, keepAlive })).finish();
+  await probe();
+  const measured = await stage.measure('wrk', {
+    command: stage.tools.wrk.command,
+    connections,
+    bytes,
+    keepAlive,
+    warmUpSecs: 1,
+    seconds: stage.quick ? 1 : 4,
+  });
+  await probe();
+  return measured;
+}
+
+const smallRequests = ({ name, title, connections, keepAlive, ...more }) => ({
+  name,
+  title,
+  protocol: 'http',
+  needs: ['wrk'],
+  figures: PER_REQUEST,
+  ...more,
+  async measure(stage) {
+    const measured = await measureRequests(stage, { connections, bytes: SMALL_BYTES, keepAlive });
+    const { requests, seconds, p50Ms, p99Ms, cpu, window } = measured;
+    return {
+      requestsPerSecond: requests / seconds,
+      cpuPerRequestUs: perUnitUs(cpu.both, requests),
+      edgeCpuPerRequestUs: perUnitUs(cpu.edge, requests),
+      p50Ms,
+      p99Ms,
+      ...stage.peakMemory(),
+      window,
+    };
+  },
+});
+
+const keepAlive = (connections) =>
+  smallRequests({
+    name: `http-keep-alive-${connections}`,
+    title: `HTTP, small GETs on ${connections} connections that stay open`,
+    connections,
+    keepAlive: true,
+    targets: [
+      { path: 'ours', figure: 'cpuPerRequestUs', ratioAtMost: 1 },
+      { path: 'ours-tls', figure: 'cpuPerRequestUs', ratioAtMost: 1.3 },
+    ],
+  });
+
+const connect = (connections) =>
+  smallRequests({
+    name: `http-connect-${connections}`,
+    title: `HTTP, a connection per small GET, ${connections} at a time`,
+    connections,
+    keepAlive: false,
+    targets: [{ path: 'ours', figure: 'cpuPerRequestUs', ratioAtMost: 4.5, ratioAtMostFromNode24: 3 }],
+  });
+
+const large = {
+  name: 'http-large',
+  title: 'HTTP, responses of 1 MB on 50 connections that stay open',
+  protocol: 'http',
+  needs: ['wrk'],
+  figures: ['mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', 'p50Ms', 'p99Ms', ...PEAK_MEMORY],
+  targets: [],
+  async measure(stage) {
+    const measured = await measureRequests(stage, { connections: 50, bytes: LARGE_BYTES, keepAlive: true });
+    const { bytes, seconds, p50Ms, p99Ms, cpu, window } = measured;
+    return {
+      mbPerSecond: mbPerSecond(bytes, seconds),
+      cpuPerGb: perGb(cpu.both, bytes),
+      edgeCpuPerGb: perGb(cpu.edge, bytes),
+      p50Ms,
+      p99Ms,
+      ...stage.peakMemory(),
+      window,
+    };
+  },
+};
+
+const captures = smallRequests({
+  name: 'http-captures',
+  title: 'HTTP, what captures cost: small GETs on 50 connections that stay open',
+  connections: 50,
+  keepAlive: true,
+  paths: ['ours-uncaptured', 'ours'],
+  yardstick: 'ours-uncaptured',
+  targets: [{ path: 'ours', figure: 'cpuPerRequestUs', ratioAtMost: 1.1 }],
+});
+
+export const httpScenarios = [keepAlive(50), keepAlive(200), connect(50), connect(200), large, captures];
