@@ -1,0 +1,147 @@
+// What tests of http tunnels have beside a scene: a local web service, `tunnel http` in front of it, and its visitors.
+import {
+  type Agent,
+  createServer,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type RequestListener,
+  type Server,
+} from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Scene } from './scene.ts';
+import type { Stack } from './stack.ts';
+import type { ReadyEvent, TunnelProgram } from './tunnel-program.ts';
+import { visit } from './visitor.ts';
+
+export interface WebService {
+  readonly port: number;
+  readonly server: Server;
+  close(): Promise<void>;
+}
+
+export const startWeb = async (answer: RequestListener, port = 0): Promise<WebService> => {
+  const server = createServer({ noDelay: true }, answer);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    server,
+    close: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+};
+
+/** Where a tunnel is reached: systems do not resolve `*.localhost`, so its name goes in the Host alone. */
+export interface PublicPlace {
+  readonly host: string;
+  readonly port: number;
+}
+
+export const placeOf = (publicUrl: string): PublicPlace => {
+  const { host, port } = new URL(publicUrl);
+  return { host, port: Number(port) };
+};
+
+export interface OpenTunnel {
+  readonly tunnel: TunnelProgram;
+  readonly ready: ReadyEvent;
+  readonly place: PublicPlace;
+}
+
+interface HttpRun {
+  readonly home?: string;
+  readonly server?: string;
+}
+
+/** `tunnel http PORT --json` at this stack, with its admin token. */
+export const runHttp = async (
+  scene: Scene,
+  stack: Stack,
+  localPort: number,
+  flags: readonly string[] = [],
+  { server = stack.control, ...more }: HttpRun = {},
+): Promise<TunnelProgram> => {
+  const args = ['http', String(localPort), '--json', '--server', server, '--token-file', stack.tokenFile, ...flags];
+  return scene.run(args, more);
+};
+
+export const openHttp = async (...args: Parameters<typeof runHttp>): Promise<OpenTunnel> => {
+  const tunnel = await runHttp(...args);
+  const ready = await tunnel.ready();
+  return { tunnel, ready, place: placeOf(ready.public_url) };
+};
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly trailers: NodeJS.Dict<string>;
+  readonly body: Buffer;
+  readonly text: string;
+}
+
+export interface Question {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer;
+  readonly agent?: Agent;
+}
+
+/** A whole request and its whole answer. */
+export const askHttp = (place: PublicPlace, question: Question = {}): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const { body, agent, headers = {}, ...rest } = question;
+    const sent = httpRequest({
+      ...rest,
+      hostname: '127.0.0.1',
+      port: place.port,
+      headers: { host: place.host, ...headers },
+      agent: agent ?? false,
+    });
+    sent.on('response', (response) => void wholeAnswer(response).then(resolve, reject));
+    sent.on('error', reject);
+    sent.end(body);
+  });
+
+export const wholeAnswer = async (response: IncomingMessage): Promise<Answer> => {
+  const body = await wholeBody(response);
+  const { statusCode: status = 0, headers, trailers } = response;
+  return { status, headers, trailers, body, text: body.toString() };
+};
+
+export const wholeBody = async (message: IncomingMessage): Promise<Buffer> => {
+  const pieces: Buffer[] = [];
+  for await (const piece of message) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces);
+};
+
+/** A connection that has sent this text; `{host}` in it is the tunnel's. */
+export const sendRaw = async (place: PublicPlace, text: string): Promise<Socket> => {
+  const socket = await visit(place.port);
+  socket.write(text.replaceAll('{host}', place.host));
+  return socket;
+};
+
+/** What has come on a connection up to the first match; the rest stays out of sight. */
+export const readUntil = (socket: Socket, pattern: RegExp): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let heard = '';
+    const onData = (piece: Buffer): void => {
+      heard += piece.toString('latin1');
+      if (!pattern.test(heard)) return;
+      socket.off('data', onData);
+      socket.off('close', onClose);
+      resolve(heard);
+    };
+    const onClose = (): void => reject(new Error(`closed before ${pattern} after: ${heard}`));
+    socket.on('data', onData);
+    socket.on('close', onClose);
+    socket.resume();
+  });
