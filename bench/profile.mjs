@@ -29,7 +29,7 @@ async function profile({ scenario: name, paths: [pathName], quick, node, out }) 
   for (const role of ROLES) rmSync(fileOf(role), { force: true });
   const nodeArgs = Object.fromEntries(ROLES.map((role) => [role, profileArgs(folder, fileOf(role))]));
   const tools = { wrk: findWrk() };
-  for (const name of scenario.needs ?? []) if (tools[name].missing) throw new Error(tools[name].missing);
+  for (const tool of scenario.needs ?? []) if (tools[tool].missing) throw new Error(tools[tool].missing);
   const figures = await measure({ scenario, path: choosePaths([pathName]).paths[0], quick, node, nodeArgs, tools });
   const { window, ...shown } = figures;
   for (const [key, value] of Object.entries(shown)) process.stdout.write(`${key} ${Number(value.toPrecision(4))}\n`);

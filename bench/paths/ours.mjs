@@ -15,12 +15,13 @@ const START_TIMEOUT_MS = 20_000;
 // Without a line for each request, and without the inspector: what a service in production needs.
 const HTTP_TUNNEL = ['--subdomain', HTTP_NAME, '--quiet', '--no-inspect'];
 
-const configOf = ({ port, tls, captures }) => `
+/** The port is the one visitors come to, whichever the protocol. */
+const configOf = ({ protocol, port, tls, captures }) => `
 [server]
 control_port = 0
 api_port = 0
 metrics_port = 0
-http_port = 0
+http_port = ${protocol === 'http' ? port : 0}
 https_port = 0
 plain_http = "proxy"
 [limits]
@@ -86,9 +87,8 @@ export const oursPath = ({ name, tls = false, captures = true }) => ({
   async start({ protocol = 'tcp', ...settings }) {
     mkdirSync(settings.folder, { recursive: true });
     const port = await freePort();
-    const { child: edge, run } = await startEdge({ ...settings, port, tls, captures });
+    const { child: edge, run } = await startEdge({ ...settings, protocol, port, tls, captures });
     const client = await startClient({ ...settings, protocol, port, tls, run });
-    const publicPort = protocol === 'http' ? Number(new URL(run.http_url).port) : port;
-    return { address: { host: '127.0.0.1', port: publicPort }, processes: { edge, client } };
+    return { address: { host: '127.0.0.1', port }, processes: { edge, client } };
   },
 });

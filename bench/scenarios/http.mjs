@@ -7,7 +7,7 @@ const LARGE_BYTES = 1_000_000;
 const PER_REQUEST = ['requestsPerSecond', 'cpuPerRequestUs', 'edgeCpuPerRequestUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY];
 
 /** Answers are compared before and after; wrk itself only counts them and their errors. */
-async function measureRequests(stage, { connections, bytes, keepAlive }) {
+async function measureRequests(stage, { connections, bytes, keepAlive, warmUpRequests }) {
   const probe = async () => (await stage.begin('httpProbe', { bytes, keepAlive })).finish();
   await probe();
   const measured = await stage.measure('wrk', {
@@ -15,7 +15,7 @@ async function measureRequests(stage, { connections, bytes, keepAlive }) {
     connections,
     bytes,
     keepAlive,
-    warmUpSecs: 1,
+    warmUpRequests: stage.quick ? warmUpRequests / 10 : warmUpRequests,
     seconds: stage.quick ? 1 : 4,
   });
   await probe();
@@ -30,7 +30,12 @@ const smallRequests = ({ name, title, connections, keepAlive, ...more }) => ({
   figures: PER_REQUEST,
   ...more,
   async measure(stage) {
-    const measured = await measureRequests(stage, { connections, bytes: SMALL_BYTES, keepAlive });
+    const measured = await measureRequests(stage, {
+      connections,
+      bytes: SMALL_BYTES,
+      keepAlive,
+      warmUpRequests: 20_000,
+    });
     const { requests, seconds, p50Ms, p99Ms, cpu, window } = measured;
     return {
       requestsPerSecond: requests / seconds,
@@ -73,7 +78,8 @@ const large = {
   figures: ['mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', 'p50Ms', 'p99Ms', ...PEAK_MEMORY],
   targets: [],
   async measure(stage) {
-    const measured = await measureRequests(stage, { connections: 50, bytes: LARGE_BYTES, keepAlive: true });
+    const asked = { connections: 50, bytes: LARGE_BYTES, keepAlive: true, warmUpRequests: 500 };
+    const measured = await measureRequests(stage, asked);
     const { bytes, seconds, p50Ms, p99Ms, cpu, window } = measured;
     return {
       mbPerSecond: mbPerSecond(bytes, seconds),
