@@ -91,6 +91,10 @@ const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
     protocol: fc.constantFrom('http' as const, 'tcp' as const),
     local_addr: fc.string({ maxLength: 100 }),
     remote_port: fc.integer({ min: 1, max: 65535 }),
+    preferred_subdomain: fc.string({ maxLength: 63 }),
+    host_header: fc.stringMatching(/^[!-~]{1,255}$/),
+    local_protocol: fc.constantFrom('http1' as const, 'h2c' as const),
+    capture: fc.boolean(),
   }),
 );
 
