@@ -1,0 +1,312 @@
+// Visitors and services that misbehave: each gets its answer or its end, the others notice nothing, and memory stays flat.
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { Agent } from 'node:http';
+import type { Socket } from 'node:net';
+import { deterministicBytes, eventually, startTcpServer } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { type Answer, askHttp, openHttp, type PublicPlace, readUntil, sendRaw, startWeb } from './http-scene.ts';
+import { it, Scene } from './scene.ts';
+import type { Stack } from './stack.ts';
+
+const shared = new Scene();
+/** For tests that count nothing on it. */
+let stack: Stack;
+beforeAll(async () => {
+  stack = await shared.stack();
+});
+afterAll(() => shared.close());
+
+const MB = 1_000_000;
+const JSON_PLEASE = { accept: 'application/json' };
+
+/** Status, code and words of one of the edge's own answers. */
+const problemOf = (answer: Answer): { status: number; code: unknown; error: string; next: string } => {
+  const { error, next } = JSON.parse(answer.text) as { error: string; next: string };
+  return { status: answer.status, code: answer.headers['x-tunnel-error'], error, next };
+};
+
+/** A keep-alive connection that was served once and stays open. */
+const stay = async (place: PublicPlace): Promise<Socket> => {
+  const socket = await sendRaw(place, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
+  await readUntil(socket, /\r\n\r\nhere/);
+  return socket;
+};
+
+/** Resident memory now; undefined where there is no /proc. */
+const residentMb = (pid: number): number | undefined => {
+  const file = `/proc/${pid}/status`;
+  if (!existsSync(file)) return undefined;
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(file, 'utf8'))?.[1]) / 1000;
+};
+
+describe.concurrent('visitors that stop reading', () => {
+  const STALLED = 20;
+
+  it('do not fill the memory of edge or client, and others are served meanwhile', async ({ scene }) => {
+    const piece = deterministicBytes(64 * 1024, 1);
+    const written: { bytes: number }[] = [];
+    const web = scene.keep(
+      await startWeb((request, response) => {
+        if (request.url !== '/endless') return void response.end('here');
+        const progress = { bytes: 0 };
+        written.push(progress);
+        const pump = (): void => {
+          let goesOn = true;
+          while (goesOn && !response.destroyed) {
+            goesOn = response.write(piece);
+            progress.bytes += piece.length;
+          }
+        };
+        response.on('drain', pump);
+        pump();
+      }),
+    );
+    const stack = await scene.stack();
+    const { tunnel, place } = await openHttp(scene, stack, web.port);
+    expect((await askHttp(place)).text).toBe('here');
+    const pids = [stack.program.pid, tunnel.pid];
+    const before = pids.map((pid) => residentMb(pid) ?? 0);
+    const stalled: Socket[] = [];
+    for (let nth = 0; nth < STALLED; nth += 1) {
+      const socket = await sendRaw(place, 'GET /endless HTTP/1.1\r\nHost: {host}\r\n\r\n');
+      socket.pause();
+      stalled.push(socket);
+    }
+    // Stuck: the service cannot write any more.
+    let last = -1;
+    await eventually(
+      () => {
+        const sum = written.reduce((total, { bytes }) => total + bytes, 0);
+        const isStuck = written.length === STALLED && sum === last;
+        last = sum;
+        expect(isStuck).toBe(true);
+      },
+      { timeoutMs: 30_000, intervalMs: 500 },
+    );
+    for (let nth = 0; nth < 20; nth += 1) expect((await askHttp(place)).text).toBe('here');
+    pids.forEach((pid, index) => expect((residentMb(pid) ?? 0) - (before[index] ?? 0)).toBeLessThan(150));
+    for (const socket of stalled) socket.destroy();
+    await eventually(async () => expect(await stack.metric('tunnel_active_connections')).toBe(0));
+  });
+});
+
+describe.concurrent('a visitor that leaves', () => {
+  it.for(['with a FIN', 'with a RST'] as const)(
+    '%s before the answer is seen by the service',
+    async (how, { scene }) => {
+      let isAsked = false;
+      let isGone = false;
+      const web = scene.keep(
+        await startWeb((request) => {
+          isAsked = true;
+          request.socket.on('close', () => {
+            isGone = true;
+          });
+        }),
+      );
+      const { tunnel, place } = await openHttp(scene, stack, web.port);
+      const socket = await sendRaw(place, 'GET /slow HTTP/1.1\r\nHost: {host}\r\n\r\n');
+      await eventually(() => expect(isAsked).toBe(true));
+      if (how === 'with a FIN') socket.end();
+      else socket.resetAndDestroy();
+      await eventually(() => expect(isGone).toBe(true));
+      expect(await tunnel.waitFor('request')).toMatchObject({ path: '/slow', status: null, aborted: true });
+      socket.destroy();
+    },
+  );
+
+  it('in the middle of its upload, or of a download, is seen by the service', async ({ scene }) => {
+    const gone: string[] = [];
+    const web = scene.keep(
+      await startWeb((request, response) => {
+        const { url = '' } = request;
+        request.socket.on('close', () => gone.push(url));
+        request.resume();
+        if (url !== '/down') return;
+        response.write('x'.repeat(1000));
+      }),
+    );
+    const stack = await scene.stack();
+    const { place } = await openHttp(scene, stack, web.port);
+    const up = await sendRaw(place, 'PUT /up HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1000000\r\n\r\nbegun');
+    const down = await sendRaw(place, 'GET /down HTTP/1.1\r\nHost: {host}\r\n\r\n');
+    await readUntil(down, /x{1000}/);
+    await eventually(async () => expect(await stack.metric('tunnel_active_connections')).toBe(2));
+    down.destroy();
+    await eventually(() => expect(gone).toEqual(['/down']));
+    up.destroy();
+    await eventually(() => expect(gone).toEqual(['/down', '/up']));
+  });
+});
+
+describe.concurrent('a local service', () => {
+  it('that is down gives 502 at once, in words for its owner, and is served again when it is back', async ({
+    scene,
+  }) => {
+    const gone = await startWeb((_, response) => void response.end('back'));
+    await gone.close();
+    const { tunnel, place } = await openHttp(scene, stack, gone.port);
+    const since = performance.now();
+    const problem = problemOf(await askHttp(place, { headers: JSON_PLEASE }));
+    expect(performance.now() - since).toBeLessThan(2000);
+    expect(problem).toMatchObject({ status: 502, code: 'LOCAL_UNREACHABLE' });
+    expect(problem.error).toContain('connection refused');
+    expect(problem.next).toContain('start the service');
+    expect(await tunnel.waitFor('error')).toMatchObject({ code: 'CLIENT_LOCAL_DIAL', fatal: false });
+    scene.keep(await startWeb((_, response) => void response.end('back'), gone.port));
+    expect((await askHttp(place)).text).toBe('back');
+  });
+
+  it('that gives no answer in first_byte_timeout_secs gives 504; a body may then take its time', async ({ scene }) => {
+    const web = scene.keep(
+      await startWeb((request, response) => {
+        if (request.url !== '/drip') return;
+        response.write('first ');
+        setTimeout(() => response.end('last'), 2500);
+      }),
+    );
+    const stack = await scene.stack({ server: 'first_byte_timeout_secs = 1' });
+    const { place } = await openHttp(scene, stack, web.port);
+    const [slow, drip] = await Promise.all([
+      askHttp(place, { headers: JSON_PLEASE }),
+      askHttp(place, { path: '/drip' }),
+    ]);
+    expect(problemOf(slow)).toMatchObject({ status: 504, code: 'LOCAL_TIMEOUT' });
+    expect([drip.status, drip.text]).toEqual([200, 'first last']);
+  });
+
+  it.for([
+    ['that does not speak HTTP', 'SSH-2.0-OpenSSH_9.2\r\n\r\n', 'LOCAL_MALFORMED'],
+    ['that hangs up without a word', '', 'LOCAL_CLOSED'],
+  ] as const)('%s gives 502, and the next request is a new try', async ([, words, code], { scene }) => {
+    const local = scene.keep(await startTcpServer((socket) => void socket.once('data', () => socket.end(words))));
+    const { place } = await openHttp(scene, stack, local.port);
+    for (let nth = 1; nth <= 2; nth += 1) {
+      expect(problemOf(await askHttp(place, { headers: JSON_PLEASE }))).toMatchObject({ status: 502, code });
+      expect(local.totalConnections).toBe(nth);
+    }
+  });
+
+  it('that dies in the middle of a body cuts the visitor off: a short body never looks whole', async ({ scene }) => {
+    const web = scene.keep(
+      await startWeb((request, response) => {
+        response.write('half');
+        setTimeout(() => request.socket.resetAndDestroy(), 50);
+      }),
+    );
+    const { place } = await openHttp(scene, stack, web.port);
+    await expect(askHttp(place)).rejects.toThrow(/aborted|ECONNRESET|hang up/);
+  });
+
+  it('that closes idle connections at any time loses no request', async ({ scene }) => {
+    const web = scene.keep(await startWeb((_, response) => void response.end('served')));
+    // Shorter than any pause between the requests below.
+    web.server.keepAliveTimeout = 1;
+    const { place } = await openHttp(scene, stack, web.port);
+    const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+    const statuses = new Set<number>();
+    for (let round = 0; round < 50; round += 1) {
+      const asked = Array.from({ length: 4 }, () => askHttp(place, { agent }));
+      for (const { status } of await Promise.all(asked)) statuses.add(status);
+    }
+    agent.destroy();
+    expect([...statuses]).toEqual([200]);
+  });
+});
+
+describe.concurrent('too many connections', () => {
+  it('of one tunnel get 503 with Retry-After, and a free place is given again', async ({ scene }) => {
+    const web = scene.keep(await startWeb((_, response) => void response.end('here')));
+    const stack = await scene.stack({ limits: 'connections_per_tunnel = 2' });
+    const { place } = await openHttp(scene, stack, web.port);
+    const other = await openHttp(scene, stack, web.port);
+    const [one, two] = [await stay(place), await stay(place)];
+    const refused = await askHttp(place, { headers: JSON_PLEASE });
+    expect(problemOf(refused)).toMatchObject({ status: 503, code: 'CONNECTIONS_PER_TUNNEL' });
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect((await askHttp(other.place)).status).toBe(200);
+    one.destroy();
+    await eventually(async () => expect((await askHttp(place)).status).toBe(200));
+    two.destroy();
+  });
+
+  it('of one address get 429 with Retry-After', async ({ scene }) => {
+    const web = scene.keep(await startWeb((_, response) => void response.end('here')));
+    const stack = await scene.stack({ limits: 'connections_per_address = 2' });
+    const { place } = await openHttp(scene, stack, web.port);
+    const [one, two] = [await stay(place), await stay(place)];
+    const refused = await askHttp(place, { headers: JSON_PLEASE });
+    expect(problemOf(refused)).toMatchObject({ status: 429, code: 'CONNECTIONS_PER_ADDRESS' });
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    one.destroy();
+    await eventually(async () => expect((await askHttp(place)).status).toBe(200));
+    two.destroy();
+  });
+});
+
+describe.concurrent('what is no request', () => {
+  it('gets 400 and can be read; a slow head gets 408, a large one 431; the service sees none of it', async ({
+    scene,
+  }) => {
+    let seen = 0;
+    const web = scene.keep(
+      await startWeb((_, response) => {
+        seen += 1;
+        response.end('here');
+      }),
+    );
+    const stack = await scene.stack({ server: 'head_timeout_secs = 1' });
+    const { place } = await openHttp(scene, stack, web.port);
+    const answerTo = async (text: string): Promise<string> => {
+      const socket = await sendRaw(place, text);
+      const heard = await readUntil(socket, /\r\n\r\n/);
+      socket.destroy();
+      return heard.slice(9, 12);
+    };
+    const smuggled =
+      'GET / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
+    expect(await answerTo(smuggled)).toBe('400');
+    expect(await answerTo('GET / HTTP/1.1\nHost: {host}\n\n')).toBe('400');
+    expect(await answerTo('GET / HTTP/1.1\r\nHost: {host}\r\nX-Slow:')).toBe('408');
+    expect(await answerTo(`GET / HTTP/1.1\r\nHost: {host}\r\nX: ${'x'.repeat(33 * 1024)}\r\n\r\n`)).toBe('431');
+    expect(await answerTo('CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n')).toMatch(/^(400|405|501)$/);
+    expect(seen).toBe(0);
+    // The port is as good as before.
+    expect((await askHttp(place)).text).toBe('here');
+  });
+
+  it('uploads of any size pass: there is no limit but the memory bound', async ({ scene }) => {
+    let bytes = 0;
+    const web = scene.keep(
+      await startWeb((request, response) => {
+        request.on('data', (piece: Buffer) => {
+          bytes += piece.length;
+        });
+        request.on('end', () => response.end(String(bytes)));
+      }),
+    );
+    const { tunnel, place } = await openHttp(scene, stack, web.port);
+    const answered = askHttp(place, { method: 'PUT', body: deterministicBytes(200 * MB, 3) });
+    expect((await answered).text).toBe(String(200 * MB));
+    for (const pid of [stack.program.pid, tunnel.pid]) expect(residentMb(pid) ?? 0).toBeLessThan(200);
+  });
+});
+
+describe.concurrent('a keep-alive connection', () => {
+  it('is routed anew for each host it asks for', async ({ scene }) => {
+    const [one, two] = await Promise.all(
+      ['one', 'two'].map(async (name) => scene.keep(await startWeb((_, response) => void response.end(name)))),
+    );
+    const first = await openHttp(scene, stack, one?.port ?? 0);
+    const second = await openHttp(scene, stack, two?.port ?? 0);
+    const socket = await sendRaw(first.place, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
+    expect(await readUntil(socket, /\r\n\r\none/)).toContain('200 OK');
+    socket.write(`GET / HTTP/1.1\r\nHost: ${second.place.host}\r\n\r\n`);
+    expect(await readUntil(socket, /\r\n\r\ntwo/)).toContain('200 OK');
+    socket.write(`GET / HTTP/1.1\r\nHost: nobody.localhost\r\nConnection: close\r\n\r\n`);
+    expect(await readUntil(socket, /<\/html>/)).toContain('404 Not Found');
+    await once(socket, 'end');
+    socket.destroy();
+  });
+});
