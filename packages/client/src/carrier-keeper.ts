@@ -45,7 +45,7 @@ export class CarrierKeeper {
     for (let index = 0; index < this.#deps.count; index += 1) {
       const place: Place = {
         state: { kind: 'dialing' },
-        pace: new RetryPace(this.#deps.clock, this.#deps.random),
+        pace: new RetryPace(this.#deps.clock, this.#deps.random, LIMITS.CARRIER_RETRY_MAX_MS),
       };
       this.#places.push(place);
       const token = tokens[index];

@@ -1,22 +1,19 @@
 // How long to wait before the next try: the rule of core, with its state, the clock and chance.
-import { afterConnect, afterFailure, CALM } from '@tunnel/core';
+import { afterConnect, afterFailure, type BackoffRules, CALM } from '@tunnel/core';
 import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-
-const RULES = {
-  minMs: LIMITS.RECONNECT_MIN_MS,
-  maxMs: LIMITS.RECONNECT_MAX_MS,
-  stableAfterMs: LIMITS.RECONNECT_STABLE_AFTER_MS,
-};
 
 export class RetryPace {
   readonly #clock: Clock;
   readonly #random: () => number;
+  readonly #rules: BackoffRules;
   #state = CALM;
 
-  constructor(clock: Clock, random: () => number) {
+  /** `maxMs`: the longest wait. */
+  constructor(clock: Clock, random: () => number, maxMs: number = LIMITS.RECONNECT_MAX_MS) {
     this.#clock = clock;
     this.#random = random;
+    this.#rules = { minMs: LIMITS.RECONNECT_MIN_MS, maxMs, stableAfterMs: LIMITS.RECONNECT_STABLE_AFTER_MS };
   }
 
   /** Failures in a row so far. */
@@ -29,7 +26,7 @@ export class RetryPace {
   }
 
   nextDelayMs(): number {
-    const { state, delayMs } = afterFailure(this.#state, this.#clock.monotonic(), this.#random(), RULES);
+    const { state, delayMs } = afterFailure(this.#state, this.#clock.monotonic(), this.#random(), this.#rules);
     this.#state = state;
     return delayMs;
   }

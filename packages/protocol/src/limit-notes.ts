@@ -123,6 +123,9 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   FIRST_CONNECT_RETRY_MAX_MS: ms('attempts of the first start come at least this often, so that its 30 s hold several'),
   REGISTER_TIMEOUT_MS: ms('how long the answer to a registration is awaited'),
   KIND_PROBE_TIMEOUT_MS: ms('after a failed handshake: how long the client looks whether the server speaks TLS or not'),
+  CARRIER_RETRY_MAX_MS: ms(
+    'the edge answers on the control connection, so its tunnels are not without carriers for long',
+  ),
   CARRIER_DIAL_TIMEOUT_MS: ms('connect, TLS and upgrade of one carrier together'),
   CARRIER_UPGRADE_HEAD_MAX_BYTES: bytes('the head of the answer to a carrier upgrade'),
   CARRIER_TOKEN_WAIT_MS: ms('RequestCarriers is repeated when no tokens have come by then'),

@@ -1,10 +1,8 @@
 // What was kept of a body, as text: unpacked, decoded, without its secrets. Off the hot path, and off the event loop where it is work.
 import { promisify, TextDecoder } from 'node:util';
 import { brotliDecompress, constants, gunzip, inflate } from 'node:zlib';
-import { redactBody } from '@tunnel/core';
+import { isTextual, redactBody, redactJson } from '@tunnel/core';
 import { LIMITS } from '@tunnel/protocol';
-import { redactJson } from './redact-json.ts';
-import { isTextual } from './textual.ts';
 
 const maxOutputLength = LIMITS.CAPTURE_UNPACKED_MAX_BYTES;
 // Without the sync flush a body of which only the beginning was kept would be an error.

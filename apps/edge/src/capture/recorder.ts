@@ -1,9 +1,8 @@
 // One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
 // whatever a person wants to see is made when somebody looks.
-import { type ChunkedForm, fieldValueOf, type RequestHead, type ResponseHead } from '@tunnel/core';
+import { type ChunkedForm, fieldValueOf, isTextual, type RequestHead, type ResponseHead } from '@tunnel/core';
 import type { ErrorCode, Fault } from '@tunnel/errors';
 import { KeptBody } from './kept-body.ts';
-import { isTextual } from './textual.ts';
 
 /** `complete`: the whole response came. `aborted`: the visitor left. A fault: why there was no response, or not all of it. */
 export type CaptureEnd = 'complete' | 'aborted' | Fault;

@@ -1,9 +1,8 @@
 // One request and its response as they are being seen: counted always, kept when somebody wants to look.
-import { REDACTED, type RequestHead, type ResponseHead, redactUrl } from '@tunnel/core';
+import { fieldValueOf, isTextual, REDACTED, type RequestHead, type ResponseHead, redactUrl } from '@tunnel/core';
 import type { KeptTunnel } from '../tunnel.ts';
 import { BodyKeep } from './body-keep.ts';
 import type { SeenExchange } from './http-tap.ts';
-import { isTextual } from './readable-body.ts';
 
 export type RecordState = 'running' | 'complete' | 'aborted';
 
@@ -90,7 +89,7 @@ export class RequestRecord implements SeenExchange {
     this.#status = head.status;
     if (!this.#deps.keep) return;
     this.#response = head;
-    this.#keepResponse = isTextual(head.headers);
+    this.#keepResponse = isTextual(fieldValueOf(head.headers, 'content-type'));
     this.#grown(head.text.length);
   }
 

@@ -27,6 +27,7 @@ export {
 } from './own-response.ts';
 export { LengthBody } from './plain-body.ts';
 export { isSecretName, REDACTED, redactBody, redactFields, redactForm, redactUrl, type ShownField } from './redact.ts';
+export { redactJson } from './redact-json.ts';
 export { redirectToHttps } from './redirect.ts';
 export { requestHeadFor, type ServiceRequestOptions } from './request-for-service.ts';
 export { type RequestParts, requestHeadFromParts } from './request-from-parts.ts';
@@ -39,4 +40,5 @@ export {
 } from './response-for-visitor.ts';
 export { type AnsweredRequest, parseResponseHead, type ResponseHead } from './response-head.ts';
 export { scannerOf } from './scanner-of-framing.ts';
+export { isTextual } from './textual.ts';
 export { readTrailers, type Trailers } from './trailers.ts';

@@ -1,5 +1,5 @@
 // Secrets in JSON bodies, by the names of their members. On the text, so that a body that was cut off is covered, too.
-import { REDACTED } from '@tunnel/core';
+import { REDACTED } from './redact.ts';
 
 /** Narrower than for forms: `code` and `key` alone are ordinary words of an API's JSON. */
 const SECRET_MEMBER = /token|secret|passw(?:or)?d|passphrase|api[_-]?key|private[_-]?key|access[_-]?key|authorization/i;
