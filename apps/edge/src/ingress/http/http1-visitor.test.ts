@@ -276,3 +276,25 @@ describe('what goes wrong', () => {
     expect(answer.endsWith('no')).toBe(true);
   });
 });
+
+describe('an edge that shuts down', () => {
+  it('ends a connection behind an answer that had begun, once what was asked before is answered', async () => {
+    const slow: http.ServerResponse[] = [];
+    const stand = await startService((_request, response) => {
+      response.write('begun ');
+      slow.push(response);
+    });
+    const alone = talk(stand.port, get('/alone'));
+    const pipelined = talk(stand.port, get('/first') + get('/second'));
+    await eventually(() => expect(slow).toHaveLength(2));
+    await eventually(() => expect(stand.ingress.totals.responses[2]).toBe(2));
+    stand.ingress.drain();
+    for (const response of slow.splice(0)) response.end('ended');
+    expect(await alone).toMatch(/begun .*ended/s);
+    await eventually(() => expect(slow).toHaveLength(1));
+    slow[0]?.end('ended');
+    expect((await pipelined).match(/begun/g)).toHaveLength(2);
+    expect((await pipelined).match(/connection: close/gi)).toHaveLength(1);
+    await stand.ingress.whenIdle();
+  });
+});

@@ -165,8 +165,10 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   onResponded(keepAlive: boolean): void {
     this.#exchange = null;
-    if (keepAlive) this.#next();
-    else this.#lastWord();
+    // Nobody is waited for when the edge shuts down; what was asked already is still answered.
+    const ends = !keepAlive || (this.#owner.isDraining && this.#rest === null);
+    if (ends) this.#lastWord();
+    else this.#next();
   }
 
   onCutOff(): void {
