@@ -9,6 +9,7 @@ export {
   endPair,
   openStream,
   type PairKind,
+  renewedCertificate,
   type SessionPair,
   type SessionPairOptions,
   sessionPair,

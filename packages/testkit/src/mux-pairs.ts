@@ -21,6 +21,12 @@ export const testCertificate = (): { cert: string; key: string } => ({
   key: fixture('key.pem'),
 });
 
+/** Another one, which is also for *.edge.test: what a renewal brings. */
+export const renewedCertificate = (): { cert: string; key: string } => ({
+  cert: fixture('renewed-cert.pem'),
+  key: fixture('renewed-key.pem'),
+});
+
 export type PairKind = 'plain' | 'tls';
 
 /** [accepted, dialled], both connected (and for TLS with the handshake done), both paused. */

@@ -58,6 +58,7 @@ export class H2cExchange implements ServiceCall, H2cTaker {
   onConnected(session: H2cSession): void {
     if (this.#phase === 'over') return;
     const { text, hasBody } = this.#request;
+    // To wait for trailers also where none will come: else an abort would look like the end of the body.
     const stream = session.request(serviceFieldsOf(text), { endStream: !hasBody, waitForTrailers: hasBody });
     if (stream === null) {
       this.#fail(new Fault('LOCAL_CLOSED', { reason: 'it closed the connection' }));
@@ -106,7 +107,10 @@ export class H2cExchange implements ServiceCall, H2cTaker {
       'drain',
       mine(() => this.#asker.onBodyDrain()),
     );
-    stream.on('wantTrailers', () => stream.sendTrailers(trailerFieldsOf(this.#requestTrailers)));
+    // Not after an abort: node would mark the end of the body before the reset.
+    stream.on('wantTrailers', () => {
+      if (this.#requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.#requestTrailers));
+    });
     stream.on('error', () => {});
     stream.on(
       'close',

@@ -47,8 +47,8 @@ export class Http2Request implements Asker {
   #head: RequestHead | null = null;
   #call: ServiceCall | null = null;
   #body: Http2Body | null = null;
-  /** null: the answer has no place for any. */
-  #trailers: readonly HeaderField[] | null = null;
+  #trailers: readonly HeaderField[] = [];
+  #hasTrailers = false;
   #isAnswered = false;
   #closesAtEnd = false;
 
@@ -117,13 +117,10 @@ export class Http2Request implements Asker {
     if (!this.#isWritable()) return;
     const { framing } = head;
     const endStream = framing.kind === 'none' || (framing.kind === 'length' && framing.length === 0);
-    if (framing.kind === 'chunked') this.#trailers = [];
+    // Also where none will come: without it node marks the end before a reset, and half a body would look whole.
+    this.#hasTrailers = !endStream;
     this.#tell(head.status);
-    this.#stream.respond(responseFieldsOf(head), {
-      endStream,
-      waitForTrailers: this.#trailers !== null,
-      ...NO_DATE,
-    });
+    this.#stream.respond(responseFieldsOf(head), { endStream, waitForTrailers: !endStream, ...NO_DATE });
   }
 
   onBody(bytes: Buffer, start: number, end: number): boolean {
@@ -182,14 +179,14 @@ export class Http2Request implements Asker {
       this.#closesAtEnd = true;
       // With trailers the end comes after them.
       if (stream.writableFinished) this.#closeAtEnd();
-      else if (this.#trailers === null) stream.once('finish', () => this.#closeAtEnd());
+      else if (!this.#hasTrailers) stream.once('finish', () => this.#closeAtEnd());
     }
     stream.end();
   }
 
   #sendTrailers(): void {
     if (this.#stream.destroyed || this.#stream.closed) return;
-    this.#stream.sendTrailers(trailerFieldsOf(this.#trailers ?? []));
+    this.#stream.sendTrailers(trailerFieldsOf(this.#trailers));
     this.#closeAtEnd();
   }
 

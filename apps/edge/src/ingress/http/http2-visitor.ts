@@ -95,7 +95,8 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
 
   /** A flood: nothing of it is worth an answer. */
   #calmDown(): void {
-    if (!this.#session.destroyed) this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    // An error is needed: without one node takes the code for none.
+    if (!this.#session.destroyed) this.#session.destroy(new Error('a flood'), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
   // ---- time and the end ----

@@ -1,0 +1,96 @@
+// An https port in front of the HTTP stand, and visitors of HTTP/2 that verify its certificate. Used by tests only.
+import { type ClientHttp2Session, connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
+import * as tls from 'node:tls';
+import { createLogger } from '@tunnel/runtime';
+import { testCertificate } from '@tunnel/testkit';
+import { type HttpStand, startHttpStand } from './http-fixture.ts';
+import { HttpsPort } from './https-port.ts';
+
+type StandOptions = Parameters<typeof startHttpStand>[1];
+
+export interface HttpsStand {
+  readonly http: HttpStand;
+  readonly port: HttpsPort;
+  stop(): void;
+}
+
+/** The tunnel is `web.localhost`. */
+export const startHttpsStand = async (localPort: number, options: StandOptions = {}): Promise<HttpsStand> => {
+  const http = await startHttpStand(localPort, { domain: 'localhost', ...options });
+  const { cert, key } = testCertificate();
+  const files = { cert: Buffer.from(cert), key: Buffer.from(key) };
+  const on = { host: '127.0.0.1', port: 0, key: '[server] https_port' };
+  const port = new HttpsPort(on, files, http.ingress, createLogger({ level: 'silent', format: 'json' }));
+  await port.start();
+  const stop = (): void => {
+    port.stop();
+    http.stop();
+  };
+  return { http, port, stop };
+};
+
+export const dialTls = (stand: HttpsStand, options: tls.ConnectionOptions = {}): tls.TLSSocket => {
+  const { cert } = testCertificate();
+  const { port } = stand.port.address;
+  // node takes no wildcard right below a top-level name, which is what *.localhost is.
+  const checkServerIdentity = (): undefined => undefined;
+  return tls.connect({
+    host: '127.0.0.1',
+    port,
+    ca: cert,
+    servername: 'web.localhost',
+    checkServerIdentity,
+    ...options,
+  });
+};
+
+export const visitHttp2 = (stand: HttpsStand, authority = 'web.localhost'): ClientHttp2Session => {
+  const session = connect(`https://${authority}`, {
+    createConnection: () => dialTls(stand, { ALPNProtocols: ['h2'] }),
+  });
+  session.on('error', () => {});
+  return session;
+};
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly raw: readonly string[];
+  readonly body: string;
+  readonly trailers: IncomingHttpHeaders;
+  /** Statuses of the heads before the final one. */
+  readonly interim: number[];
+}
+
+/** One request and its whole answer; rejects with the code of the reset. */
+export const ask = (
+  session: ClientHttp2Session,
+  headers: OutgoingHttpHeaders,
+  body?: string | Buffer,
+  requestTrailers?: OutgoingHttpHeaders,
+): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const hasTrailers = requestTrailers !== undefined;
+    const stream = session.request(headers, { endStream: body === undefined, waitForTrailers: hasTrailers });
+    let answer: Answer | undefined;
+    let received = '';
+    let trailers: IncomingHttpHeaders = {};
+    const interim: number[] = [];
+    stream.on('headers', (early) => interim.push(Number(early[':status'])));
+    stream.on('response', (head: IncomingHttpHeaders, _flags: number, raw: string[]) => {
+      answer = { status: Number(head[':status']), headers: head, raw, body: '', trailers, interim };
+    });
+    stream.on('trailers', (given) => {
+      trailers = given;
+    });
+    stream.on('wantTrailers', () => stream.sendTrailers(requestTrailers ?? {}));
+    stream.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1');
+    });
+    stream.on('error', () => {});
+    stream.on('close', () => {
+      if (answer === undefined || stream.rstCode !== 0) reject(new Error(`reset with ${stream.rstCode}`));
+      else resolve({ ...answer, body: received, trailers });
+    });
+    if (body !== undefined) stream.end(body);
+  });
