@@ -34,13 +34,13 @@ it('when ready it has written run.json, and prints the addresses and the next co
     platform_url: null,
     api_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     control: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
-    http_url: null,
+    http_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     https_url: null,
     metrics_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/),
     simulator_url: null,
     admin_token_file: join(at.dataDir, 'admin-token'),
   });
-  await program.waitForLine(/npx tunnel tcp 5432 --token-file data\/admin-token --server 127\.0\.0\.1:\d+/);
+  await program.waitForLine(/npx tunnel http 3000 --token-file data\/admin-token --server 127\.0\.0\.1:\d+/);
   expect((await fetch(run.metrics_url)).status).toBe(200);
   const token = readFileSync(run.admin_token_file, 'utf8').trim();
   const status = await fetch(`${run.api_url}/api/status`, { headers: { authorization: `Bearer ${token}` } });

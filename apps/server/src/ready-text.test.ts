@@ -7,7 +7,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
     platform_url: null,
     api_url: 'http://127.0.0.1:4041',
     control: '127.0.0.1:4040',
-    http_url: null,
+    http_url: 'http://127.0.0.1:8000',
     https_url: null,
     metrics_url: 'http://127.0.0.1:9090/metrics',
     simulator_url: null,
@@ -23,23 +23,35 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
 
 it('names every address and ends with the command to type', () => {
   const text = readyText(facts());
-  for (const part of ['127.0.0.1:4040', 'http://127.0.0.1:4041', ':9090/metrics', '20000-20099', 'data']) {
+  for (const part of [
+    '127.0.0.1:4040',
+    'http://127.0.0.1:4041',
+    ':9090/metrics',
+    'http://<name>.localhost:8000\n',
+    '20000-20099',
+    'data',
+  ]) {
     expect(text).toContain(part);
   }
-  expect(text).toContain('\n  npx tunnel tcp 5432 --token-file data/admin-token\n');
+  expect(text).toContain('\n  npx tunnel http 3000 --token-file data/admin-token\n');
+});
+
+it('names the addresses of https first, and usual ports not at all', () => {
+  const text = readyText(facts({ https_url: 'https://0.0.0.0:443', http_url: 'http://0.0.0.0:80' }, true));
+  expect(text).toContain('https://<name>.localhost, http://<name>.localhost\n');
 });
 
 it.each([
-  [{}, false, 'npx tunnel tcp 5432 --token-file data/admin-token'],
-  [{ control: '127.0.0.1:4440' }, false, 'npx tunnel tcp 5432 --token-file data/admin-token --server 127.0.0.1:4440'],
-  [{}, true, 'npx tunnel tcp 5432 --token-file data/admin-token --tls'],
-  [{ admin_token_file: '/srv/t/admin-token' }, false, 'npx tunnel tcp 5432 --token-file /srv/t/admin-token'],
+  [{}, false, 'npx tunnel http 3000 --token-file data/admin-token'],
+  [{ control: '127.0.0.1:4440' }, false, 'npx tunnel http 3000 --token-file data/admin-token --server 127.0.0.1:4440'],
+  [{}, true, 'npx tunnel http 3000 --token-file data/admin-token --tls'],
+  [{ admin_token_file: '/srv/t/admin-token' }, false, 'npx tunnel http 3000 --token-file /srv/t/admin-token'],
   [
     { admin_token_file: "/home/a/checkout/it's here/admin-token" },
     false,
-    "npx tunnel tcp 5432 --token-file 'it'\\''s here/admin-token'",
+    "npx tunnel http 3000 --token-file 'it'\\''s here/admin-token'",
   ],
-  [{ admin_token_file: null }, false, "TUNNEL_API_KEY='<the admin_token of your config>' npx tunnel tcp 5432"],
+  [{ admin_token_file: null }, false, "TUNNEL_API_KEY='<the admin_token of your config>' npx tunnel http 3000"],
 ])('the command fits the server: %j', (run, tls, expected) => {
   expect(nextCommand(facts(run, tls))).toBe(expected);
 });

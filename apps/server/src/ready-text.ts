@@ -21,18 +21,27 @@ export const readyText = (facts: ReadyFacts): string => {
     `  control      ${run.control}${facts.tls ? ' (TLS)' : ''}`,
     `  edge API     ${run.api_url}/api/status`,
     `  metrics      ${run.metrics_url}`,
+    `  HTTP tunnels ${httpTunnels(facts)}`,
     `  TCP tunnels  ${facts.domain}, ports ${tcpPortRange[0]}-${tcpPortRange[1]}`,
     `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
     '',
-    'Next, in another terminal, publish a local service (5432 is its port):',
+    'Next, in another terminal, publish a local web service (3000 is its port):',
     `  ${nextCommand(facts)}`,
     '',
     '',
   ].join('\n');
 };
 
+/** As a visitor would type it. */
+const httpTunnels = ({ run, domain }: ReadyFacts): string =>
+  [run.https_url, run.http_url]
+    .filter((url) => url !== null)
+    .map((url) => new URL(url))
+    .map(({ protocol, port }) => `${protocol}//<name>.${domain}${port === '' ? '' : `:${port}`}`)
+    .join(', ');
+
 export const nextCommand = ({ run, tls, workingDir }: ReadyFacts): string => {
-  const words = ['npx', 'tunnel', 'tcp', '5432'];
+  const words = ['npx', 'tunnel', 'http', '3000'];
   if (run.admin_token_file === null) words.unshift("TUNNEL_API_KEY='<the admin_token of your config>'");
   else words.push('--token-file', quoted(shortPath(run.admin_token_file, workingDir)));
   if (run.control !== null && run.control !== DEFAULT_CONTROL) words.push('--server', run.control);
