@@ -11,7 +11,6 @@ import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trail
 import type { ServiceCall } from './service-call.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = constants;
-const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
 
 type Phase = 'head' | 'body' | 'over';
 
@@ -78,44 +77,27 @@ export class H2cExchange implements ServiceCall, H2cTaker {
   }
 
   #listen(stream: ClientHttp2Stream): void {
-    const mine = <T extends unknown[]>(act: (...given: T) => void) => {
-      return (...given: T): void => {
-        if (this.#stream === stream && this.#phase !== 'over') act(...given);
-      };
+    // What was left behind may still speak.
+    const on = <T extends unknown[]>(event: string, act: (...given: T) => void): void => {
+      stream.on(event, (...given) => {
+        if (this.#stream === stream) act(...(given as T));
+      });
     };
-    stream.on(
-      'headers',
-      mine((_headers: unknown, _flags: number, raw: RawFields) => this.#onInterim(raw)),
-    );
-    stream.on(
-      'response',
-      mine((_headers: unknown, flags: number, raw: RawFields) => this.#onResponse(raw, flags)),
-    );
-    stream.on(
-      'data',
-      mine((chunk: Buffer) => this.#onData(chunk)),
-    );
-    stream.on(
-      'trailers',
-      mine((_trailers: unknown, _flags: number, raw: RawFields) => this.#onTrailers(raw)),
-    );
-    stream.on(
-      'end',
-      mine(() => this.#onEnd(stream)),
-    );
-    stream.on(
-      'drain',
-      mine(() => this.#asker.onBodyDrain()),
-    );
-    // Not after an abort: node would mark the end of the body before the reset.
+    on('headers', (_headers, _flags, raw: RawFields) => this.#onInterim(raw));
+    on('response', (_headers, flags: number, raw: RawFields) => {
+      this.#onResponse(raw, flags);
+      // Not before: node tells data of the same turn sooner than the head.
+      on('data', (chunk: Buffer) => this.#onData(chunk));
+      on('end', () => this.#onEnd(stream));
+    });
+    on('trailers', (_trailers, _flags, raw: RawFields) => this.#onTrailers(raw));
+    on('drain', () => this.#asker.onBodyDrain());
+    on('close', () => this.#onBroken(stream));
+    stream.on('error', () => {});
     stream.on('wantTrailers', () => {
+      // Not after an abort: node would mark the end of the body before the reset.
       if (this.#requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.#requestTrailers));
     });
-    stream.on('error', () => {});
-    stream.on(
-      'close',
-      mine(() => this.#onBroken(stream)),
-    );
   }
 
   // ---- the request's body ----
@@ -223,9 +205,7 @@ export class H2cExchange implements ServiceCall, H2cTaker {
       this.start();
       return;
     }
-    const isStranger = this.#session?.isKnown === false && this.#session.state === 'closed';
-    if (isStranger) this.#fail(new Fault('LOCAL_MALFORMED', { reason: NOT_H2C }));
-    else this.#fail(new Fault('LOCAL_CLOSED', { reason: 'it ended the call' }));
+    this.#fail(new Fault('LOCAL_CLOSED', { reason: 'it ended the call' }));
   }
 
   /** The service says that it has done nothing yet (RFC 9113, 8.7), or may have hung up on an idle connection. */

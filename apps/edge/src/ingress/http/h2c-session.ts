@@ -1,12 +1,18 @@
 // One connection to a local service that speaks HTTP/2 in clear: a stream of the tunnel's session, and node's client over it.
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2';
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  type OutgoingHttpHeaders,
+  type Settings,
+} from 'node:http2';
 import { Fault } from '@tunnel/errors';
 import type { MuxSession, MuxStream, OpenAnswer } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import { faultOfRefusal } from './exchange.ts';
 import { StreamDuplex } from './stream-duplex.ts';
 
-/** Who waits for a connection. */
+/** Who waits for a connection; one of both is told. */
 export interface H2cTaker {
   onConnected(session: H2cSession): void;
   onNotConnected(fault: Fault): void;
@@ -17,10 +23,15 @@ export interface H2cSessionOptions {
   readonly mux: MuxSession;
   readonly now: () => number;
   readonly onBytes: (toClient: number, toVisitor: number) => void;
+  /** It has less room than was thought. */
+  readonly onExcess: (taker: H2cTaker) => void;
 }
 
-/** `retiring`: calls under way finish, no new ones. */
+/** `opening`: until the service has said in HTTP/2 what it takes. `retiring`: calls under way finish, no new ones. */
 type State = 'opening' | 'open' | 'retiring' | 'closed';
+
+const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
+const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
 
 const SESSION_OPTIONS = {
   maxSessionMemory: Math.ceil(LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
@@ -38,11 +49,10 @@ export class H2cSession implements OpenAnswer {
   #state: State = 'opening';
   #waiting: H2cTaker[] = [];
   #session: ClientHttp2Session | null = null;
+  #callsMax: number = LIMITS.H2C_STREAMS_PER_SESSION;
   #calls = 0;
   #callsEver = 0;
   #idleSinceMs: number;
-  /** The service has said something in HTTP/2. */
-  #isKnown = false;
 
   constructor(options: H2cSessionOptions) {
     this.#given = options;
@@ -52,11 +62,6 @@ export class H2cSession implements OpenAnswer {
 
   get state(): State {
     return this.#state;
-  }
-
-  /** false: what is connected there is no HTTP/2, or nothing that has answered. */
-  get isKnown(): boolean {
-    return this.#isKnown;
   }
 
   /** More than one call went over it. */
@@ -74,8 +79,7 @@ export class H2cSession implements OpenAnswer {
   }
 
   get hasRoom(): boolean {
-    const theirs = this.#isKnown ? this.#session?.remoteSettings.maxConcurrentStreams : undefined;
-    return this.takesCalls && this.load < Math.min(theirs ?? Number.POSITIVE_INFINITY, LIMITS.H2C_STREAMS_PER_SESSION);
+    return this.takesCalls && this.load < this.#callsMax;
   }
 
   start(): void {
@@ -97,19 +101,29 @@ export class H2cSession implements OpenAnswer {
       createConnection: () => new StreamDuplex(stream, this.#given.onBytes),
     });
     this.#session = session;
-    this.#state = 'open';
-    session.once('remoteSettings', () => {
-      this.#isKnown = true;
-    });
+    session.on('remoteSettings', (settings) => this.#onSettings(settings));
     session.on('goaway', () => this.#retire());
     // Told to each call by its own stream.
     session.on('error', () => {});
-    session.on('close', () => {
-      this.#state = 'closed';
-    });
+    session.on('close', () => this.#onClosed());
+  }
+
+  #onSettings({ maxConcurrentStreams = Number.POSITIVE_INFINITY }: Settings): void {
+    this.#callsMax = Math.min(maxConcurrentStreams, LIMITS.H2C_STREAMS_PER_SESSION);
+    if (this.#state !== 'opening') return;
+    this.#state = 'open';
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const taker of waiting) taker.onConnected(this);
+    for (const taker of waiting) {
+      // One that takes none at all lets the first wait for its turn.
+      if (this.#calls < Math.max(1, this.#callsMax)) taker.onConnected(this);
+      else this.#given.onExcess(taker);
+    }
+  }
+
+  #onClosed(): void {
+    if (this.#state === 'opening') this.#refuse(new Fault('LOCAL_MALFORMED', { reason: NOT_H2C }));
+    this.#state = 'closed';
   }
 
   onRefused(reason: StreamReason): void {
@@ -142,10 +156,14 @@ export class H2cSession implements OpenAnswer {
 
   /** false: it may be forgotten. */
   isKept(nowMs: number, isCurrent: boolean): boolean {
-    if (this.#state === 'open' && this.load === 0) {
-      if (!isCurrent || nowMs - this.#idleSinceMs >= LIMITS.H2C_SESSION_IDLE_MS) this.#retire();
+    const isOld = nowMs - this.#idleSinceMs >= LIMITS.H2C_SESSION_IDLE_MS;
+    if (this.#state === 'open' && this.load === 0 && (isOld || !isCurrent)) this.#retire();
+    // Connected, and then silence: those who waited have given up by now, or do so here.
+    else if (this.#state === 'opening' && isOld) {
+      this.#refuse(new Fault('LOCAL_MALFORMED', { reason: NOT_H2C }));
+      this.close();
     }
-    return this.#state !== 'closed';
+    return this.state !== 'closed';
   }
 
   #retire(): void {
@@ -160,5 +178,3 @@ export class H2cSession implements OpenAnswer {
     if (this.#session !== null && !this.#session.destroyed) this.#session.destroy();
   }
 }
-
-const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };

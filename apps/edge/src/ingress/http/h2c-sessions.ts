@@ -56,6 +56,7 @@ export class H2cSessions {
         tunnel.counters.bytes += toClient + toVisitor;
         this.#context.onBytes(tunnel, toClient, toVisitor);
       },
+      onExcess: (excess) => this.take(tunnel, excess),
     });
     pool.sessions.push(session);
     session.take(taker);

@@ -43,8 +43,6 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     this.owner = owner;
     this.#takenBackSinceMs = owner.now();
     this.#deadlineMs = owner.now() + owner.headTimeoutMs;
-    // HTTP/2 has no half-open connections: a visitor that has ended is gone.
-    socket.allowHalfOpen = false;
     this.#session = performServerHandshake(socket, SESSION_OPTIONS);
   }
 

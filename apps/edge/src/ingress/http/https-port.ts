@@ -31,7 +31,6 @@ export class HttpsPort {
       ...secureOptionsOf(files),
       ALPNProtocols: ALPN_PROTOCOLS,
       handshakeTimeout: LIMITS.TLS_HANDSHAKE_TIMEOUT_MS,
-      allowHalfOpen: true,
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: LIMITS.VISITOR_KEEPALIVE_MS,
@@ -81,7 +80,9 @@ export class HttpsPort {
     socket.once('close', () => {
       this.#secured -= 1;
     });
-    if (socket.alpnProtocol === 'h2') this.#ingress.acceptHttp2(socket);
-    else this.#ingress.accept(socket, 'https');
+    if (socket.alpnProtocol === 'h2') return this.#ingress.acceptHttp2(socket);
+    // Not sooner: whoever hangs up in the handshake has gone for good.
+    socket.allowHalfOpen = true;
+    this.#ingress.accept(socket, 'https');
   }
 }

@@ -70,10 +70,10 @@ export class StreamDuplex extends Duplex implements ByteReader {
     else this.#onWritten = callback;
   }
 
-  /** The memory is ours until the callback, so it may be lent. */
+  /** Not lent: a stream writes its frame headers into memory that it borrows, and this is somebody else's. */
   #send(chunk: Buffer): boolean {
     this.#onBytes(chunk.length, 0);
-    return this.#stream.write(chunk, 0, chunk.length, true);
+    return this.#stream.write(chunk, 0, chunk.length, false);
   }
 
   override _final(callback: Callback): void {

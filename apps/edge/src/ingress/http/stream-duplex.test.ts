@@ -1,0 +1,101 @@
+// A stream of a session as a Duplex: every byte, half-close, back-pressure, and both ways to end it at once.
+import { once } from 'node:events';
+import type { MuxStream } from '@tunnel/mux';
+import { deterministicBytes, endPair, eventually, hashOf, RecordingReader } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { StreamDuplex } from './stream-duplex.ts';
+
+const MiB = 1024 * 1024;
+
+describe.each(['stream-plain', 'stream-tls'] as const)('a duplex over a %s', (kind) => {
+  let duplex: StreamDuplex;
+  let peer: RecordingReader;
+  let other: Awaited<ReturnType<typeof endPair>>['b'];
+  let close: () => void;
+  let counted: [number, number];
+
+  beforeEach(async () => {
+    const pair = await endPair(kind);
+    counted = [0, 0];
+    duplex = new StreamDuplex(pair.a as MuxStream, (written, read) => {
+      counted[0] += written;
+      counted[1] += read;
+    });
+    duplex.on('error', () => {});
+    other = pair.b;
+    peer = new RecordingReader(other);
+    close = pair.close;
+  });
+  afterEach(() => {
+    duplex.destroy();
+    close();
+  });
+
+  it('carries bytes both ways, and the end of each', async () => {
+    const sent = deterministicBytes(3 * MiB + 1, 1);
+    const back = deterministicBytes(2 * MiB + 5, 2);
+    const received: Buffer[] = [];
+    duplex.on('data', (chunk: Buffer) => received.push(chunk));
+    for (let at = 0; at < sent.length; at += 70_001) duplex.write(sent.subarray(at, at + 70_001));
+    duplex.end();
+    other.write(back, 0, back.length, false);
+    await eventually(() => expect([peer.bytes, peer.ended]).toEqual([sent.length, true]));
+    other.end();
+    await once(duplex, 'close');
+    expect([peer.digest(), hashOf(Buffer.concat(received))]).toEqual([hashOf(sent), hashOf(back)]);
+    expect(counted).toEqual([sent.length, back.length]);
+    expect(peer.reset).toBeNull();
+  });
+
+  it('stops a writer whose peer does not read, and goes on', async () => {
+    peer.stalled = true;
+    const piece = Buffer.alloc(64 * 1024);
+    let written = 0;
+    while (written < 64 * MiB) {
+      written += piece.length;
+      if (!duplex.write(piece)) {
+        const drained = await Promise.race([
+          once(duplex, 'drain').then(() => true),
+          new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 300)),
+        ]);
+        if (!drained) break;
+      }
+    }
+    expect(written).toBeLessThan(32 * MiB);
+    peer.goOn();
+    await eventually(() => expect(peer.bytes).toBe(written));
+  });
+
+  it('does not take in more than it is read', async () => {
+    const bytes = deterministicBytes(20 * MiB, 3);
+    other.write(bytes, 0, bytes.length, false);
+    await eventually(() => expect(duplex.readableLength).toBeGreaterThan(0));
+    let before = -1;
+    await eventually(
+      () => {
+        const seen = before;
+        before = duplex.readableLength;
+        expect(seen).toBe(before);
+      },
+      { intervalMs: 100 },
+    );
+    expect(duplex.readableLength).toBeLessThan(2 * MiB);
+    let received = 0;
+    duplex.on('data', (chunk: Buffer) => {
+      received += chunk.length;
+    });
+    await eventually(() => expect(received).toBe(bytes.length));
+  });
+
+  it('is destroyed by a reset of the peer, and resets it when it is destroyed', async () => {
+    other.reset({ code: 'cancelled', text: 'enough' });
+    await expect(once(duplex, 'close')).rejects.toThrow('enough');
+    const second = await endPair(kind);
+    const cut = new StreamDuplex(second.a as MuxStream, () => {});
+    const reader = new RecordingReader(second.b);
+    cut.on('error', () => {});
+    cut.destroy();
+    await eventually(() => expect(reader.reset).not.toBeNull());
+    second.close();
+  });
+});
