@@ -57,10 +57,25 @@ function printTable(role, file, window) {
   const { busyMs, windowMs, functions } = selfTimes(file, window);
   const busy = `${busyMs.toFixed(0)} ms busy of ${windowMs < 1e9 ? `${windowMs.toFixed(0)} ms` : 'the whole run'}`;
   process.stdout.write(`\n${role}: ${busy}   ${relative(process.cwd(), file)}\n`);
+  const kinds = Object.entries(byKind(functions)).map(([kind, ms]) => `${kind} ${((100 * ms) / busyMs).toFixed(0)} %`);
+  process.stdout.write(`  ${kinds.join(', ')}; without reads by kernel and TLS, which a profile takes for idle\n`);
   for (const { name, place, selfMs } of functions.slice(0, ROWS)) {
     const share = `${((100 * selfMs) / busyMs).toFixed(1)} %`.padStart(7);
     process.stdout.write(`${selfMs.toFixed(0).padStart(6)} ms ${share}  ${name.slice(0, 28).padEnd(28)} ${place}\n`);
   }
+}
+
+function byKind(functions) {
+  const sums = { 'socket writes': 0, 'our JavaScript': 0, 'that of Node.js': 0, 'garbage collection': 0, other: 0 };
+  for (const { name, place, selfMs } of functions) sums[kindOf(name, place)] += selfMs;
+  return sums;
+}
+
+function kindOf(name, place) {
+  if (/^write(?:v|Buffer|\w+String)$/.test(name) && place === '') return 'socket writes';
+  if (/^(?:packages|apps)\//.test(place)) return 'our JavaScript';
+  if (place.startsWith('node:')) return 'that of Node.js';
+  return name === '(garbage collector)' ? 'garbage collection' : 'other';
 }
 
 async function main(args) {
