@@ -208,7 +208,7 @@ export class SocketEnd implements ByteEnd, StaticReader {
 
 /** An accepted socket; its server has allowHalfOpen, noDelay and pauseOnConnect set. */
 export const adoptSocket = (socket: net.Socket, head?: Buffer): SocketEnd =>
-  new SocketEnd((reader) => readStatically(socket, reader), head);
+  new SocketEnd((reader) => ({ socket, readPath: readStatically(socket, reader) }), head);
 
 export interface DialOptions {
   readonly host: string;
