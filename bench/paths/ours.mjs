@@ -37,6 +37,8 @@ async function startEdge({ ground, folder, node, nodeArgs, port, tls }) {
   const config = join(folder, 'server.toml');
   writeFileSync(config, configOf(port, tls));
   const { command, args } = ground.network.wrap(node, [
+    // As `npm start` runs it.
+    '--max-semi-space-size=4',
     ...(nodeArgs?.edge ?? []),
     ...[SERVER, 'edge', '--config', config, '--data-dir', dataDir],
   ]);
