@@ -81,18 +81,25 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     expect(atA.reset).toBeNull();
   });
 
-  it('shows a reset right behind the last bytes as a reset, whether they were waited for or not', async () => {
-    atB.stalled = true;
-    a.write(Buffer.from('cut o'), 0, 5, false);
-    await eventually(() => expect(atB.bytes).toBe(5));
-    a.write(Buffer.from('ff'), 0, 2, false);
-    a.reset({ code: 'cancelled', text: 'enough' });
-    // Both have arrived by now, and lie there.
-    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    atB.goOn();
-    await eventually(() => expect(atB.reset).not.toBeNull());
-    expect(atB.ended).toBe(false);
-  });
+  it.each(['open', 'ended'])(
+    'shows a reset right behind the last bytes as a reset, its own direction %s',
+    async (own) => {
+      atB.stalled = true;
+      a.write(Buffer.from('cut o'), 0, 5, false);
+      await eventually(() => expect(atB.bytes).toBe(5));
+      if (own === 'ended') {
+        b.end();
+        await eventually(() => expect(atA.ended).toBe(true));
+      }
+      a.write(Buffer.from('ff'), 0, 2, false);
+      a.reset({ code: 'cancelled', text: 'enough' });
+      // Both have arrived by now, and lie there.
+      for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      atB.goOn();
+      await eventually(() => expect(atB.reset).not.toBeNull());
+      expect(atB.ended).toBe(false);
+    },
+  );
 
   it('shows an end as an end, also when the other side has hung up behind it', async () => {
     atB.stalled = true;

@@ -91,15 +91,32 @@ const takeBuffered = (socket: SocketInside): Buffer[] => {
 };
 
 /**
- * After 'end' of a socket whose own direction is still open. libuv takes a hang-up right behind the last bytes for an end,
- * also when it was a reset: a transfer that was cut off would look complete. The kernel, asked once more, says which it was.
- * true: it is being asked; a reset comes as 'error' within two turns of the loop. false: an end it was.
+ * To be called in the handler of 'end'; calls back at once or, when there is a doubt, two turns of the loop later, unless
+ * 'error' or 'close' came instead. libuv takes a hang-up right behind the last bytes for an end, also when it was a reset:
+ * a transfer that was cut off would look complete. The kernel, asked once more, says which it was.
  */
-export const askForReset = (socket: net.Socket): boolean => {
+export const confirmEnd = (socket: net.Socket, onEnd: () => void): void => {
   const handle = (socket as SocketInside)._handle;
-  if (typeof handle?.getpeername !== 'function' || handle.getpeername({}) === 0) return false;
+  // Whoever has only ended still has an address.
+  if (typeof handle?.getpeername !== 'function' || handle.getpeername({}) === 0) return onEnd();
+  if (socket.writableFinished) skipNextDestroy(socket);
   handle.readStart();
-  return true;
+  // The answer comes with the next poll: the first turn may be before it, the second is not.
+  const settle = (): void => {
+    if (socket.destroyed) return;
+    onEnd();
+    if (socket.writableFinished) socket.destroy();
+  };
+  setImmediate(() => setImmediate(settle));
+};
+
+/** With both directions ended Node destroys the socket as soon as the handlers of 'end' have returned; nobody could ask then. */
+const skipNextDestroy = (socket: net.Socket): void => {
+  const { destroy } = socket;
+  socket.destroy = (error?: Error) => {
+    socket.destroy = destroy;
+    return error === undefined ? socket : socket.destroy(error);
+  };
 };
 
 interface OnreadSymbols {
