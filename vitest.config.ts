@@ -25,7 +25,7 @@ export default defineConfig({
         test: {
           name: 'system',
           globalSetup: ['tests/global-setup.ts'],
-          include: ['tests/{system,conformance,house,http-differential}/**/*.test.ts'],
+          include: ['tests/{system,chaos,conformance,house,http-differential}/**/*.test.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

@@ -33,9 +33,8 @@ export class CarrierReader implements StaticReader {
   constructor(given: net.Socket, kind: 'plain' | 'tls', head: Buffer | undefined) {
     this.#kind = kind;
     if (head !== undefined && head.length > 0) this.#early.push(head);
-    const { socket, readPath } = readStatically(given, this);
-    this.socket = socket;
-    this.readPath = readPath;
+    this.socket = given;
+    this.readPath = readStatically(given, this);
   }
 
   start(onBytes: OnBytes): void {

@@ -32,6 +32,17 @@ describe('a receive window', () => {
     expect(window.windowBytes).toBe(LIMITS.STREAM_WINDOW_MAX_BYTES);
   });
 
+  it('stays smaller on a short path, where more would only be a queue', () => {
+    const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
+    for (let now = 1; now < 20; now++) {
+      const half = window.windowBytes / 2;
+      window.take(half);
+      window.consume(half);
+      window.grant({ roundTripMs: 0, liveStreams: 1, nowMs: now });
+    }
+    expect(window.windowBytes).toBe(LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
+  });
+
   it('stays as it is on a stream that takes its time', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
     window.take(200 * KiB);

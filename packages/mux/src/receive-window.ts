@@ -64,7 +64,7 @@ export class ReceiveWindow {
   grant(path: PathFacts): number {
     const before = this.#windowBytes;
     if (this.#budget.exceeded) this.#shrink(path.liveStreams);
-    else if (this.#usedUpFast(path)) this.#grow();
+    else if (this.#usedUpFast(path)) this.#grow(path.roundTripMs);
     const credit = this.#consumedBytes + (this.#windowBytes - before);
     this.#grantedAtMs = path.nowMs;
     this.#consumedBytes = 0;
@@ -83,8 +83,11 @@ export class ReceiveWindow {
     return path.nowMs - this.#grantedAtMs < 2 * Math.max(path.roundTripMs, SHORTEST_ROUND_TRIP_MS);
   }
 
-  #grow(): void {
-    const more = Math.min(this.#windowBytes, LIMITS.STREAM_WINDOW_MAX_BYTES - this.#windowBytes);
+  /** A window holds what one round trip carries; on a short path a large one is only a queue. */
+  #grow(roundTripMs: number): void {
+    const isShort = roundTripMs < SHORTEST_ROUND_TRIP_MS;
+    const largest = isShort ? LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES : LIMITS.STREAM_WINDOW_MAX_BYTES;
+    const more = Math.min(this.#windowBytes, largest - this.#windowBytes);
     if (more > 0 && this.#budget.tryCommit(more)) this.#windowBytes += more;
   }
 

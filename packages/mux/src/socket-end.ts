@@ -5,7 +5,7 @@ import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from './byte-end.ts';
 import { ByteQueue } from './byte-queue.ts';
-import { askForReset, dialStatically, type ReadPath, readStatically, type StaticReader } from './static-read.ts';
+import { confirmEnd, dialStatically, type ReadPath, readStatically, type StaticReader } from './static-read.ts';
 
 /** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
 const BULK_AT_LEAST_BYTES = 16 * 1024;
@@ -23,6 +23,8 @@ export class SocketEnd implements ByteEnd, StaticReader {
   /** Bytes that came before the reader did. */
   #early: ByteQueue | null = null;
   #earlyEnd = false;
+  /** It came, and is being told from a reset. */
+  #endUntold = false;
   /** Set while the kernel has not taken all: later writes queue here, in order. */
   #waiting = false;
   #queue: ByteQueue | null = null;
@@ -111,14 +113,13 @@ export class SocketEnd implements ByteEnd, StaticReader {
 
   readonly #onEnd = (): void => {
     if (this.#over) return;
-    // With our own FIN on its way a dead connection is what a good end leaves, too.
-    if (this.#socket.writableEnded || !askForReset(this.#socket)) this.#tellEnd();
-    // The first turn may come before the answer, the second does not.
-    else setImmediate(() => setImmediate(this.#tellEnd));
+    this.#endUntold = true;
+    confirmEnd(this.#socket, this.#tellEnd);
   };
 
   readonly #tellEnd = (): void => {
-    if (this.#over) return;
+    if (this.#over || !this.#endUntold) return;
+    this.#endUntold = false;
     if (this.#reader === null) this.#earlyEnd = true;
     else this.#reader.onEnd();
   };
@@ -193,8 +194,9 @@ export class SocketEnd implements ByteEnd, StaticReader {
 
   /** A close after both directions have ended is silent; every other one cuts something off. */
   readonly #onClose = (): void => {
-    if (this.#socket.readableEnded && this.#socket.writableFinished) this.#finish();
-    else this.#loseWith('closed');
+    if (!this.#socket.readableEnded || !this.#socket.writableFinished) return this.#loseWith('closed');
+    this.#tellEnd();
+    this.#finish();
   };
 
   #loseWith(text: string): void {
@@ -214,7 +216,7 @@ export class SocketEnd implements ByteEnd, StaticReader {
 
 /** An accepted socket; its server has allowHalfOpen, noDelay and pauseOnConnect set. */
 export const adoptSocket = (socket: net.Socket, head?: Buffer): SocketEnd =>
-  new SocketEnd((reader) => readStatically(socket, reader), head);
+  new SocketEnd((reader) => ({ socket, readPath: readStatically(socket, reader) }), head);
 
 export interface DialOptions {
   readonly host: string;

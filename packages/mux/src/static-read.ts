@@ -2,7 +2,6 @@
 // for accepted ones and for TLS we set what net.Socket itself would set. All private parts of Node are in this file,
 // and each has a soft way back to ordinary reads: same bytes, more CPU.
 import * as net from 'node:net';
-import { TLSSocket } from 'node:tls';
 
 export type ReadPath = 'static' | 'fallback';
 
@@ -32,18 +31,24 @@ export const allowStaticReads = (allowed: boolean): void => {
   staticAllowed = allowed;
 };
 
-/**
- * A socket that reads through `reader`, paused until resume(). For a plain socket this may be a new net.Socket around the
- * same handle, so the caller uses what is returned and forgets the one it gave.
- */
-export const readStatically = (
-  socket: net.Socket,
-  reader: StaticReader,
-): { socket: net.Socket; readPath: ReadPath } => {
+/** From here on the socket reads through `reader`, paused until resume(). */
+export const readStatically = (socket: net.Socket, reader: StaticReader): ReadPath => {
   const inside = socket as SocketInside;
-  const able = staticAllowed && typeof inside._handle?.useUserBuffer === 'function';
-  if (!able) return fallback(socket, reader);
-  return socket instanceof TLSSocket ? adoptTls(inside, reader) : adoptPlain(inside, reader);
+  const symbols = onreadSymbols();
+  if (!staticAllowed || symbols === null || typeof inside._handle?.useUserBuffer !== 'function') {
+    return fallback(socket, reader);
+  }
+  socket.pause();
+  // What the stream layer had taken before we came would be lost otherwise.
+  for (const chunk of takeBuffered(inside)) reader.onChunk(chunk);
+  const first = reader.nextView();
+  if (first === null) return fallback(socket, reader);
+  inside[symbols.buffer] = first;
+  inside[symbols.callback] = (n: number) => reader.onRead(n);
+  inside[symbols.next] = () => reader.nextView();
+  // Exactly once per socket: each call pushes a listener inside Node.
+  inside._handle.useUserBuffer(first);
+  return 'static';
 };
 
 /** A connection that is being dialled: for these Node offers static reads itself. Paused until resume(). */
@@ -51,7 +56,10 @@ export const dialStatically = (
   options: net.TcpNetConnectOpts,
   reader: StaticReader,
 ): { socket: net.Socket; readPath: ReadPath } => {
-  if (!staticAllowed) return fallback(net.connect(options), reader);
+  if (!staticAllowed) {
+    const ordinary = net.connect(options);
+    return { socket: ordinary, readPath: fallback(ordinary, reader) };
+  }
   // Node takes null for "the same memory again"; its types do not say so.
   const onread = { buffer: () => reader.nextView(), callback: (n: number) => reader.onRead(n) };
   const socket = net.connect({ ...options, onread } as unknown as net.TcpNetConnectOpts);
@@ -59,48 +67,12 @@ export const dialStatically = (
   return { socket, readPath: 'static' };
 };
 
-const fallback = (socket: net.Socket, reader: StaticReader): { socket: net.Socket; readPath: ReadPath } => {
+const fallback = (socket: net.Socket, reader: StaticReader): ReadPath => {
   socket.pause();
   socket.on('data', (chunk: Buffer) => {
     if (!reader.onChunk(chunk)) socket.pause();
   });
-  return { socket, readPath: 'fallback' };
-};
-
-/** The handle moves to a socket made with `onread`; the old one is left without a handle and closed, so that its server forgets it. */
-const adoptPlain = (old: SocketInside, reader: StaticReader): { socket: net.Socket; readPath: ReadPath } => {
-  const left = takeBuffered(old);
-  const handle = old._handle;
-  old._handle = null;
-  old.removeAllListeners();
-  old.on('error', () => {});
-  old.destroy();
-  const options = {
-    handle,
-    allowHalfOpen: true,
-    pauseOnCreate: true,
-    onread: { buffer: () => reader.nextView(), callback: (n: number) => reader.onRead(n) },
-  };
-  const socket = new net.Socket(options as unknown as net.SocketConstructorOpts);
-  socket.pause();
-  for (const chunk of left) reader.onChunk(chunk);
-  return { socket, readPath: 'static' };
-};
-
-const adoptTls = (socket: SocketInside, reader: StaticReader): { socket: net.Socket; readPath: ReadPath } => {
-  const symbols = onreadSymbols();
-  if (symbols === null) return fallback(socket, reader);
-  socket.pause();
-  // What the stream layer had taken before we came would be lost otherwise.
-  for (const chunk of takeBuffered(socket)) reader.onChunk(chunk);
-  const first = reader.nextView();
-  if (first === null) return fallback(socket, reader);
-  socket[symbols.buffer] = first;
-  socket[symbols.callback] = (n: number) => reader.onRead(n);
-  socket[symbols.next] = () => reader.nextView();
-  // Exactly once per socket: each call pushes a listener inside Node.
-  socket._handle?.useUserBuffer?.(first);
-  return { socket, readPath: 'static' };
+  return 'fallback';
 };
 
 const takeBuffered = (socket: SocketInside): Buffer[] => {
@@ -119,15 +91,32 @@ const takeBuffered = (socket: SocketInside): Buffer[] => {
 };
 
 /**
- * After 'end' of a socket whose own direction is still open. libuv takes a hang-up right behind the last bytes for an end,
- * also when it was a reset: a transfer that was cut off would look complete. The kernel, asked once more, says which it was.
- * true: it is being asked; a reset comes as 'error' within two turns of the loop. false: an end it was.
+ * To be called in the handler of 'end'; calls back at once or, when there is a doubt, two turns of the loop later, unless
+ * 'error' or 'close' came instead. libuv takes a hang-up right behind the last bytes for an end, also when it was a reset:
+ * a transfer that was cut off would look complete. The kernel, asked once more, says which it was.
  */
-export const askForReset = (socket: net.Socket): boolean => {
+export const confirmEnd = (socket: net.Socket, onEnd: () => void): void => {
   const handle = (socket as SocketInside)._handle;
-  if (typeof handle?.getpeername !== 'function' || handle.getpeername({}) === 0) return false;
+  // Whoever has only ended still has an address.
+  if (typeof handle?.getpeername !== 'function' || handle.getpeername({}) === 0) return onEnd();
+  if (socket.writableFinished) skipNextDestroy(socket);
   handle.readStart();
-  return true;
+  // The answer comes with the next poll: the first turn may be before it, the second is not.
+  const settle = (): void => {
+    if (socket.destroyed) return;
+    onEnd();
+    if (socket.writableFinished) socket.destroy();
+  };
+  setImmediate(() => setImmediate(settle));
+};
+
+/** With both directions ended Node destroys the socket as soon as the handlers of 'end' have returned; nobody could ask then. */
+const skipNextDestroy = (socket: net.Socket): void => {
+  const { destroy } = socket;
+  socket.destroy = (error?: Error) => {
+    socket.destroy = destroy;
+    return error === undefined ? socket : socket.destroy(error);
+  };
 };
 
 interface OnreadSymbols {

@@ -48,6 +48,9 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   STREAMS_PER_CARRIER: count('open at once; bounds the tables of both sides'),
   STREAM_WINDOW_FLOOR_BYTES: bytes('the first credit while memory is short: a stream always moves'),
   STREAM_WINDOW_INITIAL_BYTES: bytes('the first credit: enough for most answers in one round trip'),
+  STREAM_WINDOW_SHORT_PATH_BYTES: bytes(
+    'the largest window while a round trip takes under 5 ms; more would only stand in front of small frames',
+  ),
   STREAM_WINDOW_MAX_BYTES: bytes('1 Gbit/s over a path of 130 ms; more credit than this at once is a violation'),
   STREAM_OPEN_TIMEOUT_MS: ms(
     'the local dial and the way there and back; longer than LOCAL_DIAL_TIMEOUT_MS, so that the client says why first',
