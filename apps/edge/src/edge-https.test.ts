@@ -1,0 +1,116 @@
+// An edge with a certificate: its public address, its ports, and the renewal on all of them.
+
+import { writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import {
+  eventually,
+  renewedCertificate,
+  type TemporaryDirectory,
+  temporaryDirectory,
+  testCertificate,
+} from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { RawClient } from './control/raw-client.ts';
+import { createEdge, type Edge } from './edge.ts';
+import { talk } from './ingress/http/http-fixture.ts';
+
+let directory: TemporaryDirectory;
+let edge: Edge | undefined;
+
+const write = async ({ cert, key }: { cert: string; key: string }): Promise<void> => {
+  await writeFile(join(directory.path, 'cert.pem'), cert);
+  await writeFile(join(directory.path, 'key.pem'), key);
+};
+
+const makeEdge = (server: object = {}): Edge => {
+  const config = loadServerConfig({
+    env: {},
+    overrides: {
+      server: {
+        ...{ control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, https_port: 0, domain: 'edge.test' },
+        ...server,
+      },
+      tls: { cert_path: join(directory.path, 'cert.pem'), key_path: join(directory.path, 'key.pem') },
+    },
+  });
+  const logger = createLogger({ level: 'silent', format: 'json' });
+  return createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') });
+};
+
+const start = async (server?: object): Promise<Edge> => {
+  edge = makeEdge(server);
+  await edge.start();
+  return edge;
+};
+
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+  await write(testCertificate());
+});
+afterEach(async () => {
+  await edge?.stop({ drainMs: 0 });
+  edge = undefined;
+  await directory.close();
+});
+
+const certificateOf = (port: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerX509Certificate()?.toString() ?? '');
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+
+const GET = 'GET /a?b HTTP/1.1\r\nHost: web.edge.test\r\nConnection: close\r\n\r\n';
+
+it('tells clients the https address, and sends plain visitors there', async () => {
+  const { addresses } = await start();
+  const client = await RawClient.connect(addresses.control.port, { scheme: 'wss' });
+  client.auth('admin');
+  await client.next('AuthOk');
+  const tunnel = await client.registered({ protocol: 'http', subdomain: 'web' });
+  expect(tunnel.public_url).toBe(`https://web.edge.test:${addresses.https?.port}`);
+  const answer = await talk(addresses.http.port, GET);
+  expect(answer).toMatch(/^HTTP\/1\.1 308 /);
+  expect(answer).toContain(`location: ${tunnel.public_url}/a?b\r\n`);
+  client.ws.terminate();
+});
+
+it('serves plain visitors when it is told to', async () => {
+  const { addresses } = await start({ plain_http: 'proxy' });
+  expect(await talk(addresses.http.port, GET)).toContain('x-tunnel-error: TUNNEL_NOT_FOUND');
+});
+
+it('shows a renewed certificate on every port, to new connections', async () => {
+  const { addresses } = await start();
+  const ports = [addresses.control.port, addresses.https?.port ?? 0];
+  const shown = () => Promise.all(ports.map(certificateOf));
+  expect(await shown()).toEqual([testCertificate().cert, testCertificate().cert]);
+  const client = await RawClient.connect(addresses.control.port, { scheme: 'wss' });
+  await write(renewedCertificate());
+  const { cert } = renewedCertificate();
+  await eventually(async () => expect(await shown()).toEqual([cert, cert]), { timeoutMs: 10_000, intervalMs: 100 });
+  client.auth('admin');
+  await client.next('AuthOk');
+  client.ws.terminate();
+});
+
+it('does not start when a port is taken, and leaves none open', async () => {
+  const taken = createServer();
+  const free = createServer();
+  const listen = (server: Server): Promise<number> =>
+    new Promise((resolve) => {
+      server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
+    });
+  const https_port = await listen(taken);
+  const http_port = await listen(free);
+  await new Promise((resolve) => free.close(resolve));
+  await expect(makeEdge({ http_port, https_port }).start()).rejects.toThrow('[server] https_port');
+  await expect(makeEdge({ http_port, control_port: https_port }).start()).rejects.toThrow('[server] control_port');
+  await expect(talk(http_port, GET)).rejects.toThrow('ECONNREFUSED');
+  await new Promise((resolve) => taken.close(resolve));
+});
