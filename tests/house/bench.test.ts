@@ -1,5 +1,5 @@
 // The bench as a program: it measures, it notices wrong bytes, and it leaves nothing behind.
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -13,7 +13,7 @@ import {
   temporaryDirectory,
 } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
-import { cleanEnv, node, ROOT } from './checkout.ts';
+import { cleanEnv, node, ROOT, run } from './checkout.ts';
 import { isAlive } from './server-program.ts';
 
 const cleanUps: (() => unknown)[] = [];
@@ -59,6 +59,28 @@ it.runIf(HAS_PROC)('a short run measures every path and leaves the record of doc
     }
   }
   expect(readFileSync(record, 'utf8')).toBe(before);
+});
+
+const HAS_WRK = spawnSync('wrk', ['--version']).error === undefined;
+
+it.runIf(HAS_PROC && HAS_WRK)('HTTP scenarios measure requests, and captures against none', async () => {
+  const dir = await folder();
+  const file = join(dir.path, 'figures.json');
+  const { code, stderr } = await node([RUN, '--quick', '--scenario', 'http-captures', '--json', file]);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('http-captures, ours-uncaptured, round 1')]);
+  const { scenarios } = JSON.parse(readFileSync(file, 'utf8')) as Summary;
+  for (const path of ['ours', 'ours-uncaptured']) {
+    expect(scenarios[0]?.paths[path]?.figures['cpuPerRequestUs']?.median, path).toBeGreaterThan(0);
+  }
+});
+
+it.runIf(HAS_PROC)('without wrk the HTTP scenarios are left out, and one line says so', async () => {
+  const dir = await folder();
+  const file = join(dir.path, 'figures.json');
+  const args = [process.execPath, RUN, '--quick', '--scenario', 'http', '--json', file];
+  const { code, stderr } = await run('env', [`PATH=${dir.path}`, ...args]);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('wrk is not installed')]);
+  expect((JSON.parse(readFileSync(file, 'utf8')) as Summary).scenarios).toEqual([]);
 });
 
 it('names its scenarios and refuses what it does not know', async () => {
@@ -124,6 +146,7 @@ it.each([
   ['connect', { concurrency: 1, warmUpRequests: 1, requests: 1 }, 'an answer is not what was sent'],
   ['bulk', { direction: 'down', streams: 1, warmUpBytes: 128, bytes: 128 }, 'other bytes than were sent'],
   ['bulk', { direction: 'up', streams: 1, warmUpBytes: 128, bytes: 128 }, 'an upload brought'],
+  ['httpProbe', { bytes: 128, keepAlive: true }, 'an answer was cut off'],
 ])('the load of `%s` fails at a wrong answer', async (job, parameters, message) => {
   // As long as the right answer, and not the right answer. An echo connection stays open, the others end.
   const wrong = Buffer.alloc(128, 0xaa);

@@ -8,10 +8,10 @@ const HEAD_MAX_BYTES = 4096;
 
 /** @param {{ bytes: number, keepAlive: boolean }} parameters as they are measured */
 export async function httpProbe(address, { bytes, keepAlive }, ready) {
-  await ready();
   const asked = Array.from({ length: REQUESTS }, (_, index) => ({ offset: index * 4099, bytes: bytes + index }));
   if (keepAlive) await probe(address, asked);
   else for (const one of asked) await probe(address, [one]);
+  await ready();
   return { requests: REQUESTS };
 }
 
