@@ -11,9 +11,9 @@ import type { Stack } from './stack.ts';
 
 const shared = new Scene();
 /** For tests that count nothing on it. */
-let stack: Stack;
+let common: Stack;
 beforeAll(async () => {
-  stack = await shared.stack();
+  common = await shared.stack();
 });
 afterAll(() => shared.close());
 
@@ -105,7 +105,7 @@ describe.concurrent('a visitor that leaves', () => {
           });
         }),
       );
-      const { tunnel, place } = await openHttp(scene, stack, web.port);
+      const { tunnel, place } = await openHttp(scene, common, web.port);
       const socket = await sendRaw(place, 'GET /slow HTTP/1.1\r\nHost: {host}\r\n\r\n');
       await eventually(() => expect(isAsked).toBe(true));
       if (how === 'with a FIN') socket.end();
@@ -146,7 +146,7 @@ describe.concurrent('a local service', () => {
   }) => {
     const gone = await startWeb((_, response) => void response.end('back'));
     await gone.close();
-    const { tunnel, place } = await openHttp(scene, stack, gone.port);
+    const { tunnel, place } = await openHttp(scene, common, gone.port);
     const since = performance.now();
     const problem = problemOf(await askHttp(place, { headers: JSON_PLEASE }));
     expect(performance.now() - since).toBeLessThan(2000);
@@ -181,7 +181,7 @@ describe.concurrent('a local service', () => {
     ['that hangs up without a word', '', 'LOCAL_CLOSED'],
   ] as const)('%s gives 502, and the next request is a new try', async ([, words, code], { scene }) => {
     const local = scene.keep(await startTcpServer((socket) => void socket.once('data', () => socket.end(words))));
-    const { place } = await openHttp(scene, stack, local.port);
+    const { place } = await openHttp(scene, common, local.port);
     for (let nth = 1; nth <= 2; nth += 1) {
       expect(problemOf(await askHttp(place, { headers: JSON_PLEASE }))).toMatchObject({ status: 502, code });
       expect(local.totalConnections).toBe(nth);
@@ -195,7 +195,7 @@ describe.concurrent('a local service', () => {
         setTimeout(() => request.socket.resetAndDestroy(), 50);
       }),
     );
-    const { place } = await openHttp(scene, stack, web.port);
+    const { place } = await openHttp(scene, common, web.port);
     await expect(askHttp(place)).rejects.toThrow(/aborted|ECONNRESET|hang up/);
   });
 
@@ -203,7 +203,7 @@ describe.concurrent('a local service', () => {
     const web = scene.keep(await startWeb((_, response) => void response.end('served')));
     // Shorter than any pause between the requests below.
     web.server.keepAliveTimeout = 1;
-    const { place } = await openHttp(scene, stack, web.port);
+    const { place } = await openHttp(scene, common, web.port);
     const agent = new Agent({ keepAlive: true, maxSockets: 4 });
     const statuses = new Set<number>();
     for (let round = 0; round < 50; round += 1) {
@@ -286,10 +286,10 @@ describe.concurrent('what is no request', () => {
         request.on('end', () => response.end(String(bytes)));
       }),
     );
-    const { tunnel, place } = await openHttp(scene, stack, web.port);
+    const { tunnel, place } = await openHttp(scene, common, web.port);
     const answered = askHttp(place, { method: 'PUT', body: deterministicBytes(200 * MB, 3) });
     expect((await answered).text).toBe(String(200 * MB));
-    for (const pid of [stack.program.pid, tunnel.pid]) expect(residentMb(pid) ?? 0).toBeLessThan(200);
+    for (const pid of [common.program.pid, tunnel.pid]) expect(residentMb(pid) ?? 0).toBeLessThan(200);
   });
 });
 
@@ -298,8 +298,8 @@ describe.concurrent('a keep-alive connection', () => {
     const [one, two] = await Promise.all(
       ['one', 'two'].map(async (name) => scene.keep(await startWeb((_, response) => void response.end(name)))),
     );
-    const first = await openHttp(scene, stack, one?.port ?? 0);
-    const second = await openHttp(scene, stack, two?.port ?? 0);
+    const first = await openHttp(scene, common, one?.port ?? 0);
+    const second = await openHttp(scene, common, two?.port ?? 0);
     const socket = await sendRaw(first.place, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
     expect(await readUntil(socket, /\r\n\r\none/)).toContain('200 OK');
     socket.write(`GET / HTTP/1.1\r\nHost: ${second.place.host}\r\n\r\n`);

@@ -6,10 +6,11 @@ import {
   type IncomingHttpHeaders,
   type IncomingMessage,
   type OutgoingHttpHeaders,
-  type RequestListener,
   type Server,
+  type ServerResponse,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { WebSocketServer } from 'ws';
 import type { Scene } from './scene.ts';
 import type { Stack } from './stack.ts';
 import type { ReadyEvent, TunnelProgram } from './tunnel-program.ts';
@@ -21,8 +22,10 @@ export interface WebService {
   close(): Promise<void>;
 }
 
-export const startWeb = async (answer: RequestListener, port = 0): Promise<WebService> => {
-  const server = createServer({ noDelay: true }, answer);
+export type Answering = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+
+export const startWeb = async (answer: Answering, port = 0): Promise<WebService> => {
+  const server = createServer({ noDelay: true }, (request, response) => void answer(request, response));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, '127.0.0.1', resolve);
@@ -36,6 +39,15 @@ export const startWeb = async (answer: RequestListener, port = 0): Promise<WebSe
       await closed;
     },
   };
+};
+
+/** Every WebSocket of the service gets back what it says. */
+export const echoSockets = ({ server }: WebService): WebSocketServer => {
+  const sockets = new WebSocketServer({ server, maxPayload: 64_000_000 });
+  sockets.on('connection', (socket) => {
+    socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }));
+  });
+  return sockets;
 };
 
 /** Where a tunnel is reached: systems do not resolve `*.localhost`, so its name goes in the Host alone. */

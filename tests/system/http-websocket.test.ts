@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { WebSocket, WebSocketServer } from 'ws';
-import { openHttp, type PublicPlace, startWeb, type WebService } from './http-scene.ts';
+import { WebSocket, type WebSocketServer } from 'ws';
+import { echoSockets, openHttp, type PublicPlace, startWeb, type WebService } from './http-scene.ts';
 import { it, Scene } from './scene.ts';
 import type { Stack } from './stack.ts';
 import type { TunnelProgram } from './tunnel-program.ts';
@@ -18,10 +18,9 @@ let place: PublicPlace;
 beforeAll(async () => {
   stack = await shared.stack();
   web = shared.keep(await startWeb((_, response) => void response.end('not a WebSocket')));
-  sockets = new WebSocketServer({ server: web.server, maxPayload: 64_000_000 });
+  sockets = echoSockets(web);
   sockets.on('connection', (socket, request) => {
     if (request.url === '/bye') socket.close(4001, 'as you asked');
-    else socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }));
   });
   ({ tunnel, place } = await openHttp(shared, stack, web.port));
 });

@@ -39,6 +39,7 @@ export interface TunnelRow {
 interface RunJson {
   readonly api_url: string;
   readonly control: string;
+  readonly http_url: string;
   readonly metrics_url: string;
   readonly admin_token_file: string;
 }
