@@ -14,7 +14,7 @@ import {
 } from '@grpc/grpc-js';
 import { eventually, testCertificate } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type HttpsStand, startHttpsStand } from './https-fixture.ts';
+import { type HttpsStand, startHttpsStand } from './https.fixture.ts';
 
 const text = { to: (value: string): Buffer => Buffer.from(value), from: (bytes: Buffer): string => bytes.toString() };
 const method = (path: string, requestStream: boolean, responseStream: boolean) => ({

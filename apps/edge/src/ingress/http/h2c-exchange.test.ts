@@ -7,7 +7,7 @@ import { LIMITS } from '@tunnel/protocol';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { talk } from './http-fixture.ts';
-import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from './https-fixture.ts';
+import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -228,7 +228,7 @@ describe('a service of HTTP/2 behind a visitor of HTTP/1.1', () => {
         body += String(chunk);
       });
       stream.on('trailers', (trailers) => {
-        body += ` and ${trailers['x-check']}`;
+        body += ` and ${String(trailers['x-check'])}`;
       });
       stream.on('end', () => {
         stream.respond({ ':status': 200, 'content-type': 'text/plain' }, { waitForTrailers: true });

@@ -101,7 +101,7 @@ export class H2cSession implements OpenAnswer {
       createConnection: () => new StreamDuplex(stream, this.#given.onBytes),
     });
     this.#session = session;
-    session.on('remoteSettings', (settings) => this.#onSettings(settings));
+    session.on('remoteSettings', (settings: Settings) => this.#onSettings(settings));
     session.on('goaway', () => this.#retire());
     // Told to each call by its own stream.
     session.on('error', () => {});

@@ -9,7 +9,7 @@ import { LIMITS } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { HttpIngressOptions } from './http-ingress.ts';
-import { ask, dialTls, type HttpsStand, startHttpsStand, visitHttp2 } from './https-fixture.ts';
+import { ask, dialTls, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -155,7 +155,7 @@ describe('one HTTP/2 connection', () => {
     expect(written).toBeLessThan(24 * MiB);
     expect((await ask(session, { ':path': '/' })).body).toBe('quick');
     request?.resume();
-    const [headers] = await once(stream, 'response');
+    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>];
     expect([headers[':status'], written]).toEqual([200, total]);
   });
 

@@ -73,7 +73,7 @@ export const responseFieldsOf = (head: ResponseHead): OutgoingHttpHeaders => {
 };
 
 export const ownFieldsOf = ({ status, headers, body }: OwnResponse): OutgoingHttpHeaders => {
-  const fields: OutgoingHttpHeaders = Object.create(null);
+  const fields = noFields();
   for (const [name, value] of headers) fields[name] = value;
   fields['content-length'] = String(body.length);
   fields[':status'] = status;
@@ -150,9 +150,8 @@ const linesOf = (raw: RawFields): string | null => {
   return lines;
 };
 
-/** An object without a prototype: a field may have any name. */
 const outgoing = (given: readonly HeaderField[]): OutgoingHttpHeaders => {
-  const fields: OutgoingHttpHeaders = Object.create(null);
+  const fields = noFields();
   for (const { lower, value } of given) {
     const before = fields[lower];
     if (before === undefined) fields[lower] = value;
@@ -161,6 +160,9 @@ const outgoing = (given: readonly HeaderField[]): OutgoingHttpHeaders => {
   }
   return fields;
 };
+
+/** Without a prototype: a field may have any name. */
+const noFields = (): OutgoingHttpHeaders => Object.create(null) as OutgoingHttpHeaders;
 
 /** Lists that node takes in one field only. */
 const LISTS_IN_ONE: ReadonlySet<string> = new Set([

@@ -51,6 +51,8 @@ export class Http2Request implements Asker {
   #hasTrailers = false;
   #isAnswered = false;
   #closesAtEnd = false;
+  /** We reset it. */
+  #isCut = false;
 
   constructor(visitor: RequestingVisitor, stream: ServerHttp2Stream) {
     this.#visitor = visitor;
@@ -146,8 +148,13 @@ export class Http2Request implements Asker {
     this.#call = null;
     if (!this.#isAnswered)
       this.#answer({ fault }, this.#head === null ? null : fieldValueOf(this.#head.headers, 'accept'));
-    // Half of an answer is out: only a reset tells the visitor that the rest is missing.
-    else if (!this.#stream.destroyed) this.#stream.close(NGHTTP2_INTERNAL_ERROR);
+    else this.#cut();
+  }
+
+  /** Half of an answer is out: only a reset tells the visitor that the rest is missing. */
+  #cut(): void {
+    this.#isCut = true;
+    if (!this.#stream.destroyed) this.#stream.close(NGHTTP2_INTERNAL_ERROR);
   }
 
   onSwitched(_head: ResponseHead, stream: MuxStream): void {
@@ -224,7 +231,7 @@ export class Http2Request implements Asker {
   }
 
   #onClosed(): void {
-    const isTakenBack = this.#call !== null || this.#stream.aborted;
+    const isTakenBack = this.#call !== null || (this.#stream.aborted && !this.#isCut);
     this.#leave();
     this.#visitor.onOver(this, isTakenBack);
   }

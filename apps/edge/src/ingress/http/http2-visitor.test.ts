@@ -5,7 +5,7 @@ import { type ClientHttp2Session, constants } from 'node:http2';
 import * as net from 'node:net';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from './https-fixture.ts';
+import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -150,7 +150,7 @@ describe('requests and responses of HTTP/2', () => {
     stream.on('data', (chunk: Buffer) => {
       body += String(chunk);
     });
-    const [headers] = await once(stream, 'response');
+    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>];
     await once(stream, 'close');
     expect([headers[':status'], body, stream.rstCode]).toEqual([413, 'too much', constants.NGHTTP2_NO_ERROR]);
   });

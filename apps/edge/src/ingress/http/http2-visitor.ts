@@ -14,7 +14,6 @@ const SESSION_OPTIONS = {
   maxSessionMemory: Math.ceil(LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
   maxHeaderListPairs: LIMITS.HTTP2_FIELDS_MAX,
   settings: {
-    enablePush: false,
     maxConcurrentStreams: LIMITS.HTTP2_STREAMS_PER_CONNECTION,
     initialWindowSize: LIMITS.HTTP2_STREAM_WINDOW_BYTES,
     maxHeaderListSize: LIMITS.HTTP2_HEAD_MAX_BYTES,

@@ -6,7 +6,7 @@ import { checkServerIdentity, type TLSSocket } from 'node:tls';
 import { eventually, renewedCertificate } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { ask, dialTls, type HttpsStand, startHttpsStand, visitHttp2 } from './https-fixture.ts';
+import { ask, dialTls, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

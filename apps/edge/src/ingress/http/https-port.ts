@@ -40,7 +40,7 @@ export class HttpsPort {
     this.#server.on('secureConnection', (socket) => this.#onSecure(socket));
     // Strangers' handshakes fail all the time, and plain HTTP comes here by mistake: closed without a word.
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
-    this.#server.on('error', (error) => {
+    this.#server.on('error', (error: Error) => {
       if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
     });
   }

@@ -76,11 +76,11 @@ export const ask = (
     let received = '';
     let trailers: IncomingHttpHeaders = {};
     const interim: number[] = [];
-    stream.on('headers', (early) => interim.push(Number(early[':status'])));
+    stream.on('headers', (early: IncomingHttpHeaders) => interim.push(Number(early[':status'])));
     stream.on('response', (head: IncomingHttpHeaders, _flags: number, raw: string[]) => {
       answer = { status: Number(head[':status']), headers: head, raw, body: '', trailers, interim };
     });
-    stream.on('trailers', (given) => {
+    stream.on('trailers', (given: IncomingHttpHeaders) => {
       trailers = given;
     });
     stream.on('wantTrailers', () => stream.sendTrailers(requestTrailers ?? {}));
