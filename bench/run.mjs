@@ -19,8 +19,9 @@ const USAGE = `usage: npm run bench [-- OPTIONS]
   --quick          one round of short measurements: rough figures in about a minute
   --node PATH      the Node.js that runs edge and client
   --json FILE      the figures as JSON, besides the usual place
+  --record         writes the scenarios of this run into docs/benchmarks.md and .json, and leaves the others as they are there
   --list           the names of the scenarios
-A run of everything writes docs/benchmarks.md and .json; any other one writes to .cache/bench.`;
+A run of everything writes docs/benchmarks.md and .json; any other one writes to .cache/bench, unless --record says otherwise (all paths, not --quick).`;
 
 async function bench(options) {
   const chosen = chooseScenarios(options.scenarios);
@@ -37,8 +38,10 @@ async function bench(options) {
   progress.finish();
   const summary = summarize({ results, machine, versions, options, date: new Date() });
   process.stdout.write(`${renderMarkdown(summary)}\n`);
-  const full = !options.quick && scenarios.length === SCENARIOS.length && options.paths.length === PATH_NAMES.length;
-  process.stderr.write(`written: ${writeResults(summary, { full, json: options.json }).join(', ')}\n`);
+  const allPaths = !options.quick && options.paths.length === PATH_NAMES.length;
+  const full = allPaths && scenarios.length === SCENARIOS.length;
+  const part = allPaths && options.record && scenarios.length > 0;
+  process.stderr.write(`written: ${writeResults(summary, { full, part, json: options.json }).join(', ')}\n`);
 }
 
 async function main(args) {
@@ -46,7 +49,7 @@ async function main(args) {
     const options = readBenchOptions(args);
     if (options.help) process.stdout.write(`${USAGE}\n`);
     else if (options.list) {
-      for (const { name, title } of SCENARIOS) process.stdout.write(`${name.padEnd(18)} ${title}\n`);
+      for (const { name, title } of SCENARIOS) process.stdout.write(`${name.padEnd(20)} ${title}\n`);
     } else if (!existsSync('/proc/self/stat'))
       throw new Error('the bench reads CPU and memory from /proc: it needs Linux');
     else await bench(options);

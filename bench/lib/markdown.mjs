@@ -20,19 +20,19 @@ export function renderMarkdown(summary) {
 
 function renderHead({ date, quick, rounds, machine, versions }) {
   const nginx = versions.nginx === null ? 'nginx missing: no ratios' : `nginx ${versions.nginx}`;
-  const wrk = versions.wrk === null ? 'wrk missing: no HTTP' : `wrk ${versions.wrk}`;
+  const wrk = versions.wrk == null ? '' : `, wrk ${versions.wrk}`;
   const load = versions.load === versions.node ? '' : `, load and origin on node ${versions.load}`;
   return [
     `## Figures of ${date.slice(0, 10)}${quick ? ' (quick run: rough)' : ''}`,
     '',
     `- Machine: ${machine.cores} cores of ${machine.model}, ${machine.memoryGib} GiB, ${machine.system}, kernel ${machine.kernel} (${machine.architecture}); load before the run ${machine.loadBefore}.`,
-    `- Versions: ours ${versions.ours}, node ${versions.node}${load}, ${nginx}, ${wrk}.`,
+    `- Versions: ours ${versions.ours}, node ${versions.node}${load}, ${nginx}${wrk}.`,
     `- ${rounds === 1 ? '1 round' : `${rounds} rounds`}; each cell is the median and, in brackets, the range. 1 MB = 10^6 bytes, 1 GB = 10^9, 1 KB = 1000.`,
   ].join('\n');
 }
 
 function renderTargets({ scenarios }) {
-  const rows = scenarios.flatMap(({ name, targets, yardstick }) =>
+  const rows = scenarios.flatMap(({ name, targets, yardstick = 'nginx' }) =>
     targets.map(({ path, figure, kind, limit, measured, reached }) => {
       const unit = kind === 'ratioAtMost' ? ` × ${yardstick}` : '';
       const said = { true: 'reached', false: '**missed**', null: 'not known' }[String(reached)];
@@ -45,7 +45,7 @@ function renderTargets({ scenarios }) {
   return `### Targets\n\n${head}\n${rows.join('\n')}`;
 }
 
-function renderScenario({ name, title, notes, figures, paths, yardstick }) {
+function renderScenario({ name, title, notes, figures, paths, run, yardstick = 'nginx' }) {
   const columns = figures.flatMap((key) => [
     { title: FIGURES[key].title, of: (path) => cell(path.figures[key], FIGURES[key].digits) },
     ...(FIGURES[key].ratio ? [{ title: `× ${yardstick}`, of: (path) => cell(path.ratios[key], 2) }] : []),
@@ -56,13 +56,21 @@ function renderScenario({ name, title, notes, figures, paths, yardstick }) {
   return [
     `### ${title}`,
     '',
-    `\`--scenario ${name}\`${notes.map((note) => `; ${note}`).join('')}`,
+    `\`--scenario ${name}\`${[...notes, ...ownRun(run)].map((note) => `; ${note}`).join('')}`,
     '',
     `| Path | ${columns.map((column) => column.title).join(' | ')} |`,
     `|---|${columns.map(() => '---|').join('')}`,
     ...rows,
   ].join('\n');
 }
+
+/** Of a scenario that was measured apart from the others. */
+const ownRun = (run) =>
+  run === undefined
+    ? []
+    : [
+        `measured by itself on ${run.date.slice(0, 10)}: ours ${run.versions.ours}, node ${run.versions.node}, ${run.rounds} rounds, load before ${run.loadBefore}`,
+      ];
 
 function cell(value, digits) {
   if (value == null) return '';

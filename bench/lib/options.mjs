@@ -32,6 +32,7 @@ export function readBenchOptions(args) {
     rounds: { type: 'string' },
     list: { type: 'boolean', default: false },
     json: { type: 'string' },
+    record: { type: 'boolean', default: false },
   });
   const rounds = values.rounds === undefined ? defaultRounds(values.quick) : Number(values.rounds);
   if (!Number.isInteger(rounds) || rounds < 1 || rounds > ROUNDS_MAX) {

@@ -7,12 +7,27 @@ import { renderMarkdown, replaceFigures } from './markdown.mjs';
 
 const RECORD = join(ROOT, 'docs/benchmarks.md');
 
-/** @returns {string[]} the files, as a person names them */
-export function writeResults(summary, { full, json }) {
-  const page = full ? RECORD : join(CACHE_DIR, 'bench/benchmarks.md');
+/**
+ * `full`: the record becomes this run. `part`: its scenarios take the place of those in the record.
+ * @returns {string[]} the files, as a person names them
+ */
+export function writeResults(summary, { full, part, json }) {
+  const page = full || part ? RECORD : join(CACHE_DIR, 'bench/benchmarks.md');
+  const figures = part && !full ? laidOver(recorded(), summary) : summary;
   const text = existsSync(RECORD) ? readFileSync(RECORD, 'utf8') : '# Benchmarks\n';
-  writeAtomically(page, full ? replaceFigures(text, renderMarkdown(summary)) : renderMarkdown(summary));
+  writeAtomically(page, full || part ? replaceFigures(text, renderMarkdown(figures)) : renderMarkdown(figures));
   const files = [page, page.replace(/\.md$/, '.json'), ...(json === undefined ? [] : [resolve(json)])];
-  for (const file of files.slice(1)) writeAtomically(file, `${JSON.stringify(summary, null, 1)}\n`);
+  for (const file of files.slice(1)) writeAtomically(file, `${JSON.stringify(figures, null, 1)}\n`);
   return files.map((file) => relative(process.cwd(), file));
+}
+
+const recorded = () => JSON.parse(readFileSync(RECORD.replace(/\.md$/, '.json'), 'utf8'));
+
+/** The head stays that of the record; each newer scenario says when and on what it was measured. */
+function laidOver(record, { date, machine, versions, rounds, scenarios }) {
+  const run = { date, loadBefore: machine.loadBefore, rounds, versions };
+  const newer = new Map(scenarios.map((scenario) => [scenario.name, { ...scenario, run }]));
+  const kept = record.scenarios.map((scenario) => newer.get(scenario.name) ?? scenario);
+  const added = [...newer.values()].filter(({ name }) => !record.scenarios.some((scenario) => scenario.name === name));
+  return { ...record, scenarios: [...kept, ...added] };
 }
