@@ -1,0 +1,104 @@
+// 5 GB through an http tunnel, up and down: byte-exact, and neither the edge nor the client grows with it.
+import { createHash, type Hash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { deterministicBytes } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { openHttp, type PublicPlace, startWeb } from '../system/http-scene.ts';
+import { it } from '../system/scene.ts';
+
+const BYTES = 5_000_000_000;
+const PIECE = deterministicBytes(1_000_000, 9);
+const RSS_MAX_KB = 200_000;
+/** Both ends hash in this one process, which is slower than the tunnel. */
+const TIMEOUT_MS = 10 * 60_000;
+
+/** Hashes all that comes and keeps none of it. */
+const swallow = async (message: IncomingMessage): Promise<{ bytes: number; hash: string }> => {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const piece of message) {
+    bytes += (piece as Buffer).length;
+    hash.update(piece as Buffer);
+  }
+  return { bytes, hash: hash.digest('hex') };
+};
+
+const hashedSource = (hash: Hash): Readable => {
+  const pieces = function* (): Generator<Buffer> {
+    for (let sent = 0; sent < BYTES; sent += PIECE.length) {
+      hash.update(PIECE);
+      yield PIECE;
+    }
+  };
+  return Readable.from(pieces(), { objectMode: false });
+};
+
+/** Peak resident memory so far; undefined where there is no /proc. */
+const peakKilobytes = (pid: number): number | undefined => {
+  const file = `/proc/${pid}/status`;
+  if (!existsSync(file)) return undefined;
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(file, 'utf8'))?.[1]);
+};
+
+const expectSmall = (what: string, pids: { readonly edge: number; readonly client: number }): void => {
+  for (const [name, pid] of Object.entries(pids)) {
+    const peak = peakKilobytes(pid);
+    if (peak === undefined) continue;
+    console.log(`${what}: peak of the ${name} ${Math.round(peak / 1000)} MB`);
+    expect(peak, name).toBeLessThan(RSS_MAX_KB);
+  }
+};
+
+const send = (place: PublicPlace, method: string, headers: Record<string, string>) =>
+  httpRequest({
+    hostname: '127.0.0.1',
+    port: place.port,
+    method,
+    headers: { host: place.host, ...headers },
+    agent: false,
+  });
+
+describe.each([
+  ['with a length', { 'content-length': String(BYTES) }],
+  ['in chunks', { 'transfer-encoding': 'chunked' }],
+])('5 GB %s', (how, framing) => {
+  it('come down byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ scene }) => {
+    const sent = createHash('sha256');
+    const web = scene.keep(
+      await startWeb(async (_, response) => {
+        response.writeHead(200, framing);
+        await pipeline(hashedSource(sent), response);
+      }),
+    );
+    const stack = await scene.stack();
+    const { tunnel, place } = await openHttp(scene, stack, web.port);
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      send(place, 'GET', {}).on('response', resolve).on('error', reject).end();
+    });
+    expect(await swallow(response)).toEqual({ bytes: BYTES, hash: sent.digest('hex') });
+    expectSmall(`download ${how}`, { edge: stack.program.pid, client: tunnel.pid });
+  });
+
+  it('go up byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ scene }) => {
+    const web = scene.keep(
+      await startWeb(async (request, response) => {
+        response.end(JSON.stringify(await swallow(request)));
+      }),
+    );
+    const stack = await scene.stack();
+    const { tunnel, place } = await openHttp(scene, stack, web.port);
+    const sent = createHash('sha256');
+    const upload = send(place, 'PUT', framing);
+    const answered = new Promise<IncomingMessage>((resolve, reject) => {
+      upload.on('response', resolve).on('error', reject);
+    });
+    await pipeline(hashedSource(sent), upload);
+    let answer = '';
+    for await (const piece of await answered) answer += String(piece);
+    expect(JSON.parse(answer)).toEqual({ bytes: BYTES, hash: sent.digest('hex') });
+    expectSmall(`upload ${how}`, { edge: stack.program.pid, client: tunnel.pid });
+  });
+});
