@@ -1,6 +1,6 @@
 // The progress line: rewritten in place on a terminal, one line a measurement elsewhere. On stderr; stdout is for figures.
 
-const inPlace = process.stderr.isTTY === true;
+const inPlace = Boolean(process.stderr.isTTY);
 
 export class Progress {
   #total;

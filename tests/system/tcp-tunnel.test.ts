@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { adoptSocket, connectSocket } from '@tunnel/mux';
+import { adoptSocket, type ByteEnd, connectSocket } from '@tunnel/mux';
 import {
   deterministicBytes,
   eventually,
@@ -42,6 +42,7 @@ describe.concurrent('a tcp tunnel', () => {
       assigned_port: expect.any(Number),
       local: `127.0.0.1:${echo.port}`,
       warnings: [],
+      inspect_url: null,
     });
     expect(ready.assigned_port).toBeGreaterThanOrEqual(stack.tcpPorts.from);
     expect(ready.assigned_port).toBeLessThanOrEqual(stack.tcpPorts.to);
@@ -138,14 +139,13 @@ describe.concurrent('a tcp tunnel', () => {
   it('does not let a transfer that was cut off look complete, whichever side did it', async ({ scene }) => {
     // Our own ends on both sides: a plain net.Socket may call a reset right behind bytes an end.
     const atService: RecordingReader[] = [];
+    const ends: ByteEnd[] = [];
     const service = scene.keep(
       await startTcpServer(
         (socket) => {
           const end = adoptSocket(socket);
+          ends.push(end);
           atService.push(new RecordingReader(end));
-          if (atService.length > 1) return;
-          end.write(Buffer.from('half of it'), 0, 10, false);
-          end.reset(CUT_OFF);
         },
         { pauseOnConnect: true },
       ),
@@ -153,6 +153,10 @@ describe.concurrent('a tcp tunnel', () => {
     const { assigned_port: port } = await (await scene.tcp(stack, service.port)).ready();
     const dial = () => connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 });
     const first = new RecordingReader(await dial());
+    // Only now: a reset that is quicker than the visitor's connect would be a connect that failed.
+    await eventually(() => expect(ends).toHaveLength(1));
+    ends[0]?.write(Buffer.from('half of it'), 0, 10, false);
+    ends[0]?.reset(CUT_OFF);
     await eventually(() => expect(first.reset).not.toBeNull());
     expect(first.ended).toBe(false);
     const second = await dial();

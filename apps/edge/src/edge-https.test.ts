@@ -15,7 +15,7 @@ import {
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RawClient } from './control/raw-client.ts';
 import { createEdge, type Edge } from './edge.ts';
-import { talk } from './ingress/http/http-fixture.ts';
+import { talk } from './ingress/http/http.fixture.ts';
 
 let directory: TemporaryDirectory;
 let edge: Edge | undefined;

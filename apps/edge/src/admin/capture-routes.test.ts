@@ -1,7 +1,7 @@
 import { apiError, capturedRequest, captureList } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { requestHead, responseHead } from '../capture/capture-fixture.ts';
+import { requestHead, responseHead } from '../capture/capture.fixture.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
 import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, httpTunnel, type RestFixture, startRest } from './rest-fixture.ts';
 

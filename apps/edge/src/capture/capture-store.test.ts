@@ -1,6 +1,6 @@
 import { LIMITS } from '@tunnel/protocol';
 import { describe, expect, it } from 'vitest';
-import { captureStore, captureTunnel, requestHead, responseHead } from './capture-fixture.ts';
+import { captureStore, captureTunnel, requestHead, responseHead } from './capture.fixture.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
 

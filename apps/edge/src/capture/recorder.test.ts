@@ -1,7 +1,7 @@
 import { Fault } from '@tunnel/errors';
 import { LIMITS } from '@tunnel/protocol';
 import { describe, expect, it } from 'vitest';
-import { captureStore, captureTunnel, requestHead, responseHead } from './capture-fixture.ts';
+import { captureStore, captureTunnel, requestHead, responseHead } from './capture.fixture.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
 const MAX = LIMITS.CAPTURE_BODY_MAX_BYTES;

@@ -1,8 +1,7 @@
 // A control plane with real ports and a backend that can be told what to say, and a client made of a bare WebSocket. Used by tests only.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
-import type { Owner } from '@tunnel/core';
-import { ConnectionCounts } from '@tunnel/core';
+import { ConnectionCounts, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger } from '@tunnel/runtime';

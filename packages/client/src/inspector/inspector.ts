@@ -78,12 +78,17 @@ const closeAll = async (server: Server, live: LiveEvents, forget: () => void): P
 const listenOnFirstFree = async (server: Server, ports: readonly number[]): Promise<number | null> => {
   for (const port of ports) {
     const isFree = await new Promise<boolean>((resolve) => {
-      const onError = (): void => resolve(false);
-      server.once('error', onError);
-      server.listen(port, HOST, () => {
+      // Neither listener may outlive its try: there may be a hundred of them.
+      const settle = (isListening: boolean): void => {
         server.off('error', onError);
-        resolve(true);
-      });
+        server.off('listening', onListening);
+        resolve(isListening);
+      };
+      const onError = (): void => settle(false);
+      const onListening = (): void => settle(true);
+      server.on('error', onError);
+      server.on('listening', onListening);
+      server.listen(port, HOST);
     });
     if (isFree) return (server.address() as AddressInfo).port;
   }

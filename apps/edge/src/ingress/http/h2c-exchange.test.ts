@@ -6,7 +6,7 @@ import * as net from 'node:net';
 import { LIMITS } from '@tunnel/protocol';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { talk } from './http-fixture.ts';
+import { talk } from './http.fixture.ts';
 import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];

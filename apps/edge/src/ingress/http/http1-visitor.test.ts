@@ -3,7 +3,7 @@ import * as http from 'node:http';
 import * as net from 'node:net';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type HttpStand, startHttpStand, talk } from './http-fixture.ts';
+import { type HttpStand, startHttpStand, talk } from './http.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -35,6 +35,8 @@ const startStand = async (port: number): Promise<HttpStand> => {
   cleanups.push(() => stand.stop());
   return stand;
 };
+
+const STATUS_OF: Readonly<Record<string, number>> = { '/204': 204, '/304': 304 };
 
 const get = (path: string, extra = ''): string => `GET ${path} HTTP/1.1\r\nHost: web.edge.test\r\n${extra}\r\n`;
 
@@ -110,7 +112,7 @@ describe('requests and responses', () => {
   it('of HEAD, 204 and 304 have no body, and the connection goes on', async () => {
     const { port } = await startService((request, response) => {
       if (request.method === 'HEAD') response.setHeader('content-length', 100);
-      response.statusCode = request.url === '/204' ? 204 : request.url === '/304' ? 304 : 200;
+      response.statusCode = STATUS_OF[request.url ?? ''] ?? 200;
       response.end(request.url === '/last' ? 'last' : undefined);
     });
     const head = get('/head').replace('GET', 'HEAD');

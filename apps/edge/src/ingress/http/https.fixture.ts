@@ -3,7 +3,7 @@ import { type ClientHttp2Session, connect, type IncomingHttpHeaders, type Outgoi
 import * as tls from 'node:tls';
 import { createLogger } from '@tunnel/runtime';
 import { testCertificate } from '@tunnel/testkit';
-import { type HttpStand, startHttpStand } from './http-fixture.ts';
+import { type HttpStand, startHttpStand } from './http.fixture.ts';
 import { HttpsPort } from './https-port.ts';
 
 type StandOptions = Parameters<typeof startHttpStand>[1];

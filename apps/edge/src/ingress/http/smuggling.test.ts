@@ -4,7 +4,7 @@ import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HIDDEN_REQUESTS, SMUGGLING_CORPUS } from '../../../../../packages/core/src/http1/smuggling-corpus.fixture.ts';
-import { type HttpStand, startHttpStand, talk } from './http-fixture.ts';
+import { type HttpStand, startHttpStand, talk } from './http.fixture.ts';
 
 let stand: HttpStand;
 let service: net.Server;
