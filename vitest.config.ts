@@ -35,6 +35,7 @@ export default defineConfig({
         ssr,
         test: {
           name: 'soak',
+          globalSetup: ['tests/global-setup.ts'],
           include: ['tests/soak/**/*.test.ts'],
           testTimeout: 15 * 60_000,
           hookTimeout: 120_000,

@@ -1,4 +1,4 @@
-// Before system tests: the executables are built from the sources as they are now.
+// Before tests that run them: the executables are built from the sources as they are now.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

@@ -4,90 +4,22 @@
 # Usage: tests/tools/try-tools.sh [SECONDS_PER_IPERF_RUN]    Exit code: the number of failures.
 set -uo pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 seconds=${1:-3}
-work=$(mktemp -d /tmp/try-tools.XXXXXX)
-# sshd looks at every folder above a key, and the postgres user has to come in.
-chmod 755 "$work"
-export HOME=$work/home
-unset TUNNEL_API_KEY
-mkdir "$HOME"
-failures=0
-pids=()
 
-clean_up() {
+stop_first() {
   # To a database SIGTERM means: when the last one has left.
   [[ -n ${database:-} ]] && kill -INT "$database" 2>/dev/null
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
-  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
-  rm -rf "$work"
-}
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-
-# report NAME STATUS [DETAIL]
-report() {
-  if [[ $2 -eq 0 ]]; then
-    printf 'ok      %s%s\n' "$1" "${3:+  ($3)}"
-  else
-    printf 'failed  %s%s\n' "$1" "${3:+  ($3)}"
-    failures=$((failures + 1))
-  fi
-}
-
-skip() { printf 'skipped %s  (%s is not installed)\n' "$1" "$2"; }
-
-# until_true SECONDS COMMAND...
-until_true() {
-  local deadline=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    ((SECONDS >= deadline)) && return 1
-    sleep 0.1
-  done
-}
-
-free_port() {
-  node -e 'const s = require("node:net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })'
-}
-
-field() { node -e 'console.log(JSON.parse(require("node:fs").readFileSync(process.argv[1], "utf8"))[process.argv[2]])' "$1" "$2"; }
-
-start_edge() {
-  cat >"$work/server.toml" <<TOML
-[server]
-control_port = 0
-api_port = 0
-metrics_port = 0
-http_port = 0
-https_port = 0
-[limits]
-tcp_port_range = [61000, 61099]
-TOML
-  node "$root/apps/server/bin/tunnel-server.mjs" stack --config "$work/server.toml" --data-dir "$work/data" \
-    >"$work/edge.log" 2>&1 &
-  pids+=($!)
-  until_true 20 test -s "$work/data/run.json" || { cat "$work/edge.log" >&2; exit 1; }
-  control=$(field "$work/data/run.json" control)
-}
-
-# open_tunnel LOCAL_PORT: sets `public_port`.
-open_tunnel() {
-  local events=$work/tunnel-$1.json
-  node "$root/apps/cli/bin/tunnel.mjs" tcp "$1" --json --server "$control" --token-file "$work/data/admin-token" \
-    >"$events" 2>&1 &
-  pids+=($!)
-  until_true 20 grep -q '"event":"ready"' "$events" || { cat "$events" >&2; return 1; }
-  public_port=$(sed -n 's/.*"assigned_port":\([0-9]*\).*/\1/p' "$events" | head -n 1)
 }
 
 try_iperf3() {
-  command -v iperf3 >/dev/null || { skip iperf3 iperf3; return; }
+  command -v iperf3 >/dev/null || { skip iperf3 'iperf3 is not installed'; return; }
   local port streams reverse name
   port=$(free_port)
   iperf3 -s -B 127.0.0.1 -p "$port" >"$work/iperf3-server.log" 2>&1 &
   pids+=($!)
-  open_tunnel "$port" || { report 'iperf3: tunnel' 1; return; }
+  open_tunnel tcp "$port" || { report 'iperf3: tunnel' 1; return; }
   for streams in 1 8; do
     for reverse in '' -R; do
       name="iperf3 -P $streams${reverse:+ $reverse}"
@@ -108,8 +40,8 @@ iperf3_rate() {
 try_ssh() {
   local sshd port
   sshd=$(command -v sshd || echo /usr/sbin/sshd)
-  [[ -x $sshd ]] || { skip ssh sshd; return; }
-  command -v ssh >/dev/null || { skip ssh ssh; return; }
+  [[ -x $sshd ]] || { skip ssh 'sshd is not installed'; return; }
+  command -v ssh >/dev/null || { skip ssh 'ssh is not installed'; return; }
   port=$(free_port)
   mkdir "$work/ssh"
   ssh-keygen -q -t ed25519 -N '' -f "$work/ssh/host_key"
@@ -131,7 +63,7 @@ CONFIG
   [[ $(id -u) -eq 0 ]] && mkdir -p /run/sshd
   "$sshd" -D -e -f "$work/ssh/sshd_config" >"$work/sshd.log" 2>&1 &
   pids+=($!)
-  open_tunnel "$port" || { report 'ssh: tunnel' 1; return; }
+  open_tunnel tcp "$port" || { report 'ssh: tunnel' 1; return; }
   local options=(-F none -i "$work/ssh/user_key" -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o LogLevel=ERROR
     -o UserKnownHostsFile="$work/ssh/known_hosts" -o BatchMode=yes)
   local user
@@ -160,10 +92,10 @@ as_database_owner() {
 }
 
 try_psql() {
-  command -v psql >/dev/null || { skip psql psql; return; }
+  command -v psql >/dev/null || { skip psql 'psql is not installed'; return; }
   pg_bin=$(dirname "$(ls -1 /usr/lib/postgresql/*/bin/initdb 2>/dev/null | tail -n 1)")
   [[ -x $pg_bin/initdb ]] || pg_bin=$(dirname "$(command -v initdb || echo /nowhere/initdb)")
-  [[ -x $pg_bin/initdb ]] || { skip psql postgresql; return; }
+  [[ -x $pg_bin/initdb ]] || { skip psql 'postgresql is not installed'; return; }
   local port cluster
   port=$(free_port)
   cluster=$work/pg/cluster
@@ -177,7 +109,7 @@ try_psql() {
   pids+=("$database")
   until_true 20 "$pg_bin/pg_isready" -h 127.0.0.1 -p "$port" \
     || { report 'psql: start of the database' 1 "$(tail -n 1 "$work/postgres.log")"; return; }
-  open_tunnel "$port" || { report 'psql: tunnel' 1; return; }
+  open_tunnel tcp "$port" || { report 'psql: tunnel' 1; return; }
   local url="postgresql://tester@127.0.0.1:$public_port/postgres"
   [[ $(psql -qAtX "$url" -c 'select 6 * 7') == 42 ]]
   report 'psql: a query' $?
@@ -195,7 +127,7 @@ try_psql() {
 }
 
 node "$root/scripts/ensure.mjs" build || exit 1
-start_edge
+start_edge edge
 try_iperf3
 try_ssh
 try_psql
