@@ -1,11 +1,9 @@
 // Visitors and services that misbehave: each gets its answer or its end, the others notice nothing, and memory stays flat.
-import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import type { Socket } from 'node:net';
 import { deterministicBytes, eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { type Answer, askHttp, openHttp, type PublicPlace, readUntil, sendRaw, startWeb } from './http-scene.ts';
+import { askHttp, openHttp, problemOf, readUntil, residentMb, sendRaw, startWeb } from './http-scene.ts';
 import { it, Scene } from './scene.ts';
 import type { Stack } from './stack.ts';
 
@@ -19,26 +17,6 @@ afterAll(() => shared.close());
 
 const MB = 1_000_000;
 const JSON_PLEASE = { accept: 'application/json' };
-
-/** Status, code and words of one of the edge's own answers. */
-const problemOf = (answer: Answer): { status: number; code: unknown; error: string; next: string } => {
-  const { error, next } = JSON.parse(answer.text) as { error: string; next: string };
-  return { status: answer.status, code: answer.headers['x-tunnel-error'], error, next };
-};
-
-/** A keep-alive connection that was served once and stays open. */
-const stay = async (place: PublicPlace): Promise<Socket> => {
-  const socket = await sendRaw(place, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
-  await readUntil(socket, /\r\n\r\nhere/);
-  return socket;
-};
-
-/** Resident memory now; undefined where there is no /proc. */
-const residentMb = (pid: number): number | undefined => {
-  const file = `/proc/${pid}/status`;
-  if (!existsSync(file)) return undefined;
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(file, 'utf8'))?.[1]) / 1000;
-};
 
 describe.concurrent('visitors that stop reading', () => {
   const STALLED = 20;
@@ -66,7 +44,7 @@ describe.concurrent('visitors that stop reading', () => {
     const { tunnel, place } = await openHttp(scene, stack, web.port);
     expect((await askHttp(place)).text).toBe('here');
     const pids = [stack.program.pid, tunnel.pid];
-    const before = pids.map((pid) => residentMb(pid) ?? 0);
+    const before = pids.map((pid) => residentMb(pid));
     const stalled: Socket[] = [];
     for (let nth = 0; nth < STALLED; nth += 1) {
       const socket = await sendRaw(place, 'GET /endless HTTP/1.1\r\nHost: {host}\r\n\r\n');
@@ -85,7 +63,7 @@ describe.concurrent('visitors that stop reading', () => {
       { timeoutMs: 30_000, intervalMs: 500 },
     );
     for (let nth = 0; nth < 20; nth += 1) expect((await askHttp(place)).text).toBe('here');
-    pids.forEach((pid, index) => expect((residentMb(pid) ?? 0) - (before[index] ?? 0)).toBeLessThan(150));
+    pids.forEach((pid, index) => expect(residentMb(pid) - (before[index] ?? 0)).toBeLessThan(150));
     for (const socket of stalled) socket.destroy();
     await eventually(async () => expect(await stack.metric('tunnel_active_connections')).toBe(0));
   });
@@ -215,68 +193,8 @@ describe.concurrent('a local service', () => {
   });
 });
 
-describe.concurrent('too many connections', () => {
-  it('of one tunnel get 503 with Retry-After, and a free place is given again', async ({ scene }) => {
-    const web = scene.keep(await startWeb((_, response) => void response.end('here')));
-    const stack = await scene.stack({ limits: 'connections_per_tunnel = 2' });
-    const { place } = await openHttp(scene, stack, web.port);
-    const other = await openHttp(scene, stack, web.port);
-    const [one, two] = [await stay(place), await stay(place)];
-    const refused = await askHttp(place, { headers: JSON_PLEASE });
-    expect(problemOf(refused)).toMatchObject({ status: 503, code: 'CONNECTIONS_PER_TUNNEL' });
-    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-    expect((await askHttp(other.place)).status).toBe(200);
-    one.destroy();
-    await eventually(async () => expect((await askHttp(place)).status).toBe(200));
-    two.destroy();
-  });
-
-  it('of one address get 429 with Retry-After', async ({ scene }) => {
-    const web = scene.keep(await startWeb((_, response) => void response.end('here')));
-    const stack = await scene.stack({ limits: 'connections_per_address = 2' });
-    const { place } = await openHttp(scene, stack, web.port);
-    const [one, two] = [await stay(place), await stay(place)];
-    const refused = await askHttp(place, { headers: JSON_PLEASE });
-    expect(problemOf(refused)).toMatchObject({ status: 429, code: 'CONNECTIONS_PER_ADDRESS' });
-    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-    one.destroy();
-    await eventually(async () => expect((await askHttp(place)).status).toBe(200));
-    two.destroy();
-  });
-});
-
-describe.concurrent('what is no request', () => {
-  it('gets 400 and can be read; a slow head gets 408, a large one 431; the service sees none of it', async ({
-    scene,
-  }) => {
-    let seen = 0;
-    const web = scene.keep(
-      await startWeb((_, response) => {
-        seen += 1;
-        response.end('here');
-      }),
-    );
-    const stack = await scene.stack({ server: 'head_timeout_secs = 1' });
-    const { place } = await openHttp(scene, stack, web.port);
-    const answerTo = async (text: string): Promise<string> => {
-      const socket = await sendRaw(place, text);
-      const heard = await readUntil(socket, /\r\n\r\n/);
-      socket.destroy();
-      return heard.slice(9, 12);
-    };
-    const smuggled =
-      'GET / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
-    expect(await answerTo(smuggled)).toBe('400');
-    expect(await answerTo('GET / HTTP/1.1\nHost: {host}\n\n')).toBe('400');
-    expect(await answerTo('GET / HTTP/1.1\r\nHost: {host}\r\nX-Slow:')).toBe('408');
-    expect(await answerTo(`GET / HTTP/1.1\r\nHost: {host}\r\nX: ${'x'.repeat(33 * 1024)}\r\n\r\n`)).toBe('431');
-    expect(await answerTo('CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n')).toMatch(/^(400|405|501)$/);
-    expect(seen).toBe(0);
-    // The port is as good as before.
-    expect((await askHttp(place)).text).toBe('here');
-  });
-
-  it('uploads of any size pass: there is no limit but the memory bound', async ({ scene }) => {
+describe.concurrent('an upload', () => {
+  it('of any size passes: there is no limit but the bound on memory', async ({ scene }) => {
     let bytes = 0;
     const web = scene.keep(
       await startWeb((request, response) => {
@@ -289,24 +207,6 @@ describe.concurrent('what is no request', () => {
     const { tunnel, place } = await openHttp(scene, common, web.port);
     const answered = askHttp(place, { method: 'PUT', body: deterministicBytes(200 * MB, 3) });
     expect((await answered).text).toBe(String(200 * MB));
-    for (const pid of [common.program.pid, tunnel.pid]) expect(residentMb(pid) ?? 0).toBeLessThan(200);
-  });
-});
-
-describe.concurrent('a keep-alive connection', () => {
-  it('is routed anew for each host it asks for', async ({ scene }) => {
-    const [one, two] = await Promise.all(
-      ['one', 'two'].map(async (name) => scene.keep(await startWeb((_, response) => void response.end(name)))),
-    );
-    const first = await openHttp(scene, common, one?.port ?? 0);
-    const second = await openHttp(scene, common, two?.port ?? 0);
-    const socket = await sendRaw(first.place, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
-    expect(await readUntil(socket, /\r\n\r\none/)).toContain('200 OK');
-    socket.write(`GET / HTTP/1.1\r\nHost: ${second.place.host}\r\n\r\n`);
-    expect(await readUntil(socket, /\r\n\r\ntwo/)).toContain('200 OK');
-    socket.write(`GET / HTTP/1.1\r\nHost: nobody.localhost\r\nConnection: close\r\n\r\n`);
-    expect(await readUntil(socket, /<\/html>/)).toContain('404 Not Found');
-    await once(socket, 'end');
-    socket.destroy();
+    for (const pid of [common.program.pid, tunnel.pid]) expect(residentMb(pid)).toBeLessThan(200);
   });
 });

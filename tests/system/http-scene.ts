@@ -1,4 +1,5 @@
 // What tests of http tunnels have beside a scene: a local web service, `tunnel http` in front of it, and its visitors.
+import { existsSync, readFileSync } from 'node:fs';
 import {
   type Agent,
   createServer,
@@ -128,6 +129,12 @@ export const wholeAnswer = async (response: IncomingMessage): Promise<Answer> =>
   return { status, headers, trailers, body, text: body.toString() };
 };
 
+/** Status, code and words of one of the edge's own answers. */
+export const problemOf = (answer: Answer): { status: number; code: unknown; error: string; next: string } => {
+  const { error, next } = JSON.parse(answer.text) as { error: string; next: string };
+  return { status: answer.status, code: answer.headers['x-tunnel-error'], error, next };
+};
+
 export const wholeBody = async (message: IncomingMessage): Promise<Buffer> => {
   const pieces: Buffer[] = [];
   for await (const piece of message) pieces.push(piece as Buffer);
@@ -157,3 +164,10 @@ export const readUntil = (socket: Socket, pattern: RegExp): Promise<string> =>
     socket.on('close', onClose);
     socket.resume();
   });
+
+/** Resident memory now; 0 where there is no /proc. */
+export const residentMb = (pid: number): number => {
+  const file = `/proc/${pid}/status`;
+  if (!existsSync(file)) return 0;
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(file, 'utf8'))?.[1]) / 1000;
+};

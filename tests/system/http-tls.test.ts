@@ -1,35 +1,15 @@
 // Public HTTPS: HTTP/2 and HTTP/1.1 on one port, the way from plain HTTP, and a certificate that is renewed in place.
 import { once } from 'node:events';
 import { copyFileSync, writeFileSync } from 'node:fs';
-import {
-  type ClientHttp2Session,
-  connect as connectHttp2,
-  type IncomingHttpHeaders,
-  type IncomingHttpStatusHeader,
-} from 'node:http2';
-import { request as secureRequest } from 'node:https';
 import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { deterministicBytes, eventually, hashOf, renewedCertificate, testCertificate } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { WebSocket } from 'ws';
-import {
-  type Answer,
-  askHttp,
-  echoSockets,
-  openHttp,
-  type PublicPlace,
-  startWeb,
-  wholeAnswer,
-  wholeBody,
-} from './http-scene.ts';
+import { askHttp, echoSockets, openHttp, type PublicPlace, startWeb, wholeBody } from './http-scene.ts';
+import { askHttp2, askSecurely, dialHttp2, nameOf, TLS_FLAGS, TRUST } from './http-secure.ts';
 import { it, Scene } from './scene.ts';
-import { type Stack, TLS_CERT } from './stack.ts';
-
-const TLS_FLAGS = ['--tls', '--ca-file', TLS_CERT];
-
-/** Node takes no wildcard right below a top-level name, which is what *.localhost is; the chain is verified. */
-const TRUST = { ca: testCertificate().cert, checkServerIdentity: () => undefined };
+import type { Stack } from './stack.ts';
 
 const shared = new Scene();
 let stack: Stack;
@@ -52,67 +32,15 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-const nameOf = ({ host }: PublicPlace): string => host.replace(/:\d+$/, '');
-
-/** HTTP/1.1 over TLS. */
-const askSecurely = (path = '/'): Promise<Answer> =>
-  new Promise((resolve, reject) => {
-    const sent = secureRequest({
-      ...TRUST,
-      hostname: '127.0.0.1',
-      port: place.port,
-      servername: nameOf(place),
-      path,
-      headers: { host: place.host },
-      agent: false,
-    });
-    sent.on('response', (response) => void wholeAnswer(response).then(resolve, reject));
-    sent.on('error', reject).end();
-  });
-
-const dialHttp2 = (scene: Scene): ClientHttp2Session => {
-  const session = connectHttp2(`https://${place.host}`, {
-    ...TRUST,
-    createConnection: () =>
-      connectTls({ ...TRUST, host: '127.0.0.1', port: place.port, servername: nameOf(place), ALPNProtocols: ['h2'] }),
-  });
-  session.on('error', () => {});
-  scene.keep({
-    close: async () => {
-      session.destroy();
-    },
-  });
-  return session;
-};
-
-interface Http2Answer {
-  readonly headers: IncomingHttpHeaders & IncomingHttpStatusHeader;
-  readonly body: Buffer;
-}
-
-const askHttp2 = (session: ClientHttp2Session, path: string, body?: Buffer): Promise<Http2Answer> =>
-  new Promise((resolve, reject) => {
-    const stream = session.request({ ':path': path, ':method': body === undefined ? 'GET' : 'POST' });
-    let headers: Http2Answer['headers'] = {};
-    const pieces: Buffer[] = [];
-    stream.on('response', (given) => {
-      headers = given;
-    });
-    stream.on('data', (piece: Buffer) => pieces.push(piece));
-    stream.on('end', () => resolve({ headers, body: Buffer.concat(pieces) }));
-    stream.on('error', reject);
-    stream.end(body);
-  });
-
 describe.concurrent('the public https port', () => {
   it('is what the public URL names, and serves HTTP/1.1', async () => {
     expect(publicUrl).toMatch(/^https:\/\/[a-z0-9-]+\.localhost:\d+\/?$/);
-    const answer = await askSecurely('/one');
+    const answer = await askSecurely(place, '/one');
     expect([answer.status, answer.text, answer.headers['x-proto']]).toEqual([200, 'GET /one HTTP/1.1', 'https']);
   });
 
   it('serves many HTTP/2 requests on one connection, each whole', async ({ scene }) => {
-    const session = dialHttp2(scene);
+    const session = dialHttp2(scene, place);
     const body = deterministicBytes(500_000, 5);
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, index) => askHttp2(session, `/${index}`, index % 10 === 0 ? body : undefined)),
