@@ -99,6 +99,8 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
   #isReused = false;
   #hasAnswer = false;
   #requestDone: boolean;
+  /** The service, or the way to it, takes no more of the body for now. */
+  #isBehind = false;
   /** Body bytes that came before the stream was open; the visitor is paused meanwhile. */
   #waiting: ByteQueue | null = null;
   #response: ResponseHead | null = null;
@@ -175,6 +177,7 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
       const bytes = waiting.shift(waiting.length);
       isFree = stream.write(bytes, 0, bytes.length, false);
     }
+    this.#isBehind = !isFree;
     if (waiting !== null && isFree) this.#asker.onBodyDrain();
   }
 
@@ -185,7 +188,11 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
     if (this.#phase === 'over') return true;
     this.#count(end - start, 0);
     this.#request.recorder?.onRequestBody(bytes, start, end);
-    if (this.#stream !== null) return this.#stream.write(bytes, start, end, lend);
+    if (this.#stream !== null) {
+      this.#isBehind = !this.#stream.write(bytes, start, end, lend);
+      return !this.#isBehind;
+    }
+    this.#isBehind = true;
     this.#waiting ??= new ByteQueue();
     this.#waiting.push(bytes, start, end);
     return false;
@@ -199,6 +206,8 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
   }
 
   onDrain(): void {
+    this.#isBehind = false;
+    this.#lastProgressMs = this.#context.now();
     this.#asker.onBodyDrain();
   }
 
@@ -309,9 +318,11 @@ export class Exchange implements ByteReader, OpenAnswer, BodySink {
 
   // ---- time ----
 
-  /** Once a second. The service has time from the last byte of the request on. */
+  /** Once a second. The service has time from the last byte of the request on; until then it is the visitor's. */
   tick(nowMs: number): void {
-    if (this.#phase !== 'head' || nowMs - this.#lastProgressMs < this.#context.firstByteTimeoutMs) return;
+    const isServices = this.#requestDone || this.#isBehind;
+    if (this.#phase !== 'head' || !isServices) return;
+    if (nowMs - this.#lastProgressMs < this.#context.firstByteTimeoutMs) return;
     this.#fail(new Fault('LOCAL_TIMEOUT', { seconds: this.#context.firstByteTimeoutMs / 1000 }));
   }
 

@@ -207,6 +207,38 @@ describe('what goes wrong', () => {
     expect(await answer).toMatch(/^HTTP\/1\.1 504 /);
   });
 
+  it('a visitor may take all the time for its body; the service has its time from there on', async () => {
+    const stand = await startService((request, response) => {
+      request.resume();
+      request.on('end', () => response.end('served'));
+    });
+    const visitor = net.connect({ port: stand.port, host: '127.0.0.1' });
+    cleanups.push(() => visitor.destroy());
+    let answer = '';
+    visitor.on('data', (bytes: Buffer) => (answer += bytes.toString()));
+    visitor.write('POST / HTTP/1.1\r\nHost: web.edge.test\r\nContent-Length: 2\r\n\r\na');
+    await eventually(() => expect(stand.dials).toBe(1));
+    for (let minute = 0; minute < 10; minute += 1) await stand.clock.advance(60_000);
+    visitor.write('b');
+    await eventually(() => expect(answer).toContain('served'));
+    expect(stand.ingress.totals.responses[5]).toBe(0);
+  });
+
+  it('a service that takes no more of a body and says nothing gets 504, too', async () => {
+    const stand = await startRawService((socket) => socket.pause());
+    const visitor = net.connect({ port: stand.port, host: '127.0.0.1' });
+    cleanups.push(() => visitor.destroy());
+    let answer = '';
+    visitor.on('data', (bytes: Buffer) => (answer += bytes.toString()));
+    visitor.on('error', () => {});
+    visitor.write('POST / HTTP/1.1\r\nHost: web.edge.test\r\nContent-Length: 100000000\r\n\r\n');
+    visitor.write(Buffer.alloc(100_000_000));
+    await eventually(async () => {
+      await stand.clock.advance(10_000);
+      expect(answer).toMatch(/^HTTP\/1\.1 504 /);
+    });
+  });
+
   it('a malformed response gets 502 and never a second use of its connection', async () => {
     const stand = await startRawService((socket) => {
       socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx'));
