@@ -1,11 +1,21 @@
 // Visitors and services that misbehave: each gets its answer or its end, the others notice nothing, and memory stays flat.
 import { Agent } from 'node:http';
 import type { Socket } from 'node:net';
-import { deterministicBytes, eventually, startTcpServer } from '@tunnel/testkit';
+import { deterministicBytes, eventually, startRelay, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, openHttp, problemOf, readUntil, residentMb, sendRaw, startWeb } from './http-scene.ts';
+import {
+  askHttp,
+  openHttp,
+  type PublicPlace,
+  problemOf,
+  readUntil,
+  residentMb,
+  sendRaw,
+  startWeb,
+} from './http-scene.ts';
 import { it, Scene } from './scene.ts';
-import type { Stack } from './stack.ts';
+import type { Stack, TunnelRow } from './stack.ts';
+import { endOf } from './visitor.ts';
 
 const shared = new Scene();
 /** For tests that count nothing on it. */
@@ -16,6 +26,11 @@ beforeAll(async () => {
 afterAll(() => shared.close());
 
 const MB = 1_000_000;
+const isOf =
+  ({ host }: PublicPlace) =>
+  ({ label }: TunnelRow): boolean =>
+    host.startsWith(`${label}.`);
+
 const JSON_PLEASE = { accept: 'application/json' };
 
 describe.concurrent('visitors that stop reading', () => {
@@ -208,5 +223,28 @@ describe.concurrent('an upload', () => {
     const answered = askHttp(place, { method: 'PUT', body: deterministicBytes(200 * MB, 3) });
     expect((await answered).text).toBe(String(200 * MB));
     for (const pid of [common.program.pid, tunnel.pid]) expect(residentMb(pid)).toBeLessThan(200);
+  });
+});
+
+describe.concurrent('a lost link between client and edge', () => {
+  it('cuts off answers that had begun, gives 502 to the others, and is made anew', async ({ scene }) => {
+    const web = scene.keep(
+      await startWeb((request, response) => {
+        if (request.url === '/begun') response.write('begun');
+        else if (request.url !== '/not-begun') response.end('here');
+      }),
+    );
+    const relay = scene.keep(await startRelay({ target: { port: common.controlPort } }));
+    const { tunnel, place } = await openHttp(scene, common, web.port, [], { server: `127.0.0.1:${relay.port}` });
+    const begun = await sendRaw(place, 'GET /begun HTTP/1.1\r\nHost: {host}\r\n\r\n');
+    await readUntil(begun, /begun/);
+    const end = endOf(begun);
+    const notBegun = askHttp(place, { path: '/not-begun', headers: JSON_PLEASE });
+    await eventually(async () => expect((await common.tunnels()).find(isOf(place))?.request_count).toBe(2));
+    relay.resetAll();
+    expect(await end).toBe('ECONNRESET');
+    expect((await notBegun).status).toBe(502);
+    await tunnel.waitFor('reconnected');
+    expect((await askHttp(place)).text).toBe('here');
   });
 });
