@@ -15,7 +15,7 @@ const makeEdge = (server: object = {}): Edge => {
   const config = loadServerConfig({
     env: {},
     overrides: {
-      server: { control_port: 0, api_port: 0, metrics_port: 0, domain: 'edge.test', ...server },
+      server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, domain: 'edge.test', ...server },
       limits: { tcp_port_range: [30_100, 30_999] },
     },
   });

@@ -87,6 +87,8 @@ try {
   process.exitCode = 1;
 } finally {
   const ended = new Promise((resolve) => browser.once('exit', resolve));
+  // Without a pid it never started.
+  if (browser.pid === undefined) process.exit(1);
   process.kill(-browser.pid, 'SIGKILL');
   await ended;
   rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
