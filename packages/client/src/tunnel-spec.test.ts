@@ -36,6 +36,11 @@ describe('what the edge is asked for', () => {
 });
 
 describe('a spec that cannot work', () => {
+  it('h2c over TLS is a contradiction', () => {
+    expect(() => checkTunnelSpec({ ...http, protocol: 'https', localProtocol: 'h2c' })).toThrow(/h2c/);
+    expect(() => checkTunnelSpec({ ...http, localProtocol: 'h2c' })).not.toThrow();
+  });
+
   it.each(['', 'a b', 'a\r\nX: y', 'ä', 'a'.repeat(256)])('a Host header %j', (hostHeader) => {
     expect(() => checkTunnelSpec({ ...http, hostHeader })).toThrow('the Host header must be');
   });

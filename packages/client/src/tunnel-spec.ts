@@ -37,7 +37,10 @@ type Wishes = Omit<Registration, 'type' | 'request_id' | 'name' | 'protocol' | '
 export const isHttp = (protocol: TunnelProtocol): boolean => protocol === 'http' || protocol === 'https';
 
 /** Throws a Fault. A control frame with one of these would be refused as a whole, and nobody would know which tunnel was meant. */
-export const checkTunnelSpec = ({ hostHeader, subdomain }: TunnelSpec): void => {
+export const checkTunnelSpec = ({ hostHeader, subdomain, protocol, localProtocol }: TunnelSpec): void => {
+  if (localProtocol === 'h2c' && protocol !== 'http') {
+    throw new Fault('CLIENT_USAGE', { reason: 'h2c is HTTP/2 without TLS: it goes with http, not with https' });
+  }
   if (hostHeader !== undefined && !/^[!-~]{1,255}$/.test(hostHeader)) {
     throw new Fault('CLIENT_USAGE', {
       reason: 'the Host header must be keep, rewrite or a name of visible characters',
