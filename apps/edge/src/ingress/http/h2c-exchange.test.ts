@@ -182,6 +182,24 @@ describe('connections to a service of HTTP/2', () => {
     expect(sessions.size).toBe(4);
   });
 
+  it("leave a visitor its time for a body; the time to the first byte is the service's alone", async () => {
+    const { stand } = await startService((stream) => {
+      stream.resume();
+      stream.on('end', () => {
+        stream.respond({ ':status': 200 });
+        stream.end('at last');
+      });
+    });
+    const upload = visit(stand).request({ ':method': 'POST', ':path': '/' });
+    const answered = once(upload, 'response');
+    upload.write('first');
+    await eventually(() => expect(stand.http.tunnel.counters.requests).toBe(1));
+    await eventually(() => expect(stand.http.pair.edge.liveStreams).toBe(1));
+    for (let i = 0; i < 5; i += 1) await stand.http.clock.advance(30_000);
+    upload.end('last');
+    expect((await answered)[0]).toMatchObject({ ':status': 200 });
+  });
+
   it('close when they were idle for long', async () => {
     const { stand, sessions } = await startService(echo);
     await ask(visit(stand), { ':method': 'POST' }, 'x');

@@ -91,7 +91,10 @@ export class H2cExchange implements ServiceCall, H2cTaker {
       on('end', () => this.#onEnd(stream));
     });
     on('trailers', (_trailers, _flags, raw: RawFields) => this.#onTrailers(raw));
-    on('drain', () => this.#asker.onBodyDrain());
+    on('drain', () => {
+      this.#lastProgressMs = this.#context.now();
+      this.#asker.onBodyDrain();
+    });
     on('close', () => this.#onBroken(stream));
     stream.on('error', () => {});
     stream.on('wantTrailers', () => {
@@ -217,8 +220,11 @@ export class H2cExchange implements ServiceCall, H2cTaker {
 
   // ---- time and the end ----
 
+  /** Once a second. As in Exchange: until the request is complete, or the service takes no more of it, the time is the visitor's. */
   tick(nowMs: number): void {
-    if (this.#phase !== 'head' || nowMs - this.#lastProgressMs < this.#context.firstByteTimeoutMs) return;
+    const isServices = this.#requestDone || this.#stream === null || this.#stream.writableNeedDrain;
+    if (this.#phase !== 'head' || !isServices) return;
+    if (nowMs - this.#lastProgressMs < this.#context.firstByteTimeoutMs) return;
     this.#fail(new Fault('LOCAL_TIMEOUT', { seconds: this.#context.firstByteTimeoutMs / 1000 }));
   }
 
