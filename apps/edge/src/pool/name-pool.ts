@@ -33,7 +33,7 @@ export class NamePool {
   }
 
   hold(name: string, owner: string, until: number): void {
-    this.#leases.hold(name, owner, until);
+    this.#leases.hold(name, owner, until, this.#clock.monotonic());
   }
 
   release(name: string, owner: string): void {

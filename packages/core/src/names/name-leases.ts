@@ -39,9 +39,9 @@ export class NameLeases {
     return true;
   }
 
-  /** Only the owner's name is held; anyone else's is left alone. */
-  hold(name: string, owner: string, until: number): void {
-    if (this.#leases.get(name)?.owner !== owner) return;
+  /** Only the owner's name is held; anyone else's is left alone, and so is one whose hold has run out. */
+  hold(name: string, owner: string, until: number, now: number): void {
+    if (this.#living(name, now)?.owner !== owner) return;
     this.#leases.set(name, { owner, heldUntil: until });
     this.#earliestEnd = Math.min(this.#earliestEnd, until);
   }

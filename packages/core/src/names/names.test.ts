@@ -79,7 +79,7 @@ describe('names', () => {
             expect(leases.lease(one.name, one.owner, now)).toBe(isFree);
             if (isFree) owners.set(one.name, { owner: one.owner, until: Number.POSITIVE_INFINITY });
           } else if (one.do === 'hold') {
-            leases.hold(one.name, one.owner, now + one.ms);
+            leases.hold(one.name, one.owner, now + one.ms, now);
             if (known?.owner === one.owner) owners.set(one.name, { owner: one.owner, until: now + one.ms });
           } else {
             leases.release(one.name, one.owner);
@@ -97,7 +97,7 @@ describe('names', () => {
     const leases = new NameLeases();
     for (let index = 0; index < 1000; index += 1) {
       leases.lease(`n${index}`, 'x', index);
-      leases.hold(`n${index}`, 'x', index + 10);
+      leases.hold(`n${index}`, 'x', index + 10, index);
     }
     expect(leases.size).toBeLessThanOrEqual(11);
   });
