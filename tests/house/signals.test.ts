@@ -91,6 +91,22 @@ it.runIf(hasScript)('Ctrl-C in a terminal drains, ends with 0 and leaves nothing
   await expectDrained(at, program, server, visitor);
 });
 
+// npm passes a terminal's signal on when it gets to it: on a busy machine the server is nearly through by then.
+it('a signal that is repeated until the process is gone does not spoil its orderly end', async () => {
+  const at = await place();
+  const program = await startServer(at);
+  cleanUps.push(() => program.close());
+  await waitUntilReady(program);
+  await eventually(
+    () => {
+      if (program.exit === null) program.signal('SIGINT');
+      expect(program.exit).not.toBeNull();
+    },
+    { timeoutMs: 5000, intervalMs: 1 },
+  );
+  expect(program.exit).toEqual({ code: 0, signal: null });
+});
+
 it('a second signal, later than a second, ends at once', async () => {
   const at = await place();
   const program = await startServer(at);

@@ -40,8 +40,6 @@ export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => 
     output.onFailure(fault);
     output.onEnd(exitCodeOf(fault), [...opened]);
     return exitCodeOf(fault);
-  } finally {
-    stop.release();
   }
 };
 
@@ -50,7 +48,6 @@ interface Stop {
   readonly asked: AbortSignal;
   /** Settles at a second signal. */
   readonly atOnce: Promise<ExitCode>;
-  release(): void;
 }
 
 const listenForStop = (io: Io): Stop => {
@@ -59,7 +56,7 @@ const listenForStop = (io: Io): Stop => {
   const atOnce = new Promise<ExitCode>((resolve) => {
     endAtOnce = resolve;
   });
-  const signals = onSignals({
+  onSignals({
     signals: ['SIGINT', 'SIGTERM'],
     sameWithinMs: SAME_SIGNAL_WITHIN_MS,
     onFirst: () => asked.abort(),
@@ -68,7 +65,7 @@ const listenForStop = (io: Io): Stop => {
     source: io.signals,
   });
   void io.stdoutClosed.then(() => asked.abort());
-  return { asked: asked.signal, atOnce, release: () => signals.stop() };
+  return { asked: asked.signal, atOnce };
 };
 
 const runClient = async (

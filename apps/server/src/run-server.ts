@@ -36,20 +36,19 @@ export const runServer = async (config: ServerConfig, host: NodeJS.Process): Pro
         workingDir: host.cwd(),
       }),
     );
-    const signal = await stopping.signalled;
+    const signal = await stopping;
     logger.info({ signal, drain_secs: config.server.drain_secs }, 'stopping: open connections may finish');
     await edge.stop({ drainMs: config.server.drain_secs * 1000 });
     logger.info({}, 'stopped');
     return EXIT_OK;
   } finally {
-    stopping.forget();
     removeRunFile(dataDir);
     await logger.flush();
   }
 };
 
 /** The first signal resolves; a later one, or an error nobody caught, ends the process there and then. */
-const waitForStop = (edge: Edge, logger: Logger, host: NodeJS.Process, dataDir: string) => {
+const waitForStop = (edge: Edge, logger: Logger, host: NodeJS.Process, dataDir: string): Promise<NodeJS.Signals> => {
   const endNow = (code: number): void => {
     edge.stopNow();
     removeRunFile(dataDir);
@@ -60,20 +59,14 @@ const waitForStop = (edge: Edge, logger: Logger, host: NodeJS.Process, dataDir: 
     void logger.flush().finally(() => endNow(EXIT_UNEXPECTED));
   };
   host.on('uncaughtException', onUncaught);
-  let signals: { stop(): void } | undefined;
-  const signalled = new Promise<NodeJS.Signals>((resolve) => {
-    signals = onSignals({
+  return new Promise((resolve) => {
+    onSignals({
       signals: [...STOP_SIGNALS],
       sameWithinMs: SAME_SIGNAL_WITHIN_MS,
       onFirst: resolve,
       onSecond: (signal) => endNow(128 + (constants.signals[signal] ?? 0)),
     });
   });
-  const forget = (): void => {
-    signals?.stop();
-    host.off('uncaughtException', onUncaught);
-  };
-  return { signalled, forget };
 };
 
 const describeRun = ({ addresses }: Edge, admin: AdminToken, pid: number): RunFile => ({

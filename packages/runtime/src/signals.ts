@@ -14,10 +14,10 @@ export interface SignalOptions {
 
 export interface SignalSource {
   on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
-  off(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
 }
 
-export const onSignals = (options: SignalOptions): { stop(): void } => {
+/** For the rest of the process's life: were it to stop listening before its end, a late repeat would kill it there. */
+export const onSignals = (options: SignalOptions): void => {
   const clock = options.clock ?? systemClock;
   const source = options.source ?? process;
   let firstAt: number | undefined;
@@ -34,9 +34,4 @@ export const onSignals = (options: SignalOptions): { stop(): void } => {
   };
 
   for (const signal of options.signals) source.on(signal, listener);
-  return {
-    stop: () => {
-      for (const signal of options.signals) source.off(signal, listener);
-    },
-  };
 };
