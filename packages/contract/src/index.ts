@@ -19,3 +19,19 @@ export {
   shownProtocol,
   showProtocol,
 } from './edge-rest.ts';
+export {
+  type GroupEvent,
+  type GroupMemberSummary,
+  type GroupProtocol,
+  type GroupSummary,
+  groupEvent,
+  groupMemberSummary,
+  groupProtocol,
+  groupSummaries,
+  groupSummary,
+  type HealthEvent,
+  healthEvent,
+  healthEvents,
+  type Lagged,
+  lagged,
+} from './groups.ts';

@@ -1,0 +1,87 @@
+// Load-balanced groups as the edge's REST shows them, and the platform passes them on: the pools, their members, what happens in them.
+import * as z from 'zod';
+import { shownProtocol } from './edge-rest.ts';
+
+const count = z.int().min(0);
+
+/** Load balancing exists for these alone. */
+export const groupProtocol = shownProtocol.extract(['http', 'tcp']);
+export type GroupProtocol = z.infer<typeof groupProtocol>;
+
+const label = z.string().meta({ description: 'http: the subdomain; tcp: the port as text.' });
+
+export const groupMemberSummary = z
+  .object({
+    tunnel_id: z.string().meta({ examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
+    session_id: z.string(),
+    client_addr: z.string().meta({ description: 'host:port the client connected from.' }),
+    request_count: count.meta({ description: 'HTTP requests; connections for tcp.' }),
+    bytes_proxied: count,
+    healthy: z.boolean().meta({ description: 'New connections are given to healthy members only.' }),
+    consecutive_failures: count.meta({ description: 'As the client reported them last; 0 while it is healthy.' }),
+    total_health_failures: count.meta({ description: 'Reports of failure since it joined.' }),
+    connected_since: z.iso.datetime(),
+    health_check_kind: z
+      .enum(['tcp', 'http'])
+      .optional()
+      .meta({ description: 'Left out: it has no probe, and is healthy for ever.' }),
+    has_alert_webhook: z.boolean().meta({ description: 'The URL itself is told to nobody.' }),
+  })
+  .meta({ id: 'GroupMemberSummary' });
+export type GroupMemberSummary = z.infer<typeof groupMemberSummary>;
+
+export const groupSummary = z
+  .object({
+    protocol: groupProtocol,
+    label,
+    name: z.string(),
+    key_hash_short: z.string().meta({ description: 'The first 8 hex digits of the SHA-256 of the group key.' }),
+    region_id: z.string(),
+    member_count: count,
+    healthy_count: count,
+    unhealthy_count: count,
+    total_dispatches: count.meta({
+      description: 'Public connections given to members, of those that have left too, in this life of the group.',
+    }),
+    total_health_failures: count.meta({ description: 'Reports of failure, of members that have left too.' }),
+    members: z.array(groupMemberSummary).meta({ description: 'In the order in which they joined.' }),
+  })
+  .meta({
+    id: 'GroupSummary',
+    description: 'An API key sees the members of its own account: counts and totals are of them alone.',
+  });
+export type GroupSummary = z.infer<typeof groupSummary>;
+
+export const groupSummaries = z.array(groupSummary);
+
+export const healthEvent = z
+  .object({
+    at: z.iso.datetime(),
+    healthy: z.boolean().meta({ description: 'What it became.' }),
+    reason: z.string(),
+  })
+  .meta({ id: 'HealthEvent' });
+export type HealthEvent = z.infer<typeof healthEvent>;
+
+export const healthEvents = z.array(healthEvent).max(50);
+
+/** The data of an SSE `group_event`: a member became healthy, or ceased to be. */
+export const groupEvent = z
+  .object({
+    protocol: groupProtocol,
+    label,
+    group_name: z.string(),
+    region_id: z.string(),
+    tunnel_id: z.string(),
+    healthy: z.boolean(),
+    reason: z.string(),
+    healthy_count: count.meta({ description: 'After the change; for an API key, of the members of its account.' }),
+    member_count: count.meta({ description: 'As healthy_count.' }),
+    at: z.iso.datetime(),
+  })
+  .meta({ id: 'GroupEvent' });
+export type GroupEvent = z.infer<typeof groupEvent>;
+
+/** The data of an SSE `lagged`: so many events were dropped at this point; GET /api/groups tells how things stand. */
+export const lagged = z.object({ missed: z.int().min(1) }).meta({ id: 'Lagged' });
+export type Lagged = z.infer<typeof lagged>;
