@@ -1,11 +1,13 @@
 // Decides whether a session may register a tunnel, and which place it may ask the leases for. Says; never does.
 import { Fault } from '@tunnel/errors';
+import { type GroupFields, groupSubdomain, isGroupProtocol, refuseGroupFields } from './groups/group-request.ts';
+import type { GroupProtocol } from './groups/tunnel-group.ts';
 import type { NameWish } from './names/name-leases.ts';
 import { foldSubdomain, problemOfSubdomain } from './names/subdomain.ts';
 import type { Place } from './place.ts';
 import type { PortWish } from './port-leases.ts';
 
-export interface TunnelRequest {
+export interface TunnelRequest extends GroupFields {
   readonly name: string;
   readonly protocol: string;
   /** This port or none. */
@@ -20,7 +22,16 @@ export interface TunnelRequest {
 
 export type PlaceWish =
   | { readonly kind: 'port'; readonly wish: PortWish }
-  | { readonly kind: 'name'; readonly wish: NameWish };
+  | { readonly kind: 'name'; readonly wish: NameWish }
+  | { readonly kind: 'group'; readonly wish: GroupWish };
+
+/** `place` counts when the group does not exist yet. */
+export interface GroupWish {
+  readonly protocol: GroupProtocol;
+  readonly name: string;
+  readonly keyHash: string;
+  readonly place: { readonly kind: 'port'; readonly wish: PortWish } | { readonly kind: 'name'; readonly name: string };
+}
 
 export interface AdmissionFacts {
   /** Tunnels the session has, those that are held for it included. */
@@ -30,6 +41,8 @@ export interface AdmissionFacts {
   readonly ports: { readonly from: number; readonly to: number };
   /** The place of the same tunnel before: a return, which never counts against the limit. */
   readonly heldPlace: Place | null;
+  /** The kill switch. Off: what is said about groups and health is accepted and ignored. */
+  readonly loadBalancing: boolean;
 }
 
 export type Admission =
@@ -47,12 +60,31 @@ export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): 
     const supported = facts.protocols.join(', ');
     return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol: request.protocol, supported }));
   }
-  const placed = request.protocol === 'tcp' ? portFor(request, facts) : nameFor(request, facts);
+  const placed = placeFor(request, facts);
   if (placed.kind === 'refused') return placed;
   if (facts.heldPlace === null && facts.tunnelCount >= facts.tunnelLimit) {
     return refuse(new Fault('TUNNEL_LIMIT', { limit: facts.tunnelLimit }));
   }
   return placed;
+};
+
+const placeFor = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
+  const { group, groupKeyHash, protocol } = request;
+  const oddity = facts.loadBalancing ? refuseGroupFields(request) : null;
+  if (oddity !== null) return refuse(oddity);
+  const isGrouped = facts.loadBalancing && group !== undefined && groupKeyHash !== undefined;
+  if (!isGrouped || !isGroupProtocol(protocol)) {
+    return protocol === 'tcp' ? portFor(request, facts) : nameFor(request, facts);
+  }
+  const named = { protocol, name: group, keyHash: groupKeyHash };
+  if (protocol === 'tcp') {
+    const placed = portFor(request, facts);
+    if (placed.kind === 'refused' || placed.wish.kind !== 'port') return placed;
+    return { kind: 'admitted', wish: { kind: 'group', wish: { ...named, place: placed.wish } } };
+  }
+  const subdomain = groupSubdomain(group, request.subdomain);
+  if (subdomain instanceof Fault) return refuse(subdomain);
+  return { kind: 'admitted', wish: { kind: 'group', wish: { ...named, place: { kind: 'name', name: subdomain } } } };
 };
 
 const portFor = ({ remotePort, preferredPort }: TunnelRequest, { ports, heldPlace }: AdmissionFacts): Admission => {

@@ -2,6 +2,7 @@ export {
   type Admission,
   type AdmissionFacts,
   decideAdmission,
+  type GroupWish,
   type PlaceWish,
   problemOfName,
   TUNNEL_NAME_MAX_CHARACTERS,
@@ -10,14 +11,39 @@ export {
 export { afterConnect, afterFailure, type BackoffRules, type BackoffState, CALM } from './backoff.ts';
 export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
 export { type FailureRules, type FailureVerdict, FailureWindow } from './failure-window.ts';
+export { type GroupDecision, GroupDirectory } from './groups/group-directory.ts';
+export {
+  GROUP_NAME_MAX_CHARACTERS,
+  isGroupProtocol,
+  problemOfGroupName,
+  refuseGroupFields,
+} from './groups/group-request.ts';
+export { GroupSeries, type GroupSeriesValues, type SeriesKind } from './groups/group-series.ts';
+export {
+  type GroupEffect,
+  type GroupEvent,
+  type GroupFacts,
+  type GroupMember,
+  type GroupProtocol,
+  type GroupTally,
+  TunnelGroup,
+} from './groups/tunnel-group.ts';
+export {
+  HEALTH_HISTORY_MAX,
+  type HealthEvent,
+  MemberHealth,
+  type ProbeKind,
+  type UnhealthyReport,
+} from './health/member-health.ts';
+export { type HealthReport, type ProbedHealth, ProbeStreak } from './health/probe-streak.ts';
 export * from './http1/index.ts';
 export { judgeLiveness, type LivenessFacts, type LivenessRules, type LivenessVerdict } from './liveness.ts';
 export { generateName } from './names/generate-name.ts';
 export { NameLeases, type NameUse, type NameWish } from './names/name-leases.ts';
 export { foldSubdomain, problemOfSubdomain, RESERVED_SUBDOMAINS, SUBDOMAIN_MAX_CHARACTERS } from './names/subdomain.ts';
 export { subdomainOf } from './names/subdomain-of-host.ts';
-export { type Owner, sameOwner } from './owner.ts';
-export { type Place, placeKey, samePlace } from './place.ts';
+export { type Owner, ownerKey, sameOwner } from './owner.ts';
+export { type OwnPlace, type Place, placeKey, samePlace } from './place.ts';
 export { type LeaseAnswer, PortLeases, type PortUse, type PortWish } from './port-leases.ts';
 export {
   findTunnel,

@@ -4,3 +4,7 @@ export type Owner = { readonly kind: 'operator' } | { readonly kind: 'account'; 
 
 export const sameOwner = (a: Owner, b: Owner): boolean =>
   a.kind === 'operator' ? b.kind === 'operator' : b.kind === 'account' && a.accountId === b.accountId;
+
+/** Distinct for distinct owners: a key for maps. */
+export const ownerKey = (owner: Owner): string =>
+  owner.kind === 'operator' ? 'operator' : `account ${owner.accountId}`;

@@ -1,5 +1,6 @@
 // The life of one session and what becomes of its tunnels: live, lost (held for its return), ended.
 // A lost session keeps its places (ports and names) for `windowMs`; one that ended on purpose keeps nothing.
+// A member's place is its group's, which lives without it: the member leaves at once, and only its id waits for the return.
 import { type Place, samePlace } from './place.ts';
 
 export type SessionTunnel =
@@ -44,6 +45,7 @@ export type SessionEvent =
 export type SessionEffect =
   /** Dispatch to it from now on; one that is listed already may have changed its name. */
   | { readonly kind: 'list-tunnel'; readonly tunnelId: string; readonly place: Place }
+  /** No visitor comes that way any more; a member leaves its group. */
   | { readonly kind: 'close-place'; readonly tunnelId: string; readonly place: Place }
   | { readonly kind: 'hold-place'; readonly tunnelId: string; readonly place: Place; readonly until: number }
   | { readonly kind: 'release-place'; readonly tunnelId: string; readonly place: Place }
@@ -97,7 +99,7 @@ const lost = (state: SessionState, connectionId: number, now: number, rules: Ses
   const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
     const { tunnelId, place } = tunnel;
     if (tunnel.kind === 'live') effects.push({ kind: 'close-place', tunnelId, place });
-    effects.push({ kind: 'hold-place', tunnelId, place, until });
+    effects.push(...holdPlace(tunnelId, place, until));
     // One that was never claimed since an earlier loss was lost then.
     const lostAt = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
     return { kind: 'held', tunnelId, place, lostAt, until };
@@ -117,7 +119,7 @@ const resumed = (
   if (state.kind === 'live') effects.push({ kind: 'replace-connection', connectionId: state.connectionId });
   const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
     if (tunnel.kind === 'live') return { ...tunnel, awaited: { since: tunnel.awaited?.since ?? now, until } };
-    effects.push({ kind: 'hold-place', tunnelId: tunnel.tunnelId, place: tunnel.place, until });
+    effects.push(...holdPlace(tunnel.tunnelId, tunnel.place, until));
     return { ...tunnel, until };
   });
   return [{ kind: 'live', connectionId, tunnels }, effects];
@@ -144,15 +146,9 @@ const registered = (
 const undo = (known: SessionTunnel | undefined, tunnelId: string, place: Place): SessionEffect[] => {
   if (known !== undefined && samePlace(known.place, place)) {
     if (known.kind === 'live') return [];
-    return [
-      { kind: 'close-place', tunnelId, place },
-      { kind: 'hold-place', tunnelId, place, until: known.until },
-    ];
+    return [{ kind: 'close-place', tunnelId, place }, ...holdPlace(tunnelId, place, known.until)];
   }
-  return [
-    { kind: 'close-place', tunnelId, place },
-    { kind: 'release-place', tunnelId, place },
-  ];
+  return [{ kind: 'close-place', tunnelId, place }, ...releasePlace(tunnelId, place)];
 };
 
 const tunnelEnded = (state: Exclude<SessionState, { kind: 'ended' }>, tunnelId: string, now: number): SessionStep => {
@@ -181,8 +177,14 @@ const deadlineOf = (tunnel: SessionTunnel): number =>
 
 const giveUpPlace = ({ kind, tunnelId, place }: SessionTunnel): SessionEffect[] => [
   ...(kind === 'live' ? [{ kind: 'close-place', tunnelId, place } as const] : []),
-  { kind: 'release-place', tunnelId, place },
+  ...releasePlace(tunnelId, place),
 ];
+
+const holdPlace = (tunnelId: string, place: Place, until: number): SessionEffect[] =>
+  place.kind === 'member' ? [] : [{ kind: 'hold-place', tunnelId, place, until }];
+
+const releasePlace = (tunnelId: string, place: Place): SessionEffect[] =>
+  place.kind === 'member' ? [] : [{ kind: 'release-place', tunnelId, place }];
 
 /** The end of a tunnel. One that was lost, or that nobody claimed, ended when its client went away. */
 const dismiss = (tunnel: SessionTunnel, now: number): SessionEffect[] => {

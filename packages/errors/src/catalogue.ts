@@ -72,6 +72,14 @@ export const CATALOGUE = {
   CONNECTIONS_PER_TUNNEL: entry(503, true, 'the tunnel holds its limit of {limit} connections', 'Try again later.'),
   CONNECTIONS_PER_ADDRESS: entry(429, true, 'this address holds its limit of {limit} connections', 'Close connections first.'),
 
+  // --- groups ---
+  GROUP_NAME_INVALID: entry(400, false, 'group name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters without @.'),
+  GROUP_FIELDS_INVALID: entry(400, false, '{reason}', 'Correct `group`, `group_key` or `health_check` of the tunnel.'),
+  GROUP_KEY_MISMATCH: entry(409, true, 'group key does not match', 'Give every member of the group the same `group_key`; if the name is not yours, take another one.'),
+  GROUP_PROTOCOL_MISMATCH: entry(409, false, 'group protocol does not match', 'Give every member of the group the same `proto`: http and https do not mix.'),
+  GROUP_UNHEALTHY: entry(502, true, 'no healthy member serves this address right now', 'Try again in a moment. If it is yours: start the services behind the group, and look at `tunnel pools`.'),
+  GROUP_UNKNOWN: entry(404, false, 'no such group', 'List the groups: GET /api/groups.'),
+
   // --- HTTP visitors: each page says what happened and who can fix it ---
   TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. If it is yours: start the tunnel, it is not running.'),
   TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. If it is yours: check the machine that runs the client.'),
@@ -90,6 +98,7 @@ export const CATALOGUE = {
   API_METHOD_NOT_ALLOWED: entry(405, false, '{method} is not allowed here', 'Use one of the methods in the Allow header.'),
   API_BAD_REQUEST: entry(400, false, '{reason}', 'Correct the request.'),
   API_BODY_TOO_LARGE: entry(413, false, 'the request body is over {limit} bytes', 'Send less.'),
+  API_STREAMS_BUSY: entry(429, true, '{limit} event streams are open; try again in {seconds} s', 'Close one, or wait.'),
   CAPTURE_UNKNOWN: entry(404, false, 'no such request among those kept for this tunnel', 'List them: GET /api/tunnels/:id/requests.'),
   CAPTURE_NOT_REPLAYABLE: entry(409, false, 'the request cannot be sent again: {reason}', 'Send a request of your own instead.'),
   CAPTURE_REPLAYS_BUSY: entry(429, true, '{limit} replays are under way; try again in {seconds} s', 'Wait for them to end.'),
