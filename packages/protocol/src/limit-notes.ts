@@ -86,7 +86,14 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   VISITOR_BACKLOG: count('connections the system accepts on our behalf while we are busy'),
   VISITOR_HOLD_BYTES: bytes('bytes of a visitor that wait until the local connection is open'),
   VISITOR_KEEPALIVE_MS: ms('TCP keep-alive towards visitors: one that vanished is noticed some minutes later'),
+  TCP_LAST_WORDS_MS: ms(
+    'how long a visitor of a tcp tunnel whom nobody serves may take to begin an HTTP request and get an answer; else it is reset',
+  ),
   REFUSAL_LOG_INTERVAL_MS: ms('refused visitors are counted and logged once in this time, not one by one'),
+
+  MEMBER_TRIES_MAX: count(
+    'members of a group that one visitor may be tried with; in a large pool that is down, a flood of visitors must not become a larger one of dials',
+  ),
 
   HTTP_KEEP_ALIVE_MS: ms('how long a visitor may take to the next request on the same connection'),
   HTTP_LINGER_MS: ms('after our last word the visitor has this long to read it and to close'),
@@ -140,6 +147,7 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   CLIENT_CLOSE_TIMEOUT_MS: ms('how long a client that ends waits for the edge to take note'),
   CLIENT_TICK_MS: ms('how often the client looks after its connections; silence is judged as of the next look'),
   LOCAL_DIAL_NOTICE_EVERY_MS: ms('a local service that is down is reported once in this time, not for every visitor'),
+  PROBE_STATUS_LINE_MAX_BYTES: bytes('a health check reads no more of an answer than its status line'),
   INSPECTOR_REQUESTS_MAX: count('requests that the inspector of one client can show; the oldest give way'),
   INSPECTOR_REQUESTS_BYTES: bytes('what they may hold together, heads and bodies'),
   INSPECTOR_BODY_MAX_BYTES: bytes(
@@ -169,4 +177,16 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   API_HEAD_TIMEOUT_MS: ms('a request head that is not complete by then is dropped'),
   API_REQUEST_TIMEOUT_MS: ms('a whole request that is not complete by then is dropped'),
   API_CONNECTIONS_MAX: count('connections to the REST at once'),
+  API_CHUNK_BYTES: bytes(
+    'a long list of groups is made and sent in parts of about this size, as fast as they are read',
+  ),
+
+  SSE_KEEP_ALIVE_MS: ms('how often a stream of events says that it is alive'),
+  SSE_RETRY_MS: ms('after which a consumer is told to come back when its stream has ended'),
+  SSE_QUEUE_MAX: count('events that wait for one consumer; the next ones are dropped, and it is told how many'),
+  SSE_CONSUMERS_MAX: count('streams of events at once; each takes one of the connections to the REST'),
+  SSE_CONSUMERS_PER_OWNER: count('the same for one account, whichever of its keys asks, and for the operator'),
+  SSE_BUSY_RETRY_SECS: { unit: 's', why: 'what Retry-After says to the next one' },
+  GROUP_SERIES_KEPT_MS: ms('how long the metrics of a group outlive it; one that comes back in time goes on counting'),
+  GROUP_SERIES_KEPT_MAX: count('groups whose metrics outlive them; the oldest go first'),
 };

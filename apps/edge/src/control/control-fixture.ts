@@ -7,6 +7,9 @@ import { LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger } from '@tunnel/runtime';
 import type { Backend, KeyVerdict, Revocation, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { TcpListeners } from '../ingress/tcp-listeners.ts';
+import { Dispatcher } from '../pool/dispatcher.ts';
+import type { GroupWatcher } from '../pool/group-events.ts';
+import { Groups } from '../pool/groups.ts';
 import { NamePool } from '../pool/name-pool.ts';
 import { Places } from '../pool/places.ts';
 import { PortPool } from '../pool/port-pool.ts';
@@ -71,6 +74,8 @@ export interface ControlFixtureOptions {
   readonly ports?: number;
   readonly tunnelsPerSession?: number;
   readonly failuresPerMinute?: number;
+  readonly loadBalancing?: boolean;
+  readonly watchers?: readonly GroupWatcher[];
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
 }
 
@@ -79,9 +84,14 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const backend = new ScriptedBackend();
   const tunnels = new TunnelTable();
   const counts = new ConnectionCounts({ perTunnel: 100, perAddress: 100 });
-  const relay = new Relay({ counts, logger, now: () => clock.monotonic() });
-  const listeners = new TcpListeners({ host: HOST, tunnelOn: (port) => tunnels.byPort(port), relay, logger });
+  const relay = new Relay({ dispatcher: new Dispatcher({ random: Math.random }), counts, logger, clock });
+  const listeners = new TcpListeners({ host: HOST, targetOn: (port) => tunnels.byPort(port), relay, logger });
   const range = await freeRange(options.ports ?? 4);
+  const places = new Places(
+    new PortPool({ range, listeners, clock, random: () => 0 }),
+    new NamePool({ clock, random: Math.random }),
+  );
+  const groups = new Groups({ clock, logger, places, tunnels, watchers: options.watchers ?? [] });
   const control = new ControlPlane({
     host: HOST,
     port: 0,
@@ -95,11 +105,11 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     backend,
     failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
     publicHttp: { scheme: 'http', port: () => 8000 },
-    places: new Places(
-      new PortPool({ range, listeners, clock, random: () => 0 }),
-      new NamePool({ clock, random: Math.random }),
-    ),
+    places,
+    groups,
     tunnels,
+    loadBalancing: options.loadBalancing ?? true,
+    checkAlertUrl: async (url) => (url.includes('refused') ? `alert webhook refused: ${url}` : null),
   });
   await control.start();
   const stop = async (): Promise<void> => {

@@ -8,6 +8,7 @@ import type { WebSocket } from 'ws';
 import { callerAddress } from '../admin/caller-address.ts';
 import type { Backend, Revocation } from '../backend/backend.ts';
 import { hostPort } from '../ingress/peer-address.ts';
+import type { Groups } from '../pool/groups.ts';
 import type { Places } from '../pool/places.ts';
 import type { TunnelTable } from '../pool/tunnel-table.ts';
 import type { TlsFiles } from '../tls-files.ts';
@@ -37,7 +38,11 @@ export interface ControlPlaneOptions {
   readonly backend: Backend;
   readonly failures: AuthFailures;
   readonly places: Places;
+  readonly groups: Groups;
   readonly tunnels: TunnelTable;
+  /** [load_balancing] enabled. */
+  readonly loadBalancing: boolean;
+  readonly checkAlertUrl: (url: string) => Promise<string | null>;
 }
 
 export class ControlPlane {
@@ -53,11 +58,11 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, places, tunnels, host, port, tls } = options;
+    const { clock, logger, backend, places, groups, tunnels, host, port, tls } = options;
     this.#given = options;
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     this.#muxes = new SessionMuxes({ clock, logger, onViolation });
-    this.#sessions = new SessionTable({ clock, logger, backend, places, tunnels, muxes: this.#muxes });
+    this.#sessions = new SessionTable({ clock, logger, backend, places, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       tls,
@@ -112,6 +117,7 @@ export class ControlPlane {
   drain(drainSecs: number): void {
     if (this.#isDraining) return;
     this.#isDraining = true;
+    this.#given.groups.shutDown();
     this.#server.stopAccepting();
     const { message } = new Fault('EDGE_SHUTTING_DOWN');
     for (const connection of this.#connections) {
@@ -189,10 +195,14 @@ export class ControlPlane {
   }
 
   #onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void {
-    const { clock, places, domain, publicHttp, tunnelsPerSession: tunnelLimit } = this.#given;
-    const context = { clock, places, domain, publicHttp, tunnelLimit, sessions: this.#sessions, muxes: this.#muxes };
-    const session = this.#sessions.of(connection);
-    return handleMessage({ ...context, isDraining: () => this.#isDraining }, session, connection, message);
+    const context = {
+      ...this.#given,
+      tunnelLimit: this.#given.tunnelsPerSession,
+      sessions: this.#sessions,
+      muxes: this.#muxes,
+      isDraining: () => this.#isDraining,
+    };
+    return handleMessage(context, this.#sessions.of(connection), connection, message);
   }
 
   #onViolation(session: Session, mux: MuxSession, reason: string): void {

@@ -1,12 +1,15 @@
 // What an authenticated client may say, and what is done about it.
 import { Fault } from '@tunnel/errors';
 import type { ControlMessage, MessageOf } from '@tunnel/protocol';
+import type { Tunnel } from '../pool/tunnel.ts';
+import type { TunnelTable } from '../pool/tunnel-table.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { type RegisterContext, registerTunnel } from './register-tunnel.ts';
 import type { Session } from './session.ts';
 import type { SessionMuxes } from './session-muxes.ts';
 
 export interface MessageContext extends RegisterContext {
+  readonly tunnels: Pick<TunnelTable, 'get'>;
   readonly muxes: SessionMuxes;
 }
 
@@ -31,11 +34,20 @@ export const handleMessage = (
     case 'ShuttingDown':
       if (session !== undefined) context.sessions.end(session, `the client stops: ${message.reason}`);
       return;
-    // Pong has been heard, which was its purpose. Health means nothing to a tunnel without a group.
+    case 'TunnelHealthy': {
+      const tunnel = reportedTunnel(context, session, message.tunnel_id);
+      if (tunnel !== undefined) context.groups.reportHealthy(tunnel);
+      return;
+    }
+    case 'TunnelUnhealthy': {
+      const { reason, consecutive_failures: consecutiveFailures } = message;
+      const tunnel = reportedTunnel(context, session, message.tunnel_id);
+      if (tunnel !== undefined) context.groups.reportUnhealthy(tunnel, { reason, consecutiveFailures });
+      return;
+    }
+    // Pong has been heard, which was its purpose.
     case 'Pong':
     case 'Error':
-    case 'TunnelHealthy':
-    case 'TunnelUnhealthy':
       return;
     case 'Auth':
       return connection.sendFault(
@@ -46,6 +58,16 @@ export const handleMessage = (
         new Fault('CONTROL_BAD_FRAME', { reason: `${message.type}: not for a client to send` }),
       );
   }
+};
+
+/** undefined: reports change nothing, or it is not a living tunnel of this client (any more). */
+const reportedTunnel = (
+  { loadBalancing, tunnels }: MessageContext,
+  session: Session | undefined,
+  tunnelId: string,
+): Tunnel | undefined => {
+  const tunnel = loadBalancing ? tunnels.get(tunnelId) : undefined;
+  return tunnel?.sessionId === session?.sessionId ? tunnel : undefined;
 };
 
 /** Waits for registrations before it: the one that made the tunnel may still be under way. */

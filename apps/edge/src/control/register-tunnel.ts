@@ -1,23 +1,37 @@
-// One registration from request to answer: admission, a place for the public, the list.
-import { decideAdmission, findTunnel, type Place, type PlaceWish } from '@tunnel/core';
+// One registration from request to answer: admission, a place for the public or in a group, the list.
+import {
+  type Admission,
+  decideAdmission,
+  findTunnel,
+  type GroupWish,
+  type OwnPlace,
+  type SessionTunnel,
+  type TunnelGroup,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
-import type { Places } from '../pool/places.ts';
-import type { HttpSettings, Tunnel } from '../pool/tunnel.ts';
+import type { Groups } from '../pool/groups.ts';
+import type { OwnWish, Places } from '../pool/places.ts';
+import type { Tunnel } from '../pool/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
-import { httpUrl, type PublicHttp, tcpUrl } from './public-url.ts';
+import { describeTunnel } from './describe-tunnel.ts';
+import type { PublicHttp } from './public-url.ts';
 import type { Session } from './session.ts';
 import type { SessionTable } from './session-table.ts';
 
 /** More protocols come with later versions; the refusal names these. */
 const PROTOCOLS = ['http', 'https', 'tcp'] as const;
-type Protocol = (typeof PROTOCOLS)[number];
 
 export interface RegisterContext {
   readonly clock: Clock;
   readonly sessions: SessionTable;
   readonly places: Places;
+  readonly groups: Groups;
+  /** The kill switch. */
+  readonly loadBalancing: boolean;
+  /** What the client should be told of its alert URL; null: nothing. */
+  readonly checkAlertUrl: (url: string) => Promise<string | null>;
   readonly domain: string;
   readonly publicHttp: PublicHttp;
   readonly tunnelLimit: number;
@@ -34,7 +48,7 @@ export const registerTunnel = (
   request: Request,
 ): Promise<void> => {
   const answered = session.registering.then(async () => {
-    connection.send(await answerTo(context, session, connection, request));
+    for (const answer of await answerTo(context, session, connection, request)) connection.send(answer);
   });
   session.registering = answered.catch(() => undefined);
   return answered;
@@ -45,11 +59,13 @@ const answerTo = async (
   session: Session,
   connection: ControlConnection,
   request: Request,
-): Promise<ControlMessageInput> => {
+): Promise<readonly ControlMessageInput[]> => {
   try {
     if (context.isDraining()) throw new Fault('EDGE_SHUTTING_DOWN');
-    const tunnel = await openTunnel(context, session, connection, request);
-    return {
+    const warnings = await warningsOf(context, request);
+    const { tunnel, isFirst } = await openTunnel(context, session, connection, request);
+    const assigned = tunnel.assignedPort === null ? {} : { assigned_port: tunnel.assignedPort };
+    const answer: ControlMessageInput = {
       type: 'TunnelRegistered',
       request_id: request.request_id,
       tunnel_id: tunnel.tunnelId,
@@ -57,13 +73,32 @@ const answerTo = async (
       protocol: tunnel.protocol,
       label: tunnel.label,
       public_url: tunnel.publicUrl,
-      ...(tunnel.assignedPort === null ? {} : { assigned_port: tunnel.assignedPort }),
-      warnings: [],
+      ...assigned,
+      warnings: [...warnings, ...portWarning(tunnel, request)],
     };
+    // The first member of a tcp group is told that the listener is bound; who stands alone, or comes later, is not.
+    if (!isFirst || tunnel.assignedPort === null) return [answer];
+    return [answer, { type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: tunnel.assignedPort }];
   } catch (error) {
-    return tunnelError(request.request_id, Fault.from(error));
+    return [tunnelError(request.request_id, Fault.from(error))];
   }
 };
+
+const warningsOf = async (
+  { loadBalancing, checkAlertUrl }: RegisterContext,
+  { group, health_check }: Request,
+): Promise<string[]> => {
+  const url = health_check?.alert_webhook;
+  if (!loadBalancing || url === undefined) return [];
+  if (group === undefined) return ['alert_webhook: nothing is sent for a tunnel without a group'];
+  const warning = await checkAlertUrl(url);
+  return warning === null ? [] : [warning];
+};
+
+const portWarning = ({ group, assignedPort }: Tunnel, { remote_port }: Request): string[] =>
+  group === null || remote_port === undefined || remote_port === assignedPort
+    ? []
+    : [`remote_port ${remote_port}: the group has port ${assignedPort} already`];
 
 const tunnelError = (requestId: string, fault: Fault): ControlMessageInput => ({
   type: 'TunnelError',
@@ -73,15 +108,42 @@ const tunnelError = (requestId: string, fault: Fault): ControlMessageInput => ({
   retryable: fault.retryable,
 });
 
+interface Opened {
+  readonly tunnel: Tunnel;
+  /** A group began with it. */
+  readonly isFirst: boolean;
+}
+
 const openTunnel = async (
   context: RegisterContext,
   session: Session,
   connection: ControlConnection,
   request: Request,
-): Promise<Tunnel> => {
+): Promise<Opened> => {
   // An id of another session is no id here: the tunnel is new, and gets its own.
-  const known = request.tunnel_id === undefined ? undefined : findTunnel(session.state, request.tunnel_id);
-  const decision = decideAdmission(
+  let known = request.tunnel_id === undefined ? undefined : findTunnel(session.state, request.tunnel_id);
+  const decision = admit(context, session, request, known);
+  if (decision.kind === 'refused') throw decision.fault;
+  const { wish } = decision;
+  if (known !== undefined && (known.place.kind === 'member') !== (wish.kind === 'group')) {
+    // It joins a group now, or leaves one to stand alone: another tunnel, and the old one may hold the very name it wants.
+    context.sessions.endTunnel(session, known.tunnelId);
+    known = undefined;
+  }
+  const facts = { ...context, session, connection, request, known, tunnelId: known?.tunnelId ?? randomId('tun') };
+  if (wish.kind === 'group') return joinGroup(facts, wish.wish);
+  const tunnel = await standAlone(facts, wish);
+  if (!context.sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
+  return { tunnel, isFirst: false };
+};
+
+const admit = (
+  context: RegisterContext,
+  session: Session,
+  request: Request,
+  known: SessionTunnel | undefined,
+): Admission =>
+  decideAdmission(
     {
       name: request.name,
       protocol: request.protocol,
@@ -89,6 +151,9 @@ const openTunnel = async (
       preferredPort: request.preferred_port,
       subdomain: request.subdomain,
       preferredSubdomain: request.preferred_subdomain,
+      group: request.group,
+      groupKeyHash: request.group_key_hash,
+      healthCheck: request.health_check,
     },
     {
       tunnelCount: session.tunnels.size,
@@ -96,78 +161,50 @@ const openTunnel = async (
       protocols: PROTOCOLS,
       ports: context.places.ports.range,
       heldPlace: known?.place ?? null,
+      loadBalancing: context.loadBalancing,
     },
   );
-  if (decision.kind === 'refused') throw decision.fault;
-  const tunnelId = known?.tunnelId ?? randomId('tun');
-  // A place that is open already stays open: the session only changed its connection.
-  const stays = known?.kind === 'live' && isWished(known.place, decision.wish);
-  const place = stays ? known.place : await openPlace(context, tunnelId, decision.wish);
-  const tunnel = describeTunnel(context, session, connection, { tunnelId, place, request });
-  if (!context.sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
-  return tunnel;
+
+interface Registration extends RegisterContext {
+  readonly session: Session;
+  readonly connection: ControlConnection;
+  readonly request: Request;
+  readonly known: SessionTunnel | undefined;
+  readonly tunnelId: string;
+}
+
+const joinGroup = ({ groups, sessions, ...facts }: Registration, wish: GroupWish): Promise<Opened> => {
+  const { session, connection } = facts;
+  return groups.join({
+    wish,
+    owner: session.owner,
+    isCurrent: () => sessions.of(connection) === session,
+    makeMember: (group: TunnelGroup<Tunnel>) =>
+      describeTunnel({ ...facts, place: { kind: 'member', groupId: group.groupId }, reachedAt: group.place, group }),
+    onJoined: (tunnel) => void sessions.list(session, connection, tunnel),
+  });
 };
 
-const isWished = (place: Place, { kind, wish }: PlaceWish): boolean => {
+const standAlone = async (facts: Registration, wish: OwnWish): Promise<Tunnel> => {
+  const { known } = facts;
+  // A place that is open already stays open: the session only changed its connection.
+  const stays = known?.kind === 'live' && known.place.kind !== 'member' && isWished(known.place, wish);
+  const place = stays ? (known.place as OwnPlace) : await openPlace(facts, wish);
+  return describeTunnel({ ...facts, place, reachedAt: place, group: null });
+};
+
+const isWished = (place: OwnPlace, { kind, wish }: OwnWish): boolean => {
   if (wish.kind === 'any') return false;
   return kind === 'port'
     ? place.kind === 'port' && place.port === wish.port
     : place.kind === 'name' && place.name === wish.name;
 };
 
-const openPlace = async (
-  { places, isDraining }: RegisterContext,
-  tunnelId: string,
-  wish: PlaceWish,
-): Promise<Place> => {
+const openPlace = async ({ places, isDraining, tunnelId }: Registration, wish: OwnWish): Promise<OwnPlace> => {
   const place = await places.open(tunnelId, wish);
   if (!isDraining()) return place;
   // The drain has closed all places and did not see this one come.
   places.close(place);
   places.release(place, tunnelId);
   throw new Fault('EDGE_SHUTTING_DOWN');
-};
-
-const describeTunnel = (
-  context: RegisterContext,
-  session: Session,
-  connection: ControlConnection,
-  { tunnelId, place, request }: { readonly tunnelId: string; readonly place: Place; readonly request: Request },
-): Tunnel => {
-  // The same tunnel as before its client was away: its counts and its beginning go on.
-  const before = session.tunnels.get(tunnelId);
-  const { domain, publicHttp } = context;
-  const isPort = place.kind === 'port';
-  return {
-    tunnelId,
-    sessionId: session.sessionId,
-    name: request.name,
-    // Admission let only these pass.
-    protocol: request.protocol as Protocol,
-    place,
-    label: isPort ? String(place.port) : place.name,
-    publicUrl: isPort ? tcpUrl(domain, place.port) : httpUrl(publicHttp, place.name, domain),
-    assignedPort: isPort ? place.port : null,
-    http: isPort ? null : httpSettings(request),
-    clientAddr: connection.peer.clientAddr,
-    owner: session.owner,
-    connectedSince: before?.connectedSince ?? context.clock.now(),
-    counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0 },
-    session,
-  };
-};
-
-const httpSettings = (request: Request): HttpSettings => ({
-  hostHeader: hostHeaderOf(request),
-  localProtocol: request.local_protocol,
-  capture: request.capture,
-});
-
-/** local_addr is free text for people: it becomes a header only when it can stand in one. */
-const VISIBLE = /^[!-~]+$/;
-
-const hostHeaderOf = ({ host_header, local_addr }: Request): string | null => {
-  if (host_header === 'keep') return null;
-  if (host_header !== 'rewrite') return host_header;
-  return VISIBLE.test(local_addr) ? local_addr : null;
 };

@@ -5,12 +5,14 @@ import {
   type SessionEffect,
   type SessionEvent,
   sameOwner,
+  samePlace,
   transitionSession,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { CLOSE_CODES, LIMITS } from '@tunnel/protocol';
 import { type Clock, equalInConstantTime, type Logger, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
+import type { Groups } from '../pool/groups.ts';
 import type { Places } from '../pool/places.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { TunnelTable } from '../pool/tunnel-table.ts';
@@ -25,6 +27,7 @@ export interface SessionTableOptions {
   readonly logger: Logger;
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
   readonly places: Places;
+  readonly groups: Pick<Groups, 'leave'>;
   readonly tunnels: TunnelTable;
   readonly muxes: SessionMuxes;
 }
@@ -149,17 +152,14 @@ export class SessionTable {
         if (tunnel !== undefined) tunnels.add(tunnel);
         return;
       }
-      case 'close-place': {
-        const tunnel = tunnels.at(effect.place);
-        if (tunnel?.tunnelId === effect.tunnelId) tunnels.remove(tunnel);
-        places.close(effect.place);
+      case 'close-place':
+        this.#close(session, effect);
         return;
-      }
       case 'hold-place':
-        places.hold(effect.place, effect.tunnelId, effect.until);
+        if (effect.place.kind !== 'member') places.hold(effect.place, effect.tunnelId, effect.until);
         return;
       case 'release-place':
-        places.release(effect.place, effect.tunnelId);
+        if (effect.place.kind !== 'member') places.release(effect.place, effect.tunnelId);
         return;
       case 'tunnel-opened':
         this.#tellOpened(session, effect.tunnelId, effect.at);
@@ -178,6 +178,17 @@ export class SessionTable {
       case 'forget-session':
         if (this.#sessions.get(session.sessionId) === session) this.#sessions.delete(session.sessionId);
     }
+  }
+
+  #close(session: Session, { tunnelId, place }: Extract<SessionEffect, { kind: 'close-place' }>): void {
+    const { places, groups, tunnels } = this.#given;
+    const listed = tunnels.get(tunnelId);
+    const isListed = listed !== undefined && samePlace(listed.place, place);
+    if (isListed) tunnels.remove(listed);
+    if (place.kind !== 'member') return places.close(place);
+    // One that was never listed, because its session went away while it joined, is in its group all the same.
+    const member = isListed ? listed : session.tunnels.get(tunnelId);
+    if (member?.group?.groupId === place.groupId) groups.leave(member);
   }
 
   #tellOpened(session: Session, tunnelId: string, at: number): void {

@@ -1,6 +1,12 @@
-// The living tunnels by id and by place. Removal is by identity: the late end of an old tunnel cannot evict its successor.
-import { type Place, placeKey } from '@tunnel/core';
+// The living tunnels by id, and what the public finds at a name or a port. Removal is by identity: the late end of an old
+// tunnel cannot evict its successor.
+import { GroupDirectory, type Place, placeKey, TunnelGroup } from '@tunnel/core';
 import type { Tunnel } from './tunnel.ts';
+
+/** What stands at one public place. */
+export type Target = Tunnel | TunnelGroup<Tunnel>;
+
+export const isGroup = (target: Target): target is TunnelGroup<Tunnel> => target instanceof TunnelGroup;
 
 export interface TunnelWatcher {
   /** Also when a tunnel comes back, or a successor takes its place. */
@@ -10,12 +16,15 @@ export interface TunnelWatcher {
 }
 
 export class TunnelTable {
+  readonly groups: GroupDirectory<Tunnel>;
   readonly #watcher: TunnelWatcher | null;
   readonly #byId = new Map<string, Tunnel>();
+  /** Those that stand alone. */
   readonly #byPlace = new Map<string, Tunnel>();
 
-  constructor(watcher: TunnelWatcher | null = null) {
+  constructor(watcher: TunnelWatcher | null = null, groups = new GroupDirectory<Tunnel>()) {
     this.#watcher = watcher;
+    this.groups = groups;
   }
 
   get size(): number {
@@ -26,17 +35,18 @@ export class TunnelTable {
     return this.#byId.get(tunnelId);
   }
 
-  at(place: Place): Tunnel | undefined {
-    return this.#byPlace.get(placeKey(place));
+  /** It is this very one that lives, no predecessor of it. */
+  has(tunnel: Tunnel): boolean {
+    return this.#byId.get(tunnel.tunnelId) === tunnel;
   }
 
-  byPort(port: number): Tunnel | undefined {
-    return this.at({ kind: 'port', port });
+  byPort(port: number): Target | undefined {
+    return this.#byPlace.get(placeKey({ kind: 'port', port })) ?? this.groups.byPort(port);
   }
 
   /** A subdomain. */
-  byName(name: string): Tunnel | undefined {
-    return this.at({ kind: 'name', name });
+  byName(name: string): Target | undefined {
+    return this.#byPlace.get(placeKey({ kind: 'name', name })) ?? this.groups.bySubdomain(name);
   }
 
   values(): IterableIterator<Tunnel> {
@@ -45,14 +55,18 @@ export class TunnelTable {
 
   add(tunnel: Tunnel): void {
     this.#byId.set(tunnel.tunnelId, tunnel);
-    this.#byPlace.set(placeKey(tunnel.place), tunnel);
+    if (tunnel.group === null) this.#byPlace.set(placeKey(tunnel.place), tunnel);
     this.#watcher?.tunnelAdded(tunnel);
   }
 
   remove(tunnel: Tunnel): void {
-    if (this.at(tunnel.place) === tunnel) this.#byPlace.delete(placeKey(tunnel.place));
+    if (this.#at(tunnel.place) === tunnel) this.#byPlace.delete(placeKey(tunnel.place));
     if (this.#byId.get(tunnel.tunnelId) !== tunnel) return;
     this.#byId.delete(tunnel.tunnelId);
     this.#watcher?.tunnelRemoved(tunnel);
+  }
+
+  #at(place: Place): Tunnel | undefined {
+    return this.#byPlace.get(placeKey(place));
   }
 }

@@ -1,5 +1,5 @@
 // One registered, living tunnel, as ingress, relay and the REST see it.
-import type { Owner, Place } from '@tunnel/core';
+import type { GroupMember, MemberHealth, Owner, Place, TunnelGroup } from '@tunnel/core';
 import type { MuxSession } from '@tunnel/mux';
 
 export interface TunnelCounters {
@@ -18,7 +18,7 @@ export interface HttpSettings {
   readonly capture: boolean;
 }
 
-export interface Tunnel {
+export interface Tunnel extends GroupMember {
   readonly tunnelId: string;
   readonly sessionId: string;
   readonly name: string;
@@ -26,7 +26,9 @@ export interface Tunnel {
   readonly protocol: 'tcp' | 'http' | 'https';
   /** Where the public reaches it. */
   readonly place: Place;
-  /** What people call it: the subdomain, or the port as a string. */
+  /** null: it stands alone. */
+  readonly group: TunnelGroup<Tunnel> | null;
+  /** What people call it: the subdomain, or the port as a string; a member has its group's. */
   readonly label: string;
   readonly publicUrl: string;
   readonly assignedPort: number | null;
@@ -37,6 +39,9 @@ export interface Tunnel {
   readonly connectedSince: number;
   /** Written by relay and ingress, read by everyone. */
   readonly counters: TunnelCounters;
+  /** What its client reports. It concerns only members: a tunnel that stands alone is served whatever its health. */
+  readonly health: MemberHealth;
+  readonly alertWebhook: string | null;
   /** `mux` is null while the client is away. */
   readonly session: { readonly mux: MuxSession | null };
 }
