@@ -1,0 +1,131 @@
+// What kind of place an IP address is, so that a request a tenant asked for never reaches what only this machine can reach.
+import ipaddr from 'ipaddr.js';
+
+export type AddressClass =
+  | 'public'
+  | 'loopback'
+  | 'private'
+  | 'link-local'
+  | 'carrier-grade-nat'
+  | 'unique-local'
+  | 'metadata'
+  | 'multicast'
+  | 'broadcast'
+  | 'unspecified'
+  | 'documentation'
+  | 'benchmarking'
+  | 'reserved'
+  /** `fe80::1%eth0`: means another place on every machine. */
+  | 'zoned'
+  | 'invalid';
+
+const NAMES: Readonly<Record<Exclude<AddressClass, 'public'>, string>> = {
+  loopback: 'a loopback address',
+  private: 'a private address',
+  'link-local': 'a link-local address',
+  'carrier-grade-nat': 'an address of carrier-grade NAT',
+  'unique-local': 'a unique local address',
+  metadata: 'an address of cloud metadata',
+  multicast: 'a multicast address',
+  broadcast: 'the broadcast address',
+  unspecified: 'an unspecified address',
+  documentation: 'an address for documentation',
+  benchmarking: 'an address for benchmarks',
+  reserved: 'a reserved address',
+  zoned: 'an address with a zone',
+  invalid: 'not an IP address',
+};
+
+const PASS_WHEN_PRIVATE: ReadonlySet<AddressClass> = new Set<AddressClass>([
+  'loopback',
+  'private',
+  'link-local',
+  'carrier-grade-nat',
+  'unique-local',
+]);
+
+/** Why nothing may be sent to `address` ("a private address"), or null. Deny by default: only global unicast passes. */
+export const problemOfAddress = (address: string, allowPrivate: boolean): string | null => {
+  const found = classOfAddress(address);
+  if (found === 'public' || (allowPrivate && PASS_WHEN_PRIVATE.has(found))) return null;
+  return NAMES[found];
+};
+
+/** Of the usual spelling: `0x7f.1` and the like are for a URL parser to read, and 'invalid' here. */
+export const classOfAddress = (address: string): AddressClass => {
+  if (address.includes('%')) return 'zoned';
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return classOf4(ipaddr.IPv4.parse(address));
+  // ipaddr.js takes ::1.2.3.4 for ::ffff:1.2.3.4, which is another address; the form is long deprecated.
+  if (/^::[\d.]+\.\d+$/.test(address) && ipaddr.IPv4.isValid(address.slice(2))) return 'reserved';
+  if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return 'invalid';
+  const dotted = address.includes('.') ? address.slice(address.lastIndexOf(':') + 1) : null;
+  if (dotted !== null && !ipaddr.IPv4.isValidFourPartDecimal(dotted)) return 'invalid';
+  return classOf6(ipaddr.IPv6.parse(address));
+};
+
+/**
+ * Answer with credentials to whoever asks from inside: of AWS, Google and most others; ECS and EKS; Tencent; Scaleway; Alibaba;
+ * Azure, whose address looks public; and the same over IPv6, OpenStack's included.
+ */
+const METADATA: ReadonlySet<string> = new Set([
+  ...['169.254.169.254', '169.254.170.2', '169.254.170.23', '169.254.0.23', '169.254.42.42'],
+  ...['100.100.100.200', '168.63.129.16'],
+  ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254', 'fd00:42::42', 'fe80::a9fe:a9fe'],
+]);
+
+/** Ranges that ipaddr.js calls reserved, by the name that helps a person. */
+const NAMED_4 = {
+  documentation: ['192.0.2.0/24', '198.51.100.0/24', '203.0.113.0/24'].map((range) => ipaddr.IPv4.parseCIDR(range)),
+  benchmarking: [ipaddr.IPv4.parseCIDR('198.18.0.0/15')],
+};
+const NAMED_6 = {
+  documentation: ['2001:db8::/32', '3fff::/20'].map((range) => ipaddr.IPv6.parseCIDR(range)),
+  benchmarking: [ipaddr.IPv6.parseCIDR('2001:2::/48')],
+};
+
+const CLASS_OF_RANGE: ReadonlyMap<string, AddressClass> = new Map([
+  ['unicast', 'public'],
+  ['loopback', 'loopback'],
+  ['private', 'private'],
+  ['linkLocal', 'link-local'],
+  ['carrierGradeNat', 'carrier-grade-nat'],
+  ['uniqueLocal', 'unique-local'],
+  ['multicast', 'multicast'],
+  ['broadcast', 'broadcast'],
+  ['unspecified', 'unspecified'],
+  ['documentation', 'documentation'],
+  ['benchmarking', 'benchmarking'],
+]);
+
+const classOf4 = (address: ipaddr.IPv4): AddressClass => {
+  if (METADATA.has(address.toString())) return 'metadata';
+  const named = ipaddr.subnetMatch(address, NAMED_4, '');
+  return CLASS_OF_RANGE.get(named === '' ? address.range() : named) ?? 'reserved';
+};
+
+const classOf6 = (address: ipaddr.IPv6): AddressClass => {
+  if (METADATA.has(address.toString())) return 'metadata';
+  const carried = carriedBy(address.parts);
+  if (carried.length > 0) return carried.map(classOf4).find((found) => found !== 'public') ?? 'public';
+  const named = ipaddr.subnetMatch(address, NAMED_6, '');
+  const found = CLASS_OF_RANGE.get(named === '' ? address.range() : named) ?? 'reserved';
+  // ipaddr.js calls unicast what it has no name for; only 2000::/3 is given out.
+  return found === 'public' && !isGlobalUnicast(address.parts) ? 'reserved' : found;
+};
+
+const isGlobalUnicast = ([first = 0]: readonly number[]): boolean => (first & 0xe000) === 0x2000;
+
+/** The IPv4 addresses inside an IPv6 one, which is where its packets end up; none in an ordinary one. */
+const carriedBy = (parts: readonly number[]): readonly ipaddr.IPv4[] => {
+  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = parts;
+  const isMapped = a === 0 && b === 0 && c === 0 && d === 0 && e === 0 && f === 0xffff;
+  const isNat64 = a === 0x64 && b === 0xff9b && c === 0 && d === 0 && e === 0 && f === 0;
+  if (isMapped || isNat64) return [ipv4Of(g, h)];
+  if (a === 0x2002) return [ipv4Of(b, c)];
+  // Teredo: the client, with every bit turned over, and the server that stands between.
+  if (a === 0x2001 && b === 0) return [ipv4Of(g ^ 0xffff, h ^ 0xffff), ipv4Of(c, d)];
+  return [];
+};
+
+const ipv4Of = (high: number, low: number): ipaddr.IPv4 =>
+  new ipaddr.IPv4([high >> 8, high & 0xff, low >> 8, low & 0xff]);
