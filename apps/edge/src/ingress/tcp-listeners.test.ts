@@ -22,6 +22,7 @@ const start = (host = '127.0.0.1') => {
   const carried: Socket[] = [];
   const turnedAway: number[] = [];
   const known = new Set<number>();
+  const drained = { count: 0 };
   const relay = {
     carry: (socket: Socket) => void carried.push(socket),
     turnAway: (socket: Socket, port: number) => {
@@ -31,18 +32,19 @@ const start = (host = '127.0.0.1') => {
     get connections() {
       return carried.length;
     },
+    drain: () => void (drained.count += 1),
     resetAll: () => {
       for (const socket of carried.splice(0)) socket.resetAndDestroy();
     },
     whenIdle: async () => {},
   };
-  const tunnelOn = (port: number) => (known.has(port) ? tunnel : undefined);
-  const listeners = new TcpListeners({ host, tunnelOn, relay, logger });
+  const targetOn = (port: number) => (known.has(port) ? tunnel : undefined);
+  const listeners = new TcpListeners({ host, targetOn, relay, logger });
   cleanups.push(async () => {
     await listeners.closeAll();
     relay.resetAll();
   });
-  return { listeners, carried, turnedAway, known };
+  return { listeners, carried, turnedAway, known, drained };
 };
 
 const visit = (port: number): Promise<string> =>
@@ -110,4 +112,14 @@ it('a visitor of a port whose tunnel is gone is turned away', async () => {
   await listeners.listen(port);
   await visit(port);
   await eventually(() => expect(turnedAway).toEqual([port]));
+});
+
+it('closing all ports begins the drain of the connections', async () => {
+  const { listeners, drained } = start();
+  const port = await freePort();
+  await listeners.listen(port);
+  await listeners.close(port);
+  expect(drained.count).toBe(0);
+  await listeners.closeAll();
+  expect(drained.count).toBe(1);
 });

@@ -1,16 +1,16 @@
-// The public ports of tcp tunnels: one listener each. It accepts and hands over; closing it leaves accepted connections alone.
+// The public ports of tcp tunnels and groups: one listener each. It accepts and hands over; closing it leaves accepted connections alone.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { LIMITS } from '@tunnel/protocol';
 import type { Logger } from '@tunnel/runtime';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Target } from '../pool/tunnel-table.ts';
 import type { Relay } from '../relay/relay.ts';
 
 interface TcpListenersOptions {
   readonly host: string;
-  readonly tunnelOn: (port: number) => Tunnel | undefined;
-  readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'resetAll' | 'whenIdle'>;
+  readonly targetOn: (port: number) => Target | undefined;
+  readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'drain' | 'resetAll' | 'whenIdle'>;
   readonly logger: Logger;
 }
 
@@ -70,7 +70,9 @@ export class TcpListeners {
     listener.server.close();
   }
 
+  /** For the end of the edge: visitors whom nobody serves are not waited for. */
   async closeAll(): Promise<void> {
+    this.#options.relay.drain();
     await Promise.all([...this.#listeners.keys()].map((port) => this.close(port)));
   }
 
@@ -84,11 +86,11 @@ export class TcpListeners {
   }
 
   #createServer(port: number): Server {
-    const { tunnelOn, relay } = this.#options;
+    const { targetOn, relay } = this.#options;
     return createServer(SERVER_OPTIONS, (socket) => {
-      const tunnel = tunnelOn(port);
-      if (tunnel === undefined) relay.turnAway(socket, port);
-      else relay.carry(socket, tunnel);
+      const target = targetOn(port);
+      if (target === undefined) relay.turnAway(socket, port);
+      else relay.carry(socket, target);
     });
   }
 }

@@ -2,7 +2,7 @@
 import type { StreamCode } from '@tunnel/protocol';
 
 /** Why a visitor was turned away: before the stream was asked for, or by what the client answered. */
-export type RefusalReason = 'tunnel-limit' | 'address-limit' | 'no-tunnel' | 'no-carrier' | StreamCode;
+export type RefusalReason = 'tunnel-limit' | 'address-limit' | 'no-tunnel' | 'no-healthy' | 'no-carrier' | StreamCode;
 
 export class RelayTotals {
   requests = 0;

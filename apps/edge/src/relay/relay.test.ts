@@ -1,117 +1,43 @@
 // A visitor's socket, the relay, a real session and a local service: what passes, what is counted, and how it ends.
 
-import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { ConnectionCounts } from '@tunnel/core';
-import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
-import type { StreamHead } from '@tunnel/protocol';
-import { createLogger } from '@tunnel/runtime';
+import type { ConnectionLimits } from '@tunnel/core';
+import type { MuxStream } from '@tunnel/mux';
 import {
   deterministicBytes,
   eventually,
   hashOf,
-  type SessionPair,
-  sessionPair,
   startEchoServer,
   startSinkServer,
   startTcpServer,
-  type TcpServer,
 } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Tunnel } from '../pool/tunnel.ts';
-import { Relay } from './relay.ts';
+import {
+  dialling,
+  endOf,
+  expectOver as expectNothingLeft,
+  type Member,
+  type OnStream,
+  passSilence,
+  RelayStage,
+  type RelayStand,
+  refusing,
+} from './relay.fixture.ts';
 
 const MiB = 1024 * 1024;
-const logger = createLogger({ level: 'silent', format: 'json' });
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const stage = new RelayStage();
+afterEach(() => stage.clear());
+const kept = <T extends { close(): unknown }>(thing: T): T => stage.kept(thing);
 
-const kept = <T extends { close(): unknown }>(thing: T): T => {
-  cleanups.push(() => thing.close());
-  return thing;
+type Path = RelayStand & Member;
+
+const startPath = async (onStream: OnStream, limits?: ConnectionLimits): Promise<Path> => {
+  const member = await stage.startMember(onStream);
+  const stand = await stage.startRelay(member.tunnel, limits === undefined ? {} : { limits });
+  return { ...stand, ...member };
 };
 
-interface Path {
-  readonly relay: Relay;
-  readonly tunnel: Tunnel;
-  readonly pair: SessionPair;
-  /** What the client was told of each stream. */
-  readonly heads: StreamHead[];
-  readonly session: { mux: MuxSession | null };
-  visit(): Socket;
-}
-
-type OnStream = (stream: MuxStream) => void;
-
-const dialling =
-  (port: number): OnStream =>
-  (stream) => {
-    connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
-      (local) => {
-        stream.accept();
-        splice(stream, local, { onDone: () => {} });
-      },
-      (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
-    );
-  };
-
-const startPath = async (onStream: OnStream, limits = { perTunnel: 100, perAddress: 100 }): Promise<Path> => {
-  const heads: StreamHead[] = [];
-  const pair = kept(
-    await sessionPair({
-      kind: 'plain',
-      client: {
-        onStream: (stream, head) => {
-          heads.push(head);
-          onStream(stream);
-        },
-      },
-    }),
-  );
-  const session: { mux: MuxSession | null } = { mux: pair.edge };
-  const tunnel: Tunnel = {
-    tunnelId: 'tun_1',
-    sessionId: 'ses_1',
-    name: 'db',
-    protocol: 'tcp',
-    label: '20000',
-    publicUrl: 'tcp://localhost:20000',
-    place: { kind: 'port', port: 20_000 },
-    assignedPort: 20_000,
-    http: null,
-    clientAddr: '127.0.0.1:1',
-    owner: { kind: 'operator' },
-    connectedSince: 0,
-    counters: { requests: 0, bytes: 0, openConnections: 0 },
-    session,
-  };
-  const relay = new Relay({ counts: new ConnectionCounts(limits), logger, now: () => 0 });
-  const server: TcpServer = kept(
-    await startTcpServer((socket) => relay.carry(socket, tunnel), { pauseOnConnect: true }),
-  );
-  const visit = (): Socket => {
-    const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
-    cleanups.push(() => socket.destroy());
-    socket.on('error', () => {});
-    return socket;
-  };
-  return { relay, tunnel, pair, heads, session, visit };
-};
-
-/** How a socket ended, as its owner sees it. */
-const endOf = (socket: Socket): Promise<string> =>
-  new Promise((resolve) => {
-    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
-    socket.once('end', () => resolve('end'));
-    socket.resume();
-  });
-
-const expectOver = ({ relay, tunnel, pair }: Path): Promise<void> =>
-  eventually(() => {
-    expect([relay.connections, tunnel.counters.openConnections, pair.edge.liveStreams]).toEqual([0, 0, 0]);
-  });
+const expectOver = (path: Path): Promise<void> => expectNothingLeft(path, [path]);
 
 describe('bytes', () => {
   it('pass byte-exact in both directions, with the half-close, and are counted', async () => {
@@ -167,8 +93,10 @@ describe('bytes', () => {
 
 describe('a visitor is reset', () => {
   it('when the client could not dial', async () => {
-    const path = await startPath((stream) => stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' }));
-    expect(await endOf(path.visit())).toBe('ECONNRESET');
+    const path = await startPath(refusing);
+    const ended = endOf(path.visit());
+    await passSilence(path);
+    expect(await ended).toBe('ECONNRESET');
     expect(path.relay.totals.refused.get('dial-refused')).toBe(1);
     await expectOver(path);
   });
@@ -176,7 +104,9 @@ describe('a visitor is reset', () => {
   it('when the client is away', async () => {
     const path = await startPath(() => {});
     path.session.mux = null;
-    expect(await endOf(path.visit())).toBe('ECONNRESET');
+    const ended = endOf(path.visit());
+    await passSilence(path);
+    expect(await ended).toBe('ECONNRESET');
     expect(path.relay.totals.refused.get('no-carrier')).toBe(1);
     expect(path.tunnel.counters.requests).toBe(0);
     await expectOver(path);
@@ -187,6 +117,7 @@ describe('a visitor is reset', () => {
     const ended = endOf(path.visit());
     await eventually(() => expect(path.heads).toHaveLength(1));
     path.pair.edge.tick(performance.now() + 20_000);
+    await passSilence(path);
     expect(await ended).toBe('ECONNRESET');
     await expectOver(path);
   });

@@ -2,43 +2,55 @@
 import type { Socket } from 'node:net';
 import type { ConnectionCounts } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { adoptSocket } from '@tunnel/mux';
+import { adoptSocket, type ByteEnd } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import type { Logger } from '@tunnel/runtime';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { faultOfRefusal } from '../ingress/http/refusal-fault.ts';
 import { hostPort, plainAddress } from '../ingress/peer-address.ts';
+import type { Dispatcher } from '../pool/dispatcher.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
+import { isGroup, type Target } from '../pool/tunnel-table.ts';
+import { Assigner, targetId } from './assigner.ts';
+import { LastWords, type LastWordsOwner, UNSERVED } from './last-words.ts';
 import { RefusalLog } from './refusal-log.ts';
 import { RelayConnection, type RelayConnectionOwner } from './relay-connection.ts';
 import { type RefusalReason, RelayTotals } from './relay-totals.ts';
 
 interface RelayOptions {
+  readonly dispatcher: Pick<Dispatcher, 'choose' | 'dispatched' | 'moved'>;
   /** Shared with the HTTP ingress: an address is one address on every port. */
   readonly counts: ConnectionCounts;
   readonly logger: Logger;
-  /** Milliseconds, for spacing log lines. */
-  readonly now: () => number;
+  readonly clock: Clock;
 }
 
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
+const UNTRIED: readonly Tunnel[] = [];
 
-export class Relay implements RelayConnectionOwner {
+export class Relay implements RelayConnectionOwner, LastWordsOwner {
   readonly totals = new RelayTotals();
-  readonly #counts: ConnectionCounts;
+  readonly #dispatcher: RelayOptions['dispatcher'];
+  readonly #assigner: Assigner;
+  readonly #clock: Clock;
   readonly #log: RefusalLog;
   readonly #live = new Set<RelayConnection>();
+  readonly #unserved = new Set<LastWords>();
+  #isDraining = false;
   #idleWaiters: (() => void)[] = [];
 
-  constructor(options: RelayOptions) {
-    this.#counts = options.counts;
-    this.#log = new RefusalLog(options.logger, options.now);
+  constructor({ dispatcher, counts, logger, clock }: RelayOptions) {
+    this.#dispatcher = dispatcher;
+    this.#assigner = new Assigner(dispatcher, counts);
+    this.#clock = clock;
+    this.#log = new RefusalLog(logger, () => clock.monotonic());
   }
 
   get connections(): number {
-    return this.#live.size;
+    return this.#live.size + this.#unserved.size;
   }
 
   /** Takes over an accepted, paused socket. */
-  carry(socket: Socket, tunnel: Tunnel): void {
+  carry(socket: Socket, target: Target): void {
     const { remoteAddress, remotePort } = socket;
     // Gone between the kernel's accept and ours.
     if (remoteAddress === undefined || remotePort === undefined) {
@@ -46,10 +58,21 @@ export class Relay implements RelayConnectionOwner {
       return;
     }
     const address = plainAddress(remoteAddress);
-    if (!this.#admit(socket, tunnel, address)) return;
-    const connection = new RelayConnection({ end: adoptSocket(socket), address }, tunnel, this);
-    this.#live.add(connection);
-    connection.start(hostPort(address, remotePort));
+    const assignment = this.#assigner.assign(target, address, UNTRIED);
+    if ('tunnel' in assignment) {
+      const { tunnel } = assignment;
+      this.#dispatcher.dispatched(tunnel);
+      const visitor = { end: adoptSocket(socket), address, name: hostPort(address, remotePort) };
+      const connection = new RelayConnection(visitor, target, tunnel, this);
+      this.#live.add(connection);
+      connection.start();
+      return;
+    }
+    const { reason, fault } = assignment;
+    const fields = { ...fieldsOf(target), visitor: address, ...fault.values };
+    if (reason !== 'no-healthy') return this.#turnAway(socket, reason, fields, fault);
+    this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
+    this.#sayLastWords(adoptSocket(socket), target, address, fault);
   }
 
   /** A connection to a port whose tunnel has just gone. */
@@ -57,33 +80,42 @@ export class Relay implements RelayConnectionOwner {
     this.#turnAway(socket, 'no-tunnel', { port }, new Fault('TUNNEL_CLOSED'));
   }
 
-  #admit(socket: Socket, tunnel: Tunnel, address: string): boolean {
-    const verdict = this.#counts.opened(tunnel.tunnelId, address);
-    if (verdict.kind === 'counted') return true;
-    const { limit } = verdict;
-    const fields = { tunnel_id: tunnel.tunnelId, visitor: address, limit };
-    if (verdict.kind === 'tunnel-full') {
-      this.#turnAway(socket, 'tunnel-limit', fields, new Fault('CONNECTIONS_PER_TUNNEL', { limit }));
-    } else {
-      this.#turnAway(socket, 'address-limit', fields, new Fault('CONNECTIONS_PER_ADDRESS', { limit }));
-    }
-    return false;
+  #turnAway(socket: Socket, reason: RefusalReason, fields: object, fault: Fault): void {
+    this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
+    socket.resetAndDestroy();
   }
 
-  #turnAway(socket: Socket, reason: RefusalReason, fields: object, fault: Fault): void {
+  #note(reason: RefusalReason, fields: object, text: string): void {
     this.totals.countRefusal(reason);
-    this.#log.note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
-    socket.resetAndDestroy();
+    this.#log.note(reason, fields, text);
+  }
+
+  #sayLastWords(end: ByteEnd, target: Target, address: string, fault: Fault): void {
+    if (this.#isDraining || this.#assigner.countUnserved(target, address) !== null) {
+      end.reset(UNSERVED);
+      return;
+    }
+    const countedFor = targetId(target);
+    const words = new LastWords(end, { address, countedFor, fault, clock: this.#clock, owner: this });
+    this.#unserved.add(words);
+    words.start();
+  }
+
+  /** No visitor comes any more. Those whom nobody serves are not waited for. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const words of this.#unserved) words.reset(SHUTTING_DOWN);
   }
 
   /** Ends what a drain did not wait for. */
   resetAll(): void {
+    this.drain();
     for (const connection of this.#live) connection.reset(SHUTTING_DOWN);
   }
 
   /** Settles when no connection is left; at once when there is none. */
   whenIdle(): Promise<void> {
-    if (this.#live.size === 0) return Promise.resolve();
+    if (this.connections === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#idleWaiters.push(resolve);
     });
@@ -91,7 +123,17 @@ export class Relay implements RelayConnectionOwner {
 
   // ---- from the connections ----
 
-  onRequest(): void {
+  another(connection: RelayConnection): Tunnel | null {
+    const { tunnel, address } = connection;
+    this.#assigner.takeBack(tunnel, address);
+    const assignment = this.#assigner.assign(connection.target, address, connection.tried);
+    if (!('tunnel' in assignment)) return null;
+    this.#dispatcher.moved(tunnel, assignment.tunnel);
+    return assignment.tunnel;
+  }
+
+  onServed({ tunnel }: RelayConnection): void {
+    tunnel.counters.requests += 1;
     this.totals.requests += 1;
   }
 
@@ -100,17 +142,34 @@ export class Relay implements RelayConnectionOwner {
     this.totals.bytesToVisitor += toVisitor;
   }
 
-  onRefused({ tunnel, address }: RelayConnection, reason: RefusalReason, text: string): void {
-    this.totals.countRefusal(reason);
-    this.#log.note(reason, { tunnel_id: tunnel.tunnelId, visitor: address }, `a visitor could not be served: ${text}`);
+  onUnserved(connection: RelayConnection, visitor: ByteEnd, counted: RefusalReason, reason: StreamReason): void {
+    const { target, tunnel, address } = connection;
+    const fields = { ...fieldsOf(target), tunnel_id: tunnel.tunnelId, visitor: address };
+    this.#note(counted, fields, `a visitor could not be served: ${reason.text}`);
+    this.#sayLastWords(visitor, target, address, faultOfRefusal(reason));
+    this.#live.delete(connection);
+    this.#tellIfIdle();
   }
 
   onOver(connection: RelayConnection): void {
+    this.#assigner.takeBack(connection.tunnel, connection.address);
     this.#live.delete(connection);
-    this.#counts.closed(connection.tunnel.tunnelId, connection.address);
-    if (this.#live.size > 0) return;
+    this.#tellIfIdle();
+  }
+
+  onLastWordsOver(words: LastWords): void {
+    this.#assigner.forgetUnserved(words.countedFor, words.address);
+    this.#unserved.delete(words);
+    this.#tellIfIdle();
+  }
+
+  #tellIfIdle(): void {
+    if (this.connections > 0) return;
     const waiters = this.#idleWaiters;
     this.#idleWaiters = [];
     for (const resolve of waiters) resolve();
   }
 }
+
+const fieldsOf = (target: Target): object =>
+  isGroup(target) ? { group: target.name, label: target.label } : { tunnel_id: target.tunnelId };

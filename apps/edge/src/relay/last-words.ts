@@ -1,0 +1,148 @@
+// The end of a visitor whom nobody serves: one who speaks HTTP gets an answer that it can read, everyone else is reset.
+import { parseRequestHead } from '@tunnel/core';
+import type { Fault } from '@tunnel/errors';
+import type { ByteEnd, ByteReader } from '@tunnel/mux';
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { Clock, Timer } from '@tunnel/runtime';
+import { HeadReader } from '../ingress/http/head-reader.ts';
+import { type Asked, localAnswer } from '../ingress/http/local-answer.ts';
+
+type Phase =
+  /** Its first bytes decide. */
+  | 'listening'
+  /** We have said our last word; what still comes is thrown away, so that the visitor can read it. */
+  | 'lingering'
+  | 'over';
+
+export interface LastWordsOwner {
+  /** Exactly once. */
+  onLastWordsOver(words: LastWords): void;
+}
+
+export interface LastWordsOptions {
+  readonly address: string;
+  /** What it is counted for while it waits, as no tunnel has it. */
+  readonly countedFor: string;
+  /** What the visitor is told. */
+  readonly fault: Fault;
+  readonly clock: Clock;
+  readonly owner: LastWordsOwner;
+}
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'];
+const BEGINNINGS = METHODS.map((method) => `${method} `);
+const LONGEST_BEGINNING = Math.max(...BEGINNINGS.map(({ length }) => length));
+
+export const UNSERVED: StreamReason = { code: 'cancelled', text: 'nobody serves this connection' };
+
+export class LastWords implements ByteReader {
+  readonly address: string;
+  readonly countedFor: string;
+  readonly #end: ByteEnd;
+  readonly #options: LastWordsOptions;
+  readonly #heads = new HeadReader();
+  #phase: Phase = 'listening';
+  #beginning = '';
+  #timer: Timer | undefined;
+  /** Which of the two sides has nothing more to say. */
+  #saidAll = false;
+  #visitorEnded = false;
+
+  constructor(end: ByteEnd, options: LastWordsOptions) {
+    this.address = options.address;
+    this.countedFor = options.countedFor;
+    this.#end = end;
+    this.#options = options;
+  }
+
+  /** Apart from the constructor: what is already there may call back at once. */
+  start(): void {
+    this.#wait(LIMITS.TCP_LAST_WORDS_MS, () => this.#decide());
+    this.#end.read(this);
+  }
+
+  reset(reason: StreamReason): void {
+    if (this.#phase === 'over') return;
+    this.#end.reset(reason);
+    this.#finish();
+  }
+
+  // ---- the visitor ----
+
+  onData(bytes: Buffer, start: number, end: number): boolean {
+    if (this.#phase !== 'listening') return true;
+    const missing = LONGEST_BEGINNING - this.#beginning.length;
+    this.#beginning += bytes.toString('latin1', start, Math.min(end, start + missing));
+    if (!mayBeHttp(this.#beginning)) {
+      this.reset(UNSERVED);
+      return true;
+    }
+    const reading = this.#heads.read(bytes, start, end);
+    if (reading.kind === 'head') this.#decide(reading.text);
+    else if (reading.kind === 'problem') this.#decide();
+    return true;
+  }
+
+  onDrain(): void {}
+
+  onEnd(): void {
+    this.#visitorEnded = true;
+    if (this.#phase === 'listening') this.#decide();
+    else this.#finishIfRead();
+  }
+
+  onReset(): void {
+    this.#finish();
+  }
+
+  // ---- the words ----
+
+  /** By what has come so far. The rest of a head only says in which form the visitor wants the answer. */
+  #decide(head?: string): void {
+    const method = methodOf(this.#beginning);
+    if (method === undefined) this.reset(UNSERVED);
+    else this.#answer(head === undefined ? bareHead(method) : readHead(head, method));
+  }
+
+  #answer(head: NonNullable<Asked['head']>): void {
+    this.#phase = 'lingering';
+    this.#wait(LIMITS.HTTP_LINGER_MS, () => this.reset(UNSERVED));
+    const { text } = localAnswer({ fault: this.#options.fault }, { head, keepAlive: false });
+    const bytes = Buffer.from(text, 'latin1');
+    this.#end.write(bytes, 0, bytes.length, true);
+    this.#end.end(() => {
+      this.#saidAll = true;
+      this.#finishIfRead();
+    });
+  }
+
+  #wait(ms: number, then: () => void): void {
+    this.#timer?.cancel();
+    this.#timer = this.#options.clock.setTimeout(then, ms);
+  }
+
+  #finishIfRead(): void {
+    if (this.#saidAll && this.#visitorEnded) this.#finish();
+  }
+
+  #finish(): void {
+    if (this.#phase === 'over') return;
+    this.#phase = 'over';
+    this.#timer?.cancel();
+    this.#options.owner.onLastWordsOver(this);
+  }
+}
+
+const methodOf = (beginning: string): string | undefined =>
+  METHODS.find((_, index) => beginning.startsWith(BEGINNINGS[index] ?? ''));
+
+/** A method may come in pieces. */
+const mayBeHttp = (beginning: string): boolean =>
+  BEGINNINGS.some((known) => known.startsWith(beginning) || beginning.startsWith(known));
+
+const bareHead = (method: string): NonNullable<Asked['head']> => ({ method, version: '1.1', headers: [] });
+
+const readHead = (text: string, method: string): NonNullable<Asked['head']> => {
+  const head = parseRequestHead(text);
+  return head.kind === 'problem' ? bareHead(method) : head;
+};

@@ -1,0 +1,151 @@
+// A relay behind a real port, with real client sessions behind it: one that stands alone, or the members of a group.
+import { connect, type Socket } from 'node:net';
+import { ConnectionCounts, type ConnectionLimits, MemberHealth, TunnelGroup } from '@tunnel/core';
+import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
+import type { StreamHead } from '@tunnel/protocol';
+import { createLogger } from '@tunnel/runtime';
+import { eventually, FakeClock, type SessionPair, sessionPair, startTcpServer } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { Dispatcher } from '../pool/dispatcher.ts';
+import type { Tunnel } from '../pool/tunnel.ts';
+import { isGroup, type Target } from '../pool/tunnel-table.ts';
+import { Relay } from './relay.ts';
+
+export type OnStream = (stream: MuxStream) => void;
+
+export interface Member {
+  readonly tunnel: Tunnel;
+  readonly pair: SessionPair;
+  /** What the client was told of each stream. */
+  readonly heads: StreamHead[];
+  readonly session: { mux: MuxSession | null };
+}
+
+export interface RelayStand {
+  readonly relay: Relay;
+  readonly counts: ConnectionCounts;
+  readonly clock: FakeClock;
+  readonly port: number;
+  visit(): Socket;
+}
+
+const logger = createLogger({ level: 'silent', format: 'json' });
+
+/** A client that dials a local port for every stream. */
+export const dialling =
+  (port: number): OnStream =>
+  (stream) => {
+    connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
+      (local) => {
+        stream.accept();
+        splice(stream, local, { onDone: () => {} });
+      },
+      (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
+    );
+  };
+
+export const refusing: OnStream = (stream) => stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
+
+export const newGroup = (): TunnelGroup<Tunnel> =>
+  new TunnelGroup<Tunnel>({
+    groupId: 'grp_1',
+    protocol: 'tcp',
+    name: 'db',
+    keyHash: 'ab'.repeat(32),
+    place: { kind: 'port', port: 20_000 },
+  });
+
+/** How a socket ended, as its owner sees it. */
+export const endOf = (socket: Socket): Promise<string> =>
+  new Promise((resolve) => {
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
+    socket.once('end', () => resolve('end'));
+    socket.resume();
+  });
+
+/** Everything of one test; clear() ends it all. */
+export class RelayStage {
+  readonly #cleanups: (() => unknown)[] = [];
+
+  kept<T extends { close(): unknown }>(thing: T): T {
+    this.#cleanups.push(() => thing.close());
+    return thing;
+  }
+
+  async clear(): Promise<void> {
+    for (const cleanup of this.#cleanups.splice(0).reverse()) await cleanup();
+  }
+
+  /** Without a group it stands alone. */
+  async startMember(
+    onStream: OnStream,
+    options: { readonly tunnelId?: string; readonly group?: TunnelGroup<Tunnel>; readonly healthy?: boolean } = {},
+  ): Promise<Member> {
+    const { tunnelId = 'tun_1', group = null, healthy = true } = options;
+    const heads: StreamHead[] = [];
+    const take = (stream: MuxStream, head: StreamHead): void => {
+      heads.push(head);
+      onStream(stream);
+    };
+    const pair = this.kept(await sessionPair({ kind: 'plain', client: { onStream: take } }));
+    const session: { mux: MuxSession | null } = { mux: pair.edge };
+    const tunnel: Tunnel = {
+      tunnelId,
+      sessionId: 'ses_1',
+      name: 'db',
+      protocol: 'tcp',
+      label: '20000',
+      publicUrl: 'tcp://localhost:20000',
+      place: group === null ? { kind: 'port', port: 20_000 } : { kind: 'member', groupId: group.groupId },
+      group,
+      assignedPort: 20_000,
+      http: null,
+      clientAddr: '127.0.0.1:1',
+      owner: { kind: 'operator' },
+      connectedSince: 0,
+      counters: { requests: 0, bytes: 0, openConnections: 0 },
+      health: new MemberHealth(healthy ? null : 'tcp'),
+      alertWebhook: null,
+      session,
+    };
+    group?.transition({ kind: 'member-joined', member: tunnel }, 0);
+    return { tunnel, pair, heads, session };
+  }
+
+  /** `random` as a rule picks the members in the order in which they joined. */
+  async startRelay(
+    target: Target,
+    options: { readonly limits?: ConnectionLimits; readonly random?: () => number } = {},
+  ): Promise<RelayStand> {
+    const { limits = { perTunnel: 100, perAddress: 100 }, random = () => 0 } = options;
+    const counts = new ConnectionCounts(limits);
+    const clock = new FakeClock();
+    const relay = new Relay({ dispatcher: new Dispatcher({ random }), counts, logger, clock });
+    const server = await startTcpServer((socket) => relay.carry(socket, target), { pauseOnConnect: true });
+    const { port } = this.kept(server);
+    const visit = (): Socket => {
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+      this.#cleanups.push(() => socket.destroy());
+      socket.on('error', () => {});
+      return socket;
+    };
+    return { relay, counts, clock, port, visit };
+  }
+}
+
+/** The visitor whom nobody serves has said nothing for as long as it may. */
+export const passSilence = async ({ clock }: RelayStand): Promise<void> => {
+  await eventually(() => expect(clock.pendingTimers).toBeGreaterThan(0));
+  await clock.advance(300);
+};
+
+/** Nothing is left of any connection, in no count and no timer. */
+export const expectOver = ({ relay, counts, clock }: RelayStand, members: readonly Member[]): Promise<void> =>
+  eventually(() => {
+    expect([relay.connections, counts.total, counts.ofAddress('127.0.0.1'), clock.pendingTimers]).toEqual([0, 0, 0, 0]);
+    for (const { tunnel, pair } of members) {
+      const { group, tunnelId } = tunnel;
+      expect([tunnel.counters.openConnections, pair.edge.liveStreams, counts.ofTunnel(tunnelId)]).toEqual([0, 0, 0]);
+      if (group !== null && isGroup(group)) expect(counts.ofTunnel(group.groupId)).toBe(0);
+    }
+  });
