@@ -42,6 +42,8 @@ export { generateName } from './names/generate-name.ts';
 export { NameLeases, type NameUse, type NameWish } from './names/name-leases.ts';
 export { foldSubdomain, problemOfSubdomain, RESERVED_SUBDOMAINS, SUBDOMAIN_MAX_CHARACTERS } from './names/subdomain.ts';
 export { subdomainOf } from './names/subdomain-of-host.ts';
+export { problemOfAddress } from './net/address-guard.ts';
+export { mayAlertPrivate } from './net/may-alert-private.ts';
 export { type Owner, ownerKey, sameOwner } from './owner.ts';
 export { type OwnPlace, type Place, placeKey, samePlace } from './place.ts';
 export { type LeaseAnswer, PortLeases, type PortUse, type PortWish } from './port-leases.ts';

@@ -173,6 +173,17 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   REPLAY_RESPONSE_MAX_BYTES: bytes('a longer response is cut off: nobody waits for the end of an endless one'),
   REPLAYS_AT_ONCE: count('replays of all tunnels under way; each holds a stream and an answer of the REST'),
 
+  ALERT_TIMEOUT_MS: ms('of one alert, from the look-up of its name to the head of the answer; there is no second try'),
+  ALERTS_AT_ONCE: count('alerts to tenants under way; what is over it is dropped and counted'),
+  ALERTS_AT_ONCE_PER_HOST: count('of these to one host and port: a receiver that hangs costs the others nothing'),
+  ALERTS_AT_ONCE_OPERATOR: count('alerts to the operator under way: slots that no tenant can use up'),
+  ALERT_URL_MAX_CHARS: chars('the longest alert URL of a tenant, as on the control connection'),
+  ALERT_LOOKUP_TIMEOUT_MS: ms(
+    'a registration waits this long for the name in its alert URL; the alert checks it anyway',
+  ),
+  ALERT_LOOKUPS_AT_ONCE: count('registrations that wait for such a name; further ones are not warned'),
+  ALERT_DNS_TRY_MS: ms('the first of two questions to a name server; the second one waits twice as long'),
+
   API_BODY_MAX_BYTES: bytes('no request of the REST needs more'),
   API_HEAD_TIMEOUT_MS: ms('a request head that is not complete by then is dropped'),
   API_REQUEST_TIMEOUT_MS: ms('a whole request that is not complete by then is dropped'),
