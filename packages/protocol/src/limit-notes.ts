@@ -197,7 +197,7 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   SSE_QUEUE_MAX: count('events that wait for one consumer; the next ones are dropped, and it is told how many'),
   SSE_CONSUMERS_MAX: count('streams of events at once; each takes one of the connections to the REST'),
   SSE_CONSUMERS_PER_OWNER: count('the same for one account, whichever of its keys asks, and for the operator'),
-  SSE_BUSY_RETRY_SECS: { unit: 's', why: 'what Retry-After says to the next one' },
+  SSE_BUSY_RETRY_MS: ms('after which one that was too many is told to ask again'),
   GROUP_SERIES_KEPT_MS: ms('how long the metrics of a group outlive it; one that comes back in time goes on counting'),
   GROUP_SERIES_KEPT_MAX: count('groups whose metrics outlive them; the oldest go first'),
 };
