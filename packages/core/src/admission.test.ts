@@ -7,6 +7,7 @@ const FACTS: AdmissionFacts = {
   protocols: ['http', 'https', 'tcp'],
   ports: { from: 20000, to: 20099 },
   heldPlace: null,
+  loadBalancing: true,
 };
 
 const decide = (request: Partial<TunnelRequest>, facts: Partial<AdmissionFacts> = {}) =>
@@ -88,5 +89,85 @@ describe('what is refused', () => {
   it('a port outside of the range, and a tunnel over the limit', () => {
     expect(refusal({ remotePort: 80 })).toBe('port 80 is outside of tcp_port_range 20000-20099');
     expect(refusal({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
+  });
+});
+
+const HASH = 'a'.repeat(64);
+
+describe('a tunnel that wants into a group', () => {
+  const wishOf = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
+    const decision = decide({ group: 'web', groupKeyHash: HASH, ...request }, facts);
+    return decision.kind === 'admitted' ? decision.wish : decision.fault.message;
+  };
+
+  it('asks for it by name, key hash and protocol, and for a place in case it begins it', () => {
+    expect(wishOf({ protocol: 'tcp', preferredPort: 20005 })).toEqual({
+      kind: 'group',
+      wish: {
+        protocol: 'tcp',
+        name: 'web',
+        keyHash: HASH,
+        place: { kind: 'port', wish: { kind: 'rather', port: 20005 } },
+      },
+    });
+    expect(wishOf({ protocol: 'https', subdomain: 'Shop' })).toMatchObject({
+      kind: 'group',
+      wish: { protocol: 'https', name: 'web', place: { kind: 'name', name: 'shop' } },
+    });
+  });
+
+  it('of http has the name of the group for a subdomain, where that can be one', () => {
+    expect(wishOf({ protocol: 'http', group: 'Web' })).toMatchObject({ wish: { place: { name: 'web' } } });
+    expect(wishOf({ protocol: 'http', group: 'my web' })).toMatch(/^group `my web` needs a subdomain, because/);
+    expect(wishOf({ protocol: 'http', group: 'api' })).toMatch(/needs a subdomain/);
+    expect(wishOf({ protocol: 'http', group: 'my web', subdomain: 'w' })).toMatchObject({ kind: 'group' });
+    expect(wishOf({ protocol: 'http', subdomain: 'a b' })).toMatch(/^subdomain 'a b' is not valid/);
+  });
+
+  it('is an ordinary one when load balancing is off, whatever its fields say', () => {
+    const off = { loadBalancing: false };
+    expect(wishOf({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', wish: { kind: 'any' } });
+    expect(wishOf({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
+    expect(wishOf({ protocol: 'tcp', groupKeyHash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
+    expect(wishOf({ protocol: 'tcp', healthCheck: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });
+  });
+
+  it.each([
+    ['a group without a key', { groupKeyHash: undefined }, 'a group needs a group key'],
+    ['a key without a group', { group: undefined }, 'a group key goes with a group'],
+    ['a hash in upper case', { groupKeyHash: 'A'.repeat(64) }, 'group_key_hash must be 64 lower-case hex digits'],
+    ['a short hash', { groupKeyHash: 'a'.repeat(63) }, 'group_key_hash must be 64 lower-case hex digits'],
+    ['an empty name', { group: '' }, 'group name `` is not valid: it is empty'],
+    ['a name with @', { group: 'a@b' }, 'group name `a@b` is not valid: it has an @'],
+    [
+      'a name with a line break',
+      { group: 'a\nb' },
+      'group name `a?b` is not valid: it has characters that cannot be printed',
+    ],
+    [
+      'a long name',
+      { group: 'x'.repeat(101) },
+      `group name \`${'x'.repeat(40)}\` is not valid: it is longer than 100 characters`,
+    ],
+    ['type http without a path', { healthCheck: { type: 'http' } }, 'a health check of type http needs a path'],
+    [
+      'a path without its slash',
+      { healthCheck: { type: 'http', path: 'health' } },
+      'the path of a health check begins with / and has no spaces or control characters',
+    ],
+    [
+      'a path that would end the request line',
+      { healthCheck: { type: 'http', path: '/a HTTP/1.1\r\nx: y' } },
+      'the path of a health check begins with / and has no spaces or control characters',
+    ],
+  ] as const)('is refused for %s', (_, request, message) => {
+    expect(wishOf({ protocol: 'tcp', ...request } as Partial<TunnelRequest>)).toBe(message);
+  });
+
+  it('counts against the limit, and never when it returns', () => {
+    expect(wishOf({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
+    expect(wishOf({}, { tunnelCount: 2, heldPlace: { kind: 'member', groupId: 'g' } })).toMatchObject({
+      kind: 'group',
+    });
   });
 });

@@ -1,7 +1,7 @@
-// Random lives of a session against a ledger of ports that only believes in effects.
+// Random lives of a session against a ledger of places that only believes in effects.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Place } from './place.ts';
+import { type Place, placeKey } from './place.ts';
 import {
   type SessionEffect,
   type SessionEvent,
@@ -15,13 +15,13 @@ const IDS = ['a', 'b', 'c'] as const;
 
 type Move =
   | { readonly do: 'lose' | 'lose-old' | 'resume' | 'end' | 'wait' }
-  | { readonly do: 'register' | 'register-late'; readonly tunnel: number; readonly port: number }
+  | { readonly do: 'register' | 'register-late'; readonly tunnel: number; readonly place: number }
   | { readonly do: 'unregister'; readonly tunnel: number };
 
 const tunnel = fc.nat({ max: IDS.length - 1 });
 const move: fc.Arbitrary<Move> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('register' as const), tunnel, port: fc.nat({ max: 1 }) }) },
-  fc.record({ do: fc.constant('register-late' as const), tunnel, port: fc.nat({ max: 1 }) }),
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('register' as const), tunnel, place: fc.nat({ max: 2 }) }) },
+  fc.record({ do: fc.constant('register-late' as const), tunnel, place: fc.nat({ max: 2 }) }),
   fc.record({ do: fc.constant('unregister' as const), tunnel }),
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('lose' as const, 'resume' as const, 'wait' as const) }) },
   fc.record({ do: fc.constantFrom('lose-old' as const, 'end' as const) }),
@@ -29,37 +29,38 @@ const move: fc.Arbitrary<Move> = fc.oneof(
 
 /** What the world would look like if each effect were carried out; it throws at an effect that makes no sense there. */
 class Ledger {
-  readonly listening = new Map<number, string>();
-  readonly held = new Map<number, { readonly owner: string; readonly until: number }>();
+  readonly listening = new Map<string, string>();
+  readonly held = new Map<string, { readonly owner: string; readonly until: number }>();
   readonly open = new Set<string>();
   forgotten = false;
 
-  /** The driver opens a listener, then says so: only a port that is nobody else's can be opened. */
-  canListen(port: number, owner: string): boolean {
-    const user = this.listening.get(port) ?? this.held.get(port)?.owner;
+  /** The driver opens a listener, or joins the group, then says so: only a place that is nobody else's can be opened. */
+  canListen(at: string, owner: string): boolean {
+    const user = this.listening.get(at) ?? this.held.get(at)?.owner;
     return user === undefined || user === owner;
   }
 
-  listen(port: number, owner: string): void {
-    this.held.delete(port);
-    this.listening.set(port, owner);
+  listen(at: string, owner: string): void {
+    this.held.delete(at);
+    this.listening.set(at, owner);
   }
 
   perform(effect: SessionEffect): void {
     switch (effect.kind) {
       case 'list-tunnel':
-        expect(this.listening.get(portOf(effect.place))).toBe(effect.tunnelId);
+        expect(this.listening.get(keyOf(effect))).toBe(effect.tunnelId);
         return;
       case 'close-place':
-        expect(this.listening.get(portOf(effect.place))).toBe(effect.tunnelId);
-        this.listening.delete(portOf(effect.place));
-        this.held.set(portOf(effect.place), { owner: effect.tunnelId, until: -1 });
+        expect(this.listening.get(keyOf(effect))).toBe(effect.tunnelId);
+        this.listening.delete(keyOf(effect));
+        // A member has left with that: nothing of its group is its own.
+        if (effect.place.kind !== 'member') this.held.set(keyOf(effect), { owner: effect.tunnelId, until: -1 });
         return;
       case 'hold-place':
       case 'release-place':
-        expect(this.held.get(portOf(effect.place))?.owner).toBe(effect.tunnelId);
-        if (effect.kind === 'release-place') this.held.delete(portOf(effect.place));
-        else this.held.set(portOf(effect.place), { owner: effect.tunnelId, until: effect.until });
+        expect(this.held.get(keyOf(effect))?.owner).toBe(effect.tunnelId);
+        if (effect.kind === 'release-place') this.held.delete(keyOf(effect));
+        else this.held.set(keyOf(effect), { owner: effect.tunnelId, until: effect.until });
         return;
       case 'tunnel-opened':
         expect(this.open.has(effect.tunnelId)).toBe(false);
@@ -76,7 +77,13 @@ class Ledger {
   }
 }
 
-const portOf = (place: Place): number => (place.kind === 'port' ? place.port : Number.NaN);
+/** Of a group, each member has its own share. */
+const keyOf = ({ place, tunnelId }: { readonly place: Place; readonly tunnelId: string }): string =>
+  place.kind === 'member' ? `${placeKey(place)} ${tunnelId}` : placeKey(place);
+
+/** Two ports a tunnel, and a group for all: it may move, and never meets another one's place. */
+const placeOf = (tunnelAt: number, which: number): Place =>
+  which === 2 ? { kind: 'member', groupId: 'pool' } : { kind: 'port', port: 20_000 + tunnelAt * 2 + which };
 
 it('keeps one owner a port, one open entry a tunnel, and nothing at all after the end, whatever happens', () => {
   fc.assert(
@@ -103,16 +110,16 @@ it('keeps one owner a port, one open entry a tunnel, and nothing at all after th
         if ('tunnel' in what) {
           const tunnelId = IDS[what.tunnel] as string;
           if (action === 'unregister') feed({ kind: 'tunnel-ended', tunnelId });
-          else if ('port' in what) {
-            // Two ports a tunnel: it may move, and never meets another one's.
-            const port = 20_000 + what.tunnel * 2 + what.port;
-            if (!ledger.canListen(port, tunnelId)) continue;
-            ledger.listen(port, tunnelId);
+          else if ('place' in what) {
+            const place = placeOf(what.tunnel, what.place);
+            const at = keyOf({ place, tunnelId });
+            if (!ledger.canListen(at, tunnelId)) continue;
+            ledger.listen(at, tunnelId);
             feed({
               kind: 'tunnel-registered',
               connectionId: action === 'register' ? connectionId : connectionId - 1,
               tunnelId,
-              place: { kind: 'port', port },
+              place,
             });
           }
         }
@@ -137,14 +144,12 @@ it('keeps one owner a port, one open entry a tunnel, and nothing at all after th
 /** The state says exactly what the effects have made of the world. */
 const checkAgainst = (state: SessionState, ledger: Ledger): void => {
   const tunnels = state.kind === 'ended' ? [] : state.tunnels;
-  const live = tunnels
-    .filter(({ kind }) => kind === 'live')
-    .map(({ place, tunnelId }) => `${portOf(place)}=${tunnelId}`);
+  const live = tunnels.filter(({ kind }) => kind === 'live').map((one) => `${keyOf(one)}=${one.tunnelId}`);
   const held = tunnels
-    .filter(({ kind }) => kind === 'held')
-    .map(({ place, tunnelId }) => `${portOf(place)}=${tunnelId}`);
-  expect([...ledger.listening].map(([port, owner]) => `${port}=${owner}`).sort()).toEqual(live.sort());
-  expect([...ledger.held].map(([port, { owner }]) => `${port}=${owner}`).sort()).toEqual(held.sort());
+    .filter(({ kind, place }) => kind === 'held' && place.kind !== 'member')
+    .map((one) => `${keyOf(one)}=${one.tunnelId}`);
+  expect([...ledger.listening].map(([at, owner]) => `${at}=${owner}`).sort()).toEqual(live.sort());
+  expect([...ledger.held].map(([at, { owner }]) => `${at}=${owner}`).sort()).toEqual(held.sort());
   expect([...ledger.open].sort()).toEqual(tunnels.map(({ tunnelId }) => tunnelId).sort());
   if (state.kind === 'lost') expect(live).toEqual([]);
   for (const { until } of ledger.held.values()) expect(until).toBeGreaterThan(0);
