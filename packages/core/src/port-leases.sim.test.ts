@@ -30,7 +30,7 @@ const move = fc.record({
 
 it('agrees with a plain map of owners after each step: a port has one owner', () => {
   fc.assert(
-    fc.property(fc.array(move, { maxLength: 80 }), (moves) => {
+    fc.property(fc.array(move, { maxLength: 80, size: 'max' }), (moves) => {
       const leases = new PortLeases({ from: FROM, to: TO });
       const model = new Map<number, Use>();
       let now = 0;

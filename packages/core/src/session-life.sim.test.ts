@@ -87,7 +87,7 @@ const placeOf = (tunnelAt: number, which: number): Place =>
 
 it('keeps one owner a port, one open entry a tunnel, and nothing at all after the end, whatever happens', () => {
   fc.assert(
-    fc.property(fc.array(fc.tuple(move, fc.nat({ max: 20_000 })), { maxLength: 60 }), (moves) => {
+    fc.property(fc.array(fc.tuple(move, fc.nat({ max: 20_000 })), { maxLength: 60, size: 'max' }), (moves) => {
       const ledger = new Ledger();
       let state: SessionState = startSession(1);
       let connectionId = 1;

@@ -78,7 +78,7 @@ describe('a receive window', () => {
       wait: fc.integer({ min: 0, max: 300 }),
     });
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 2000 }), (steps, liveStreams) => {
+      fc.property(fc.array(step, { maxLength: 60, size: 'max' }), fc.integer({ min: 1, max: 2000 }), (steps, liveStreams) => {
         const budget = new MemoryBudget(2 * MiB);
         const window = new ReceiveWindow(budget, 256 * KiB, 0);
         let credit = 256 * KiB;

@@ -62,7 +62,7 @@ class Model {
 it('agrees with the model after every event, and alerts once per downward edge', () => {
   fc.assert(
     fc.property(
-      fc.array(move, { maxLength: 80 }),
+      fc.array(move, { maxLength: 80, size: 'max' }),
       fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })),
       (moves, randoms) => {
         const random = (): number => randoms.next().value as number;
