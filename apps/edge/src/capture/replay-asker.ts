@@ -4,7 +4,8 @@ import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
-import type { Asker, Exchange } from '../ingress/http/exchange.ts';
+import type { Asker } from '../ingress/http/asker.ts';
+import type { ServiceCall } from '../ingress/http/service-call.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
 const UNASKED: StreamReason = { code: 'cancelled', text: 'a replay does not switch protocols' };
@@ -15,7 +16,7 @@ export class ReplayAsker implements Asker {
   readonly done: Promise<void>;
   readonly #recorder: CaptureRecorder;
   readonly #clock: Clock;
-  #exchange: Exchange | null = null;
+  #call: ServiceCall | null = null;
   #timer: Timer | null = null;
   #hasHead = false;
   #leftBytes: number = LIMITS.REPLAY_RESPONSE_MAX_BYTES;
@@ -33,8 +34,8 @@ export class ReplayAsker implements Asker {
     this.done.catch(() => {});
   }
 
-  begin(exchange: Exchange): void {
-    this.#exchange = exchange;
+  begin(call: ServiceCall): void {
+    this.#call = call;
     this.#timer = this.#clock.setTimeout(() => this.#cut(), LIMITS.REPLAY_TIMEOUT_MS);
   }
 
@@ -42,7 +43,7 @@ export class ReplayAsker implements Asker {
     const fault = new Fault('LOCAL_TIMEOUT', { seconds: LIMITS.REPLAY_TIMEOUT_MS / 1000 });
     // Before the abort, which would be the end that counts.
     if (!this.#hasHead) this.#recorder.finish(this.#clock.monotonic(), fault);
-    this.#exchange?.abort();
+    this.#call?.abort();
     this.#settle(this.#hasHead ? null : fault);
   }
 
@@ -82,7 +83,7 @@ export class ReplayAsker implements Asker {
   #settle(fault: Fault | null): void {
     this.#timer?.cancel();
     this.#timer = null;
-    this.#exchange = null;
+    this.#call = null;
     if (fault === null) this.#resolve();
     else this.#reject(fault);
   }

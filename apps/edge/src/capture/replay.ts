@@ -3,7 +3,8 @@ import { parseRequestHead, type RequestHead, requestHeadFor } from '@tunnel/core
 import { Fault } from '@tunnel/errors';
 import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import { Exchange, type ExchangeContext } from '../ingress/http/exchange.ts';
+import { callService } from '../ingress/http/call-service.ts';
+import type { CallContext } from '../ingress/http/service-call.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { CaptureStore } from './capture-store.ts';
 import { headLines } from './head-lines.ts';
@@ -14,7 +15,7 @@ import { whyNotReplayable } from './replayable.ts';
 export interface ReplayContext {
   readonly store: CaptureStore;
   readonly clock: Clock;
-  readonly http: ExchangeContext & { countRequest(tunnel: Tunnel): void };
+  readonly http: CallContext & { countRequest(tunnel: Tunnel): void };
 }
 
 export interface ReplayOrder {
@@ -72,12 +73,12 @@ export class Replays {
       hostHeader: hostHeader === null ? 'keep' : { rewrite: hostHeader },
     });
     const asker = new ReplayAsker(recorder, clock);
-    const exchange = new Exchange(http, tunnel, { head, text, hasBody: body.length > 0, recorder }, asker);
+    const call = callService(http, tunnel, { head, text, hasBody: body.length > 0, recorder }, asker);
     http.countRequest(tunnel);
-    asker.begin(exchange);
-    exchange.start();
-    if (body.length > 0) exchange.writeBody(body, 0, body.length, true);
-    exchange.endBody();
+    asker.begin(call);
+    call.start();
+    if (body.length > 0) call.writeBody(body, 0, body.length, true);
+    call.endBody();
     await asker.done;
   }
 }

@@ -3,77 +3,59 @@
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import { CHUNK_END, chunkLine, type HeaderField, lastChunk, type ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { ByteQueue } from '@tunnel/mux';
-import type { Tunnel } from '../../pool/tunnel.ts';
-import { type Asker, type ExchangeContext, type ExchangeRequest, SAFE_METHODS } from './exchange.ts';
+import { CallState } from './call-state.ts';
 import type { H2cSession, H2cTaker } from './h2c-session.ts';
 import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trailersOf } from './http2-fields.ts';
 import type { ServiceCall } from './service-call.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = constants;
 
-type Phase = 'head' | 'body' | 'over';
-
-export class H2cExchange implements ServiceCall, H2cTaker {
-  readonly #context: ExchangeContext;
-  readonly #tunnel: Tunnel;
-  readonly #request: ExchangeRequest;
-  readonly #asker: Asker;
-  #phase: Phase = 'head';
+export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
   #session: H2cSession | null = null;
   #stream: ClientHttp2Stream | null = null;
   #isSecondTry = false;
-  /** Body bytes that came before the connection was there; the visitor is paused meanwhile. */
-  #waiting: ByteQueue | null = null;
-  #requestDone: boolean;
   #requestTrailers: readonly HeaderField[] = [];
   #response: ResponseHead | null = null;
   /** Of a response with a length. */
   #leftBytes = Number.POSITIVE_INFINITY;
   #responseTrailers: readonly HeaderField[] = [];
-  #lastProgressMs: number;
 
-  constructor(context: ExchangeContext, tunnel: Tunnel, request: ExchangeRequest, asker: Asker) {
-    this.#context = context;
-    this.#tunnel = tunnel;
-    this.#request = request;
-    this.#asker = asker;
-    this.#requestDone = !request.hasBody;
-    this.#lastProgressMs = context.now();
+  protected get awaitsHead(): boolean {
+    return this.#response === null;
   }
 
-  get serviceMs(): number {
-    return this.#context.now() - this.#lastProgressMs;
+  protected get isBehind(): boolean {
+    return this.#stream === null || this.#stream.writableNeedDrain;
   }
 
   start(): void {
-    this.#context.h2c.take(this.#tunnel, this);
+    this.context.h2c.take(this.tunnel, this);
   }
 
   onNotConnected(fault: Fault): void {
-    this.#fail(fault);
+    this.fail(fault);
   }
 
   onConnected(session: H2cSession): void {
-    if (this.#phase === 'over') return;
-    const { text, hasBody } = this.#request;
+    if (this.isOver) return;
+    const { text, hasBody } = this.request;
     // To wait for trailers also where none will come: else an abort would look like the end of the body.
     const stream = session.request(serviceFieldsOf(text), { endStream: !hasBody, waitForTrailers: hasBody });
     if (stream === null) {
-      this.#fail(new Fault('LOCAL_CLOSED', { reason: 'it closed the connection' }));
+      this.fail(new Fault('LOCAL_CLOSED', { reason: 'it closed the connection' }));
       return;
     }
     this.#session = session;
     this.#stream = stream;
-    this.#lastProgressMs = this.#context.now();
+    this.lastProgressMs = this.context.now();
     this.#listen(stream);
-    const waiting = this.#waiting;
-    this.#waiting = null;
+    const { waiting } = this;
+    this.waiting = null;
     let hasRoom = true;
     while (waiting !== null && waiting.length > 0) hasRoom = stream.write(waiting.shift(waiting.length));
     if (!hasBody) return;
-    if (this.#requestDone) stream.end();
-    else if (waiting !== null && hasRoom) this.#asker.onBodyDrain();
+    if (this.requestDone) stream.end();
+    else if (waiting !== null && hasRoom) this.asker.onBodyDrain();
   }
 
   #listen(stream: ClientHttp2Stream): void {
@@ -92,36 +74,34 @@ export class H2cExchange implements ServiceCall, H2cTaker {
     });
     on('trailers', (_trailers, _flags, raw: RawFields) => this.#onTrailers(raw));
     on('drain', () => {
-      this.#lastProgressMs = this.#context.now();
-      this.#asker.onBodyDrain();
+      this.lastProgressMs = this.context.now();
+      this.asker.onBodyDrain();
     });
     on('close', () => this.#onBroken(stream));
     stream.on('error', () => {});
     stream.on('wantTrailers', () => {
       // Not after an abort: node would mark the end of the body before the reset.
-      if (this.#requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.#requestTrailers));
+      if (this.requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.#requestTrailers));
     });
   }
 
   // ---- the request's body ----
 
   writeBody(bytes: Buffer, start: number, end: number): boolean {
-    this.#lastProgressMs = this.#context.now();
-    if (this.#phase === 'over') return true;
-    this.#request.recorder?.onRequestBody(bytes, start, end);
+    this.lastProgressMs = this.context.now();
+    if (this.isOver) return true;
+    this.request.recorder?.onRequestBody(bytes, start, end);
     // A copy, also of what is lent: after an abort node may still hold it.
     if (this.#stream !== null) return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
-    this.#waiting ??= new ByteQueue();
-    this.#waiting.push(bytes, start, end);
-    return false;
+    return this.keepWaiting(bytes, start, end);
   }
 
   endBody(trailers: readonly HeaderField[] = []): void {
-    this.#requestDone = true;
+    this.requestDone = true;
     this.#requestTrailers = trailers;
-    this.#request.recorder?.onRequestEnd();
-    this.#lastProgressMs = this.#context.now();
-    if (this.#request.hasBody) this.#stream?.end();
+    this.request.recorder?.onRequestEnd();
+    this.lastProgressMs = this.context.now();
+    if (this.request.hasBody) this.#stream?.end();
   }
 
   // ---- the response ----
@@ -132,7 +112,7 @@ export class H2cExchange implements ServiceCall, H2cTaker {
 
   #onInterim(raw: RawFields): void {
     const head = this.#read(raw, false);
-    if (head?.interim) this.#asker.onInterim(head);
+    if (head?.interim) this.asker.onInterim(head);
   }
 
   #onResponse(raw: RawFields, flags: number): void {
@@ -140,21 +120,20 @@ export class H2cExchange implements ServiceCall, H2cTaker {
     const head = this.#read(raw, endsHere);
     if (head === null) return;
     // A visitor of HTTP/2 is told the end as the service told it: gRPC's answers of trailers alone have no length.
-    const isBare = endsHere && this.#asker.bodyForm === 'data' && head.framing.kind === 'length';
+    const isBare = endsHere && this.asker.bodyForm === 'data' && head.framing.kind === 'length';
     const told: ResponseHead = isBare ? { ...head, framing: { kind: 'none' }, contentLength: null } : head;
-    this.#phase = 'body';
     this.#response = told;
     if (told.framing.kind === 'length') this.#leftBytes = told.framing.length;
-    this.#asker.onHead(told);
+    this.asker.onHead(told);
     // Captures get the content, whatever the visitor gets.
-    this.#request.recorder?.onResponseHead(told, 'data');
-    this.#asker.onTurn();
+    this.request.recorder?.onResponseHead(told, 'data');
+    this.asker.onTurn();
   }
 
   #read(raw: RawFields, endsHere: boolean): ResponseHead | null {
-    const head = responseHeadOf(raw, this.#request.head, endsHere);
+    const head = responseHeadOf(raw, this.request.head, endsHere);
     if (head.kind === 'response') return head;
-    this.#fail(new Fault('LOCAL_MALFORMED', { reason: head.reason }));
+    this.fail(new Fault('LOCAL_MALFORMED', { reason: head.reason }));
     return null;
   }
 
@@ -163,25 +142,25 @@ export class H2cExchange implements ServiceCall, H2cTaker {
     if (framing === undefined || framing === 'none' || chunk.length === 0) return;
     this.#leftBytes -= chunk.length;
     if (this.#leftBytes < 0) {
-      this.#fail(new Fault('LOCAL_MALFORMED', { reason: 'its body is longer than its Content-Length' }));
+      this.fail(new Fault('LOCAL_MALFORMED', { reason: 'its body is longer than its Content-Length' }));
       return;
     }
-    this.#request.recorder?.onResponseBody(chunk, 0, chunk.length);
+    this.request.recorder?.onResponseBody(chunk, 0, chunk.length);
     const inChunks = this.#isInChunks();
-    if (inChunks) this.#asker.onText(chunkLine(chunk.length));
-    const goesOn = this.#asker.onBody(chunk, 0, chunk.length, true);
-    if (inChunks) this.#asker.onText(CHUNK_END);
-    this.#asker.onTurn();
+    if (inChunks) this.asker.onText(chunkLine(chunk.length));
+    const goesOn = this.asker.onBody(chunk, 0, chunk.length, true);
+    if (inChunks) this.asker.onText(CHUNK_END);
+    this.asker.onTurn();
     if (!goesOn) this.#stream?.pause();
   }
 
   #isInChunks(): boolean {
-    return this.#response?.framing.kind === 'chunked' && this.#asker.bodyForm === 'chunks';
+    return this.#response?.framing.kind === 'chunked' && this.asker.bodyForm === 'chunks';
   }
 
   #onTrailers(raw: RawFields): void {
     const trailers = trailersOf(raw);
-    if (trailers === null) this.#fail(new Fault('LOCAL_MALFORMED', { reason: 'its trailers are malformed' }));
+    if (trailers === null) this.fail(new Fault('LOCAL_MALFORMED', { reason: 'its trailers are malformed' }));
     else this.#responseTrailers = trailers;
   }
 
@@ -189,60 +168,35 @@ export class H2cExchange implements ServiceCall, H2cTaker {
     const isShort = Number.isFinite(this.#leftBytes) && this.#leftBytes > 0;
     if (this.#response === null || isShort || stream.aborted) return this.#onBroken(stream);
     const trailers = this.#responseTrailers;
-    if (this.#isInChunks()) this.#asker.onText(lastChunk(trailers.map(({ name, value }) => [name, value])));
-    else if (trailers.length > 0) this.#asker.onTrailers(trailers);
-    this.#asker.onTurn();
-    this.#phase = 'over';
+    if (this.#isInChunks()) this.asker.onText(lastChunk(trailers.map(({ name, value }) => [name, value])));
+    else if (trailers.length > 0) this.asker.onTrailers(trailers);
+    this.asker.onTurn();
+    this.isOver = true;
     this.#stream = null;
-    if (!this.#requestDone) stream.close(NGHTTP2_CANCEL);
-    this.#request.recorder?.finish(this.#context.now(), 'complete');
-    this.#asker.onDone(this.#requestDone);
+    if (!this.requestDone) stream.close(NGHTTP2_CANCEL);
+    this.request.recorder?.finish(this.context.now(), 'complete');
+    this.asker.onDone(this.requestDone);
   }
 
   /** The stream ended before the response did. */
   #onBroken(stream: ClientHttp2Stream): void {
     this.#stream = null;
     stream.close(NGHTTP2_CANCEL);
-    if (this.#phase === 'head' && !this.#isSecondTry && this.#mayTryAgain(stream)) {
+    if (this.#response === null && !this.#isSecondTry && this.#mayTryAgain(stream)) {
       this.#isSecondTry = true;
       this.start();
       return;
     }
-    this.#fail(new Fault('LOCAL_CLOSED', { reason: 'it ended the call' }));
+    this.fail(new Fault('LOCAL_CLOSED', { reason: 'it ended the call' }));
   }
 
   /** The service says that it has done nothing yet (RFC 9113, 8.7), or may have hung up on an idle connection. */
   #mayTryAgain({ rstCode }: ClientHttp2Stream): boolean {
-    const { hasBody, head } = this.#request;
-    if (hasBody) return false;
-    return rstCode === NGHTTP2_REFUSED_STREAM || (SAFE_METHODS.has(head.method) && this.#session?.isReused === true);
+    if (this.request.hasBody) return false;
+    return rstCode === NGHTTP2_REFUSED_STREAM || (this.isRepeatable && this.#session?.isReused === true);
   }
 
-  // ---- time and the end ----
-
-  /** Once a second. As in Exchange: until the request is complete, or the service takes no more of it, the time is the visitor's. */
-  tick(nowMs: number): void {
-    const isServices = this.#requestDone || this.#stream === null || this.#stream.writableNeedDrain;
-    if (this.#phase !== 'head' || !isServices) return;
-    if (nowMs - this.#lastProgressMs < this.#context.firstByteTimeoutMs) return;
-    this.#fail(new Fault('LOCAL_TIMEOUT', { seconds: this.#context.firstByteTimeoutMs / 1000 }));
-  }
-
-  abort(): void {
-    if (this.#phase !== 'over') this.#request.recorder?.finish(this.#context.now(), 'aborted');
-    this.#leave();
-  }
-
-  #fail(fault: Fault): void {
-    if (this.#phase === 'over') return;
-    this.#leave();
-    this.#request.recorder?.finish(this.#context.now(), fault);
-    this.#asker.onFailed(fault);
-  }
-
-  #leave(): void {
-    this.#phase = 'over';
-    this.#waiting = null;
+  protected letGo(): void {
     this.#stream?.close(NGHTTP2_CANCEL);
     this.#stream = null;
   }

@@ -9,7 +9,7 @@ import {
 import { Fault } from '@tunnel/errors';
 import type { MuxSession, MuxStream, OpenAnswer } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
-import { faultOfRefusal } from './exchange.ts';
+import { faultOfRefusal } from './refusal-fault.ts';
 import { StreamDuplex } from './stream-duplex.ts';
 
 /** Who waits for a connection; one of both is told. */

@@ -8,7 +8,7 @@ import {
 } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
-import type { Asker } from './exchange.ts';
+import type { Asker } from './asker.ts';
 import { type LocalAnswer, localAnswer } from './local-answer.ts';
 import type { VisitorWriter } from './visitor-writer.ts';
 

@@ -1,15 +1,16 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each answered before the next is read.
-import { parseRequestHead, type RequestHead, requestHeadFor, scannerOf } from '@tunnel/core';
+import { parseRequestHead, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type ByteEnd, ByteQueue, type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
+import { type ByteEnd, ByteQueue, type ByteReader, type MuxStream, type Splice } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
+import { bridge } from './bridge.ts';
 import { HeadReader } from './head-reader.ts';
+import { Http1Calls } from './http1-calls.ts';
 import { Http1Response, type RespondingVisitor } from './http1-response.ts';
 import { isLocalAnswer } from './local-answer.ts';
 import { refusalCodeOf } from './refusal-code.ts';
-import { RequestBody } from './request-body.ts';
-import { callService, requestFormOf, type ServiceCall } from './service-call.ts';
+import { hasBodyOf } from './service-call.ts';
 import type { Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
 import { VisitorWriter } from './visitor-writer.ts';
 
@@ -36,9 +37,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   readonly #owner: VisitorOwner;
   readonly #out: VisitorWriter;
   readonly #heads = new HeadReader();
+  readonly #calls: Http1Calls;
   #phase: Phase = 'head';
-  #exchange: ServiceCall | null = null;
-  #body: RequestBody | null = null;
   #goOn = true;
   /** Bytes of pipelined requests that wait for their turn; their sender is paused. */
   #rest: ByteQueue | null = null;
@@ -46,7 +46,6 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   /** In 'lingering': which of the two sides has nothing more to say. */
   #saidAll = false;
   #visitorEnded = false;
-  #startedMs = 0;
   #deadlineMs: number;
 
   constructor(end: ByteEnd, facts: VisitorFacts, owner: VisitorOwner) {
@@ -54,6 +53,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
     this.facts = facts;
     this.#owner = owner;
     this.#out = new VisitorWriter(end);
+    this.#calls = new Http1Calls(facts, owner);
     this.#deadlineMs = owner.now() + owner.headTimeoutMs;
   }
 
@@ -87,8 +87,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
     if (!this.#heads.begun) {
-      this.#startedMs = this.#owner.now();
-      this.#deadlineMs = this.#startedMs + this.#owner.headTimeoutMs;
+      this.#calls.startedMs = this.#owner.now();
+      this.#deadlineMs = this.#calls.startedMs + this.#owner.headTimeoutMs;
     }
     const reading = this.#heads.read(bytes, start, end);
     if (reading.kind === 'more') return end;
@@ -100,52 +100,32 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   }
 
   #begin(head: RequestHead): void {
-    const scanner = scannerOf(head.framing);
-    const hasBody = scanner !== null;
-    this.#phase = hasBody ? 'body' : 'answering';
-    this.#body = null;
+    this.#phase = hasBodyOf(head.framing) ? 'body' : 'answering';
     this.#deadlineMs = Number.POSITIVE_INFINITY;
     const response = new Http1Response(this, this.#out, head);
     const route = this.#owner.route(this, head);
-    if (isLocalAnswer(route)) {
-      response.answer(route);
-      return;
-    }
-    const rewrite = route.http?.hostHeader ?? null;
-    const text = requestHeadFor(head, {
-      visitorAddress: this.facts.address,
-      proto: this.facts.scheme,
-      hostHeader: rewrite === null ? 'keep' : { rewrite },
-    });
-    const recorder = this.#owner.capture(route, head, this.#startedMs);
-    const exchange = callService(this.#owner, route, { head, text, hasBody, recorder }, response);
-    this.#exchange = exchange;
-    const bodyForm = requestFormOf(route);
-    const body = bodyForm === 'chunks' ? scanner : scannerOf(head.framing, bodyForm);
-    if (body !== null) this.#body = new RequestBody(body, exchange);
-    exchange.start();
+    if (isLocalAnswer(route)) response.answer(route);
+    else this.#calls.begin(route, head, response);
   }
 
   #takeBody(bytes: Buffer, start: number, end: number, lend: boolean): number {
-    const step = this.#body?.push(bytes, start, end, lend);
+    const step = this.#calls.pushBody(bytes, start, end, lend);
     if (step === undefined) return end;
     if (step.kind === 'bad') return this.#refuse(400, step.reason, end);
     if (!step.goOn) this.#goOn = false;
     if (step.kind === 'more') return end;
     if (this.#phase === 'body') {
       this.#phase = 'answering';
-      this.#exchange?.endBody(this.#body?.trailers);
+      this.#calls.endBody();
     }
     return step.next;
   }
 
   /** What cannot be read ends the connection: nobody knows where the next request would begin. */
   #refuse(status: number, reason: string, end: number): number {
-    this.#exchange?.abort();
-    this.#exchange = null;
-    new Http1Response(this, this.#out, null).answer({
-      fault: new Fault(refusalCodeOf(status), { reason }),
-    });
+    this.#calls.abort();
+    const fault = new Fault(refusalCodeOf(status), { reason });
+    new Http1Response(this, this.#out, null).answer({ fault });
     return end;
   }
 
@@ -157,14 +137,11 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   // ---- from the response ----
 
   onAnswered(status: number): void {
-    const wholeMs = this.#owner.now() - this.#startedMs;
-    // While a body is on its way the time is the visitor's.
-    const serviceMs = this.#body === null ? (this.#exchange?.serviceMs ?? null) : null;
-    this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);
+    this.#calls.answered(status);
   }
 
   onResponded(keepAlive: boolean): void {
-    this.#exchange = null;
+    this.#calls.done();
     // Nobody is waited for when the edge shuts down; what was asked already is still answered.
     const ends = !keepAlive || (this.#owner.isDraining && this.#rest === null);
     if (ends) this.#lastWord();
@@ -172,29 +149,17 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   }
 
   onCutOff(): void {
-    this.#close();
+    this.close();
   }
 
   onSwitched(stream: MuxStream): void {
-    const { tunnel } = this;
-    this.#exchange = null;
-    this.#phase = 'bridge';
     const early = this.#rest;
+    this.#calls.done();
+    this.#phase = 'bridge';
     this.#rest = null;
-    while (early !== null && early.length > 0) {
-      const piece = early.shift(early.length);
-      stream.write(piece, 0, piece.length, false);
-    }
-    const bridge = splice(this.#end, stream, {
-      onBytes: (direction, count) => {
-        if (tunnel === null) return;
-        tunnel.counters.bytes += count;
-        if (direction === 'a-to-b') this.#owner.onBytes(tunnel, count, 0);
-        else this.#owner.onBytes(tunnel, 0, count);
-      },
-      onDone: () => this.#closed(),
-    });
-    if (!this.#isClosed()) this.#bridge = bridge;
+    const { tunnel } = this;
+    const joined = bridge(this.#end, stream, { owner: this.#owner, tunnel, early, onDone: () => this.#closed() });
+    if (!this.#isClosed()) this.#bridge = joined;
   }
 
   onBodyDrain(): void {
@@ -220,19 +185,19 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   /** The visitor has taken what was written. */
   onDrain(): void {
-    this.#exchange?.resume();
+    this.#calls.resume();
   }
 
   onEnd(): void {
     // Before the response has ended a FIN is an abort: the service is told, and nothing more is said.
-    if (this.#phase !== 'head' && this.#phase !== 'lingering') return this.#close();
+    if (this.#phase !== 'head' && this.#phase !== 'lingering') return this.close();
     this.#visitorEnded = true;
     if (this.#phase === 'head') this.#lastWord();
     else if (this.#saidAll) this.#closed();
   }
 
   onReset(): void {
-    this.#exchange?.abort();
+    this.#calls.abort();
     this.#closed();
   }
 
@@ -240,11 +205,11 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   /** Once a second. */
   tick(nowMs: number): void {
-    this.#exchange?.tick(nowMs);
+    this.#calls.tick(nowMs);
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'head' && this.#heads.begun) this.#refuse(408, '', 0);
     else if (this.#phase === 'head') this.#lastWord();
-    else if (this.#phase === 'lingering') this.#close();
+    else if (this.#phase === 'lingering') this.close();
   }
 
   /** The edge is shutting down: an idle connection ends now, a busy one after its response. */
@@ -268,11 +233,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   /** Cuts the connection off, whatever it is doing. */
   close(): void {
-    this.#close();
-  }
-
-  #close(): void {
-    this.#exchange?.abort();
+    this.#calls.abort();
     if (this.#bridge !== null) this.#bridge.reset(GONE);
     else this.#end.reset(GONE);
     this.#closed();
@@ -281,7 +242,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   #closed(): void {
     if (this.#isClosed()) return;
     this.#phase = 'closed';
-    this.#exchange = null;
+    this.#calls.done();
     this.#rest = null;
     this.#owner.leave(this);
     this.#owner.onClosed(this);

@@ -6,8 +6,9 @@ import { type RawFields, trailersOf } from './http2-fields.ts';
 import type { ServiceCall } from './service-call.ts';
 
 export class Http2Body {
+  /** null: nobody takes it yet. */
+  call: ServiceCall | null = null;
   readonly #stream: ServerHttp2Stream;
-  readonly #call: ServiceCall;
   readonly #inChunks: boolean;
   readonly #onBad: (reason: string) => void;
   /** Of a body with a length. */
@@ -17,12 +18,10 @@ export class Http2Body {
 
   constructor(
     stream: ServerHttp2Stream,
-    call: ServiceCall,
     { framing, inChunks }: { readonly framing: Framing; readonly inChunks: boolean },
     onBad: (reason: string) => void,
   ) {
     this.#stream = stream;
-    this.#call = call;
     this.#inChunks = inChunks && framing.kind === 'chunked';
     this.#leftBytes = framing.kind === 'length' ? framing.length : Number.POSITIVE_INFINITY;
     this.#onBad = onBad;
@@ -53,18 +52,18 @@ export class Http2Body {
       this.#fail('the body is longer than its Content-Length');
       return;
     }
-    const isFree = this.#inChunks ? this.#writeChunk(chunk) : this.#call.writeBody(chunk, 0, chunk.length, true);
-    if (!isFree) this.#stream.pause();
+    const isFree = this.#inChunks ? this.#writeChunk(chunk) : this.call?.writeBody(chunk, 0, chunk.length, true);
+    if (isFree === false) this.#stream.pause();
   }
 
-  #writeChunk(chunk: Buffer): boolean {
+  #writeChunk(chunk: Buffer): boolean | undefined {
     const line = chunkLine(chunk.length);
     const dataAt = HEAD_ROOM_BYTES + line.length;
     const framed = Buffer.allocUnsafe(dataAt + chunk.length + CHUNK_END.length);
     framed.write(line, HEAD_ROOM_BYTES, 'latin1');
     framed.set(chunk, dataAt);
     framed.write(CHUNK_END, dataAt + chunk.length, 'latin1');
-    return this.#call.writeBody(framed, HEAD_ROOM_BYTES, framed.length, true);
+    return this.call?.writeBody(framed, HEAD_ROOM_BYTES, framed.length, true);
   }
 
   #onTrailers(raw: RawFields): void {
@@ -83,9 +82,9 @@ export class Http2Body {
     }
     if (this.#inChunks) {
       const last = Buffer.from(lastChunk(this.#trailers.map(({ name, value }) => [name, value])), 'latin1');
-      this.#call.writeBody(last, 0, last.length, true);
+      this.call?.writeBody(last, 0, last.length, true);
     }
-    this.#call.endBody(this.#trailers);
+    this.call?.endBody(this.#trailers);
   }
 
   #fail(reason: string): void {

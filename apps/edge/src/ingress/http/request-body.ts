@@ -18,15 +18,15 @@ export type BodyStep =
   | { readonly kind: 'bad'; readonly reason: string };
 
 export class RequestBody implements BodySink {
+  /** null: nobody takes it yet. */
+  taker: BodyTaker | null = null;
   readonly #scanner: BodyScanner;
-  readonly #taker: BodyTaker;
   #piece: Buffer = NOTHING;
   #lend = false;
   #goOn = true;
 
-  constructor(scanner: BodyScanner, taker: BodyTaker) {
+  constructor(scanner: BodyScanner) {
     this.#scanner = scanner;
-    this.#taker = taker;
   }
 
   push(bytes: Buffer, start: number, end: number, lend: boolean): BodyStep {
@@ -46,12 +46,12 @@ export class RequestBody implements BodySink {
   }
 
   forward(start: number, end: number): void {
-    if (!this.#taker.writeBody(this.#piece, start, end, this.#lend)) this.#goOn = false;
+    if (this.taker?.writeBody(this.#piece, start, end, this.#lend) === false) this.#goOn = false;
   }
 
   text(piece: string): void {
     const bytes = Buffer.from(piece, 'latin1');
-    if (!this.#taker.writeBody(bytes, 0, bytes.length, false)) this.#goOn = false;
+    if (this.taker?.writeBody(bytes, 0, bytes.length, false) === false) this.#goOn = false;
   }
 }
 

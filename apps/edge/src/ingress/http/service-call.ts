@@ -1,8 +1,9 @@
-// One request and its response, to a local service that speaks HTTP/1.1 or HTTP/2.
-import type { ChunkedForm, HeaderField } from '@tunnel/core';
+// One request and its response, to a local service that speaks HTTP/1.1 or HTTP/2: what a visitor's side sees of it.
+import type { ChunkedForm, Framing, HeaderField, RequestHead } from '@tunnel/core';
+import type { CaptureRecorder } from '../../capture/recorder.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
-import { type Asker, Exchange, type ExchangeContext, type ExchangeRequest } from './exchange.ts';
-import { H2cExchange } from './h2c-exchange.ts';
+import type { H2cSessions } from './h2c-sessions.ts';
+import type { IdleStreams } from './idle-streams.ts';
 
 export interface ServiceCall {
   /** From the last byte of the request to now: what the service, and the way to it, takes. */
@@ -20,16 +21,28 @@ export interface ServiceCall {
   abort(): void;
 }
 
+export interface ServiceRequest {
+  readonly head: Pick<RequestHead, 'method' | 'upgrade'>;
+  /** What the service is sent. */
+  readonly text: string;
+  readonly hasBody: boolean;
+  /** null: nothing is kept of it. */
+  readonly recorder: CaptureRecorder | null;
+}
+
+export interface CallContext {
+  readonly idle: IdleStreams;
+  readonly h2c: H2cSessions;
+  readonly now: () => number;
+  readonly firstByteTimeoutMs: number;
+  onBytes(tunnel: Tunnel, toClient: number, toVisitor: number): void;
+  /** A request begins; null: it is not captured. */
+  capture(tunnel: Tunnel, head: RequestHead, startedMs: number): CaptureRecorder | null;
+}
+
 /** How a body without a length is handed to the service: HTTP/2 frames by itself. */
 export const requestFormOf = (tunnel: Tunnel): ChunkedForm =>
   tunnel.http?.localProtocol === 'h2c' ? 'data' : 'chunks';
 
-export const callService = (
-  context: ExchangeContext,
-  tunnel: Tunnel,
-  request: ExchangeRequest,
-  asker: Asker,
-): ServiceCall =>
-  tunnel.http?.localProtocol === 'h2c'
-    ? new H2cExchange(context, tunnel, request, asker)
-    : new Exchange(context, tunnel, request, asker);
+export const hasBodyOf = (framing: Framing): boolean =>
+  framing.kind === 'chunked' || (framing.kind === 'length' && framing.length > 0);

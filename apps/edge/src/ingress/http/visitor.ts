@@ -1,8 +1,8 @@
 // What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
 import type { RequestHead } from '@tunnel/core';
 import type { Tunnel } from '../../pool/tunnel.ts';
-import type { ExchangeContext } from './exchange.ts';
 import type { LocalAnswer } from './local-answer.ts';
+import type { CallContext } from './service-call.ts';
 
 /** The visitor's connection as the listener knows it. */
 export interface VisitorFacts {
@@ -26,7 +26,7 @@ export interface Visitor {
   close(): void;
 }
 
-export interface VisitorOwner extends ExchangeContext {
+export interface VisitorOwner extends CallContext {
   readonly headTimeoutMs: number;
   /** No further request on any connection: the edge is shutting down. */
   readonly isDraining: boolean;

@@ -1,0 +1,109 @@
+// Reads one response of HTTP/1.1 from its first byte to its last, and tells the asker and the capture.
+import {
+  BODY_BAD,
+  BODY_INCOMPLETE,
+  type BodyScanner,
+  type BodySink,
+  ChunkedBody,
+  parseResponseHead,
+  type ResponseHead,
+  scannerOf,
+} from '@tunnel/core';
+import type { Asker } from './asker.ts';
+import { HeadReader, RESPONSE_BOUNDS } from './head-reader.ts';
+import type { ServiceRequest } from './service-call.ts';
+
+export type ResponsePhase =
+  | 'head'
+  | 'body'
+  | 'complete'
+  /** Behind 101 come bytes that are no HTTP. */
+  | 'switched'
+  /** `problem` says why. */
+  | 'malformed';
+
+const NOTHING: Buffer = Buffer.alloc(0);
+
+/** Still a reader of heads: responses are many, and one object fewer for each of them shows. */
+export class ResponseReader extends HeadReader implements BodySink {
+  phase: ResponsePhase = 'head';
+  /** The final one. */
+  head: ResponseHead | null = null;
+  problem = '';
+  /** false: the asker wants no more for now. */
+  goesOn = true;
+  readonly #request: ServiceRequest;
+  readonly #asker: Asker;
+  #body: BodyScanner | null = null;
+  /** The piece that the body's scanner is looking at. */
+  #piece: Buffer = NOTHING;
+  #lend = false;
+
+  constructor(request: ServiceRequest, asker: Asker) {
+    super(RESPONSE_BOUNDS);
+    this.#request = request;
+    this.#asker = asker;
+  }
+
+  /** The body ends when the connection does. */
+  get isUntilClose(): boolean {
+    return this.phase === 'body' && this.head?.framing.kind === 'until-close';
+  }
+
+  /** Takes the next part of bytes[start, end); returns where it ended. */
+  take(bytes: Buffer, start: number, end: number, lend: boolean): number {
+    return this.phase === 'head' ? this.#takeHead(bytes, start, end) : this.#takeBody(bytes, start, end, lend);
+  }
+
+  #takeHead(bytes: Buffer, start: number, end: number): number {
+    const reading = this.read(bytes, start, end);
+    if (reading.kind === 'more') return end;
+    if (reading.kind === 'problem') return this.#malformed(reading.reason, end);
+    const head = parseResponseHead(reading.text, this.#request.head);
+    if (head.kind === 'problem') return this.#malformed(head.reason, end);
+    if (head.interim) {
+      this.#asker.onInterim(head);
+      return reading.next;
+    }
+    this.head = head;
+    if (head.status === 101) {
+      this.phase = 'switched';
+      return reading.next;
+    }
+    this.#asker.onHead(head);
+    this.#request.recorder?.onResponseHead(head, this.#asker.bodyForm);
+    this.#body = scannerOf(head.framing, this.#asker.bodyForm);
+    this.phase = this.#body === null ? 'complete' : 'body';
+    return reading.next;
+  }
+
+  #takeBody(bytes: Buffer, start: number, end: number, lend: boolean): number {
+    const body = this.#body as BodyScanner;
+    this.#piece = bytes;
+    this.#lend = lend;
+    const next = body.push(bytes, start, end, this);
+    this.#piece = NOTHING;
+    if (next === BODY_INCOMPLETE) return end;
+    if (next === BODY_BAD) return this.#malformed(body.problem ?? '', end);
+    this.phase = 'complete';
+    if (body instanceof ChunkedBody && body.trailers.length > 0) this.#asker.onTrailers(body.trailers);
+    return next;
+  }
+
+  #malformed(reason: string, end: number): number {
+    this.phase = 'malformed';
+    this.problem = reason;
+    return end;
+  }
+
+  // ---- from the body's scanner ----
+
+  forward(start: number, end: number): void {
+    this.#request.recorder?.onResponseBody(this.#piece, start, end);
+    if (!this.#asker.onBody(this.#piece, start, end, this.#lend)) this.goesOn = false;
+  }
+
+  text(piece: string): void {
+    this.#asker.onText(piece);
+  }
+}
