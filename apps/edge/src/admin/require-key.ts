@@ -22,6 +22,7 @@ export const requireKey = (deps: RestDependencies): MiddlewareHandler<RestEnv> =
       throw verdict.fault;
     }
     context.set('caller', verdict.owner);
+    context.set('keyId', verdict.keyId);
     await next();
   };
 };

@@ -1,15 +1,15 @@
 // The edge REST: thin handlers over the tunnel table, with one way in (requireKey) and one way out for errors (errorAnswer).
 import { type Hook, OpenAPIHono } from '@hono/zod-openapi';
 import { REQUEST_ID_PATTERN } from '@tunnel/contract';
-import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { LIMITS } from '@tunnel/protocol';
 import type { Context, MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import type { Tunnel } from '../pool/tunnel.ts';
 import { addCaptureRoutes } from './capture-routes.ts';
 import { errorAnswer } from './error-mapper.ts';
+import { findTunnel } from './find-tunnel.ts';
+import { addGroupRoutes } from './group-routes.ts';
 import { maySee, presentTunnel } from './present-tunnel.ts';
 import { refuseMethod } from './refuse-method.ts';
 import { requireKey } from './require-key.ts';
@@ -30,6 +30,7 @@ export const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   addPublicRoutes(app, deps);
   addTunnelRoutes(app, deps);
   addCaptureRoutes(app, deps);
+  addGroupRoutes(app, deps);
   return app;
 };
 
@@ -77,13 +78,6 @@ const addTunnelRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): voi
   app.all(collection, refuseMethod('GET, HEAD'));
   app.all(single, refuseMethod('GET, HEAD, DELETE'));
   app.all(regions, refuseMethod('GET, HEAD'));
-};
-
-/** Another's tunnel is as unknown as none: its existence is nobody's business. */
-const findTunnel = ({ tunnels }: RestDependencies, caller: Owner, tunnelId: string): Tunnel => {
-  const tunnel = tunnels.get(tunnelId);
-  if (tunnel === undefined || !maySee(caller, tunnel)) throw new Fault('TUNNEL_UNKNOWN');
-  return tunnel;
 };
 
 const giveRequestId =

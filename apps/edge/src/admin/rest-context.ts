@@ -1,16 +1,17 @@
 // What the REST's middleware and handlers share: the types of one request's context, and everything the app is given.
 import type { HttpBindings } from '@hono/node-server';
 import type { EdgeRegion, EdgeStatus } from '@tunnel/contract';
-import type { Owner } from '@tunnel/core';
+import type { GroupDirectory, Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { Logger } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import type { CaptureDesk } from '../capture/capture-desk.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
+import type { GroupFeed } from './group-feed.ts';
 
 export interface RestEnv {
   Bindings: HttpBindings;
-  Variables: { requestId: string; caller: Owner };
+  Variables: { requestId: string; caller: Owner; keyId: string };
 }
 
 /** Refused keys per address; one for the control port and the REST together, or each would be a way around the other. */
@@ -23,6 +24,9 @@ export interface AuthFailureGate {
 export interface RestDependencies {
   readonly backend: Pick<Backend, 'verifyKey'>;
   readonly tunnels: { get(tunnelId: string): Tunnel | undefined; values(): Iterable<Tunnel> };
+  /** Without a single one while load balancing is off. */
+  readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'bySubdomain' | 'byPort'>;
+  readonly feed: GroupFeed;
   /** false: it was gone already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
   readonly captures: CaptureDesk;

@@ -1,7 +1,7 @@
 // A REST server on port 0 with two accounts and a tunnel of each owner. Used by tests only.
-import type { Owner } from '@tunnel/core';
+import { MemberHealth, type Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
+import { type Clock, createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
 import { CaptureDesk } from '../capture/capture-desk.ts';
 import { CaptureStore } from '../capture/capture-store.ts';
@@ -9,6 +9,8 @@ import type { CaptureRecorder } from '../capture/recorder.ts';
 import type { ReplayOrder } from '../capture/replay.ts';
 import { AuthFailures } from '../control/auth-failures.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
+import { ALICE, BOB, GroupStage, OPERATOR } from './group.fixture.ts';
+import { GroupFeed } from './group-feed.ts';
 import { RestServer } from './rest-server.ts';
 
 export const ADMIN_TOKEN = 'admin-token';
@@ -23,12 +25,15 @@ export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunne
   label: String(port),
   publicUrl: `tcp://localhost:${port}`,
   place: { kind: 'port', port },
+  group: null,
   assignedPort: port,
   http: null,
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
   counters: { requests: 3, bytes: 4096, openConnections: 1 },
+  health: new MemberHealth(null),
+  alertWebhook: null,
   session: { mux: null },
 });
 
@@ -48,6 +53,8 @@ export interface RestFixture {
   /** Moved by hand, in milliseconds. */
   readonly clock: { now: number };
   readonly tunnels: Map<string, Tunnel>;
+  readonly groups: GroupStage;
+  readonly feed: GroupFeed;
   readonly captures: CaptureStore;
   /** Stands in for the local service: what a replay comes to. */
   onReplay: (order: ReplayOrder) => Promise<CaptureRecorder>;
@@ -70,14 +77,23 @@ const accounts = (): StandaloneBackend =>
     ],
   });
 
-export const startRest = async (options: { perMinute?: number; failing?: boolean } = {}): Promise<RestFixture> => {
+export interface RestOptions {
+  readonly perMinute?: number;
+  readonly failing?: boolean;
+  /** Of the event streams. */
+  readonly clock?: Clock;
+}
+
+export const startRest = async (options: RestOptions = {}): Promise<RestFixture> => {
   const clock = { now: Date.UTC(2030, 0, 1) };
   const closed: { tunnelId: string; fault: Fault }[] = [];
   const tunnels = new Map<string, Tunnel>([
-    ['tun_op', someTunnel('tun_op', { kind: 'operator' }, 20_000)],
-    ['tun_alice', someTunnel('tun_alice', { kind: 'account', accountId: 'alice' }, 20_001)],
-    ['tun_bob', someTunnel('tun_bob', { kind: 'account', accountId: 'bob' }, 20_002)],
+    ['tun_op', someTunnel('tun_op', OPERATOR, 20_000)],
+    ['tun_alice', someTunnel('tun_alice', ALICE, 20_001)],
+    ['tun_bob', someTunnel('tun_bob', BOB, 20_002)],
   ]);
+  const feed = new GroupFeed({ regionId: 'local', clock: options.clock ?? systemClock });
+  const groups = new GroupStage(options.clock ?? systemClock, [feed], tunnels);
   const captures = new CaptureStore({ enabled: true, bodies: true, clock: systemClock, runId: 'run' });
   const replays = { replay: (order: ReplayOrder) => fixture.onReplay(order) };
   const server = new RestServer(
@@ -85,6 +101,8 @@ export const startRest = async (options: { perMinute?: number; failing?: boolean
     {
       backend: accounts(),
       tunnels,
+      groups: groups.directory,
+      feed,
       closeTunnel: (tunnelId, fault) => {
         closed.push({ tunnelId, fault });
         return tunnels.delete(tunnelId);
@@ -111,6 +129,8 @@ export const startRest = async (options: { perMinute?: number; failing?: boolean
   const fixture: RestFixture = {
     clock,
     tunnels,
+    groups,
+    feed,
     captures,
     onReplay: () => Promise.reject(new Error('no replay was expected')),
     closed,

@@ -11,20 +11,20 @@ import {
   edgeTunnels,
 } from '@tunnel/contract';
 
-const json = <T extends z.ZodType>(schema: T, description: string) => ({
+export const json = <T extends z.ZodType>(schema: T, description: string) => ({
   description,
   content: { 'application/json': { schema } },
 });
 
-const refused = (description: string) => json(apiError, description);
+export const refused = (description: string) => json(apiError, description);
 
-const keyRefusals = {
+export const keyRefusals = {
   401: refused('No key, or one that is not accepted.'),
   429: refused('Too many refused keys from this address, or replays under way; see Retry-After.'),
 };
 
-const withKey = [{ bearer: [] }];
-const tunnelIdParam = z.object({ id: z.string().meta({ description: 'The tunnel_id.' }) });
+export const withKey = [{ bearer: [] }];
+export const tunnelIdParam = z.object({ id: z.string().meta({ description: 'The tunnel_id.' }) });
 
 export const statusRoute = createRoute({
   method: 'get',

@@ -26,6 +26,9 @@ describe('200', () => {
       '/api/regions',
       '/api/tunnels/{id}/requests',
       '/api/tunnels/{id}/requests/{request_id}/replay',
+      '/api/groups',
+      '/api/tunnels/{id}/health-events',
+      '/api/groups/{protocol}/{label}/events',
     ]);
   });
 

@@ -1,0 +1,117 @@
+import { LIMITS } from '@tunnel/protocol';
+import { expect, it } from 'vitest';
+import { SeenEvents } from './event-source.fixture.ts';
+import { EventStream } from './event-stream.ts';
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** A reader that takes one chunk when asked to. */
+const slowReader = (stream: EventStream) => {
+  const reader = stream.body.getReader();
+  const decoder = new TextDecoder();
+  return async (): Promise<string | null> => {
+    const { done, value } = await reader.read();
+    return done ? null : decoder.decode(value);
+  };
+};
+
+it('tells at once when to come back, before any event', async () => {
+  const next = slowReader(new EventStream(() => {}));
+  expect(await next()).toBe('retry: 2000\n\n');
+});
+
+it('events arrive in order, and the end comes after them', async () => {
+  let closed = 0;
+  const stream = new EventStream(() => {
+    closed += 1;
+  });
+  const seen = new SeenEvents(stream.body);
+  stream.send('id: 1\n\n');
+  stream.send('id: 2\n\n');
+  stream.end();
+  stream.send('id: 3\n\n');
+  await seen.ended;
+  expect(seen.events).toEqual([{ retry: '2000' }, { id: '1' }, { id: '2' }]);
+  expect(closed).toBe(1);
+});
+
+it('a full queue drops what comes, and says so where it would have stood', async () => {
+  const stream = new EventStream(() => {});
+  const next = slowReader(stream);
+  await next();
+  for (let n = 0; n < LIMITS.SSE_QUEUE_MAX + 5; n += 1) stream.send(`id: ${n}\n\n`);
+  for (let n = 0; n < 3; n += 1) expect(await next()).toBe(`id: ${n}\n\n`);
+  // There is room again, behind what is known to be missing.
+  stream.send('id: later\n\n');
+  for (let n = 3; n < LIMITS.SSE_QUEUE_MAX; n += 1) expect(await next()).toBe(`id: ${n}\n\n`);
+  expect(await next()).toBe('event: lagged\ndata: {"missed":5}\n\n');
+  expect(await next()).toBe('id: later\n\n');
+});
+
+it('each gap is told by itself; together they count what was dropped, and the queue stays bounded', async () => {
+  const stream = new EventStream(() => {});
+  const next = slowReader(stream);
+  await next();
+  const sent = 20_000;
+  let told = 0;
+  for (let n = 0; n < sent; n += 1) {
+    stream.send(`id: ${n}\n\n`);
+    if (n % 3 !== 0) continue;
+    const text = (await next()) ?? '';
+    told += text.startsWith('id') ? 1 : missedIn(text);
+  }
+  let left = 0;
+  stream.end();
+  for (let text = await next(); text !== null; text = await next()) {
+    told += text.startsWith('id') ? 1 : missedIn(text);
+    left += 1;
+  }
+  expect(told).toBe(sent);
+  expect(left).toBeLessThanOrEqual(LIMITS.SSE_QUEUE_MAX + 1);
+});
+
+const missedIn = (text: string): number => Number(/"missed":(\d+)/.exec(text)?.[1]);
+
+it('a ping is sent when nothing else is, and does not pile up', async () => {
+  const stream = new EventStream(() => {});
+  const next = slowReader(stream);
+  await next();
+  for (let n = 0; n < 10; n += 1) stream.ping();
+  expect(await next()).toBe(': ping\n\n');
+  stream.ping();
+  stream.send('id: 1\n\n');
+  expect(await next()).toBe('id: 1\n\n');
+  stream.end();
+  expect(await next()).toBeNull();
+});
+
+it('a cut ends it now, whatever waits', async () => {
+  let closed = 0;
+  const stream = new EventStream(() => {
+    closed += 1;
+  });
+  const next = slowReader(stream);
+  await next();
+  const waiting = next();
+  await turn();
+  stream.cut();
+  expect(await waiting).toBeNull();
+  stream.send('id: 1\n\n');
+  stream.cut();
+  expect(closed).toBe(1);
+});
+
+it('a reader that leaves closes it', async () => {
+  let closed = 0;
+  const stream = new EventStream(() => {
+    closed += 1;
+  });
+  const seen = new SeenEvents(stream.body);
+  await seen.until(1);
+  await seen.leave();
+  expect(closed).toBe(1);
+  stream.send('id: 1\n\n');
+  stream.ping();
+  stream.end();
+  expect(closed).toBe(1);
+});

@@ -1,0 +1,250 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { apiError, groupEvent } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SeenEvents } from './event-source.fixture.ts';
+import { ALICE, BOB, OPERATOR } from './group.fixture.ts';
+import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, startRest } from './rest-fixture.ts';
+
+const WEB = '/api/groups/http/web/events';
+
+let clock: FakeClock;
+let rest: RestFixture;
+const open: SeenEvents[] = [];
+const sockets: Socket[] = [];
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  rest = await startRest({ clock });
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await Promise.allSettled(open.splice(0).map((seen) => seen.leave()));
+  await rest.stop();
+});
+
+const watch = async (token: string, path = WEB): Promise<SeenEvents> => {
+  const response = await rest.request(path, { token });
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toBe('text/event-stream');
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  const seen = new SeenEvents(response.body as ReadableStream<Uint8Array>);
+  open.push(seen);
+  await seen.until(1);
+  return seen;
+};
+
+const expectError = async (response: Response, status: number, code: string): Promise<void> => {
+  expect(response.status).toBe(status);
+  expect(apiError.parse(await response.json()).code).toBe(code);
+};
+
+describe('events', () => {
+  it('one for each change of a member’s health, with the counts after it and an id that rises', async () => {
+    const first = await rest.groups.join('tun_1', ALICE, { protocol: 'https' });
+    const second = await rest.groups.join('tun_2', ALICE, { protocol: 'https' });
+    const seen = await watch(ADMIN_TOKEN);
+    rest.groups.unhealthy(first);
+    rest.groups.healthy(first);
+    rest.groups.healthy(first);
+    rest.groups.healthy(second);
+    rest.groups.unhealthy(first, 'HTTP 503');
+    rest.groups.unhealthy(first, 'HTTP 503');
+    await seen.until(4);
+    await rest.request('/api/status');
+    expect(seen.events[0]).toEqual({ retry: '2000' });
+    expect(seen.events.slice(1).every(({ event }) => event === 'group_event')).toBe(true);
+    const data = seen.changes.map((change) => groupEvent.strict().parse(change.data));
+    expect(data.map((event) => [event.tunnel_id, event.healthy, event.healthy_count, event.member_count])).toEqual([
+      ['tun_1', true, 1, 2],
+      ['tun_2', true, 2, 2],
+      ['tun_1', false, 1, 2],
+    ]);
+    expect(data[2]).toMatchObject({
+      protocol: 'http',
+      label: 'web',
+      group_name: 'web',
+      region_id: 'local',
+      reason: 'HTTP 503',
+      at: '2030-01-01T00:00:00.000Z',
+    });
+    const ids = seen.changes.map(({ id }) => Number(id));
+    expect(ids).toEqual([...ids].sort((a, b) => a - b));
+    expect(new Set(ids).size).toBe(3);
+  });
+
+  it('a key gets those of its own members, counted among them', async () => {
+    const alice = await rest.groups.join('tun_a', ALICE);
+    const bob = await rest.groups.join('tun_b', BOB);
+    const [seenByAlice, seenByAdmin] = [await watch(ALICE_KEY), await watch(ADMIN_TOKEN)];
+    rest.groups.healthy(bob);
+    rest.groups.healthy(alice);
+    await seenByAdmin.until(3);
+    await seenByAlice.until(2);
+    expect(seenByAdmin.changes.map(({ data }) => data?.['member_count'])).toEqual([2, 2]);
+    expect(seenByAlice.changes.map(({ data }) => data)).toMatchObject([
+      { tunnel_id: 'tun_a', healthy_count: 1, member_count: 1 },
+    ]);
+    expect(seenByAlice.changes[0]?.id).toBe(seenByAdmin.changes[1]?.id);
+  });
+
+  it('of the asked group alone', async () => {
+    const web = await rest.groups.join('tun_w', ALICE);
+    const db = await rest.groups.join('tun_d', ALICE, { protocol: 'tcp', group: 'db' });
+    const seen = await watch(ALICE_KEY, '/api/groups/tcp/20000/events');
+    rest.groups.healthy(web);
+    rest.groups.healthy(db);
+    await seen.until(2);
+    expect(seen.changes.map(({ data }) => data)).toMatchObject([
+      { tunnel_id: 'tun_d', protocol: 'tcp', label: '20000' },
+    ]);
+  });
+
+  it('a comment every 30 s when nothing happens', async () => {
+    await rest.groups.join('tun_1', ALICE);
+    const seen = await watch(ALICE_KEY);
+    await clock.advance(LIMITS.SSE_KEEP_ALIVE_MS - 1);
+    expect(seen.events).toHaveLength(1);
+    await clock.advance(1);
+    expect((await seen.until(2))[1]).toEqual({ comment: 'ping' });
+    await clock.advance(LIMITS.SSE_KEEP_ALIVE_MS);
+    await seen.until(3);
+  });
+});
+
+describe('404', () => {
+  it.each([
+    ['a foreign group', BOB_KEY, WEB],
+    ['an unknown label', ADMIN_TOKEN, '/api/groups/http/none/events'],
+    ['https, which is shown as http', ADMIN_TOKEN, '/api/groups/https/web/events'],
+    ['the wrong protocol', ADMIN_TOKEN, '/api/groups/tcp/web/events'],
+    ['a port that is not written as one', ADMIN_TOKEN, '/api/groups/tcp/020000/events'],
+    ['a protocol without groups', ADMIN_TOKEN, '/api/groups/udp/web/events'],
+  ])('%s is unknown', async (_, token, path) => {
+    await rest.groups.join('tun_1', ALICE);
+    await rest.groups.join('tun_2', ALICE, { protocol: 'tcp', group: 'db' });
+    await expectError(await rest.request(path, { token }), 404, 'GROUP_UNKNOWN');
+  });
+});
+
+describe('the end of a stream', () => {
+  it('with the last member that its key may see; what had happened before is still told', async () => {
+    const alice = await rest.groups.join('tun_a', ALICE);
+    const second = await rest.groups.join('tun_a2', ALICE);
+    const bob = await rest.groups.join('tun_b', BOB);
+    const [own, all] = [await watch(ALICE_KEY), await watch(ADMIN_TOKEN)];
+    rest.groups.leave(second);
+    rest.groups.leave(bob);
+    rest.groups.healthy(alice);
+    await rest.groups.join('tun_b2', BOB);
+    rest.groups.leave(alice);
+    await own.ended;
+    expect(own.changes).toHaveLength(1);
+    expect(all.isEnded).toBe(false);
+    expect(rest.feed.consumers).toBe(1);
+    await expectError(await rest.request(WEB, { token: ALICE_KEY }), 404, 'GROUP_UNKNOWN');
+  });
+
+  it('with the group, for everybody', async () => {
+    const member = await rest.groups.join('tun_a', ALICE);
+    const streams = [await watch(ALICE_KEY), await watch(ADMIN_TOKEN)];
+    rest.groups.leave(member);
+    await Promise.all(streams.map(({ ended }) => ended));
+    expect(rest.feed.consumers).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('with its key, or its account', async () => {
+    await rest.groups.join('tun_a', ALICE);
+    await rest.groups.join('tun_b', BOB);
+    const [alice, bob, admin] = [await watch(ALICE_KEY), await watch(BOB_KEY), await watch(ADMIN_TOKEN)];
+    rest.feed.revoked({ accountId: 'alice', fault: new Fault('ACCOUNT_SUSPENDED') });
+    await alice.ended;
+    rest.feed.revoked({ keyId: 'another', fault: new Fault('AUTH_TOKEN_REVOKED') });
+    expect(rest.feed.consumers).toBe(2);
+    rest.feed.revoked({ keyId: 'admin', fault: new Fault('AUTH_TOKEN_REVOKED') });
+    await admin.ended;
+    expect(bob.isEnded).toBe(false);
+  });
+
+  it('with the edge, at once; then there is none to be had', async () => {
+    await rest.groups.join('tun_a', ALICE);
+    const streams = [await watch(ALICE_KEY), await watch(ADMIN_TOKEN)];
+    rest.feed.close();
+    await Promise.all(streams.map(({ ended }) => ended));
+    await expectError(await rest.request(WEB, { token: ALICE_KEY }), 503, 'EDGE_SHUTTING_DOWN');
+  });
+
+  it('a consumer that leaves is forgotten', async () => {
+    await rest.groups.join('tun_a', ALICE);
+    const seen = await watch(ALICE_KEY);
+    expect(rest.feed.consumers).toBe(1);
+    await seen.leave();
+    await eventually(() => expect(rest.feed.consumers).toBe(0));
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('bounds', () => {
+  const refusal = async (token: string): Promise<void> => {
+    const response = await rest.request(WEB, { token });
+    expect(response.headers.get('retry-after')).toBe('5');
+    await expectError(response, 429, 'API_STREAMS_BUSY');
+  };
+
+  it('so many streams an account, then 429; one that ends makes room', async () => {
+    const member = await rest.groups.join('tun_a', ALICE);
+    await rest.groups.join('tun_b', BOB);
+    const [first, ...others] = Array.from({ length: LIMITS.SSE_CONSUMERS_PER_OWNER }, () =>
+      rest.feed.open(member.group as never, { owner: ALICE, keyId: 'k' }),
+    );
+    await refusal(ALICE_KEY);
+    await watch(BOB_KEY);
+    first?.cut();
+    await watch(ALICE_KEY);
+    await refusal(ALICE_KEY);
+    for (const stream of others) stream.cut();
+  });
+
+  it('so many streams in all', async () => {
+    const member = await rest.groups.join('tun_a', ALICE);
+    for (let n = 0; n < LIMITS.SSE_CONSUMERS_MAX; n += 1) {
+      rest.feed.open(member.group as never, { owner: { kind: 'account', accountId: `${n}` }, keyId: 'k' });
+    }
+    await refusal(ALICE_KEY);
+    await refusal(ADMIN_TOKEN);
+    rest.feed.close();
+  });
+
+  it('a socket that stops reading holds its queue and its buffer; it learns what it missed, in order', async () => {
+    const member = await rest.groups.join('tun_a', OPERATOR);
+    const socket = connect(rest.port, '127.0.0.1');
+    sockets.push(socket);
+    socket.write(`GET ${WEB} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`);
+    await once(socket, 'readable');
+    // Nothing is read from here on. More than kernels buffer: the queue must fill.
+    const reason = 'x'.repeat(900);
+    const sent = 30_000;
+    for (let n = 0; n < sent / 2; n += 1) {
+      rest.groups.healthy(member);
+      rest.groups.unhealthy(member, reason);
+      if (n % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    rest.groups.leave(member);
+    let text = '';
+    socket.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+    });
+    // The end of the chunked body: all that was kept has come, and the stream has ended with its group.
+    await eventually(() => expect(text.endsWith('\r\n0\r\n\r\n')).toBe(true), { timeoutMs: 10_000 });
+    const missed = [...text.matchAll(/"missed":(\d+)/g)].map(([, count]) => Number(count));
+    const ids = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+    expect(missed.length).toBeGreaterThan(0);
+    expect(ids.length + missed.reduce((sum, count) => sum + count, 0)).toBe(sent);
+    expect(ids).toEqual([...ids].sort((a, b) => a - b));
+    await eventually(() => expect(rest.feed.consumers).toBe(0));
+  });
+});

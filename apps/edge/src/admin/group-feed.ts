@@ -1,0 +1,156 @@
+// The hub of the groups' events: who listens to which group, what each may see of it, and when a stream is over.
+import { type GroupEvent, showProtocol } from '@tunnel/contract';
+import { type Owner, ownerKey, sameOwner, type TunnelGroup } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import type { Clock, Timer } from '@tunnel/runtime';
+import type { Revocation } from '../backend/backend.ts';
+import type { GroupWatcher, HealthChange } from '../pool/group-events.ts';
+import type { Tunnel } from '../pool/tunnel.ts';
+import { EventStream } from './event-stream.ts';
+
+type Group = TunnelGroup<Tunnel>;
+
+export interface Listener {
+  readonly owner: Owner;
+  readonly keyId: string;
+}
+
+interface Consumer {
+  readonly group: Group;
+  readonly listener: Listener;
+  readonly stream: EventStream;
+  readonly ping: Timer;
+}
+
+export class GroupFeed implements GroupWatcher {
+  readonly #regionId: string;
+  readonly #clock: Clock;
+  readonly #consumers = new Set<Consumer>();
+  /** Those whose streams go on. */
+  readonly #byGroup = new Map<Group, Set<Consumer>>();
+  readonly #countByOwner = new Map<string, number>();
+  /** Begins at the time, so that ids rise over a restart of the edge, too. */
+  #lastId: number;
+  #isClosed = false;
+
+  constructor({ regionId, clock }: { readonly regionId: string; readonly clock: Clock }) {
+    this.#regionId = regionId;
+    this.#clock = clock;
+    this.#lastId = clock.now();
+  }
+
+  get consumers(): number {
+    return this.#consumers.size;
+  }
+
+  /** The caller has made sure that the listener may see the group. Throws a Fault when there are too many already. */
+  open(group: Group, listener: Listener): EventStream {
+    this.#admit(listener.owner);
+    const stream = new EventStream(() => this.#forget(consumer));
+    const ping = this.#clock.setInterval(() => stream.ping(), LIMITS.SSE_KEEP_ALIVE_MS);
+    const consumer: Consumer = { group, listener, stream, ping };
+    this.#consumers.add(consumer);
+    this.#count(listener.owner, 1);
+    const others = this.#byGroup.get(group) ?? new Set();
+    this.#byGroup.set(group, others.add(consumer));
+    return stream;
+  }
+
+  memberHealthChanged(change: HealthChange): void {
+    const consumers = this.#byGroup.get(change.group);
+    if (consumers === undefined) return;
+    this.#lastId += 1;
+    // Each owner has counts of its own, and all its consumers the same text.
+    const texts = new Map<string, string>();
+    for (const { listener, stream } of consumers) {
+      const { owner } = listener;
+      if (owner.kind === 'account' && !sameOwner(owner, change.member.owner)) continue;
+      const key = ownerKey(owner);
+      const text = texts.get(key) ?? this.#eventText(change, owner);
+      texts.set(key, text);
+      stream.send(text);
+    }
+  }
+
+  /** Whoever has no member in the group any more may not go on looking. */
+  memberLeft(group: Group, member: Tunnel): void {
+    for (const consumer of this.#byGroup.get(group) ?? []) {
+      const { owner } = consumer.listener;
+      if (sameOwner(owner, member.owner) && !group.isVisibleTo(owner)) this.#end(consumer);
+    }
+  }
+
+  groupRemoved(group: Group): void {
+    for (const consumer of this.#byGroup.get(group) ?? []) this.#end(consumer);
+  }
+
+  revoked({ keyId, accountId }: Revocation): void {
+    for (const { listener, stream } of this.#consumers) {
+      const { owner } = listener;
+      const isTheirs = owner.kind === 'account' && owner.accountId === accountId;
+      if (isTheirs || listener.keyId === keyId) stream.cut();
+    }
+  }
+
+  /** Ends every stream at once, and takes no further one: a drain does not wait for those who only look on. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { stream } of this.#consumers) stream.cut();
+  }
+
+  #admit(owner: Owner): void {
+    if (this.#isClosed) throw new Fault('EDGE_SHUTTING_DOWN');
+    const seconds = LIMITS.SSE_BUSY_RETRY_MS / 1000;
+    for (const [open, limit] of [
+      [this.#countByOwner.get(ownerKey(owner)) ?? 0, LIMITS.SSE_CONSUMERS_PER_OWNER],
+      [this.#consumers.size, LIMITS.SSE_CONSUMERS_MAX],
+    ] as const) {
+      if (open >= limit) throw new Fault('API_STREAMS_BUSY', { limit, seconds });
+    }
+  }
+
+  #eventText({ group, member, healthy, reason, at }: HealthChange, viewer: Owner): string {
+    const { healthyCount, memberCount } = group.tally(viewer);
+    const data: GroupEvent = {
+      protocol: showProtocol(group.protocol) as GroupEvent['protocol'],
+      label: group.label,
+      group_name: group.name,
+      region_id: this.#regionId,
+      tunnel_id: member.tunnelId,
+      healthy,
+      reason,
+      healthy_count: healthyCount,
+      member_count: memberCount,
+      at: new Date(at).toISOString(),
+    };
+    return `id: ${this.#lastId}\nevent: group_event\ndata: ${JSON.stringify(data)}\n\n`;
+  }
+
+  /** What it has not read yet it may still read: it was allowed to see that. */
+  #end(consumer: Consumer): void {
+    this.#leaveGroup(consumer);
+    consumer.ping.cancel();
+    consumer.stream.end();
+  }
+
+  #forget(consumer: Consumer): void {
+    if (!this.#consumers.delete(consumer)) return;
+    this.#leaveGroup(consumer);
+    consumer.ping.cancel();
+    this.#count(consumer.listener.owner, -1);
+  }
+
+  #leaveGroup(consumer: Consumer): void {
+    const consumers = this.#byGroup.get(consumer.group);
+    consumers?.delete(consumer);
+    if (consumers?.size === 0) this.#byGroup.delete(consumer.group);
+  }
+
+  #count(owner: Owner, change: 1 | -1): void {
+    const key = ownerKey(owner);
+    const count = (this.#countByOwner.get(key) ?? 0) + change;
+    if (count === 0) this.#countByOwner.delete(key);
+    else this.#countByOwner.set(key, count);
+  }
+}

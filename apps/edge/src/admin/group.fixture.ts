@@ -1,0 +1,95 @@
+// Groups for tests of what people see of them: the real driver and machine, without ports, names and clients behind them.
+import { GroupDirectory, MemberHealth, type Owner, type ProbeKind, type TunnelGroup } from '@tunnel/core';
+import { type Clock, createLogger } from '@tunnel/runtime';
+import type { GroupWatcher } from '../pool/group-events.ts';
+import { Groups } from '../pool/groups.ts';
+import type { Places } from '../pool/places.ts';
+import type { Tunnel } from '../pool/tunnel.ts';
+import type { TunnelTable } from '../pool/tunnel-table.ts';
+
+export const OPERATOR: Owner = { kind: 'operator' };
+export const ALICE: Owner = { kind: 'account', accountId: 'alice' };
+export const BOB: Owner = { kind: 'account', accountId: 'bob' };
+
+export const KEY_HASH = '0123abcd'.repeat(8);
+
+export interface MemberWish {
+  readonly group?: string;
+  readonly protocol?: 'http' | 'https' | 'tcp';
+  /** http: the subdomain. */
+  readonly label?: string;
+  readonly keyHash?: string;
+  readonly kind?: ProbeKind | null;
+  readonly alertWebhook?: string;
+}
+
+export class GroupStage {
+  readonly directory = new GroupDirectory<Tunnel>();
+  readonly tunnels: Map<string, Tunnel>;
+  readonly #groups: Groups;
+  #nextPort = 20_000;
+
+  constructor(clock: Clock, watchers: readonly GroupWatcher[], tunnels = new Map<string, Tunnel>()) {
+    this.tunnels = tunnels;
+    const places = {
+      names: { open: () => {} },
+      open: () => Promise.resolve({ kind: 'port', port: this.#nextPort++ }),
+      close: () => {},
+      release: () => {},
+    } as unknown as Places;
+    const logger = createLogger({ level: 'silent', format: 'json' });
+    const table = { groups: this.directory } as unknown as TunnelTable;
+    this.#groups = new Groups({ clock, logger, places, tunnels: table, watchers });
+  }
+
+  async join(tunnelId: string, owner: Owner, wish: MemberWish = {}): Promise<Tunnel> {
+    const { group = 'web', protocol = 'http', label = group, keyHash = KEY_HASH } = wish;
+    const place = protocol === 'tcp' ? { kind: 'port' as const, port: null } : { kind: 'name' as const, name: label };
+    const { tunnel } = await this.#groups.join({
+      wish: { protocol, name: group, keyHash, place } as never,
+      owner,
+      isCurrent: () => true,
+      makeMember: (joined) => memberOf(joined, tunnelId, owner, wish),
+      onJoined: (member) => void this.tunnels.set(tunnelId, member),
+    });
+    return tunnel;
+  }
+
+  leave(member: Tunnel): void {
+    this.tunnels.delete(member.tunnelId);
+    this.#groups.leave(member);
+  }
+
+  healthy(member: Tunnel): void {
+    this.#groups.reportHealthy(member);
+  }
+
+  unhealthy(member: Tunnel, reason = 'connection refused'): void {
+    this.#groups.reportUnhealthy(member, { reason, consecutiveFailures: 3 });
+  }
+}
+
+const memberOf = (
+  group: TunnelGroup<Tunnel>,
+  tunnelId: string,
+  owner: Owner,
+  { kind = 'http', alertWebhook }: MemberWish,
+): Tunnel => ({
+  tunnelId,
+  sessionId: `ses_${tunnelId}`,
+  name: tunnelId,
+  protocol: group.protocol,
+  label: group.label,
+  publicUrl: group.protocol === 'tcp' ? `tcp://localhost:${group.label}` : `http://${group.label}.localhost:8000`,
+  place: { kind: 'member', groupId: group.groupId },
+  group,
+  assignedPort: group.protocol === 'tcp' ? Number(group.label) : null,
+  http: group.protocol === 'tcp' ? null : { hostHeader: null, localProtocol: 'http1', capture: true },
+  clientAddr: '127.0.0.1:5000',
+  owner,
+  connectedSince: Date.UTC(2030, 0, 1),
+  counters: { requests: 3, bytes: 4096, openConnections: 0 },
+  health: new MemberHealth(kind),
+  alertWebhook: alertWebhook ?? null,
+  session: { mux: null },
+});
