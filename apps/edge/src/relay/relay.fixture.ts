@@ -1,6 +1,6 @@
 // A relay behind a real port, with real client sessions behind it: one that stands alone, or the members of a group.
-import { connect, type Socket } from 'node:net';
-import { ConnectionCounts, type ConnectionLimits, MemberHealth, TunnelGroup } from '@tunnel/core';
+import * as net from 'node:net';
+import { ConnectionCounts, type ConnectionLimits, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
 import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
 import type { StreamHead } from '@tunnel/protocol';
 import { createLogger } from '@tunnel/runtime';
@@ -15,10 +15,19 @@ export type OnStream = (stream: MuxStream) => void;
 
 export interface Member {
   readonly tunnel: Tunnel;
-  readonly pair: SessionPair;
+  pair: SessionPair;
   /** What the client was told of each stream. */
   readonly heads: StreamHead[];
   readonly session: { mux: MuxSession | null };
+  /** The session is lost, and the client comes back with a new one. */
+  reconnect(): Promise<void>;
+}
+
+export interface MemberOptions {
+  readonly tunnelId?: string;
+  readonly group?: TunnelGroup<Tunnel>;
+  readonly owner?: Owner;
+  readonly healthy?: boolean;
 }
 
 export interface RelayStand {
@@ -26,7 +35,9 @@ export interface RelayStand {
   readonly counts: ConnectionCounts;
   readonly clock: FakeClock;
   readonly port: number;
-  visit(): Socket;
+  /** The ports of all visitors so far; the system gives a port out again. */
+  readonly visitorPorts: number[];
+  visit(): net.Socket;
 }
 
 const logger = createLogger({ level: 'silent', format: 'json' });
@@ -44,6 +55,20 @@ export const dialling =
     );
   };
 
+/** A client that answers within the call, without a local service. */
+export const echoing: OnStream = (stream) => {
+  stream.accept();
+  stream.read({
+    onData: (bytes, start, end) => {
+      stream.write(Buffer.from(bytes.subarray(start, end)), 0, end - start, false);
+      return true;
+    },
+    onDrain: () => {},
+    onEnd: () => stream.end(),
+    onReset: () => {},
+  });
+};
+
 export const refusing: OnStream = (stream) => stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
 
 export const newGroup = (): TunnelGroup<Tunnel> =>
@@ -56,7 +81,7 @@ export const newGroup = (): TunnelGroup<Tunnel> =>
   });
 
 /** How a socket ended, as its owner sees it. */
-export const endOf = (socket: Socket): Promise<string> =>
+export const endOf = (socket: net.Socket): Promise<string> =>
   new Promise((resolve) => {
     socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
     socket.once('end', () => resolve('end'));
@@ -77,18 +102,17 @@ export class RelayStage {
   }
 
   /** Without a group it stands alone. */
-  async startMember(
-    onStream: OnStream,
-    options: { readonly tunnelId?: string; readonly group?: TunnelGroup<Tunnel>; readonly healthy?: boolean } = {},
-  ): Promise<Member> {
-    const { tunnelId = 'tun_1', group = null, healthy = true } = options;
+  async startMember(onStream: OnStream, options: MemberOptions = {}): Promise<Member> {
+    const { tunnelId = 'tun_1', group = null, owner = { kind: 'operator' }, healthy = true } = options;
     const heads: StreamHead[] = [];
     const take = (stream: MuxStream, head: StreamHead): void => {
       heads.push(head);
       onStream(stream);
     };
-    const pair = this.kept(await sessionPair({ kind: 'plain', client: { onStream: take } }));
-    const session: { mux: MuxSession | null } = { mux: pair.edge };
+    const connect = async (): Promise<SessionPair> =>
+      this.kept(await sessionPair({ kind: 'plain', client: { onStream: take } }));
+    const pair = await connect();
+    const session: Member['session'] = { mux: pair.edge };
     const tunnel: Tunnel = {
       tunnelId,
       sessionId: 'ses_1',
@@ -101,7 +125,7 @@ export class RelayStage {
       assignedPort: 20_000,
       http: null,
       clientAddr: '127.0.0.1:1',
-      owner: { kind: 'operator' },
+      owner,
       connectedSince: 0,
       counters: { requests: 0, bytes: 0, openConnections: 0 },
       health: new MemberHealth(healthy ? null : 'tcp'),
@@ -109,7 +133,14 @@ export class RelayStage {
       session,
     };
     group?.transition({ kind: 'member-joined', member: tunnel }, 0);
-    return { tunnel, pair, heads, session };
+    const reconnect = async (): Promise<void> => {
+      session.mux = null;
+      member.pair.close();
+      member.pair = await connect();
+      session.mux = member.pair.edge;
+    };
+    const member: Member = { tunnel, pair, heads, session, reconnect };
+    return member;
   }
 
   /** `random` as a rule picks the members in the order in which they joined. */
@@ -121,15 +152,20 @@ export class RelayStage {
     const counts = new ConnectionCounts(limits);
     const clock = new FakeClock();
     const relay = new Relay({ dispatcher: new Dispatcher({ random }), counts, logger, clock });
-    const server = await startTcpServer((socket) => relay.carry(socket, target), { pauseOnConnect: true });
+    const visitorPorts: number[] = [];
+    const accept = (socket: net.Socket): void => {
+      visitorPorts.push(socket.remotePort ?? 0);
+      relay.carry(socket, target);
+    };
+    const server = await startTcpServer(accept, { pauseOnConnect: true });
     const { port } = this.kept(server);
-    const visit = (): Socket => {
-      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    const visit = (): net.Socket => {
+      const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
       this.#cleanups.push(() => socket.destroy());
       socket.on('error', () => {});
       return socket;
     };
-    return { relay, counts, clock, port, visit };
+    return { relay, counts, clock, port, visitorPorts, visit };
   }
 }
 

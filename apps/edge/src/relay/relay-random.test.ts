@@ -1,0 +1,129 @@
+// Many visitors of all kinds, members that take, refuse or vanish by chance: what arrives is exact, and nothing is left behind.
+import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { deterministicBytes, seededRandom } from '@tunnel/testkit';
+import { afterEach, expect, it } from 'vitest';
+import {
+  echoing,
+  expectOver,
+  type Member,
+  newGroup,
+  type OnStream,
+  RelayStage,
+  type RelayStand,
+  refusing,
+} from './relay.fixture.ts';
+
+const SEED = 20_261_115;
+const VISITS = 1000;
+const AT_ONCE = 50;
+
+const stage = new RelayStage();
+afterEach(() => stage.clear());
+
+const later = async (turns: number, then: () => void): Promise<void> => {
+  for (let turn = 0; turn < turns; turn += 1) await nextTurn();
+  then();
+};
+
+/** Takes every other stream or so, at once or a little later. */
+const byChance = (random: () => number): OnStream => {
+  return (stream) => {
+    const answer = random() < 0.45 ? echoing : refusing;
+    if (random() < 0.5) answer(stream);
+    else void later(Math.floor(random() * 8), () => answer(stream));
+  };
+};
+
+/** All that came, or how it broke off. */
+const heardBy = (visitor: Socket): Promise<Buffer | string> =>
+  new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    visitor.on('data', (chunk) => chunks.push(chunk));
+    visitor.once('end', () => resolve(Buffer.concat(chunks)));
+    visitor.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
+  });
+
+const tally = (names: readonly string[]): Map<string, number> => {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+};
+
+type Kind = 'bytes' | 'http' | 'ssh' | 'silent' | 'leaver';
+const KINDS: readonly Kind[] = ['bytes', 'bytes', 'http', 'ssh', 'silent', 'leaver'];
+
+class Crowd {
+  readonly came = new Map<Kind, number>();
+  readonly #stand: RelayStand;
+  readonly #random: () => number;
+  #silent: Socket[] = [];
+
+  constructor(stand: RelayStand, random: () => number) {
+    this.#stand = stand;
+    this.#random = random;
+  }
+
+  async visit(): Promise<void> {
+    const kind = KINDS[Math.floor(this.#random() * KINDS.length)] ?? 'silent';
+    this.came.set(kind, (this.came.get(kind) ?? 0) + 1);
+    const visitor = this.#stand.visit();
+    if (kind === 'silent') this.#silent.push(visitor);
+    else if (kind === 'leaver') await later(Math.floor(this.#random() * 12), () => visitor.resetAndDestroy());
+    else await this.#speak(visitor, kind);
+  }
+
+  async #speak(visitor: Socket, kind: 'bytes' | 'http' | 'ssh'): Promise<void> {
+    const said = { http: () => Buffer.from('GET / HTTP/1.0\r\n\r\n'), ssh: () => Buffer.from('SSH-2.0-x\r\n') };
+    const length = 1 + Math.floor(this.#random() * 200_000);
+    // No method begins with the first byte.
+    const sent =
+      kind === 'bytes' ? Buffer.concat([Buffer.from([0]), deterministicBytes(length, length)]) : said[kind]();
+    const heard = heardBy(visitor);
+    visitor.end(sent);
+    const answer = await heard;
+    if (typeof answer === 'string') return expect(['ECONNRESET', 'EPIPE']).toContain(answer);
+    if (kind === 'http' && answer.toString().startsWith('HTTP/1.1 502 ')) return;
+    expect(answer.equals(sent)).toBe(true);
+  }
+
+  async sendSilentOnesHome(): Promise<void> {
+    await this.#stand.clock.advance(300);
+    for (const visitor of this.#silent) visitor.resetAndDestroy();
+    this.#silent = [];
+  }
+}
+
+it(`leaves nothing behind of ${VISITS} connections (seed ${SEED})`, { timeout: 60_000 }, async () => {
+  const random = seededRandom(SEED);
+  const group = newGroup();
+  const members: Member[] = [];
+  for (let n = 1; n <= 4; n++) {
+    members.push(await stage.startMember(byChance(random), { tunnelId: `tun_${n}`, group }));
+  }
+  const stand = await stage.startRelay(group, { limits: { perTunnel: 30, perAddress: 1000 }, random });
+  const crowd = new Crowd(stand, random);
+  for (let done = 0; done < VISITS; done += AT_ONCE) {
+    const visits = Array.from({ length: AT_ONCE }, () => crowd.visit());
+    const victim = members[Math.floor(random() * members.length)];
+    await later(Math.floor(random() * 20), () => {});
+    await victim?.reconnect();
+    await Promise.all(visits);
+    await crowd.sendSilentOnesHome();
+    await expectOver(stand, members);
+  }
+  const visits = tally(stand.visitorPorts.map((port) => `127.0.0.1:${port}`));
+  for (const { heads } of members) {
+    for (const [visitor, times] of tally(heads.map((head) => head.visitor))) {
+      expect(times, `a member was asked twice for ${visitor}`).toBeLessThanOrEqual(visits.get(visitor) ?? 0);
+    }
+  }
+  const { requests, refused } = stand.relay.totals;
+  const served = members.reduce((sum, { tunnel }) => sum + tunnel.counters.requests, 0);
+  const unserved = [...refused.values()].reduce((sum, count) => sum + count, 0);
+  const certain = VISITS - (crowd.came.get('leaver') ?? 0) - (crowd.came.get('silent') ?? 0);
+  expect(served).toBe(requests);
+  expect(served + unserved).toBeGreaterThanOrEqual(certain);
+  expect(served + unserved).toBeLessThanOrEqual(VISITS);
+  expect(Math.min(served, refused.get('dial-refused') ?? 0)).toBeGreaterThan(20);
+});
