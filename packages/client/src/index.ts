@@ -1,10 +1,11 @@
 export type { Client, ClientState, CloseOptions } from './client.ts';
 export { connect } from './connect.ts';
+export type { HealthCheck } from './health-check.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';
 export type { RequestEvent, RequestListener } from './requests/request-events.ts';
 export { DEFAULT_CONTROL_PORT, parseServerAddress, type ServerAddress } from './server-address.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
 export type { TrafficCounts } from './traffic.ts';
-export type { Tunnel, TunnelState } from './tunnel.ts';
+export type { Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
 export { checkTunnelSpec, type TunnelSpec } from './tunnel-spec.ts';

@@ -22,6 +22,14 @@ export type StatusEvent =
   | { readonly type: 'tunnel-error'; readonly tunnel: Tunnel; readonly fault: Fault; readonly final: boolean }
   /** A visitor came and the local service did not answer. At most one every few seconds for each tunnel. */
   | { readonly type: 'local-error'; readonly tunnel: Tunnel; readonly fault: Fault }
+  /** The health check of the local service has another outcome than before; the edge is told the same. `reason` is empty when it is healthy. */
+  | {
+      readonly type: 'health';
+      readonly tunnel: Tunnel;
+      readonly healthy: boolean;
+      readonly reason: string;
+      readonly consecutiveFailures: number;
+    }
   | { readonly type: 'closing' }
   /** The last event. With a fault: the client did not end by itself. */
   | { readonly type: 'closed'; readonly fault?: Fault };

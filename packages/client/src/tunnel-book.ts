@@ -1,7 +1,9 @@
 // The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
 import { Fault } from '@tunnel/errors';
 import { type ControlMessage, type ControlMessageInput, LIMITS, type MessageOf } from '@tunnel/protocol';
-import type { Clock, Timer } from '@tunnel/runtime';
+import type { Timer } from '@tunnel/runtime';
+import type { ClientSettings } from './options.ts';
+import { HealthDesk } from './probes/health-desk.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
 import type { KeptTunnel } from './tunnel.ts';
@@ -15,7 +17,7 @@ export interface BookLink {
 }
 
 export interface TunnelBookDeps {
-  readonly clock: Clock;
+  readonly settings: Pick<ClientSettings, 'clock' | 'random' | 'logger'>;
   readonly emit: (event: StatusEvent) => void;
   /** Ids, ports or names changed: worth saving. */
   readonly onChanged: () => void;
@@ -36,12 +38,18 @@ export class TunnelBook {
   readonly #byId = new Map<string, KeptTunnel>();
   readonly #questions = new Map<string, Question>();
   readonly #retries = new Map<KeptTunnel, Timer>();
+  readonly #health: HealthDesk;
   #memories: SavedTunnel[] = [];
   #link: BookLink | null = null;
   #lastRequest = 0;
 
   constructor(deps: TunnelBookDeps) {
     this.#deps = deps;
+    const { settings, emit } = deps;
+    const tell = (tunnel: KeptTunnel, message: ControlMessageInput): void => {
+      if (tunnel.state === 'open') this.#link?.send(message);
+    };
+    this.#health = new HealthDesk({ ...settings, emit, tell });
   }
 
   get tunnels(): readonly KeptTunnel[] {
@@ -110,6 +118,8 @@ export class TunnelBook {
         return this.#onRegistered(message);
       case 'TunnelError':
         return this.#onError(message);
+      case 'Registered':
+        return this.#deps.settings.logger.debug({ port: message.assigned_port }, 'the port of a group is bound');
       case 'TunnelUnregistered':
         this.#answered(message.request_id);
         return;
@@ -168,7 +178,7 @@ export class TunnelBook {
     if (link === null) return;
     this.#lastRequest += 1;
     const requestId = `r${this.#lastRequest}`;
-    const timer = this.#deps.clock.setTimeout(() => {
+    const timer = this.#deps.settings.clock.setTimeout(() => {
       link.drop(new Fault('CONTROL_DEAD', { seconds: LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
     }, LIMITS.REGISTER_TIMEOUT_MS);
     this.#questions.set(requestId, { ...question, timer });
@@ -195,6 +205,8 @@ export class TunnelBook {
     this.#byId.delete(tunnel.tunnelId);
     const change = tunnel.registered(message);
     this.#byId.set(message.tunnel_id, tunnel);
+    // Before anybody hears of it and closes it.
+    this.#health.registered(tunnel);
     this.#deps.onChanged();
     if (change === 'opened') this.#deps.emit({ type: 'tunnel-opened', tunnel });
     if (change === 'moved') this.#deps.emit({ type: 'tunnel-moved', tunnel, previousUrl });
@@ -221,7 +233,8 @@ export class TunnelBook {
       tunnel.ended(fault);
       this.#deps.onChanged();
     } else {
-      const timer = this.#deps.clock.setTimeout(() => this.#register(tunnel), tunnel.pace.nextDelayMs());
+      const { clock } = this.#deps.settings;
+      const timer = clock.setTimeout(() => this.#register(tunnel), tunnel.pace.nextDelayMs());
       this.#retries.set(tunnel, timer);
     }
     if (!leaving) this.#deps.emit({ type: 'tunnel-error', tunnel, fault, final });
@@ -229,6 +242,7 @@ export class TunnelBook {
 
   #remove(tunnel: KeptTunnel): void {
     this.#tunnels.delete(tunnel);
+    this.#health.ended(tunnel);
     if (this.#byId.get(tunnel.tunnelId) === tunnel) this.#byId.delete(tunnel.tunnelId);
     this.#retries.get(tunnel)?.cancel();
     this.#retries.delete(tunnel);

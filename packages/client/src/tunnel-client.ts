@@ -211,7 +211,7 @@ export class TunnelClient implements Client {
 
   #makeBook(): TunnelBook {
     return new TunnelBook({
-      clock: this.#settings.clock,
+      settings: this.#settings,
       emit: (event) => this.#feed.emit(event),
       onChanged: () => this.#save(),
       onAnswer: () => {

@@ -1,8 +1,9 @@
 // What a tunnel is asked to be: what its owner says, what of it can work, and what the edge is told.
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, TunnelProtocol } from '@tunnel/protocol';
+import { checkGroupSpec, type GroupSpec, groupWishes } from './group-spec.ts';
 
-export interface TunnelSpec {
+export interface TunnelSpec extends GroupSpec {
   /** `https`: the local service speaks TLS. */
   readonly protocol: TunnelProtocol;
   /** For people; `<protocol>-<port>` when left out. */
@@ -37,7 +38,8 @@ type Wishes = Omit<Registration, 'type' | 'request_id' | 'name' | 'protocol' | '
 export const isHttp = (protocol: TunnelProtocol): boolean => protocol === 'http' || protocol === 'https';
 
 /** Throws a Fault. A control frame with one of these would be refused as a whole, and nobody would know which tunnel was meant. */
-export const checkTunnelSpec = ({ hostHeader, subdomain, protocol, localProtocol }: TunnelSpec): void => {
+export const checkTunnelSpec = (spec: TunnelSpec): void => {
+  const { hostHeader, subdomain, protocol, localProtocol } = spec;
   if (localProtocol === 'h2c' && protocol !== 'http') {
     throw new Fault('CLIENT_USAGE', { reason: 'h2c is HTTP/2 without TLS: it goes with http, not with https' });
   }
@@ -49,10 +51,19 @@ export const checkTunnelSpec = ({ hostHeader, subdomain, protocol, localProtocol
   if (subdomain !== undefined && subdomain.length > 300) {
     throw new Fault('CLIENT_USAGE', { reason: 'the subdomain has more than 63 characters' });
   }
+  checkGroupSpec(spec);
 };
 
-/** What was given is asked for or nothing; what the edge once chose is a wish. */
-export const wishesOf = (spec: TunnelSpec, memory: TunnelMemory): Wishes => {
+/**
+ * What was given is asked for or nothing; what the edge once chose is a wish. Of a group's member the wish counts only
+ * where groups are off, or for the port of a group that is gone: else its place is the group's.
+ */
+export const wishesOf = (spec: TunnelSpec, memory: TunnelMemory): Wishes => ({
+  ...groupWishes(spec),
+  ...placeWishes(spec, memory),
+});
+
+const placeWishes = (spec: TunnelSpec, memory: TunnelMemory): Wishes => {
   const { tunnelId, assignedPort, assignedSubdomain } = memory;
   const id = tunnelId === undefined ? {} : { tunnel_id: tunnelId };
   if (!isHttp(spec.protocol)) {

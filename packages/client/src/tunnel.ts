@@ -1,7 +1,9 @@
 // One tunnel as its owner sees it, and as the client keeps it across connections.
+import type { HealthReport, ProbedHealth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { LocalTarget } from './forward/dial-local.ts';
+import { concealKey } from './group-spec.ts';
 import type { RetryPace } from './retry-pace.ts';
 import { Traffic, type TrafficCounts } from './traffic.ts';
 import { isHttp, type TunnelMemory, type TunnelSpec } from './tunnel-spec.ts';
@@ -11,6 +13,9 @@ import { isHttp, type TunnelMemory, type TunnelSpec } from './tunnel-spec.ts';
  * did not give it back yet; it is asked for again by itself · closed: over, on purpose or by the edge's word.
  */
 export type TunnelState = 'opening' | 'open' | 'away' | 'closed';
+
+/** `none`: nothing is probed. `unknown`: neither a success nor enough failures in a row so far. */
+export type TunnelHealth = ProbedHealth | 'none';
 
 export interface Tunnel {
   readonly state: TunnelState;
@@ -26,6 +31,10 @@ export interface Tunnel {
   /** The public port or subdomain. */
   readonly label: string;
   readonly warnings: readonly string[];
+  /** The group that it asks to join; null: it stands alone. */
+  readonly group: string | null;
+  /** Of the local service, by its health check. */
+  readonly health: TunnelHealth;
   readonly counts: TrafficCounts;
   /** No new visitors; those that are there may finish. */
   close(): Promise<void>;
@@ -38,6 +47,7 @@ export class KeptTunnel implements Tunnel {
   readonly protocol: TunnelProtocol;
   readonly localHost: string;
   readonly localPort: number;
+  readonly group: string | null;
   readonly spec: TunnelSpec;
   readonly traffic = new Traffic();
   readonly pace: RetryPace;
@@ -45,6 +55,7 @@ export class KeptTunnel implements Tunnel {
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
   #state: TunnelState = 'opening';
+  #health: TunnelHealth;
   #memory: TunnelMemory;
   #answer: Answer | undefined;
   readonly #closer: (tunnel: KeptTunnel) => Promise<void>;
@@ -52,11 +63,13 @@ export class KeptTunnel implements Tunnel {
   #rejectOpened: (fault: Fault) => void = () => {};
 
   constructor(spec: TunnelSpec, deps: { pace: RetryPace; closer: (tunnel: KeptTunnel) => Promise<void> }) {
-    this.spec = spec;
+    this.spec = concealKey(spec);
     this.protocol = spec.protocol;
     this.localHost = spec.localHost ?? '127.0.0.1';
     this.localPort = spec.localPort;
     this.name = spec.name ?? `${spec.protocol}-${spec.localPort}`;
+    this.group = spec.group ?? null;
+    this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
     this.pace = deps.pace;
     this.#closer = deps.closer;
     this.#memory = {};
@@ -72,9 +85,14 @@ export class KeptTunnel implements Tunnel {
     return this.#state;
   }
 
-  /** The same tunnel in an earlier run has the same key. */
+  get health(): TunnelHealth {
+    return this.#health;
+  }
+
+  /** The same tunnel in an earlier run has the same key. What it had in another group is not to be asked for in this one. */
   get key(): string {
-    return `${this.protocol}|${this.name}|${this.localHost}:${this.localPort}`;
+    const own = `${this.protocol}|${this.name}|${this.localHost}:${this.localPort}`;
+    return this.group === null ? own : `${own}|${this.group}`;
   }
 
   /** Where visitors are taken to. */
@@ -139,6 +157,10 @@ export class KeptTunnel implements Tunnel {
     this.#resolveOpened(this);
     if (before === undefined) return 'opened';
     return before.public_url === answer.public_url ? 'back' : 'moved';
+  }
+
+  probed({ healthy }: HealthReport): void {
+    this.#health = healthy ? 'healthy' : 'unhealthy';
   }
 
   lost(): void {

@@ -47,7 +47,7 @@ const faultOf = ({ host, port, tls }: LocalTarget, error: unknown): Fault => {
 };
 
 /** OpenSSL's words for a handshake with a server that answers in plain text help nobody. */
-const dialReason = (error: unknown): string =>
+export const dialReason = (error: unknown): string =>
   /^(EPROTO|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG)$/.test(codeOf(error))
     ? 'it does not speak TLS'
     : reasonOf(error);
