@@ -35,3 +35,20 @@ test('a histogram that is counted elsewhere comes out as any other', async () =>
   const [there, here] = (await metrics.text()).split('\n\n');
   expect(there?.trim()).toBe(here?.trim().replaceAll('_here_', '_there_'));
 });
+
+test('series that come and go are those of the moment, and a failure to read them fails the text', async () => {
+  const metrics = createMetrics();
+  let samples = [{ labels: { group: 'a "quoted" one' }, value: 3 }];
+  let isBroken = false;
+  metrics.seriesOf('tunnel_things_total', 'Things.', 'counter', () => {
+    if (isBroken) throw new Error('no');
+    return samples;
+  });
+  expect(await metrics.text()).toBe(
+    '# HELP tunnel_things_total Things.\n# TYPE tunnel_things_total counter\ntunnel_things_total{group="a \\"quoted\\" one"} 3\n',
+  );
+  samples = [];
+  expect(await metrics.text()).not.toContain('tunnel_things_total{');
+  isBroken = true;
+  await expect(metrics.text()).rejects.toThrow('no');
+});

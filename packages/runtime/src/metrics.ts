@@ -12,9 +12,16 @@ export interface Metrics {
   histogram(name: string, help: string, buckets: readonly number[], labelNames?: readonly string[]): Histogram<string>;
   /** A histogram that is counted elsewhere, for paths where every observation must cost next to nothing. */
   histogramOf(name: string, help: string, labels: Readonly<Record<string, string>>, counts: BucketCounts): void;
+  /** Series that come and go: `read` says at scrape time which there are. */
+  seriesOf(name: string, help: string, type: 'counter' | 'gauge', read: () => readonly Sample[]): void;
   /** The text format that Prometheus scrapes. */
   text(): Promise<string>;
   readonly contentType: string;
+}
+
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
 }
 
 /** Read at scrape time. */
@@ -48,14 +55,17 @@ export const createMetrics = (options: MetricsOptions = {}): Metrics => {
     },
     histogram: (name, help, buckets, labelNames = []) =>
       new Histogram({ name, help, buckets: [...buckets], labelNames: [...labelNames], registers }),
-    histogramOf: (name, help, labels, counts) => {
-      const get = () => Promise.resolve({ name, help, type: 'histogram', values: valuesOf(name, labels, counts) });
-      // The registry asks a metric for its name and its values, and for nothing else of the class.
-      register.registerMetric({ name, get } as unknown as Histogram<string>);
-    },
+    histogramOf: (name, help, labels, counts) =>
+      registerRead(register, name, () => ({ name, help, type: 'histogram', values: valuesOf(name, labels, counts) })),
+    seriesOf: (name, help, type, read) => registerRead(register, name, () => ({ name, help, type, values: read() })),
     text: () => register.metrics(),
     contentType: register.contentType,
   };
+};
+
+/** The registry asks a metric for its name and its values, and for nothing else of the class. */
+const registerRead = (register: Registry, name: string, read: () => object): void => {
+  register.registerMetric({ name, get: async () => read() } as unknown as Gauge<string>);
 };
 
 const collectInto = async (gauge: Gauge<string>, collect: GaugeCollector): Promise<void> => {

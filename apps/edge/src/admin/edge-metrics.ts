@@ -4,6 +4,7 @@ import type { Counter, Metrics } from '@tunnel/runtime';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { RelayTotals } from '../relay/relay-totals.ts';
+import type { GroupMetrics } from './group-metrics.ts';
 
 export interface EdgeFigures {
   readonly regionId: string;
@@ -15,7 +16,16 @@ export interface EdgeFigures {
   readonly streams: () => number;
   readonly authFailures: () => number;
   readonly droppedLogLines: () => number;
+  readonly sseConsumers: () => number;
+  /** null while load balancing is off: there are no such series then. */
+  readonly loadBalancing: {
+    readonly groups: GroupMetrics;
+    readonly alerts: AlertFigures;
+  } | null;
 }
+
+/** By destination, then by outcome. */
+export type AlertFigures = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 export class EdgeMetrics {
   readonly #metrics: Metrics;
@@ -24,6 +34,7 @@ export class EdgeMetrics {
   constructor(metrics: Metrics, figures: EdgeFigures) {
     this.#metrics = metrics;
     addGauges(metrics, figures);
+    addGroupSeries(metrics, figures);
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
 
@@ -38,7 +49,7 @@ export class EdgeMetrics {
 }
 
 const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
-  const { tunnels, relay, http, sessions, carriers, streams } = figures;
+  const { tunnels, relay, http, sessions, carriers, streams, sseConsumers } = figures;
   metrics.gauge('tunnel_active_sessions', 'Clients that are connected', [], sessions);
   for (const protocol of shownProtocol.options) {
     metrics.gauge(`tunnel_active_tunnels_${protocol}`, `Living ${protocol} tunnels`, [], () =>
@@ -50,6 +61,17 @@ const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], () => {
     return relay.connections + http.connections;
   });
+  metrics.gauge('tunnel_sse_consumers', 'Streams of events that somebody listens to', [], sseConsumers);
+};
+
+const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigures): void => {
+  if (loadBalancing === null) return;
+  loadBalancing.groups.addTo(metrics, regionId);
+  metrics.seriesOf('tunnel_alerts_total', 'Alerts that a group has no healthy member, by their end', 'counter', () =>
+    Object.entries(loadBalancing.alerts).flatMap(([destination, outcomes]) =>
+      Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome, destination }, value })),
+    ),
+  );
 };
 
 const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): number => {

@@ -11,6 +11,7 @@ import { AuthFailures } from '../control/auth-failures.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import { ALICE, BOB, GroupStage, OPERATOR } from './group.fixture.ts';
 import { GroupFeed } from './group-feed.ts';
+import type { RestDependencies } from './rest-context.ts';
 import { RestServer } from './rest-server.ts';
 
 export const ADMIN_TOKEN = 'admin-token';
@@ -84,56 +85,63 @@ export interface RestOptions {
   readonly clock?: Clock;
 }
 
-export const startRest = async (options: RestOptions = {}): Promise<RestFixture> => {
-  const clock = { now: Date.UTC(2030, 0, 1) };
-  const closed: { tunnelId: string; fault: Fault }[] = [];
-  const tunnels = new Map<string, Tunnel>([
+const someTunnels = (): Map<string, Tunnel> =>
+  new Map([
     ['tun_op', someTunnel('tun_op', OPERATOR, 20_000)],
     ['tun_alice', someTunnel('tun_alice', ALICE, 20_001)],
     ['tun_bob', someTunnel('tun_bob', BOB, 20_002)],
   ]);
+
+type Shared = Pick<RestFixture, 'clock' | 'tunnels' | 'groups' | 'feed' | 'captures' | 'closed'>;
+
+const dependencies = (
+  { clock, tunnels, groups, feed, captures, closed }: Shared,
+  options: RestOptions,
+  replay: (order: ReplayOrder) => Promise<CaptureRecorder>,
+): RestDependencies => ({
+  backend: accounts(),
+  tunnels,
+  groups: groups.directory,
+  feed,
+  closeTunnel: (tunnelId, fault) => {
+    closed.push({ tunnelId, fault });
+    return tunnels.delete(tunnelId);
+  },
+  captures: new CaptureDesk({ store: captures, tunnels, replays: { replay } }),
+  status: () => {
+    if (options.failing === true) throw new Error('the password is hunter2');
+    return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };
+  },
+  region: { id: 'local', name: 'Local', location: '' },
+  version: '0.1.0',
+  authFailures: new AuthFailures({
+    perMinute: options.perMinute ?? 60,
+    clock: { ...systemClock, monotonic: () => clock.now },
+  }),
+  trustedProxies: [],
+  newRequestId: () => 'req_new',
+  logger,
+});
+
+export const startRest = async (options: RestOptions = {}): Promise<RestFixture> => {
+  const tunnels = someTunnels();
   const feed = new GroupFeed({ regionId: 'local', clock: options.clock ?? systemClock });
-  const groups = new GroupStage(options.clock ?? systemClock, [feed], tunnels);
-  const captures = new CaptureStore({ enabled: true, bodies: true, clock: systemClock, runId: 'run' });
-  const replays = { replay: (order: ReplayOrder) => fixture.onReplay(order) };
-  const server = new RestServer(
-    { host: '127.0.0.1', port: 0 },
-    {
-      backend: accounts(),
-      tunnels,
-      groups: groups.directory,
-      feed,
-      closeTunnel: (tunnelId, fault) => {
-        closed.push({ tunnelId, fault });
-        return tunnels.delete(tunnelId);
-      },
-      captures: new CaptureDesk({ store: captures, tunnels, replays }),
-      status: () => {
-        if (options.failing === true) throw new Error('the password is hunter2');
-        return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };
-      },
-      region: { id: 'local', name: 'Local', location: '' },
-      version: '0.1.0',
-      authFailures: new AuthFailures({
-        perMinute: options.perMinute ?? 60,
-        clock: { ...systemClock, monotonic: () => clock.now },
-      }),
-      trustedProxies: [],
-      newRequestId: () => 'req_new',
-      logger,
-    },
-  );
+  const shared: Shared = {
+    clock: { now: Date.UTC(2030, 0, 1) },
+    tunnels,
+    groups: new GroupStage(options.clock ?? systemClock, [feed], tunnels),
+    feed,
+    captures: new CaptureStore({ enabled: true, bodies: true, clock: systemClock, runId: 'run' }),
+    closed: [],
+  };
+  const deps = dependencies(shared, options, (order) => fixture.onReplay(order));
+  const server = new RestServer({ host: '127.0.0.1', port: 0 }, deps);
   await server.start();
   const { port } = server.address;
   const url = `http://127.0.0.1:${port}`;
   const fixture: RestFixture = {
-    clock,
-    tunnels,
-    groups,
-    feed,
-    captures,
+    ...shared,
     onReplay: () => Promise.reject(new Error('no replay was expected')),
-    closed,
     url,
     port,
     request: (path, { method = 'GET', token, headers = {}, body } = {}) =>

@@ -1,0 +1,119 @@
+import { LIMITS } from '@tunnel/protocol';
+import { createMetrics } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { beforeEach, expect, it } from 'vitest';
+import { HttpTotals } from '../ingress/http/http-totals.ts';
+import { RelayTotals } from '../relay/relay-totals.ts';
+import { EdgeMetrics } from './edge-metrics.ts';
+import { ALICE, BOB, GroupStage } from './group.fixture.ts';
+import { GroupMetrics } from './group-metrics.ts';
+
+let clock: FakeClock;
+let stage: GroupStage;
+let metrics: EdgeMetrics;
+let alerts: Record<string, Record<string, number>>;
+
+const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
+  new EdgeMetrics(createMetrics(), {
+    regionId: 'eu',
+    tunnels: { values: () => stage.tunnels.values() },
+    relay: { totals: new RelayTotals(), connections: 0 },
+    http: { totals: new HttpTotals(), connections: 0 },
+    sessions: () => 0,
+    carriers: () => 0,
+    streams: () => 0,
+    authFailures: () => 0,
+    droppedLogLines: () => 0,
+    sseConsumers: () => 0,
+    loadBalancing: groups === null ? null : { groups, alerts },
+  });
+
+beforeEach(() => {
+  clock = new FakeClock();
+  const groups = new GroupMetrics(clock);
+  stage = new GroupStage(clock, [groups]);
+  alerts = { operator: { delivered: 0, dropped: 0 }, tenant: { delivered: 0 } };
+  metrics = metricsOf(groups);
+});
+
+const scrape = async (from = metrics): Promise<Record<string, number>> => {
+  const lines = (await from.text()).split('\n').filter((line) => /^tunnel_(group|alerts)/.test(line));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]),
+  );
+};
+
+const groupSeries = async (): Promise<Record<string, number>> =>
+  Object.fromEntries(Object.entries(await scrape()).filter(([name]) => name.startsWith('tunnel_group')));
+
+it('members by health, dispatches, failures by kind; tunnels are still counted one by one', async () => {
+  const first = await stage.join('tun_1', ALICE, { kind: 'http' });
+  const second = await stage.join('tun_2', BOB, { kind: 'tcp' });
+  await stage.join('tun_3', BOB, { kind: null });
+  stage.healthy(first);
+  for (const member of [first, first, second]) member.group?.dispatched(member);
+  stage.unhealthy(second);
+  stage.unhealthy(second);
+  expect(await groupSeries()).toEqual({
+    'tunnel_group_members{group="web",region="eu",healthy="true"}': 2,
+    'tunnel_group_members{group="web",region="eu",healthy="false"}': 1,
+    'tunnel_group_dispatches_total{group="web",region="eu"}': 3,
+    'tunnel_group_health_failures_total{group="web",region="eu",kind="http"}': 0,
+    'tunnel_group_health_failures_total{group="web",region="eu",kind="tcp"}': 2,
+    'tunnel_group_health_failures_total{group="web",region="eu",kind="none"}': 0,
+  });
+  expect(await metrics.text()).toContain('tunnel_active_tunnels_http 3\n');
+});
+
+it('the types are told', async () => {
+  const text = await metrics.text();
+  expect(text).toContain('# TYPE tunnel_group_members gauge');
+  expect(text).toContain('# TYPE tunnel_group_dispatches_total counter');
+  expect(text).toContain('# TYPE tunnel_group_health_failures_total counter');
+});
+
+it('a group that ended keeps its series for five minutes; one that comes back goes on', async () => {
+  const join = () => stage.join('tun_1', ALICE, { protocol: 'tcp', group: 'db', kind: 'tcp' });
+  const first = await join();
+  first.group?.dispatched(first);
+  stage.leave(first);
+  await clock.advance(LIMITS.GROUP_SERIES_KEPT_MS - 1);
+  expect(await groupSeries()).toEqual({
+    'tunnel_group_members{group="db",region="eu",healthy="true"}': 0,
+    'tunnel_group_members{group="db",region="eu",healthy="false"}': 0,
+    'tunnel_group_dispatches_total{group="db",region="eu"}': 1,
+    'tunnel_group_health_failures_total{group="db",region="eu",kind="tcp"}': 0,
+  });
+  const again = await join();
+  again.group?.dispatched(again);
+  expect((await groupSeries())['tunnel_group_dispatches_total{group="db",region="eu"}']).toBe(2);
+  stage.leave(again);
+  await clock.advance(LIMITS.GROUP_SERIES_KEPT_MS);
+  expect(await groupSeries()).toEqual({});
+});
+
+it('alerts by outcome and destination, from 0 on', async () => {
+  const name = (outcome: string, destination: string): string =>
+    `tunnel_alerts_total{outcome="${outcome}",destination="${destination}"}`;
+  const zeros = {
+    [name('delivered', 'operator')]: 0,
+    [name('dropped', 'operator')]: 0,
+    [name('delivered', 'tenant')]: 0,
+  };
+  expect(await scrape()).toEqual(zeros);
+  alerts['tenant'] = { delivered: 4 };
+  expect(await scrape()).toEqual({ ...zeros, [name('delivered', 'tenant')]: 4 });
+});
+
+it('while load balancing is off there are none of them', async () => {
+  const text = await metricsOf(null).text();
+  expect(text).not.toMatch(/tunnel_group|tunnel_alerts/);
+  expect(text).toContain('tunnel_sse_consumers 0');
+});
+
+it('two thousand groups are read in a moment', async () => {
+  for (let n = 0; n < 2000; n += 1) await stage.join(`tun_${n}`, ALICE, { group: `group-${n}` });
+  const before = performance.now();
+  expect(Object.keys(await groupSeries())).toHaveLength(8000);
+  expect(performance.now() - before).toBeLessThan(1000);
+});

@@ -1,0 +1,63 @@
+// The series of the groups: hears what happens in them, and is read when somebody scrapes.
+import { GroupSeries, type GroupSeriesValues, type ProbeKind, type TunnelGroup } from '@tunnel/core';
+import { LIMITS } from '@tunnel/protocol';
+import type { Clock, Metrics, Sample } from '@tunnel/runtime';
+import type { GroupWatcher } from '../pool/group-events.ts';
+import type { Tunnel } from '../pool/tunnel.ts';
+
+type Group = TunnelGroup<Tunnel>;
+
+export class GroupMetrics implements GroupWatcher {
+  readonly #clock: Clock;
+  readonly #series = new GroupSeries<Group>({
+    keptMs: LIMITS.GROUP_SERIES_KEPT_MS,
+    keptMax: LIMITS.GROUP_SERIES_KEPT_MAX,
+    dispatchesOf: (group) => group.tally({ kind: 'operator' }).totalDispatches,
+  });
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  groupAdded(group: Group): void {
+    this.#series.groupAdded(group, this.#clock.monotonic());
+  }
+
+  groupRemoved(group: Group): void {
+    this.#series.groupRemoved(group, this.#clock.monotonic());
+  }
+
+  memberJoined(group: Group, { health }: Tunnel): void {
+    this.#series.memberJoined(group, health.kind ?? 'none');
+  }
+
+  failureReported(group: Group, kind: ProbeKind | 'none'): void {
+    this.#series.failureReported(group, kind);
+  }
+
+  addTo(metrics: Metrics, region: string): void {
+    const read = (samplesOf: (values: GroupSeriesValues) => Sample[]) => () =>
+      this.#series.read(this.#clock.monotonic()).flatMap(samplesOf);
+    metrics.seriesOf(
+      'tunnel_group_members',
+      'Members of a group by their health',
+      'gauge',
+      read(({ group, healthy, unhealthy }) => [
+        { labels: { group, region, healthy: 'true' }, value: healthy },
+        { labels: { group, region, healthy: 'false' }, value: unhealthy },
+      ]),
+    );
+    metrics.seriesOf(
+      'tunnel_group_dispatches_total',
+      'Public connections given to the members of a group',
+      'counter',
+      read(({ group, dispatches }) => [{ labels: { group, region }, value: dispatches }]),
+    );
+    metrics.seriesOf(
+      'tunnel_group_health_failures_total',
+      'Reports of members that their service is down, by the kind of their probe',
+      'counter',
+      read(({ group, failures }) => [...failures].map(([kind, value]) => ({ labels: { group, region, kind }, value }))),
+    );
+  }
+}
