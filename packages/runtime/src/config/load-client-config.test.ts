@@ -33,6 +33,57 @@ test('a group key is found in the file, in a variable or in a file of its own, a
   expect(inspect(config, { depth: 9 }) + JSON.stringify(config)).not.toMatch(/key (one|two|three)/);
 });
 
+test('a group key file is seen from the folder of the config file, or from home; its last line break is no part of the key', async () => {
+  const home = await temporaryDirectory();
+  await writeFile(join(directory.path, 'key'), 'beside the file\r\n');
+  await writeFile(join(home.path, 'key'), '\ufeffat home \n\n');
+  await writeFile(
+    file,
+    `tunnels:
+  one: { proto: tcp, local_port: 1, group: g, group_key_file: key }
+  two: { proto: tcp, local_port: 2, group: g, group_key_file: ~/key }
+`,
+  );
+  const { tunnels } = loadClientConfig({ file, env: {}, home: home.path });
+  expect([tunnels['one']?.group_key?.reveal(), tunnels['two']?.group_key?.reveal()]).toEqual([
+    'beside the file',
+    'at home \n',
+  ]);
+  await home.close();
+});
+
+test.each([
+  ['', 'it is empty'],
+  ['\n', 'it is empty'],
+  [Buffer.from([0xff, 0xfe, 0x41]), 'it is not UTF-8 text'],
+  ['x'.repeat(70_000), 'it is larger than 65536 bytes'],
+])('a group key file that holds no key is refused at its line: %#', async (content, reason) => {
+  await writeFile(join(directory.path, 'key'), content);
+  await writeFile(file, 'tunnels:\n  one:\n    {proto: tcp, local_port: 1, group: g, group_key_file: key}\n');
+  expect(() => loadClientConfig({ file, env: {} })).toThrow(
+    `:3: \`tunnels.one.group_key_file\` must be a file that holds the key, got "key": ${reason}`,
+  );
+});
+
+test('health is checked without a group, and an alert goes without a probe', async () => {
+  await writeFile(
+    file,
+    `tunnels:
+  probed: { proto: tcp, local_port: 1, health_check: { type: tcp, path: /ignored, interval_secs: 0.5, timeout_secs: 0.25 } }
+  alerted: { proto: tcp, local_port: 2, group: g, group_key: k, health_check: { alert_webhook: "http://127.0.0.1:9/" } }
+`,
+  );
+  const { tunnels } = loadClientConfig({ file, env: {} });
+  expect(tunnels['probed']?.health_check).toMatchObject({ type: 'tcp', interval_secs: 0.5, timeout_secs: 0.25 });
+  expect(tunnels['alerted']?.health_check).toEqual({
+    alert_webhook: 'http://127.0.0.1:9/',
+    interval_secs: 10,
+    timeout_secs: 3,
+    max_failed: 3,
+    expect_2xx: true,
+  });
+});
+
 test('it is frozen all the way down, and every tunnel knows its line', async () => {
   await writeFile(
     file,

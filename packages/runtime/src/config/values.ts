@@ -66,10 +66,19 @@ export const oneOf = <const T extends readonly (string | boolean)[]>(values: T) 
 export const oneOfWithLater = <const T extends readonly string[]>(values: T, later: readonly string[]) =>
   withMeta(oneOf(values), { later });
 
-export const url = (options: { readonly orEmpty: boolean; readonly concealed?: boolean }) => {
-  const error = `an http or https URL${options.orEmpty ? ', or an empty string' : ''}`;
+interface UrlOptions {
+  readonly orEmpty: boolean;
+  readonly concealed?: boolean;
+  readonly maxCharacters?: number;
+}
+
+export const url = (options: UrlOptions) => {
+  const { maxCharacters = Number.POSITIVE_INFINITY } = options;
+  const bound = Number.isFinite(maxCharacters) ? ` of at most ${maxCharacters} characters` : '';
+  const error = `an http or https URL${bound}${options.orEmpty ? ', or an empty string' : ''}`;
   const schema = z
     .string({ error })
+    .max(maxCharacters, { error })
     .refine((value) => (options.orEmpty && value === '') || isHttpUrl(value), { error });
   return options.concealed === true ? withMeta(schema, { concealed: true }) : schema;
 };

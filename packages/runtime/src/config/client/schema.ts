@@ -28,9 +28,11 @@ const healthCheck = table({
   timeout_secs: seconds(3600).default(3),
   max_failed: wholeNumber(1, 1000).default(3),
   expect_2xx: flag().default(true),
-  alert_webhook: url({ orEmpty: false, concealed: true }).optional(),
+  alert_webhook: url({ orEmpty: false, concealed: true, maxCharacters: 2048 }).optional(),
 });
 
+// `@` is kept for the metrics, which write name@label when two groups share a name.
+const GROUP = '1 to 100 printable characters without @';
 const HOST_HEADER = '"keep", "rewrite" or a host name';
 
 const tunnel = table({
@@ -46,9 +48,9 @@ const tunnel = table({
     .regex(/^[!-~]{1,255}$/, { error: HOST_HEADER })
     .default('keep'),
   capture: flag().default(true),
-  // `@` is kept for the metrics, which write name@label when two groups share a name.
-  group: printableName('1 to 100 printable characters without @')
-    .refine((name) => !name.includes('@'), { error: '1 to 100 printable characters without @' })
+  group: z
+    .string({ error: GROUP })
+    .regex(/^[^@\p{C}\p{Zl}\p{Zp}]{1,100}$/u, { error: GROUP })
     .optional(),
   group_key: filledSecretText().optional(),
   group_key_env: filledText().optional(),
