@@ -1,0 +1,161 @@
+// Tells the operator and the tenants that a group has no healthy member left: best effort, once, and never in anyone's way.
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { LIMITS } from '@tunnel/protocol';
+import { type Clock, type Logger, randomId, type Secret } from '@tunnel/runtime';
+import { type AlertMessage, composeAlert, type ZeroHealthyAlert } from './alert-message.ts';
+import { type AlertOutcome, AlertRecord, type AlertTotals } from './alert-record.ts';
+import { type AlertDestination, AlertSlots } from './alert-slots.ts';
+import { AlertUrls } from './alert-url.ts';
+import type { NameLookup } from './name-lookup.ts';
+import { postOnce } from './post-once.ts';
+
+export interface AlertSenderDeps {
+  /** Empty: none. */
+  readonly operatorUrl: string;
+  readonly allowPrivate: boolean;
+  /** Empty: alerts are not signed. */
+  readonly secret: Secret;
+  readonly regionId: string;
+  readonly version?: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly lookup?: NameLookup;
+  /** Certificates to trust instead of the usual authorities'. */
+  readonly ca?: string;
+}
+
+interface Delivery {
+  readonly alert: ZeroHealthyAlert;
+  readonly message: AlertMessage;
+  readonly destination: AlertDestination;
+  readonly url: URL;
+}
+
+interface End {
+  readonly outcome: AlertOutcome;
+  readonly fields: object;
+}
+
+export class AlertSender {
+  /** The guard, for registrations too. */
+  readonly urls: AlertUrls;
+  readonly #deps: AlertSenderDeps;
+  readonly #operatorUrl: URL | null;
+  readonly #record: AlertRecord;
+  readonly #slots = new AlertSlots();
+  readonly #underWay = new Set<AbortController>();
+  #secureContext: SecureContext | undefined;
+  #isClosed = false;
+
+  constructor(deps: AlertSenderDeps) {
+    this.#deps = deps;
+    this.urls = new AlertUrls(deps);
+    this.#operatorUrl = deps.operatorUrl === '' ? null : new URL(deps.operatorUrl);
+    if (this.#operatorUrl !== null) this.#operatorUrl.hash = '';
+    this.#record = new AlertRecord(deps.logger, deps.clock);
+  }
+
+  get totals(): AlertTotals {
+    return this.#record.totals;
+  }
+
+  /** Returns at once; what becomes of the alert is in the totals and in the log. */
+  send(alert: ZeroHealthyAlert): void {
+    if (this.#isClosed) return;
+    const { secret, regionId, version = 'development', clock } = this.#deps;
+    const stamp = { id: randomId('msg'), now: clock.now(), secret, userAgent: `tunnel-edge/${version}`, regionId };
+    const message = composeAlert(alert, stamp);
+    const seen = new Set<string>();
+    if (this.#operatorUrl !== null) {
+      seen.add(this.#operatorUrl.href);
+      this.#start({ alert, message, destination: 'operator', url: this.#operatorUrl });
+    }
+    for (const [at, text] of alert.tenantUrls.entries()) {
+      // A group may have any number of members: beyond the slots not even their URLs are read.
+      if (!this.#slots.hasRoomForTenants) {
+        this.#drop(alert, 'tenant', '', alert.tenantUrls.length - at);
+        return;
+      }
+      this.#startTenant(alert, message, text, seen);
+    }
+  }
+
+  /** Alerts under way are given up. */
+  close(): void {
+    this.#isClosed = true;
+    for (const delivery of this.#underWay) delivery.abort();
+  }
+
+  #startTenant(alert: ZeroHealthyAlert, message: AlertMessage, text: string, seen: Set<string>): void {
+    const reading = this.urls.read(text);
+    const key = reading.kind === 'url' ? reading.url.href : text;
+    if (seen.has(key)) return;
+    seen.add(key);
+    if (reading.kind === 'url') return this.#start({ alert, message, destination: 'tenant', url: reading.url });
+    const { host, reason } = reading;
+    this.#record.note({ alert, destination: 'tenant', host, outcome: 'guard-refused', fields: { reason } });
+  }
+
+  #start(delivery: Delivery): void {
+    const { alert, destination, url } = delivery;
+    const giveBack = this.#slots.take(destination, url.host);
+    if (giveBack === null) this.#drop(alert, destination, url.host, 1);
+    else void this.#deliver(delivery).finally(giveBack);
+  }
+
+  #drop(alert: ZeroHealthyAlert, destination: AlertDestination, host: string, count: number): void {
+    this.#record.note({ alert, destination, host, outcome: 'dropped', count });
+  }
+
+  /** Never rejects. */
+  async #deliver(delivery: Delivery): Promise<void> {
+    const { clock } = this.#deps;
+    const { alert, destination, url } = delivery;
+    const deadline = new AbortController();
+    const startedAt = clock.monotonic();
+    const timer = clock.setTimeout(() => deadline.abort(), LIMITS.ALERT_TIMEOUT_MS);
+    this.#underWay.add(deadline);
+    let end: End;
+    try {
+      end = await this.#attempt(delivery, deadline.signal);
+    } catch (error) {
+      end = { outcome: 'failed', fields: { reason: reasonOf(error) } };
+    }
+    if (deadline.signal.aborted && end.outcome === 'failed') {
+      end = this.#isClosed
+        ? { outcome: 'failed', fields: { reason: 'the edge stops' } }
+        : { outcome: 'timeout', fields: {} };
+    }
+    timer.cancel();
+    this.#underWay.delete(deadline);
+    const fields = { ...end.fields, duration_ms: Math.round(clock.monotonic() - startedAt) };
+    this.#record.note({ alert, destination, host: url.host, outcome: end.outcome, fields });
+  }
+
+  async #attempt({ destination, url, message }: Delivery, signal: AbortSignal): Promise<End> {
+    let addresses: readonly string[] | null = null;
+    if (destination === 'tenant') {
+      const verdict = await this.urls.pin(url, signal);
+      if (verdict.kind !== 'pinned') {
+        const outcome = verdict.kind === 'refused' ? 'guard-refused' : 'failed';
+        return { outcome, fields: { reason: verdict.reason } };
+      }
+      addresses = verdict.addresses;
+    }
+    const secureContext = () => this.#trust();
+    const status = await postOnce({ url, addresses, message, secureContext, signal });
+    return { outcome: status >= 200 && status < 300 ? 'delivered' : 'refused-status', fields: { status } };
+  }
+
+  /** Made once: to read the authorities takes longer than a whole handshake. */
+  #trust(): SecureContext {
+    this.#secureContext ??= createSecureContext(this.#deps.ca === undefined ? {} : { ca: this.#deps.ca });
+    return this.#secureContext;
+  }
+}
+
+/** A code, never a message: some messages quote what was sent. */
+const reasonOf = (error: unknown): string => {
+  const { code } = error as NodeJS.ErrnoException;
+  return code ?? (error instanceof AggregateError ? 'no address answered' : 'closed without an answer');
+};
