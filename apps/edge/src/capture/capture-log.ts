@@ -48,6 +48,14 @@ export class CaptureLog implements CaptureKeeper {
     this.#grow(bytes);
   }
 
+  onDiscarded(recorder: CaptureRecorder): void {
+    const at = this.#recorders.lastIndexOf(recorder);
+    if (at === -1) return;
+    this.#recorders.splice(at, 1);
+    this.bytes -= recorder.keptBytes;
+    this.#store.onChanged(this, -recorder.keptBytes);
+  }
+
   #grow(bytes: number): void {
     this.bytes += bytes;
     this.#store.onChanged(this, bytes);

@@ -10,6 +10,8 @@ export type CaptureEnd = 'complete' | 'aborted' | Fault;
 export interface CaptureKeeper {
   /** More is kept of a request: the keeper may let go of this one or of others. */
   onGrown(recorder: CaptureRecorder, bytes: number): void;
+  /** It is as if there had been no such request. */
+  onDiscarded(recorder: CaptureRecorder): void;
 }
 
 export interface CaptureFacts {
@@ -104,5 +106,12 @@ export class CaptureRecorder {
     if (end === 'aborted') return;
     this.fault = end.code;
     if (this.status === 0) this.status = end.status;
+  }
+
+  /** Another tunnel serves the request, and captures it. */
+  discard(): void {
+    const { keeper } = this;
+    this.keeper = null;
+    keeper?.onDiscarded(this);
   }
 }

@@ -1,7 +1,7 @@
-// Puts a visitor's request to the service behind a tunnel.
+// Puts a visitor's request to the service behind a tunnel, and to another member of its group when the first did not get it.
 import { type RequestHead, requestHeadFor } from '@tunnel/core';
 import type { Tunnel } from '../../pool/tunnel.ts';
-import type { Asker } from './asker.ts';
+import type { Asker, FailedTry } from './asker.ts';
 import { callService } from './call-service.ts';
 import type { ServiceCall } from './service-call.ts';
 import type { VisitorFacts, VisitorOwner } from './visitor.ts';
@@ -14,6 +14,12 @@ export interface Asking {
   readonly hasBody: boolean;
   readonly startedMs: number;
   readonly asker: Asker;
+  /** Those it was put to in vain; null: none. */
+  tried: Tunnel[] | null;
+  /** Another member for it; null: there is none. The last one tried is not the one that serves it. */
+  another(tried: readonly Tunnel[]): Tunnel | null;
+  /** The call that it is now. */
+  take(call: ServiceCall): void;
 }
 
 /** The call is not started yet. Host, form and capture are as this tunnel wants them. */
@@ -26,4 +32,23 @@ export const callTunnel = ({ facts, owner, head, hasBody, startedMs, asker }: As
   });
   const recorder = owner.capture(tunnel, head, startedMs);
   return callService(owner, tunnel, { head, text, hasBody, recorder }, asker);
+};
+
+/** false: there is nobody else to ask. */
+export const askAnother = (asking: Asking, failed: FailedTry): boolean => {
+  asking.tried ??= [];
+  asking.tried.push(failed.tunnel);
+  const next = asking.another(asking.tried);
+  if (next === null) return false;
+  failed.recorder?.discard();
+  const call = callTunnel(asking, next);
+  asking.take(call);
+  const { waiting, requestDone, trailers } = failed;
+  while (waiting !== null && waiting.length > 0) {
+    const bytes = waiting.shift(waiting.length);
+    call.writeBody(bytes, 0, bytes.length, false);
+  }
+  if (asking.hasBody && requestDone) call.endBody(trailers);
+  call.start();
+  return true;
 };

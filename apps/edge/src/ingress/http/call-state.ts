@@ -1,16 +1,19 @@
 // What every call has, whichever HTTP its service speaks: the request, how far it is, its time, and its end. Calls are made once
 // per request, so this is a part of them and no object of its own.
+import type { HeaderField } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { ByteQueue } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
-import type { Asker } from './asker.ts';
+import type { Asker, FailedTry } from './asker.ts';
 import type { CallContext, ServiceRequest } from './service-call.ts';
 
 /** They change nothing, so that they may be sent again (RFC 9110, 9.2.1). */
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 export const ABORTED: StreamReason = { code: 'cancelled', text: 'the visitor left' };
 export const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection cannot be used again' };
+
+const NO_TRAILERS: readonly HeaderField[] = [];
 
 export abstract class CallState {
   protected readonly context: CallContext;
@@ -19,6 +22,10 @@ export abstract class CallState {
   protected readonly asker: Asker;
   protected isOver = false;
   protected requestDone: boolean;
+  /** Of a body that is written as `data`. */
+  protected requestTrailers: readonly HeaderField[] = NO_TRAILERS;
+  /** Something of the request may be at the service. */
+  protected isSent = false;
   /** A byte of a response has come, be it an interim one. */
   protected hasAnswer = false;
   /** Body bytes that came before the way to the service was open; the visitor is paused meanwhile. */
@@ -50,6 +57,13 @@ export abstract class CallState {
     return !this.request.hasBody && SAFE_METHODS.has(this.request.head.method);
   }
 
+  /** Whether the same tunnel is worth a second try: the others of its group are asked sooner than a client is waited for. */
+  protected get isAtHand(): boolean {
+    const { group, session } = this.tunnel;
+    if (group === null || (session.mux?.liveCarriers ?? 0) > 0) return true;
+    return group.healthyCount === (group.isHealthy(this.tunnel) ? 1 : 0);
+  }
+
   /** For what comes before the way is open. */
   protected keepWaiting(bytes: Buffer, start: number, end: number): false {
     this.waiting ??= new ByteQueue();
@@ -61,7 +75,8 @@ export abstract class CallState {
   tick(nowMs: number): void {
     if (this.isOver || !this.awaitsHead || !(this.requestDone || this.isBehind)) return;
     if (nowMs - this.lastProgressMs < this.context.firstByteTimeoutMs) return;
-    this.fail(new Fault('LOCAL_TIMEOUT', { seconds: this.context.firstByteTimeoutMs / 1000 }));
+    // Nobody else: it may be at work on the request.
+    this.#end(new Fault('LOCAL_TIMEOUT', { seconds: this.context.firstByteTimeoutMs / 1000 }), null);
   }
 
   /** The visitor left: the service is told by a reset. */
@@ -72,10 +87,20 @@ export abstract class CallState {
   }
 
   protected fail(fault: Fault): void {
-    if (this.isOver) return;
+    if (!this.isOver) this.#end(fault, this.#failedTry());
+  }
+
+  #end(fault: Fault, failed: FailedTry | null): void {
     this.request.recorder?.finish(this.context.now(), fault);
     this.#leave(UNUSABLE);
-    this.asker.onFailed(fault);
+    this.asker.onFailed(fault, failed);
+  }
+
+  /** null: the service may have acted on the request, or there is no group to go on in. */
+  #failedTry(): FailedTry | null {
+    const { tunnel, waiting, requestDone, requestTrailers: trailers } = this;
+    if (tunnel.group === null || this.hasAnswer || (this.isSent && !this.isRepeatable)) return null;
+    return { tunnel, recorder: this.request.recorder, waiting, requestDone, trailers };
   }
 
   #leave(reason: StreamReason): void {

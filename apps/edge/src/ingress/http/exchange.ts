@@ -66,6 +66,7 @@ export class Exchange extends CallState implements ServiceCall, ByteReader, Open
     if (this.#stream !== stream) return;
     const head = Buffer.from(this.request.text, 'latin1');
     this.lastProgressMs = this.context.now();
+    this.isSent = true;
     this.#count(head.length, 0);
     let isFree = stream.write(head, 0, head.length, true);
     const { waiting } = this;
@@ -160,7 +161,7 @@ export class Exchange extends CallState implements ServiceCall, ByteReader, Open
     this.#stream = null;
     if (this.isOver) return;
     stream?.reset(UNUSABLE);
-    if (this.#isReused && !this.hasAnswer && this.isRepeatable) {
+    if (this.#isReused && !this.hasAnswer && this.isRepeatable && this.isAtHand) {
       this.#isReused = false;
       this.#openAnew();
     } else this.fail(new Fault('LOCAL_CLOSED', { reason }));

@@ -14,7 +14,8 @@ export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
   #session: H2cSession | null = null;
   #stream: ClientHttp2Stream | null = null;
   #isSecondTry = false;
-  #requestTrailers: readonly HeaderField[] = [];
+  /** Node has bytes of the body, and we have them no more. */
+  #hasGivenBody = false;
   #response: ResponseHead | null = null;
   /** Of a response with a length. */
   #leftBytes = Number.POSITIVE_INFINITY;
@@ -47,10 +48,12 @@ export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
     }
     this.#session = session;
     this.#stream = stream;
+    this.isSent = true;
     this.lastProgressMs = this.context.now();
     this.#listen(stream);
     const { waiting } = this;
     this.waiting = null;
+    this.#hasGivenBody = waiting !== null;
     let hasRoom = true;
     while (waiting !== null && waiting.length > 0) hasRoom = stream.write(waiting.shift(waiting.length));
     if (!hasBody) return;
@@ -81,7 +84,7 @@ export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
     stream.on('error', () => {});
     stream.on('wantTrailers', () => {
       // Not after an abort: node would mark the end of the body before the reset.
-      if (this.requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.#requestTrailers));
+      if (this.requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.requestTrailers));
     });
   }
 
@@ -91,14 +94,15 @@ export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
     this.lastProgressMs = this.context.now();
     if (this.isOver) return true;
     this.request.recorder?.onRequestBody(bytes, start, end);
+    if (this.#stream === null) return this.keepWaiting(bytes, start, end);
+    this.#hasGivenBody = true;
     // A copy, also of what is lent: after an abort node may still hold it.
-    if (this.#stream !== null) return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
-    return this.keepWaiting(bytes, start, end);
+    return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
   }
 
   endBody(trailers: readonly HeaderField[] = []): void {
     this.requestDone = true;
-    this.#requestTrailers = trailers;
+    this.requestTrailers = trailers;
     this.request.recorder?.onRequestEnd();
     this.lastProgressMs = this.context.now();
     if (this.request.hasBody) this.#stream?.end();
@@ -111,11 +115,13 @@ export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
   }
 
   #onInterim(raw: RawFields): void {
+    this.hasAnswer = true;
     const head = this.#read(raw, false);
     if (head?.interim) this.asker.onInterim(head);
   }
 
   #onResponse(raw: RawFields, flags: number): void {
+    this.hasAnswer = true;
     const endsHere = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
     const head = this.#read(raw, endsHere);
     if (head === null) return;
@@ -182,7 +188,10 @@ export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
   #onBroken(stream: ClientHttp2Stream): void {
     this.#stream = null;
     stream.close(NGHTTP2_CANCEL);
-    if (this.#response === null && !this.#isSecondTry && this.#mayTryAgain(stream)) {
+    // The service says that it has done nothing yet (RFC 9113, 8.7), or the stream waited for its turn and was never sent.
+    const isUntouched = stream.rstCode === NGHTTP2_REFUSED_STREAM || stream.id === undefined;
+    if (isUntouched && !this.#hasGivenBody) this.isSent = false;
+    if (this.#mayTryAgain()) {
       this.#isSecondTry = true;
       this.start();
       return;
@@ -190,10 +199,10 @@ export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
     this.fail(new Fault('LOCAL_CLOSED', { reason: 'it ended the call' }));
   }
 
-  /** The service says that it has done nothing yet (RFC 9113, 8.7), or may have hung up on an idle connection. */
-  #mayTryAgain({ rstCode }: ClientHttp2Stream): boolean {
-    if (this.request.hasBody) return false;
-    return rstCode === NGHTTP2_REFUSED_STREAM || (this.isRepeatable && this.#session?.isReused === true);
+  #mayTryAgain(): boolean {
+    if (this.hasAnswer || this.#isSecondTry || this.request.hasBody || !this.isAtHand) return false;
+    // It may have hung up on an idle connection.
+    return !this.isSent || (this.isRepeatable && this.#session?.isReused === true);
   }
 
   protected letGo(): void {

@@ -2,18 +2,17 @@
 // has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { type ConnectionCounts, type RequestHead, redirectToHttps, subdomainOf } from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+import type { RequestHead } from '@tunnel/core';
 import { adoptSocket } from '@tunnel/mux';
 import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { CaptureStore } from '../../capture/capture-store.ts';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
-import type { NamePool } from '../../pool/name-pool.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { TunnelTable } from '../../pool/tunnel-table.ts';
 import { plainAddress } from '../peer-address.ts';
 import { H2cSessions } from './h2c-sessions.ts';
+import { HttpRouter, type HttpRouterOptions } from './http-router.ts';
 import { HttpTotals } from './http-totals.ts';
 import { Http1Visitor } from './http1-visitor.ts';
 import { Http2Visitor } from './http2-visitor.ts';
@@ -22,17 +21,12 @@ import { isLocalAnswer, type LocalAnswer } from './local-answer.ts';
 import { requestFormOf } from './service-call.ts';
 import type { Dispatch, Visitor, VisitorOwner } from './visitor.ts';
 
-export interface HttpIngressOptions {
+export interface HttpIngressOptions extends HttpRouterOptions {
   readonly clock: Clock;
-  readonly domain: string;
-  readonly tunnels: Pick<TunnelTable, 'byName'>;
-  readonly names: Pick<NamePool, 'isHeld'>;
-  readonly counts: ConnectionCounts;
+  readonly tunnels: Pick<TunnelTable, 'byName' | 'has'>;
   readonly captures: Pick<CaptureStore, 'begin'>;
   readonly headTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
-  /** The public https port a plain visitor is sent to; null: plain requests are served, too. */
-  readonly redirectPort: () => number | null;
 }
 
 export class HttpIngress implements VisitorOwner {
@@ -42,6 +36,7 @@ export class HttpIngress implements VisitorOwner {
   readonly firstByteTimeoutMs: number;
   readonly totals = new HttpTotals();
   readonly #given: HttpIngressOptions;
+  readonly #router: HttpRouter;
   readonly #visitors = new Set<Visitor>();
   #ticking: Timer | undefined;
   #isDraining = false;
@@ -49,6 +44,7 @@ export class HttpIngress implements VisitorOwner {
 
   constructor(options: HttpIngressOptions) {
     this.#given = options;
+    this.#router = new HttpRouter(options);
     this.headTimeoutMs = options.headTimeoutMs;
     this.firstByteTimeoutMs = options.firstByteTimeoutMs;
     this.h2c = new H2cSessions(this);
@@ -97,52 +93,22 @@ export class HttpIngress implements VisitorOwner {
   // ---- routing ----
 
   route(dispatch: Dispatch, head: RequestHead): Tunnel | LocalAnswer {
-    const redirectPort = dispatch.facts.scheme === 'http' ? this.#given.redirectPort() : null;
-    if (redirectPort !== null) return { own: redirectToHttps(head, redirectPort) };
-    const found = this.tunnelOf(head.host);
-    if (isLocalAnswer(found)) return found;
-    const refusal = this.#dispatch(dispatch, found);
-    if (refusal !== null) return refusal;
-    this.countRequest(found);
-    return found;
+    const route = this.#router.route(dispatch, head);
+    if (!isLocalAnswer(route)) this.countRequest(route);
+    return route;
   }
 
-  tunnelOf(host: string): Tunnel | LocalAnswer {
-    const name = subdomainOf(host, this.#given.domain);
-    const tunnel = name === null ? undefined : this.#given.tunnels.byName(name);
-    if (tunnel !== undefined) return tunnel;
-    if (name !== null && this.#given.names.isHeld(name)) return { fault: new Fault('TUNNEL_AWAY') };
-    return { fault: new Fault('TUNNEL_NOT_FOUND', { host: host === '' ? 'this address' : host }) };
+  another(dispatch: Dispatch, tried: readonly Tunnel[], hasBody: boolean): Tunnel | null {
+    return this.#router.another(dispatch, tried, hasBody);
+  }
+
+  leave(dispatch: Dispatch): void {
+    this.#router.leave(dispatch);
   }
 
   countRequest(tunnel: Tunnel): void {
     this.totals.requests += 1;
     tunnel.counters.requests += 1;
-  }
-
-  /** A connection counts for the tunnel that serves it; one that asks for another host moves. */
-  #dispatch(dispatch: Dispatch, tunnel: Tunnel): LocalAnswer | null {
-    if (dispatch.tunnel?.tunnelId === tunnel.tunnelId) {
-      dispatch.tunnel = tunnel;
-      return null;
-    }
-    this.leave(dispatch);
-    const verdict = this.#given.counts.opened(tunnel.tunnelId, dispatch.facts.address);
-    if (verdict.kind !== 'counted') {
-      const code = verdict.kind === 'tunnel-full' ? 'CONNECTIONS_PER_TUNNEL' : 'CONNECTIONS_PER_ADDRESS';
-      return { fault: new Fault(code, { limit: verdict.limit }), retryAfterSecs: RETRY_AFTER_SECS };
-    }
-    dispatch.tunnel = tunnel;
-    tunnel.counters.openConnections += 1;
-    return null;
-  }
-
-  leave(dispatch: Dispatch): void {
-    const { tunnel } = dispatch;
-    dispatch.tunnel = null;
-    if (tunnel === null) return;
-    tunnel.counters.openConnections -= 1;
-    this.#given.counts.closed(tunnel.tunnelId, dispatch.facts.address);
   }
 
   // ---- from the visitors ----
@@ -173,7 +139,7 @@ export class HttpIngress implements VisitorOwner {
   #tick(): void {
     const now = this.now();
     for (const visitor of this.#visitors) visitor.tick(now);
-    this.idle.sweep(now, (tunnel) => this.#given.tunnels.byName(tunnel.label)?.tunnelId === tunnel.tunnelId);
+    this.idle.sweep(now, (tunnel) => this.#given.tunnels.has(tunnel));
     this.h2c.sweep(now);
   }
 
@@ -199,6 +165,3 @@ export class HttpIngress implements VisitorOwner {
     this.h2c.close();
   }
 }
-
-/** Connections come and go: a moment later there may be room. */
-const RETRY_AFTER_SECS = 1;

@@ -1,9 +1,11 @@
 // An HTTP ingress with a real client session behind it and any local service behind that. Used by tests only.
 import * as net from 'node:net';
-import { ConnectionCounts } from '@tunnel/core';
-import { connectSocket, splice } from '@tunnel/mux';
+import { ConnectionCounts, MemberHealth } from '@tunnel/core';
+import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
 import { FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
+import { Dispatcher } from '../../pool/dispatcher.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
+import { isGroup, type Target } from '../../pool/tunnel-table.ts';
 import { HttpIngress, type HttpIngressOptions } from './http-ingress.ts';
 
 export interface HttpStand {
@@ -20,51 +22,56 @@ export interface HttpStand {
   stop(): void;
 }
 
-export const startHttpStand = async (
-  localPort: number,
-  options: Partial<HttpIngressOptions> & { readonly http?: Partial<Tunnel['http']> } = {},
-): Promise<HttpStand> => {
-  const clock = new FakeClock();
-  const held = new Set<string>();
-  let dials = 0;
-  const stand = { localPort };
-  const pair = await sessionPair({
-    kind: 'plain',
-    carriers: 2,
-    client: {
-      onStream: (stream) => {
-        dials += 1;
-        connectSocket({ host: '127.0.0.1', port: stand.localPort, timeoutMs: 5000 }).then(
-          (local) => {
-            stream.accept();
-            splice(stream, local, { onDone: () => {} });
-          },
-          (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
-        );
-      },
+/** What a client does for every stream: it dials the local service. */
+export const dialLocal = (stream: MuxStream, port: number): void => {
+  connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
+    (local) => {
+      stream.accept();
+      splice(stream, local, { onDone: () => {} });
     },
-  });
-  const tunnel: Tunnel = {
-    tunnelId: 'tun_1',
-    sessionId: 'ses_1',
-    name: 'web',
-    protocol: 'http',
-    place: { kind: 'name', name: 'web' },
-    label: 'web',
-    publicUrl: 'http://web.edge.test',
-    assignedPort: null,
-    http: { hostHeader: null, localProtocol: 'http1', capture: true, ...options.http },
-    clientAddr: '127.0.0.1:1',
-    owner: { kind: 'operator' },
-    connectedSince: 0,
-    counters: { requests: 0, bytes: 0, openConnections: 0 },
-    session: { mux: pair.edge },
-  };
+    (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
+  );
+};
+
+/** `web`, which stands alone unless told otherwise. */
+export const newHttpTunnel = (
+  mux: MuxSession,
+  { http, ...rest }: Partial<Omit<Tunnel, 'http'>> & { readonly http?: Partial<Tunnel['http']> | undefined } = {},
+): Tunnel => ({
+  tunnelId: 'tun_1',
+  sessionId: 'ses_1',
+  name: 'web',
+  protocol: 'http',
+  place: { kind: 'name', name: 'web' },
+  group: null,
+  label: 'web',
+  publicUrl: 'http://web.edge.test',
+  assignedPort: null,
+  http: { hostHeader: null, localProtocol: 'http1', capture: true, ...http },
+  clientAddr: '127.0.0.1:1',
+  owner: { kind: 'operator' },
+  connectedSince: 0,
+  counters: { requests: 0, bytes: 0, openConnections: 0 },
+  health: new MemberHealth(null),
+  alertWebhook: null,
+  session: { mux },
+  ...rest,
+});
+
+/** An ingress, and a plain port in front of it. `web` leads to the target. */
+export const startIngress = async (
+  target: Target,
+  options: Partial<HttpIngressOptions> & Pick<HttpIngressOptions, 'clock'>,
+): Promise<{ ingress: HttpIngress; port: number; held: Set<string>; stop: () => void }> => {
+  const held = new Set<string>();
   const ingress = new HttpIngress({
-    clock,
     domain: 'edge.test',
-    tunnels: { byName: (name) => (name === 'web' ? tunnel : undefined) },
+    tunnels: {
+      byName: (name) => (name === 'web' ? target : undefined),
+      has: (tunnel) => (isGroup(target) ? target.has(tunnel) : target === tunnel),
+    },
     names: { isHeld: (name) => held.has(name) },
+    dispatcher: new Dispatcher({ random: Math.random }),
     counts: new ConnectionCounts({ perTunnel: 1000, perAddress: 1000 }),
     captures: { begin: () => null },
     headTimeoutMs: 15_000,
@@ -81,6 +88,26 @@ export const startHttpStand = async (
   const stop = (): void => {
     server.close();
     ingress.stop();
+  };
+  return { ingress, port, held, stop };
+};
+
+export const startHttpStand = async (
+  localPort: number,
+  { http, ...options }: Partial<HttpIngressOptions> & { readonly http?: Partial<Tunnel['http']> } = {},
+): Promise<HttpStand> => {
+  const clock = new FakeClock();
+  let dials = 0;
+  const stand = { localPort };
+  const onStream = (stream: MuxStream): void => {
+    dials += 1;
+    dialLocal(stream, stand.localPort);
+  };
+  const pair = await sessionPair({ kind: 'plain', carriers: 2, client: { onStream } });
+  const tunnel = newHttpTunnel(pair.edge, { http });
+  const { ingress, port, held, stop: close } = await startIngress(tunnel, { clock, ...options });
+  const stop = (): void => {
+    close();
     pair.close();
   };
   return Object.defineProperties(Object.assign(stand, { ingress, tunnel, pair, clock, port, held, stop, dials }), {

@@ -1,27 +1,32 @@
 // What one HTTP/1.1 connection asks of services: one call after another, each with the body of its request.
 import { type RequestHead, scannerOf } from '@tunnel/core';
 import type { Tunnel } from '../../pool/tunnel.ts';
-import type { Asker } from './asker.ts';
-import { type Asking, callTunnel } from './asking.ts';
+import type { Asker, FailedTry } from './asker.ts';
+import { type Asking, askAnother, callTunnel } from './asking.ts';
 import { type BodyStep, RequestBody } from './request-body.ts';
 import { requestFormOf, type ServiceCall } from './service-call.ts';
-import type { VisitorFacts, VisitorOwner } from './visitor.ts';
+import type { Dispatch, VisitorFacts, VisitorOwner } from './visitor.ts';
 
 /** It is the asking of the request under way: those of one connection follow each other, so there is one object for all. */
 export class Http1Calls implements Asking {
-  readonly facts: VisitorFacts;
   readonly owner: VisitorOwner;
+  readonly #dispatch: Dispatch;
   /** The first byte of its head has come. */
   startedMs = 0;
   // Set by begin().
   head!: RequestHead;
   asker!: Asker;
+  tried: Tunnel[] | null = null;
   #call: ServiceCall | null = null;
   #body: RequestBody | null = null;
 
-  constructor(facts: VisitorFacts, owner: VisitorOwner) {
-    this.facts = facts;
+  constructor(dispatch: Dispatch, owner: VisitorOwner) {
+    this.#dispatch = dispatch;
     this.owner = owner;
+  }
+
+  get facts(): VisitorFacts {
+    return this.#dispatch.facts;
   }
 
   get hasBody(): boolean {
@@ -31,15 +36,26 @@ export class Http1Calls implements Asking {
   begin(tunnel: Tunnel, head: RequestHead, asker: Asker): void {
     this.head = head;
     this.asker = asker;
+    this.tried = null;
     const scanner = scannerOf(head.framing, requestFormOf(tunnel));
     this.#body = scanner === null ? null : new RequestBody(scanner);
-    this.#take(callTunnel(this, tunnel));
+    const call = callTunnel(this, tunnel);
+    this.take(call);
+    call.start();
   }
 
-  #take(call: ServiceCall): void {
+  take(call: ServiceCall): void {
     this.#call = call;
     if (this.#body !== null) this.#body.taker = call;
-    call.start();
+  }
+
+  another(tried: readonly Tunnel[]): Tunnel | null {
+    return this.owner.another(this.#dispatch, tried, this.hasBody);
+  }
+
+  /** false: there is nobody else to ask. */
+  askAnother(failed: FailedTry): boolean {
+    return askAnother(this, failed);
   }
 
   /** The head of an answer goes out, of the service's or of our own. */

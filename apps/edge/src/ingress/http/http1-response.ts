@@ -8,7 +8,7 @@ import {
 } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
-import type { Asker } from './asker.ts';
+import type { Asker, FailedTry } from './asker.ts';
 import { type LocalAnswer, localAnswer } from './local-answer.ts';
 import type { VisitorWriter } from './visitor-writer.ts';
 
@@ -17,6 +17,10 @@ export interface RespondingVisitor {
   readonly isDraining: boolean;
   /** The request's last byte has come. */
   readonly requestDone: boolean;
+  /** A service has answered on this connection. */
+  isServed: boolean;
+  /** false: there is nobody else to ask. */
+  askAnother(failed: FailedTry): boolean;
   onAnswered(status: number): void;
   /** The last byte of the answer is written. */
   onResponded(keepAlive: boolean): void;
@@ -50,6 +54,7 @@ export class Http1Response implements Asker {
   }
 
   onHead(head: ResponseHead): void {
+    this.#visitor.isServed = true;
     this.#decideKeepAlive();
     const { text, form, keepAlive } = this.#rewritten(head);
     this.bodyForm = form;
@@ -77,9 +82,9 @@ export class Http1Response implements Asker {
     this.#visitor.onResponded(this.#keepAlive && requestDone);
   }
 
-  onFailed(fault: Fault): void {
+  onFailed(fault: Fault, failed: FailedTry | null): void {
     if (this.#isBegun) this.#visitor.onCutOff();
-    else this.answer({ fault });
+    else if (failed === null || !this.#visitor.askAnother(failed)) this.answer({ fault });
   }
 
   onSwitched(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void {

@@ -4,6 +4,7 @@ import { Fault } from '@tunnel/errors';
 import { type ByteEnd, ByteQueue, type ByteReader, type MuxStream, type Splice } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
+import type { FailedTry } from './asker.ts';
 import { bridge } from './bridge.ts';
 import { HeadReader } from './head-reader.ts';
 import { Http1Calls } from './http1-calls.ts';
@@ -33,6 +34,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   readonly facts: VisitorFacts;
   /** What this connection was dispatched to last, and is counted for. */
   tunnel: Tunnel | null = null;
+  isServed = false;
   readonly #end: ByteEnd;
   readonly #owner: VisitorOwner;
   readonly #out: VisitorWriter;
@@ -53,7 +55,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
     this.facts = facts;
     this.#owner = owner;
     this.#out = new VisitorWriter(end);
-    this.#calls = new Http1Calls(facts, owner);
+    this.#calls = new Http1Calls(this, owner);
     this.#deadlineMs = owner.now() + owner.headTimeoutMs;
   }
 
@@ -138,6 +140,10 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   onAnswered(status: number): void {
     this.#calls.answered(status);
+  }
+
+  askAnother(failed: FailedTry): boolean {
+    return this.#calls.askAnother(failed);
   }
 
   onResponded(keepAlive: boolean): void {

@@ -5,8 +5,8 @@ import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
-import type { Asker } from './asker.ts';
-import { callTunnel } from './asking.ts';
+import type { Asker, FailedTry } from './asker.ts';
+import { type Asking, askAnother, callTunnel } from './asking.ts';
 import { Http2Answer } from './http2-answer.ts';
 import { Http2Body } from './http2-body.ts';
 import { type RawFields, requestHeadOf, valueIn } from './http2-fields.ts';
@@ -22,24 +22,31 @@ export interface RequestingVisitor {
   readonly facts: VisitorFacts;
   readonly owner: VisitorOwner;
   route(head: RequestHead): Tunnel | LocalAnswer;
+  /** Another member for a request that those in `tried` did not get; null: there is none. */
+  another(head: RequestHead, tried: readonly Tunnel[], hasBody: boolean): Tunnel | null;
+  /** A service has answered a request for this authority. */
+  onServed(head: RequestHead): void;
   /** Nothing more comes of it. `isTakenBack`: the visitor did not wait for the end of the answer. */
   onOver(request: Http2Request, isTakenBack: boolean): void;
 }
 
-export class Http2Request implements Asker {
+export class Http2Request implements Asker, Asking {
   readonly bodyForm: ChunkedForm = 'data';
+  readonly startedMs: number;
+  // Set by begin(), before anything is asked.
+  head!: RequestHead;
+  tried: Tunnel[] | null = null;
   readonly #visitor: RequestingVisitor;
   readonly #stream: ServerHttp2Stream;
-  readonly #startedMs: number;
   readonly #answer: Http2Answer;
-  #head: RequestHead | null = null;
+  #accept: string | null = null;
   #call: ServiceCall | null = null;
   #body: Http2Body | null = null;
 
   constructor(visitor: RequestingVisitor, stream: ServerHttp2Stream) {
     this.#visitor = visitor;
     this.#stream = stream;
-    this.#startedMs = visitor.owner.now();
+    this.startedMs = visitor.owner.now();
     this.#answer = new Http2Answer(stream, (status) => this.#tell(status));
     // What went wrong is told by the close that follows; without a listener it would end the process.
     stream.on('error', () => {});
@@ -48,42 +55,62 @@ export class Http2Request implements Asker {
     stream.on('drain', () => this.#call?.resume());
   }
 
-  begin(raw: RawFields): void {
-    const head = requestHeadOf(raw, !this.#stream.endAfterHeaders);
-    if (head.kind === 'problem') {
-      const { status, reason } = head;
-      this.#answerOwn({ fault: new Fault(refusalCodeOf(status), { reason }) }, valueIn(raw, 'accept'));
-      return;
-    }
-    this.#head = head;
-    const route = this.#visitor.route(head);
-    if (isLocalAnswer(route)) this.#answerOwn(route, fieldValueOf(head.headers, 'accept'));
-    else this.#ask(route, head);
+  get facts(): VisitorFacts {
+    return this.#visitor.facts;
   }
 
-  #ask(tunnel: Tunnel, head: RequestHead): void {
-    const { facts, owner } = this.#visitor;
-    const hasBody = hasBodyOf(head.framing);
-    if (hasBody) {
-      const shape = { framing: head.framing, inChunks: requestFormOf(tunnel) === 'chunks' };
+  get owner(): VisitorOwner {
+    return this.#visitor.owner;
+  }
+
+  get asker(): Asker {
+    return this;
+  }
+
+  get hasBody(): boolean {
+    return this.#body !== null;
+  }
+
+  begin(raw: RawFields): void {
+    const head = requestHeadOf(raw, !this.#stream.endAfterHeaders);
+    this.#accept = valueIn(raw, 'accept');
+    if (head.kind === 'problem') {
+      this.#answerOwn({ fault: new Fault(refusalCodeOf(head.status), { reason: head.reason }) });
+      return;
+    }
+    this.head = head;
+    const route = this.#visitor.route(head);
+    if (isLocalAnswer(route)) this.#answerOwn(route);
+    else this.#ask(route);
+  }
+
+  #ask(tunnel: Tunnel): void {
+    const { framing } = this.head;
+    if (hasBodyOf(framing)) {
+      const shape = { framing, inChunks: requestFormOf(tunnel) === 'chunks' };
       this.#body = new Http2Body(this.#stream, shape, (reason) => this.#onBadBody(reason));
     }
-    this.#take(callTunnel({ facts, owner, head, hasBody, startedMs: this.#startedMs, asker: this }, tunnel));
+    const call = callTunnel(this, tunnel);
+    this.take(call);
+    call.start();
     if (this.#body === null) this.#stream.resume();
     // An answer of our own may be out already.
     else if (this.#call === null) this.#body.drop();
     else this.#body.start();
   }
 
-  #take(call: ServiceCall): void {
+  take(call: ServiceCall): void {
     this.#call = call;
     if (this.#body !== null) this.#body.call = call;
-    call.start();
+  }
+
+  another(tried: readonly Tunnel[]): Tunnel | null {
+    return this.#visitor.another(this.head, tried, this.hasBody);
   }
 
   #onBadBody(reason: string): void {
     this.#call?.abort();
-    this.onFailed(new Fault('HTTP_BAD_REQUEST', { reason }));
+    this.#fail(new Fault('HTTP_BAD_REQUEST', { reason }));
   }
 
   // ---- the response, from the service ----
@@ -93,6 +120,7 @@ export class Http2Request implements Asker {
   }
 
   onHead(head: ResponseHead): void {
+    this.#visitor.onServed(this.head);
     this.#answer.head(head);
   }
 
@@ -113,15 +141,13 @@ export class Http2Request implements Asker {
     this.#end(requestDone);
   }
 
-  onFailed(fault: Fault): void {
-    this.#call = null;
-    if (this.#answer.isBegun) this.#answer.cut();
-    else this.#answerOwn({ fault }, this.#head === null ? null : fieldValueOf(this.#head.headers, 'accept'));
+  onFailed(fault: Fault, failed: FailedTry | null): void {
+    if (failed === null || this.#answer.isBegun || !askAnother(this, failed)) this.#fail(fault);
   }
 
   onSwitched(_head: ResponseHead, stream: MuxStream): void {
     stream.reset(UNASKED);
-    this.onFailed(new Fault('LOCAL_MALFORMED', { reason: UNASKED.text }));
+    this.#fail(new Fault('LOCAL_MALFORMED', { reason: UNASKED.text }));
   }
 
   onBodyDrain(): void {
@@ -130,9 +156,15 @@ export class Http2Request implements Asker {
 
   // ---- the answer ----
 
-  #answerOwn(answer: LocalAnswer, accept: string | null): void {
+  #answerOwn(answer: LocalAnswer): void {
     const isWhole = this.#stream.endAfterHeaders;
-    if (this.#answer.own(answer, accept)) this.#end(isWhole);
+    if (this.#answer.own(answer, this.#accept)) this.#end(isWhole);
+  }
+
+  #fail(fault: Fault): void {
+    this.#call = null;
+    if (this.#answer.isBegun) this.#answer.cut();
+    else this.#answerOwn({ fault });
   }
 
   #end(requestDone: boolean): void {
@@ -143,7 +175,7 @@ export class Http2Request implements Asker {
 
   #tell(status: number): void {
     const { owner } = this.#visitor;
-    const wholeMs = owner.now() - this.#startedMs;
+    const wholeMs = owner.now() - this.startedMs;
     // While a body is on its way the time is the visitor's.
     const serviceMs = this.#body === null ? (this.#call?.serviceMs ?? null) : null;
     owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);

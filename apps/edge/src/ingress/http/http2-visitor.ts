@@ -66,13 +66,32 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   }
 
   route(head: RequestHead): Tunnel | LocalAnswer {
-    const known = this.#dispatches.get(head.host);
-    const dispatch = known ?? { facts: this.facts, tunnel: null };
+    const dispatch = this.#dispatchOf(head.host);
     const route = this.owner.route(dispatch, head);
-    // Only what leads somewhere is remembered: a visitor may ask for any number of names.
-    if (dispatch.tunnel === null) this.#dispatches.delete(head.host);
-    else if (known === undefined) this.#dispatches.set(head.host, dispatch);
+    this.#remember(head.host, dispatch);
     return route;
+  }
+
+  another(head: RequestHead, tried: readonly Tunnel[], hasBody: boolean): Tunnel | null {
+    const dispatch = this.#dispatchOf(head.host);
+    const tunnel = this.owner.another(dispatch, tried, hasBody);
+    this.#remember(head.host, dispatch);
+    return tunnel;
+  }
+
+  onServed({ host }: RequestHead): void {
+    const dispatch = this.#dispatches.get(host);
+    if (dispatch !== undefined) dispatch.isServed = true;
+  }
+
+  #dispatchOf(host: string): Dispatch {
+    return this.#dispatches.get(host) ?? { facts: this.facts, tunnel: null, isServed: false };
+  }
+
+  /** Only what leads somewhere: a visitor may ask for any number of names. */
+  #remember(host: string, dispatch: Dispatch): void {
+    if (dispatch.tunnel === null) this.#dispatches.delete(host);
+    else this.#dispatches.set(host, dispatch);
   }
 
   onOver(request: Http2Request, isTakenBack: boolean): void {

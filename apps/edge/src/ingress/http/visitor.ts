@@ -15,6 +15,8 @@ export interface Dispatch {
   readonly facts: VisitorFacts;
   /** What it was dispatched to last, and is counted for. */
   tunnel: Tunnel | null;
+  /** Its service has answered: what comes later does not change that it was this one. */
+  isServed: boolean;
 }
 
 export interface Visitor {
@@ -32,6 +34,11 @@ export interface VisitorOwner extends CallContext {
   readonly isDraining: boolean;
   /** Where a request goes, or why nowhere; counts the dispatch. */
   route(dispatch: Dispatch, head: RequestHead): Tunnel | LocalAnswer;
+  /**
+   * Another member of the group for a request that those in `tried` did not get, the last of them just now; null: there is none.
+   * The request then counts for the new one. A request with a body stays among services that speak the same HTTP.
+   */
+  another(dispatch: Dispatch, tried: readonly Tunnel[], hasBody: boolean): Tunnel | null;
   /** It is not counted any more. */
   leave(dispatch: Dispatch): void;
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
