@@ -76,6 +76,16 @@ describe('an alert', () => {
     expect(log.text).not.toContain('s3cret');
   });
 
+  it('carries the user name and password of the operator’s URL, and its log does not', async () => {
+    const { port, received } = await receiver();
+    const log = memoryLog();
+    const alerts = sender({ operatorUrl: `http://bob:hunter%202@127.0.0.1:${port}/`, logger: log.logger });
+    alerts.send(alertOf([]));
+    await eventually(() => expect(log.lines).toHaveLength(1));
+    expect(received[0]?.headers.authorization).toBe(`Basic ${Buffer.from('bob:hunter 2').toString('base64')}`);
+    expect(log.text).not.toMatch(/bob|hunter/);
+  });
+
   it('reaches the operator at a private address when tenants may not, also when a tenant names the same URL', async () => {
     const { port, received } = await receiver();
     const url = `http://127.0.0.1:${port}/op`;
@@ -120,7 +130,6 @@ describe('what the receiver does', () => {
   it.each<[string, (socket: Socket) => void]>([
     ['never answers', () => {}],
     ['drips', (socket) => drip(socket)],
-    ['sends 100 Continue for ever', (socket) => void socket.write('HTTP/1.1 100 Continue\r\n\r\n'.repeat(50))],
   ])('one that %s is given up after five seconds in all, and its connection is closed', async (_name, behave) => {
     const clock = new FakeClock();
     const server = await tcpServer((socket) => void socket.once('data', () => behave(socket)));
@@ -177,6 +186,18 @@ describe('what the receiver does', () => {
     alerts.send(alertOf([`http://127.0.0.1:${server.port}/`]));
     await eventually(() => expect(alerts.totals.tenant).toEqual({ ...none, failed: 1 }));
     await eventually(() => expect(server.openConnections).toBe(0));
+  });
+
+  it('early answers are not the answer, and many of them are a failure', async () => {
+    const early = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n';
+    const honest = await tcpServer((socket) => {
+      socket.once('data', () => socket.write(`${early}HTTP/1.1 200 OK\r\n\r\n`));
+    });
+    const endless = await tcpServer((socket) => void socket.once('data', () => flood(socket, '', early)));
+    const alerts = sender();
+    alerts.send(alertOf([`http://127.0.0.1:${honest.port}/`, `http://127.0.0.1:${endless.port}/`]));
+    await eventually(() => expect(alerts.totals.tenant).toEqual({ ...none, delivered: 1, failed: 1 }));
+    await eventually(() => expect(endless.openConnections).toBe(0));
   });
 
   it('101 is no answer to a POST', async () => {

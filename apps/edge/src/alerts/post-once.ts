@@ -15,6 +15,9 @@ export interface PostPlan {
   readonly signal: AbortSignal;
 }
 
+/** 100 Continue, 103 Early Hints: honest receivers send one or two. */
+const EARLY_HEADS_MAX = 10;
+
 /** The status of the answer; rejects when there is none. */
 export const postOnce = ({ url, addresses, message, secureContext, signal }: PostPlan): Promise<number> =>
   new Promise((resolve, reject) => {
@@ -29,6 +32,11 @@ export const postOnce = ({ url, addresses, message, secureContext, signal }: Pos
     };
     const request = (isTls ? requestTls : requestPlain)(url, options);
     const abort = (): void => void request.destroy(new Error('too slow'));
+    let earlyHeads = 0;
+    request.on('information', () => {
+      earlyHeads += 1;
+      if (earlyHeads > EARLY_HEADS_MAX) request.destroy(new Error('no end of early answers'));
+    });
     request.on('response', (response) => {
       resolve(response.statusCode ?? 0);
       request.destroy();
