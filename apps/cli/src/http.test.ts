@@ -200,6 +200,24 @@ describe('tunnel http', () => {
     expect(world.events().some((one) => one['event'] === 'request')).toBe(false);
   });
 
+  it('joins a group, probes the service, and tells when it goes and when it comes back', async () => {
+    const { world } = start(
+      ['--json', '--group', 'shop', '--group-key-env', 'KEY', '--health', 'http:/healthz', '--health-interval', '0.02'],
+      { env: { KEY: 'very secret' } },
+    );
+    expect(await event(world, 'ready')).toMatchObject({ group: 'shop', health: 'unknown', warnings: [] });
+    expect(await event(world, 'health')).toMatchObject({ healthy: true, reason: '', group: 'shop' });
+    service.closeAllConnections();
+    await new Promise((resolve) => service.close(resolve));
+    const health = (): Record<string, unknown>[] => world.events().filter((one) => one['event'] === 'health');
+    await eventually(() => expect(health()).toHaveLength(2));
+    expect(health()[1]).toMatchObject({ healthy: false, reason: 'connection refused', consecutive_failures: 3 });
+    await new Promise<void>((resolve) => service.listen(Number(localPort), '127.0.0.1', resolve));
+    await eventually(() => expect(health()).toHaveLength(3));
+    expect(health()[2]).toMatchObject({ healthy: true, consecutive_failures: 0 });
+    expect(world.out() + world.err()).not.toContain('very secret');
+  });
+
   it('ends with 4 and the words of the edge when its name is taken or reserved', async () => {
     const first = start(['--subdomain', 'shop', '--json']);
     await event(first.world, 'ready');

@@ -16,7 +16,10 @@ export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command 
         throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
       }
       const tunnels = Object.entries(config.values.tunnels);
-      const lines = tunnels.map(([name, entry]) => `  ${name}: ${entry.proto} ${entry.local_host}:${entry.local_port}`);
+      const lines = tunnels.map(([name, { proto, local_host, local_port, group }]) => {
+        const place = `${proto} ${local_host}:${local_port}`;
+        return `  ${name}: ${place}${group === undefined ? '' : ` in group ${group}`}`;
+      });
       io.stdout.write([`${config.path} is good: ${tunnels.length} tunnels`, ...lines, ''].join('\n'));
       finish(EXIT.endedAsAsked);
     });

@@ -3,12 +3,13 @@ import type { TunnelSpec } from '@tunnel/client';
 import { Command, Option } from 'commander';
 import { addConnectionFlags, type ConnectionFlags, portNumber } from '../connection-flags.ts';
 import type { ExitCode } from '../exit-codes.ts';
+import { addGroupFlags, type GroupFlags, groupSpecOf } from '../group-flags.ts';
 import type { Io } from '../io.ts';
 import { addRequestFlags, type RequestFlags } from '../request-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
-interface HttpFlags extends ConnectionFlags, RequestFlags {
+interface HttpFlags extends ConnectionFlags, RequestFlags, GroupFlags {
   readonly name?: string;
   readonly subdomain?: string;
   readonly hostHeader: string;
@@ -18,6 +19,11 @@ interface HttpFlags extends ConnectionFlags, RequestFlags {
   readonly localTlsNoVerify?: boolean;
   readonly capture: boolean;
 }
+
+const EXAMPLES = `
+Example:
+  $ tunnel http 3000 --subdomain shop --token-file ~/.tunnel/key
+  $ tunnel http 3000 --group shop --group-key-file ~/.tunnel/shop-key --health http:/healthz`;
 
 export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command => {
   const command = new Command('http')
@@ -35,17 +41,17 @@ export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command =
     .option('--https', 'the local service speaks TLS')
     .option('--local-tls-no-verify', 'accept any certificate of the local service')
     .option('--no-capture', 'keep no request for a look or a replay, at the edge or here');
-  return addConnectionFlags(addRequestFlags(command))
-    .addHelpText('after', '\nExample:\n  $ tunnel http 3000 --subdomain shop --token-file ~/.tunnel/key')
+  return addConnectionFlags(addRequestFlags(addGroupFlags(command)))
+    .addHelpText('after', EXAMPLES)
     .action(async (port: number, flags: HttpFlags) => {
       const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
-      const spec = specOf(port, flags);
-      const stateKey = `${spec.protocol}|${flags.localHost}:${port}|${spec.name}|${flags.subdomain ?? ''}`;
+      const spec = specOf(port, flags, io);
+      const stateKey = `${spec.protocol}|${flags.localHost}:${port}|${spec.name}|${flags.subdomain ?? ''}|${flags.group ?? ''}`;
       finish(await runTunnels({ settings, flags, stateKey, tunnels: [spec] }, io));
     });
 };
 
-const specOf = (port: number, flags: HttpFlags): TunnelSpec & { readonly name: string } => ({
+const specOf = (port: number, flags: HttpFlags, io: Io): TunnelSpec & { readonly name: string } => ({
   protocol: flags.https === true ? 'https' : 'http',
   name: flags.name ?? `http-${port}`,
   localHost: flags.localHost,
@@ -55,4 +61,5 @@ const specOf = (port: number, flags: HttpFlags): TunnelSpec & { readonly name: s
   localTlsVerify: flags.localTlsNoVerify !== true,
   capture: flags.capture,
   ...(flags.subdomain === undefined ? {} : { subdomain: flags.subdomain }),
+  ...groupSpecOf(flags, io),
 });

@@ -1,5 +1,5 @@
 // `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named.
-import type { TunnelSpec } from '@tunnel/client';
+import type { HealthCheck, TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { ClientTunnel } from '@tunnel/runtime';
 import { Command } from 'commander';
@@ -53,4 +53,17 @@ const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   capture: entry.capture,
   ...(entry.subdomain === undefined ? {} : { subdomain: entry.subdomain }),
   ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
+  ...(entry.group === undefined ? {} : { group: entry.group }),
+  ...(entry.group_key === undefined ? {} : { groupKey: entry.group_key }),
+  ...(entry.health_check === undefined ? {} : { healthCheck: healthCheckOf(entry.health_check) }),
+});
+
+const healthCheckOf = (entry: NonNullable<ClientTunnel['health_check']>): HealthCheck => ({
+  type: entry.type,
+  path: entry.path,
+  intervalSecs: entry.interval_secs,
+  timeoutSecs: entry.timeout_secs,
+  maxFailed: entry.max_failed,
+  expect2xx: entry.expect_2xx,
+  alertWebhook: entry.alert_webhook,
 });

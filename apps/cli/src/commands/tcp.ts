@@ -2,26 +2,34 @@
 import { Command } from 'commander';
 import { addConnectionFlags, type ConnectionFlags, portNumber } from '../connection-flags.ts';
 import type { ExitCode } from '../exit-codes.ts';
+import { addGroupFlags, type GroupFlags, groupSpecOf } from '../group-flags.ts';
 import type { Io } from '../io.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
-interface TcpFlags extends ConnectionFlags {
+interface TcpFlags extends ConnectionFlags, GroupFlags {
   readonly name?: string;
   readonly localHost: string;
   readonly remotePort?: number;
 }
 
+const EXAMPLES = `
+Example:
+  $ tunnel tcp 5432 --server edge.example.com:4040 --token-file ~/.tunnel/key
+  $ tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp --health-interval 5`;
+
 export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
-    new Command('tcp')
-      .description('publish a local TCP service')
-      .argument('<port>', 'port of the local service', portNumber)
-      .option('--name <name>', 'name of the tunnel (default: tcp-<port>)')
-      .option('--local-host <host>', 'host of the local service', '127.0.0.1')
-      .option('--remote-port <port>', 'this public port or none', portNumber),
+    addGroupFlags(
+      new Command('tcp')
+        .description('publish a local TCP service')
+        .argument('<port>', 'port of the local service', portNumber)
+        .option('--name <name>', 'name of the tunnel (default: tcp-<port>)')
+        .option('--local-host <host>', 'host of the local service', '127.0.0.1')
+        .option('--remote-port <port>', 'this public port or none', portNumber),
+    ),
   )
-    .addHelpText('after', '\nExample:\n  $ tunnel tcp 5432 --server edge.example.com:4040 --token-file ~/.tunnel/key')
+    .addHelpText('after', EXAMPLES)
     .action(async (port: number, flags: TcpFlags) => {
       const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
       const name = flags.name ?? `tcp-${port}`;
@@ -31,7 +39,8 @@ export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
         localHost: flags.localHost,
         localPort: port,
         ...(flags.remotePort === undefined ? {} : { remotePort: flags.remotePort }),
+        ...groupSpecOf(flags, io),
       };
-      const stateKey = `tcp|${flags.localHost}:${port}|${name}`;
+      const stateKey = `tcp|${flags.localHost}:${port}|${name}|${flags.group ?? ''}`;
       finish(await runTunnels({ settings, flags, stateKey, tunnels: [spec] }, io));
     });

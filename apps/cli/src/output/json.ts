@@ -33,6 +33,15 @@ export class JsonOutput implements Output {
         });
       case 'reconnected':
         return this.#write('reconnected', { resumed: event.resumed });
+      case 'health':
+        return this.#write('health', {
+          name: event.tunnel.name,
+          tunnel_id: event.tunnel.tunnelId,
+          group: event.tunnel.group,
+          healthy: event.healthy,
+          reason: event.reason,
+          consecutive_failures: event.consecutiveFailures,
+        });
       case 'tunnel-error':
       case 'local-error':
         this.#errors.onStatus(event);
@@ -89,6 +98,8 @@ export class JsonOutput implements Output {
       assigned_port: tunnel.assignedPort,
       local: `${tunnel.localHost}:${tunnel.localPort}`,
       inspect_url: tunnel.protocol === 'http' || tunnel.protocol === 'https' ? this.#inspectUrl : null,
+      group: tunnel.group,
+      health: tunnel.health,
       warnings: tunnel.warnings,
     };
   }

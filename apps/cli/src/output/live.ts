@@ -8,7 +8,7 @@ import type { Io } from '../io.ts';
 import { LineOutput } from './lines.ts';
 import type { Output } from './output.ts';
 import { requestLine } from './request-line.ts';
-import { countsText, durationText, inspectorText, routeText } from './words.ts';
+import { countsText, durationText, groupText, healthMark, healthWord, inspectorText, routeText } from './words.ts';
 
 /** At most four times a second. */
 const REDRAW_MS = 250;
@@ -48,7 +48,7 @@ export class LiveOutput implements Output {
     if (event.type === 'tunnel-opened') this.#tunnels.add(event.tunnel);
     if (event.type === 'tunnel-error' && event.final) this.#tunnels.delete(event.tunnel);
     // The block says who is where; only what it cannot say gets a line.
-    if (event.type === 'connected' || event.type === 'tunnel-opened') return;
+    if (event.type === 'connected' || (event.type === 'tunnel-opened' && event.tunnel.warnings.length === 0)) return;
     this.#above(() => this.#lines.onStatus(event));
   }
 
@@ -105,8 +105,11 @@ export class LiveOutput implements Output {
     const up = this.#since === null ? '' : `, up ${durationText(this.#io.clock.monotonic() - this.#since)}`;
     const lines = [`${this.#server}: ${this.#state}${up}`];
     for (const tunnel of this.#tunnels) {
-      lines.push(`  ${tunnel.name}  ${routeText(tunnel)}${tunnel.state === 'away' ? '  (away)' : ''}`);
-      lines.push(`    ${countsText(tunnel)}`);
+      const [mark, word] = [healthMark(tunnel), healthWord(tunnel)];
+      const name = mark === '' ? tunnel.name : `${mark} ${tunnel.name}`;
+      const away = tunnel.state === 'away' ? '  (away)' : '';
+      lines.push(`  ${name}  ${routeText(tunnel)}${groupText(tunnel)}${away}`);
+      lines.push(`    ${word === '' ? '' : `${word}; `}${countsText(tunnel)}`);
     }
     if (this.#inspector !== null) lines.push(`  ${this.#inspector}`);
     const width = this.#width();
@@ -123,8 +126,9 @@ export class LiveOutput implements Output {
   }
 
   #paint(line: string, index: number): string {
-    const { bold, dim, green, yellow } = this.#colours;
+    const { bold, dim, green, red, yellow } = this.#colours;
     if (index === 0) return this.#state === 'connected' ? green(line) : yellow(line);
+    if (line.startsWith('  ✗ ')) return red(line);
     return line.startsWith('    ') ? dim(line) : bold(line);
   }
 

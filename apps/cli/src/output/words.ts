@@ -31,6 +31,22 @@ export const countsText = ({ counts }: Tunnel): string => {
   return `${visits}, ${bytesText(counts.bytesIn)} in, ${bytesText(counts.bytesOut)} out`;
 };
 
+type HealthEvent = Extract<StatusEvent, { type: 'health' }>;
+
+/** Of a change; in a block that is always there, `healthWord` is enough. */
+const healthText = ({ healthy, reason, consecutiveFailures }: HealthEvent): string =>
+  healthy ? 'healthy' : `unhealthy: ${oneLine(reason)} (${consecutiveFailures} in a row)`;
+
+const HEALTH_WORDS = { none: '', unknown: 'not probed yet', healthy: 'healthy', unhealthy: 'unhealthy' } as const;
+const HEALTH_MARKS = { none: '', unknown: '?', healthy: '✓', unhealthy: '✗' } as const;
+
+/** Empty where nothing is probed. */
+export const healthWord = ({ health }: Tunnel): string => HEALTH_WORDS[health];
+export const healthMark = ({ health }: Tunnel): string => HEALTH_MARKS[health];
+
+/** Empty for a tunnel that stands alone. */
+export const groupText = ({ group }: Tunnel): string => (group === null ? '' : ` (group ${oneLine(group)})`);
+
 export const inspectorText = (url: string | null): string =>
   url === null ? 'no inspector: all ports 4300 to 4399 of 127.0.0.1 are taken' : `inspector: ${url}`;
 
@@ -46,10 +62,16 @@ export const eventLine = (event: StatusEvent): string | undefined => {
     case 'reconnected':
       return `reconnected${event.resumed ? ', session resumed' : ''}`;
     case 'tunnel-opened':
-      return [`${event.tunnel.name}: ${routeText(event.tunnel)}`, ...event.tunnel.warnings.map(oneLine)].join('\n  ');
+      return withWarnings(event.tunnel, `${routeText(event.tunnel)}${groupText(event.tunnel)}`);
     case 'tunnel-moved':
-      return `${event.tunnel.name}: now at ${routeText(event.tunnel)} (was ${event.previousUrl})`;
+      return withWarnings(event.tunnel, `now at ${routeText(event.tunnel)} (was ${event.previousUrl})`);
+    case 'health':
+      return `${event.tunnel.name}: ${healthText(event)}`;
     default:
       return undefined;
   }
 };
+
+/** What the edge has to say about a tunnel that it has opened nevertheless, below the line that says so. */
+const withWarnings = ({ name, warnings }: Tunnel, text: string): string =>
+  [`${name}: ${text}`, ...warnings.map((warning) => `warning: ${oneLine(warning)}`)].join('\n  ');
