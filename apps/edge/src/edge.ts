@@ -21,9 +21,12 @@ import { Replays } from './capture/replay.ts';
 import { Certificate } from './certificate.ts';
 import { AuthFailures } from './control/auth-failures.ts';
 import { ControlPlane } from './control/control-plane.ts';
+import { GroupWatch } from './group-watch.ts';
 import { HttpIngress } from './ingress/http/http-ingress.ts';
 import { HttpPorts } from './ingress/http/http-ports.ts';
 import { TcpListeners } from './ingress/tcp-listeners.ts';
+import { Dispatcher } from './pool/dispatcher.ts';
+import { Groups } from './pool/groups.ts';
 import { NamePool } from './pool/name-pool.ts';
 import { Places } from './pool/places.ts';
 import { PortPool } from './pool/port-pool.ts';
@@ -66,6 +69,9 @@ export interface Edge {
 /** What the parts other than the drain may take to stop. */
 const STOP_GRACE_MS = 5000;
 
+/** The version of one that nobody has released. */
+const DEVELOPMENT = 'development';
+
 /** Names that the edge chooses must not be guessed: no ordinary random number will do. */
 const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
 
@@ -83,6 +89,7 @@ class ComposedEdge implements Edge {
   readonly #http: HttpIngress;
   readonly #httpPorts: HttpPorts;
   readonly #failures: AuthFailures;
+  readonly #watch: GroupWatch;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
   readonly #life: Lifecycle;
@@ -105,13 +112,16 @@ class ComposedEdge implements Edge {
       perTunnel: limits.connections_per_tunnel,
       perAddress: limits.connections_per_address,
     });
-    this.#relay = new Relay({ counts, logger, now: () => clock.monotonic() });
-    const tunnelOn = (port: number) => this.#tunnels.byPort(port);
-    this.#listeners = new TcpListeners({ host: server.host, tunnelOn, relay: this.#relay, logger });
+    const dispatcher = new Dispatcher({ random: deps.random ?? Math.random });
+    this.#relay = new Relay({ dispatcher, counts, logger, clock });
+    const targetOn = (port: number) => this.#tunnels.byPort(port);
+    this.#listeners = new TcpListeners({ host: server.host, targetOn, relay: this.#relay, logger });
     this.#certificate = this.#makeCertificate();
     this.#names = new NamePool({ clock, random: deps.random ?? secureRandom });
-    this.#http = this.#makeHttp(counts);
+    this.#http = this.#makeHttp(counts, dispatcher);
     this.#httpPorts = new HttpPorts(server, this.#http, logger);
+    this.#watch = new GroupWatch(config, { clock, logger, version: deps.version ?? DEVELOPMENT });
+    this.#backend.onRevoked((revocation) => this.#watch.feed.revoked(revocation));
     this.#metricsServer = this.#makeMetricsServer();
     this.#rest = this.#makeRest();
     this.#life = this.#makeLife();
@@ -135,6 +145,8 @@ class ComposedEdge implements Edge {
 
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
     this.#drainMs = drainMs;
+    // Streams of events would never end by themselves.
+    this.#watch.feed.close();
     await this.#life.stop({ deadlineMs: drainMs + STOP_GRACE_MS });
   }
 
@@ -201,13 +213,14 @@ class ComposedEdge implements Edge {
     });
   }
 
-  #makeHttp(counts: ConnectionCounts): HttpIngress {
+  #makeHttp(counts: ConnectionCounts, dispatcher: Dispatcher): HttpIngress {
     const { server } = this.#config;
     return new HttpIngress({
       clock: this.#deps.clock,
       domain: server.domain,
       tunnels: this.#tunnels,
       names: this.#names,
+      dispatcher,
       counts,
       captures: this.#captures,
       headTimeoutMs: server.head_timeout_secs * 1000,
@@ -220,6 +233,8 @@ class ComposedEdge implements Edge {
     const { clock, logger, random = Math.random } = this.#deps;
     const { server, limits, region } = this.#config;
     const [from, to] = limits.tcp_port_range;
+    const ports = new PortPool({ range: { from, to }, listeners: this.#listeners, clock, random });
+    const places = new Places(ports, this.#names);
     const control = new ControlPlane({
       host: server.host,
       port: server.control_port,
@@ -233,8 +248,11 @@ class ComposedEdge implements Edge {
       backend: this.#backend,
       failures: this.#failures,
       publicHttp: this.#httpPorts.publicHttp,
-      places: new Places(new PortPool({ range: { from, to }, listeners: this.#listeners, clock, random }), this.#names),
+      places,
+      groups: new Groups({ clock, logger, places, tunnels: this.#tunnels, watchers: this.#watch.watchers }),
       tunnels: this.#tunnels,
+      loadBalancing: this.#config.load_balancing.enabled,
+      checkAlertUrl: this.#watch.checkAlertUrl,
     });
     await control.start();
     this.#control = control;
@@ -253,6 +271,7 @@ class ComposedEdge implements Edge {
     this.#listeners.resetConnections();
     this.#http.stop();
     await this.#control?.end();
+    this.#watch.alerts.close();
   }
 
   #idleWithin(ms: number, clock: Clock): Promise<boolean> {
@@ -279,19 +298,25 @@ class ComposedEdge implements Edge {
       streams: () => figures().streams,
       authFailures: () => this.#failures.total,
       droppedLogLines: () => logger.droppedLines,
+      sseConsumers: () => this.#watch.feed.consumers,
+      loadBalancing: this.#config.load_balancing.enabled
+        ? { groups: this.#watch.metrics, alerts: this.#watch.alerts.totals }
+        : null,
     });
     return new MetricsServer({ host: server.metrics_host, port: server.metrics_port }, metrics, logger);
   }
 
   #makeRest(): RestServer {
     const { server, region } = this.#config;
-    const { clock, logger, version = 'development' } = this.#deps;
+    const { clock, logger, version = DEVELOPMENT } = this.#deps;
     const host = server.api_host === '' ? server.host : server.api_host;
     return new RestServer(
       { host, port: server.api_port },
       {
         backend: this.#backend,
         tunnels: this.#tunnels,
+        groups: this.#tunnels.groups,
+        feed: this.#watch.feed,
         closeTunnel: (tunnelId, fault) => this.#control?.closeTunnel(tunnelId, fault) ?? false,
         captures: new CaptureDesk({
           store: this.#captures,

@@ -78,34 +78,38 @@ describe('a receive window', () => {
       wait: fc.integer({ min: 0, max: 300 }),
     });
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 60, size: 'max' }), fc.integer({ min: 1, max: 2000 }), (steps, liveStreams) => {
-        const budget = new MemoryBudget(2 * MiB);
-        const window = new ReceiveWindow(budget, 256 * KiB, 0);
-        let credit = 256 * KiB;
-        let queued = 0;
-        let unspoken = 0;
-        let now = 0;
-        for (const { take, pass, wait } of steps) {
-          now += wait;
-          const fits = take <= credit;
-          expect(window.take(take)).toBe(fits);
-          if (fits) {
-            credit -= take;
-            queued += take;
+      fc.property(
+        fc.array(step, { maxLength: 60, size: 'max' }),
+        fc.integer({ min: 1, max: 2000 }),
+        (steps, liveStreams) => {
+          const budget = new MemoryBudget(2 * MiB);
+          const window = new ReceiveWindow(budget, 256 * KiB, 0);
+          let credit = 256 * KiB;
+          let queued = 0;
+          let unspoken = 0;
+          let now = 0;
+          for (const { take, pass, wait } of steps) {
+            now += wait;
+            const fits = take <= credit;
+            expect(window.take(take)).toBe(fits);
+            if (fits) {
+              credit -= take;
+              queued += take;
+            }
+            const passed = Math.min(pass, queued);
+            queued -= passed;
+            unspoken += passed;
+            if (window.consume(passed)) {
+              credit += window.grant({ roundTripMs: 10, liveStreams, nowMs: now });
+              unspoken = 0;
+            }
+            expect(credit + queued + unspoken).toBe(window.windowBytes);
+            expect(budget.committedBytes).toBe(window.windowBytes);
           }
-          const passed = Math.min(pass, queued);
-          queued -= passed;
-          unspoken += passed;
-          if (window.consume(passed)) {
-            credit += window.grant({ roundTripMs: 10, liveStreams, nowMs: now });
-            unspoken = 0;
-          }
-          expect(credit + queued + unspoken).toBe(window.windowBytes);
-          expect(budget.committedBytes).toBe(window.windowBytes);
-        }
-        window.close();
-        expect(budget.committedBytes).toBe(0);
-      }),
+          window.close();
+          expect(budget.committedBytes).toBe(0);
+        },
+      ),
     );
   });
 });
