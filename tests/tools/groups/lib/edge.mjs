@@ -1,0 +1,132 @@
+// A real `tunnel-server edge` with load balancing on, in a folder of its own; what its REST and metrics say, and its meter.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
+import { freePort } from '../../../../bench/lib/free-ports.mjs';
+import { ROOT } from '../../../../scripts/lib/paths.mjs';
+import { until } from './until.mjs';
+
+const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
+const METER = fileURLToPath(new URL('meter.mjs', import.meta.url));
+
+const configOf = ({ port, limits = '', loadBalancing = '', tables = '' }) => `
+[server]
+control_port = 0
+api_port = 0
+metrics_port = 0
+http_port = 0
+https_port = 0
+drain_secs = 1
+[limits]
+tcp_port_range = [${port}, ${port}]
+${limits}
+[load_balancing]
+enabled = true
+${loadBalancing}
+${tables}
+`;
+
+/** Nothing of the person who runs it: no config file, no key, no options for Node.js. */
+export function cleanEnvironment(home) {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(?:TUNNEL_|NODE_)/.test(name));
+  return { ...Object.fromEntries(kept), HOME: home };
+}
+
+/** `limits`, `loadBalancing` are lines for these tables, `tables` whole ones behind them. */
+export async function startEdge(settings = {}) {
+  const folder = throwAwayFolder();
+  const dataDir = join(folder, 'data');
+  const config = join(folder, 'server.toml');
+  mkdirSync(dataDir, { mode: 0o700 });
+  writeFileSync(config, configOf({ port: await freePort(), ...settings }));
+  const child = startChild({
+    name: 'edge',
+    command: process.execPath,
+    // The young generation as `npm start` has it.
+    args: [
+      ...['--max-semi-space-size=4', '--expose-gc', '--import', METER],
+      ...[SERVER, 'edge', '--config', config, '--data-dir', dataDir],
+    ],
+    env: cleanEnvironment(folder),
+    cwd: folder,
+    ipc: true,
+  });
+  const file = join(dataDir, 'run.json');
+  await Promise.race([until('the edge is ready', () => existsSync(file)), failAtExit(child)]);
+  return new Edge(child, JSON.parse(readFileSync(file, 'utf8')));
+}
+
+class Edge {
+  child;
+  run;
+  token;
+  #asked = 0;
+  #answers = new Map();
+
+  constructor(child, run) {
+    this.child = child;
+    this.run = run;
+    this.token = readFileSync(run.admin_token_file, 'utf8').trim();
+    child.process.on('message', ({ id, value }) => {
+      this.#answers.get(id)?.(value);
+      this.#answers.delete(id);
+    });
+  }
+
+  get controlPort() {
+    return Number(this.run.control.split(':').at(-1));
+  }
+
+  get httpPort() {
+    return Number(new URL(this.run.http_url).port);
+  }
+
+  get headers() {
+    return { authorization: `Bearer ${this.token}` };
+  }
+
+  async api(path) {
+    const answer = await fetch(`${this.run.api_url}${path}`, { headers: this.headers });
+    if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  }
+
+  /** undefined while there is none of that name. */
+  async group(name) {
+    return (await this.api('/api/groups')).find((group) => group.name === name);
+  }
+
+  /** The values of a series by its labels as they are written. */
+  async series(name) {
+    const text = await (await fetch(this.run.metrics_url)).text();
+    const rows = text.matchAll(new RegExp(`^${name}(?:\\{(.*)\\})? (\\S+)$`, 'gm'));
+    return new Map([...rows].map(([, labels = '', value]) => [labels, Number(value)]));
+  }
+
+  memory() {
+    return this.#ask('memory');
+  }
+
+  cpu() {
+    return this.#ask('cpu');
+  }
+
+  handles() {
+    return this.#ask('handles');
+  }
+
+  close() {
+    return stopChild(this.child, 'SIGTERM');
+  }
+
+  #ask(what) {
+    this.#asked += 1;
+    const id = this.#asked;
+    const answer = new Promise((resolve) => {
+      this.#answers.set(id, resolve);
+    });
+    this.child.process.send({ id, what });
+    return Promise.race([answer, failAtExit(this.child)]);
+  }
+}
