@@ -9,19 +9,17 @@ import {
 import type { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import type { Asker, FailedTry } from './asker.ts';
+import type { Http1Calls } from './http1-calls.ts';
 import { type LocalAnswer, localAnswer } from './local-answer.ts';
 import type { VisitorWriter } from './visitor-writer.ts';
 
 /** The visitor's connection, as its answers see it. */
 export interface RespondingVisitor {
-  readonly isDraining: boolean;
+  readonly calls: Pick<Http1Calls, 'answered' | 'askAnother' | 'owner'>;
   /** The request's last byte has come. */
   readonly requestDone: boolean;
   /** A service has answered on this connection. */
   isServed: boolean;
-  /** false: there is nobody else to ask. */
-  askAnother(failed: FailedTry): boolean;
-  onAnswered(status: number): void;
   /** The last byte of the answer is written. */
   onResponded(keepAlive: boolean): void;
   /** Half of an answer is out: only a cut tells the visitor that the rest is missing. */
@@ -84,7 +82,7 @@ export class Http1Response implements Asker {
 
   onFailed(fault: Fault, failed: FailedTry | null): void {
     if (this.#isBegun) this.#visitor.onCutOff();
-    else if (failed === null || !this.#visitor.askAnother(failed)) this.answer({ fault });
+    else if (failed === null || !this.#visitor.calls.askAnother(failed)) this.answer({ fault });
   }
 
   onSwitched(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void {
@@ -110,13 +108,13 @@ export class Http1Response implements Asker {
 
   /** Until the request is complete nobody knows whether another one can follow: then none does. */
   #decideKeepAlive(): void {
-    if (!this.#visitor.requestDone || this.#visitor.isDraining) this.#keepAlive = false;
+    if (!this.#visitor.requestDone || this.#visitor.calls.owner.isDraining) this.#keepAlive = false;
   }
 
   #begin(status: number, text: string): void {
     this.#isBegun = true;
     this.#out.text(text);
-    this.#visitor.onAnswered(status);
+    this.#visitor.calls.answered(status);
   }
 
   #rewritten(head: ResponseHead): VisitorResponse {

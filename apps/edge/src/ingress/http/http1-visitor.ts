@@ -4,7 +4,6 @@ import { Fault } from '@tunnel/errors';
 import { type ByteEnd, ByteQueue, type ByteReader, type MuxStream, type Splice } from '@tunnel/mux';
 import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
-import type { FailedTry } from './asker.ts';
 import { bridge } from './bridge.ts';
 import { HeadReader } from './head-reader.ts';
 import { Http1Calls } from './http1-calls.ts';
@@ -35,11 +34,11 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   /** What this connection was dispatched to last, and is counted for. */
   tunnel: Tunnel | null = null;
   isServed = false;
+  readonly calls: Http1Calls;
   readonly #end: ByteEnd;
   readonly #owner: VisitorOwner;
   readonly #out: VisitorWriter;
   readonly #heads = new HeadReader();
-  readonly #calls: Http1Calls;
   #phase: Phase = 'head';
   #goOn = true;
   /** Bytes of pipelined requests that wait for their turn; their sender is paused. */
@@ -55,16 +54,12 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
     this.facts = facts;
     this.#owner = owner;
     this.#out = new VisitorWriter(end);
-    this.#calls = new Http1Calls(this, owner);
+    this.calls = new Http1Calls(this, owner);
     this.#deadlineMs = owner.now() + owner.headTimeoutMs;
   }
 
   start(): void {
     this.#end.read(this);
-  }
-
-  get isDraining(): boolean {
-    return this.#owner.isDraining;
   }
 
   get requestDone(): boolean {
@@ -89,8 +84,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
     if (!this.#heads.begun) {
-      this.#calls.startedMs = this.#owner.now();
-      this.#deadlineMs = this.#calls.startedMs + this.#owner.headTimeoutMs;
+      this.calls.startedMs = this.#owner.now();
+      this.#deadlineMs = this.calls.startedMs + this.#owner.headTimeoutMs;
     }
     const reading = this.#heads.read(bytes, start, end);
     if (reading.kind === 'more') return end;
@@ -107,25 +102,25 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
     const response = new Http1Response(this, this.#out, head);
     const route = this.#owner.route(this, head);
     if (isLocalAnswer(route)) response.answer(route);
-    else this.#calls.begin(route, head, response);
+    else this.calls.begin(route, head, response);
   }
 
   #takeBody(bytes: Buffer, start: number, end: number, lend: boolean): number {
-    const step = this.#calls.pushBody(bytes, start, end, lend);
+    const step = this.calls.pushBody(bytes, start, end, lend);
     if (step === undefined) return end;
     if (step.kind === 'bad') return this.#refuse(400, step.reason, end);
     if (!step.goOn) this.#goOn = false;
     if (step.kind === 'more') return end;
     if (this.#phase === 'body') {
       this.#phase = 'answering';
-      this.#calls.endBody();
+      this.calls.endBody();
     }
     return step.next;
   }
 
   /** What cannot be read ends the connection: nobody knows where the next request would begin. */
   #refuse(status: number, reason: string, end: number): number {
-    this.#calls.abort();
+    this.calls.abort();
     const fault = new Fault(refusalCodeOf(status), { reason });
     new Http1Response(this, this.#out, null).answer({ fault });
     return end;
@@ -138,16 +133,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   // ---- from the response ----
 
-  onAnswered(status: number): void {
-    this.#calls.answered(status);
-  }
-
-  askAnother(failed: FailedTry): boolean {
-    return this.#calls.askAnother(failed);
-  }
-
   onResponded(keepAlive: boolean): void {
-    this.#calls.done();
+    this.calls.done();
     // Nobody is waited for when the edge shuts down; what was asked already is still answered.
     const ends = !keepAlive || (this.#owner.isDraining && this.#rest === null);
     if (ends) this.#lastWord();
@@ -160,7 +147,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   onSwitched(stream: MuxStream): void {
     const early = this.#rest;
-    this.#calls.done();
+    this.calls.done();
     this.#phase = 'bridge';
     this.#rest = null;
     const { tunnel } = this;
@@ -191,7 +178,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   /** The visitor has taken what was written. */
   onDrain(): void {
-    this.#calls.resume();
+    this.calls.resume();
   }
 
   onEnd(): void {
@@ -203,7 +190,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   }
 
   onReset(): void {
-    this.#calls.abort();
+    this.calls.abort();
     this.#closed();
   }
 
@@ -211,7 +198,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   /** Once a second. */
   tick(nowMs: number): void {
-    this.#calls.tick(nowMs);
+    this.calls.tick(nowMs);
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'head' && this.#heads.begun) this.#refuse(408, '', 0);
     else if (this.#phase === 'head') this.#lastWord();
@@ -239,7 +226,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   /** Cuts the connection off, whatever it is doing. */
   close(): void {
-    this.#calls.abort();
+    this.calls.abort();
     if (this.#bridge !== null) this.#bridge.reset(GONE);
     else this.#end.reset(GONE);
     this.#closed();
@@ -248,7 +235,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   #closed(): void {
     if (this.#isClosed()) return;
     this.#phase = 'closed';
-    this.#calls.done();
+    this.calls.done();
     this.#rest = null;
     this.#owner.leave(this);
     this.#owner.onClosed(this);

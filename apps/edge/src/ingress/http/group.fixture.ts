@@ -1,0 +1,116 @@
+// An HTTP ingress in front of a group whose members have real sessions and local services of their own. Used by tests only.
+import { MemberHealth, TunnelGroup } from '@tunnel/core';
+import type { MuxSession, MuxStream } from '@tunnel/mux';
+import { eventually, FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { captureStore } from '../../capture/capture.fixture.ts';
+import type { CaptureRecorder } from '../../capture/recorder.ts';
+import type { Tunnel } from '../../pool/tunnel.ts';
+import { dialLocal, newHttpTunnel, startIngress } from './http.fixture.ts';
+import type { HttpIngress, HttpIngressOptions } from './http-ingress.ts';
+
+export interface StandMember {
+  readonly tunnel: Tunnel;
+  readonly pair: SessionPair;
+  readonly session: { mux: MuxSession | null };
+  /** Streams its client was offered since the start. */
+  readonly offered: number;
+  /** What its client does with one; at first it dials the local service. */
+  onStream: (stream: MuxStream) => void;
+  /** Its client cannot dial. */
+  refuse(): void;
+  /** The session is lost: the member has left its group, and all its streams are reset. */
+  die(): void;
+  /** The session lives, and has no way to the client for now. */
+  loseCarriers(): Promise<void>;
+  setHealthy(healthy: boolean): void;
+}
+
+export interface MemberOptions {
+  readonly localPort?: number;
+  readonly http?: Partial<Tunnel['http']>;
+  readonly accountId?: string;
+}
+
+export interface GroupStand {
+  readonly ingress: HttpIngress;
+  readonly group: TunnelGroup<Tunnel>;
+  readonly members: readonly StandMember[];
+  readonly clock: FakeClock;
+  readonly port: number;
+  /** Of the member, newest first. */
+  captured(member: StandMember): readonly CaptureRecorder[];
+  stop(): void;
+}
+
+export const startGroupStand = async (
+  members: readonly MemberOptions[],
+  options: Partial<HttpIngressOptions> = {},
+): Promise<GroupStand> => {
+  const clock = new FakeClock();
+  const { store } = captureStore();
+  const place = { kind: 'name', name: 'web' } as const;
+  const group = new TunnelGroup<Tunnel>({ groupId: 'grp_1', protocol: 'http', name: 'web', keyHash: '', place });
+  const joined: StandMember[] = [];
+  for (const [at, member] of members.entries()) joined.push(await joinMember(group, `tun_${at + 1}`, member));
+  const { ingress, port, stop } = await startIngress(group, { clock, captures: store, ...options });
+  return {
+    ingress,
+    group,
+    members: joined,
+    clock,
+    port,
+    captured: ({ tunnel }) => store.list(tunnel.tunnelId, 100).recorders,
+    stop: () => {
+      stop();
+      for (const { pair } of joined) pair.close();
+    },
+  };
+};
+
+const joinMember = async (
+  group: TunnelGroup<Tunnel>,
+  tunnelId: string,
+  { localPort = 1, http, accountId = 'one' }: MemberOptions,
+): Promise<StandMember> => {
+  const stand = { offered: 0, onStream: (stream: MuxStream) => dialLocal(stream, localPort) };
+  const onStream = (stream: MuxStream): void => {
+    stand.offered += 1;
+    stand.onStream(stream);
+  };
+  const pair = await sessionPair({ kind: 'plain', carriers: 2, client: { onStream } });
+  const session: StandMember['session'] = { mux: pair.edge };
+  const tunnel = newHttpTunnel(pair.edge, {
+    tunnelId,
+    group,
+    session,
+    http,
+    place: { kind: 'member', groupId: group.groupId },
+    owner: { kind: 'account', accountId },
+    health: new MemberHealth('http'),
+  });
+  group.transition({ kind: 'member-joined', member: tunnel }, 0);
+  group.transition({ kind: 'reported-healthy', member: tunnel }, 0);
+  return Object.assign(stand, {
+    tunnel,
+    pair,
+    session,
+    refuse: () => {
+      stand.onStream = (stream) => stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
+    },
+    die: () => {
+      group.transition({ kind: 'member-left', member: tunnel }, 0);
+      session.mux = null;
+      pair.edge.close({ code: 'carrier-lost', text: 'the client is gone' });
+    },
+    loseCarriers: async () => {
+      for (const carrier of pair.carriers) carrier.destroy('cut');
+      await eventually(() => expect(pair.edge.liveCarriers).toBe(0));
+    },
+    setHealthy: (healthy: boolean) => {
+      const report = { reason: 'down', consecutiveFailures: 1 };
+      if (healthy) group.transition({ kind: 'reported-healthy', member: tunnel }, 0);
+      else group.transition({ kind: 'reported-unhealthy', member: tunnel, ...report }, 0);
+    },
+  });
+};

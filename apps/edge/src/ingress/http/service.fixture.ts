@@ -1,0 +1,66 @@
+// Local services that remember what they were asked, and clients that do with a stream what a test wants. Used by tests only.
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { MuxStream } from '@tunnel/mux';
+import { hashOf } from '@tunnel/testkit';
+
+export interface Asked {
+  readonly method: string;
+  readonly url: string;
+  readonly host: string;
+  readonly bodyHash: string;
+}
+
+export interface RecordingService {
+  readonly port: number;
+  /** Whole requests, in the order of their ends. */
+  readonly asked: Asked[];
+  close(): void;
+}
+
+/** Answers each request with its name, once it has come whole. */
+export const startRecordingService = async (
+  name: string,
+  listener?: (request: http.IncomingMessage, response: http.ServerResponse) => void,
+): Promise<RecordingService> => {
+  const asked: Asked[] = [];
+  const server = http.createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { method = '', url = '', headers } = request;
+      asked.push({ method, url, host: headers.host ?? '', bodyHash: hashOf(Buffer.concat(chunks)) });
+      if (listener === undefined) response.end(name);
+      else listener(request, response);
+    });
+    request.on('error', () => {});
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = (): void => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { port: (server.address() as AddressInfo).port, asked, close };
+};
+
+/** Takes a stream, keeps what comes, and says `answer` once the head is there; nothing without one. `ends`: and hangs up. */
+export const takeStream = (stream: MuxStream, answer = '', ends = false): { text: string } => {
+  const taken = { text: '' };
+  stream.accept();
+  stream.read({
+    onData: (bytes, start, end) => {
+      const isFirst = !taken.text.includes('\r\n\r\n');
+      taken.text += bytes.toString('latin1', start, end);
+      if (isFirst && taken.text.includes('\r\n\r\n') && answer !== '') {
+        const said = Buffer.from(answer, 'latin1');
+        stream.write(said, 0, said.length, false);
+        if (ends) stream.end();
+      }
+      return true;
+    },
+    onDrain: () => {},
+    onEnd: () => {},
+    onReset: () => {},
+  });
+  return taken;
+};
