@@ -1,7 +1,8 @@
-// The flags that every connecting command shares.
+// The flags that the commands which speak to an edge share.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-export interface ConnectionFlags {
+/** Where the edge is, how it is trusted, and who asks. */
+export interface ServerFlags {
   readonly server?: string;
   readonly token?: string;
   readonly tokenFile?: string;
@@ -9,12 +10,15 @@ export interface ConnectionFlags {
   readonly caFile?: string;
   readonly insecure?: boolean;
   readonly config?: string;
+}
+
+export interface ConnectionFlags extends ServerFlags {
   readonly wait?: boolean;
   readonly json?: boolean;
   readonly drainSecs: number;
 }
 
-export const addConnectionFlags = (command: Command): Command =>
+export const addServerFlags = (command: Command): Command =>
   command
     .option('--server <host:port>', 'control port of the edge (default: config.yml, else 127.0.0.1:4040)')
     .option('--token <key>', 'the key; a process list shows it, so rather use --token-file or TUNNEL_API_KEY')
@@ -23,7 +27,10 @@ export const addConnectionFlags = (command: Command): Command =>
     .option('--no-tls', 'send everything in clear, the key too')
     .option('--ca-file <file>', 'PEM file of the authorities to trust')
     .option('--insecure', 'accept any certificate (test servers only)')
-    .option('--config <file>', 'config file (default: ~/.tunnel/config.yml when it is there)')
+    .option('--config <file>', 'config file (default: ~/.tunnel/config.yml when it is there)');
+
+export const addConnectionFlags = (command: Command): Command =>
+  addServerFlags(command)
     .option('--wait', 'keep trying for ever to reach the server at the start')
     .option('--json', 'print one JSON event a line')
     .addOption(

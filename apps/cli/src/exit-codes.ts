@@ -24,6 +24,7 @@ const USAGE: readonly ErrorCode[] = [
   'CLIENT_SERVER_SPEAKS_PLAIN',
   'CLIENT_CERTIFICATE',
   'CLIENT_NOT_AN_EDGE',
+  'CLIENT_NOT_AN_API',
 ];
 
 /** A fault that retrying could have healed only ends a client when its first start was over time. */
@@ -31,7 +32,7 @@ export const exitCodeOf = (fault: Fault): ExitCode => {
   if (KEY_REFUSED.includes(fault.code)) return EXIT.keyRefused;
   if (fault.code.startsWith('ACCOUNT_')) return EXIT.accountClosed;
   if (USAGE.includes(fault.code) || fault.code.startsWith('CONFIG_')) return EXIT.usage;
-  if (fault.code.startsWith('TUNNEL_')) return EXIT.tunnelsRefused;
+  if (fault.code.startsWith('TUNNEL_') || fault.code.startsWith('GROUP_')) return EXIT.tunnelsRefused;
   if (fault.retryable && fault.code !== 'INTERNAL') return EXIT.notReached;
   return EXIT.unexpected;
 };

@@ -6,6 +6,7 @@ export interface TextOutput {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
 }
 
 export interface Io {

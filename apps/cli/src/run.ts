@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { checkCommand } from './commands/check.ts';
 import { httpCommand } from './commands/http.ts';
+import { poolsCommand } from './commands/pools.ts';
 import { startCommand } from './commands/start.ts';
 import { tcpCommand } from './commands/tcp.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
@@ -29,7 +30,7 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
     })
     .showHelpAfterError('  See `tunnel --help`.')
     .exitOverride();
-  for (const command of [httpCommand, tcpCommand, startCommand, checkCommand]) {
+  for (const command of [httpCommand, tcpCommand, startCommand, poolsCommand, checkCommand]) {
     program.addCommand(command(io, finish).copyInheritedSettings(program));
   }
   return program;

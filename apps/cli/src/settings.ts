@@ -1,9 +1,9 @@
 // What the command line, the environment and config.yml say together: where to connect, with which key, what to keep.
 import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, loadClientConfig, Secret } from '@tunnel/runtime';
-import type { ConnectionFlags } from './connection-flags.ts';
+import { type ClientConfig, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
+import type { ServerFlags } from './connection-flags.ts';
 import type { Io } from './io.ts';
 
 export interface ConnectionSettings {
@@ -27,12 +27,12 @@ const DEFAULT_SERVER = '127.0.0.1:4040';
 export const loadConfig = (flag: string | undefined, io: Io): LoadedConfig | null => {
   const path = flag === undefined ? defaultConfigPath(io) : inFolder(io.cwd, flag, io);
   if (flag === undefined && !existsSync(path)) return null;
-  return { path, values: loadClientConfig({ file: path, env: io.env }) };
+  return { path, values: loadClientConfig({ file: path, env: io.env, home: io.home }) };
 };
 
 export const defaultConfigPath = (io: Io): string => join(io.home, '.tunnel', 'config.yml');
 
-export const resolveSettings = (flags: ConnectionFlags, config: LoadedConfig | null, io: Io): ConnectionSettings => {
+export const resolveSettings = (flags: ServerFlags, config: LoadedConfig | null, io: Io): ConnectionSettings => {
   const folder = dirname(config?.path ?? defaultConfigPath(io));
   const caFile = flags.caFile === undefined ? config?.values.ca_file : inFolder(io.cwd, flags.caFile, io);
   return {
@@ -46,7 +46,7 @@ export const resolveSettings = (flags: ConnectionFlags, config: LoadedConfig | n
 };
 
 /** --token and --token-file, then TUNNEL_API_KEY, then the file. */
-const findToken = (flags: ConnectionFlags, config: LoadedConfig | null, folder: string, io: Io): Secret => {
+const findToken = (flags: ServerFlags, config: LoadedConfig | null, folder: string, io: Io): Secret => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
     throw new Fault('CLIENT_USAGE', { reason: '--token and --token-file exclude each other' });
   }
@@ -82,6 +82,5 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a folder',
 };
 
-/** Paths in config.yml are seen from its folder; `~/` means the home folder there as in a shell. */
-const inFolder = (folder: string, path: string, io: Io): string =>
-  path.startsWith('~/') ? join(io.home, path.slice(2)) : resolve(folder, path);
+/** Paths in config.yml are seen from its folder, those of flags from where one stands. */
+const inFolder = (folder: string, path: string, io: Io): string => pathFrom(folder, path, io.home);

@@ -57,6 +57,13 @@ describe('bad usage', () => {
     [['http', '80', '--host-header', 'a b', '--token', 't'], 'the Host header must be'],
     [['start'], 'config.yml'],
     [['check'], 'config.yml'],
+    [['pools'], 'tunnel: no key was given'],
+    [['pools', '--token', 't', '--interval', '0'], 'whole number from 1 to 3600'],
+    [['pools', '--token', 't', '--api', 'edge:4041'], 'must be an http or https URL'],
+    [['pools', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'without a name and a password'],
+    [['pools', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'the key would go to 192.0.2.1:4041 in clear'],
+    [['pools', '--token', 't', '--server', 'edge.example.com'], 'the key would go to edge.example.com:4041 in clear'],
+    [['pools', 'more'], 'too many arguments'],
   ])('%j ends with 2 and says why', async (args, words) => {
     const io = world();
     expect(await run(args, io)).toBe(2);
@@ -66,9 +73,9 @@ describe('bad usage', () => {
   });
 
   it('shows help and version on stdout, with an example for every command', async () => {
-    for (const args of [['--help'], ['http', '--help'], ['tcp', '--help'], ['start', '--help'], ['check', '--help']]) {
+    for (const command of [[], ['http'], ['tcp'], ['start'], ['check'], ['pools']]) {
       const io = world();
-      expect(await run(args, io)).toBe(0);
+      expect(await run([...command, '--help'], io)).toBe(0);
       expect(io.out()).toContain('Example:');
     }
     const io = world();

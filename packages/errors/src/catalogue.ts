@@ -110,6 +110,8 @@ export const CATALOGUE = {
   CLIENT_SERVER_SPEAKS_PLAIN: entry(400, false, '{server} does not speak TLS on its control port', 'Set `tls: false` (--no-tls) if the network between is yours.'),
   CLIENT_CERTIFICATE: entry(400, false, 'the certificate of {server} was not accepted: {reason}', 'Set `ca_file`, or use --insecure for a self-signed test server.'),
   CLIENT_NOT_AN_EDGE: entry(400, false, '{server} is not a tunnel edge: {reason}', 'Check --server: host and control port, 4040 by default.'),
+  CLIENT_API_UNREACHABLE: entry(503, true, 'cannot reach {url}: {reason}', 'Check --api, or `api_url` of config.yml, and the network.'),
+  CLIENT_NOT_AN_API: entry(400, false, '{url} is not the REST of an edge: {reason}', 'Check --api, or `api_url` of config.yml: host and api_port, 4041 by default.'),
   CLIENT_TOKEN_FILE: entry(400, false, 'cannot read the key from {file}: {reason}', 'Check --token-file.'),
   CLIENT_USAGE: entry(400, false, '{reason}', 'See `tunnel --help`.'),
   CLIENT_CLOSED: entry(410, false, 'the client is closed', 'Connect again.'),

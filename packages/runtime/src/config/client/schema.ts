@@ -65,6 +65,8 @@ export const clientFileSchema = table({
     .string({ error: SERVER })
     .regex(/^(\[[0-9a-fA-F:.%]+\]|[^\s:/@[\]]+)(:\d{1,5})?$/, { error: SERVER })
     .default('127.0.0.1:4040'),
+  /** Absent: the host of `server`, port 4041. */
+  api_url: url({ orEmpty: false }).optional(),
   /** Absent: TLS unless the host is loopback. */
   tls: flag().optional(),
   ca_file: filledText().optional(),

@@ -1,0 +1,98 @@
+// `tunnel pools`: the load-balanced pools of an edge, once or as they change.
+import { Fault } from '@tunnel/errors';
+import { onSignals } from '@tunnel/runtime';
+import { Command, Option } from 'commander';
+import { apiAddress } from '../api-address.ts';
+import { addServerFlags, type ServerFlags, wholeNumber } from '../connection-flags.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { choosePoolOutput, type PoolOutput } from '../output/pool-output.ts';
+import { type GroupsSource, readGroups } from '../read-groups.ts';
+import { loadConfig, resolveSettings } from '../settings.ts';
+
+interface PoolFlags extends ServerFlags {
+  readonly api?: string;
+  readonly watch?: boolean;
+  readonly json?: boolean;
+  readonly interval: number;
+}
+
+const EXAMPLES = `
+Example:
+  $ tunnel pools --watch --token-file ~/.tunnel/key
+  $ tunnel pools --json --api https://edge.example.com/rest`;
+
+export const poolsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addServerFlags(new Command('pools').description('show the load-balanced pools and their members'))
+    .option(
+      '--api <url>',
+      'REST of the edge (default: api_url of config.yml, else port 4041 on the host of the server)',
+    )
+    .option('--watch', 'show them again and again, until Ctrl-C')
+    .addOption(new Option('--interval <seconds>', 'with --watch: how often').default(1).argParser(wholeNumber(1, 3600)))
+    .option('--json', 'print the list as JSON; with --watch one line for each change')
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: PoolFlags) => {
+      const config = loadConfig(flags.config, io);
+      const { server, tls, token, caFile, insecure } = resolveSettings(flags, config, io);
+      const address = apiAddress({ api: flags.api ?? config?.values.api_url, server, tls });
+      const source = { address, token, caFile, insecure };
+      const output = choosePoolOutput(io, { json: flags.json === true, watch: flags.watch === true });
+      if (flags.watch === true) await watchPools(source, output, flags.interval * 1000, io);
+      else output.show(await readGroups(source));
+      finish(EXIT.endedAsAsked);
+    });
+
+/**
+ * Ends when it is told to, or for a reason that waiting cannot heal. An edge that was there comes back; one that was never
+ * reached is rather a mistake in the address.
+ */
+const watchPools = async (source: GroupsSource, output: PoolOutput, everyMs: number, io: Io): Promise<void> => {
+  const stop = listenForStop(io);
+  let state: 'unseen' | 'seen' | 'lost' = 'unseen';
+  while (!stop.aborted) {
+    try {
+      const read = await readGroups(source, stop);
+      if (state === 'lost') output.back();
+      state = 'seen';
+      output.show(read);
+    } catch (error) {
+      if (stop.aborted) return;
+      const fault = Fault.from(error);
+      if (state === 'unseen' || !isPassing(fault)) throw error;
+      if (state === 'seen') output.lost(fault);
+      state = 'lost';
+    }
+    await pause(everyMs, stop, io);
+  }
+};
+
+/** What went wrong on the edge's side passes; what went wrong in here does not. */
+const isPassing = (fault: Fault): boolean =>
+  fault.retryable && (fault.code !== 'INTERNAL' || fault.cause === undefined);
+
+const listenForStop = (io: Io): AbortSignal => {
+  const asked = new AbortController();
+  onSignals({
+    signals: ['SIGINT', 'SIGTERM'],
+    sameWithinMs: 0,
+    onFirst: () => asked.abort(),
+    onSecond: () => {},
+    clock: io.clock,
+    source: io.signals,
+  });
+  void io.stdoutClosed.then(() => asked.abort());
+  return asked.signal;
+};
+
+const pause = (ms: number, stop: AbortSignal, io: Io): Promise<void> =>
+  new Promise((resolve) => {
+    if (stop.aborted) return resolve();
+    const end = (): void => {
+      timer.cancel();
+      stop.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = io.clock.setTimeout(end, ms);
+    stop.addEventListener('abort', end, { once: true });
+  });
