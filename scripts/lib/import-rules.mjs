@@ -10,9 +10,10 @@ export const MAY_IMPORT = {
   mux: ['protocol', 'errors'],
   client: ['protocol', 'mux', 'core', 'errors', 'runtime'],
   edge: ['protocol', 'mux', 'core', 'contract', 'errors', 'runtime'],
-  server: ['edge', 'contract', 'runtime', 'errors'],
+  platform: ['core', 'contract', 'errors', 'runtime'],
+  server: ['edge', 'platform', 'contract', 'runtime', 'errors'],
   cli: ['client', 'contract', 'errors', 'runtime'],
-  testkit: ['errors', 'protocol', 'core', 'mux', 'runtime', 'client', 'contract', 'edge'],
+  testkit: ['errors', 'protocol', 'core', 'mux', 'runtime', 'client', 'contract', 'edge', 'platform'],
 };
 
 /** Packages that run anywhere: no Node.js modules, no timers, no process. */

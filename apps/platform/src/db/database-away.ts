@@ -1,0 +1,29 @@
+// Tells an error that says "no database right now" from one that says "this query is wrong".
+
+/** Of the socket and its name. */
+const SOCKET_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+/** Of PostgreSQL: connection exceptions (08), shutting down or starting (57P), too many connections (53300). */
+const SERVER_CODE = /^(08...|57P0[1-5]|53300)$/;
+
+/** What the driver says in words only. */
+const WORDS =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+
+export const isDatabaseAway = (error: unknown): boolean => {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'string' && (SOCKET_CODES.has(code) || SERVER_CODE.test(code))) return true;
+  if (WORDS.test(error.message)) return true;
+  return error instanceof AggregateError && error.errors.some(isDatabaseAway);
+};

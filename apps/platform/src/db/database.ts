@@ -1,0 +1,53 @@
+// The connection pool and the typed queries over it. Connections are made when they are needed: a database that is away at
+// the start, or goes away later, is an error of the query that met it and of nothing else.
+import { type Logger, Secret } from '@tunnel/runtime';
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import { DATABASE_BOUNDS } from './database-bounds.ts';
+import type { Schema } from './schema.ts';
+
+export type Db = Kysely<Schema>;
+
+export interface DatabaseOptions {
+  /** postgres://…, with the password in it. */
+  readonly url: Secret;
+  readonly logger: Logger;
+  /** Connections at once. */
+  readonly connections?: number;
+}
+
+const INT8 = 20;
+const DATE = 1082;
+
+/** Counts are exact up to 2^53; days stay text, because a Date would move with the zone of the process. */
+const parserOf = (oid: number, format?: 'text' | 'binary') => {
+  if (oid === INT8) return Number;
+  if (oid === DATE) return String;
+  return pg.types.getTypeParser(oid, format as 'text');
+};
+
+export class Database {
+  readonly db: Db;
+  readonly pool: pg.Pool;
+
+  constructor({ url, logger, connections = DATABASE_BOUNDS.CONNECTIONS }: DatabaseOptions) {
+    this.pool = new pg.Pool({
+      connectionString: url.reveal(),
+      max: connections,
+      connectionTimeoutMillis: DATABASE_BOUNDS.CONNECT_TIMEOUT_MS,
+      idleTimeoutMillis: DATABASE_BOUNDS.IDLE_MS,
+      statement_timeout: DATABASE_BOUNDS.STATEMENT_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: DATABASE_BOUNDS.STATEMENT_TIMEOUT_MS,
+      application_name: 'tunnel-platform',
+      keepAlive: true,
+      types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
+    });
+    // An idle connection that breaks is replaced by the next query; without a listener it would end the process.
+    this.pool.on('error', (error) => logger.warn({ reason: error.message }, 'a database connection was lost'));
+    this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: this.pool }) });
+  }
+
+  async close(): Promise<void> {
+    await this.db.destroy();
+  }
+}

@@ -1,0 +1,27 @@
+// Brings the tables up to date: forward only, one process at a time (kysely takes an advisory lock of PostgreSQL).
+import { type Migration, Migrator } from 'kysely';
+import type { Db } from './database.ts';
+import * as accounts from './migrations/0001-accounts.ts';
+import * as keysAndUsage from './migrations/0002-keys-and-usage.ts';
+
+/** In this order; a name that has been released never changes. */
+const MIGRATIONS: Readonly<Record<string, Migration>> = {
+  '0001-accounts': accounts,
+  '0002-keys-and-usage': keysAndUsage,
+};
+
+const migratorOf = (db: Db): Migrator =>
+  new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
+
+/** Names of those that were applied now. Throws what went wrong; those before it stay applied. */
+export const migrate = async (db: Db): Promise<string[]> => {
+  const { error, results = [] } = await migratorOf(db).migrateToLatest();
+  if (error !== undefined) throw error;
+  return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);
+};
+
+/** Names of those that are missing. */
+export const pendingMigrations = async (db: Db): Promise<string[]> => {
+  const all = await migratorOf(db).getMigrations();
+  return all.filter(({ executedAt }) => executedAt === undefined).map(({ name }) => name);
+};

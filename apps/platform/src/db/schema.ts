@@ -1,0 +1,168 @@
+// The tables as the queries see them. The migrations make them; a test compares the two.
+import type { ColumnType, Generated } from 'kysely';
+
+type Timestamp = ColumnType<Date, Date | string, Date | string>;
+/** With a default of the database. */
+type GivenTimestamp = ColumnType<Date, Date | string | undefined, Date | string>;
+/** bigint: the driver gives a number, which stays exact up to 2^53. */
+type BigCount = ColumnType<number, number | undefined, number>;
+
+export interface PlansTable {
+  name: string;
+  tunnel_limit: number | null;
+  allow_custom_subdomains: boolean;
+  monthly_minimum_cents: number;
+  price_cents_per_gb: number;
+}
+
+export interface UsersTable {
+  id: Generated<string>;
+  email: string;
+  display_name: string | null;
+  password_hash: string | null;
+  email_verified_at: Timestamp | null;
+  status: Generated<'active' | 'suspended'>;
+  auth_method: Generated<string>;
+  plan: string;
+  epoch: Generated<number>;
+  created_at: GivenTimestamp;
+}
+
+export interface RefreshFamiliesTable {
+  id: Generated<string>;
+  user_id: string;
+  user_agent: Generated<string>;
+  address: Generated<string>;
+  created_at: GivenTimestamp;
+  last_used_at: GivenTimestamp;
+  revoked_at: Timestamp | null;
+}
+
+export interface RefreshTokensTable {
+  token_hash: string;
+  family_id: string;
+  created_at: GivenTimestamp;
+  expires_at: Timestamp;
+  rotated_at: Timestamp | null;
+  grace_uses: Generated<number>;
+}
+
+export interface MailTokensTable {
+  token_hash: string;
+  user_id: string;
+  kind: 'verify' | 'reset';
+  created_at: GivenTimestamp;
+  expires_at: Timestamp;
+  used_at: Timestamp | null;
+}
+
+export interface MailOutboxTable {
+  id: Generated<string>;
+  recipient: string;
+  subject: string;
+  text_body: string;
+  html_body: string;
+  created_at: GivenTimestamp;
+  next_try_at: GivenTimestamp;
+  attempts: Generated<number>;
+  sent_at: Timestamp | null;
+  given_up_at: Timestamp | null;
+}
+
+export interface ApiKeysTable {
+  id: Generated<string>;
+  user_id: string;
+  label: string;
+  token_hash: string;
+  created_at: GivenTimestamp;
+  last_used_at: Timestamp | null;
+  status: Generated<'active' | 'revoked'>;
+  revoked_at: Timestamp | null;
+  unlimited: Generated<boolean>;
+  tunnel_count: BigCount;
+}
+
+export interface EdgesTable {
+  id: Generated<string>;
+  name: string;
+  credential_hash: string;
+  created_at: GivenTimestamp;
+  revoked_at: Timestamp | null;
+  region_id: string | null;
+  region_name: Generated<string>;
+  location: Generated<string>;
+  api_url: Generated<string>;
+  api_secret: Generated<string>;
+  version: Generated<string>;
+  run_id: string | null;
+  last_heartbeat_at: Timestamp | null;
+}
+
+export interface EdgeJournalsTable {
+  edge_id: string;
+  journal_id: string;
+  last_record: BigCount;
+  updated_at: GivenTimestamp;
+}
+
+export interface TunnelLogTable {
+  id: Generated<string>;
+  user_id: string;
+  key_id: string | null;
+  edge_id: string | null;
+  run_id: Generated<string>;
+  region_id: string | null;
+  tunnel_id: string;
+  session_id: Generated<string>;
+  name: Generated<string>;
+  protocol: string;
+  label: Generated<string>;
+  registered_at: Timestamp;
+  unregistered_at: Timestamp | null;
+  request_count: BigCount;
+  bytes_proxied: BigCount;
+}
+
+export interface UsageDailyTable {
+  user_id: string;
+  /** YYYY-MM-DD, as text: a Date would move with the zone of the process. */
+  day: string;
+  tunnels: BigCount;
+  requests: BigCount;
+  bytes: BigCount;
+}
+
+export interface EdgeChangesTable {
+  id: Generated<number>;
+  at: GivenTimestamp;
+  kind: string;
+  account_id: string | null;
+  key_id: string | null;
+  code: string | null;
+  message: string | null;
+}
+
+export interface AuditLogTable {
+  id: Generated<number>;
+  at: GivenTimestamp;
+  actor: string;
+  action: string;
+  user_id: string | null;
+  details: ColumnType<Record<string, unknown>, string | undefined, never>;
+}
+
+export interface Schema {
+  plans: PlansTable;
+  users: UsersTable;
+  refresh_families: RefreshFamiliesTable;
+  refresh_tokens: RefreshTokensTable;
+  mail_tokens: MailTokensTable;
+  mail_outbox: MailOutboxTable;
+  api_keys: ApiKeysTable;
+  edges: EdgesTable;
+  edge_journals: EdgeJournalsTable;
+  tunnel_log: TunnelLogTable;
+  usage_daily: UsageDailyTable;
+  edge_changes: EdgeChangesTable;
+  audit_log: AuditLogTable;
+}

@@ -1,0 +1,29 @@
+// What every service is given, and who may ask one for something. A service is one verb in one file and one transaction.
+import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import type { Db } from '../db/database.ts';
+
+export interface ServiceContext {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** [platform] of server.toml. */
+  readonly settings: ServerConfig['platform'];
+}
+
+/** Somebody with a valid access token. */
+export interface UserActor {
+  readonly kind: 'user';
+  readonly userId: string;
+}
+
+/** Somebody at the console of the server. */
+export interface OperatorActor {
+  readonly kind: 'operator';
+  readonly name: string;
+}
+
+/** An edge that showed its credential. */
+export interface EdgeActor {
+  readonly kind: 'edge';
+  readonly edgeId: string;
+}

@@ -1,0 +1,122 @@
+// What an edge and the platform say to each other: the calls under /internal/edge, each with the edge's credential as bearer.
+import * as z from 'zod';
+
+export const EDGE_LINK_PATH = '/internal/edge';
+
+const id = z.string().min(1).max(100);
+const at = z.int().min(0).meta({ description: 'Milliseconds since the epoch.' });
+const count = z.int().min(0);
+
+/** Ready to be said to whoever asked: a code of the catalogue and its text. */
+export const linkRefusal = z.object({ ok: z.literal(false), code: z.string(), message: z.string() });
+export type LinkRefusal = z.infer<typeof linkRefusal>;
+
+// ---- POST /heartbeat: every few seconds, and first of all ----
+
+export const heartbeat = z.object({
+  /** Random, of this run of the process. A new one ends what the last run had open. */
+  run_id: id,
+  region: z.object({ id: z.string().min(1).max(100), name: z.string().max(200), location: z.string().max(200) }),
+  /** Where the platform reaches the edge's REST; empty: not at all. */
+  api_url: z.string().max(2048),
+  /** How the platform shows itself there. */
+  api_secret: z.string().min(16).max(200),
+  version: z.string().max(100),
+  open_tunnels: count,
+});
+export type Heartbeat = z.infer<typeof heartbeat>;
+
+export const heartbeatAnswer = z.object({
+  edge_id: z.string(),
+  /** The latest change there is. */
+  last_change: count,
+});
+export type HeartbeatAnswer = z.infer<typeof heartbeatAnswer>;
+
+// ---- POST /keys/verify ----
+
+export const keyQuestion = z.object({ token_hash: z.string().regex(/^[0-9a-f]{64}$/) });
+
+/** What an account may do; sent with every good key, and again when it changes. */
+export const accountRights = z.object({
+  account_id: z.string(),
+  plan: z.string(),
+  /** null: no limit. */
+  tunnel_limit: count.nullable(),
+  allow_custom_subdomains: z.boolean(),
+});
+export type AccountRights = z.infer<typeof accountRights>;
+
+export const keyAnswer = z.union([
+  z.object({ ok: z.literal(true), key_id: z.string(), unlimited: z.boolean(), account: accountRights }),
+  linkRefusal,
+]);
+export type KeyAnswer = z.infer<typeof keyAnswer>;
+
+// ---- POST /tunnels: may this account open one more? ----
+
+export const tunnelQuestion = z.object({
+  run_id: id,
+  tunnel_id: id,
+  session_id: id,
+  account_id: id,
+  key_id: id,
+  name: z.string().max(200),
+  protocol: z.enum(['http', 'tcp', 'udp', 'p2p']),
+  /** A subdomain was asked for by name. */
+  custom_subdomain: z.boolean(),
+  at,
+});
+export type TunnelQuestion = z.infer<typeof tunnelQuestion>;
+
+/** Counted from this answer on; a tunnel that finds no place is told of as closed and `abandoned`. */
+export const tunnelAnswer = z.union([z.object({ ok: z.literal(true) }), linkRefusal]);
+export type TunnelAnswer = z.infer<typeof tunnelAnswer>;
+
+// ---- POST /records: what happened, in the order of the edge's journal, stored once ----
+
+export const journalRecord = z.discriminatedUnion('kind', [
+  /** It has its place. Also for one that was opened while the platform was away. */
+  z.object({
+    kind: z.literal('opened'),
+    ...tunnelQuestion.omit({ custom_subdomain: true }).shape,
+    label: z.string().max(300),
+  }),
+  z.object({ kind: z.literal('usage'), tunnel_id: id, requests: count, bytes: count, at }),
+  z.object({ kind: z.literal('closed'), tunnel_id: id, at, abandoned: z.boolean().default(false) }),
+]);
+export type JournalRecord = z.infer<typeof journalRecord>;
+
+/** Records numbered first, first + 1, … of one journal. */
+export const recordBatch = z.object({
+  run_id: id,
+  journal_id: id,
+  first: z.int().min(1),
+  records: z.array(journalRecord).min(1).max(1000),
+});
+export type RecordBatch = z.infer<typeof recordBatch>;
+
+/** Everything up to here is stored. A batch that begins later than the next one is refused with 409 and this. */
+export const recordBatchAnswer = z.object({ last_record: count });
+export type RecordBatchAnswer = z.infer<typeof recordBatchAnswer>;
+
+// ---- GET /changes?since=N: one JSON object a line, for as long as the edge listens ----
+
+export const edgeChange = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('key-revoked'), id: count, key_id: z.string(), account_id: z.string() }),
+  /** All its sessions end with this code and text: suspended, over its cap, past due. */
+  z.object({
+    kind: z.literal('account-closed'),
+    id: count,
+    account_id: z.string(),
+    code: z.string(),
+    message: z.string(),
+  }),
+  z.object({ kind: z.literal('account-changed'), id: count, account: accountRights }),
+  /** Nothing happened; the line lives. `id`: the latest change. */
+  z.object({ kind: z.literal('alive'), id: count }),
+]);
+export type EdgeChange = z.infer<typeof edgeChange>;
+
+/** The bearer of the platform's calls to an edge names the account on whose behalf it asks. */
+export const ACCOUNT_HEADER = 'x-tunnel-account';
