@@ -1,0 +1,27 @@
+// One line of the audit: who did what to whom. It is written in the transaction of the deed, so that neither is there alone.
+import type { Transaction } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import type { Schema } from '../../db/schema.ts';
+
+export interface AuditEntry {
+  /** `user:<id>`, `operator:<name>`, `edge:<id>` or `system`. */
+  readonly actor: string;
+  /** In the past tense, what first: `key.revoked`, `user.suspended`. */
+  readonly action: string;
+  /** The account it was about. */
+  readonly userId?: string;
+  /** Never a secret. */
+  readonly details?: Record<string, unknown>;
+}
+
+export const writeAudit = async (db: Db | Transaction<Schema>, entry: AuditEntry): Promise<void> => {
+  await db
+    .insertInto('audit_log')
+    .values({
+      actor: entry.actor,
+      action: entry.action,
+      user_id: entry.userId ?? null,
+      details: JSON.stringify(entry.details ?? {}),
+    })
+    .execute();
+};
