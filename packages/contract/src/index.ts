@@ -6,6 +6,7 @@ export {
   capturedRequest,
   captureList,
 } from './edge-captures.ts';
+export * from './edge-link.ts';
 export {
   type EdgeRegion,
   type EdgeStatus,

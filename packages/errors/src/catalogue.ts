@@ -27,6 +27,7 @@ export const CATALOGUE = {
   CONFIG_PORT_DENIED: entry(500, false, 'port {port} on {host} cannot be opened: {reason} ({key})', 'Choose a port above 1023, or give the process the right to open it.'),
   CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir`.'),
   CONFIG_DATA_DIR_IN_USE: entry(500, false, 'data directory {dir} is in use by a running server (pid {pid})', 'Stop that server, or give this one a directory of its own: --data-dir.'),
+  CONFIG_DATABASE_EMBEDDED: entry(500, false, 'the embedded database cannot run in {dir}: {reason}', 'Choose another place with --data-dir, or set `[database] url` to a PostgreSQL of yours.'),
   CONFIG_TLS_FILES: entry(500, false, 'TLS certificate cannot be loaded from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
 
   // --- authentication on the control plane and the edge REST ---
@@ -98,11 +99,16 @@ export const CATALOGUE = {
   API_METHOD_NOT_ALLOWED: entry(405, false, '{method} is not allowed here', 'Use one of the methods in the Allow header.'),
   API_BAD_REQUEST: entry(400, false, '{reason}', 'Correct the request.'),
   API_BODY_TOO_LARGE: entry(413, false, 'the request body is over {limit} bytes', 'Send less.'),
+  API_MEDIA_TYPE: entry(415, false, 'the body must be JSON', 'Send `content-type: application/json`.'),
   API_STREAMS_BUSY: entry(429, true, '{limit} event streams are open; try again in {seconds} s', 'Close one, or wait.'),
   CAPTURE_UNKNOWN: entry(404, false, 'no such request among those kept for this tunnel', 'List them: GET /api/tunnels/:id/requests.'),
   CAPTURE_NOT_REPLAYABLE: entry(409, false, 'the request cannot be sent again: {reason}', 'Send a request of your own instead.'),
   CAPTURE_REPLAYS_BUSY: entry(429, true, '{limit} replays are under way; try again in {seconds} s', 'Wait for them to end.'),
   INTERNAL: entry(500, true, 'something went wrong on our side', 'Try again; if it stays, report the request id.'),
+
+  // --- the platform ---
+  DATABASE_AWAY: entry(503, true, 'the database cannot be reached right now', 'Try again after the seconds in the Retry-After header.'),
+  KEY_UNKNOWN: entry(404, false, 'no such key', 'List the keys: GET /keys.'),
 
   // --- the client ---
   CLIENT_SERVER_UNREACHABLE: entry(503, true, 'cannot reach {server}: {reason}', 'Check --server and the network; --wait keeps trying for ever.'),

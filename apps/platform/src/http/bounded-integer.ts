@@ -1,0 +1,44 @@
+// A whole number in a query: described as one in the document, refused with its name, its bounds and what was given.
+import { z } from '@hono/zod-openapi';
+
+export interface IntegerBounds {
+  readonly default: number;
+  readonly min: number;
+  /** Absent: as large as a number can be told exactly. */
+  readonly max?: number;
+}
+
+/** Quoted in an answer: a line, not a page. */
+const SHOWN_CHARACTERS = 40;
+
+export const boundedInteger = (field: string, bounds: IntegerBounds, description: string) =>
+  z
+    // Whatever it is, a repeated parameter too: the refusal is ours.
+    .unknown()
+    .optional()
+    .transform((given, context) => {
+      const value = readInteger(given, bounds);
+      if (value !== null) return value;
+      context.addIssue({ code: 'custom', message: refusalOf(field, given, bounds) });
+      return z.NEVER;
+    })
+    .openapi({
+      type: 'integer',
+      minimum: bounds.min,
+      ...(bounds.max === undefined ? {} : { maximum: bounds.max }),
+      default: bounds.default,
+      description,
+      param: { required: false },
+    });
+
+const readInteger = (given: unknown, { default: whenAbsent, min, max }: IntegerBounds): number | null => {
+  if (given === undefined) return whenAbsent;
+  const value = typeof given === 'string' && /^-?\d{1,15}$/.test(given) ? Number(given) : Number.NaN;
+  return value >= min && value <= (max ?? Number.MAX_SAFE_INTEGER) ? value : null;
+};
+
+const refusalOf = (field: string, given: unknown, { min, max }: IntegerBounds): string => {
+  const range = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
+  const shown = (Array.isArray(given) ? given.join(', ') : String(given)).slice(0, SHOWN_CHARACTERS);
+  return `${field} must be an integer ${range}, got '${shown}'`;
+};
