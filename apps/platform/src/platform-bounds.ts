@@ -17,4 +17,37 @@ export const PLATFORM_BOUNDS = {
   DATABASE_PROBE_MS: 1000,
   /** What a caller is told to wait while the database is away. */
   DATABASE_RETRY_AFTER_SECS: 2,
+
+  // --- edges ---
+  /** An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s. */
+  EDGE_SILENT_MS: 45_000,
+  /** Edges heard within this time are asked for pools. */
+  EDGE_RECENT_MS: 60_000,
+  EDGE_GROUPS_TIMEOUT_MS: 2000,
+  EDGE_CALL_TIMEOUT_MS: 5000,
+  /** Of an edge's answer. */
+  EDGE_ANSWER_MAX_BYTES: 32 * MiB,
+  /** Streams of changes at once. */
+  CHANGE_STREAMS_MAX: 2000,
+  CHANGES_ALIVE_MS: 10_000,
+  /** How often changes are looked for without being called: while nothing calls, and while PostgreSQL does. */
+  CHANGES_POLL_DEAF_MS: 1000,
+  CHANGES_POLL_MS: 5000,
+  /** Changes read at once. */
+  CHANGES_PAGE: 500,
+  /** A stream that nobody reads is cut after so many signs of life. */
+  CHANGES_UNREAD_MAX: 3,
+  CHANGES_KEPT_DAYS: 7,
+  KEY_USES_FLUSH_MS: 5000,
+  /** last_used_at is written at most this often for a key. */
+  KEY_USE_EVERY_MS: 60_000,
+  /** Keys whose use waits to be written; more are not noted until the next flush. */
+  KEY_USES_MAX: 50_000,
+
+  // --- jobs ---
+  CLOSE_LOST_EVERY_MS: 10_000,
+  CLEAN_UP_EVERY_MS: 10 * 60_000,
+  /** Rows that one statement of a clean-up deletes. */
+  CLEAN_UP_ROWS: 5000,
+  MAIL_KEPT_DAYS: 7,
 } as const;

@@ -113,6 +113,11 @@ export const edgeChange = z.discriminatedUnion('kind', [
     message: z.string(),
   }),
   z.object({ kind: z.literal('account-changed'), id: count, account: accountRights }),
+  /**
+   * Changes since the number that was asked for are no longer kept: what the edge knows of keys and accounts may be wrong.
+   * It drops its caches and asks again for the key of every live session.
+   */
+  z.object({ kind: z.literal('forget'), id: count }),
   /** Nothing happened; the line lives. `id`: the latest change. */
   z.object({ kind: z.literal('alive'), id: count }),
 ]);

@@ -108,6 +108,16 @@ export const CATALOGUE = {
 
   // --- the platform ---
   DATABASE_AWAY: entry(503, true, 'the database cannot be reached right now', 'Try again after the seconds in the Retry-After header.'),
+  TUNNEL_PLAN_LIMIT: entry(403, false, 'tunnel limit of {limit} reached', 'Close a tunnel, or change to a plan with more.'),
+  TUNNEL_CUSTOM_SUBDOMAIN: entry(403, false, 'subdomains of your choice are not in the plan `{plan}`', 'Leave the choice to the edge, or change to a plan that has them.'),
+  EDGE_CREDENTIAL_INVALID: entry(401, false, 'the credential of this edge was not accepted', 'Make one with `tunnel-server edge-credential create`, and name its file in `[server] platform_credential_file`.'),
+  EDGE_RECORDS_GAP: entry(409, false, 'the batch begins with record {first}, but {next} is the next one', 'Send the records from there on.'),
+  EDGE_AWAY: entry(502, true, 'region {region} does not answer', 'Try again in a moment.'),
+  EDGE_UNKNOWN: entry(404, false, 'there is no edge `{name}`', 'List them: tunnel-server edge-credential list.'),
+  EDGE_NAME_INVALID: entry(400, false, 'the name of an edge must be 1 to 100 letters, digits, dots, hyphens and underscores', 'Choose such a name.'),
+  EDGE_NAME_TAKEN: entry(409, false, 'there is an edge `{name}` already', 'Choose another name, or revoke that one first.'),
+  USER_UNKNOWN: entry(404, false, 'no account has the address {email}', 'List them: tunnel-server admin users.'),
+  PLAN_UNKNOWN: entry(400, false, 'there is no plan `{plan}` (there are: {plans})', 'Use one of these, or add it to `[platform.plans]`.'),
   KEY_UNKNOWN: entry(404, false, 'no such key', 'List the keys: GET /keys.'),
 
   // --- the client ---

@@ -119,6 +119,7 @@ export interface TunnelLogTable {
   label: Generated<string>;
   registered_at: Timestamp;
   unregistered_at: Timestamp | null;
+  presumed_closed: Generated<boolean>;
   request_count: BigCount;
   bytes_proxied: BigCount;
 }

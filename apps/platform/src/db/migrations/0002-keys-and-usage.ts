@@ -65,6 +65,8 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
       label text not null default '',
       registered_at timestamptz not null,
       unregistered_at timestamptz,
+      -- Nobody saw it end: its edge fell silent, or began a new run. The edge's own word counts more, when it comes.
+      presumed_closed boolean not null default false,
       request_count bigint not null default 0,
       bytes_proxied bigint not null default 0
     )`.execute(db);
@@ -73,6 +75,7 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
   await sql`create index tunnel_log_open_of_edge on tunnel_log (edge_id, run_id) where unregistered_at is null`.execute(
     db,
   );
+  await sql`create index tunnel_log_presumed_closed on tunnel_log (edge_id, run_id) where presumed_closed`.execute(db);
 
   await sql`
     create table usage_daily (
@@ -113,7 +116,7 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
     $$ begin raise exception 'the audit log is only ever added to'; end $$
   `.execute(db);
   await sql`
-    create trigger audit_log_append_only before update or delete on audit_log
+    create trigger audit_log_append_only before update or delete or truncate on audit_log
     for each statement execute function refuse_change()
   `.execute(db);
 };
