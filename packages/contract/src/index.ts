@@ -36,3 +36,29 @@ export {
   type Lagged,
   lagged,
 } from './groups.ts';
+export { type OkBody, okBody } from './platform-health.ts';
+export {
+  type ApiToken,
+  apiToken,
+  apiTokens,
+  type CreatedKey,
+  createdKey,
+  KEY_LABEL_MAX_CHARACTERS,
+  type NewKey,
+  newKey,
+} from './platform-keys.ts';
+export { type PlatformPools, platformPools } from './platform-pools.ts';
+export {
+  CHART_DAYS,
+  SUMMARY_DAYS,
+  TUNNEL_LOG_LIMIT,
+  TUNNEL_LOG_OFFSET,
+  type TunnelLogEntry,
+  tunnelLog,
+  tunnelLogEntry,
+  type UsageChartPoint,
+  type UsageSummary,
+  usageChart,
+  usageChartPoint,
+  usageSummary,
+} from './platform-usage.ts';

@@ -37,6 +37,7 @@ export {
 } from './health/member-health.ts';
 export { type HealthReport, type ProbedHealth, ProbeStreak } from './health/probe-streak.ts';
 export * from './http1/index.ts';
+export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './keys/api-key.ts';
 export { judgeLiveness, type LivenessFacts, type LivenessRules, type LivenessVerdict } from './liveness.ts';
 export { generateName } from './names/generate-name.ts';
 export { NameLeases, type NameUse, type NameWish } from './names/name-leases.ts';
@@ -58,3 +59,4 @@ export {
   startSession,
   transitionSession,
 } from './session-life.ts';
+export { lastUtcDays, utcDay } from './usage/utc-days.ts';

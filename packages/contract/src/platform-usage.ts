@@ -1,0 +1,62 @@
+// Usage in the platform API: sums, days, and the log of tunnels.
+import * as z from 'zod';
+import { shownProtocol } from './edge-rest.ts';
+
+const count = z.int().min(0);
+
+/** Numbers of the queries. */
+export const CHART_DAYS = { default: 30, min: 1, max: 90 } as const;
+export const TUNNEL_LOG_LIMIT = { default: 20, min: 1, max: 100 } as const;
+export const TUNNEL_LOG_OFFSET = { default: 0, min: 0 } as const;
+/** The window of the summary: today and the days before it. */
+export const SUMMARY_DAYS = 30;
+
+export const usageSummary = z
+  .object({
+    active_tunnels: count.meta({ description: 'Open right now.', examples: [2] }),
+    total_tunnels_30d: count.meta({ description: 'Registered today and in the 29 days (UTC) before.', examples: [17] }),
+    total_requests_30d: count.meta({
+      description: 'HTTP requests; connections of tcp, sessions of udp. By the day they happened.',
+      examples: [1204],
+    }),
+    total_bytes_30d: count.meta({ description: 'Both ways, by the day they were carried.', examples: [48_201_733] }),
+    plan: z.string().meta({ examples: ['free'] }),
+    tunnel_limit: count.nullable().meta({ description: 'Tunnels at once; null: no limit.', examples: [3] }),
+  })
+  .meta({ id: 'UsageSummary' });
+export type UsageSummary = z.infer<typeof usageSummary>;
+
+export const usageChartPoint = z
+  .object({
+    date: z.iso.date().meta({ description: 'A day in UTC.', examples: ['2030-01-31'] }),
+    tunnels: count.meta({ description: 'Registered on that day.', examples: [2] }),
+    requests: count.meta({ examples: [310] }),
+  })
+  .meta({ id: 'UsageChartPoint' });
+export type UsageChartPoint = z.infer<typeof usageChartPoint>;
+
+export const usageChart = z
+  .array(usageChartPoint)
+  .meta({ description: 'Oldest first, one point a day, zeros included.' });
+
+export const tunnelLogEntry = z
+  .object({
+    id: z.string().meta({ examples: ['6c1b8f5e-21ad-4f0c-8d57-3c5a0b1d9e77'] }),
+    tunnel_id: z.string().meta({ examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
+    protocol: shownProtocol,
+    label: z
+      .string()
+      .meta({ description: 'http: the subdomain; tcp and udp: the port as text; p2p: the name.', examples: ['web'] }),
+    registered_at: z.iso.datetime(),
+    unregistered_at: z.iso.datetime().nullable().meta({ description: 'null while the tunnel is active.' }),
+    region_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The edge region it ran in.', examples: ['local'] }),
+    request_count: count.meta({ description: 'HTTP requests; connections for tcp; datagram sessions for udp.' }),
+    bytes_proxied: count.meta({ description: 'Bytes carried both ways, without framing and TLS.' }),
+  })
+  .meta({ id: 'TunnelLogEntry' });
+export type TunnelLogEntry = z.infer<typeof tunnelLogEntry>;
+
+export const tunnelLog = z.array(tunnelLogEntry);
