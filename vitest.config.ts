@@ -1,10 +1,13 @@
-// How tests run: three projects, each with the time and the parallelism its kind needs.
+// How tests run: four projects, each with the time and the parallelism its kind needs.
 import { defineConfig } from 'vitest/config';
 
 // Workspace packages resolve to their sources, so a test never sees a stale build.
 const conditions = ['source', 'module', 'node', 'development|production'];
 const resolve = { conditions };
 const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
+
+// Those that createTestDatabase() serves: a PostgreSQL is started for them once a run.
+const DATABASE_TESTS = ['apps/*/src/**/*.db.test.ts', 'tests/**/*.db.test.ts'];
 
 export default defineConfig({
   test: {
@@ -15,8 +18,22 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts'],
+          exclude: DATABASE_TESTS,
           testTimeout: 20_000,
           hookTimeout: 20_000,
+        },
+      },
+      {
+        resolve,
+        ssr,
+        // Where vitest runs a global setup; it does not take the conditions from above.
+        environments: { __vitest__: { resolve: { conditions } } },
+        test: {
+          name: 'database',
+          globalSetup: ['tests/database-setup.ts'],
+          include: DATABASE_TESTS,
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
         },
       },
       {
@@ -26,6 +43,7 @@ export default defineConfig({
           name: 'system',
           globalSetup: ['tests/global-setup.ts'],
           include: ['tests/{system,chaos,conformance,house,http-differential}/**/*.test.ts'],
+          exclude: DATABASE_TESTS,
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

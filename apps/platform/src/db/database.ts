@@ -1,6 +1,6 @@
 // The connection pool and the typed queries over it. Connections are made when they are needed: a database that is away at
 // the start, or goes away later, is an error of the query that met it and of nothing else.
-import { type Logger, Secret } from '@tunnel/runtime';
+import type { Logger, Secret } from '@tunnel/runtime';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { DATABASE_BOUNDS } from './database-bounds.ts';
@@ -20,10 +20,10 @@ const INT8 = 20;
 const DATE = 1082;
 
 /** Counts are exact up to 2^53; days stay text, because a Date would move with the zone of the process. */
-const parserOf = (oid: number, format?: 'text' | 'binary') => {
+const parserOf = (oid: number, format?: 'text' | 'binary'): ((text: string) => unknown) => {
   if (oid === INT8) return Number;
   if (oid === DATE) return String;
-  return pg.types.getTypeParser(oid, format as 'text');
+  return pg.types.getTypeParser(oid, format as 'text') as (text: string) => unknown;
 };
 
 export class Database {

@@ -16,7 +16,7 @@ const migratorOf = (db: Db): Migrator =>
 /** Names of those that were applied now. Throws what went wrong; those before it stay applied. */
 export const migrate = async (db: Db): Promise<string[]> => {
   const { error, results = [] } = await migratorOf(db).migrateToLatest();
-  if (error !== undefined) throw error;
+  if (error !== undefined) throw error instanceof Error ? error : new Error('the migrations failed', { cause: error });
   return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);
 };
 

@@ -1,0 +1,132 @@
+// The embedded database: a real PostgreSQL of our own, started on first use, watched while it runs, stopped last.
+import { Fault } from '@tunnel/errors';
+import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
+import { writeConnection } from './connection-file.ts';
+import { embeddedFault } from './embedded-fault.ts';
+import { closeGround, type Ground, type GroundOptions, openGround } from './ground.ts';
+import { stopOrphan } from './orphan.ts';
+import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
+import { postgresFiles } from './postgres-files.ts';
+import { ServerProcess } from './server-process.ts';
+import { type Watchdog, watchOver } from './watchdog.ts';
+
+export interface EmbeddedPostgresOptions extends GroundOptions {
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+// idle -> starting -> running <-> restarting; stop() leads from each of them over stopping to idle.
+type State = 'idle' | 'starting' | 'running' | 'restarting' | 'stopping';
+
+export class EmbeddedPostgres {
+  readonly #options: EmbeddedPostgresOptions;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  #state: State = 'idle';
+  #ground: Ground | undefined;
+  #server: ServerProcess | undefined;
+  #watchdog: Watchdog | undefined;
+  #restart: Timer | undefined;
+  #launching: Promise<void> = Promise.resolve();
+
+  constructor(options: EmbeddedPostgresOptions) {
+    this.#options = options;
+    this.#logger = options.logger;
+    this.#clock = options.clock;
+  }
+
+  /** The process id of the server, while there is one. */
+  get pid(): number | undefined {
+    return this.#server?.pid;
+  }
+
+  /** Resolves when it answers. Throws a Fault that says why it cannot run here. */
+  async start(): Promise<{ url: Secret; socketFolder: string }> {
+    if (this.#state !== 'idle') throw new Error(`cannot start: the embedded database is ${this.#state}`);
+    this.#state = 'starting';
+    const { dataDir } = this.#options;
+    try {
+      this.#ground = await openGround(this.#options);
+      this.#launching = this.#launchPatiently(this.#ground);
+      await this.#launching;
+      const { url, socketFolder } = this.#ground;
+      return { url, socketFolder };
+    } catch (error) {
+      await this.stop();
+      throw error instanceof Fault ? error : embeddedFault(postgresFiles(dataDir).root, reasonOf(error), error);
+    }
+  }
+
+  /** Resolves when the server has ended and nothing of it is left but its files. Never rejects. */
+  async stop(): Promise<void> {
+    if (this.#state === 'idle' || this.#state === 'stopping') return;
+    this.#state = 'stopping';
+    this.#restart?.cancel();
+    await this.#server?.stop();
+    await this.#launching.catch(() => {});
+    this.#watchdog?.dismiss();
+    this.#server = undefined;
+    if (this.#ground !== undefined) closeGround(this.#ground);
+    this.#ground = undefined;
+    this.#state = 'idle';
+  }
+
+  /** Workers of a server that was killed may still hold its memory: then it is tried again for a while. */
+  async #launchPatiently(ground: Ground): Promise<void> {
+    const giveUpAt = this.#clock.monotonic() + POSTGRES_BOUNDS.LEFTOVERS_MS;
+    for (;;) {
+      try {
+        return await this.#launch(ground);
+      } catch (error) {
+        const passing = LEFTOVERS.test(reasonOf(error)) && this.#clock.monotonic() < giveUpAt;
+        if (!passing || this.#state !== 'starting') throw error;
+      }
+      await new Promise<void>((resolve) => void this.#clock.setTimeout(resolve, POSTGRES_BOUNDS.RESTART_FIRST_MS));
+    }
+  }
+
+  async #launch({ programs, args, files, url }: Ground): Promise<void> {
+    await stopOrphan(files.cluster, this.#logger, this.#clock);
+    if (this.#isStopping()) throw new Error('stopped while it was starting');
+    const server = new ServerProcess({ programs, args, logger: this.#logger, clock: this.#clock });
+    this.#server = server;
+    this.#watchdog?.dismiss();
+    this.#watchdog = server.pid === undefined ? undefined : watchOver(server.pid, files.cluster);
+    await server.ready();
+    if (this.#isStopping()) return;
+    writeConnection(files.connection, url, process.pid);
+    this.#state = 'running';
+    void server.ended.then(() => this.#died(server));
+  }
+
+  /** By a call: over an await the state may have changed. */
+  #isStopping(): boolean {
+    return this.#state === 'stopping';
+  }
+
+  #died(server: ServerProcess): void {
+    if (this.#state !== 'running' || this.#server !== server) return;
+    this.#logger.warn({ pid: server.pid }, 'the embedded database ended unexpectedly and is started again');
+    this.#state = 'restarting';
+    this.#restartIn(POSTGRES_BOUNDS.RESTART_FIRST_MS);
+  }
+
+  #restartIn(delayMs: number): void {
+    const ground = this.#ground;
+    if (this.#state !== 'restarting' || ground === undefined) return;
+    this.#restart = this.#clock.setTimeout(() => {
+      this.#launching = this.#launch(ground).then(
+        () => this.#logger.info({ pid: this.pid }, 'the embedded database runs again'),
+        (error: unknown) => {
+          this.#logger.warn({ reason: reasonOf(error) }, 'the embedded database did not start; it is tried again');
+          this.#restartIn(Math.min(delayMs * 2, POSTGRES_BOUNDS.RESTART_LONGEST_MS));
+        },
+      );
+    }, delayMs);
+  }
+}
+
+/** Of a server that was killed and whose workers have not noticed yet. */
+const LEFTOVERS = /shared memory block|is another postmaster/;
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,90 @@
+// One run of the database server: from its launch, over the line that says it is ready, to its end.
+import type { ChildProcess } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
+import { lastProblem, type Programs, spawnAs } from './run-program.ts';
+
+const READY = 'database system is ready to accept connections';
+const SERIOUS = /^(FATAL|PANIC|WARNING):/;
+
+export interface ServerProcessOptions {
+  readonly programs: Programs;
+  readonly args: readonly string[];
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+export class ServerProcess {
+  readonly pid: number | undefined;
+  /** Settles when it has ended; never rejects. */
+  readonly ended: Promise<void>;
+  readonly #child: ChildProcess;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #lines: string[] = [];
+  #onReady: () => void = () => {};
+  #stopping = false;
+
+  constructor({ programs, args, logger, clock }: ServerProcessOptions) {
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#child = spawnAs(programs, programs.binaries.postgres, args, ['ignore', 'ignore', 'pipe']);
+    this.pid = this.#child.pid;
+    this.ended = new Promise((resolve) => {
+      this.#child.once('error', (error) => {
+        this.#lines.push(error.message);
+        resolve();
+      });
+      this.#child.once('exit', () => resolve());
+    });
+    if (this.#child.stderr) createInterface({ input: this.#child.stderr }).on('line', (line) => this.#said(line));
+  }
+
+  /** Rejects with what it said when it ends before it is ready. */
+  async ready(): Promise<void> {
+    const ready = new Promise<'ready'>((resolve) => {
+      this.#onReady = () => resolve('ready');
+    });
+    const ended = this.ended.then(() => 'ended' as const);
+    const outcome = await this.#within(Promise.race([ready, ended]), POSTGRES_BOUNDS.START_TIMEOUT_MS);
+    if (outcome === 'ready') return;
+    if (outcome === 'late') await this.stop();
+    throw new Error(lastProblem(this.#lines.join('\n')) ?? 'PostgreSQL did not start and did not say why');
+  }
+
+  /** Fast; after a while immediate; then by force. Resolves when it has ended. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#child.kill('SIGINT');
+    if ((await this.#within(this.ended, POSTGRES_BOUNDS.FAST_STOP_MS)) !== 'late') return;
+    this.#logger.warn({}, 'the embedded database is slow to stop and is made to stop at once');
+    this.#child.kill('SIGQUIT');
+    if ((await this.#within(this.ended, POSTGRES_BOUNDS.IMMEDIATE_STOP_MS)) !== 'late') return;
+    this.#child.kill('SIGKILL');
+    await this.ended;
+  }
+
+  #said(line: string): void {
+    if (line.includes(READY)) this.#onReady();
+    const short = line.slice(0, POSTGRES_BOUNDS.LOG_LINE_CHARS);
+    this.#lines.push(short);
+    if (this.#lines.length > POSTGRES_BOUNDS.KEPT_LOG_LINES) this.#lines.shift();
+    // While it stops, it says of every connection that it cuts it.
+    if (SERIOUS.test(short) && !this.#stopping) this.#logger.warn({ postgres: short }, 'the embedded database says');
+    else this.#logger.debug({ postgres: short }, 'the embedded database says');
+  }
+
+  async #within<T>(work: Promise<T>, ms: number): Promise<T | 'late'> {
+    let give: (late: 'late') => void = () => {};
+    const late = new Promise<'late'>((resolve) => {
+      give = resolve;
+    });
+    const timer = this.#clock.setTimeout(() => give('late'), ms);
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      timer.cancel();
+    }
+  }
+}

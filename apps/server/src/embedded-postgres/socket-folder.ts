@@ -1,0 +1,45 @@
+// The folder of the server's socket. Only its owner may enter it: that is what keeps others away from the database.
+import { chmodSync, chownSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sha256Hex } from '@tunnel/runtime';
+import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
+import type { RunAs } from './run-as.ts';
+
+const SOCKET_NAME = '.s.PGSQL.5432';
+
+const fits = (folder: string): boolean =>
+  Buffer.byteLength(join(folder, SOCKET_NAME)) <= POSTGRES_BOUNDS.SOCKET_PATH_BYTES;
+
+/** Below the data directory; where that path is too long for a socket, in the folder for temporary files. */
+export const openSocketFolder = (preferred: string, user: RunAs): string => {
+  if (fits(preferred)) return openFolder(preferred, user);
+  const name = `tunnel-postgres-${sha256Hex(preferred).slice(0, 16)}`;
+  return openFolder([join(tmpdir(), name), join('/tmp', name)].find(fits) ?? join('/tmp', name), user);
+};
+
+const openFolder = (folder: string, { uid, gid }: RunAs): string => {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+    if (process.getuid?.() !== uid) chownSync(folder, uid, gid);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    takeOver(folder, uid, gid);
+  }
+  return folder;
+};
+
+/** Its name can be foretold: in a folder that everybody writes to, somebody else may have made it. */
+const takeOver = (folder: string, uid: number, gid: number): void => {
+  const found = lstatSync(folder);
+  if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.())) {
+    throw new Error(`the folder of its socket, ${folder}, belongs to somebody else`);
+  }
+  if (found.uid !== uid) chownSync(folder, uid, gid);
+  if ((found.mode & 0o777) !== 0o700) chmodSync(folder, 0o700);
+};
+
+/** One in the folder for temporary files goes with the server. */
+export const closeSocketFolder = (folder: string, preferred: string): void => {
+  if (folder !== preferred) rmSync(folder, { recursive: true, force: true });
+};

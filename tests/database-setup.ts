@@ -1,0 +1,47 @@
+// Before tests that need a database: one server for the run, and a migrated template that each test copies.
+// TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
+import type { TestProject } from 'vitest/node';
+import { dropTemplate, makeTemplate } from '../apps/platform/src/db/test-template.fixture.ts';
+import { socketUrl } from '../apps/server/src/embedded-postgres/connection-file.ts';
+import { EmbeddedPostgres } from '../apps/server/src/embedded-postgres/embedded-postgres.ts';
+
+// Nothing of a test run has to survive a power cut.
+const FAST_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
+
+export const setup = async (project: TestProject): Promise<() => Promise<void>> => {
+  const server = await openServer();
+  try {
+    const template = await makeTemplate(server.url);
+    project.provide('testDatabase', { url: server.url.reveal(), template });
+    return async () => {
+      await dropTemplate(server.url, template);
+      await server.close();
+    };
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+};
+
+const openServer = async (): Promise<{ url: Secret; close(): Promise<void> }> => {
+  const given = process.env['TEST_DATABASE_URL'];
+  if (given !== undefined && given !== '') return { url: new Secret(given), close: async () => {} };
+  const dataDir = mkdtempSync(join(tmpdir(), 'tunnel-database-'));
+  const logger = createLogger({ format: 'human', level: 'warn', stream: process.stderr });
+  const postgres = new EmbeddedPostgres({ dataDir, logger, clock: systemClock, settings: FAST_SETTINGS });
+  const close = async (): Promise<void> => {
+    await postgres.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  };
+  try {
+    const { socketFolder } = await postgres.start();
+    return { url: socketUrl(socketFolder, 'postgres', 'postgres'), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+};
