@@ -17,6 +17,8 @@ export const PLATFORM_BOUNDS = {
   DATABASE_PROBE_MS: 1000,
   /** What a caller is told to wait while the database is away. */
   DATABASE_RETRY_AFTER_SECS: 2,
+  /** That can be used: GET /keys shows them all at once. */
+  KEYS_PER_ACCOUNT_MAX: 1000,
 
   // --- edges ---
   /** An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s. */
@@ -30,9 +32,8 @@ export const PLATFORM_BOUNDS = {
   /** Streams of changes at once. */
   CHANGE_STREAMS_MAX: 2000,
   CHANGES_ALIVE_MS: 10_000,
-  /** How often changes are looked for without being called: while nothing calls, and while PostgreSQL does. */
-  CHANGES_POLL_DEAF_MS: 1000,
-  CHANGES_POLL_MS: 5000,
+  /** How often changes are looked for even when PostgreSQL does not call. */
+  CHANGES_POLL_MS: 1000,
   /** Changes read at once. */
   CHANGES_PAGE: 500,
   /** A stream that nobody reads is cut after so many signs of life. */

@@ -1,0 +1,66 @@
+// What edges call, under /internal/edge. No part of the public document: edge and platform are of one house and version.
+import { apiErrorOf, EDGE_LINK_PATH, heartbeat, keyQuestion, recordBatch, tunnelQuestion } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { Context } from 'hono';
+import type { ChangeFeed } from '../../services/edges/change-feed.ts';
+import { heartbeat as takeHeartbeat } from '../../services/edges/heartbeat.ts';
+import { openTunnel } from '../../services/tunnels/open-tunnel.ts';
+import { storeRecords } from '../../services/tunnels/store-records.ts';
+import { type KeyUseNotes, verifyKey } from '../../services/tunnels/verify-key.ts';
+import { readBody, refuseNul } from '../edge-link/read-body.ts';
+import { requireEdge } from '../edge-link/require-edge.ts';
+import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
+
+export interface EdgeLinkNeeds {
+  readonly keyUses: KeyUseNotes;
+  readonly changes: Pick<ChangeFeed, 'open'>;
+}
+
+/** The last one is for nginx, which else keeps lines until a buffer is full. */
+const LINES = { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' };
+
+export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & EdgeLinkNeeds): void => {
+  app.use(`${EDGE_LINK_PATH}/*`, requireEdge(context.db));
+
+  app.post(`${EDGE_LINK_PATH}/heartbeat`, async (call) => {
+    const told = await readBody(call, heartbeat);
+    refuseNul({ ...told, ...told.region });
+    return call.json(await takeHeartbeat(context, call.get('edge'), told), 200);
+  });
+
+  app.post(`${EDGE_LINK_PATH}/keys/verify`, async (call) => {
+    const { token_hash } = await readBody(call, keyQuestion);
+    return call.json(await verifyKey(context, token_hash), 200);
+  });
+
+  app.post(`${EDGE_LINK_PATH}/tunnels`, async (call) => {
+    const question = await readBody(call, tunnelQuestion);
+    refuseNul(question);
+    return call.json(await openTunnel(context, call.get('edge'), question), 200);
+  });
+
+  app.post(`${EDGE_LINK_PATH}/records`, async (call) => {
+    const batch = await readBody(call, recordBatch);
+    refuseNul(batch);
+    const { refused, ...answer } = await storeRecords(context, call.get('edge'), batch);
+    if (refused === null) return call.json(answer, 200);
+    return call.json({ ...answer, ...apiErrorOf(refused, call.get('requestId')) }, 409);
+  });
+
+  app.get(`${EDGE_LINK_PATH}/changes`, (call) => {
+    const since = sinceOf(call);
+    if (call.req.method === 'HEAD') return call.body(null, 200, LINES);
+    const line = context.changes.open(call.get('edge').edgeId, since);
+    // The body is not even looked at when the caller has gone meanwhile, and would never be told. In the process: no socket.
+    const outgoing = (call.env as PlatformEnv['Bindings'] | undefined)?.outgoing;
+    if (outgoing?.destroyed === true) line.end();
+    else outgoing?.once('close', () => line.end());
+    return call.body(line.body, 200, LINES);
+  });
+};
+
+const sinceOf = (call: Context<PlatformEnv>): number => {
+  const text = call.req.query('since') ?? '';
+  if (!/^\d{1,15}$/.test(text)) throw new Fault('API_BAD_REQUEST', { reason: 'since: must be the number of a change' });
+  return Number(text);
+};

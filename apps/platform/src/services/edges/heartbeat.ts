@@ -1,0 +1,52 @@
+// An edge says that it lives, where, and how it is reached. A new run of it has nothing open of the last one.
+import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
+import { sql, type Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import type { EdgeActor, ServiceContext } from '../service-context.ts';
+import { closeEntries, openAgain } from '../tunnels/presume-closed.ts';
+import { keptChanges } from './kept-changes.ts';
+
+export const heartbeat = async (
+  { db, clock, logger }: Pick<ServiceContext, 'db' | 'clock' | 'logger'>,
+  { edgeId }: EdgeActor,
+  told: Heartbeat,
+): Promise<HeartbeatAnswer> => {
+  const now = new Date(clock.now());
+  const counts = await db.transaction().execute(async (trx) => {
+    const before = await trx
+      .selectFrom('edges')
+      .select(['run_id', 'last_heartbeat_at'])
+      .where('id', '=', edgeId)
+      // The job that looks for silent edges waits for this, or this for the job.
+      .forNoKeyUpdate()
+      .executeTakeFirstOrThrow();
+    await writeHeartbeat(trx, edgeId, told, now);
+    const closed =
+      before.run_id === null || before.run_id === told.run_id
+        ? 0
+        : await closeEntries(trx, { edgeId, at: before.last_heartbeat_at ?? now, notOfRun: told.run_id });
+    return { closed, opened: await openAgain(trx, edgeId, told.run_id) };
+  });
+  if (counts.closed > 0) logger.info({ edge_id: edgeId, tunnels: counts.closed }, 'an edge began a new run');
+  if (counts.opened > 0) logger.info({ edge_id: edgeId, tunnels: counts.opened }, 'an edge that fell silent is back');
+  const { latest } = await keptChanges(db);
+  return { edge_id: edgeId, last_change: latest };
+};
+
+const writeHeartbeat = async (trx: Transaction<Schema>, edgeId: string, told: Heartbeat, now: Date): Promise<void> => {
+  await trx
+    .updateTable('edges')
+    .set({
+      region_id: told.region.id,
+      region_name: told.region.name,
+      location: told.region.location,
+      api_url: told.api_url,
+      api_secret: told.api_secret,
+      version: told.version,
+      run_id: told.run_id,
+      // Two platform processes may disagree by a little; the time never goes back.
+      last_heartbeat_at: sql<Date>`greatest(last_heartbeat_at, ${now}::timestamptz)`,
+    })
+    .where('id', '=', edgeId)
+    .execute();
+};

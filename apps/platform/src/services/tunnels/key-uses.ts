@@ -1,0 +1,86 @@
+// Keeps last_used_at of keys fresh without a write per use: uses are noted in memory and written together.
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+
+export interface KeyUsesDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export class KeyUses {
+  readonly #deps: KeyUsesDeps;
+  /** When each key was used last, of those that wait to be written. */
+  #waiting = new Map<string, number>();
+  /** When each key was written last, for as long as that keeps it from being written again; oldest first. */
+  readonly #written = new Map<string, number>();
+  #timer: Timer | null = null;
+  #flushing: Promise<void> = Promise.resolve();
+
+  constructor(deps: KeyUsesDeps) {
+    this.#deps = deps;
+  }
+
+  note(keyId: string): void {
+    const now = this.#deps.clock.now();
+    const before = this.#written.get(keyId);
+    if (before !== undefined && now - before < PLATFORM_BOUNDS.KEY_USE_EVERY_MS) return;
+    if (this.#waiting.size < PLATFORM_BOUNDS.KEY_USES_MAX) this.#waiting.set(keyId, now);
+  }
+
+  start(): void {
+    this.#timer ??= this.#deps.clock.setInterval(() => void this.flush(), PLATFORM_BOUNDS.KEY_USES_FLUSH_MS);
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = null;
+    await this.flush();
+  }
+
+  /** Never fails: what could not be written waits for the next time. */
+  async flush(): Promise<void> {
+    this.#flushing = this.#flushing.then(() => this.#write());
+    await this.#flushing;
+  }
+
+  async #write(): Promise<void> {
+    const uses = this.#waiting;
+    if (uses.size === 0) return;
+    this.#waiting = new Map();
+    try {
+      await writeUses(this.#deps.db, uses);
+      for (const [keyId, at] of uses) {
+        this.#written.delete(keyId);
+        this.#written.set(keyId, at);
+      }
+    } catch (error) {
+      this.#deps.logger.warn({ reason: (error as Error).message }, 'the last use of keys is not written yet');
+      for (const [keyId, at] of uses) if (!this.#waiting.has(keyId)) this.#waiting.set(keyId, at);
+    }
+    this.#forgetOld();
+  }
+
+  #forgetOld(): void {
+    const until = this.#deps.clock.now() - PLATFORM_BOUNDS.KEY_USE_EVERY_MS;
+    for (const [keyId, at] of this.#written) if (at <= until) this.#written.delete(keyId);
+  }
+}
+
+/** Other platform processes write too: one that was written within the minute is left as it is. */
+const writeUses = async (db: Db, uses: ReadonlyMap<string, number>): Promise<void> => {
+  const ids = [...uses.keys()];
+  const times = ids.map((id) => new Date(uses.get(id) ?? 0).toISOString());
+  const interval = `${PLATFORM_BOUNDS.KEY_USE_EVERY_MS} milliseconds`;
+  await sql`
+    with used as (
+      select api_keys.id, uses.at from api_keys
+      join unnest(${ids}::uuid[], ${times}::timestamptz[]) as uses (id, at) on uses.id = api_keys.id
+      where api_keys.last_used_at is null or api_keys.last_used_at <= uses.at - ${interval}::interval
+      order by api_keys.id for no key update of api_keys
+    )
+    update api_keys set last_used_at = used.at from used where api_keys.id = used.id
+  `.execute(db);
+};

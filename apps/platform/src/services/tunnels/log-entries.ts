@@ -1,0 +1,156 @@
+// The statements of a batch of records: a few for a thousand of them. Rows are locked in the order of their keys.
+import type { JournalRecord } from '@tunnel/contract';
+import { sql, type Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import { isUuid } from '../is-uuid.ts';
+import type { DaySum, EntryChanges, LogEntry } from './entry-changes.ts';
+import { timeOf } from './record-time.ts';
+
+type Trx = Transaction<Schema>;
+type Opened = Extract<JournalRecord, { kind: 'opened' }>;
+
+/** Puts those into the log that it does not have: opened while the platform was away. Their tunnel ids. */
+export const insertOpened = async (
+  trx: Trx,
+  edgeId: string,
+  records: readonly JournalRecord[],
+): Promise<ReadonlySet<string>> => {
+  const opened = firstOfEach(records);
+  if (opened.length === 0) return new Set();
+  const column = <T>(of: (record: Opened) => T): T[] => opened.map(of);
+  // A key that is gone, or somebody else's, is no reason to forget a tunnel.
+  const { rows } = await sql<{ tunnel_id: string }>`
+    insert into tunnel_log
+      (user_id, key_id, edge_id, region_id, tunnel_id, run_id, session_id, name, protocol, registered_at)
+    select users.id, api_keys.id, edges.id, edges.region_id, told.tunnel_id, told.run_id, told.session_id, told.name,
+      told.protocol, told.at
+    from unnest(
+      ${column((record) => record.account_id)}::uuid[],
+      ${column(({ key_id }) => (isUuid(key_id) ? key_id : null))}::uuid[],
+      ${column((record) => record.tunnel_id)}::text[],
+      ${column((record) => record.run_id)}::text[],
+      ${column((record) => record.session_id)}::text[],
+      ${column((record) => record.name)}::text[],
+      ${column((record) => record.protocol)}::text[],
+      ${column((record) => timeOf(record.at).toISOString())}::timestamptz[]
+    ) as told (account_id, key_id, tunnel_id, run_id, session_id, name, protocol, at)
+    join users on users.id = told.account_id
+    join edges on edges.id = ${edgeId}
+    left join api_keys on api_keys.id = told.key_id and api_keys.user_id = users.id
+    order by told.tunnel_id
+    on conflict (tunnel_id) do nothing
+    returning tunnel_id
+  `.execute(trx);
+  return new Set(rows.map((row) => row.tunnel_id));
+};
+
+const firstOfEach = (records: readonly JournalRecord[]): Opened[] => {
+  const first = new Map<string, Opened>();
+  for (const record of records) {
+    if (record.kind === 'opened' && isUuid(record.account_id) && !first.has(record.tunnel_id)) {
+      first.set(record.tunnel_id, record);
+    }
+  }
+  return [...first.values()];
+};
+
+/** Those of this edge, locked, by tunnel id. */
+export const lockEntries = async (
+  trx: Trx,
+  edgeId: string,
+  tunnelIds: readonly string[],
+  fresh: ReadonlySet<string>,
+): Promise<Map<string, LogEntry>> => {
+  const rows = await trx
+    .selectFrom('tunnel_log')
+    .select(['id', 'tunnel_id', 'user_id', 'key_id', 'registered_at', 'run_id', 'session_id', 'name', 'label'])
+    .select(['unregistered_at', 'presumed_closed'])
+    .where(sql<boolean>`tunnel_id = any(${tunnelIds}::text[])`)
+    .where('edge_id', '=', edgeId)
+    .orderBy('tunnel_id')
+    .forNoKeyUpdate()
+    .execute();
+  const entryOf = (row: (typeof rows)[number]): LogEntry => ({
+    id: row.id,
+    tunnelId: row.tunnel_id,
+    userId: row.user_id,
+    keyId: row.key_id,
+    registeredAt: row.registered_at,
+    fresh: fresh.has(row.tunnel_id),
+    runId: row.run_id,
+    sessionId: row.session_id,
+    name: row.name,
+    label: row.label,
+    unregisteredAt: row.unregistered_at,
+    presumedClosed: row.presumed_closed,
+    requests: 0,
+    bytes: 0,
+    abandoned: false,
+  });
+  return new Map(rows.map((row) => [row.tunnel_id, entryOf(row)]));
+};
+
+/** Keys before days, as where a tunnel is opened. */
+export const writeChanges = async (trx: Trx, changes: EntryChanges): Promise<void> => {
+  if (changes.changed.length > 0) await updateEntries(trx, changes.changed);
+  if (changes.abandoned.length > 0) {
+    const ids = changes.abandoned.map((entry) => entry.id);
+    await sql`delete from tunnel_log where id = any(${ids}::uuid[])`.execute(trx);
+  }
+  if (changes.keyCounts.size > 0) await addToKeys(trx, changes.keyCounts);
+  if (changes.days.length > 0) await addToDays(trx, changes.days);
+};
+
+const updateEntries = async (trx: Trx, entries: readonly LogEntry[]): Promise<void> => {
+  const column = <T>(of: (entry: LogEntry) => T): T[] => entries.map(of);
+  await sql`
+    update tunnel_log set
+      run_id = told.run_id, session_id = told.session_id, name = told.name, label = told.label,
+      unregistered_at = told.unregistered_at, presumed_closed = told.presumed_closed,
+      request_count = request_count + told.requests, bytes_proxied = bytes_proxied + told.bytes
+    from unnest(
+      ${column((entry) => entry.id)}::uuid[],
+      ${column((entry) => entry.runId)}::text[],
+      ${column((entry) => entry.sessionId)}::text[],
+      ${column((entry) => entry.name)}::text[],
+      ${column((entry) => entry.label)}::text[],
+      ${column((entry) => entry.unregisteredAt?.toISOString() ?? null)}::timestamptz[],
+      ${column((entry) => entry.presumedClosed)}::boolean[],
+      ${column((entry) => entry.requests)}::bigint[],
+      ${column((entry) => entry.bytes)}::bigint[]
+    ) as told (id, run_id, session_id, name, label, unregistered_at, presumed_closed, requests, bytes)
+    where tunnel_log.id = told.id
+  `.execute(trx);
+};
+
+const addToKeys = async (trx: Trx, counts: ReadonlyMap<string, number>): Promise<void> => {
+  await sql`
+    with counted as (
+      select api_keys.id, told.tunnels from api_keys
+      join unnest(${[...counts.keys()]}::uuid[], ${[...counts.values()]}::bigint[]) as told (id, tunnels)
+        on told.id = api_keys.id
+      order by api_keys.id for no key update of api_keys
+    )
+    update api_keys set tunnel_count = greatest(0, tunnel_count + counted.tunnels)
+    from counted where api_keys.id = counted.id
+  `.execute(trx);
+};
+
+const addToDays = async (trx: Trx, days: readonly DaySum[]): Promise<void> => {
+  const column = <T>(of: (sum: DaySum) => T): T[] => days.map(of);
+  await sql`
+    insert into usage_daily (user_id, day, tunnels, requests, bytes)
+    select * from unnest(
+      ${column((sum) => sum.userId)}::uuid[],
+      ${column((sum) => sum.day)}::date[],
+      ${column((sum) => sum.tunnels)}::bigint[],
+      ${column((sum) => sum.requests)}::bigint[],
+      ${column((sum) => sum.bytes)}::bigint[]
+    ) as told (user_id, day, tunnels, requests, bytes)
+    order by told.user_id, told.day
+    on conflict (user_id, day) do update set
+      tunnels = greatest(0, usage_daily.tunnels + excluded.tunnels),
+      requests = usage_daily.requests + excluded.requests,
+      bytes = usage_daily.bytes + excluded.bytes
+  `.execute(trx);
+};

@@ -1,0 +1,73 @@
+// Stores what happened on an edge: each record of its journal once, in order, however often it is sent.
+import type { JournalRecord, RecordBatch, RecordBatchAnswer } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { sql, type Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import type { EdgeActor, ServiceContext } from '../service-context.ts';
+import { applyRecords } from './entry-changes.ts';
+import { insertOpened, lockEntries, writeChanges } from './log-entries.ts';
+import { withoutNul } from './without-nul.ts';
+
+type Trx = Transaction<Schema>;
+
+/** Where the journal stands, and the fault when the batch leaves a gap. */
+export interface StoredRecords extends RecordBatchAnswer {
+  readonly refused: Fault | null;
+}
+
+export const storeRecords = async (
+  { db, clock, logger }: Pick<ServiceContext, 'db' | 'clock' | 'logger'>,
+  { edgeId }: EdgeActor,
+  batch: RecordBatch,
+): Promise<StoredRecords> => {
+  const { journal_id, first } = batch;
+  const stored = await db.transaction().execute(async (trx) => {
+    const last = await lockJournal(trx, edgeId, journal_id, new Date(clock.now()));
+    const next = last + 1;
+    if (first > next) {
+      return { last_record: last, ignored: 0, refused: new Fault('EDGE_RECORDS_GAP', { first, next }) };
+    }
+    const unseen = batch.records.slice(next - first);
+    if (unseen.length === 0) return { last_record: last, ignored: 0, refused: null };
+    const ignored = await store(trx, edgeId, withoutNul(unseen));
+    const last_record = last + unseen.length;
+    await trx
+      .updateTable('edge_journals')
+      .set({ last_record })
+      .where('edge_id', '=', edgeId)
+      .where('journal_id', '=', journal_id)
+      .execute();
+    return { last_record, ignored, refused: null };
+  });
+  const { ignored, ...answer } = stored;
+  if (ignored > 0) {
+    logger.warn({ edge_id: edgeId, records: ignored }, 'records of tunnels that are not in the log of this edge');
+  }
+  return answer;
+};
+
+/** Batches of one journal wait for each other here. Its last stored record. */
+const lockJournal = async (trx: Trx, edgeId: string, journalId: string, now: Date): Promise<number> => {
+  const { last_record } = await trx
+    .insertInto('edge_journals')
+    .values({ edge_id: edgeId, journal_id: journalId, updated_at: now })
+    .onConflict((conflict) => conflict.columns(['edge_id', 'journal_id']).doUpdateSet({ updated_at: now }))
+    .returning('last_record')
+    .executeTakeFirstOrThrow();
+  return last_record;
+};
+
+/** How many were ignored. */
+const store = async (trx: Trx, edgeId: string, records: readonly JournalRecord[]): Promise<number> => {
+  const fresh = await insertOpened(trx, edgeId, records);
+  const tunnelIds = [...new Set(records.map((record) => record.tunnel_id))];
+  const entries = await lockEntries(trx, edgeId, tunnelIds, fresh);
+  const changes = applyRecords(entries, records, await currentRun(trx, edgeId));
+  await writeChanges(trx, changes);
+  return changes.ignored;
+};
+
+const currentRun = async (trx: Trx, edgeId: string): Promise<string | null> => {
+  const { rows } = await sql<{ run_id: string | null }>`select run_id from edges where id = ${edgeId}`.execute(trx);
+  return rows[0]?.run_id ?? null;
+};
