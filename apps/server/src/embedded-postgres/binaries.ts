@@ -33,7 +33,8 @@ export const openBinaries = (packageDir: string, linkFolder: string): Binaries =
   return {
     initdb: join(native, 'bin/initdb'),
     postgres: join(native, 'bin/postgres'),
-    env: complete ? {} : { [variable]: linkFolder },
+    // Libraries look for each other beside the link they were found by: so their own folder is named as well.
+    env: complete ? {} : { [variable]: `${linkFolder}:${join(native, 'lib')}` },
   };
 };
 

@@ -23,6 +23,8 @@ const OPENERS = [
   { bit: 2n, name: 'dac_read_search' },
   { bit: 1n, name: 'dac_override' },
 ];
+/** The one that may set how capabilities are treated. */
+const SETPCAP = 8n;
 
 /** `home` is the folder that decides by its owner, `paths` must be entered. Throws an Error that says why it cannot be. */
 export const chooseRunAs = (home: string, paths: readonly string[]): RunAs => {
@@ -74,11 +76,15 @@ const setprivPrefix = (uid: number, gid: number): string[] => {
   const setpriv = onPath('setpriv');
   if (setpriv === undefined) throw new Error('PostgreSQL does not run as root, and setpriv (util-linux) is missing');
   const held = effectiveCapabilities();
-  const opener = OPENERS.find(({ bit }) => ((held >> bit) & 1n) === 1n);
+  const opener = OPENERS.find(({ bit }) => has(held, bit));
   if (opener === undefined) throw new Error('PostgreSQL does not run as root, and no other user may enter this folder');
   const ids = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
-  return [setpriv, ...ids, `--inh-caps=+${opener.name}`, `--ambient-caps=+${opener.name}`, '--'];
+  // access(2) forgets the capabilities of other users than root unless it is told not to; PostgreSQL asks it for its programs.
+  const checks = has(held, SETPCAP) ? ['--securebits=+no_setuid_fixup'] : [];
+  return [setpriv, ...ids, ...checks, `--inh-caps=+${opener.name}`, `--ambient-caps=+${opener.name}`, '--'];
 };
+
+const has = (capabilities: bigint, bit: bigint): boolean => ((capabilities >> bit) & 1n) === 1n;
 
 const effectiveCapabilities = (): bigint => {
   try {

@@ -1,0 +1,87 @@
+// Embedded databases for tests: data directories that go when the test ends, and what can be seen of a server from outside.
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLogger, type Secret, systemClock } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import { Database } from '../../apps/platform/src/db/database.ts';
+import {
+  EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+} from '../../apps/server/src/embedded-postgres/embedded-postgres.ts';
+
+export const quiet = createLogger({ format: 'human', level: 'silent' });
+
+export class DatabaseScene {
+  readonly #root = mkdtempSync(join(tmpdir(), 'tunnel-scene-'));
+  readonly #started: EmbeddedPostgres[] = [];
+  #folders = 0;
+
+  /** A fresh path; nothing is there yet. */
+  folder(name = `d${++this.#folders}`): string {
+    return join(this.#root, name);
+  }
+
+  /** A data directory whose cluster is a copy of the one in `from`: faster than a new one. */
+  copyOf(from: string, to = this.folder()): string {
+    mkdirSync(join(to, 'postgres'), { recursive: true, mode: 0o700 });
+    cpSync(join(from, 'postgres/data'), join(to, 'postgres/data'), { recursive: true });
+    return to;
+  }
+
+  embedded(dataDir: string, more: Partial<EmbeddedPostgresOptions> = {}): EmbeddedPostgres {
+    const settings = { fsync: 'off', ...more.settings };
+    const postgres = new EmbeddedPostgres({ dataDir, logger: quiet, clock: systemClock, ...more, settings });
+    this.#started.push(postgres);
+    return postgres;
+  }
+
+  async stopAll(): Promise<void> {
+    for (const postgres of this.#started.splice(0)) await postgres.stop();
+  }
+
+  remove(): void {
+    rmSync(this.#root, { recursive: true, force: true });
+  }
+}
+
+/** The first value of the first row. */
+export const ask = async (url: Secret, query: string): Promise<unknown> => {
+  const database = new Database({ url, logger: quiet, connections: 1 });
+  try {
+    const { rows } = await sql.raw<Record<string, unknown>>(query).execute(database.db);
+    return Object.values(rows[0] ?? {})[0];
+  } finally {
+    await database.close();
+  }
+};
+
+/** Pids of the servers on this data directory: their postmasters, not the workers. */
+export const serversOn = (dataDir: string): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => commandOf(pid).includes(`\0-D\0${dataDir}/postgres/data\0`))
+    .map(Number);
+
+/** Pids of everything that belongs to it: postmaster, workers (they work in the cluster), watchdog. */
+export const processesOf = (dataDir: string): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+    .filter((pid) => commandOf(pid).includes(`${dataDir}/postgres`) || workingDirOf(pid).startsWith(`${dataDir}/`))
+    .map(Number);
+
+const commandOf = (pid: string): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+};
+
+const workingDirOf = (pid: string): string => {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return '';
+  }
+};

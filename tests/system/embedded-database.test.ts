@@ -1,0 +1,201 @@
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '@tunnel/testkit';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { findPackage } from '../../apps/server/src/embedded-postgres/binaries.ts';
+import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection-file.ts';
+import { ask, DatabaseScene, processesOf, serversOn } from './database-scene.ts';
+
+const scene = new DatabaseScene();
+/** A data directory that has been started and stopped. */
+const used = scene.folder('used');
+
+const asRoot = process.getuid?.() === 0;
+const onLinux = process.platform === 'linux';
+
+beforeAll(async () => {
+  const postgres = scene.embedded(used, { settings: { fsync: 'on' } });
+  const { url } = await postgres.start();
+  await ask(url, 'create table kept as select 42 as n');
+  await postgres.stop();
+});
+afterEach(() => scene.stopAll());
+afterAll(() => scene.remove());
+
+describe('the embedded database', () => {
+  it('is a PostgreSQL 18 in UTF-8 that is durable and listens on its socket alone', async () => {
+    const postgres = scene.embedded(scene.copyOf(used), { settings: { fsync: 'on' } });
+    const { url } = await postgres.start();
+    expect(await ask(url, 'show server_version')).toMatch(/^18\./);
+    expect(await ask(url, 'show server_encoding')).toBe('UTF8');
+    expect(await ask(url, 'show listen_addresses')).toBe('');
+    expect(await ask(url, 'show fsync')).toBe('on');
+    expect(await ask(url, 'show synchronous_commit')).toBe('on');
+    expect(await ask(url, "select upper('äöü')")).toBe('ÄÖÜ');
+  });
+
+  it('is used by a role that may not touch files or programs', async () => {
+    const { url } = await scene.embedded(scene.copyOf(used)).start();
+    expect(await ask(url, 'select rolsuper from pg_roles where rolname = current_user')).toBe(false);
+    await expect(ask(url, "copy (select 1) to program 'true'")).rejects.toThrow('permission denied');
+  });
+
+  it('keeps what was stored over a restart, and starts fast', async () => {
+    const dataDir = scene.copyOf(used);
+    for (const _ of ['first', 'second']) {
+      const postgres = scene.embedded(dataDir);
+      const { url } = await postgres.start();
+      expect(await ask(url, 'select n from kept')).toBe(42);
+      await postgres.stop();
+    }
+  });
+
+  it('tells commands beside it how to reach it, for this user alone, as long as it runs', async () => {
+    const dataDir = scene.copyOf(used);
+    expect(embeddedUrl(dataDir)).toBeNull();
+    const postgres = scene.embedded(dataDir);
+    const { url } = await postgres.start();
+    expect(embeddedUrl(dataDir)?.reveal()).toBe(url.reveal());
+    expect(statSync(join(dataDir, 'postgres/connection.json')).mode & 0o777).toBe(0o600);
+    await postgres.stop();
+    expect(embeddedUrl(dataDir)).toBeNull();
+  });
+
+  it.runIf(onLinux)('runs in a process group of its own, and leaves no process behind when it is stopped', async () => {
+    const dataDir = scene.copyOf(used);
+    const postgres = scene.embedded(dataDir);
+    const { url } = await postgres.start();
+    const [pid] = serversOn(dataDir);
+    expect(pid).toBe(postgres.pid);
+    expect(Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')[4])).toBe(pid);
+    expect(processesOf(dataDir).length).toBeGreaterThan(3);
+    expect(await ask(url, 'select 1')).toBe(1);
+    await postgres.stop();
+    await eventually(() => expect(processesOf(dataDir)).toEqual([]));
+  });
+
+  it('stops while a transaction is open, and that transaction never was', async () => {
+    const dataDir = scene.copyOf(used);
+    const postgres = scene.embedded(dataDir);
+    const { url } = await postgres.start();
+    const cut = ask(url, 'insert into kept select 43 from pg_sleep(60)').then(
+      () => 'stored',
+      () => 'cut',
+    );
+    await eventually(async () =>
+      expect(await ask(url, "select count(*) from pg_stat_activity where query like 'insert%'")).toBe(1),
+    );
+    await postgres.stop();
+    expect(await cut).toBe('cut');
+    expect(await ask((await postgres.start()).url, 'select count(*) from kept')).toBe(1);
+  });
+
+  it.runIf(onLinux)('is back within 10 s after it was killed, with all that was stored', async () => {
+    const dataDir = scene.copyOf(used);
+    const postgres = scene.embedded(dataDir);
+    const { url } = await postgres.start();
+    await ask(url, 'insert into kept values (44)');
+    const killed = postgres.pid ?? 0;
+    process.kill(killed, 'SIGKILL');
+    await eventually(async () => expect(await ask(url, 'select sum(n) from kept')).toBe(86), { timeoutMs: 10_000 });
+    expect(postgres.pid).not.toBe(killed);
+    expect(serversOn(dataDir)).toEqual([postgres.pid]);
+  });
+
+  it('can be stopped while it is being started again', async () => {
+    const dataDir = scene.copyOf(used);
+    const postgres = scene.embedded(dataDir);
+    await postgres.start();
+    process.kill(postgres.pid ?? 0, 'SIGKILL');
+    await postgres.stop();
+    await eventually(() => expect(processesOf(dataDir)).toEqual([]));
+  });
+
+  it('is held by one process at a time', async () => {
+    const dataDir = scene.copyOf(used);
+    await scene.embedded(dataDir).start();
+    const second = scene.embedded(dataDir);
+    await expect(second.start()).rejects.toMatchObject({ code: 'CONFIG_DATA_DIR_IN_USE' });
+    expect(serversOn(dataDir)).toHaveLength(1);
+  });
+
+  it('is made anew after a first start that was cut short', async () => {
+    const dataDir = scene.folder();
+    mkdirSync(join(dataDir, 'postgres/data.unfinished'), { recursive: true });
+    writeFileSync(join(dataDir, 'postgres/data.unfinished/PG_VERSION'), '18\n');
+    const { url } = await scene.embedded(dataDir).start();
+    expect(await ask(url, 'select 1')).toBe(1);
+    expect(existsSync(join(dataDir, 'postgres/data.unfinished'))).toBe(false);
+  });
+});
+
+describe('a place that is not made for it', () => {
+  it('may have a path that is too long for a socket', async () => {
+    const dataDir = scene.copyOf(used, scene.folder(`${'long'.repeat(30)}/data`));
+    const postgres = scene.embedded(dataDir);
+    const { url, socketFolder } = await postgres.start();
+    expect(socketFolder.startsWith(dataDir)).toBe(false);
+    expect(statSync(socketFolder).mode & 0o777).toBe(0o700);
+    expect(await ask(url, 'select n from kept')).toBe(42);
+    expect(await ask(embeddedUrl(dataDir) ?? url, 'select 1')).toBe(1);
+    await postgres.stop();
+    expect(existsSync(socketFolder)).toBe(false);
+  });
+
+  it('may have a path with spaces, quotes and commas', async () => {
+    const { url } = await scene.embedded(scene.copyOf(used, scene.folder(`it's, "here" ?&%41`))).start();
+    expect(await ask(url, 'select n from kept')).toBe(42);
+  });
+
+  it.runIf(asRoot)('may be below a folder that only root may enter', async () => {
+    const home = scene.folder('root-home');
+    mkdirSync(home, { mode: 0o700 });
+    const dataDir = scene.copyOf(used, join(home, 'data'));
+    const postgres = scene.embedded(dataDir);
+    const { url } = await postgres.start();
+    expect(await ask(url, 'select n from kept')).toBe(42);
+    expect(statSync(`/proc/${postgres.pid}`).uid).not.toBe(0);
+    expect(statSync(home).mode & 0o777).toBe(0o700);
+    expect([statSync(home).uid, statSync(dataDir).uid]).toEqual([0, 0]);
+    expect(statSync(join(dataDir, 'postgres/data')).uid).not.toBe(0);
+  });
+
+  it('may have a package without the links of its libraries, in a folder that stays as it is', async () => {
+    const packageDir = scene.folder('package');
+    cpSync(findPackage() ?? '', packageDir, { recursive: true, verbatimSymlinks: true });
+    const links = JSON.parse(readFileSync(join(packageDir, 'native/pg-symlinks.json'), 'utf8')) as { target: string }[];
+    for (const { target } of links) rmSync(join(packageDir, target), { force: true });
+    const before = readdirSync(packageDir, { recursive: true });
+    chmodSync(join(packageDir, 'native/lib'), 0o555);
+    const { url } = await scene.embedded(scene.folder(), { packageDir }).start();
+    expect(await ask(url, 'select 1')).toBe(1);
+    expect(readdirSync(packageDir, { recursive: true })).toEqual(before);
+  });
+
+  it('is refused in one line that names it, when it holds a cluster of another version', async () => {
+    const dataDir = scene.copyOf(used);
+    writeFileSync(join(dataDir, 'postgres/data/PG_VERSION'), '17\n');
+    const start = scene.embedded(dataDir).start();
+    await expect(start).rejects.toMatchObject({ code: 'CONFIG_DATABASE_EMBEDDED' });
+    await expect(start).rejects.toThrow(`${dataDir}/postgres: it was made by PostgreSQL 17`);
+  });
+
+  it('is refused with what PostgreSQL says of it, and left without a process', async () => {
+    const dataDir = scene.copyOf(used);
+    rmSync(join(dataDir, 'postgres/data/global/pg_control'));
+    const start = scene.embedded(dataDir).start();
+    await expect(start).rejects.toMatchObject({ code: 'CONFIG_DATABASE_EMBEDDED' });
+    await expect(start).rejects.toThrow('pg_control');
+    await eventually(() => expect(processesOf(dataDir)).toEqual([]));
+  });
+});

@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Secret } from '@tunnel/runtime';
+import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
+import { build } from 'esbuild';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { findPackage } from '../../apps/server/src/embedded-postgres/binaries.ts';
+import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection-file.ts';
+import { ROOT } from '../house/checkout.ts';
+import { ask, DatabaseScene, processesOf, serversOn } from './database-scene.ts';
+
+const scene = new DatabaseScene();
+const used = scene.folder('used');
+const keeperFile = scene.folder('keeper.mjs');
+const programs: Program[] = [];
+
+beforeAll(async () => {
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: [join(ROOT, 'tests/system/database-keeper.ts')],
+    outfile: keeperFile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    conditions: ['source'],
+    logLevel: 'warning',
+    banner: { js: "import { createRequire as __r } from 'node:module'; const require = __r(import.meta.url);" },
+  });
+  const postgres = scene.embedded(used);
+  await postgres.start();
+  await postgres.stop();
+});
+afterEach(async () => {
+  for (const program of programs.splice(0)) await program.close();
+  await scene.stopAll();
+});
+afterAll(() => scene.remove());
+
+const keep = async (dataDir: string): Promise<{ program: Program; pid: number; url: Secret }> => {
+  const args = [keeperFile, dataDir, findPackage() ?? ''];
+  const program = await spawnProgram({ command: process.execPath, args });
+  programs.push(program);
+  const [, pid, url = ''] = await program.waitForLine(/^ready (\d+) (.*)$/, { timeoutMs: 20_000 });
+  return { program, pid: Number(pid), url: new Secret(url) };
+};
+
+const isWatchdog = (pid: number): boolean => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('watchdog');
+
+it('a keeper that is killed leaves no database server behind', async () => {
+  const dataDir = scene.copyOf(used);
+  const { program } = await keep(dataDir);
+  expect(processesOf(dataDir).length).toBeGreaterThan(0);
+  program.signalGroup('SIGKILL');
+  await eventually(() => expect(processesOf(dataDir)).toEqual([]), { timeoutMs: 10_000 });
+  expect(embeddedUrl(dataDir)).toBeNull();
+});
+
+it('the next keeper after a killed one starts at once, has all that was stored, and is the only one', async () => {
+  const dataDir = scene.copyOf(used);
+  const first = await keep(dataDir);
+  await ask(first.url, 'create table kept as select 42 as n');
+  first.program.signalGroup('SIGKILL');
+  await first.program.waitForExit();
+  const second = await keep(dataDir);
+  expect(await ask(second.url, 'select n from kept')).toBe(42);
+  expect(serversOn(dataDir)).toEqual([second.pid]);
+});
+
+it('a server whose keeper and watchdog were both killed is stopped by the next start', async () => {
+  const dataDir = scene.copyOf(used);
+  const first = await keep(dataDir);
+  const watchdogs = processesOf(dataDir).filter(isWatchdog);
+  expect(watchdogs).toHaveLength(1);
+  await ask(first.url, 'create table kept as select 42 as n');
+  for (const pid of watchdogs) process.kill(pid, 'SIGKILL');
+  first.program.signalGroup('SIGKILL');
+  await first.program.waitForExit();
+  expect(serversOn(dataDir)).toEqual([first.pid]);
+  const second = await keep(dataDir);
+  expect(await ask(second.url, 'select n from kept')).toBe(42);
+  expect(serversOn(dataDir)).toEqual([second.pid]);
+  expect(second.program.stderr.join('\n')).toContain('an earlier run');
+});
+
+it('of two that start at once on an empty directory one is refused, and the other is not disturbed', async () => {
+  const dataDir = scene.folder();
+  const args = [keeperFile, dataDir, findPackage() ?? ''];
+  const both = await Promise.all([1, 2].map(() => spawnProgram({ command: process.execPath, args })));
+  programs.push(...both);
+  const lines = await Promise.all(both.map((each) => each.waitForLine(/^(ready|refused) .*$/, { timeoutMs: 30_000 })));
+  expect(lines.map((line) => line[1]).toSorted()).toEqual(['ready', 'refused']);
+  expect(lines.find((line) => line[1] === 'refused')?.[0]).toContain('is in use by a running server');
+  const url = embeddedUrl(dataDir);
+  expect(url && (await ask(url, 'select 1'))).toBe(1);
+  expect(serversOn(dataDir)).toHaveLength(1);
+});
+
+it('Ctrl-C in the terminal reaches the keeper, not the database', async () => {
+  const dataDir = scene.copyOf(used);
+  const { program, url } = await keep(dataDir);
+  program.signalGroup('SIGTERM');
+  await program.waitForExit();
+  expect(program.stderr.join('\n')).not.toContain('unexpectedly');
+  await expect(ask(url, 'select 1')).rejects.toThrow();
+  await eventually(() => expect(processesOf(dataDir)).toEqual([]));
+});
