@@ -1,3 +1,19 @@
+export { isAddress, normalizeAddress } from './accounts/email-address.ts';
+export { judgeLogin, type LoginFacts, type LoginVerdict } from './accounts/login-verdict.ts';
+export { decideMailRetry, type MailRetry, type MailRetryRules } from './accounts/mail-retry.ts';
+export {
+  type HashCost,
+  isHashTooCheap,
+  PASSWORD_MAX_BYTES,
+  PASSWORD_MIN_CHARACTERS,
+  problemOfPassword,
+} from './accounts/password-rules.ts';
+export {
+  decideRefresh,
+  type RefreshDecision,
+  type RefreshRules,
+  type ShownToken,
+} from './accounts/refresh-rotation.ts';
 export {
   type Admission,
   type AdmissionFacts,
