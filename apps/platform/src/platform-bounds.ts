@@ -51,4 +51,43 @@ export const PLATFORM_BOUNDS = {
   /** Rows that one statement of a clean-up deletes. */
   CLEAN_UP_ROWS: 5000,
   MAIL_KEPT_DAYS: 7,
+
+  // --- accounts ---
+  ACCESS_TOKEN_SECS: 15 * 60,
+  REFRESH_TOKEN_SECS: 30 * 24 * 60 * 60,
+  /** Two tabs, or an answer that was lost: the old token still works for so long, so many times. */
+  REFRESH_GRACE_MS: 10_000,
+  REFRESH_GRACE_USES: 5,
+  /** Places where one account is logged in; one more ends the one that was used longest ago. */
+  SESSIONS_PER_ACCOUNT_MAX: 100,
+  USER_AGENT_MAX_CHARACTERS: 300,
+  VERIFY_TOKEN_MS: 24 * 60 * 60_000,
+  RESET_TOKEN_MS: 60 * 60_000,
+  /** Of Argon2id; a stored hash with less is made anew at the next login. */
+  PASSWORD_MEMORY_KIB: 19 * KiB,
+  PASSWORD_PASSES: 2,
+  PASSWORD_LANES: 1,
+  /** Passwords that wait to be hashed; more are refused with 503. */
+  PASSWORDS_WAITING_MAX: 64,
+  PASSWORDS_RETRY_AFTER_SECS: 2,
+  /** Access tokens that were checked and are known until they run out; and users, for so long. */
+  VERIFIED_TOKENS_MAX: 20_000,
+  KNOWN_USERS_MAX: 20_000,
+  KNOWN_USER_MS: 2000,
+  /** How long keys that sign tokens are known, and how often an unknown one makes us look. */
+  SIGNING_KEYS_KNOWN_MS: 60_000,
+  SIGNING_KEYS_LOOK_MS: 1000,
+  /** Addresses and accounts whose attempts are counted. */
+  ATTEMPT_KEYS_MAX: 50_000,
+
+  // --- mail ---
+  MAIL_POLL_MS: 1000,
+  MAIL_BATCH: 10,
+  /** A mail that is being sent is not taken by another process for so long. Longer than the time that sending may take. */
+  MAIL_CLAIM_MS: 60_000,
+  MAIL_SEND_TIMEOUT_MS: 45_000,
+  MAIL_CONNECT_TIMEOUT_MS: 10_000,
+  MAIL_RETRY_MIN_MS: 5000,
+  MAIL_RETRY_MAX_MS: 60 * 60_000,
+  MAIL_GIVE_UP_MS: 24 * 60 * 60_000,
 } as const;

@@ -44,6 +44,8 @@ export class Database {
     });
     // An idle connection that breaks is replaced by the next query; without a listener it would end the process.
     this.pool.on('error', (error) => logger.warn({ reason: error.message }, 'a database connection was lost'));
+    // So would one that breaks between two queries of a transaction: the pool listens to idle ones alone. The next query fails.
+    this.pool.on('connect', (client) => client.on('error', () => {}));
     this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: this.pool }) });
   }
 

@@ -44,7 +44,8 @@ const headersOf = (fault: Fault): Record<string, string> => {
   const { seconds, allow } = fault.values;
   const headers: Record<string, string> = {};
   if (fault.status === 401) headers['www-authenticate'] = 'Bearer';
-  if ((fault.status === 429 || fault.status === 503) && seconds !== undefined) headers['retry-after'] = String(seconds);
+  // An edge's refusal that is passed on comes without its seconds.
+  if (fault.status === 429 || fault.status === 503) headers['retry-after'] = String(seconds ?? 1);
   if (fault.status === 405 && allow !== undefined) headers['allow'] = String(allow);
   // The rest of a body that is too large is not read.
   if (fault.status === 413) headers['connection'] = 'close';

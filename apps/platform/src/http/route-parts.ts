@@ -1,0 +1,43 @@
+// Pieces that the descriptions of routes share. What every operation may answer besides is added by openapi-document.ts.
+import { z } from '@hono/zod-openapi';
+import { apiError } from '@tunnel/contract';
+import { type ErrorCode, Fault, type FaultValues } from '@tunnel/errors';
+
+export const json = <T extends z.ZodType>(schema: T, description: string) => ({
+  description,
+  content: { 'application/json': { schema } },
+});
+
+/** A refusal, with one of its codes as the example. */
+export const refused = (description: string, code: ErrorCode, values: FaultValues = {}) => ({
+  description,
+  content: { 'application/json': { schema: apiError, example: errorExample(code, values) } },
+});
+
+export const errorExample = (code: ErrorCode, values: FaultValues = {}) => ({
+  error: new Fault(code, values).message,
+  code,
+  request_id: 'req_4fK2mQ9xVbT7RsLpZ0aE',
+});
+
+export const jsonBody = <T extends z.ZodType>(schema: T) => ({
+  required: true,
+  content: { 'application/json': { schema } },
+});
+
+/** The name of the security scheme. */
+export const BEARER = 'bearer';
+export const withUser = [{ [BEARER]: [] }];
+
+export const userRefusals = {
+  401: refused('No access token, or one that is not accepted (any more).', 'AUTH_TOKEN_MISSING'),
+  403: refused('The account is suspended.', 'ACCOUNT_SUSPENDED'),
+};
+
+export const EXTENSIONS = 'extensions';
+
+export const tunnelIdParam = z.object({
+  id: z
+    .string()
+    .meta({ description: 'The id of the log entry, or the tunnel_id.', examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
+});

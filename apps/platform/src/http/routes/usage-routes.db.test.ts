@@ -1,0 +1,196 @@
+import {
+  type TunnelLogEntry,
+  tunnelLog,
+  tunnelLogEntry,
+  type UsageChartPoint,
+  usageChart,
+  usageSummary,
+} from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { UserActor } from '../../services/service-context.ts';
+import { openPlatformScene, type PlatformScene } from '../platform-scene.fixture.ts';
+import { addUsageRoutes } from './usage-routes.ts';
+
+let scene: PlatformScene;
+let entries: { id: string; tunnel_id: string }[] = [];
+
+const logOf = (user: UserActor, count: number) =>
+  Array.from({ length: count }, (_, n) => ({
+    user_id: user.userId,
+    tunnel_id: `tun_${user.userId.slice(0, 8)}_${n}`,
+    protocol: n % 2 === 0 ? 'http' : 'tcp',
+    label: `label-${n}`,
+    region_id: n === 4 ? null : 'local',
+    // Two and two at the same time.
+    registered_at: new Date(Date.UTC(2030, 5, 15, 0, Math.floor(n / 2))),
+    unregistered_at: n < 5 ? null : new Date(Date.UTC(2030, 5, 15, 11)),
+    request_count: n,
+    bytes_proxied: n * 3_000_000_000,
+  }));
+
+beforeAll(async () => {
+  scene = await openPlatformScene(addUsageRoutes);
+  const { db } = scene.database;
+  entries = await db.insertInto('tunnel_log').values(logOf(scene.alice, 25)).returning(['id', 'tunnel_id']).execute();
+  await db.insertInto('tunnel_log').values(logOf(scene.bob, 2)).execute();
+  const day = (date: string, n: number, user = scene.alice) => ({
+    ...{ user_id: user.userId, day: date, tunnels: n, requests: n * 10, bytes: n * 5_000_000_000 },
+  });
+  await db
+    .insertInto('usage_daily')
+    .values([
+      day('2030-05-16', 1000),
+      day('2030-05-17', 1),
+      day('2030-06-01', 2),
+      day('2030-06-15', 4),
+      day('2030-06-16', 500),
+      day('2030-06-15', 7000, scene.bob),
+    ])
+    .execute();
+});
+afterAll(() => scene.close());
+
+const read = async (path: string, user = scene.alice): Promise<unknown> => {
+  const answer = await scene.ask(user, 'GET', path);
+  expect(answer.status).toBe(200);
+  return answer.json();
+};
+const page = async (query: string): Promise<TunnelLogEntry[]> => tunnelLog.parse(await read(`/usage/tunnels${query}`));
+
+describe('GET /usage', () => {
+  it('sums today and the 29 UTC days before, and counts what is open', async () => {
+    expect(usageSummary.parse(await read('/usage'))).toEqual({
+      active_tunnels: 5,
+      total_tunnels_30d: 7,
+      total_requests_30d: 70,
+      total_bytes_30d: 35_000_000_000,
+      plan: 'free',
+      tunnel_limit: 3,
+    });
+  });
+});
+
+describe('GET /usage/chart', () => {
+  const chart = async (query: string): Promise<UsageChartPoint[]> =>
+    usageChart.parse(await read(`/usage/chart${query}`));
+
+  it('has exactly one point a day, oldest first, with zeros', async () => {
+    const points = await chart('');
+    expect(points).toHaveLength(30);
+    expect([points[0], points[1], points.at(-1)]).toEqual([
+      { date: '2030-05-17', tunnels: 1, requests: 10 },
+      { date: '2030-05-18', tunnels: 0, requests: 0 },
+      { date: '2030-06-15', tunnels: 4, requests: 40 },
+    ]);
+    expect(await chart('?days=1')).toEqual([{ date: '2030-06-15', tunnels: 4, requests: 40 }]);
+    expect(await chart('?days=90')).toHaveLength(90);
+  });
+
+  it.each(['0', '91', '1.5', 'x'])('refuses days=%s', async (days) => {
+    const answer = await scene.ask(scene.alice, 'GET', `/usage/chart?days=${days}`);
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      { error: `days must be an integer from 1 to 90, got '${days}'` },
+    ]);
+  });
+});
+
+describe('GET /usage/tunnels', () => {
+  it('pages newest first, each entry once', async () => {
+    expect(await page('')).toHaveLength(20);
+    const pages = [await page('?limit=10'), await page('?limit=10&offset=10'), await page('?limit=10&offset=20')];
+    const all = pages.flat();
+    expect(new Set(all.map(({ id }) => id)).size).toBe(25);
+    const times = all.map(({ registered_at: at }) => at);
+    expect(times).toEqual(times.toSorted().reverse());
+    expect(await page('?offset=25')).toEqual([]);
+    expect(await page('?offset=999999999999999')).toEqual([]);
+  });
+
+  it('shows the fields of an entry, and nothing else', async () => {
+    const [entry] = await page('?limit=1');
+    const newest = entries.find(({ id }) => id === entry?.id);
+    expect(entry).toEqual({
+      ...newest,
+      protocol: 'http',
+      label: 'label-24',
+      registered_at: '2030-06-15T00:12:00.000Z',
+      unregistered_at: '2030-06-15T11:00:00.000Z',
+      region_id: 'local',
+      request_count: 24,
+      bytes_proxied: 72_000_000_000,
+    });
+  });
+});
+
+describe('GET /usage/tunnels/{id}', () => {
+  it('takes the id of the entry or of the tunnel', async () => {
+    const [first] = entries;
+    const byId = tunnelLogEntry.parse(await read(`/usage/tunnels/${first?.id}`));
+    expect(byId).toMatchObject({ tunnel_id: first?.tunnel_id, unregistered_at: null });
+    expect(await read(`/usage/tunnels/${first?.tunnel_id}`)).toEqual(byId);
+  });
+
+  it('knows nothing of what is not yours or no id', async () => {
+    const strangers = [
+      entries[0]?.id,
+      entries[0]?.tunnel_id,
+      crypto.randomUUID(),
+      'x',
+      '%00',
+      '%ED%A0%80',
+      '%F0%9F%98%80',
+    ];
+    for (const id of strangers) {
+      const paths = ['', '/requests', '/health-events'].map((rest) => `/usage/tunnels/${id}${rest}`);
+      const answers = await Promise.all(paths.map((path) => scene.ask(scene.bob, 'GET', path)));
+      expect([id, ...answers.map(({ status }) => status)]).toEqual([id, 404, 404, 404]);
+    }
+    expect((await scene.ask(scene.bob, 'POST', `/usage/tunnels/${entries[0]?.id}/requests/req_1/replay`)).status).toBe(
+      404,
+    );
+  });
+});
+
+describe('what the edge of a tunnel knows', () => {
+  const http = () => entries[0];
+  const tcp = () => entries[1];
+
+  it('is passed on: requests, health and replays', async () => {
+    scene.edges.answer = { tunnel_id: http()?.tunnel_id, requests: [], truncated: true };
+    expect(await read(`/usage/tunnels/${http()?.id}/requests?limit=7`)).toEqual(scene.edges.answer);
+    expect(scene.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, scene.alice.userId, 7]);
+    scene.edges.answer = [{ at: '2030-01-01T00:00:00.000Z', healthy: true, reason: 'probe succeeded' }];
+    expect(await read(`/usage/tunnels/${tcp()?.id}/health-events`)).toEqual(scene.edges.answer);
+    const replay = await scene.ask(scene.alice, 'POST', `/usage/tunnels/${http()?.tunnel_id}/requests/req_1/replay`);
+    expect(replay.status).toBe(200);
+    expect(scene.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, 'req_1', scene.alice.userId]);
+  });
+
+  it('is 400 for the requests of a tcp tunnel and for a bad limit', async () => {
+    const path = `/usage/tunnels/${tcp()?.id}/requests`;
+    const answer = await scene.ask(scene.alice, 'GET', path);
+    expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'TUNNEL_NOT_HTTP' }]);
+    expect((await scene.ask(scene.alice, 'GET', `${path}?limit=101`)).status).toBe(400);
+    expect((await scene.ask(scene.alice, 'POST', `${path}/req_1/replay`)).status).toBe(400);
+  });
+
+  it('is nothing when the edge forgot it, and 502 when the region is away', async () => {
+    scene.edges.answer = new Fault('TUNNEL_UNKNOWN');
+    const empty = { tunnel_id: http()?.tunnel_id, requests: [], truncated: false };
+    expect(await read(`/usage/tunnels/${http()?.id}/requests`)).toEqual(empty);
+    expect(await read(`/usage/tunnels/${http()?.id}/health-events`)).toEqual([]);
+    scene.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
+    expect((await scene.ask(scene.alice, 'GET', `/usage/tunnels/${http()?.id}/requests`)).status).toBe(502);
+    // Without a region, and after its end: nobody is asked.
+    expect(await read(`/usage/tunnels/${entries[4]?.id}/requests`)).toMatchObject({ requests: [] });
+    expect(await read(`/usage/tunnels/${entries[10]?.id}/health-events`)).toEqual([]);
+  });
+
+  it('keeps the refusal of an edge, with Retry-After', async () => {
+    scene.edges.answer = Fault.fromWire('CAPTURE_REPLAYS_BUSY', '16 replays are under way');
+    const answer = await scene.ask(scene.alice, 'POST', `/usage/tunnels/${http()?.id}/requests/req_1/replay`);
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1']);
+  });
+});
