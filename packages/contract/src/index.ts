@@ -36,6 +36,31 @@ export {
   type Lagged,
   lagged,
 } from './groups.ts';
+export {
+  type AccessToken,
+  accessToken,
+  type Credentials,
+  credentials,
+  type EmailOnly,
+  emailOnly,
+  type LoggedIn,
+  loggedIn,
+  type MessageBody,
+  messageBody,
+  type PasswordReset,
+  type PublicKeys,
+  passwordReset,
+  publicKeys,
+  type Registration,
+  registration,
+  type UserChange,
+  type UserPublic,
+  type UserSession,
+  userChange,
+  userPublic,
+  userSession,
+  userSessions,
+} from './platform-auth.ts';
 export { type OkBody, okBody } from './platform-health.ts';
 export {
   type ApiToken,

@@ -3,11 +3,13 @@ import { type Migration, Migrator } from 'kysely';
 import type { Db } from './database.ts';
 import * as accounts from './migrations/0001-accounts.ts';
 import * as keysAndUsage from './migrations/0002-keys-and-usage.ts';
+import * as signingKeys from './migrations/0003-signing-keys.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-accounts': accounts,
   '0002-keys-and-usage': keysAndUsage,
+  '0003-signing-keys': signingKeys,
 };
 
 const migratorOf = (db: Db): Migrator =>

@@ -152,6 +152,14 @@ export interface AuditLogTable {
   details: ColumnType<Record<string, unknown>, string | undefined, never>;
 }
 
+export interface SigningKeysTable {
+  kid: string;
+  /** JWKs: the one is published, the other never leaves the platform. */
+  public_key: ColumnType<Record<string, unknown>, string, never>;
+  private_key: ColumnType<Record<string, unknown>, string, never>;
+  created_at: GivenTimestamp;
+}
+
 export interface Schema {
   plans: PlansTable;
   users: UsersTable;
@@ -166,4 +174,5 @@ export interface Schema {
   usage_daily: UsageDailyTable;
   edge_changes: EdgeChangesTable;
   audit_log: AuditLogTable;
+  signing_keys: SigningKeysTable;
 }

@@ -1,0 +1,14 @@
+// The keys that access tokens are signed with. They are here, and not in a file, so that every platform process accepts the
+// tokens of the others.
+import { type Kysely, sql } from 'kysely';
+
+export const up = async (db: Kysely<unknown>): Promise<void> => {
+  await sql`
+    create table signing_keys (
+      kid text primary key,
+      public_key jsonb not null,
+      private_key jsonb not null,
+      -- The newest signs; all of them are accepted.
+      created_at timestamptz not null default now()
+    )`.execute(db);
+};

@@ -1,0 +1,135 @@
+// Accounts in the platform API: signing up and in, the user, sessions, and the keys that access tokens are signed with.
+import * as z from 'zod';
+
+/** Told in the document; services enforce the length of addresses and passwords, and say which rule was broken. */
+const EMAIL_EXAMPLE = 'ann@example.com';
+const PASSWORD_EXAMPLE = 'correct horse battery';
+const TOKEN_EXAMPLE = 'q7Jm0ZQ4nK1cXvT2bLr8sYw6eUdHa3fGiPoN5kMx9zE';
+const USER_ID_EXAMPLE = '5f0c1a52-8f3e-4c7b-9d2a-1b7e4f6a9c03';
+const TIME_EXAMPLE = '2030-01-01T12:00:00.000Z';
+
+export const DISPLAY_NAME_MAX_CHARACTERS = 100;
+
+const newPassword = z.string().meta({
+  description: 'At least 8 characters, at most 1024 bytes; nothing is trimmed.',
+  minLength: 8,
+  maxLength: 1024,
+  examples: [PASSWORD_EXAMPLE],
+});
+
+const someEmail = z.string().meta({ examples: [EMAIL_EXAMPLE] });
+
+const displayName = z
+  .string()
+  .trim()
+  // Characters as people count them, and as JSON Schema does.
+  .refine((name) => [...name].length <= DISPLAY_NAME_MAX_CHARACTERS, {
+    error: `must have at most ${DISPLAY_NAME_MAX_CHARACTERS} characters`,
+  })
+  .transform((name) => (name === '' ? null : name))
+  .nullable()
+  .meta({
+    type: ['string', 'null'],
+    description: 'Spaces around it are dropped; an empty one is none.',
+    maxLength: DISPLAY_NAME_MAX_CHARACTERS,
+    examples: ['Ann'],
+  });
+
+export const registration = z
+  .object({
+    email: z.string().meta({
+      format: 'email',
+      description: 'Compared trimmed and in lower case.',
+      maxLength: 254,
+      examples: [EMAIL_EXAMPLE],
+    }),
+    password: newPassword,
+    display_name: displayName.optional(),
+  })
+  .meta({ id: 'Registration' });
+export type Registration = z.infer<typeof registration>;
+
+export const credentials = z
+  .object({ email: someEmail, password: z.string().meta({ examples: [PASSWORD_EXAMPLE] }) })
+  .meta({ id: 'Credentials' });
+export type Credentials = z.infer<typeof credentials>;
+
+export const emailOnly = z.object({ email: someEmail }).meta({ id: 'EmailOnly' });
+export type EmailOnly = z.infer<typeof emailOnly>;
+
+export const passwordReset = z
+  .object({
+    token: z.string().meta({ description: 'From the link in the mail.', examples: [TOKEN_EXAMPLE] }),
+    password: newPassword,
+  })
+  .meta({ id: 'PasswordReset' });
+export type PasswordReset = z.infer<typeof passwordReset>;
+
+export const userChange = z.object({ display_name: displayName }).meta({ id: 'UserChange' });
+export type UserChange = z.infer<typeof userChange>;
+
+export const messageBody = z
+  .object({ message: z.string().meta({ examples: ['done'] }) })
+  .meta({ id: 'Message', description: 'What was done, for people.' });
+export type MessageBody = z.infer<typeof messageBody>;
+
+export const userPublic = z
+  .object({
+    id: z.uuid().meta({ examples: [USER_ID_EXAMPLE] }),
+    email: z.string().meta({ format: 'email', examples: [EMAIL_EXAMPLE] }),
+    display_name: z
+      .string()
+      .nullable()
+      .meta({ examples: ['Ann'] }),
+    email_verified: z.boolean().meta({ examples: [true] }),
+    // Not enums: a client of today reads what tomorrow's server says.
+    status: z.string().meta({ description: '`active` or `suspended`.', examples: ['active'] }),
+    auth_method: z.string().meta({
+      description: '`password`, or the name of the external provider that the account signs in with.',
+      examples: ['password'],
+    }),
+    created_at: z.iso.datetime().meta({ examples: [TIME_EXAMPLE] }),
+  })
+  .meta({ id: 'UserPublic' });
+export type UserPublic = z.infer<typeof userPublic>;
+
+const accessTokenText = z.string().meta({
+  description: 'A JWT, valid for 15 minutes: send it as `Authorization: Bearer …`.',
+  examples: ['eyJhbGciOiJFZERTQSIsImtpZCI6Im…'],
+});
+
+export const accessToken = z.object({ access_token: accessTokenText }).meta({ id: 'AccessToken' });
+export type AccessToken = z.infer<typeof accessToken>;
+
+export const loggedIn = z.object({ access_token: accessTokenText, user: userPublic }).meta({ id: 'LoggedIn' });
+export type LoggedIn = z.infer<typeof loggedIn>;
+
+export const userSession = z
+  .object({
+    id: z.uuid().meta({ examples: ['c2b6a0de-52a7-4a0f-8a41-7f6d1f0b9e55'] }),
+    created_at: z.iso.datetime().meta({ description: 'When it was logged in.', examples: [TIME_EXAMPLE] }),
+    last_used_at: z.iso.datetime().meta({ description: 'When it last renewed its access.', examples: [TIME_EXAMPLE] }),
+    user_agent: z.string().meta({ description: 'Of the login; empty: none was told.', examples: ['Firefox/140.0'] }),
+    address: z.string().meta({ description: 'Where it was last seen.', examples: ['203.0.113.7'] }),
+    current: z.boolean().meta({ description: 'It is the one whose cookie came with this request.' }),
+  })
+  .meta({ id: 'UserSession', description: 'A place where the account is logged in.' });
+export type UserSession = z.infer<typeof userSession>;
+
+export const userSessions = z.array(userSession);
+
+export const publicKeys = z
+  .object({
+    keys: z.array(
+      z.object({
+        kty: z.string().meta({ examples: ['OKP'] }),
+        crv: z.string().meta({ examples: ['Ed25519'] }),
+        x: z.string().meta({ examples: ['11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo'] }),
+        kid: z.string().meta({ examples: ['sig_3xK9mQ2vTbR7LpZ0aE8c'] }),
+        alg: z.string().meta({ examples: ['EdDSA'] }),
+        use: z.string().meta({ examples: ['sig'] }),
+      }),
+    ),
+  })
+  .meta({ id: 'JsonWebKeys', description: 'The newest first.' });
+export type PublicKeys = z.infer<typeof publicKeys>;
