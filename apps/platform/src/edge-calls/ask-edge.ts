@@ -1,0 +1,110 @@
+// One question to one edge, over HTTP or inside the process, within a time and a size; the answer is checked by its schema.
+import { ACCOUNT_HEADER, apiError } from '@tunnel/contract';
+import { Fault, isErrorCode } from '@tunnel/errors';
+import type { Clock, Logger } from '@tunnel/runtime';
+import type * as z from 'zod';
+import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LOCAL_EDGE_NAME } from '../services/edges/ensure-local-edge.ts';
+import type { ReachableEdge } from './edge-directory.ts';
+import { readBounded } from './read-bounded.ts';
+
+export interface LocalEdge {
+  fetch(request: Request): Promise<Response>;
+}
+
+export interface AskDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly localEdge?: LocalEdge | null;
+  readonly fetch?: typeof fetch;
+}
+
+export interface EdgeQuestion {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** On whose behalf. */
+  readonly accountId: string;
+  readonly timeoutMs: number;
+}
+
+/** The host is never looked up. */
+const IN_PROCESS = 'http://edge.internal';
+
+/** EDGE_AWAY when there is no good answer in time; other faults are what the edge itself says to the caller. */
+export const askEdge = async <T extends z.ZodType>(
+  deps: AskDeps,
+  edge: ReachableEdge,
+  question: EdgeQuestion,
+  schema: T,
+): Promise<z.output<T>> => {
+  const abort = new AbortController();
+  const away = awayOf(deps.logger, edge);
+  let timeUp: (fault: Fault) => void = () => {};
+  const tooLate = new Promise<never>((_, reject) => {
+    timeUp = reject;
+  });
+  const timer = deps.clock.setTimeout(() => {
+    timeUp(away(`no answer within ${question.timeoutMs} ms`));
+    abort.abort();
+  }, question.timeoutMs);
+  try {
+    // An edge in the process need not look at the signal.
+    const answer = await Promise.race([exchange(deps, edge, question, abort.signal), tooLate]);
+    return resultOf(answer, schema, away);
+  } catch (error) {
+    throw error instanceof Fault ? error : away((error as Error).message, error);
+  } finally {
+    timer.cancel();
+    abort.abort();
+  }
+};
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+const exchange = async (
+  deps: AskDeps,
+  edge: ReachableEdge,
+  { method, path, accountId }: EdgeQuestion,
+  signal: AbortSignal,
+): Promise<Answer> => {
+  const inProcess = edge.name === LOCAL_EDGE_NAME ? (deps.localEdge ?? null) : null;
+  if (inProcess === null && edge.apiUrl === '') throw new Error('it has no api_url');
+  const base = inProcess === null ? edge.apiUrl.replace(/\/+$/, '') : IN_PROCESS;
+  const request = new Request(`${base}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${edge.apiSecret}`, [ACCOUNT_HEADER]: accountId, accept: 'application/json' },
+    // The secret goes to the address that the edge gave, and nowhere else.
+    redirect: 'error',
+    signal,
+  });
+  const response = await (inProcess === null ? (deps.fetch ?? fetch)(request) : inProcess.fetch(request));
+  const text = await readBounded(response, PLATFORM_BOUNDS.EDGE_ANSWER_MAX_BYTES);
+  return { status: response.status, body: JSON.parse(text) as unknown };
+};
+
+const resultOf = <T extends z.ZodType>({ status, body }: Answer, schema: T, away: Away): z.output<T> => {
+  if (status === 200) {
+    const result = schema.safeParse(body);
+    if (result.success) return result.data;
+    throw away(`its answer is not as agreed: ${result.error.issues[0]?.path.join('.') ?? ''}`);
+  }
+  const refused = apiError.safeParse(body);
+  // 401 is between platform and edge, and 500 is the edge's own trouble: neither is the caller's business.
+  const isForCaller = status !== 401 && status !== 500 && status !== 503;
+  if (refused.success && isForCaller && isErrorCode(refused.data.code)) {
+    throw Fault.fromWire(refused.data.code, refused.data.error);
+  }
+  throw away(`it answered ${status}`);
+};
+
+type Away = (reason: string, cause?: unknown) => Fault;
+
+const awayOf =
+  (logger: Logger, edge: ReachableEdge): Away =>
+  (reason, cause) => {
+    logger.warn({ edge_id: edge.id, region: edge.regionId, reason }, 'an edge did not answer');
+    return new Fault('EDGE_AWAY', { region: edge.regionId }, { internal: reason, cause });
+  };

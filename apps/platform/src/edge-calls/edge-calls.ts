@@ -1,0 +1,93 @@
+// The platform asks edges: for pools in all regions at once, for captures and health in the region of a tunnel.
+import {
+  type CapturedRequest,
+  type CaptureList,
+  capturedRequest,
+  captureList,
+  type GroupSummary,
+  groupSummaries,
+  type HealthEvent,
+  healthEvents,
+} from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { Clock, Logger } from '@tunnel/runtime';
+import type { Db } from '../db/database.ts';
+import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { askEdge, type LocalEdge } from './ask-edge.ts';
+import { edgeOfTunnel, edgesWithPools, type ReachableEdge } from './edge-directory.ts';
+import { mergeGroups } from './merge-groups.ts';
+
+export interface EdgeCalls {
+  /** Of all regions. One that does not answer is named in a warning. */
+  groups(accountId: string): Promise<{ groups: GroupSummary[]; warnings: string[] }>;
+  /** Empty when the edge keeps nothing of the tunnel any more. */
+  requests(regionId: string | null, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
+  replay(regionId: string | null, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
+  healthEvents(regionId: string | null, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
+}
+
+export interface EdgeCallsDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The edge of this very process, which is asked without a socket. */
+  readonly localEdge?: LocalEdge | null;
+  /** `fetch` unless told. */
+  readonly fetch?: typeof fetch;
+}
+
+const GROUPS_MS = PLATFORM_BOUNDS.EDGE_GROUPS_TIMEOUT_MS;
+const CALL_MS = PLATFORM_BOUNDS.EDGE_CALL_TIMEOUT_MS;
+
+export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
+  groups: async (accountId) => {
+    const since = new Date(deps.clock.now() - PLATFORM_BOUNDS.EDGE_RECENT_MS);
+    const edges = await edgesWithPools(deps.db, accountId, since);
+    const question = { method: 'GET', path: '/api/groups', accountId, timeoutMs: GROUPS_MS } as const;
+    const answers = await Promise.allSettled(edges.map((edge) => askEdge(deps, edge, question, groupSummaries)));
+    const groups = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    const silent = edges.filter((_, index) => answers[index]?.status === 'rejected');
+    return { groups: mergeGroups(groups), warnings: warningsOf(silent) };
+  },
+
+  requests: async (regionId, tunnelId, accountId, limit) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
+    const answer = askEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
+    return answer.catch(unlessForgotten({ tunnel_id: tunnelId, requests: [], truncated: false }));
+  },
+
+  replay: async (regionId, tunnelId, requestId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
+    return askEdge(deps, edge, { method: 'POST', path, accountId, timeoutMs: CALL_MS }, capturedRequest);
+  },
+
+  healthEvents: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/health-events`;
+    const answer = askEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, healthEvents);
+    return answer.catch(unlessForgotten<HealthEvent[]>([]));
+  },
+});
+
+const tunnelPath = (tunnelId: string): string => `/api/tunnels/${encodeURIComponent(tunnelId)}`;
+
+const reach = async ({ db }: EdgeCallsDeps, regionId: string | null, tunnelId: string): Promise<ReachableEdge> => {
+  const edge = await edgeOfTunnel(db, regionId, tunnelId);
+  if (edge === undefined) throw new Fault('EDGE_AWAY', { region: regionId ?? 'unknown' });
+  return edge;
+};
+
+/** An edge forgets a tunnel some time after its end. The log does not: it is there, with nothing to show. */
+const unlessForgotten =
+  <T>(nothing: T) =>
+  (error: unknown): T => {
+    if (error instanceof Fault && error.code === 'TUNNEL_UNKNOWN') return nothing;
+    throw error;
+  };
+
+const warningsOf = (silent: readonly ReachableEdge[]): string[] => {
+  const regions = new Set(silent.map((edge) => edge.regionId));
+  return [...regions].sort().map((region) => `region ${region} did not answer: its pools are missing here`);
+};
