@@ -1,5 +1,5 @@
 // The load-balanced pools that hold a living tunnel of the caller, of all regions.
-import type { PlatformPools } from '@tunnel/contract';
+import type { GroupSummary, PlatformPools } from '@tunnel/contract';
 import type { UserActor } from '../service-context.ts';
 
 /** The edges of all regions; one that does not answer is a warning. */
@@ -9,10 +9,11 @@ export interface GroupEdges {
 
 export const listGroups = async ({ edges }: { edges: GroupEdges }, { userId }: UserActor): Promise<PlatformPools> => {
   const { groups, warnings } = await edges.groups(userId);
-  const inOrder = groups.toSorted(
-    (a, b) => compare(a.region_id, b.region_id) || compare(a.protocol, b.protocol) || compare(a.label, b.label),
-  );
-  return { groups: inOrder, warnings: warnings.toSorted() };
+  return {
+    groups: groups.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)),
+    warnings: warnings.toSorted(),
+  };
 };
 
-const compare = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1);
+/** One group has one place: none is equal to another. */
+const placeOf = ({ region_id, protocol, label }: GroupSummary): string => [region_id, protocol, label].join('\0');

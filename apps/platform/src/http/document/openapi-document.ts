@@ -1,0 +1,117 @@
+// The OpenAPI document: what the routes say of themselves, completed by what holds for all of them.
+import type { ErrorCode, FaultValues } from '@tunnel/errors';
+import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import type { PlatformApp } from '../platform-env.ts';
+import { BEARER, EXTENSIONS, errorExample } from '../route-parts.ts';
+import {
+  type Answer,
+  type ApiDocument,
+  type Operation,
+  operationsOf,
+  type PlacedOperation,
+  type Schema,
+} from './document-types.ts';
+import { exampleOf } from './example-of.ts';
+
+/** Of the API, not of the program. */
+export const API_VERSION = '0.2.24';
+
+const DESCRIPTION = `Accounts, API keys, usage and the live state of load-balanced pools.
+
+Tunnels are not made here: a tunnel client makes them, with an API key of POST /keys.
+Log in with POST /auth/login and send the access token as \`Authorization: Bearer <ACCESS_TOKEN>\`; it lasts 15 minutes.
+
+Every refusal is an Error: \`error\` for people, \`code\` for programs, \`request_id\` for reports; the id is in the header \`x-request-id\` of every answer too.
+Fields of a body that nobody knows are ignored. A path answers 405 with \`Allow\` to methods that it does not have.`;
+
+const TAGS = [
+  { name: 'auth', description: 'Accounts: sign up, verify, log in, reset a password.' },
+  { name: 'keys', description: 'API keys, with which tunnel clients come in.' },
+  { name: 'usage', description: 'Tunnels, requests and bytes: sums, days, and the log.' },
+  { name: 'load balancing', description: 'Pools of tunnels, live.' },
+  { name: 'health', description: 'Probes.' },
+  { name: 'documents', description: 'This description.' },
+  { name: EXTENSIONS, description: 'Beyond the specification of the API.' },
+];
+
+const ANY_BODY: Readonly<Record<string, Answer>> = {
+  413: refusal('The body is over 64 KiB.', 'API_BODY_TOO_LARGE', { limit: PLATFORM_BOUNDS.BODY_MAX_BYTES }),
+};
+const JSON_BODY: Readonly<Record<string, Answer>> = {
+  400: refusal('The body is not as described.', 'API_BAD_REQUEST', {
+    reason: 'the body is not valid JSON (position 12)',
+  }),
+  415: refusal('The body is not JSON.', 'API_MEDIA_TYPE'),
+};
+const ALWAYS: Readonly<Record<string, Answer>> = {
+  500: refusal('Something went wrong on our side.', 'INTERNAL'),
+  503: refusal('The database is away; see Retry-After.', 'DATABASE_AWAY'),
+};
+
+/** An example for a refusal that has none of its own. */
+const CODE_OF_STATUS: Readonly<Record<string, ErrorCode>> = {
+  400: 'API_BAD_REQUEST',
+  401: 'AUTH_TOKEN_INVALID',
+  403: 'ACCOUNT_SUSPENDED',
+  404: 'API_NOT_FOUND',
+  429: 'AUTH_TOO_MANY_FAILURES',
+};
+
+const HEADERS = {
+  'x-request-id': {
+    description: 'The id of the request: yours when you sent a plain one, else ours.',
+    schema: { type: 'string', examples: ['req_4fK2mQ9xVbT7RsLpZ0aE'] },
+  },
+  'retry-after': { description: 'Seconds to wait.', schema: { type: 'integer', examples: [2] } },
+};
+
+function refusal(description: string, code: ErrorCode, values: FaultValues = {}): Answer {
+  const schema = { $ref: '#/components/schemas/Error' };
+  return { description, content: { 'application/json': { schema, example: errorExample(code, values) } } };
+}
+
+export const openApiDocument = (app: PlatformApp): ApiDocument => {
+  const document = app.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: { title: 'Tunnel platform API', version: API_VERSION, description: DESCRIPTION },
+    servers: [{ url: '/' }],
+    tags: TAGS,
+  }) as unknown as ApiDocument;
+  document.components.headers = HEADERS;
+  document.components.securitySchemes = {
+    ...document.components.securitySchemes,
+    [BEARER]: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } as { type: string },
+  };
+  for (const placed of operationsOf(document)) complete(placed, document.components.schemas);
+  return document;
+};
+
+const complete = ({ path, method, operation }: PlacedOperation, schemas: Record<string, Schema>): void => {
+  operation.operationId ??= [method, ...path.split(/[^A-Za-z]+/).filter((word) => word !== '')].join('_');
+  const body = operation.requestBody;
+  operation.responses = {
+    ...ALWAYS,
+    ...(method === 'get' ? {} : ANY_BODY),
+    ...(body === undefined ? {} : JSON_BODY),
+    ...operation.responses,
+  };
+  for (const media of Object.values(body?.content ?? {})) media.example ??= exampleOf(media.schema ?? {}, schemas);
+  for (const parameter of operation.parameters ?? []) {
+    parameter.example ??= exampleOf(parameter.schema ?? {}, schemas);
+  }
+  completeAnswers(operation, schemas);
+};
+
+const completeAnswers = (operation: Operation, schemas: Record<string, Schema>): void => {
+  for (const [status, answer] of Object.entries(operation.responses)) {
+    answer.headers = {
+      'x-request-id': { $ref: '#/components/headers/x-request-id' },
+      ...(status === '429' || status === '503' ? { 'retry-after': { $ref: '#/components/headers/retry-after' } } : {}),
+      ...answer.headers,
+    };
+    const code = CODE_OF_STATUS[status];
+    for (const media of Object.values(answer.content ?? {})) {
+      media.example ??= code === undefined ? exampleOf(media.schema ?? {}, schemas) : errorExample(code);
+    }
+  }
+};
