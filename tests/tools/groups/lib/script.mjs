@@ -8,12 +8,13 @@ import { ROOT } from '../../../../scripts/lib/paths.mjs';
 class UsageError extends Error {}
 
 /**
- * @param {{ name: string, usage: string, options: Record<string, number | boolean>, limitSecs: (values: object) => number }} what
+ * @param {{ name: string, usage: string, options: Record<string, number | boolean>, limitSecs: (values: object) => number, needsBuild?: boolean }} what
  * `options` are the flags with their defaults; numbers are whole and above zero. `limitSecs` is what the run may take.
+ * `needsBuild`: it runs our executables; so by default.
  * @param {(tools: { values: object, say: (line: string) => void, check: (isRight: boolean, what: string) => void }) => Promise<string>} main
  * gives the words behind `ok:`. What it checks is counted; one that is wrong fails the run, and the run goes on.
  */
-export async function runScript({ name, usage, options, limitSecs }, main) {
+export async function runScript({ name, usage, options, limitSecs, needsBuild = true }, main) {
   leaveNothingBehind();
   const wrong = [];
   const check = (isRight, what) => {
@@ -22,7 +23,7 @@ export async function runScript({ name, usage, options, limitSecs }, main) {
   };
   try {
     const values = readOptions(options, usage);
-    build();
+    if (needsBuild) build();
     giveUpAfter(name, limitSecs(values));
     const summary = await main({ values, say, check });
     finish(wrong.length === 0 ? `ok: ${name}: ${summary}` : `FAILED: ${name}: ${wrong.join('; ')}`, wrong.length > 0);
