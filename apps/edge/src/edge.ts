@@ -1,47 +1,17 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order.
-import { randomInt } from 'node:crypto';
-import { ConnectionCounts } from '@tunnel/core';
-import {
-  type Clock,
-  createMetrics,
-  Lifecycle,
-  type Logger,
-  randomId,
-  type Secret,
-  type ServerConfig,
-} from '@tunnel/runtime';
-import { EdgeMetrics } from './admin/edge-metrics.ts';
-import { MetricsServer } from './admin/metrics-server.ts';
-import { RestServer } from './admin/rest-server.ts';
+import { Lifecycle, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
+import type { MetricsServer } from './admin/metrics-server.ts';
+import type { RestServer } from './admin/rest-server.ts';
 import type { Backend } from './backend/backend.ts';
-import { StandaloneBackend } from './backend/standalone-backend.ts';
-import { CaptureDesk } from './capture/capture-desk.ts';
-import { CaptureStore } from './capture/capture-store.ts';
-import { Replays } from './capture/replay.ts';
 import { Certificate } from './certificate.ts';
 import { AuthFailures } from './control/auth-failures.ts';
-import { ControlPlane } from './control/control-plane.ts';
+import { ControlSide } from './edge-parts/control-side.ts';
+import { DEVELOPMENT, type EdgeDeps } from './edge-parts/edge-deps.ts';
+import { makeBackend } from './edge-parts/make-backend.ts';
+import { makeMetricsServer } from './edge-parts/make-metrics-server.ts';
+import { makeRest } from './edge-parts/make-rest.ts';
+import { PublicSide } from './edge-parts/public-side.ts';
 import { GroupWatch } from './group-watch.ts';
-import { HttpIngress } from './ingress/http/http-ingress.ts';
-import { HttpPorts } from './ingress/http/http-ports.ts';
-import { TcpListeners } from './ingress/tcp-listeners.ts';
-import { Dispatcher } from './pool/dispatcher.ts';
-import { Groups } from './pool/groups.ts';
-import { NamePool } from './pool/name-pool.ts';
-import { Places } from './pool/places.ts';
-import { PortPool } from './pool/port-pool.ts';
-import { TunnelTable } from './pool/tunnel-table.ts';
-import { Relay } from './relay/relay.ts';
-
-export interface EdgeDeps {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly adminToken: Secret;
-  /** Uniform in [0, 1); chooses ports and names. */
-  readonly random?: () => number;
-  /** What GET /api/status shows. */
-  readonly version?: string;
-}
 
 export interface EdgeAddress {
   readonly host: string;
@@ -55,6 +25,8 @@ export interface Edge {
   stop(options: { readonly drainMs: number }): Promise<void>;
   /** Ends everything at once, without a goodbye. */
   stopNow(): void;
+  /** A request to the REST without a socket: how a platform in this process asks. */
+  fetchApi(request: Request): Promise<Response>;
   /** Only while it runs. */
   readonly addresses: {
     readonly control: EdgeAddress;
@@ -69,70 +41,53 @@ export interface Edge {
 /** What the parts other than the drain may take to stop. */
 const STOP_GRACE_MS = 5000;
 
-/** The version of one that nobody has released. */
-const DEVELOPMENT = 'development';
-
-/** Names that the edge chooses must not be guessed: no ordinary random number will do. */
-const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
-
 export const createEdge = (config: ServerConfig, deps: EdgeDeps): Edge => new ComposedEdge(config, deps);
 
 class ComposedEdge implements Edge {
   readonly #config: ServerConfig;
   readonly #deps: EdgeDeps;
   readonly #backend: Backend;
-  readonly #captures: CaptureStore;
-  readonly #tunnels: TunnelTable;
-  readonly #relay: Relay;
-  readonly #listeners: TcpListeners;
-  readonly #names: NamePool;
-  readonly #http: HttpIngress;
-  readonly #httpPorts: HttpPorts;
-  readonly #failures: AuthFailures;
+  readonly #publicSide: PublicSide;
   readonly #watch: GroupWatch;
+  readonly #control: ControlSide;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
-  readonly #life: Lifecycle;
   readonly #certificate: Certificate;
-  /** Made at the start, when the certificate is known. */
-  #control: ControlPlane | undefined;
+  readonly #life: Lifecycle;
+  #isRestOpen = false;
   #startedAt = 0;
   #drainMs = 0;
 
   constructor(config: ServerConfig, deps: EdgeDeps) {
     const { clock, logger } = deps;
-    const { limits, server, auth } = config;
     this.#config = config;
     this.#deps = deps;
-    this.#backend = new StandaloneBackend({ adminToken: deps.adminToken, keys: auth.keys });
-    this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
-    this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
-    this.#tunnels = new TunnelTable(this.#captures);
-    const counts = new ConnectionCounts({
-      perTunnel: limits.connections_per_tunnel,
-      perAddress: limits.connections_per_address,
-    });
-    const dispatcher = new Dispatcher({ random: deps.random ?? Math.random });
-    this.#relay = new Relay({ dispatcher, counts, logger, clock });
-    const targetOn = (port: number) => this.#tunnels.byPort(port);
-    this.#listeners = new TcpListeners({ host: server.host, targetOn, relay: this.#relay, logger });
+    const platformSecret = new Secret(randomToken());
+    const shown = { apiSecret: platformSecret, apiUrl: () => this.#apiUrl() };
+    const backend = makeBackend(config, deps, shown);
+    const failures = new AuthFailures({ clock, perMinute: config.limits.auth_failures_per_minute });
+    const publicSide = new PublicSide(config, deps, () => backend.streamEnded());
+    const watch = new GroupWatch(config, { clock, logger, version: deps.version ?? DEVELOPMENT });
+    backend.onRevoked((revocation) => watch.feed.revoked(revocation));
+    const control = new ControlSide(config, deps, { backend, failures, publicSide, watch });
+    const uptimeMs = () => clock.monotonic() - this.#startedAt;
+    this.#backend = backend;
+    this.#publicSide = publicSide;
+    this.#watch = watch;
+    this.#control = control;
     this.#certificate = this.#makeCertificate();
-    this.#names = new NamePool({ clock, random: deps.random ?? secureRandom });
-    this.#http = this.#makeHttp(counts, dispatcher);
-    this.#httpPorts = new HttpPorts(server, this.#http, logger);
-    this.#watch = new GroupWatch(config, { clock, logger, version: deps.version ?? DEVELOPMENT });
-    this.#backend.onRevoked((revocation) => this.#watch.feed.revoked(revocation));
-    this.#metricsServer = this.#makeMetricsServer();
-    this.#rest = this.#makeRest();
+    this.#metricsServer = makeMetricsServer(config, { control, publicSide, failures, watch, logger });
+    const restParts = { backend, platformSecret, control, publicSide, failures, watch, uptimeMs };
+    this.#rest = makeRest(config, deps, restParts);
     this.#life = this.#makeLife();
   }
 
   get addresses(): Edge['addresses'] {
-    if (this.#control === undefined) throw new Error('the edge is not running');
+    const { ports } = this.#publicSide;
     return {
       control: this.#control.address,
-      http: this.#httpPorts.http,
-      https: this.#httpPorts.https,
+      http: ports.http,
+      https: ports.https,
       api: this.#rest.address,
       metrics: this.#metricsServer.address,
     };
@@ -141,6 +96,7 @@ class ComposedEdge implements Edge {
   async start(): Promise<void> {
     this.#startedAt = this.#deps.clock.monotonic();
     await this.#life.start();
+    this.#backend.ready();
   }
 
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
@@ -151,17 +107,19 @@ class ComposedEdge implements Edge {
   }
 
   stopNow(): void {
-    this.#control?.cut();
-    void this.#listeners.closeAll();
-    this.#listeners.resetConnections();
-    this.#httpPorts.stop();
-    this.#http.stop();
+    this.#control.cut();
+    this.#publicSide.cut();
     void this.stop({ drainMs: 0 });
+  }
+
+  fetchApi(request: Request): Promise<Response> {
+    return this.#rest.fetch(request);
   }
 
   /** Started in this order, stopped in the reverse one. */
   #makeLife(): Lifecycle {
     const life = new Lifecycle({ logger: this.#deps.logger, clock: this.#deps.clock });
+    const { captures } = this.#publicSide;
     // Before any port opens: a bad certificate is a mistake in the file, as an unknown key is.
     life.add({
       name: 'certificate',
@@ -172,32 +130,33 @@ class ComposedEdge implements Edge {
     life.add({ name: 'backend', start: () => this.#backend.start(), stop: () => this.#backend.stop() });
     // Watchers before what they watch: they see the start, and the whole drain.
     life.add({ name: 'metrics', start: () => this.#metricsServer.start(), stop: () => this.#metricsServer.stop() });
-    life.add({ name: 'rest', start: () => this.#rest.start(), stop: () => this.#rest.stop() });
-    life.add({
-      name: 'captures',
-      start: async () => this.#captures.start(),
-      stop: async () => this.#captures.stop(),
-    });
+    life.add({ name: 'rest', start: () => this.#openRest(), stop: () => this.#rest.stop() });
+    life.add({ name: 'captures', start: async () => captures.start(), stop: async () => captures.stop() });
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
-    life.add({ name: 'http', start: () => this.#openHttp(), stop: async () => this.#closeHttp() });
+    life.add({
+      name: 'http',
+      start: () => this.#publicSide.openHttp(this.#certificate.current),
+      stop: async () => this.#publicSide.closeHttp(),
+    });
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
-    life.add({ name: 'control plane', start: () => this.#openControl(), stop: () => this.#drainAndEnd() });
+    life.add({
+      name: 'control plane',
+      start: () => this.#control.open(this.#certificate.current),
+      stop: () => this.#drainAndEnd(),
+    });
     return life;
   }
 
-  async #openHttp(): Promise<void> {
-    try {
-      await this.#httpPorts.start(this.#certificate.current);
-    } catch (error) {
-      this.#httpPorts.stop();
-      throw error;
-    }
-    this.#http.start();
+  async #openRest(): Promise<void> {
+    await this.#rest.start();
+    this.#isRestOpen = true;
   }
 
-  #closeHttp(): void {
-    this.#httpPorts.stop();
-    this.#http.stop();
+  #apiUrl(): string {
+    const { api_url } = this.#config.server;
+    if (api_url !== '' || !this.#isRestOpen) return api_url;
+    const { host, port } = this.#rest.address;
+    return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   }
 
   #makeCertificate(): Certificate {
@@ -207,135 +166,17 @@ class ComposedEdge implements Edge {
       clock,
       logger,
       onRenewed: (files) => {
-        this.#httpPorts.renew(files);
-        this.#control?.renewCertificate(files);
+        this.#publicSide.ports.renew(files);
+        this.#control.renewCertificate(files);
       },
     });
-  }
-
-  #makeHttp(counts: ConnectionCounts, dispatcher: Dispatcher): HttpIngress {
-    const { server } = this.#config;
-    return new HttpIngress({
-      clock: this.#deps.clock,
-      domain: server.domain,
-      tunnels: this.#tunnels,
-      names: this.#names,
-      dispatcher,
-      counts,
-      captures: this.#captures,
-      headTimeoutMs: server.head_timeout_secs * 1000,
-      firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
-      redirectPort: () => this.#httpPorts.redirectPort,
-    });
-  }
-
-  async #openControl(): Promise<void> {
-    const { clock, logger, random = Math.random } = this.#deps;
-    const { server, limits, region } = this.#config;
-    const [from, to] = limits.tcp_port_range;
-    const ports = new PortPool({ range: { from, to }, listeners: this.#listeners, clock, random });
-    const places = new Places(ports, this.#names);
-    const control = new ControlPlane({
-      host: server.host,
-      port: server.control_port,
-      tls: this.#certificate.current,
-      domain: server.domain,
-      regionId: region.id,
-      tunnelsPerSession: limits.tunnels_per_session,
-      trustedProxies: server.trusted_proxies,
-      clock,
-      logger,
-      backend: this.#backend,
-      failures: this.#failures,
-      publicHttp: this.#httpPorts.publicHttp,
-      places,
-      groups: new Groups({ clock, logger, places, tunnels: this.#tunnels, watchers: this.#watch.watchers }),
-      tunnels: this.#tunnels,
-      loadBalancing: this.#config.load_balancing.enabled,
-      checkAlertUrl: this.#watch.checkAlertUrl,
-    });
-    await control.start();
-    this.#control = control;
   }
 
   async #drainAndEnd(): Promise<void> {
-    const { clock, logger } = this.#deps;
     // Clients first: they look for another edge while their connections here still run.
-    this.#control?.drain(this.#drainMs / 1000);
-    await this.#listeners.closeAll();
-    this.#httpPorts.stop();
-    this.#http.drain();
-    const isIdle = await this.#idleWithin(this.#drainMs, clock);
-    const connections = this.#listeners.connections + this.#http.connections;
-    if (!isIdle) logger.warn({ connections }, 'connections did not finish in time');
-    this.#listeners.resetConnections();
-    this.#http.stop();
-    await this.#control?.end();
+    this.#control.drain(this.#drainMs);
+    await this.#publicSide.drain(this.#drainMs);
+    await this.#control.end();
     this.#watch.alerts.close();
-  }
-
-  #idleWithin(ms: number, clock: Clock): Promise<boolean> {
-    return new Promise((resolve) => {
-      const timer = clock.setTimeout(() => resolve(false), ms);
-      void Promise.all([this.#listeners.whenIdle(), this.#http.whenIdle()]).then(() => {
-        timer.cancel();
-        resolve(true);
-      });
-    });
-  }
-
-  #makeMetricsServer(): MetricsServer {
-    const { server, region } = this.#config;
-    const { logger } = this.#deps;
-    const figures = () => this.#control?.figures ?? { sessions: 0, carriers: 0, streams: 0 };
-    const metrics = new EdgeMetrics(createMetrics({ processMetrics: true }), {
-      regionId: region.id,
-      tunnels: this.#tunnels,
-      relay: this.#relay,
-      http: this.#http,
-      sessions: () => figures().sessions,
-      carriers: () => figures().carriers,
-      streams: () => figures().streams,
-      authFailures: () => this.#failures.total,
-      droppedLogLines: () => logger.droppedLines,
-      sseConsumers: () => this.#watch.feed.consumers,
-      loadBalancing: this.#config.load_balancing.enabled
-        ? { groups: this.#watch.metrics, alerts: this.#watch.alerts.totals }
-        : null,
-    });
-    return new MetricsServer({ host: server.metrics_host, port: server.metrics_port }, metrics, logger);
-  }
-
-  #makeRest(): RestServer {
-    const { server, region } = this.#config;
-    const { clock, logger, version = DEVELOPMENT } = this.#deps;
-    const host = server.api_host === '' ? server.host : server.api_host;
-    return new RestServer(
-      { host, port: server.api_port },
-      {
-        backend: this.#backend,
-        tunnels: this.#tunnels,
-        groups: this.#tunnels.groups,
-        feed: this.#watch.feed,
-        closeTunnel: (tunnelId, fault) => this.#control?.closeTunnel(tunnelId, fault) ?? false,
-        captures: new CaptureDesk({
-          store: this.#captures,
-          tunnels: this.#tunnels,
-          replays: new Replays({ store: this.#captures, clock, http: this.#http }),
-        }),
-        status: () => ({
-          sessions: this.#control?.figures.sessions ?? 0,
-          tunnels: this.#tunnels.size,
-          uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
-          draining: this.#control?.isDraining ?? false,
-        }),
-        region,
-        version,
-        authFailures: this.#failures,
-        trustedProxies: server.trusted_proxies,
-        newRequestId: () => randomId('req'),
-        logger,
-      },
-    );
   }
 }

@@ -1,2 +1,3 @@
-export { createEdge, type Edge, type EdgeAddress, type EdgeDeps } from './edge.ts';
+export { createEdge, type Edge, type EdgeAddress } from './edge.ts';
+export type { EdgeDeps } from './edge-parts/edge-deps.ts';
 export { loadTlsFiles } from './tls-files.ts';

@@ -74,7 +74,7 @@ const openStream = (
   const { outgoing } = context.env;
   const stream = feed.open(group, { owner: context.get('caller'), keyId: context.get('keyId') });
   // The body is not even looked at when the caller has gone meanwhile, and would never be told.
-  if (outgoing.destroyed) stream.cut();
-  else outgoing.once('close', () => stream.cut());
+  if (outgoing?.destroyed) stream.cut();
+  else outgoing?.once('close', () => stream.cut());
   return stream.body;
 };

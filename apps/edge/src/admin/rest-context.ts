@@ -3,14 +3,15 @@ import type { HttpBindings } from '@hono/node-server';
 import type { EdgeRegion, EdgeStatus } from '@tunnel/contract';
 import type { GroupDirectory, Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import type { Logger } from '@tunnel/runtime';
+import type { Logger, Secret } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import type { CaptureDesk } from '../capture/capture-desk.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { GroupFeed } from './group-feed.ts';
 
 export interface RestEnv {
-  Bindings: HttpBindings;
+  /** Empty when the request came without a socket. */
+  Bindings: Partial<HttpBindings>;
   Variables: { requestId: string; caller: Owner; keyId: string };
 }
 
@@ -23,6 +24,8 @@ export interface AuthFailureGate {
 
 export interface RestDependencies {
   readonly backend: Pick<Backend, 'verifyKey'>;
+  /** Of this run, and told to the platform alone: its bearer may ask as any account. */
+  readonly platformSecret: Secret;
   readonly tunnels: { get(tunnelId: string): Tunnel | undefined; values(): Iterable<Tunnel> };
   /** Without a single one while load balancing is off. */
   readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'bySubdomain' | 'byPort'>;

@@ -15,6 +15,7 @@ import type { RestDependencies } from './rest-context.ts';
 import { RestServer } from './rest-server.ts';
 
 export const ADMIN_TOKEN = 'admin-token';
+export const PLATFORM_SECRET = 'secret-of-this-run';
 export const ALICE_KEY = 'tnl_alice';
 export const BOB_KEY = 'tnl_bob';
 
@@ -66,6 +67,8 @@ export interface RestFixture {
     path: string,
     options?: { method?: string; token?: string; headers?: Record<string, string>; body?: RequestInit['body'] },
   ): Promise<Response>;
+  /** Without a socket. */
+  fetch(request: Request): Promise<Response>;
   stop(): Promise<void>;
 }
 
@@ -100,6 +103,7 @@ const dependencies = (
   replay: (order: ReplayOrder) => Promise<CaptureRecorder>,
 ): RestDependencies => ({
   backend: accounts(),
+  platformSecret: new Secret(PLATFORM_SECRET),
   tunnels,
   groups: groups.directory,
   feed,
@@ -150,6 +154,7 @@ export const startRest = async (options: RestOptions = {}): Promise<RestFixture>
         headers: { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
         ...(body === undefined ? {} : { body, duplex: 'half' }),
       }),
+    fetch: (request) => server.fetch(request),
     stop: () => server.stop(),
   };
   return fixture;

@@ -7,6 +7,8 @@ import { createRestApp } from './rest-app.ts';
 import type { RestDependencies } from './rest-context.ts';
 
 export class RestServer extends HttpListener {
+  readonly #app: ReturnType<typeof createRestApp>;
+
   constructor(on: Omit<ListenOn, 'key'>, deps: RestDependencies) {
     const app = createRestApp(deps);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env));
@@ -21,5 +23,11 @@ export class RestServer extends HttpListener {
         };
       },
     );
+    this.#app = app;
+  }
+
+  /** The same without a socket. */
+  async fetch(request: Request): Promise<Response> {
+    return this.#app.fetch(request, {});
   }
 }

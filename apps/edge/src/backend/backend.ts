@@ -1,21 +1,40 @@
 // Who may use this edge, and who is told what happens on it. Every implementation passes backend.conformance.ts.
 import type { Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
+import type { Tunnel, TunnelCounters } from '../pool/tunnel.ts';
+
+export type TunnelProtocol = Tunnel['protocol'];
 
 /** `fault` is ready to be said to the caller; a retryable one means "cannot know right now", not "no". */
 export type KeyVerdict =
   | { readonly ok: true; readonly owner: Owner; readonly keyId: string }
   | { readonly ok: false; readonly fault: Fault };
 
+/** A tunnel that would be opened. */
+export interface TunnelAsked {
+  readonly tunnelId: string;
+  readonly sessionId: string;
+  readonly name: string;
+  readonly protocol: TunnelProtocol;
+  readonly owner: Owner;
+  readonly keyId: string;
+  /** A subdomain of the client's choice. */
+  readonly customSubdomain: boolean;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
 export interface TunnelOpened {
   readonly tunnelId: string;
   readonly sessionId: string;
   readonly name: string;
-  readonly protocol: string;
+  readonly protocol: TunnelProtocol;
   readonly label: string;
   readonly owner: Owner;
   readonly keyId: string;
   readonly clientAddr: string;
+  /** The living ones: they go on counting, also for connections that outlive the tunnel. */
+  readonly counters: TunnelCounters;
   /** Milliseconds since the epoch. */
   readonly at: number;
 }
@@ -39,10 +58,18 @@ export interface Revocation {
 export interface Backend {
   /** Never rejects and never logs the key. */
   verifyKey(token: string): Promise<KeyVerdict>;
+  /** May it be opened? null: yes. Not asked for a tunnel that comes back. Never rejects. */
+  admitTunnel(event: TunnelAsked): Promise<Fault | null>;
+  /** The search for the place of an admitted tunnel is over. One that was not opened by now never will be. */
+  placeSought(tunnelId: string): void;
   tunnelOpened(event: TunnelOpened): void;
   tunnelClosed(event: TunnelClosed): void;
+  /** Some tunnel's stream has ended: what it carried can be told. Called often, so it must cost nothing. */
+  streamEnded(): void;
   /** Calls back for every later revocation; the returned function ends that. */
   onRevoked(listener: (revocation: Revocation) => void): () => void;
   start(): Promise<void>;
+  /** The edge's ports are open. */
+  ready(): void;
   stop(): Promise<void>;
 }

@@ -39,16 +39,27 @@ export class StandaloneBackend implements Backend {
     return { ok: true, owner: found.owner, keyId: found.keyId };
   }
 
+  /** The limit of a session is all there is. */
+  async admitTunnel(): Promise<Fault | null> {
+    return null;
+  }
+
   // Nobody is there to be told, and keys change only with a restart.
+  placeSought(): void {}
+
   tunnelOpened(): void {}
 
   tunnelClosed(): void {}
+
+  streamEnded(): void {}
 
   onRevoked(): () => void {
     return () => {};
   }
 
   async start(): Promise<void> {}
+
+  ready(): void {}
 
   async stop(): Promise<void> {}
 }

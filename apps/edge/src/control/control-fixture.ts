@@ -5,7 +5,7 @@ import { ConnectionCounts, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger } from '@tunnel/runtime';
-import type { Backend, KeyVerdict, Revocation, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
+import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { TcpListeners } from '../ingress/tcp-listeners.ts';
 import { Dispatcher } from '../pool/dispatcher.ts';
 import type { GroupWatcher } from '../pool/group-events.ts';
@@ -23,6 +23,10 @@ const logger = createLogger({ level: 'silent', format: 'json' });
 
 /** Keys `op`, `alice`, `alice-2`, `bob` are good; `away` cannot be checked. */
 export class ScriptedBackend implements Backend {
+  readonly asked: TunnelAsked[] = [];
+  /** Whose search for a place is over. */
+  readonly sought: string[] = [];
+  onAsked: (event: TunnelAsked) => Promise<Fault | null> = async () => null;
   readonly opened: TunnelOpened[] = [];
   readonly closed: TunnelClosed[] = [];
   readonly refused = new Set<string>();
@@ -37,6 +41,19 @@ export class ScriptedBackend implements Backend {
     const owner: Owner = account === undefined ? { kind: 'operator' } : { kind: 'account', accountId: account };
     return { ok: true, owner, keyId: `key-${token}` };
   }
+
+  async admitTunnel(event: TunnelAsked): Promise<Fault | null> {
+    this.asked.push(event);
+    return this.onAsked(event);
+  }
+
+  placeSought(tunnelId: string): void {
+    this.sought.push(tunnelId);
+  }
+
+  streamEnded(): void {}
+
+  ready(): void {}
 
   tunnelOpened(event: TunnelOpened): void {
     this.opened.push(event);

@@ -5,12 +5,14 @@ import {
   findTunnel,
   type GroupWish,
   type OwnPlace,
+  type PlaceWish,
   type SessionTunnel,
   type TunnelGroup,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
+import type { Backend, TunnelAsked } from '../backend/backend.ts';
 import type { Groups } from '../pool/groups.ts';
 import type { OwnWish, Places } from '../pool/places.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
@@ -25,6 +27,7 @@ const PROTOCOLS = ['http', 'https', 'tcp'] as const;
 
 export interface RegisterContext {
   readonly clock: Clock;
+  readonly backend: Pick<Backend, 'admitTunnel' | 'placeSought'>;
   readonly sessions: SessionTable;
   readonly places: Places;
   readonly groups: Groups;
@@ -131,9 +134,39 @@ const openTunnel = async (
     known = undefined;
   }
   const facts = { ...context, session, connection, request, known, tunnelId: known?.tunnelId ?? randomId('tun') };
+  // A tunnel that comes back was admitted when it came first.
+  if (known !== undefined) return findPlace(facts, wish);
+  try {
+    const refusal = await context.backend.admitTunnel(questionOf(facts, wish));
+    if (refusal !== null) throw refusal;
+    if (context.sessions.of(connection) !== session) throw new Fault('TUNNEL_CLOSED');
+    return await findPlace(facts, wish);
+  } finally {
+    context.backend.placeSought(facts.tunnelId);
+  }
+};
+
+const questionOf = ({ session, request, tunnelId, clock }: Registration, wish: PlaceWish): TunnelAsked => ({
+  tunnelId,
+  sessionId: session.sessionId,
+  name: request.name,
+  // Admission let only these pass.
+  protocol: request.protocol as Tunnel['protocol'],
+  owner: session.owner,
+  keyId: session.keyId,
+  customSubdomain: isOfChoice(wish),
+  at: clock.now(),
+});
+
+/** A group's name in the public's eye is always chosen: all its members have to know it. */
+const isOfChoice = (wish: PlaceWish): boolean =>
+  wish.kind === 'group' ? wish.wish.place.kind === 'name' : wish.kind === 'name' && wish.wish.kind === 'exactly';
+
+const findPlace = async (facts: Registration, wish: PlaceWish): Promise<Opened> => {
   if (wish.kind === 'group') return joinGroup(facts, wish.wish);
+  const { sessions, session, connection } = facts;
   const tunnel = await standAlone(facts, wish);
-  if (!context.sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
+  if (!sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
   return { tunnel, isFirst: false };
 };
 

@@ -194,14 +194,14 @@ export class SessionTable {
   #tellOpened(session: Session, tunnelId: string, at: number): void {
     const tunnel = session.tunnels.get(tunnelId);
     if (tunnel === undefined) return;
-    const { sessionId, name, protocol, label, owner, clientAddr } = tunnel;
+    const { sessionId, name, protocol, label, owner, clientAddr, counters } = tunnel;
     const { keyId } = session;
     this.#given.logger.info(
       { tunnel_id: tunnelId, session_id: sessionId, name, url: tunnel.publicUrl },
       'tunnel opened',
     );
     this.#given.backend.tunnelOpened({
-      ...{ tunnelId, sessionId, name, protocol, label, owner, keyId, clientAddr },
+      ...{ tunnelId, sessionId, name, protocol, label, owner, keyId, clientAddr, counters },
       at: this.#wallTime(at),
     });
   }

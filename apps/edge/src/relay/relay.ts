@@ -22,6 +22,8 @@ interface RelayOptions {
   readonly counts: ConnectionCounts;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** A connection is over, and all its bytes are counted. */
+  readonly onStreamEnd?: () => void;
 }
 
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
@@ -33,15 +35,17 @@ export class Relay implements RelayConnectionOwner, LastWordsOwner {
   readonly #assigner: Assigner;
   readonly #clock: Clock;
   readonly #log: RefusalLog;
+  readonly #onStreamEnd: () => void;
   readonly #live = new Set<RelayConnection>();
   readonly #unserved = new Set<LastWords>();
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
 
-  constructor({ dispatcher, counts, logger, clock }: RelayOptions) {
+  constructor({ dispatcher, counts, logger, clock, onStreamEnd = () => {} }: RelayOptions) {
     this.#dispatcher = dispatcher;
     this.#assigner = new Assigner(dispatcher, counts);
     this.#clock = clock;
+    this.#onStreamEnd = onStreamEnd;
     this.#log = new RefusalLog(logger, () => clock.monotonic());
   }
 
@@ -153,6 +157,7 @@ export class Relay implements RelayConnectionOwner, LastWordsOwner {
 
   onOver(connection: RelayConnection): void {
     this.#assigner.takeBack(connection.tunnel, connection.address);
+    this.#onStreamEnd();
     this.#live.delete(connection);
     this.#tellIfIdle();
   }

@@ -27,6 +27,8 @@ export interface HttpIngressOptions extends HttpRouterOptions {
   readonly captures: Pick<CaptureStore, 'begin'>;
   readonly headTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
+  /** A request is answered, or a connection over. */
+  readonly onStreamEnd?: () => void;
 }
 
 export class HttpIngress implements VisitorOwner {
@@ -124,10 +126,12 @@ export class HttpIngress implements VisitorOwner {
 
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void {
     this.totals.onResponse(status, wholeMs, edgeMs);
+    this.#given.onStreamEnd?.();
   }
 
   onClosed(visitor: Visitor): void {
     if (!this.#visitors.delete(visitor)) return;
+    this.#given.onStreamEnd?.();
     if (this.#visitors.size > 0) return;
     const waiters = this.#idleWaiters;
     this.#idleWaiters = [];

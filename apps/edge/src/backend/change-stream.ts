@@ -1,0 +1,100 @@
+// Holds the stream of changes open: comes back when it ends or falls silent, and asks for what it has missed.
+import type { EdgeChange } from '@tunnel/contract';
+import { afterConnect, afterFailure, type BackoffState, CALM } from '@tunnel/core';
+import { LIMITS } from '@tunnel/protocol';
+import type { Clock, Timer } from '@tunnel/runtime';
+import { changesIn } from './change-lines.ts';
+import type { PlatformLink } from './platform-link.ts';
+
+export interface ChangeStreamOptions {
+  readonly clock: Clock;
+  readonly link: Pick<PlatformLink, 'changes'>;
+  readonly random: () => number;
+  readonly onChange: (change: EdgeChange) => void;
+}
+
+const RULES = {
+  minMs: LIMITS.PLATFORM_RETRY_MIN_MS,
+  maxMs: LIMITS.PLATFORM_RETRY_MAX_MS,
+  stableAfterMs: LIMITS.PLATFORM_RETRY_STABLE_MS,
+};
+
+export class ChangeStream {
+  readonly #given: ChangeStreamOptions;
+  #since: number | null = null;
+  #backoff: BackoffState = CALM;
+  #ending: AbortController | null = null;
+  #waiting: Timer | undefined;
+  #silence: Timer | undefined;
+  #isStopped = false;
+
+  constructor(options: ChangeStreamOptions) {
+    this.#given = options;
+  }
+
+  /** The latest change that we know; null: none yet. */
+  get since(): number | null {
+    return this.#since;
+  }
+
+  /**
+   * `lastChange`: the latest there is, as a heartbeat tells; `knownBefore`: what we knew when it was sent.
+   * true: the platform has forgotten some that we know.
+   */
+  follow(lastChange: number, knownBefore: number | null): boolean {
+    if (this.#isStopped) return false;
+    if (this.#since === null) {
+      this.#since = lastChange;
+      void this.#listen();
+      return false;
+    }
+    if (knownBefore === null || lastChange >= knownBefore) return false;
+    this.#since = lastChange;
+    this.#ending?.abort();
+    return true;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#ending?.abort();
+    this.#waiting?.cancel();
+    this.#silence?.cancel();
+  }
+
+  async #listen(): Promise<void> {
+    const { clock, link, onChange } = this.#given;
+    const ending = new AbortController();
+    this.#ending = ending;
+    try {
+      const body = await link.changes(this.#since ?? 0, ending.signal);
+      this.#backoff = afterConnect(this.#backoff, clock.monotonic());
+      const onChunk = (): void => this.#heard(ending);
+      onChunk();
+      const reading = { maxBytes: LIMITS.PLATFORM_CHANGE_MAX_BYTES, signal: ending.signal, onChunk };
+      for await (const change of changesIn(body, reading)) {
+        if (ending.signal.aborted) break;
+        // A sign of life may overtake the changes that it counts.
+        if (change.kind !== 'alive') this.#since = Math.max(this.#since ?? 0, change.id);
+        onChange(change);
+      }
+    } catch {
+      // Away, cut or refused: all are tried again, and the heartbeat says so.
+    }
+    ending.abort();
+    this.#silence?.cancel();
+    this.#comeBack();
+  }
+
+  #heard(ending: AbortController): void {
+    this.#silence?.cancel();
+    this.#silence = this.#given.clock.setTimeout(() => ending.abort(), LIMITS.PLATFORM_CHANGES_SILENT_MS);
+  }
+
+  #comeBack(): void {
+    if (this.#isStopped) return;
+    const { clock, random } = this.#given;
+    const { state, delayMs } = afterFailure(this.#backoff, clock.monotonic(), random(), RULES);
+    this.#backoff = state;
+    this.#waiting = clock.setTimeout(() => void this.#listen(), delayMs);
+  }
+}

@@ -1,0 +1,146 @@
+// One file of the journal: written aside and put in its place in one step, then only appended to.
+// Appending is done at once and without fsync: it survives the end of the process, and takes microseconds a few times a second.
+import { closeSync, ftruncateSync, openSync, renameSync, unlinkSync, writeSync } from 'node:fs';
+import { mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const NAME = /^journal-(\d{1,15})\.jsonl$/;
+const ASIDE = '.new';
+const UNREADABLE = '.unreadable';
+/** Text that is written in one piece: a large journal must not hold up the connections. */
+const PIECE_CHARS = 64 * 1024;
+
+export class JournalFile {
+  readonly sequence: number;
+  readonly #path: string;
+  readonly #fd: number;
+  #bytes: number;
+
+  private constructor(path: string, sequence: number, fd: number, bytes: number) {
+    this.#path = path;
+    this.sequence = sequence;
+    this.#fd = fd;
+    this.#bytes = bytes;
+  }
+
+  /** Complete and on the disk, but not in its place yet. */
+  static async prepare(folder: string, sequence: number, lines: Iterable<string>): Promise<JournalFile> {
+    const path = join(folder, `journal-${String(sequence).padStart(12, '0')}.jsonl`);
+    const handle = await open(path + ASIDE, 'w', 0o600);
+    let bytes = 0;
+    try {
+      for (const piece of piecesOf(lines)) {
+        await handle.writeFile(piece);
+        bytes += Buffer.byteLength(piece);
+      }
+      await handle.sync();
+    } catch (error) {
+      await handle.close();
+      await unlink(path + ASIDE).catch(() => undefined);
+      throw error;
+    }
+    await handle.close();
+    return new JournalFile(path, sequence, openSync(path + ASIDE, 'a'), bytes);
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** From here on it is the journal. */
+  publish(): void {
+    renameSync(this.#path + ASIDE, this.#path);
+  }
+
+  /** All of it or nothing: half a line would hide the one after it. */
+  append(text: string): void {
+    const chunk = Buffer.from(text);
+    try {
+      for (let done = 0; done < chunk.length; ) done += writeSync(this.#fd, chunk, done);
+    } catch (error) {
+      this.cutTo(this.#bytes);
+      throw error;
+    }
+    this.#bytes += chunk.length;
+  }
+
+  /** As it was at that size. */
+  cutTo(bytes: number): void {
+    try {
+      ftruncateSync(this.#fd, bytes);
+      this.#bytes = bytes;
+    } catch {
+      // The disk takes nothing at all: what is there stays.
+    }
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+
+  /** The next one has taken its place; one that cannot be removed is, at the next start. */
+  remove(): void {
+    this.#leave(this.#path);
+  }
+
+  /** It never became the journal. */
+  discard(): void {
+    this.#leave(this.#path + ASIDE);
+  }
+
+  #leave(path: string): void {
+    this.close();
+    try {
+      unlinkSync(path);
+    } catch {
+      // The newest file counts, whatever lies beside it.
+    }
+  }
+}
+
+function* piecesOf(lines: Iterable<string>): Generator<string> {
+  let piece = '';
+  for (const line of lines) {
+    piece += line;
+    if (piece.length < PIECE_CHARS) continue;
+    yield piece;
+    piece = '';
+  }
+  yield piece;
+}
+
+export interface FoundFile {
+  readonly sequence: number;
+  readonly name: string;
+}
+
+/** The newest first; what was left aside is removed. The folder is made when it is missing. */
+export const findJournals = async (folder: string): Promise<FoundFile[]> => {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const names = await readdir(folder);
+  for (const name of names) if (name.endsWith(ASIDE)) await unlink(join(folder, name)).catch(() => undefined);
+  return names
+    .flatMap((name) => {
+      const sequence = NAME.exec(name)?.[1];
+      return sequence === undefined ? [] : [{ sequence: Number(sequence), name }];
+    })
+    .sort((a, b) => b.sequence - a.sequence);
+};
+
+export const readFound = (folder: string, { name }: FoundFile): Promise<string> => readFile(join(folder, name), 'utf8');
+
+export const removeFound = (folder: string, { name }: FoundFile): Promise<void> => unlink(join(folder, name));
+
+/** Kept for a person to look at. */
+export const setAside = (folder: string, { name }: FoundFile): Promise<void> =>
+  rename(join(folder, name), join(folder, name + UNREADABLE));
+
+/** The names in the folder, too, are on the disk. */
+export const syncFolder = async (folder: string): Promise<void> => {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};

@@ -1,0 +1,144 @@
+// What the platform said of keys: accepted ones for a minute, for an hour while it is away; refused ones for a moment.
+import type { AccountRights, KeyAnswer } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import type { KeyVerdict } from './backend.ts';
+
+export interface KnownKey {
+  readonly tokenHash: string;
+  readonly keyId: string;
+  readonly unlimited: boolean;
+  account: AccountRights;
+  /** On the monotonic clock. */
+  askedAt: number;
+}
+
+export interface KnownKeysOptions {
+  readonly clock: Clock;
+  /** Rejects when the platform cannot be asked. */
+  readonly ask: (tokenHash: string) => Promise<KeyAnswer>;
+}
+
+/** How often a question is put again because something was revoked while it was under way. */
+const TRIES = 3;
+
+export class KnownKeys {
+  readonly #given: KnownKeysOptions;
+  readonly #accepted = new Map<string, KnownKey>();
+  readonly #byKeyId = new Map<string, KnownKey>();
+  readonly #refused = new Map<string, { readonly fault: Fault; readonly until: number }>();
+  readonly #asking = new Map<string, Promise<KeyVerdict>>();
+  #revocations = 0;
+
+  constructor(options: KnownKeysOptions) {
+    this.#given = options;
+  }
+
+  async verify(tokenHash: string): Promise<KeyVerdict> {
+    const now = this.#given.clock.monotonic();
+    const known = this.#accepted.get(tokenHash);
+    if (known !== undefined && now - known.askedAt < LIMITS.KEY_FRESH_MS) return accept(known);
+    const refused = this.#refused.get(tokenHash);
+    if (refused !== undefined && now < refused.until) return { ok: false, fault: refused.fault };
+    return this.check(tokenHash);
+  }
+
+  /** Asks, whatever is known. Those who ask at the same time share the answer. */
+  check(tokenHash: string): Promise<KeyVerdict> {
+    const underWay = this.#asking.get(tokenHash);
+    if (underWay !== undefined) return underWay;
+    const asking = this.#ask(tokenHash).finally(() => this.#asking.delete(tokenHash));
+    this.#asking.set(tokenHash, asking);
+    return asking;
+  }
+
+  byKeyId(keyId: string): KnownKey | undefined {
+    return this.#byKeyId.get(keyId);
+  }
+
+  all(): readonly KnownKey[] {
+    return [...this.#accepted.values()];
+  }
+
+  // ---- changes ----
+
+  accountChanged(account: AccountRights): void {
+    for (const known of this.#accepted.values()) {
+      if (known.account.account_id === account.account_id) known.account = account;
+    }
+  }
+
+  /** What is under way may have been answered before: it is asked again. */
+  forget(isMeant: (known: KnownKey) => boolean): void {
+    this.#revocations += 1;
+    for (const known of [...this.#accepted.values()]) if (isMeant(known)) this.#drop(known);
+  }
+
+  /** None is fresh any more, all are asked for at their next use; while the platform is away they stand. */
+  doubtAll(): void {
+    this.#revocations += 1;
+    for (const known of this.#accepted.values()) known.askedAt = Math.min(known.askedAt, this.#staleSince());
+    this.#refused.clear();
+  }
+
+  // ---- asking ----
+
+  async #ask(tokenHash: string): Promise<KeyVerdict> {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const before = this.#revocations;
+      let answer: KeyAnswer;
+      try {
+        answer = await this.#given.ask(tokenHash);
+      } catch {
+        return this.#whileAway(tokenHash);
+      }
+      if (before === this.#revocations) return this.#learn(tokenHash, answer);
+    }
+    return { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
+  }
+
+  #whileAway(tokenHash: string): KeyVerdict {
+    const known = this.#accepted.get(tokenHash);
+    const isStanding = known !== undefined && this.#given.clock.monotonic() - known.askedAt < LIMITS.KEY_STALE_MS;
+    return isStanding ? accept(known) : { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
+  }
+
+  #learn(tokenHash: string, answer: KeyAnswer): KeyVerdict {
+    const before = this.#accepted.get(tokenHash);
+    if (before !== undefined) this.#drop(before);
+    if (!answer.ok) return this.#refuse(tokenHash, Fault.fromWire(answer.code, answer.message));
+    const { key_id: keyId, unlimited, account } = answer;
+    const known: KnownKey = { tokenHash, keyId, unlimited, account, askedAt: this.#given.clock.monotonic() };
+    this.#refused.delete(tokenHash);
+    this.#accepted.set(tokenHash, known);
+    this.#byKeyId.set(keyId, known);
+    const [oldest] = this.#accepted.values();
+    if (this.#accepted.size > LIMITS.KNOWN_KEYS_MAX && oldest !== undefined) this.#drop(oldest);
+    return accept(known);
+  }
+
+  #refuse(tokenHash: string, fault: Fault): KeyVerdict {
+    if (fault.retryable) return { ok: false, fault };
+    this.#refused.delete(tokenHash);
+    this.#refused.set(tokenHash, { fault, until: this.#given.clock.monotonic() + LIMITS.KEY_REFUSED_MS });
+    const [oldest] = this.#refused.keys();
+    if (this.#refused.size > LIMITS.REFUSED_KEYS_MAX && oldest !== undefined) this.#refused.delete(oldest);
+    return { ok: false, fault };
+  }
+
+  #drop(known: KnownKey): void {
+    this.#accepted.delete(known.tokenHash);
+    if (this.#byKeyId.get(known.keyId) === known) this.#byKeyId.delete(known.keyId);
+  }
+
+  #staleSince(): number {
+    return this.#given.clock.monotonic() - LIMITS.KEY_FRESH_MS;
+  }
+}
+
+const accept = ({ keyId, account }: KnownKey): KeyVerdict => ({
+  ok: true,
+  owner: { kind: 'account', accountId: account.account_id },
+  keyId,
+});

@@ -1,0 +1,217 @@
+// The backend of an edge that has a platform: it asks for keys and tunnels, remembers the answers for when nobody answers, tells
+// what happened, and hears what changed. The admin token is the edge's own affair; the operator's tunnels are nobody else's.
+import { type AccountRights, type EdgeChange, type Heartbeat, showProtocol } from '@tunnel/contract';
+import type { Owner } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
+import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
+import { AccountTunnels } from './account-tunnels.ts';
+import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
+import { ChangeStream } from './change-stream.ts';
+import { Heartbeats } from './heartbeats.ts';
+import { KnownKeys } from './known-keys.ts';
+import { type LinkFetch, PlatformLink } from './platform-link.ts';
+import { UsageLog } from './usage-log.ts';
+
+export interface PlatformBackendOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly random: () => number;
+  readonly adminToken: Secret;
+  readonly platform: { readonly fetch: LinkFetch; readonly url: string; readonly credential: Secret };
+  /** Of the journal. */
+  readonly folder: string;
+  /** Random, of this run. */
+  readonly runId: string;
+  /** What a heartbeat says beside the run and the tunnels. */
+  readonly describe: () => Pick<Heartbeat, 'region' | 'api_url' | 'api_secret' | 'version'>;
+}
+
+const ADMIN_KEY_ID = 'admin';
+
+export class PlatformBackend implements Backend {
+  readonly #adminToken: Secret;
+  readonly #clock: Clock;
+  readonly #runId: string;
+  readonly #link: PlatformLink;
+  readonly #keys: KnownKeys;
+  readonly #tunnels = new AccountTunnels();
+  readonly #usage: UsageLog;
+  readonly #heartbeats: Heartbeats;
+  readonly #changes: ChangeStream;
+  readonly #listeners = new Set<(revocation: Revocation) => void>();
+
+  constructor(options: PlatformBackendOptions) {
+    const { clock, logger, random, runId, folder, describe } = options;
+    this.#adminToken = options.adminToken;
+    this.#clock = clock;
+    this.#runId = runId;
+    const link = new PlatformLink({ clock, ...options.platform });
+    this.#link = link;
+    this.#usage = new UsageLog({ clock, logger, link, runId, folder });
+    this.#changes = new ChangeStream({ clock, link, random, onChange: (change) => this.#onChange(change) });
+    this.#heartbeats = new Heartbeats({
+      clock,
+      logger,
+      link,
+      everyMs: LIMITS.PLATFORM_HEARTBEAT_MS,
+      describe: () => ({ run_id: runId, ...describe(), open_tunnels: this.#tunnels.size }),
+      onSent: () => this.#followAfter(this.#changes.since),
+    });
+    const ask = async (tokenHash: string) => {
+      await this.#heartbeats.introduced();
+      return link.verifyKey(tokenHash);
+    };
+    this.#keys = new KnownKeys({ clock, ask });
+  }
+
+  async verifyKey(token: string): Promise<KeyVerdict> {
+    if (token === '') return { ok: false, fault: new Fault('AUTH_TOKEN_MISSING') };
+    const admin = this.#adminToken.reveal();
+    if (equalInConstantTime(token, admin) && admin !== '') {
+      return { ok: true, owner: { kind: 'operator' }, keyId: ADMIN_KEY_ID };
+    }
+    return this.#keys.verify(sha256Hex(token));
+  }
+
+  // ---- tunnels ----
+
+  async admitTunnel(asked: TunnelAsked): Promise<Fault | null> {
+    const accountId = accountOf(asked.owner);
+    if (accountId === null) return null;
+    if (this.#usage.isFull) return new Fault('AUTH_BACKEND_AWAY');
+    this.#tunnels.add(asked.tunnelId, accountId);
+    const refusal = await this.#admission(asked, accountId);
+    if (refusal !== null) this.#tunnels.remove(asked.tunnelId);
+    return refusal;
+  }
+
+  async #admission(asked: TunnelAsked, accountId: string): Promise<Fault | null> {
+    await this.#usage.endsTold(accountId);
+    try {
+      await this.#heartbeats.introduced();
+      const answer = await this.#link.openTunnel({
+        run_id: this.#runId,
+        tunnel_id: asked.tunnelId,
+        session_id: asked.sessionId,
+        account_id: accountId,
+        key_id: asked.keyId,
+        name: asked.name,
+        protocol: showProtocol(asked.protocol),
+        custom_subdomain: asked.customSubdomain,
+        at: asked.at,
+      });
+      return answer.ok ? null : Fault.fromWire(answer.code, answer.message);
+    } catch {
+      const refusal = this.#admissionWhileAway(asked, accountId);
+      // The answer may have been a yes that was lost.
+      if (refusal !== null) this.#usage.abandoned(asked.tunnelId, accountId);
+      return refusal;
+    }
+  }
+
+  /** By what was last known, and by this edge's own count. */
+  #admissionWhileAway({ keyId, customSubdomain }: TunnelAsked, accountId: string): Fault | null {
+    const known = this.#keys.byKeyId(keyId);
+    if (known === undefined) return new Fault('AUTH_BACKEND_AWAY');
+    const { plan, tunnel_limit: limit, allow_custom_subdomains: mayChoose }: AccountRights = known.account;
+    if (customSubdomain && !mayChoose) return new Fault('TUNNEL_CUSTOM_SUBDOMAIN', { plan });
+    if (known.unlimited || limit === null || this.#tunnels.countOf(accountId) <= limit) return null;
+    return new Fault('TUNNEL_PLAN_LIMIT', { limit });
+  }
+
+  placeSought(tunnelId: string): void {
+    const accountId = this.#tunnels.soughtBy(tunnelId);
+    if (accountId === null) return;
+    this.#tunnels.remove(tunnelId);
+    this.#usage.abandoned(tunnelId, accountId);
+  }
+
+  tunnelOpened(event: TunnelOpened): void {
+    const accountId = accountOf(event.owner);
+    if (accountId === null) return;
+    this.#tunnels.opened(event.tunnelId, accountId);
+    this.#usage.opened(event, accountId);
+  }
+
+  tunnelClosed(event: TunnelClosed): void {
+    const accountId = accountOf(event.owner);
+    if (accountId === null) return;
+    this.#tunnels.remove(event.tunnelId);
+    this.#usage.closed(event, accountId);
+  }
+
+  streamEnded(): void {
+    this.#usage.streamEnded();
+  }
+
+  // ---- changes ----
+
+  onRevoked(listener: (revocation: Revocation) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #followAfter(knownBefore: number | null): (answer: { readonly last_change: number }) => void {
+    return ({ last_change }) => {
+      if (this.#changes.follow(last_change, knownBefore)) void this.#askForAllKeys();
+    };
+  }
+
+  #onChange(change: EdgeChange): void {
+    switch (change.kind) {
+      case 'key-revoked':
+        this.#keys.forget(({ keyId }) => keyId === change.key_id);
+        this.#revoke({ keyId: change.key_id, fault: new Fault('AUTH_TOKEN_REVOKED') });
+        return;
+      case 'account-closed':
+        this.#keys.forget(({ account }) => account.account_id === change.account_id);
+        this.#revoke({ accountId: change.account_id, fault: Fault.fromWire(change.code, change.message) });
+        return;
+      case 'account-changed':
+        this.#keys.accountChanged(change.account);
+        return;
+      case 'forget':
+        void this.#askForAllKeys();
+        return;
+      case 'alive':
+    }
+  }
+
+  /** Changes were missed: every key is asked for again, and those who lost theirs lose their sessions. */
+  async #askForAllKeys(): Promise<void> {
+    this.#keys.doubtAll();
+    const waiting = [...this.#keys.all()];
+    const askOn = async (): Promise<void> => {
+      for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
+        const verdict = await this.#keys.check(key.tokenHash);
+        if (!verdict.ok && !verdict.fault.retryable) this.#revoke({ keyId: key.keyId, fault: verdict.fault });
+      }
+    };
+    await Promise.all(Array.from({ length: LIMITS.KEY_CHECKS_AT_ONCE }, askOn));
+  }
+
+  #revoke(revocation: Revocation): void {
+    for (const listener of [...this.#listeners]) listener(revocation);
+  }
+
+  // ---- life ----
+
+  async start(): Promise<void> {
+    await this.#usage.start();
+    // Nobody waits for the answer: an edge starts without its platform, too.
+    this.#heartbeats.start();
+  }
+
+  ready(): void {
+    void this.#heartbeats.beatAgain();
+  }
+
+  async stop(): Promise<void> {
+    this.#heartbeats.stop();
+    this.#changes.stop();
+    await this.#usage.stop();
+  }
+}
+
+const accountOf = (owner: Owner): string | null => (owner.kind === 'account' ? owner.accountId : null);

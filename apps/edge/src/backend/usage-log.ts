@@ -1,0 +1,130 @@
+// Openings, ends and usage of accounts' tunnels on their way to the platform: metered, journalled, delivered.
+import { showProtocol } from '@tunnel/contract';
+import { LIMITS } from '@tunnel/protocol';
+import { type Clock, type Logger, randomId, type Timer } from '@tunnel/runtime';
+import type { TunnelClosed, TunnelOpened } from './backend.ts';
+import { Delivery } from './delivery.ts';
+import { Journal } from './journal/journal.ts';
+import type { PlatformLink } from './platform-link.ts';
+import { UsageMeter } from './usage-meter.ts';
+
+export interface UsageLogOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly link: PlatformLink;
+  readonly runId: string;
+  readonly folder: string;
+}
+
+export class UsageLog {
+  readonly #clock: Clock;
+  readonly #runId: string;
+  readonly #journal: Journal;
+  readonly #delivery: Delivery;
+  readonly #meter: UsageMeter;
+  /** Accounts with an end that the platform may not have heard of, and the delivery that tells it. */
+  readonly #untold = new Map<string, Promise<boolean>>();
+  #ticking: Timer | undefined;
+  #soon: Timer | null = null;
+  #writtenAt = 0;
+
+  constructor({ clock, logger, link, runId, folder }: UsageLogOptions) {
+    this.#clock = clock;
+    this.#runId = runId;
+    this.#journal = new Journal({
+      folder,
+      logger,
+      newId: () => randomId('jrn'),
+      batch: { records: LIMITS.JOURNAL_BATCH_RECORDS, bytes: LIMITS.JOURNAL_BATCH_BYTES },
+      tailBytes: LIMITS.JOURNAL_TAIL_BYTES,
+    });
+    const everyMs = LIMITS.JOURNAL_DELIVER_MS;
+    this.#delivery = new Delivery({ clock, logger, journal: this.#journal, link, runId, everyMs });
+    this.#meter = new UsageMeter({ clock, afterEndMs: LIMITS.USAGE_AFTER_END_MS });
+  }
+
+  /** So much waits for the platform that nothing new should begin. */
+  get isFull(): boolean {
+    return this.#journal.size >= LIMITS.JOURNAL_RECORDS_MAX;
+  }
+
+  async start(): Promise<void> {
+    await this.#journal.start();
+    this.#ticking = this.#clock.setInterval(() => this.#write(), LIMITS.JOURNAL_WRITE_MS);
+    this.#delivery.start();
+  }
+
+  /** What is not delivered in time waits on the disk. */
+  async stop(): Promise<void> {
+    this.#ticking?.cancel();
+    this.#soon?.cancel();
+    this.#delivery.stop();
+    this.#write();
+    let timer: Timer | undefined;
+    const late = new Promise((resolve) => {
+      timer = this.#clock.setTimeout(() => resolve(false), LIMITS.PLATFORM_STOP_MS);
+    });
+    await Promise.race([this.#delivery.deliver(), late]);
+    timer?.cancel();
+    await this.#journal.close();
+  }
+
+  opened({ tunnelId, sessionId, name, protocol, label, keyId, counters, at }: TunnelOpened, accountId: string): void {
+    this.#meter.watch(tunnelId, counters);
+    this.#journal.append([
+      {
+        kind: 'opened',
+        run_id: this.#runId,
+        tunnel_id: tunnelId,
+        session_id: sessionId,
+        account_id: accountId,
+        key_id: keyId,
+        name,
+        protocol: showProtocol(protocol),
+        label,
+        at,
+      },
+    ]);
+    void this.#delivery.deliverUnlessFailing();
+  }
+
+  closed({ tunnelId, at }: TunnelClosed, accountId: string): void {
+    this.#meter.ended(tunnelId);
+    this.#write();
+    this.#journal.append([{ kind: 'closed', tunnel_id: tunnelId, at, abandoned: false }]);
+    this.#tellEnd(accountId);
+  }
+
+  abandoned(tunnelId: string, accountId: string): void {
+    this.#journal.append([{ kind: 'closed', tunnel_id: tunnelId, at: this.#clock.now(), abandoned: true }]);
+    this.#tellEnd(accountId);
+  }
+
+  /** The platform counts an account's tunnels: it should know of every end before it is asked for one more. */
+  async endsTold(accountId: string): Promise<void> {
+    await this.#untold.get(accountId);
+  }
+
+  /** At once, and then not again for a few milliseconds. */
+  streamEnded(): void {
+    if (this.#soon !== null) return;
+    const delayMs = Math.max(0, this.#writtenAt + LIMITS.JOURNAL_STREAM_END_MS - this.#clock.monotonic());
+    this.#soon = this.#clock.setTimeout(() => {
+      this.#soon = null;
+      this.#write();
+    }, delayMs);
+  }
+
+  #write(): void {
+    this.#writtenAt = this.#clock.monotonic();
+    this.#journal.append(this.#meter.read());
+  }
+
+  #tellEnd(accountId: string): void {
+    const told = this.#delivery.deliverUnlessFailing();
+    this.#untold.set(accountId, told);
+    void told.then(() => {
+      if (this.#untold.get(accountId) === told) this.#untold.delete(accountId);
+    });
+  }
+}
