@@ -20,10 +20,10 @@ import { mergeGroups } from './merge-groups.ts';
 export interface EdgeCalls {
   /** Of all regions. One that does not answer is named in a warning. */
   groups(accountId: string): Promise<{ groups: GroupSummary[]; warnings: string[] }>;
-  /** Empty when the edge keeps nothing of the tunnel any more. */
-  requests(regionId: string | null, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
-  replay(regionId: string | null, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
-  healthEvents(regionId: string | null, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
+  /** TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more; so with the two below. */
+  requests(regionId: string, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
+  replay(regionId: string, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
+  healthEvents(regionId: string, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
 }
 
 export interface EdgeCallsDeps {
@@ -53,8 +53,7 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
   requests: async (regionId, tunnelId, accountId, limit) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
-    const answer = askEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
-    return answer.catch(unlessForgotten({ tunnel_id: tunnelId, requests: [], truncated: false }));
+    return askEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
   },
 
   replay: async (regionId, tunnelId, requestId, accountId) => {
@@ -66,26 +65,17 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
   healthEvents: async (regionId, tunnelId, accountId) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/health-events`;
-    const answer = askEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, healthEvents);
-    return answer.catch(unlessForgotten<HealthEvent[]>([]));
+    return askEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, healthEvents);
   },
 });
 
 const tunnelPath = (tunnelId: string): string => `/api/tunnels/${encodeURIComponent(tunnelId)}`;
 
-const reach = async ({ db }: EdgeCallsDeps, regionId: string | null, tunnelId: string): Promise<ReachableEdge> => {
+const reach = async ({ db }: EdgeCallsDeps, regionId: string, tunnelId: string): Promise<ReachableEdge> => {
   const edge = await edgeOfTunnel(db, regionId, tunnelId);
-  if (edge === undefined) throw new Fault('EDGE_AWAY', { region: regionId ?? 'unknown' });
+  if (edge === undefined) throw new Fault('EDGE_AWAY', { region: regionId });
   return edge;
 };
-
-/** An edge forgets a tunnel some time after its end. The log does not: it is there, with nothing to show. */
-const unlessForgotten =
-  <T>(nothing: T) =>
-  (error: unknown): T => {
-    if (error instanceof Fault && error.code === 'TUNNEL_UNKNOWN') return nothing;
-    throw error;
-  };
 
 const warningsOf = (silent: readonly ReachableEdge[]): string[] => {
   const regions = new Set(silent.map((edge) => edge.regionId));

@@ -35,11 +35,7 @@ export const edgesWithPools = async (db: Db, accountId: string, heardSince: Date
 };
 
 /** The edge that the tunnel is or was at; for an entry without one, the edge of its region that was heard last. */
-export const edgeOfTunnel = async (
-  db: Db,
-  regionId: string | null,
-  tunnelId: string,
-): Promise<ReachableEdge | undefined> => {
+export const edgeOfTunnel = async (db: Db, regionId: string, tunnelId: string): Promise<ReachableEdge | undefined> => {
   const { rows } = await sql<EdgeRow>`
     select ${COLUMNS} from edges
     left join tunnel_log on tunnel_log.tunnel_id = ${tunnelId}

@@ -1,4 +1,4 @@
-// The accounts as an operator sees them, oldest first, a page at a time.
+// The accounts as an operator sees them, by their addresses, a page at a time.
 import type { OperatorContext } from '../operator-context.ts';
 
 export interface ListedUser {
@@ -13,8 +13,8 @@ export interface ListedUser {
 
 export interface UserPage {
   readonly limit?: number;
-  /** Those after this one: the last of the page before. */
-  readonly after?: Pick<ListedUser, 'id' | 'createdAt'>;
+  /** The address of the last one of the page before. */
+  readonly after?: string;
 }
 
 const PAGE = 1000;
@@ -34,12 +34,9 @@ export const listUsers = async (
         .where('unregistered_at', 'is', null)
         .as('open_tunnels'),
     )
-    .orderBy('created_at')
-    .orderBy('id')
+    .orderBy('email')
     .limit(limit);
-  if (after !== undefined) {
-    query = query.where((row) => row(row.refTuple('created_at', 'id'), '>', row.tuple(after.createdAt, after.id)));
-  }
+  if (after !== undefined) query = query.where('email', '>', after);
   const rows = await query.execute();
   return rows.map((row) => ({
     id: row.id,

@@ -1,0 +1,246 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { GroupSummary } from '@tunnel/contract';
+import { systemClock } from '@tunnel/runtime';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { newEdgeCredential } from '../services/edges/edge-credential.ts';
+import { ensureLocalEdge } from '../services/edges/ensure-local-edge.ts';
+import { heartbeat } from '../services/edges/heartbeat.ts';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  beatOf,
+  createLinkWorld,
+  type LinkWorld,
+  questionOf,
+} from '../services/edges/link.fixture.ts';
+import { openTunnel } from '../services/tunnels/open-tunnel.ts';
+import { createEdgeCalls } from './edge-calls.ts';
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+let world: LinkWorld;
+let account: Account;
+const servers: Server[] = [];
+const worlds: LinkWorld[] = [];
+beforeEach(async () => {
+  world = await createLinkWorld(5);
+  worlds.push(world);
+  account = await addAccount(world.db);
+});
+afterEach(async () => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+afterAll(() => Promise.all(worlds.map((each) => each.close())));
+
+/** An edge whose REST says what a test wants. */
+const startEdge = async (region: string, answer: Answer) => {
+  const server = createServer(answer);
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const edge = await addEdge(world, region);
+  const { port } = server.address() as AddressInfo;
+  // With a path and a slash, as behind a proxy.
+  await heartbeat(world, edge.actor, { ...beatOf(edge.runId, region), api_url: `http://127.0.0.1:${port}/edge/` });
+  return edge;
+};
+const json =
+  (body: unknown, status = 200): Answer =>
+  (_, response) => {
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(body));
+  };
+const silent: Answer = () => {};
+const calls = (more = {}) => createEdgeCalls({ ...world, clock: systemClock, ...more });
+/** Heartbeats are stamped by the world's clock, and judged by it. */
+const at = (clock = world.clock) => ({
+  clock: { ...systemClock, now: () => clock.now() },
+});
+
+const groupOf = (region_id: string, more: Partial<GroupSummary> = {}): GroupSummary => ({
+  protocol: 'http',
+  label: 'web',
+  name: 'web',
+  key_hash_short: '01234567',
+  region_id,
+  member_count: 1,
+  healthy_count: 1,
+  unhealthy_count: 0,
+  total_dispatches: 5,
+  total_health_failures: 2,
+  members: [],
+  ...more,
+});
+
+describe('asking all regions for pools', () => {
+  it('shows this run’s secret and the account, and merges what edges of one region say', async () => {
+    const asked: unknown[] = [];
+    const remember =
+      (body: unknown): Answer =>
+      (request, response) => {
+        const { authorization, 'x-tunnel-account': who } = request.headers;
+        asked.push([request.method, request.url, authorization, who]);
+        json(body)(request, response);
+      };
+    await startEdge('eu', remember([groupOf('eu')]));
+    await startEdge(
+      'eu',
+      remember([groupOf('eu', { healthy_count: 0, unhealthy_count: 1 }), groupOf('eu', { label: 'api' })]),
+    );
+    await startEdge('us', remember([groupOf('us')]));
+    const { groups, warnings } = await calls(at()).groups(account.accountId);
+    expect(warnings).toEqual([]);
+    expect(groups.map((group) => `${group.region_id} ${group.label} ${group.member_count}`).toSorted()).toEqual([
+      'eu api 1',
+      'eu web 2',
+      'us web 1',
+    ]);
+    expect(groups.find(({ region_id, label }) => region_id === 'eu' && label === 'web')).toMatchObject({
+      healthy_count: 1,
+      unhealthy_count: 1,
+      total_dispatches: 10,
+      total_health_failures: 4,
+    });
+    expect(asked).toEqual(
+      Array.from({ length: 3 }, () => ['GET', '/edge/api/groups', 'Bearer a-secret-of-this-run', account.accountId]),
+    );
+  });
+
+  it('names each region once that does not answer within 2 s, is gone, refuses, or says something else', async () => {
+    await startEdge('well', json([groupOf('well')]));
+    await startEdge('silent', silent);
+    await startEdge('silent', silent);
+    await startEdge('wrong', json([{ protocol: 'http' }]));
+    await startEdge('refusing', json({ error: 'no', code: 'AUTH_TOKEN_INVALID', request_id: 'r' }, 401));
+    await startEdge('moved', (_, response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end());
+    await addEdge(world, 'unreachable');
+    const began = performance.now();
+    const { groups, warnings } = await calls(at()).groups(account.accountId);
+    expect(performance.now() - began).toBeLessThan(4000);
+    expect(groups).toHaveLength(1);
+    expect(warnings.map((warning) => /^region (\S+) did not answer/.exec(warning)?.[1])).toEqual([
+      'moved',
+      'refusing',
+      'silent',
+      'unreachable',
+      'wrong',
+    ]);
+  });
+
+  it('leaves out edges that were not heard for a minute, unless they hold an open tunnel of the caller', async () => {
+    const [holding] = [await addEdge(world, 'holding'), await addEdge(world, 'gone')];
+    await openTunnel(world, holding.actor, questionOf(holding, account));
+    await world.clock.advance(61_000);
+    const stranger = await addAccount(world.db);
+    expect((await calls(at()).groups(account.accountId)).warnings).toEqual([expect.stringContaining('region holding')]);
+    expect(await calls(at()).groups(stranger.accountId)).toEqual({ groups: [], warnings: [] });
+  });
+
+  it('asks the edge of its own process without a socket', async () => {
+    const edgeId = await ensureLocalEdge(world.db, newEdgeCredential());
+    await heartbeat(world, { kind: 'edge', edgeId }, beatOf('run_1', 'home'));
+    const asked: Request[] = [];
+    const localEdge = {
+      fetch: async (request: Request) => {
+        asked.push(request);
+        return Response.json([groupOf('home')]);
+      },
+    };
+    const { groups } = await calls({ ...at(), localEdge }).groups(account.accountId);
+    expect(groups).toHaveLength(1);
+    expect(new URL(asked[0]!.url).pathname).toBe('/api/groups');
+    expect(asked[0]!.headers.get('authorization')).toBe('Bearer a-secret-of-this-run');
+    expect(asked[0]!.headers.get('x-tunnel-account')).toBe(account.accountId);
+    const stuck = { fetch: () => new Promise<Response>(() => {}) };
+    const { warnings } = await calls({ ...at(), localEdge: stuck }).groups(account.accountId);
+    expect(warnings).toEqual([expect.stringContaining('region home')]);
+  });
+});
+
+describe('asking the edge of a tunnel', () => {
+  const openAt = async (edge: Awaited<ReturnType<typeof startEdge>>) => {
+    const question = questionOf(edge, account);
+    await openTunnel(world, edge.actor, question);
+    return question.tunnel_id;
+  };
+
+  it('asks that edge and no other of its region', async () => {
+    const list = (tunnel_id: string) => ({ tunnel_id, requests: [], truncated: true });
+    await startEdge('eu', silent);
+    const urls: string[] = [];
+    const edge = await startEdge('eu', (request, response) => {
+      urls.push(`${request.method} ${request.url}`);
+      json(request.url?.endsWith('health-events') === true ? [] : list('tun_1'))(request, response);
+    });
+    await startEdge('eu', silent);
+    const tunnelId = await openAt(edge);
+    expect(await calls().requests('eu', tunnelId, account.accountId, 7)).toEqual(list('tun_1'));
+    expect(await calls().healthEvents('eu', tunnelId, account.accountId)).toEqual([]);
+    await expect(calls().replay('eu', tunnelId, 'req/1', account.accountId)).rejects.toMatchObject({
+      code: 'EDGE_AWAY',
+    });
+    expect(urls).toEqual([
+      `GET /edge/api/tunnels/${tunnelId}/requests?limit=7`,
+      `GET /edge/api/tunnels/${tunnelId}/health-events`,
+      `POST /edge/api/tunnels/${tunnelId}/requests/req%2F1/replay`,
+    ]);
+  });
+
+  it('passes on what the edge says to the caller', async () => {
+    for (const [status, code] of [
+      [404, 'TUNNEL_UNKNOWN'],
+      [404, 'CAPTURE_UNKNOWN'],
+      [409, 'CAPTURE_NOT_REPLAYABLE'],
+      [429, 'CAPTURE_REPLAYS_BUSY'],
+      [502, 'LOCAL_UNREACHABLE'],
+    ] as const) {
+      const tunnelId = await openAt(
+        await startEdge('eu', json({ error: 'to the letter', code, request_id: 'r' }, status)),
+      );
+      const answer = calls().replay('eu', tunnelId, 'req_1', account.accountId);
+      await expect(answer).rejects.toMatchObject({ code, message: 'to the letter' });
+    }
+  });
+
+  it('is EDGE_AWAY when the edge is silent for 5 s, gone, unknown, or in trouble of its own', async () => {
+    const trouble = { error: 'x', code: 'INTERNAL', request_id: 'r' };
+    for (const answer of [json(trouble, 500), json(trouble, 401), json('?', 404)]) {
+      const tunnelId = await openAt(await startEdge('eu', answer));
+      await expect(calls().requests('eu', tunnelId, account.accountId, 1)).rejects.toMatchObject({ code: 'EDGE_AWAY' });
+    }
+    const quiet = await openAt(await startEdge('eu', silent));
+    const began = performance.now();
+    await expect(calls().requests('eu', quiet, account.accountId, 1)).rejects.toMatchObject({
+      code: 'EDGE_AWAY',
+      status: 502,
+      message: 'region eu does not answer',
+    });
+    expect(performance.now() - began).toBeGreaterThan(4900);
+    await expect(calls().requests('nowhere', 'tun_none', account.accountId, 1)).rejects.toMatchObject({
+      code: 'EDGE_AWAY',
+    });
+  });
+
+  it('does not take in an answer without end', async () => {
+    const flood: Answer = (_, response) => {
+      response.writeHead(200);
+      const chunk = Buffer.alloc(1 << 20, '[');
+      const more = (): void => {
+        for (let taken = true; taken && !response.destroyed; ) taken = response.write(chunk);
+      };
+      response.on('drain', more);
+      more();
+    };
+    const tunnelId = await openAt(await startEdge('eu', flood));
+    await expect(calls().requests('eu', tunnelId, account.accountId, 1)).rejects.toMatchObject({
+      code: 'EDGE_AWAY',
+      internal: expect.stringContaining('over'),
+    });
+  });
+});

@@ -1,0 +1,122 @@
+import { EDGE_LINK_PATH } from '@tunnel/contract';
+import { randomId } from '@tunnel/runtime';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  beatOf,
+  type Edge,
+  type LinkWorld,
+  NOON,
+  OPERATOR,
+  openedOf,
+  questionOf,
+} from '../../services/edges/link.fixture.ts';
+import { revokeCredential } from '../../services/edges/revoke-credential.ts';
+import { bearer, createLinkServer, type LinkServer } from '../edge-link/edge-link.fixture.ts';
+
+let world: LinkWorld;
+let server: LinkServer;
+let account: Account;
+let edge: Edge;
+let stop: () => Promise<void>;
+beforeAll(async () => {
+  ({ world, server, stop } = await createLinkServer());
+  account = await addAccount(world.db);
+  edge = await addEdge(world);
+});
+afterAll(() => stop());
+
+const post = async (path: string, body: unknown, credential = edge.credential) => {
+  const response = await fetch(server.url + path, {
+    method: 'POST',
+    headers: bearer(credential),
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+};
+
+describe('the calls of an edge', () => {
+  it('are answered as the contract says', async () => {
+    expect(await post('/heartbeat', beatOf(edge.runId))).toEqual({
+      status: 200,
+      body: { edge_id: edge.actor.edgeId, last_change: 0 },
+    });
+    expect(await post('/keys/verify', { token_hash: account.tokenHash })).toMatchObject({
+      status: 200,
+      body: { ok: true, key_id: account.keyId },
+    });
+    const question = questionOf(edge, account);
+    expect(await post('/tunnels', question)).toEqual({ status: 200, body: { ok: true } });
+    const records = [openedOf(edge, account, question.tunnel_id)];
+    const batch = { run_id: edge.runId, journal_id: 'jrn_1', first: 1, records };
+    expect(await post('/records', batch)).toEqual({ status: 200, body: { last_record: 1 } });
+    expect(await post('/records', { ...batch, first: 3 })).toMatchObject({
+      status: 409,
+      body: { last_record: 1, code: 'EDGE_RECORDS_GAP', request_id: expect.any(String) },
+    });
+  });
+
+  it('take a batch of a thousand long records', async () => {
+    const records = Array.from({ length: 1000 }, () => ({
+      ...openedOf(edge, account, randomId('tun'), NOON),
+      name: 'ü'.repeat(200),
+      label: 'l'.repeat(300),
+      session_id: 's'.repeat(100),
+    }));
+    const batch = { run_id: edge.runId, journal_id: 'jrn_long', first: 1, records };
+    expect(await post('/records', batch)).toEqual({ status: 200, body: { last_record: 1000 } });
+  });
+
+  it('are refused with 401 without a credential, with a wrong one, and with one that was revoked', async () => {
+    const gone = await addEdge(world);
+    await revokeCredential(world, OPERATOR, gone.actor.edgeId);
+    const wrong = `${edge.credential.slice(0, -1)}${edge.credential.endsWith('A') ? 'B' : 'A'}`;
+    for (const credential of ['', wrong, gone.credential, account.tokenHash]) {
+      expect(await post('/heartbeat', beatOf('run_1'), credential)).toMatchObject({
+        status: 401,
+        body: { code: 'EDGE_CREDENTIAL_INVALID' },
+      });
+    }
+    const bare = await fetch(`${server.url}/changes?since=0`);
+    expect(bare.status).toBe(401);
+  });
+
+  it('are refused with 400 when they are not as agreed', async () => {
+    for (const [path, body] of [
+      ['/heartbeat', {}],
+      ['/heartbeat', { ...beatOf('run_1'), version: 'a\0' }],
+      ['/heartbeat', { ...beatOf('run_1'), region: { id: '\0', name: '', location: '' } }],
+      ['/heartbeat', '{'],
+      ['/keys/verify', { token_hash: 'xyz' }],
+      ['/tunnels', { ...questionOf(edge, account), protocol: 'ftp' }],
+      ['/tunnels', { ...questionOf(edge, account), name: '\0' }],
+      ['/records', { run_id: 'r', journal_id: 'j', first: 0, records: [] }],
+      ['/records', { run_id: 'r', journal_id: '\0', first: 1, records: [{ kind: 'closed', tunnel_id: 't', at: 1 }] }],
+    ] as const) {
+      expect(await post(path, body), `${path} ${JSON.stringify(body)}`).toMatchObject({
+        status: 400,
+        body: { code: 'API_BAD_REQUEST' },
+      });
+    }
+    for (const since of ['', '-1', 'x', '1e3']) {
+      const response = await fetch(`${server.url}/changes?since=${since}`, { headers: bearer(edge.credential) });
+      expect(response.status, since).toBe(400);
+    }
+  });
+
+  it('are answered in the process too, without a socket', async () => {
+    const call = (path: string, init: RequestInit = {}) =>
+      server.fetchInside(
+        new Request(`http://platform.internal${EDGE_LINK_PATH}${path}`, { headers: bearer(edge.credential), ...init }),
+      );
+    const beat = await call('/heartbeat', { method: 'POST', body: JSON.stringify(beatOf(edge.runId)) });
+    expect(beat.status).toBe(200);
+    const changes = await call('/changes?since=0');
+    const reader = changes.body!.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+    const { value } = await reader.read();
+    expect(new TextDecoder().decode(value)).toBe('{"kind":"alive","id":0}\n');
+    await reader.cancel();
+  });
+});

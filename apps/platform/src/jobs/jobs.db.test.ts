@@ -1,0 +1,135 @@
+import { eventually } from '@tunnel/testkit';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Account, addAccount, createLinkWorld, type LinkWorld } from '../services/edges/link.fixture.ts';
+import { cleanUp } from './clean-up.ts';
+import { alone } from './job.ts';
+import { Jobs } from './jobs.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+let world: LinkWorld;
+let account: Account;
+beforeAll(async () => {
+  world = await createLinkWorld();
+  account = await addAccount(world.db);
+});
+afterAll(() => world.close());
+
+const daysAgo = (days: number): Date => new Date(world.clock.now() - days * DAY_MS);
+
+describe('cleaning up', () => {
+  it('deletes what is old, and nothing that may be asked for', async () => {
+    const { db } = world;
+    const { id: family_id } = await db
+      .insertInto('refresh_families')
+      .values({ user_id: account.accountId, last_used_at: daysAgo(40) })
+      .returning('id')
+      .executeTakeFirstOrThrow();
+    await db
+      .insertInto('refresh_families')
+      .values([
+        { user_id: account.accountId, last_used_at: daysAgo(40), user_agent: 'over' },
+        { user_id: account.accountId, last_used_at: daysAgo(1), user_agent: 'recent' },
+      ])
+      .execute();
+    await db
+      .insertInto('refresh_tokens')
+      .values([
+        { token_hash: 'expired', family_id, expires_at: daysAgo(0.01) },
+        { token_hash: 'rotated', family_id, expires_at: daysAgo(-1), rotated_at: daysAgo(20) },
+      ])
+      .execute();
+    await db
+      .insertInto('mail_tokens')
+      .values([
+        { token_hash: 'old', user_id: account.accountId, kind: 'reset', expires_at: daysAgo(2) },
+        { token_hash: 'new', user_id: account.accountId, kind: 'reset', expires_at: daysAgo(-1) },
+      ])
+      .execute();
+    const mail = { recipient: 'a@b.c', text_body: '', html_body: '' };
+    await db
+      .insertInto('mail_outbox')
+      .values([
+        { ...mail, subject: 'sent', sent_at: daysAgo(8) },
+        { ...mail, subject: 'given up', given_up_at: daysAgo(8) },
+        { ...mail, subject: 'waiting', created_at: daysAgo(8) },
+        { ...mail, subject: 'just sent', sent_at: daysAgo(6) },
+      ])
+      .execute();
+    await cleanUp.run(world);
+    const namesOf = async (query: { execute(): Promise<{ name: string }[]> }) =>
+      (await query.execute()).map(({ name }) => name).toSorted();
+    expect(await namesOf(db.selectFrom('refresh_tokens').select('token_hash as name'))).toEqual(['rotated']);
+    expect(await namesOf(db.selectFrom('refresh_families').select('user_agent as name'))).toEqual(['', 'recent']);
+    expect(await namesOf(db.selectFrom('mail_tokens').select('token_hash as name'))).toEqual(['new']);
+    expect(await namesOf(db.selectFrom('mail_outbox').select('subject as name'))).toEqual(['just sent', 'waiting']);
+  });
+
+  it('deletes more than one statement takes, also when two processes do it at once', async () => {
+    await sql`
+      insert into mail_tokens (token_hash, user_id, kind, expires_at)
+      select 'many ' || n, ${account.accountId}::uuid, 'verify', ${daysAgo(3)}::timestamptz from generate_series(1, 12000) n
+    `.execute(world.db);
+    await Promise.all([cleanUp.run(world), cleanUp.run(world)]);
+    await cleanUp.run(world);
+    const left = await world.db.selectFrom('mail_tokens').select('token_hash').execute();
+    expect(left).toEqual([{ token_hash: 'new' }]);
+  });
+});
+
+describe('a job', () => {
+  it('is done by one process at a time', async () => {
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let inside = false;
+    const first = alone(world.db, 99, async () => {
+      inside = true;
+      await held;
+      return 'first';
+    });
+    await eventually(() => expect(inside).toBe(true));
+    expect(await alone(world.db, 99, async () => 'second')).toBeNull();
+    expect(await alone(world.db, 98, async () => 'another job')).toBe('another job');
+    release();
+    expect(await first).toBe('first');
+    expect(await alone(world.db, 99, async () => 'third')).toBe('third');
+  });
+
+  it('comes again after it failed, is not begun twice, and is waited for at the stop', async () => {
+    const { clock } = world;
+    let begun = 0;
+    let finish = (): void => {};
+    const job = {
+      name: 'test',
+      everyMs: 1000,
+      firstAfterMs: 5000,
+      run: () => {
+        begun += 1;
+        if (begun === 1) return Promise.reject(new Error('once'));
+        return new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+      },
+    };
+    const jobs = new Jobs(world, [job]);
+    jobs.start();
+    await clock.advance(4999);
+    expect(begun).toBe(0);
+    await clock.advance(1);
+    expect(begun).toBe(1);
+    await clock.advance(5000);
+    expect(begun).toBe(2);
+    let stopped = false;
+    const stop = jobs.stop().then(() => {
+      stopped = true;
+    });
+    await clock.advance(1000);
+    expect(stopped).toBe(false);
+    finish();
+    await stop;
+    expect(clock.pendingTimers).toBe(0);
+  });
+});

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addAccount, addKey, createLinkWorld, type LinkWorld, OPERATOR } from '../edges/link.fixture.ts';
+import { listUsers } from './list-users.ts';
+import { restore } from './restore.ts';
+import { setPlan } from './set-plan.ts';
+import { setUnlimited } from './set-unlimited.ts';
+import { suspend } from './suspend.ts';
+
+let world: LinkWorld;
+beforeAll(async () => {
+  world = await createLinkWorld();
+});
+afterAll(() => world.close());
+
+const userOf = (id: string) => world.db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const auditOf = (userId: string) =>
+  world.db
+    .selectFrom('audit_log')
+    .select(['actor', 'action', 'details'])
+    .where('user_id', '=', userId)
+    .orderBy('id')
+    .execute();
+const changesOf = (accountId: string) =>
+  world.db
+    .selectFrom('edge_changes')
+    .select(['kind', 'code'])
+    .where('account_id', '=', accountId)
+    .orderBy('id')
+    .execute();
+
+describe('an operator', () => {
+  it('suspends an account: access and refresh tokens end, edges are told; and restores it', async () => {
+    const { accountId, email } = await addAccount(world.db);
+    await world.db.insertInto('refresh_families').values({ user_id: accountId }).execute();
+    expect(await suspend(world, OPERATOR, ` ${email.toUpperCase()} `)).toEqual({ changed: true });
+    expect(await suspend(world, OPERATOR, email)).toEqual({ changed: false });
+    expect(await userOf(accountId)).toMatchObject({ status: 'suspended', epoch: 1 });
+    const families = await world.db.selectFrom('refresh_families').select('revoked_at').execute();
+    expect(families).toEqual([{ revoked_at: new Date(world.clock.now()) }]);
+    expect(await restore(world, OPERATOR, email)).toEqual({ changed: true });
+    expect(await restore(world, OPERATOR, email)).toEqual({ changed: false });
+    expect(await userOf(accountId)).toMatchObject({ status: 'active', epoch: 1 });
+    expect(await auditOf(accountId)).toEqual([
+      { actor: 'operator:test', action: 'user.suspended', details: {} },
+      { actor: 'operator:test', action: 'user.restored', details: {} },
+    ]);
+    expect(await changesOf(accountId)).toEqual([
+      { kind: 'account-closed', code: 'ACCOUNT_SUSPENDED' },
+      { kind: 'account-changed', code: null },
+    ]);
+  });
+
+  it('sets plans that exist', async () => {
+    const { accountId, email } = await addAccount(world.db);
+    await expect(setPlan(world, OPERATOR, { email, plan: 'gold' })).rejects.toMatchObject({
+      code: 'PLAN_UNKNOWN',
+      message: 'there is no plan `gold` (there are: free, payg)',
+    });
+    expect(await setPlan(world, OPERATOR, { email, plan: 'payg' })).toEqual({ changed: true });
+    expect(await setPlan(world, OPERATOR, { email, plan: 'payg' })).toEqual({ changed: false });
+    expect(await userOf(accountId)).toMatchObject({ plan: 'payg' });
+    expect(await auditOf(accountId)).toEqual([
+      { actor: 'operator:test', action: 'user.plan-set', details: { from: 'free', to: 'payg' } },
+    ]);
+    expect(await changesOf(accountId)).toEqual([{ kind: 'account-changed', code: null }]);
+  });
+
+  it('frees a key from the limit, and binds it again', async () => {
+    const { accountId } = await addAccount(world.db);
+    const { keyId } = await addKey(world.db, accountId);
+    expect(await setUnlimited(world, OPERATOR, { keyId, unlimited: true })).toEqual({ changed: true });
+    expect(await setUnlimited(world, OPERATOR, { keyId, unlimited: true })).toEqual({ changed: false });
+    const key = await world.db.selectFrom('api_keys').select('unlimited').where('id', '=', keyId).executeTakeFirst();
+    expect(key).toEqual({ unlimited: true });
+    expect(await setUnlimited(world, OPERATOR, { keyId, unlimited: false })).toEqual({ changed: true });
+    expect(await auditOf(accountId)).toHaveLength(2);
+    for (const unknown of ['key', crypto.randomUUID()]) {
+      await expect(setUnlimited(world, OPERATOR, { keyId: unknown, unlimited: true })).rejects.toMatchObject({
+        code: 'KEY_UNKNOWN',
+      });
+    }
+  });
+
+  it('is told when nobody has the address', async () => {
+    for (const verb of [suspend, restore]) {
+      await expect(verb(world, OPERATOR, 'nobody@example.com')).rejects.toMatchObject({ code: 'USER_UNKNOWN' });
+    }
+    await expect(setPlan(world, OPERATOR, { email: 'nobody@example.com', plan: 'free' })).rejects.toMatchObject({
+      code: 'USER_UNKNOWN',
+    });
+  });
+
+  it('leaves no trace of a deed that failed', async () => {
+    const { accountId, email } = await addAccount(world.db);
+    await world.db.schema.alterTable('edge_changes').renameTo('edge_changes_away').execute();
+    await expect(suspend(world, OPERATOR, email)).rejects.toThrow('edge_changes');
+    await world.db.schema.alterTable('edge_changes_away').renameTo('edge_changes').execute();
+    expect(await userOf(accountId)).toMatchObject({ status: 'active', epoch: 0 });
+    expect(await auditOf(accountId)).toEqual([]);
+  });
+
+  it('lists accounts in pages that neither repeat nor skip', async () => {
+    for (let i = 0; i < 4; i += 1) await addAccount(world.db);
+    const all = await listUsers(world);
+    expect(all.length).toBeGreaterThan(5);
+    const paged = await listUsers(world, { limit: 2 });
+    for (;;) {
+      const page = await listUsers(world, { limit: 2, after: paged.at(-1)!.email });
+      if (page.length === 0) break;
+      paged.push(...page);
+    }
+    expect(paged).toEqual(all);
+    expect(all[0]).toMatchObject({ plan: 'free', emailVerified: false, openTunnels: 0 });
+  });
+});

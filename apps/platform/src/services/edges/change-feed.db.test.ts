@@ -1,0 +1,164 @@
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  createLinkServer,
+  HeardChanges,
+  type LinkServer,
+  startLinkServer,
+} from '../../http/edge-link/edge-link.fixture.ts';
+import { cleanUp } from '../../jobs/clean-up.ts';
+import { setPlan } from '../admin/set-plan.ts';
+import { suspend } from '../admin/suspend.ts';
+import { announceChange } from './announce-change.ts';
+import { type Account, addAccount, addEdge, type Edge, type LinkWorld, OPERATOR } from './link.fixture.ts';
+import { revokeCredential } from './revoke-credential.ts';
+
+let world: LinkWorld;
+let server: LinkServer;
+let account: Account;
+let edge: Edge;
+let stop: () => Promise<void>;
+const lines: HeardChanges[] = [];
+beforeEach(async () => {
+  ({ world, server, stop } = await createLinkServer());
+  account = await addAccount(world.db);
+  edge = await addEdge(world);
+});
+afterEach(async () => {
+  for (const line of lines.splice(0)) line.hangUp();
+  await stop();
+});
+
+const listen = async (since: number, { url } = server, credential = edge.credential) => {
+  const heard = await HeardChanges.from(url, credential, since);
+  lines.push(heard);
+  return heard;
+};
+const announce = (keyId: string) =>
+  world.db
+    .transaction()
+    .execute((trx) => announceChange(trx, { kind: 'key-revoked', keyId, accountId: account.accountId }));
+const alive = (heard: HeardChanges) =>
+  eventually(() => expect(heard.all.filter((change) => change.kind === 'alive').length).toBeGreaterThan(0));
+
+describe('the line of changes', () => {
+  it('tells of what happens, in order and at once, with what holds when it is told', async () => {
+    const heard = await listen(0);
+    await alive(heard);
+    const began = performance.now();
+    await setPlan(world, OPERATOR, { email: account.email, plan: 'payg' });
+    await suspend(world, OPERATOR, account.email);
+    await announce(account.keyId);
+    expect(await heard.until(3)).toEqual([
+      {
+        kind: 'account-changed',
+        id: 1,
+        account: {
+          account_id: account.accountId,
+          plan: 'payg',
+          tunnel_limit: null,
+          allow_custom_subdomains: true,
+        },
+      },
+      {
+        kind: 'account-closed',
+        id: 2,
+        account_id: account.accountId,
+        code: 'ACCOUNT_SUSPENDED',
+        message: 'the account is suspended',
+      },
+      { kind: 'key-revoked', id: 3, key_id: account.keyId, account_id: account.accountId },
+    ]);
+    expect(performance.now() - began).toBeLessThan(2000);
+  });
+
+  it('tells all since a number at a reconnect, also at another process, and misses none in between', async () => {
+    const first = await listen(0);
+    await announce(account.keyId);
+    const [told] = await first.until(1);
+    first.hangUp();
+    await sql`
+      insert into edge_changes (kind, account_id, key_id)
+      select 'key-revoked', ${account.accountId}::uuid, ${account.keyId}::uuid from generate_series(1, 700)
+    `.execute(world.db);
+    const other = await startLinkServer(world);
+    const [here, there] = [await listen(told!.id), await listen(told!.id, other)];
+    await announce(account.keyId);
+    for (const heard of [here, there]) {
+      const news = await heard.until(701);
+      expect(news.map((change) => change.id)).toEqual(Array.from({ length: 701 }, (_, i) => i + 2));
+    }
+    await other.stop();
+    await eventually(() => expect(there.ended).toBe(true));
+  });
+
+  it('tells of concurrent changes in the order of their numbers, each once', async () => {
+    const heard = await listen(0);
+    await Promise.all(Array.from({ length: 40 }, () => announce(account.keyId)));
+    const news = await heard.until(40);
+    expect(news.map((change) => change.id)).toEqual(news.map((change) => change.id).toSorted((a, b) => a - b));
+    expect(new Set(news.map((change) => change.id)).size).toBe(40);
+  });
+
+  it('goes on when its connection to PostgreSQL is cut', async () => {
+    const heard = await listen(0);
+    await alive(heard);
+    const { rows } = await sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and query ilike 'listen %' and pid <> pg_backend_pid()`.execute(world.db);
+    expect(rows).toHaveLength(1);
+    await announce(account.keyId);
+    await heard.until(1);
+  });
+
+  it('is told to forget when what it asks for is no longer kept, or was never there', async () => {
+    for (let i = 0; i < 3; i += 1) await announce(account.keyId);
+    await sql`update edge_changes set at = now() - interval '8 days'`.execute(world.db);
+    world.clock.setWallClock(Date.now());
+    await cleanUp.run(world);
+    // The newest stays, so that the number of the latest change does not fall.
+    for (const since of [0, 1, 99]) {
+      expect(await (await listen(since)).until(1)).toEqual([{ kind: 'forget', id: 3 }]);
+    }
+    const heard = await listen(2);
+    expect(await heard.until(1)).toMatchObject([{ kind: 'key-revoked', id: 3 }]);
+  });
+
+  it('ends when the credential is revoked', async () => {
+    const other = await addEdge(world);
+    const [mine, theirs] = [await listen(0), await listen(0, server, other.credential)];
+    await alive(mine);
+    await revokeCredential(world, OPERATOR, edge.actor.edgeId);
+    await eventually(() => expect(mine.ended).toBe(true));
+    expect(theirs.ended).toBe(false);
+    await expect(listen(0)).rejects.toThrow('401');
+  });
+
+  it('lives without news by a sign every 10 s', async () => {
+    const clock = new FakeClock();
+    const slow = await startLinkServer(world, clock);
+    const heard = await listen(0, slow);
+    await alive(heard);
+    for (let signs = 2; signs < 5; signs += 1) {
+      await clock.advance(10_000);
+      await eventually(() => expect(heard.all).toHaveLength(signs));
+    }
+    expect(heard.all).toEqual(Array.from({ length: 4 }, () => ({ kind: 'alive', id: 0 })));
+    await slow.stop();
+  });
+
+  it('is cut when nobody reads it, whatever there is to say', async () => {
+    const clock = new FakeClock();
+    const slow = await startLinkServer(world, clock);
+    const line = slow.feed.open(edge.actor.edgeId, 0);
+    for (let i = 0; i < 5; i += 1) {
+      await announce(account.keyId);
+      await clock.advance(10_000);
+    }
+    const read = await new Response(line.body).text();
+    // One sign of life was waiting; nothing was piled up behind it.
+    expect(read.trim().split('\n')).toHaveLength(1);
+    await slow.stop();
+  });
+});

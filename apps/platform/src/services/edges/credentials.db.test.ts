@@ -1,0 +1,65 @@
+import { Secret } from '@tunnel/runtime';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCredential } from './create-credential.ts';
+import { newEdgeCredential } from './edge-credential.ts';
+import { ensureLocalEdge } from './ensure-local-edge.ts';
+import { createLinkWorld, type LinkWorld, OPERATOR } from './link.fixture.ts';
+import { listCredentials } from './list-credentials.ts';
+import { revokeCredential } from './revoke-credential.ts';
+import { verifyCredential } from './verify-credential.ts';
+
+let world: LinkWorld;
+beforeAll(async () => {
+  world = await createLinkWorld();
+});
+afterAll(() => world.close());
+
+describe('credentials of edges', () => {
+  it('are shown once, kept as a hash, and open the link until they are revoked', async () => {
+    const { edgeId, credential } = await createCredential(world, OPERATOR, 'eu-1');
+    expect(credential.reveal()).toMatch(/^tne_[A-Za-z0-9_-]{43}$/);
+    const rows = await world.db.selectFrom('edges').selectAll().execute();
+    expect(JSON.stringify(rows)).not.toContain(credential.reveal());
+    expect(await verifyCredential(world.db, credential)).toEqual({ kind: 'edge', edgeId });
+    expect(await verifyCredential(world.db, new Secret(`${credential.reveal()}x`))).toBeNull();
+    expect(await listCredentials(world)).toMatchObject([{ id: edgeId, name: 'eu-1', revokedAt: null, regionId: null }]);
+    expect(await revokeCredential(world, OPERATOR, 'eu-1')).toEqual({ edgeId, name: 'eu-1' });
+    expect(await verifyCredential(world.db, credential)).toBeNull();
+    await expect(revokeCredential(world, OPERATOR, edgeId)).rejects.toMatchObject({ code: 'EDGE_UNKNOWN' });
+    const audit = await world.db.selectFrom('audit_log').select(['actor', 'action', 'details']).orderBy('id').execute();
+    expect(audit).toEqual([
+      { actor: 'operator:test', action: 'edge.created', details: { edge_id: edgeId, name: 'eu-1' } },
+      { actor: 'operator:test', action: 'edge.revoked', details: { edge_id: edgeId, name: 'eu-1' } },
+    ]);
+  });
+
+  it('have names of their own, which are free again once revoked', async () => {
+    await createCredential(world, OPERATOR, 'us');
+    await expect(createCredential(world, OPERATOR, 'us')).rejects.toMatchObject({ code: 'EDGE_NAME_TAKEN' });
+    await revokeCredential(world, OPERATOR, 'us');
+    await createCredential(world, OPERATOR, 'us');
+    for (const name of ['', 'a b', 'a\0', 'x'.repeat(101)]) {
+      await expect(createCredential(world, OPERATOR, name)).rejects.toMatchObject({ code: 'EDGE_NAME_INVALID' });
+    }
+  });
+});
+
+describe('the stack’s own edge', () => {
+  it('is one row over restarts, with the credential of the last one', async () => {
+    const [first, second] = [newEdgeCredential(), newEdgeCredential()];
+    const edgeId = await ensureLocalEdge(world.db, first);
+    expect(await ensureLocalEdge(world.db, first)).toBe(edgeId);
+    expect(await ensureLocalEdge(world.db, second)).toBe(edgeId);
+    expect(await verifyCredential(world.db, first)).toBeNull();
+    expect(await verifyCredential(world.db, second)).toEqual({ kind: 'edge', edgeId });
+  });
+
+  it('comes back when it was revoked', async () => {
+    const credential = newEdgeCredential();
+    const before = await ensureLocalEdge(world.db, credential);
+    await revokeCredential(world, OPERATOR, 'local');
+    const edgeId = await ensureLocalEdge(world.db, credential);
+    expect(edgeId).not.toBe(before);
+    expect(await verifyCredential(world.db, credential)).toEqual({ kind: 'edge', edgeId });
+  });
+});

@@ -1,0 +1,158 @@
+import { createLogger } from '@tunnel/runtime';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Database } from '../../db/database.ts';
+import { heartbeat } from '../edges/heartbeat.ts';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  addKey,
+  beatOf,
+  createLinkWorld,
+  daysOf,
+  entryOf,
+  type LinkWorld,
+  NOON,
+  questionOf,
+  tunnelCountOf,
+} from '../edges/link.fixture.ts';
+import { openTunnel } from './open-tunnel.ts';
+
+let world: LinkWorld;
+beforeAll(async () => {
+  world = await createLinkWorld();
+});
+afterAll(() => world.close());
+
+const openOf = async (account: Account) => {
+  const rows = await world.db
+    .selectFrom('tunnel_log')
+    .select('id')
+    .where('user_id', '=', account.accountId)
+    .where('unregistered_at', 'is', null)
+    .execute();
+  return rows.length;
+};
+
+describe('opening a tunnel', () => {
+  it('puts it into the log, and counts it for its key and its day', async () => {
+    const account = await addAccount(world.db);
+    const edge = await addEdge(world, 'eu');
+    const question = questionOf(edge, account, { name: 'shop' });
+    expect(await openTunnel(world, edge.actor, question)).toEqual({ ok: true });
+    expect(await entryOf(world.db, question.tunnel_id)).toMatchObject({
+      user_id: account.accountId,
+      key_id: account.keyId,
+      edge_id: edge.actor.edgeId,
+      run_id: edge.runId,
+      region_id: 'eu',
+      session_id: 'ses_1',
+      name: 'shop',
+      protocol: 'http',
+      label: '',
+      registered_at: new Date(NOON),
+      unregistered_at: null,
+    });
+    expect(await tunnelCountOf(world.db, account.keyId)).toBe(1);
+    expect(await daysOf(world.db, account.accountId)).toEqual([
+      { day: '2030-06-15', tunnels: 1, requests: 0, bytes: 0 },
+    ]);
+  });
+
+  it('admits exactly as many as the plan says, of a hundred at once, on two edges and in two processes', async () => {
+    const account = await addAccount(world.db);
+    const edges = [await addEdge(world, 'eu'), await addEdge(world, 'us')];
+    const logger = createLogger({ format: 'json', level: 'silent' });
+    const other = new Database({ url: world.database.url, logger, connections: 20 });
+    try {
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, (_, index) => {
+          const edge = edges[index % 2]!;
+          return openTunnel(index % 4 < 2 ? world : other, edge.actor, questionOf(edge, account));
+        }),
+      );
+      expect(answers.filter((answer) => answer.ok)).toHaveLength(10);
+      for (const answer of answers.filter(({ ok }) => !ok)) {
+        expect(answer).toEqual({ ok: false, code: 'TUNNEL_PLAN_LIMIT', message: 'tunnel limit of 10 reached' });
+      }
+    } finally {
+      await other.close();
+    }
+    expect(await openOf(account)).toBe(10);
+    expect(await tunnelCountOf(world.db, account.keyId)).toBe(10);
+    expect(await daysOf(world.db, account.accountId)).toMatchObject([{ tunnels: 10 }]);
+  });
+
+  it('does not count the same tunnel again, also at the limit and many times at once', async () => {
+    const account = await addAccount(world.db);
+    const edge = await addEdge(world);
+    const questions = Array.from({ length: 10 }, () => questionOf(edge, account));
+    for (const question of questions) await openTunnel(world, edge.actor, question);
+    const again = await Promise.all(
+      [...questions, ...questions].map((question) =>
+        openTunnel(world, edge.actor, { ...question, session_id: 'ses_2' }),
+      ),
+    );
+    expect(again.every((answer) => answer.ok)).toBe(true);
+    expect(await openOf(account)).toBe(10);
+    expect(await tunnelCountOf(world.db, account.keyId)).toBe(10);
+    expect(await entryOf(world.db, questions[0]!.tunnel_id)).toMatchObject({ session_id: 'ses_2' });
+  });
+
+  it('knows no limit for an unlimited key, nor for a plan without one', async () => {
+    const edge = await addEdge(world);
+    const free = await addAccount(world.db);
+    const unlimited = { ...free, ...(await addKey(world.db, free.accountId, true)) };
+    const payg = await addAccount(world.db, 'payg');
+    for (const account of [unlimited, payg]) {
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, () => openTunnel(world, edge.actor, questionOf(edge, account))),
+      );
+      expect(answers.every((answer) => answer.ok)).toBe(true);
+    }
+    expect(await openTunnel(world, edge.actor, questionOf(edge, free))).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
+  });
+
+  it('refuses a subdomain of the own choice where the plan has none', async () => {
+    const edge = await addEdge(world);
+    const ask = (account: Account) =>
+      openTunnel(world, edge.actor, questionOf(edge, account, { custom_subdomain: true }));
+    expect(await ask(await addAccount(world.db))).toMatchObject({ ok: false, code: 'TUNNEL_CUSTOM_SUBDOMAIN' });
+    expect(await ask(await addAccount(world.db, 'payg'))).toEqual({ ok: true });
+  });
+
+  it('refuses who may not: revoked, suspended, unknown, somebody else’s key, ids that are none', async () => {
+    const edge = await addEdge(world);
+    const [account, other, suspended] = [
+      await addAccount(world.db),
+      await addAccount(world.db),
+      await addAccount(world.db),
+    ];
+    const revoked = { ...account, ...(await addKey(world.db, account.accountId)) };
+    await world.db.updateTable('api_keys').set({ status: 'revoked' }).where('id', '=', revoked.keyId).execute();
+    await world.db.updateTable('users').set({ status: 'suspended' }).where('id', '=', suspended.accountId).execute();
+    const codeFor = async (who: Pick<Account, 'accountId' | 'keyId'>) => {
+      const answer = await openTunnel(world, edge.actor, questionOf(edge, who));
+      return answer.ok ? 'ok' : answer.code;
+    };
+    expect(await codeFor(revoked)).toBe('AUTH_TOKEN_REVOKED');
+    expect(await codeFor(suspended)).toBe('ACCOUNT_SUSPENDED');
+    expect(await codeFor({ ...account, keyId: other.keyId })).toBe('AUTH_TOKEN_INVALID');
+    expect(await codeFor({ ...account, accountId: crypto.randomUUID() })).toBe('AUTH_TOKEN_INVALID');
+    expect(await codeFor({ accountId: 'alice', keyId: "';--" })).toBe('AUTH_TOKEN_INVALID');
+  });
+
+  it('refuses a question of a run that is over, and a tunnel id of another edge', async () => {
+    const account = await addAccount(world.db);
+    const [edge, stranger] = [await addEdge(world), await addEdge(world)];
+    const question = questionOf(edge, account);
+    await openTunnel(world, edge.actor, question);
+    await expect(openTunnel(world, stranger.actor, { ...question, run_id: stranger.runId })).rejects.toMatchObject({
+      code: 'API_BAD_REQUEST',
+    });
+    await heartbeat(world, edge.actor, beatOf('run_next'));
+    await expect(openTunnel(world, edge.actor, questionOf(edge, account))).rejects.toMatchObject({
+      code: 'API_BAD_REQUEST',
+    });
+  });
+});

@@ -1,0 +1,117 @@
+// Whatever an edge sends, loses and sends again, in whatever order: the sums are those of its records.
+import type { JournalRecord } from '@tunnel/contract';
+import { randomId } from '@tunnel/runtime';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  createLinkWorld,
+  daysOf,
+  type Edge,
+  entryOf,
+  type LinkWorld,
+  NOON,
+  openedOf,
+  questionOf,
+  tunnelCountOf,
+} from '../edges/link.fixture.ts';
+import { openTunnel } from './open-tunnel.ts';
+import { dayOf } from './record-time.ts';
+import { storeRecords } from './store-records.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const TUNNELS = 4;
+/** The last one was never asked for: it was opened while the platform was away. */
+const ASKED = TUNNELS - 1;
+
+let world: LinkWorld;
+beforeAll(async () => {
+  world = await createLinkWorld();
+});
+afterAll(() => world.close());
+
+const steps = fc.array(
+  fc.record({
+    tunnel: fc.nat(TUNNELS - 1),
+    requests: fc.nat(1000),
+    bytes: fc.nat(2 ** 40),
+    days: fc.integer({ min: -2, max: 2 }),
+    closes: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 60 },
+);
+/** Batches that are sent at once: where they begin and end in the journal, of any order and overlap. */
+const sends = fc.array(fc.record({ from: fc.nat(70), size: fc.integer({ min: 1, max: 30 }) }), { maxLength: 12 });
+
+interface Step {
+  readonly tunnel: number;
+  readonly requests: number;
+  readonly bytes: number;
+  readonly days: number;
+  readonly closes: boolean;
+}
+
+const recordsOf = (ids: readonly string[], edge: Edge, account: Account, drawn: readonly Step[]) => [
+  ...ids.map((id) => openedOf(edge, account, id)),
+  ...drawn.map(({ tunnel, requests, bytes, days, closes }): JournalRecord => {
+    const [tunnel_id, at] = [ids[tunnel] ?? '', NOON + days * DAY_MS];
+    return closes
+      ? { kind: 'closed', tunnel_id, at, abandoned: false }
+      : { kind: 'usage', tunnel_id, requests, bytes, at };
+  }),
+];
+
+/** Several batches at once; then whatever is missing, as an edge does it: from the record after the last stored one. */
+const deliver = async (edge: Edge, records: JournalRecord[], drawn: { from: number; size: number }[]) => {
+  const journal_id = randomId('jrn');
+  const send = (first: number, some: JournalRecord[]) =>
+    storeRecords(world, edge.actor, { run_id: edge.runId, journal_id, first, records: some });
+  const early = drawn
+    .map(({ from, size }) => ({ first: from + 1, some: records.slice(from, from + size) }))
+    .filter(({ some }) => some.length > 0);
+  await Promise.all(early.map(({ first, some }) => send(first, some)));
+  const { last_record } = await send(1, records.slice(0, 1));
+  await Promise.all([1, 2].map(() => send(last_record + 1, records.slice(last_record))));
+  const end = await send(1, records);
+  expect(end).toEqual({ last_record: records.length, refused: null });
+};
+
+it('any interleaving of sends and retries gives sums equal to the records', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, sends, async (drawn, batches) => {
+      const account = await addAccount(world.db);
+      const edge = await addEdge(world);
+      const ids = Array.from({ length: TUNNELS }, () => randomId('tun'));
+      const records = recordsOf(ids, edge, account, drawn);
+      // Asked for while the records of it are already under way.
+      const asked = ids
+        .slice(0, ASKED)
+        .map((id) => openTunnel(world, edge.actor, questionOf(edge, account, { tunnel_id: id })));
+      await Promise.all([deliver(edge, records, batches), ...asked]);
+
+      const used = records.filter((record) => record.kind === 'usage');
+      for (const id of ids) {
+        const own = used.filter((record) => record.tunnel_id === id);
+        expect(await entryOf(world.db, id)).toMatchObject({
+          label: 'web',
+          request_count: sum(own.map((record) => record.requests)),
+          bytes_proxied: sum(own.map((record) => record.bytes)),
+        });
+      }
+      for (const { day, tunnels, requests, bytes } of await daysOf(world.db, account.accountId)) {
+        const own = used.filter((record) => dayOf(new Date(record.at)) === day);
+        expect({ requests, bytes }).toEqual({
+          requests: sum(own.map((record) => record.requests)),
+          bytes: sum(own.map((record) => record.bytes)),
+        });
+        expect(tunnels).toBe(day === dayOf(new Date(NOON)) ? TUNNELS : 0);
+      }
+      expect(await tunnelCountOf(world.db, account.keyId)).toBe(TUNNELS);
+    }),
+    { numRuns: 15 },
+  );
+}, 120_000);
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);

@@ -1,0 +1,274 @@
+import type { JournalRecord } from '@tunnel/contract';
+import { createLogger, randomId } from '@tunnel/runtime';
+import type { QueryResult, RootOperationNode, UnknownRow } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Database } from '../../db/database.ts';
+import { heartbeat } from '../edges/heartbeat.ts';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  beatOf,
+  createLinkWorld,
+  daysOf,
+  type Edge,
+  entryOf,
+  type LinkWorld,
+  NOON,
+  openedOf,
+  questionOf,
+  tunnelCountOf,
+} from '../edges/link.fixture.ts';
+import { openTunnel } from './open-tunnel.ts';
+import { storeRecords } from './store-records.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+let world: LinkWorld;
+let account: Account;
+let edge: Edge;
+beforeAll(async () => {
+  world = await createLinkWorld();
+  account = await addAccount(world.db, 'payg');
+  edge = await addEdge(world);
+});
+afterAll(() => world.close());
+
+const usage = (tunnel_id: string, requests: number, bytes: number, at = NOON): JournalRecord => ({
+  kind: 'usage',
+  tunnel_id,
+  requests,
+  bytes,
+  at,
+});
+const closed = (tunnel_id: string, at: number, abandoned = false): JournalRecord => ({
+  kind: 'closed',
+  tunnel_id,
+  at,
+  abandoned,
+});
+const batch = (journal_id: string, first: number, records: JournalRecord[], by: Edge = edge) => ({
+  run_id: by.runId,
+  journal_id,
+  first,
+  records,
+});
+/** As the only batch of a journal. */
+const send = (records: JournalRecord[], by: Edge = edge) =>
+  storeRecords(world, by.actor, batch(randomId('jrn'), 1, records, by));
+
+describe('what records do to the log', () => {
+  it('writes the place of a tunnel that was asked for, and counts it no second time', async () => {
+    const own = await addAccount(world.db);
+    const question = questionOf(edge, own);
+    await openTunnel(world, edge.actor, question);
+    await send([openedOf(edge, own, question.tunnel_id, NOON + 50)]);
+    expect(await entryOf(world.db, question.tunnel_id)).toMatchObject({
+      label: 'web',
+      registered_at: new Date(NOON),
+      unregistered_at: null,
+    });
+    expect(await tunnelCountOf(world.db, own.keyId)).toBe(1);
+    expect(await daysOf(world.db, own.accountId)).toMatchObject([{ tunnels: 1 }]);
+  });
+
+  it('takes in a tunnel that the platform never saw, with its use by the days it happened on', async () => {
+    const own = await addAccount(world.db);
+    const id = randomId('tun');
+    await send([
+      openedOf(edge, own, id, NOON - DAY_MS),
+      usage(id, 1, 100, NOON - DAY_MS + 1),
+      usage(id, 2, 200),
+      usage(id, 3, 300, NOON + 1),
+      closed(id, NOON + 2),
+      // Connections may outlive their tunnel.
+      usage(id, 0, 5, NOON + 3),
+    ]);
+    expect(await entryOf(world.db, id)).toMatchObject({
+      registered_at: new Date(NOON - DAY_MS),
+      unregistered_at: new Date(NOON + 2),
+      request_count: 6,
+      bytes_proxied: 605,
+    });
+    expect(await daysOf(world.db, own.accountId)).toEqual([
+      { day: '2030-06-14', tunnels: 1, requests: 1, bytes: 100 },
+      { day: '2030-06-15', tunnels: 0, requests: 5, bytes: 505 },
+    ]);
+    expect(await tunnelCountOf(world.db, own.keyId)).toBe(1);
+  });
+
+  it('forgets a tunnel that found no place, and its count', async () => {
+    const own = await addAccount(world.db);
+    const question = questionOf(edge, own);
+    await openTunnel(world, edge.actor, question);
+    await send([closed(question.tunnel_id, NOON + 1, true)]);
+    expect(await entryOf(world.db, question.tunnel_id)).toBeUndefined();
+    expect(await tunnelCountOf(world.db, own.keyId)).toBe(0);
+    expect(await daysOf(world.db, own.accountId)).toMatchObject([{ tunnels: 0 }]);
+  });
+
+  it('keeps a tunnel that had its place once, when a later try finds none', async () => {
+    const id = randomId('tun');
+    await send([openedOf(edge, account, id), closed(id, NOON + 9, true)]);
+    expect(await entryOf(world.db, id)).toMatchObject({ unregistered_at: new Date(NOON + 9) });
+  });
+
+  it('keeps the earlier of two ends, and no end before the beginning', async () => {
+    const [a, b] = [randomId('tun'), randomId('tun')];
+    await send([openedOf(edge, account, a), closed(a, NOON + 5), closed(a, NOON + 9)]);
+    expect(await entryOf(world.db, a)).toMatchObject({ unregistered_at: new Date(NOON + 5) });
+    await send([openedOf(edge, account, b), closed(b, NOON - 5)]);
+    expect(await entryOf(world.db, b)).toMatchObject({ unregistered_at: new Date(NOON) });
+  });
+
+  it('ignores what is not of this edge, of nobody, or unknown, and stores the rest', async () => {
+    const stranger = await addEdge(world);
+    const [mine, theirs] = [randomId('tun'), randomId('tun')];
+    await send([openedOf(stranger, account, theirs)], stranger);
+    const nobody = { accountId: crypto.randomUUID(), keyId: account.keyId };
+    const answer = await send([
+      usage('tun_unknown', 1, 1),
+      usage(theirs, 7, 7),
+      closed(theirs, NOON),
+      openedOf(edge, nobody, randomId('tun')),
+      openedOf(edge, { accountId: 'alice', keyId: 'k' }, randomId('tun')),
+      openedOf(edge, account, theirs),
+      openedOf(edge, account, mine),
+      usage(mine, 1, 1),
+    ]);
+    expect(answer).toMatchObject({ last_record: 8, refused: null });
+    expect(await entryOf(world.db, theirs)).toMatchObject({ unregistered_at: null, request_count: 0 });
+    expect(await entryOf(world.db, mine)).toMatchObject({ request_count: 1 });
+  });
+
+  it('is not held up by what PostgreSQL does not store', async () => {
+    const id = randomId('tun');
+    const opened = { ...openedOf(edge, account, id), name: 'a\0b\ud800', key_id: 'no uuid' } as JournalRecord;
+    await send([opened, usage(id, 1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)]);
+    expect(await entryOf(world.db, id)).toMatchObject({ name: 'ab\ufffd', key_id: null });
+  });
+
+  it('closes what a run that is over has opened, as late as its records show it alive', async () => {
+    const own = await addEdge(world);
+    const id = randomId('tun');
+    await heartbeat(world, own.actor, beatOf('run_next'));
+    await send([openedOf(own, account, id, NOON), usage(id, 1, 1, NOON + 700)], own);
+    expect(await entryOf(world.db, id)).toMatchObject({ unregistered_at: new Date(NOON + 700), presumed_closed: true });
+    await send([closed(id, NOON + 600)], own);
+    expect(await entryOf(world.db, id)).toMatchObject({
+      unregistered_at: new Date(NOON + 600),
+      presumed_closed: false,
+    });
+  });
+});
+
+describe('how often a record is stored', () => {
+  const prepare = async () => {
+    const own = await addAccount(world.db);
+    const [journal, id] = [randomId('jrn'), randomId('tun')];
+    const records = [openedOf(edge, own, id), ...Array.from({ length: 9 }, (_, i) => usage(id, 1, 10 ** i))];
+    const sums = async () => {
+      const entry = await entryOf(world.db, id);
+      const [day] = await daysOf(world.db, own.accountId);
+      expect({ requests: entry?.request_count, bytes: entry?.bytes_proxied }).toEqual({
+        requests: day?.requests,
+        bytes: day?.bytes,
+      });
+      expect(day?.tunnels).toBe(1);
+      return entry?.bytes_proxied;
+    };
+    return { journal, records, sums };
+  };
+
+  it('is once, when the batch is sent twice', async () => {
+    const { journal, records, sums } = await prepare();
+    for (const _ of [1, 2]) {
+      expect(await storeRecords(world, edge.actor, batch(journal, 1, records))).toEqual({
+        last_record: 10,
+        refused: null,
+      });
+    }
+    expect(await sums()).toBe(111_111_111);
+  });
+
+  it('is once, when batches overlap', async () => {
+    const { journal, records, sums } = await prepare();
+    await storeRecords(world, edge.actor, batch(journal, 1, records.slice(0, 6)));
+    const answer = await storeRecords(world, edge.actor, batch(journal, 3, records.slice(2)));
+    expect(answer.last_record).toBe(10);
+    await storeRecords(world, edge.actor, batch(journal, 2, records.slice(1, 4)));
+    expect(await sums()).toBe(111_111_111);
+  });
+
+  it('refuses a batch that leaves a gap, and says where the journal stands', async () => {
+    const { journal, records, sums } = await prepare();
+    await storeRecords(world, edge.actor, batch(journal, 1, records.slice(0, 4)));
+    const answer = await storeRecords(world, edge.actor, batch(journal, 6, records.slice(5)));
+    expect(answer).toMatchObject({ last_record: 4, refused: { code: 'EDGE_RECORDS_GAP' } });
+    expect(await sums()).toBe(111);
+  });
+
+  it('is once, when two processes are sent the same at once', async () => {
+    const { journal, records, sums } = await prepare();
+    const logger = createLogger({ format: 'json', level: 'silent' });
+    const other = new Database({ url: world.database.url, logger, connections: 10 });
+    try {
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, i) =>
+          storeRecords(i % 2 === 0 ? world : { ...world, db: other.db }, edge.actor, batch(journal, 1, records)),
+        ),
+      );
+      expect(new Set(answers.map((answer) => answer.last_record))).toEqual(new Set([10]));
+    } finally {
+      await other.close();
+    }
+    expect(await sums()).toBe(111_111_111);
+  });
+
+  it('numbers each journal and each edge by itself', async () => {
+    const { journal, records } = await prepare();
+    const stranger = await addEdge(world);
+    await storeRecords(world, edge.actor, batch(journal, 1, records));
+    expect((await storeRecords(world, stranger.actor, batch(journal, 1, records.slice(0, 2)))).last_record).toBe(2);
+  });
+
+  it('stores nothing of a batch that cannot be stored whole', async () => {
+    const { journal, records } = await prepare();
+    const broken = { ...world, db: world.db.withPlugin(failingAt('usage_daily')) };
+    await expect(storeRecords(broken, edge.actor, batch(journal, 1, records))).rejects.toThrow('broken');
+    expect(await entryOf(world.db, records[0]!.tunnel_id)).toBeUndefined();
+    expect((await storeRecords(world, edge.actor, batch(journal, 1, records))).last_record).toBe(10);
+  });
+});
+
+describe('a batch of a thousand records', () => {
+  it('takes a few statements, whatever it holds', async () => {
+    const records = Array.from({ length: 250 }, () => randomId('tun')).flatMap((id) => [
+      openedOf(edge, account, id),
+      usage(id, 1, 1),
+      usage(id, 1, 1, NOON + DAY_MS),
+      closed(id, NOON + 2 * DAY_MS),
+    ]);
+    let statements = 0;
+    const counted = { ...world, db: world.db.withPlugin(onEachQuery(() => (statements += 1))) };
+    const answer = await storeRecords(counted, edge.actor, batch(randomId('jrn'), 1, records));
+    expect(answer.last_record).toBe(1000);
+    expect(statements).toBeLessThanOrEqual(10);
+  });
+});
+
+function onEachQuery(seen: (sql: string) => void) {
+  return {
+    transformQuery: ({ node }: { node: RootOperationNode }) => {
+      seen(JSON.stringify(node));
+      return node;
+    },
+    transformResult: async ({ result }: { result: QueryResult<UnknownRow> }) => result,
+  };
+}
+
+function failingAt(word: string) {
+  return onEachQuery((text) => {
+    if (text.includes(word)) throw new Error('broken');
+  });
+}
