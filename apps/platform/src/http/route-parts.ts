@@ -30,7 +30,7 @@ export const BEARER = 'bearer';
 export const withUser = [{ [BEARER]: [] }];
 
 export const userRefusals = {
-  401: refused('No access token, or one that is not accepted (any more).', 'AUTH_TOKEN_MISSING'),
+  401: refused('No access token, or one that is not accepted (any more).', 'ACCESS_TOKEN_MISSING'),
   403: refused('The account is suspended.', 'ACCOUNT_SUSPENDED'),
 };
 

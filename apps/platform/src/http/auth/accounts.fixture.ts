@@ -1,0 +1,129 @@
+// Accounts over a database of their own, with a clock that tests hold and passwords that cost nothing. Used by tests only.
+import type { LoggedIn } from '@tunnel/contract';
+import { createLogger, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
+import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { Accounts } from '../../accounts.ts';
+import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
+import { PasswordHasher } from '../../services/auth/password-hasher.ts';
+import { createPlatformApp } from '../platform-app.ts';
+import type { PlatformApp } from '../platform-env.ts';
+
+export const PASSWORD = 'correct horse battery';
+const CHEAP = { memoryKib: 64, passes: 1, lanes: 1 };
+
+export interface AccountsSceneOptions {
+  readonly settings?: Partial<ServerConfig['platform']>;
+  readonly passwords?: PasswordHasher;
+  /** Another platform process on the same database. */
+  readonly beside?: AccountsScene;
+}
+
+export class AccountsScene {
+  readonly database: TestDatabase;
+  readonly clock: FakeClock;
+  readonly app: PlatformApp;
+  readonly accounts: Accounts;
+  readonly folder: TemporaryDirectory;
+
+  constructor(
+    { settings: given, passwords, beside }: AccountsSceneOptions,
+    database: TestDatabase,
+    folder: TemporaryDirectory,
+  ) {
+    this.database = database;
+    this.folder = folder;
+    this.clock = beside?.clock ?? new FakeClock();
+    const limits = { auth_per_minute: 1e6, auth_per_account_per_minute: 1e6 };
+    const settings = { ...loadServerConfig({ env: {} }).platform, limits, ...given };
+    const logger = createLogger({ level: 'silent', format: 'json' });
+    this.app = createPlatformApp({ logger, settings });
+    this.accounts = new Accounts({
+      db: database.db,
+      clock: this.clock,
+      logger,
+      settings,
+      dataDir: folder.path,
+      port: () => 8080,
+      passwords: passwords ?? new PasswordHasher({ cost: CHEAP, slots: 4 }),
+    });
+    this.accounts.addRoutes(this.app);
+  }
+
+  async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    return this.app.request(path, {
+      method,
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response> {
+    return this.ask('POST', path, body, headers);
+  }
+
+  register(email: string): Promise<Response> {
+    return this.post('/auth/register', { email, password: PASSWORD });
+  }
+
+  /** The tokens of the links of the mails that wait, oldest first. */
+  async mailedTokens(recipient: string): Promise<string[]> {
+    const rows = await this.database.db
+      .selectFrom('mail_outbox')
+      .select('text_body')
+      .where('recipient', '=', recipient)
+      .orderBy('created_at')
+      .execute();
+    return rows.map(({ text_body }) => /(?:verify-email\/|token=)([\w-]{43})$/m.exec(text_body)?.[1] ?? '');
+  }
+
+  async signUp(email: string): Promise<void> {
+    await this.register(email);
+    const [token] = await this.mailedTokens(email);
+    await this.ask('GET', `/auth/verify-email/${token}`);
+  }
+
+  async logIn(email: string, password = PASSWORD): Promise<{ bearer: Record<string, string>; cookie: string }> {
+    const answer = await this.post('/auth/login', { email, password });
+    const { access_token } = (await answer.json()) as LoggedIn;
+    return { bearer: { authorization: `Bearer ${access_token}` }, cookie: cookieOf(answer) };
+  }
+
+  refresh(cookie: string, headers: Record<string, string> = {}): Promise<Response> {
+    return this.post('/auth/refresh', undefined, { cookie, ...headers });
+  }
+
+  async setUser(email: string, change: { status?: 'active' | 'suspended'; auth_method?: string }): Promise<void> {
+    await this.database.db.updateTable('users').set(change).where('email', '=', email).execute();
+  }
+
+  async auditOf(action: string) {
+    return this.database.db.selectFrom('audit_log').selectAll().where('action', '=', action).orderBy('id').execute();
+  }
+
+  async close(): Promise<void> {
+    await this.accounts.stop();
+    await this.database.close();
+    await this.folder.close();
+  }
+}
+
+/** As a browser sends it back; empty: it was not set, or cleared. */
+export const cookieOf = (answer: Response): string =>
+  /^refresh_token=[\w-]+/.exec(answer.headers.get('set-cookie') ?? '')?.[0] ?? '';
+
+export const openAccounts = async (options: AccountsSceneOptions = {}): Promise<AccountsScene> => {
+  const database = options.beside?.database ?? (await createTestDatabase());
+  const scene = new AccountsScene(options, database, await temporaryDirectory());
+  await database.db
+    .insertInto('plans')
+    .values({
+      name: 'free',
+      tunnel_limit: 3,
+      allow_custom_subdomains: true,
+      monthly_minimum_cents: 0,
+      price_cents_per_gb: 0,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  return scene;
+};

@@ -1,0 +1,54 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { AttemptLimits } from './attempt-limits.ts';
+
+const limits = { auth_per_minute: 3, auth_per_account_per_minute: 2 };
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+const outcome = async (attempt: Promise<void>): Promise<number> =>
+  attempt.then(
+    () => 0,
+    (fault: { code: string; values: { seconds: number } }) => {
+      expect(fault.code).toBe('LOGIN_THROTTLED');
+      return fault.values.seconds;
+    },
+  );
+
+it('lets an address try so often a minute, then says how long to wait', async () => {
+  const attempts = new AttemptLimits(limits);
+  const seen = [];
+  for (let count = 0; count < 4; count += 1) seen.push(await outcome(attempts.countAddress('203.0.113.7')));
+  expect(seen).toEqual([0, 0, 0, 60]);
+  expect(await outcome(attempts.countAddress('203.0.113.8'))).toBe(0);
+  vi.advanceTimersByTime(30_500);
+  expect(await outcome(attempts.countAddress('203.0.113.7'))).toBe(30);
+  vi.advanceTimersByTime(30_000);
+  expect(await outcome(attempts.countAddress('203.0.113.7'))).toBe(0);
+});
+
+it('counts the addresses of one IPv6 network together', async () => {
+  const attempts = new AttemptLimits({ ...limits, auth_per_minute: 1 });
+  expect(await outcome(attempts.countAddress('2001:db8:0:1::1'))).toBe(0);
+  expect(await outcome(attempts.countAddress('2001:0db8:0000:0001:aaaa:bbbb:cccc:dddd'))).toBeGreaterThan(0);
+  expect(await outcome(attempts.countAddress('2001:db8::1:0:0:0:1'))).toBeGreaterThan(0);
+  expect(await outcome(attempts.countAddress('2001:db8:0:2::1'))).toBe(0);
+  expect(await outcome(attempts.countAddress('::1'))).toBe(0);
+});
+
+it('counts an account whatever the case of its address, logins apart from mails', async () => {
+  const attempts = new AttemptLimits(limits);
+  expect(await outcome(attempts.countAccount('login', 'ann@example.com'))).toBe(0);
+  expect(await outcome(attempts.countAccount('login', ' Ann@Example.com'))).toBe(0);
+  expect(await outcome(attempts.countAccount('login', 'ANN@example.com'))).toBeGreaterThan(0);
+  expect(await outcome(attempts.countAccount('mail', 'ann@example.com'))).toBe(0);
+});
+
+it('holds a bounded number of keys', async () => {
+  const attempts = new AttemptLimits({ ...limits, auth_per_minute: 1 }, 2);
+  for (const address of ['a', 'b', 'c']) expect(await outcome(attempts.countAddress(address))).toBe(0);
+  // The first was let go to make room; the last is still known.
+  expect(await outcome(attempts.countAddress('c'))).toBeGreaterThan(0);
+  expect(await outcome(attempts.countAddress('a'))).toBe(0);
+  expect(vi.getTimerCount()).toBe(2);
+});

@@ -1,0 +1,179 @@
+import { type ApiError, loggedIn } from '@tunnel/contract';
+import { sha256Hex } from '@tunnel/runtime';
+import { decodeJwt, decodeProtectedHeader } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PasswordHasher } from '../../services/auth/password-hasher.ts';
+import { type AccountsScene, cookieOf, openAccounts, PASSWORD } from '../auth/accounts.fixture.ts';
+
+let scene: AccountsScene;
+beforeAll(async () => {
+  scene = await openAccounts();
+});
+afterAll(() => scene.close());
+
+const refusalOf = async (answer: Response): Promise<[number, string]> => [
+  answer.status,
+  ((await answer.json()) as ApiError).code,
+];
+const tryLogin = (email: string, password: unknown = PASSWORD) => scene.post('/auth/login', { email, password });
+
+describe('POST /auth/login', () => {
+  it('200: an access token, the user, and the cookie', async () => {
+    await scene.signUp('ann@example.com');
+    const answer = await tryLogin(' ANN@example.com');
+    expect(answer.status).toBe(200);
+    const { access_token, user } = loggedIn.parse(await answer.json());
+    expect(user).toEqual({
+      id: expect.any(String),
+      email: 'ann@example.com',
+      display_name: null,
+      email_verified: true,
+      status: 'active',
+      auth_method: 'password',
+      created_at: expect.stringMatching(/^2030-01-/),
+    });
+    expect(answer.headers.get('set-cookie')).toMatch(
+      /^refresh_token=[\w-]{43}; Max-Age=2592000; Path=\/auth; HttpOnly; SameSite=Lax$/,
+    );
+    expect(decodeProtectedHeader(access_token)).toEqual({ alg: 'EdDSA', typ: 'JWT', kid: expect.any(String) });
+    const claims = decodeJwt(access_token);
+    expect(Object.keys(claims).sort()).toEqual(['aud', 'epoch', 'exp', 'iat', 'iss', 'jti', 'sub']);
+    expect(claims).toMatchObject({ sub: user.id, epoch: 0, iss: 'http://localhost:8080' });
+    expect((claims.exp ?? 0) - (claims.iat ?? 0)).toBe(900);
+  });
+
+  it('marks the cookie Secure when we are reached over https', async () => {
+    const secure = await openAccounts({ settings: { public_url: 'https://tunnel.example' }, beside: scene });
+    const answer = await secure.post('/auth/login', { email: 'ann@example.com', password: PASSWORD });
+    expect(answer.headers.get('set-cookie')).toMatch(/; Secure/);
+    await secure.folder.close();
+  });
+
+  it('401: the same for a wrong password and for an address that nobody has', async () => {
+    const wrong = await tryLogin('ann@example.com', 'wrong password');
+    const unknown = await tryLogin('nobody@example.com');
+    const odd = await tryLogin('not an address');
+    const told = async (answer: Response) => {
+      const { error, code } = (await answer.json()) as ApiError;
+      return [answer.status, error, code, answer.headers.get('www-authenticate'), cookieOf(answer)];
+    };
+    const [first, ...others] = await Promise.all([wrong, unknown, odd].map(told));
+    expect(first?.[0]).toBe(401);
+    expect(others).toEqual([first, first]);
+  });
+
+  it('403: suspended, but only for those who know the password', async () => {
+    await scene.signUp('bad@example.com');
+    await scene.setUser('bad@example.com', { status: 'suspended' });
+    expect(await refusalOf(await tryLogin('bad@example.com'))).toEqual([403, 'ACCOUNT_SUSPENDED']);
+    expect(await refusalOf(await tryLogin('bad@example.com', 'wrong password'))).toEqual([401, 'LOGIN_WRONG']);
+  });
+
+  it('403: an account of an external sign-in', async () => {
+    await scene.database.db
+      .insertInto('users')
+      .values({
+        email: 'ext@example.com',
+        plan: 'free',
+        auth_method: 'github',
+        password_hash: null,
+        display_name: null,
+      })
+      .execute();
+    expect(await refusalOf(await tryLogin('ext@example.com'))).toEqual([403, 'ACCOUNT_EXTERNAL']);
+  });
+
+  it.each([{}, { email: 'a@b' }, { password: 'x' }, { email: 1, password: 'x' }, { email: 'a@b', password: [] }, null])(
+    '400: %j',
+    async (body) => expect((await scene.post('/auth/login', body)).status).toBe(400),
+  );
+
+  it('does not let in somebody whose password was changed while it was checked', async () => {
+    await scene.signUp('slow@example.com');
+    class SlowHasher extends PasswordHasher {
+      override async matches(): Promise<boolean> {
+        const raised = scene.database.db.updateTable('users').set((user) => ({ epoch: user('epoch', '+', 1) }));
+        await raised.where('email', '=', 'slow@example.com').execute();
+        return true;
+      }
+      override isOutdated(): boolean {
+        return false;
+      }
+    }
+    const beside = await openAccounts({ passwords: new SlowHasher(), beside: scene });
+    const answer = await beside.post('/auth/login', { email: 'slow@example.com', password: PASSWORD });
+    expect(await refusalOf(answer)).toEqual([401, 'LOGIN_WRONG']);
+    await beside.folder.close();
+  });
+
+  it('makes a hash anew that was made with less', async () => {
+    await scene.signUp('old@example.com');
+    const stored = async () => {
+      const users = scene.database.db.selectFrom('users').select('password_hash');
+      return (await users.where('email', '=', 'old@example.com').executeTakeFirstOrThrow()).password_hash;
+    };
+    expect(await stored()).toContain('m=64,t=1');
+    const stronger = new PasswordHasher({ cost: { memoryKib: 128, passes: 1, lanes: 1 } });
+    const beside = await openAccounts({ passwords: stronger, beside: scene });
+    expect((await beside.logIn('old@example.com')).cookie).not.toBe('');
+    expect(await stored()).toContain('m=128,t=1');
+    expect((await beside.logIn('old@example.com')).cookie).not.toBe('');
+    await beside.folder.close();
+  });
+
+  it('503 with Retry-After when too many passwords wait', async () => {
+    const passwords = new PasswordHasher({ cost: { memoryKib: 4096, passes: 2, lanes: 1 }, slots: 1, waitingMax: 1 });
+    const beside = await openAccounts({ passwords, beside: scene });
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () => beside.post('/auth/login', { email: 'ann@example.com', password: PASSWORD })),
+    );
+    const refused = answers.filter(({ status }) => status === 503);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused[0]?.headers.get('retry-after')).toBe('2');
+    expect(answers.some(({ status }) => status === 200)).toBe(true);
+    await beside.folder.close();
+  });
+});
+
+it('audits logins by user, and refusals without the address', async () => {
+  await scene.signUp('seen@example.com');
+  await scene.logIn('seen@example.com');
+  await tryLogin('seen@example.com', 'wrong password');
+  await tryLogin('Hidden@example.com');
+  expect((await scene.auditOf('login')).at(-1)).toMatchObject({ details: { session_id: expect.any(String) } });
+  const refusals = await scene.auditOf('login.refused');
+  expect(refusals.at(-2)).toMatchObject({ user_id: expect.any(String), details: { reason: 'wrong' } });
+  expect(refusals.at(-1)).toMatchObject({
+    user_id: null,
+    details: { reason: 'wrong', email_sha256: sha256Hex('hidden@example.com') },
+  });
+  expect(JSON.stringify(refusals)).not.toContain('@');
+});
+
+describe('limits', () => {
+  it('429 with Retry-After for an account and for an address; forgot and resend still say 200, and send nothing', async () => {
+    const limits = { auth_per_minute: 6, auth_per_account_per_minute: 2 };
+    const limited = await openAccounts({ settings: { limits }, beside: scene });
+    const login = (email: string) => limited.post('/auth/login', { email, password: 'wrong password' });
+    const statuses = [];
+    for (let count = 0; count < 3; count += 1) statuses.push((await login('ann@example.com')).status);
+    expect(statuses).toEqual([401, 401, 429]);
+    // Guessing does not keep the owner from asking for a mail.
+    await limited.post('/auth/forgot-password', { email: 'ann@example.com' });
+    const mailed = await scene.mailedTokens('ann@example.com');
+    await login('b@example.com');
+    await login('c@example.com');
+    const throttled = await login('d@example.com');
+    expect([throttled.status, Number(throttled.headers.get('retry-after'))]).toEqual([429, expect.any(Number)]);
+    expect(Number(throttled.headers.get('retry-after'))).toBeGreaterThan(0);
+    for (const path of ['/auth/register', '/auth/reset-password']) {
+      const body = { email: 'e@example.com', password: PASSWORD, token: 'x' };
+      expect((await limited.post(path, body)).status).toBe(429);
+    }
+    for (const path of ['/auth/forgot-password', '/auth/resend-verification']) {
+      expect((await limited.post(path, { email: 'ann@example.com' })).status).toBe(200);
+    }
+    expect(await scene.mailedTokens('ann@example.com')).toEqual(mailed);
+    await limited.folder.close();
+  });
+});

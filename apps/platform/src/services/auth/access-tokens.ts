@@ -1,0 +1,91 @@
+// Access tokens: signed for 15 minutes, checked by signature and claims. Whether the account behind one is still in order is
+// asked for elsewhere, at every request.
+import { hash } from 'node:crypto';
+import { type Clock, randomId } from '@tunnel/runtime';
+import { errors, jwtVerify, SignJWT } from 'jose';
+import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { BoundedCache } from './bounded-cache.ts';
+import { SIGNING_ALGORITHM, type SigningKeys } from './signing-keys.ts';
+
+export const ACCESS_TOKEN_AUDIENCE = 'tunnel-platform';
+
+/** Ours have some 400 characters. */
+const TOKEN_MAX_CHARACTERS = 2048;
+
+export interface AccessClaims {
+  readonly userId: string;
+  /** The user's, when it was signed. */
+  readonly epoch: number;
+  /** In milliseconds since the epoch of the clock. */
+  readonly expiresAt: number;
+}
+
+export interface AccessTokensOptions {
+  readonly keys: SigningKeys;
+  readonly clock: Clock;
+  /** [platform] public_url. */
+  readonly issuer: string;
+}
+
+export class AccessTokens {
+  readonly #options: AccessTokensOptions;
+  /** By the hash of the token: a signature takes a hundred times as long to check. */
+  readonly #checked = new BoundedCache<AccessClaims>(PLATFORM_BOUNDS.VERIFIED_TOKENS_MAX);
+
+  constructor(options: AccessTokensOptions) {
+    this.#options = options;
+  }
+
+  async issue(user: { readonly id: string; readonly epoch: number }): Promise<string> {
+    const { keys, clock, issuer } = this.#options;
+    const { kid, privateKey } = await keys.newest();
+    const issuedAt = Math.floor(clock.now() / 1000);
+    return new SignJWT({ epoch: user.epoch })
+      .setProtectedHeader({ alg: SIGNING_ALGORITHM, typ: 'JWT', kid })
+      .setIssuer(issuer)
+      .setAudience(ACCESS_TOKEN_AUDIENCE)
+      .setSubject(user.id)
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(issuedAt + PLATFORM_BOUNDS.ACCESS_TOKEN_SECS)
+      .setJti(randomId('jwt'))
+      .sign(privateKey);
+  }
+
+  /** null: not one of ours, or it has run out. Throws only when the keys cannot be read. */
+  async check(token: string): Promise<AccessClaims | null> {
+    if (token.length > TOKEN_MAX_CHARACTERS) return null;
+    const key = hash('sha256', token, 'base64');
+    const known = this.#checked.get(key);
+    if (known !== undefined) return this.#options.clock.now() < known.expiresAt ? known : null;
+    const claims = await this.#verify(token);
+    if (claims !== null) this.#checked.set(key, claims);
+    return claims;
+  }
+
+  async #verify(token: string): Promise<AccessClaims | null> {
+    const { keys, clock, issuer } = this.#options;
+    try {
+      const { payload } = await jwtVerify(
+        token,
+        async ({ kid = '' }) => {
+          const key = await keys.find(kid);
+          if (key === undefined) throw new errors.JWKSNoMatchingKey();
+          return key.publicKey;
+        },
+        {
+          algorithms: [SIGNING_ALGORITHM],
+          issuer,
+          audience: ACCESS_TOKEN_AUDIENCE,
+          currentDate: new Date(clock.now()),
+          requiredClaims: ['sub', 'iat', 'exp', 'jti', 'epoch'],
+        },
+      );
+      const { sub, exp, epoch } = payload;
+      if (sub === undefined || exp === undefined || typeof epoch !== 'number') return null;
+      return { userId: sub, epoch, expiresAt: exp * 1000 };
+    } catch (error) {
+      if (error instanceof errors.JOSEError) return null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,93 @@
+// Hashing passwords, a few at a time: each one takes 19 MiB and all of a thread. Those that wait are bounded too, so that a
+// flood of logins is refused and neither memory nor the other requests pay for it.
+import { availableParallelism } from 'node:os';
+import { hash, parseOptions, verify } from '@node-rs/argon2';
+import { type HashCost, isHashTooCheap } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { randomToken } from '@tunnel/runtime';
+import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+
+export interface PasswordHasherOptions {
+  readonly cost?: HashCost;
+  /** Hashes at once. */
+  readonly slots?: number;
+  readonly waitingMax?: number;
+}
+
+const COST: HashCost = {
+  memoryKib: PLATFORM_BOUNDS.PASSWORD_MEMORY_KIB,
+  passes: PLATFORM_BOUNDS.PASSWORD_PASSES,
+  lanes: PLATFORM_BOUNDS.PASSWORD_LANES,
+};
+
+/** A core stays for the event loop, and of the four threads of libuv one for everything else that uses them. */
+const defaultSlots = (): number => Math.max(1, Math.min(3, availableParallelism() - 1));
+
+export class PasswordHasher {
+  readonly #cost: HashCost;
+  readonly #waitingMax: number;
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+  #nobodys: Promise<string> | undefined;
+
+  constructor(options: PasswordHasherOptions = {}) {
+    this.#cost = options.cost ?? COST;
+    this.#free = options.slots ?? defaultSlots();
+    this.#waitingMax = options.waitingMax ?? PLATFORM_BOUNDS.PASSWORDS_WAITING_MAX;
+  }
+
+  hash(password: string): Promise<string> {
+    const { memoryKib, passes, lanes } = this.#cost;
+    // The default algorithm is Argon2id.
+    return this.#inTurn(() => hash(password, { memoryCost: memoryKib, timeCost: passes, parallelism: lanes }));
+  }
+
+  /** null: there is nothing to compare with; that takes as long as a wrong password does. */
+  async matches(stored: string | null, password: string): Promise<boolean> {
+    const against = stored ?? (await this.#hashOfNobody());
+    const matches = await this.#inTurn(() => verify(against, password));
+    return matches && stored !== null;
+  }
+
+  /** It was made when less was asked for. */
+  isOutdated(stored: string): boolean {
+    const { memoryCost, timeCost, parallelism } = parseOptions(stored);
+    return isHashTooCheap({ memoryKib: memoryCost, passes: timeCost, lanes: parallelism }, this.#cost);
+  }
+
+  /** Of a password that nobody knows; made before the first login, so that no login pays for it. */
+  async prepare(): Promise<void> {
+    await this.#hashOfNobody();
+  }
+
+  #hashOfNobody(): Promise<string> {
+    this.#nobodys ??= this.hash(randomToken()).catch((error: unknown) => {
+      this.#nobodys = undefined;
+      throw error;
+    });
+    return this.#nobodys;
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    await this.#takeSlot();
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      // A slot goes from hand to hand: nobody who comes now gets in before those who wait.
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+
+  #takeSlot(): Promise<void> | undefined {
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return undefined;
+    }
+    if (this.#waiting.length >= this.#waitingMax) {
+      throw new Fault('LOGIN_BUSY', { seconds: PLATFORM_BOUNDS.PASSWORDS_RETRY_AFTER_SECS });
+    }
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}
