@@ -15,6 +15,8 @@ export const PLATFORM_BOUNDS = {
   HTTP_STOP_GRACE_MS: 2000,
   /** Of GET /health/db. */
   DATABASE_PROBE_MS: 1000,
+  /** How often one that is away is looked for. */
+  DATABASE_LOOK_MS: 1000,
   /** What a caller is told to wait while the database is away. */
   DATABASE_RETRY_AFTER_SECS: 2,
   /** That can be used: GET /keys shows them all at once. */

@@ -8,6 +8,7 @@ import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { isDatabaseAway } from '../db/database-away.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
 import { callerAddressOf } from './caller-address.ts';
 import { databaseAway, errorAnswer } from './error-mapper.ts';
@@ -21,6 +22,8 @@ export interface PlatformAppDeps {
   readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies' | 'public_url'>;
   /** false: the tables are not there yet, and nothing but /health is served. */
   readonly databaseReady?: () => boolean;
+  /** A request met a database that is away. */
+  readonly onDatabaseAway?: (error: unknown) => void;
   readonly newRequestId?: () => string;
 }
 
@@ -40,7 +43,7 @@ const HTTPS_FOR_A_YEAR = { 'strict-transport-security': 'max-age=31536000' } as 
 export const createPlatformApp = (deps: PlatformAppDeps): PlatformApp => {
   const app: PlatformApp = new OpenAPIHono<PlatformEnv>({ defaultHook: refuseUnreadable });
   app.use(stamp(deps), refuseUnknown(app), refuseUnready(deps), refuseLargeBody);
-  app.onError((error, context) => answerError(context, error, deps.logger));
+  app.onError((error, context) => answerError(context, error, deps));
   return app;
 };
 
@@ -105,9 +108,14 @@ const refuseLargeBody: MiddlewareHandler<PlatformEnv> = async (context, next) =>
   return unannounced.get(limit)?.(context, next);
 };
 
-const answerError = async (context: Context<PlatformEnv>, error: unknown, logger: Logger): Promise<Response> => {
+const answerError = async (
+  context: Context<PlatformEnv>,
+  error: unknown,
+  { logger, onDatabaseAway }: PlatformAppDeps,
+): Promise<Response> => {
   const problem = error instanceof HTTPException && error.status === 400 ? await problemOfJson(context) : null;
   const told = problem === null ? error : new Fault('API_BAD_REQUEST', { reason: problem }, { cause: error });
+  if (isDatabaseAway(error)) onDatabaseAway?.(error);
   const { status, headers, body } = errorAnswer(told, context.get('requestId'), logger);
   return context.json(body, status as ContentfulStatusCode, headers);
 };

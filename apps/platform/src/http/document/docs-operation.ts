@@ -1,29 +1,34 @@
 // One operation on the page of the API: what it takes, what it answers, and a command to try it with.
 
+import { BEARER, EXTENSIONS } from '../route-parts.ts';
 import { boundsOf, typeOf } from './docs-schema.ts';
-import type { Answer, ApiDocument, Operation, Parameter, PlacedOperation } from './document-types.ts';
+import type { Answer, Operation, Parameter, PlacedOperation } from './document-types.ts';
 import { anchor, codeBlock, escaped, jsonBlock, prose } from './html.ts';
 
 export const operationAnchor = ({ method, path }: PlacedOperation): string => anchor(method, path);
 
-export const operationSection = (placed: PlacedOperation, document: ApiDocument, baseUrl: string): string => {
+export const operationSection = (placed: PlacedOperation, baseUrl: string): string => {
   const { method, path, operation } = placed;
   const id = operationAnchor(placed);
   return `
 <section id="${id}" class="operation">
 <h3><a href="#${id}"><b class="${method}">${method.toUpperCase()}</b> <code>${escaped(path)}</code></a></h3>
-<p>${prose(operation.summary ?? '')}${isPublic(operation) ? ' <small>public</small>' : ''}</p>
+<p>${prose(operation.summary ?? '')}${notesOf(operation)}</p>
 ${operation.description === undefined ? '' : `<p>${prose(operation.description)}</p>`}
 ${parameterTable(operation.parameters ?? [])}
 ${bodyOf(operation)}
-${codeBlock(curlOf(placed, document, baseUrl))}
+${codeBlock(curlOf(placed, baseUrl))}
 ${Object.entries(operation.responses)
   .map(([status, answer]) => answerOf(status, answer))
   .join('\n')}
 </section>`;
 };
 
-const isPublic = ({ security }: Operation): boolean => security === undefined || security.length === 0;
+const notesOf = ({ security, tags }: Operation): string => {
+  const isPublic = security === undefined || security.length === 0;
+  const notes = [isPublic ? 'public' : '', tags?.includes(EXTENSIONS) === true ? 'extension' : ''];
+  return notes.map((note) => (note === '' ? '' : ` <small>${note}</small>`)).join('');
+};
 
 const parameterTable = (parameters: readonly Parameter[]): string => {
   if (parameters.length === 0) return '';
@@ -49,7 +54,7 @@ const answerOf = (status: string, { description, content }: Answer): string => {
   return `<details${open}><summary>${title} ${typeOf(media.schema ?? {})}</summary>${jsonBlock(media.example)}</details>`;
 };
 
-const curlOf = ({ method, path, operation }: PlacedOperation, document: ApiDocument, baseUrl: string): string => {
+const curlOf = ({ method, path, operation }: PlacedOperation, baseUrl: string): string => {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const example = operation.parameters?.find((parameter) => parameter.name === name)?.example;
     return typeof example === 'string' && example !== 'text' ? example : `<${name.toUpperCase()}>`;
@@ -57,7 +62,7 @@ const curlOf = ({ method, path, operation }: PlacedOperation, document: ApiDocum
   const body = operation.requestBody?.content['application/json']?.example;
   const words = [
     `curl${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} '${baseUrl}${filled}'`,
-    ...credentialsOf(operation, document),
+    ...credentialsOf(operation),
     ...(body === undefined ? [] : ["-H 'content-type: application/json'", `-d '${quoted(JSON.stringify(body))}'`]),
   ];
   return words.join(' \\\n  ');
@@ -66,10 +71,9 @@ const curlOf = ({ method, path, operation }: PlacedOperation, document: ApiDocum
 /** A quote inside of quotes, as a shell reads it. */
 const quoted = (text: string): string => text.replaceAll("'", "'\\''");
 
-const credentialsOf = ({ security }: Operation, { components }: ApiDocument): string[] => {
-  const [name] = Object.keys(security?.[0] ?? {});
-  const scheme = name === undefined ? undefined : components.securitySchemes?.[name];
-  if (scheme === undefined) return [];
-  if (scheme.in === 'cookie') return [`-b '${scheme.name}=<${(scheme.name ?? '').toUpperCase()}>'`];
-  return ["-H 'authorization: Bearer <ACCESS_TOKEN>'"];
-};
+const credentialsOf = ({ security, parameters = [] }: Operation): string[] => [
+  ...(security?.[0]?.[BEARER] === undefined ? [] : ["-H 'authorization: Bearer <ACCESS_TOKEN>'"]),
+  ...parameters
+    .filter((parameter) => parameter.in === 'cookie')
+    .map(({ name }) => `-b '${name}=<${name.toUpperCase()}>'`),
+];

@@ -47,7 +47,7 @@ ${chapters.map(contentsOf).join('\n')}
 <h1>${escaped(title)}</h1>
 <p><small>Version ${escaped(version)}, as <a href="/openapi.json">OpenAPI ${escaped(document.openapi)}</a></small></p>
 ${paragraphs(description)}
-${chapters.map((chapter) => chapterOf(chapter, document, baseUrl)).join('\n')}
+${chapters.map((chapter) => chapterOf(chapter, baseUrl)).join('\n')}
 <h2 id="schemas">Schemas</h2>
 ${Object.entries(document.components.schemas)
   .map(([name, schema]) => schemaSection(name, schema))
@@ -80,7 +80,7 @@ const contentsOf = ({ name, operations }: Chapter): string => {
 
 const schemaLink = (name: string): string => `<li><a href="#${schemaAnchor(name)}">${escaped(name)}</a></li>`;
 
-const chapterOf = ({ name, description, operations }: Chapter, document: ApiDocument, baseUrl: string): string => `
+const chapterOf = ({ name, description, operations }: Chapter, baseUrl: string): string => `
 <h2 id="${anchor('tag', name)}">${escaped(name)}</h2>
 <p>${prose(description)}</p>
-${operations.map((placed) => operationSection(placed, document, baseUrl)).join('\n')}`;
+${operations.map((placed) => operationSection(placed, baseUrl)).join('\n')}`;

@@ -63,7 +63,7 @@ export interface ApiDocument {
   paths: Record<string, Record<string, Operation>>;
   components: {
     schemas: Record<string, Schema>;
-    securitySchemes?: Record<string, { type: string; in?: string; name?: string }>;
+    securitySchemes?: Record<string, { type: string; scheme: string; bearerFormat: string }>;
     headers?: Record<string, unknown>;
   };
 }

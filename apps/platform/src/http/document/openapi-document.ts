@@ -51,7 +51,7 @@ const ALWAYS: Readonly<Record<string, Answer>> = {
 /** An example for a refusal that has none of its own. */
 const CODE_OF_STATUS: Readonly<Record<string, ErrorCode>> = {
   400: 'API_BAD_REQUEST',
-  401: 'AUTH_TOKEN_INVALID',
+  401: 'ACCESS_TOKEN_INVALID',
   403: 'ACCOUNT_SUSPENDED',
   404: 'API_NOT_FOUND',
   429: 'AUTH_TOO_MANY_FAILURES',
@@ -78,10 +78,7 @@ export const openApiDocument = (app: PlatformApp): ApiDocument => {
     tags: TAGS,
   }) as unknown as ApiDocument;
   document.components.headers = HEADERS;
-  document.components.securitySchemes = {
-    ...document.components.securitySchemes,
-    [BEARER]: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } as { type: string },
-  };
+  document.components.securitySchemes = { [BEARER]: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } };
   for (const placed of operationsOf(document)) complete(placed, document.components.schemas);
   return document;
 };

@@ -47,7 +47,7 @@ describe('GET /openapi.json', () => {
     for (const { path, method, operation } of operationsOf(document)) {
       const place = `${method} ${path}`;
       ids.add(operation.operationId);
-      expect([place, operation.summary, operation.tags?.length]).toEqual([place, expect.any(String), 1]);
+      expect([place, operation.summary, operation.tags?.[0]]).toEqual([place, expect.any(String), expect.any(String)]);
       expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(['500', '503']));
       for (const [status, answer] of Object.entries(operation.responses)) {
         expect([place, status, answer.description]).toEqual([place, status, expect.stringMatching(/\S/)]);

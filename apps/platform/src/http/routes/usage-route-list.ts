@@ -17,6 +17,7 @@ import { boundedInteger } from '../bounded-integer.ts';
 import { EXTENSIONS, json, refused, tunnelIdParam, userRefusals, withUser } from '../route-parts.ts';
 
 const tags = ['usage'];
+const extensions = ['usage', EXTENSIONS];
 
 const outOfRange = (field: string) =>
   refused('A number is not an integer of its range.', 'API_BAD_REQUEST', {
@@ -96,7 +97,7 @@ export const listRequestsRoute = createRoute({
 export const healthEventsRoute = createRoute({
   method: 'get',
   path: '/usage/tunnels/{id}/health-events',
-  tags: [EXTENSIONS],
+  tags: extensions,
   summary: 'When a living tunnel became healthy or unhealthy, and why: the last 50 times, oldest first',
   security: withUser,
   request: { params: tunnelIdParam },
@@ -111,7 +112,7 @@ export const healthEventsRoute = createRoute({
 export const replayRoute = createRoute({
   method: 'post',
   path: '/usage/tunnels/{id}/requests/{request_id}/replay',
-  tags: [EXTENSIONS],
+  tags: extensions,
   summary: 'Send a captured request to the local service once more',
   security: withUser,
   request: {

@@ -30,6 +30,6 @@ export const summarizeUsage = async (
     where users.id = ${userId}`.execute(db);
   const [summary] = rows;
   // The account went between the check of the token and this query.
-  if (summary === undefined) throw new Fault('AUTH_TOKEN_INVALID');
+  if (summary === undefined) throw new Fault('ACCESS_TOKEN_INVALID');
   return summary;
 };

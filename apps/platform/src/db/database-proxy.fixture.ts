@@ -1,0 +1,68 @@
+// A way to the database of a test that can be cut and mended. Used by tests only.
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { Secret } from '@tunnel/runtime';
+
+export class DatabaseProxy {
+  readonly #target: URL;
+  readonly #sockets = new Set<Socket>();
+  #server: Server | null = null;
+  #port = 0;
+
+  constructor(url: Secret) {
+    // Without a host, as for a Unix socket, it would be no URL.
+    this.#target = new URL(url.reveal().replace(':///', '://localhost/'));
+  }
+
+  /** Known before the first open(): nobody answers there until then. */
+  async reserve(): Promise<Secret> {
+    await this.open();
+    await this.cut();
+    const through = new URL(this.#target);
+    through.hostname = '127.0.0.1';
+    through.port = String(this.#port);
+    const user = through.searchParams.get('user');
+    if (user !== null) through.username = user;
+    through.search = '';
+    return new Secret(through.href);
+  }
+
+  async open(): Promise<void> {
+    this.#server = createServer((socket) => this.#join(socket));
+    this.#server.listen(this.#port, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Every connection breaks, and no new one is made. */
+  async cut(): Promise<void> {
+    const server = this.#server;
+    this.#server = null;
+    if (server === null) return;
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  #join(socket: Socket): void {
+    const folder = this.#target.searchParams.get('host');
+    const port = Number(this.#target.port || 5432);
+    const database =
+      folder?.startsWith('/') === true
+        ? connect(`${folder}/.s.PGSQL.${port}`)
+        : connect(port, folder ?? this.#target.hostname);
+    for (const [one, other] of [
+      [socket, database],
+      [database, socket],
+    ] as const) {
+      this.#sockets.add(one);
+      one.on('error', () => {});
+      one.on('close', () => {
+        this.#sockets.delete(one);
+        other.destroy();
+      });
+      one.pipe(other);
+    }
+  }
+}

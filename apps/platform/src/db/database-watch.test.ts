@@ -1,0 +1,80 @@
+import { createLogger, type Logger } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { describe, expect, it } from 'vitest';
+import { DatabaseWatch } from './database-watch.ts';
+
+const away = (): Error => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+
+const watchOver = () => {
+  const clock = new FakeClock();
+  const lines: string[] = [];
+  const say = (_: object, message: string): void => void lines.push(message);
+  const silent = createLogger({ level: 'silent', format: 'json' });
+  const logger: Logger = {
+    ...silent,
+    droppedLines: 0,
+    child: () => silent,
+    flush: async () => {},
+    debug: say,
+    info: say,
+    warn: say,
+    error: say,
+  };
+  const scene = { failure: null as Error | null, prepared: 0, probed: 0 };
+  const meet = (what: 'prepared' | 'probed') => async () => {
+    scene[what] += 1;
+    if (scene.failure !== null) throw scene.failure;
+  };
+  const watch = new DatabaseWatch({ prepare: meet('prepared'), probe: meet('probed'), clock, logger });
+  return { clock, scene, watch, lines };
+};
+
+describe('the watch over the database', () => {
+  it('prepares one that is there, and then leaves it alone', async () => {
+    const { clock, scene, watch } = watchOver();
+    await watch.start();
+    expect([watch.isPrepared, clock.pendingTimers]).toEqual([true, 0]);
+    expect(scene).toMatchObject({ prepared: 1, probed: 0 });
+  });
+
+  it('waits for one that is away at the start, and says so once', async () => {
+    const { clock, scene, watch, lines } = watchOver();
+    scene.failure = away();
+    await watch.start();
+    await clock.advance(5000);
+    expect([watch.isPrepared, scene.prepared]).toEqual([false, 6]);
+    scene.failure = null;
+    await clock.advance(1000);
+    expect([watch.isPrepared, clock.pendingTimers]).toEqual([true, 0]);
+    expect(lines).toEqual(['the database cannot be reached; it is waited for', 'the database is there']);
+  });
+
+  it('refuses to start over one that answers and is wrong', async () => {
+    const { scene, watch } = watchOver();
+    scene.failure = new Error('permission denied for schema public');
+    await expect(watch.start()).rejects.toThrow('permission denied');
+  });
+
+  it('tells once when it goes, however many meet it, and once when it is back; it stays prepared', async () => {
+    const { clock, scene, watch, lines } = watchOver();
+    await watch.start();
+    scene.failure = away();
+    for (let n = 0; n < 3; n += 1) watch.noteAway(away());
+    await clock.advance(3000);
+    expect([watch.isPrepared, scene.probed]).toEqual([true, 3]);
+    scene.failure = null;
+    await clock.advance(1000);
+    expect(lines).toEqual(['the database went away', 'the database is there']);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('stops looking when it is stopped', async () => {
+    const { clock, scene, watch } = watchOver();
+    scene.failure = away();
+    await watch.start();
+    await watch.stop();
+    expect(clock.pendingTimers).toBe(0);
+    watch.noteAway(away());
+    expect(clock.pendingTimers).toBe(0);
+  });
+});

@@ -1,0 +1,42 @@
+// All routes of the platform, and what each of them needs besides the services' context.
+import { AccessTokens } from '../services/auth/access-tokens.ts';
+import { KnownUsers } from '../services/auth/known-users.ts';
+import { PasswordHasher } from '../services/auth/password-hasher.ts';
+import { SigningKeys } from '../services/auth/signing-keys.ts';
+import type { GroupEdges } from '../services/groups/list-groups.ts';
+import type { TunnelEdges } from '../services/usage/ask-edge.ts';
+import type { PlatformApp, RouteContext } from './platform-env.ts';
+import { requireUser } from './require-user.ts';
+import { addAuthRoutes } from './routes/auth-routes.ts';
+import { addDocsRoutes } from './routes/docs-routes.ts';
+import { addEdgeLinkRoutes, type EdgeLinkNeeds } from './routes/edge-link-routes.ts';
+import { addHealthRoutes } from './routes/health-routes.ts';
+import { addKeyRoutes } from './routes/key-routes.ts';
+import { addLoadBalancingRoutes } from './routes/load-balancing-routes.ts';
+import { addUsageRoutes } from './routes/usage-routes.ts';
+
+export interface PlatformRouteNeeds extends RouteContext, EdgeLinkNeeds {
+  readonly edges: GroupEdges & TunnelEdges;
+  /** A mail waits in the outbox. */
+  readonly mailWaits: () => void;
+  /** The one that is listened on. */
+  readonly port: () => number;
+}
+
+export const addPlatformRoutes = (app: PlatformApp, needs: PlatformRouteNeeds): void => {
+  const { db, clock, settings } = needs;
+  const signingKeys = new SigningKeys({ db, clock });
+  const accounts = {
+    passwords: new PasswordHasher(),
+    accessTokens: new AccessTokens({ keys: signingKeys, clock, issuer: settings.public_url }),
+    users: new KnownUsers({ db, clock }),
+  };
+  const withUser = { ...needs, requireUser: requireUser(accounts) };
+  addHealthRoutes(app, needs);
+  addAuthRoutes(app, { ...withUser, ...accounts, signingKeys });
+  addKeyRoutes(app, withUser);
+  addUsageRoutes(app, withUser);
+  addLoadBalancingRoutes(app, withUser);
+  addEdgeLinkRoutes(app, needs);
+  addDocsRoutes(app, needs);
+};

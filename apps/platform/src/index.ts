@@ -1,0 +1,11 @@
+export { createPlatform, type Platform, type PlatformDeps } from './platform.ts';
+export { type ListedUser, listUsers } from './services/admin/list-users.ts';
+export { restore } from './services/admin/restore.ts';
+export { setPlan } from './services/admin/set-plan.ts';
+export { setUnlimited } from './services/admin/set-unlimited.ts';
+export { suspend } from './services/admin/suspend.ts';
+export { createCredential } from './services/edges/create-credential.ts';
+export { type ListedEdge, listCredentials } from './services/edges/list-credentials.ts';
+export { revokeCredential } from './services/edges/revoke-credential.ts';
+export type { OperatorContext } from './services/operator-context.ts';
+export type { OperatorActor } from './services/service-context.ts';

@@ -1,0 +1,153 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createLogger, loadServerConfig, type Secret, systemClock } from '@tunnel/runtime';
+import { eventually, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { DatabaseProxy } from './db/database-proxy.fixture.ts';
+import { createTestDatabase, type TestDatabase } from './db/test-database.fixture.ts';
+import { createPlatform, type PlatformDeps } from './platform.ts';
+
+const logger = createLogger({ level: 'silent', format: 'json' });
+const endings: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+const openDatabase = async (options: { empty?: boolean } = {}): Promise<TestDatabase> => {
+  const database = await createTestDatabase(options);
+  endings.push(() => database.close());
+  return database;
+};
+
+const startPlatform = async (databaseUrl: Secret, deps: Partial<PlatformDeps> = {}) => {
+  const folder = await temporaryDirectory();
+  endings.push(() => folder.close());
+  const config = loadServerConfig({
+    env: {},
+    overrides: { platform: { port: 0, plans: { free: { tunnel_limit: 7 } } } },
+  });
+  const dataDir = folder.path;
+  const platform = createPlatform(config, { clock: systemClock, logger, version: '1', databaseUrl, dataDir, ...deps });
+  await platform.start();
+  endings.push(() => platform.stop());
+  const url = `http://127.0.0.1:${platform.address.port}`;
+  const ask = (path: string, init: RequestInit = {}) => fetch(url + path, init);
+  const status = async (path: string): Promise<number> => (await ask(path)).status;
+  return { platform, dataDir, ask, status };
+};
+
+const post = (body: unknown, headers: Record<string, string> = {}): RequestInit => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json', ...headers },
+  body: JSON.stringify(body),
+});
+
+describe('the platform', () => {
+  it('goes the whole way: sign up, verify by mail, log in, make a key, see the usage', async () => {
+    const { url } = await openDatabase({ empty: true });
+    const { ask, dataDir } = await startPlatform(url);
+    const account = { email: 'ada@example.com', password: 'correct horse' };
+    expect((await ask('/auth/register', post(account))).status).toBe(201);
+    const mail = await eventually(() => {
+      const folder = join(dataDir, 'mail');
+      const [file = ''] = readdirSync(folder).filter((name) => name.endsWith('.eml'));
+      return readFileSync(join(folder, file), 'utf8');
+    });
+    const link = /\/auth\/verify-email\/[\w-]+/.exec(mail.replaceAll(/=\r?\n/g, ''))?.[0] ?? '';
+    expect((await ask(link)).status).toBe(200);
+    const login = (await (await ask('/auth/login', post(account))).json()) as { access_token: string };
+    const authorization = `Bearer ${login.access_token}`;
+    const key = await ask('/keys', post({ label: 'laptop' }, { authorization }));
+    expect(await key.json()).toMatchObject({ token: expect.stringMatching(/^tnl_/) });
+    const usage = await ask('/usage', { headers: { authorization } });
+    expect(await usage.json()).toMatchObject({ active_tunnels: 0, plan: 'free', tunnel_limit: 7 });
+    const pools = await ask('/load-balancing/groups', { headers: { authorization } });
+    expect(await pools.json()).toEqual({ groups: [], warnings: [] });
+  });
+
+  it('tells of every public operation in its document, and of none of the edges', async () => {
+    const { url } = await openDatabase();
+    const { ask } = await startPlatform(url);
+    const { paths } = (await (await ask('/openapi.json')).json()) as { paths: Record<string, object> };
+    const specified = [
+      ...['/auth/register', '/auth/verify-email/{token}', '/auth/login', '/auth/logout', '/auth/refresh', '/auth/me'],
+      ...['/auth/forgot-password', '/auth/reset-password', '/keys', '/keys/{id}', '/usage', '/usage/chart'],
+      ...['/usage/tunnels', '/usage/tunnels/{id}', '/usage/tunnels/{id}/requests', '/load-balancing/groups'],
+      ...['/health', '/health/db', '/auth/resend-verification', '/auth/sessions', '/auth/sessions/{id}'],
+      ...['/usage/tunnels/{id}/health-events', '/usage/tunnels/{id}/requests/{request_id}/replay'],
+      '/.well-known/jwks.json',
+    ];
+    expect(Object.keys(paths)).toEqual(expect.arrayContaining(specified));
+    expect(Object.keys(paths).filter((path) => path.startsWith('/internal'))).toEqual([]);
+    expect((await ask('/docs')).status).toBe(200);
+  });
+
+  it('waits for a database that is away at the start: healthy itself, all else 503; then makes the tables', async () => {
+    const proxy = new DatabaseProxy((await openDatabase({ empty: true })).url);
+    endings.push(() => proxy.cut());
+    const { ask, status } = await startPlatform(await proxy.reserve());
+    expect([await status('/health'), await status('/health/db')]).toEqual([200, 503]);
+    const keys = await ask('/keys');
+    expect([keys.status, keys.headers.get('retry-after')]).toEqual([503, '2']);
+    expect(await keys.json()).toMatchObject({ code: 'DATABASE_AWAY' });
+    await proxy.open();
+    await eventually(async () => expect(await status('/keys')).toBe(401), { timeoutMs: 20_000 });
+    expect(await status('/health/db')).toBe(200);
+  });
+
+  it('lives through a database that goes and comes back under load', async () => {
+    const proxy = new DatabaseProxy((await openDatabase()).url);
+    const through = await proxy.reserve();
+    await proxy.open();
+    endings.push(() => proxy.cut());
+    const { ask, status } = await startPlatform(through);
+    const seen = new Set<number>();
+    let over = false;
+    const visitor = async (): Promise<void> => {
+      for (let n = 0; !over; n += 1) {
+        const body = post({ email: `nobody-${n}@example.com`, token: 'x'.repeat(43), password: 'long enough' });
+        seen.add((await ask('/auth/reset-password', body)).status);
+        seen.add(await status('/.well-known/jwks.json'));
+      }
+    };
+    const visitors = Promise.all([visitor(), visitor(), visitor()]);
+    await proxy.cut();
+    await eventually(async () => expect(await status('/health/db')).toBe(503));
+    expect(await status('/health')).toBe(200);
+    await eventually(() => expect(seen).toContain(503));
+    await proxy.open();
+    await eventually(async () => expect(await status('/health/db')).toBe(200), { timeoutMs: 20_000 });
+    over = true;
+    await visitors;
+    expect([...seen].filter((code) => code >= 500 && code !== 503)).toEqual([]);
+  });
+
+  it('takes the calls of its own edge in the process, by a credential of this run', async () => {
+    const { url } = await openDatabase();
+    const localEdge = { fetch: async () => Response.json([]) };
+    const { platform } = await startPlatform(url, { localEdge });
+    const call = (credential: string) =>
+      platform.fetchInternal(
+        new Request('http://platform.internal/internal/edge/keys/verify', {
+          ...post({ token_hash: '0'.repeat(64) }, { authorization: `Bearer ${credential}` }),
+        }),
+      );
+    expect((await call('tne_wrong')).status).toBe(401);
+    const answer = await call(platform.localCredential.reveal());
+    expect([answer.status, await answer.json()]).toMatchObject([200, { ok: false }]);
+  });
+
+  it('leaves nothing open when its port is taken', async () => {
+    const { url } = await openDatabase();
+    const { platform } = await startPlatform(url);
+    const config = loadServerConfig({ env: {}, overrides: { platform: { port: platform.address.port } } });
+    const second = createPlatform(config, {
+      clock: systemClock,
+      logger,
+      version: '1',
+      databaseUrl: url,
+      dataDir: '/tmp',
+    });
+    await expect(second.start()).rejects.toMatchObject({ code: 'CONFIG_PORT_TAKEN' });
+  });
+});

@@ -1,0 +1,172 @@
+// The composition root of the platform: makes every part, joins them, starts and stops them in order.
+import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import { Database } from './db/database.ts';
+import { DatabaseWatch } from './db/database-watch.ts';
+import { migrate } from './db/migrate.ts';
+import { upsertPlans } from './db/upsert-plans.ts';
+import type { LocalEdge } from './edge-calls/ask-edge.ts';
+import { createEdgeCalls } from './edge-calls/edge-calls.ts';
+import { HttpServer } from './http/http-server.ts';
+import { createPlatformApp } from './http/platform-app.ts';
+import type { PlatformApp } from './http/platform-env.ts';
+import { addPlatformRoutes } from './http/platform-routes.ts';
+import { Jobs } from './jobs/jobs.ts';
+import { MailSender } from './mail/mail-sender.ts';
+import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
+import { ChangeFeed } from './services/edges/change-feed.ts';
+import { newEdgeCredential } from './services/edges/edge-credential.ts';
+import { ensureLocalEdge } from './services/edges/ensure-local-edge.ts';
+import { KeyUses } from './services/tunnels/key-uses.ts';
+
+export interface PlatformDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly version: string;
+  /** postgres://…; the server may be away at the start. */
+  readonly databaseUrl: Secret;
+  readonly dataDir: string;
+  /** The edge of the same process, asked without a socket; absent: there is none. */
+  readonly localEdge?: LocalEdge | null;
+  /** A mail went into a file: for the console. */
+  readonly onMail?: (notice: MailNotice) => void;
+}
+
+export interface Platform {
+  /**
+   * Rejects with one fault that names the port and its key when the port is taken, and when the database answers but cannot be
+   * used; nothing then stays open. One that is away is waited for: until it appears, /health is 200 and all else 503.
+   */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Only while it runs. */
+  readonly address: { readonly host: string; readonly port: number };
+  /** What the edge of the same process calls: the edge link without a socket. */
+  fetchInternal(request: Request): Promise<Response>;
+  /** That edge's credential, of this run. */
+  readonly localCredential: Secret;
+}
+
+/** What all parts together may take to stop. */
+const STOP_MS = 10_000;
+
+export const createPlatform = (config: ServerConfig, deps: PlatformDeps): Platform =>
+  new ComposedPlatform(config, deps);
+
+class ComposedPlatform implements Platform {
+  readonly localCredential = newEdgeCredential();
+  readonly #config: ServerConfig;
+  readonly #deps: PlatformDeps;
+  readonly #database: Database;
+  readonly #watch: DatabaseWatch;
+  readonly #keyUses: KeyUses;
+  readonly #changes: ChangeFeed;
+  readonly #jobs: Jobs;
+  readonly #mail: MailSender;
+  readonly #app: PlatformApp;
+  readonly #server: HttpServer;
+  readonly #life: Lifecycle;
+
+  constructor(config: ServerConfig, deps: PlatformDeps) {
+    const { clock, logger } = deps;
+    this.#config = config;
+    this.#deps = deps;
+    this.#database = new Database({ url: deps.databaseUrl, logger });
+    const { db, pool } = this.#database;
+    this.#keyUses = new KeyUses({ db, clock, logger });
+    this.#changes = new ChangeFeed({ db, pool, clock, logger });
+    this.#jobs = new Jobs({ db, clock, logger });
+    this.#mail = this.#makeMail();
+    this.#watch = this.#makeWatch();
+    this.#app = this.#makeApp();
+    const { host, port } = config.platform;
+    this.#server = new HttpServer({ host, port, app: this.#app, clock, logger });
+    this.#life = this.#makeLife();
+  }
+
+  get address(): Platform['address'] {
+    return this.#server.address;
+  }
+
+  start(): Promise<void> {
+    return this.#life.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#life.stop({ deadlineMs: STOP_MS });
+  }
+
+  async fetchInternal(request: Request): Promise<Response> {
+    return this.#app.fetch(request);
+  }
+
+  #makeMail(): MailSender {
+    const { clock, logger, dataDir, onMail } = this.#deps;
+    const settings = this.#config.platform.mail;
+    const transport = createMailTransport({ settings, dataDir, ...(onMail === undefined ? {} : { onMail }) });
+    return new MailSender({ db: this.#database.db, clock, logger, transport });
+  }
+
+  #makeWatch(): DatabaseWatch {
+    const { db } = this.#database;
+    const { clock, logger, localEdge } = this.#deps;
+    return new DatabaseWatch({
+      prepare: async () => {
+        const applied = await migrate(db);
+        if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
+        await upsertPlans(db, this.#config.platform.plans);
+        if (localEdge) await ensureLocalEdge(db, this.localCredential);
+      },
+      onPrepared: () => this.#startBackground(),
+      probe: async () => {
+        await sql`select 1`.execute(db);
+      },
+      clock,
+      logger,
+    });
+  }
+
+  /** What works with the tables by itself, and so waits for them. */
+  #startBackground(): void {
+    this.#changes.start();
+    this.#keyUses.start();
+    this.#jobs.start();
+    this.#mail.start();
+  }
+
+  #makeApp(): PlatformApp {
+    const { clock, logger, version, localEdge } = this.#deps;
+    const { db } = this.#database;
+    const settings = this.#config.platform;
+    const app = createPlatformApp({
+      logger,
+      settings,
+      databaseReady: () => this.#watch.isPrepared,
+      onDatabaseAway: (error) => this.#watch.noteAway(error),
+    });
+    addPlatformRoutes(app, {
+      ...{ db, clock, logger, settings, version },
+      edges: createEdgeCalls({ db, clock, logger, localEdge: localEdge ?? null }),
+      keyUses: this.#keyUses,
+      changes: this.#changes,
+      mailWaits: () => this.#mail.wake(),
+      port: () => this.#server.address.port,
+    });
+    return app;
+  }
+
+  /** Stopped from the last to the first: streams of edges before the server that carries them, the database at the end. */
+  #makeLife(): Lifecycle {
+    const { clock, logger } = this.#deps;
+    const life = new Lifecycle({ clock, logger });
+    life.add({ name: 'database', stop: () => this.#database.close() });
+    life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
+    // Before the database is met, so that /health answers while it is away.
+    life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
+    life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
+    life.add({ name: 'mail', stop: () => this.#mail.stop() });
+    life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
+    life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });
+    return life;
+  }
+}
