@@ -2,6 +2,16 @@
 import type { Owner } from '@tunnel/core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Backend, Revocation } from './backend.ts';
+import { askedTunnel, closedTunnel, openedTunnel } from './platform-backend.fixture.ts';
+
+/** What the one on the other side knows, and what it can be told to do. */
+export interface OtherSide {
+  tunnel(tunnelId: string): { isOpen: boolean; label: string; requests: number; bytes: number } | undefined;
+  setLimit(accountId: string, limit: number): Promise<void>;
+  closeAccount(accountId: string, code: string, message: string): Promise<void>;
+  goAway(): Promise<void>;
+  comeBack(): Promise<void>;
+}
 
 export interface BackendUnderTest {
   readonly backend: Backend;
@@ -13,6 +23,8 @@ export interface BackendUnderTest {
   readonly otherAccountId: string;
   /** Absent where keys cannot be revoked while the edge runs. */
   revoke?(key: string): Promise<void>;
+  /** Absent where there is nobody. */
+  readonly other?: OtherSide;
   cleanUp?(): Promise<void>;
 }
 
@@ -82,6 +94,124 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       await expect.poll(() => heard.map((revocation) => revocation.keyId)).toEqual([verdict.ok && verdict.keyId]);
       expect(unheard).toEqual([]);
       expect((await set.backend.verifyKey(set.otherKey)).ok).toBe(false);
+    });
+
+    it('lets the operator and an account open tunnels', async () => {
+      const { keyId } = await keyOf(set.accountKeys[0]);
+      expect(await set.backend.admitTunnel(askedTunnel('tun_1', set.accountId, { keyId }))).toBeNull();
+      const asked = askedTunnel('tun_2', '', { owner: { kind: 'operator' }, keyId: 'admin' });
+      expect(await set.backend.admitTunnel(asked)).toBeNull();
+      set.backend.placeSought('tun_1');
+      set.backend.placeSought('tun_2');
+      set.backend.placeSought('tun_never-asked-for');
+      set.backend.streamEnded();
+      set.backend.ready();
+    });
+
+    const keyOf = async (token: string) => {
+      const verdict = await set.backend.verifyKey(token);
+      if (!verdict.ok) throw verdict.fault;
+      return verdict;
+    };
+
+    describe('and the one on the other side', () => {
+      let other: OtherSide;
+      let keyId: string;
+
+      beforeEach(async (context) => {
+        if (set.other === undefined) return context.skip('there is nobody');
+        other = set.other;
+        keyId = (await keyOf(set.accountKeys[0])).keyId;
+      });
+
+      const ask = (tunnelId: string) => set.backend.admitTunnel(askedTunnel(tunnelId, set.accountId, { keyId }));
+
+      it('hears of each tunnel, of what it carried, and of its end', async () => {
+        const counters = { requests: 0, bytes: 0, openConnections: 0 };
+        expect(await ask('tun_1')).toBeNull();
+        set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
+        set.backend.placeSought('tun_1');
+        await expect.poll(() => other.tunnel('tun_1')).toMatchObject({ isOpen: true, label: 'label-tun_1' });
+        counters.requests = 3;
+        counters.bytes = 5000;
+        set.backend.tunnelClosed(closedTunnel('tun_1', set.accountId));
+        await expect.poll(() => other.tunnel('tun_1')).toMatchObject({ isOpen: false, requests: 3, bytes: 5000 });
+      });
+
+      it('hears what connections carry that outlive their tunnel', async () => {
+        const counters = { requests: 1, bytes: 10, openConnections: 1 };
+        await ask('tun_1');
+        set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
+        set.backend.tunnelClosed(closedTunnel('tun_1', set.accountId));
+        counters.bytes = 700;
+        counters.openConnections = 0;
+        set.backend.streamEnded();
+        await set.backend.stop();
+        expect(other.tunnel('tun_1')).toMatchObject({ isOpen: false, requests: 1, bytes: 700 });
+      });
+
+      it('hears nothing of the operator’s tunnels', async () => {
+        const owner = { kind: 'operator' } as const;
+        const counters = { requests: 9, bytes: 9, openConnections: 0 };
+        await set.backend.admitTunnel(askedTunnel('tun_op', '', { owner }));
+        set.backend.tunnelOpened(openedTunnel('tun_op', '', { owner, counters }));
+        set.backend.tunnelClosed({ ...closedTunnel('tun_op', ''), owner });
+        await set.backend.stop();
+        expect(other.tunnel('tun_op')).toBeUndefined();
+      });
+
+      it('does not count a tunnel that found no place', async () => {
+        await other.setLimit(set.accountId, 1);
+        expect(await ask('tun_1')).toBeNull();
+        set.backend.placeSought('tun_1');
+        expect(await ask('tun_2')).toBeNull();
+        expect(other.tunnel('tun_1')).toBeUndefined();
+      });
+
+      it('refuses what is over the limit in its own words, and counts no tunnel that has just ended', async () => {
+        await other.setLimit(set.accountId, 1);
+        expect(await ask('tun_1')).toBeNull();
+        set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId }));
+        const refusal = await ask('tun_2');
+        expect(refusal).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT', message: 'tunnel limit of 1 reached' });
+        set.backend.tunnelClosed(closedTunnel('tun_1', set.accountId));
+        expect(await ask('tun_3')).toBeNull();
+      });
+
+      it('ends all of an account with its own words', async () => {
+        const heard: Revocation[] = [];
+        set.backend.onRevoked((revocation) => heard.push(revocation));
+        await other.closeAccount(set.accountId, 'ACCOUNT_SUSPENDED', 'the account is suspended for a reason');
+        await expect.poll(() => heard).toMatchObject([{ accountId: set.accountId }]);
+        expect(heard[0]?.fault).toMatchObject({
+          code: 'ACCOUNT_SUSPENDED',
+          message: 'the account is suspended for a reason',
+        });
+      });
+
+      it('may be away: known keys are good, limits are kept, and all of it is told later', async () => {
+        await other.setLimit(set.accountId, 2);
+        await expect.poll(async () => (await keyOf(set.accountKeys[0])).ok).toBe(true);
+        expect(await ask('tun_1')).toBeNull();
+        set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId }));
+        await expect.poll(() => other.tunnel('tun_1')?.label).toBe('label-tun_1');
+        await other.goAway();
+        expect((await set.backend.verifyKey(set.accountKeys[0])).ok).toBe(true);
+        expect(await set.backend.verifyKey(set.accountKeys[1])).toMatchObject({
+          ok: false,
+          fault: { code: 'AUTH_BACKEND_AWAY', retryable: true },
+        });
+        expect((await set.backend.verifyKey(set.adminToken)).ok).toBe(true);
+        expect(await ask('tun_2')).toBeNull();
+        const counters = { requests: 0, bytes: 0, openConnections: 0 };
+        set.backend.tunnelOpened(openedTunnel('tun_2', set.accountId, { keyId, counters }));
+        expect(await ask('tun_3')).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
+        counters.bytes = 77;
+        set.backend.tunnelClosed(closedTunnel('tun_2', set.accountId));
+        await other.comeBack();
+        await expect.poll(() => other.tunnel('tun_2'), { timeout: 15_000 }).toMatchObject({ isOpen: false, bytes: 77 });
+        await expect.poll(async () => (await set.backend.verifyKey(set.accountKeys[1])).ok).toBe(true);
+      });
     });
   });
 };

@@ -74,7 +74,7 @@ export class ChangeStream {
       for await (const change of changesIn(body, reading)) {
         if (ending.signal.aborted) break;
         // A sign of life may overtake the changes that it counts.
-        if (change.kind !== 'alive') this.#since = Math.max(this.#since ?? 0, change.id);
+        if (change.kind !== 'alive') this.#since = change.id;
         onChange(change);
       }
     } catch {

@@ -31,7 +31,6 @@ const ADMIN_KEY_ID = 'admin';
 
 export class PlatformBackend implements Backend {
   readonly #adminToken: Secret;
-  readonly #clock: Clock;
   readonly #runId: string;
   readonly #link: PlatformLink;
   readonly #keys: KnownKeys;
@@ -44,7 +43,6 @@ export class PlatformBackend implements Backend {
   constructor(options: PlatformBackendOptions) {
     const { clock, logger, random, runId, folder, describe } = options;
     this.#adminToken = options.adminToken;
-    this.#clock = clock;
     this.#runId = runId;
     const link = new PlatformLink({ clock, ...options.platform });
     this.#link = link;

@@ -1,0 +1,210 @@
+// The platform's side of the edge link in memory: small, strict about numbers, and able to be away. Used by tests only.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import {
+  type AccountRights,
+  type EdgeChange,
+  type Heartbeat,
+  heartbeat,
+  type JournalRecord,
+  keyQuestion,
+  type RecordBatch,
+  recordBatch,
+  type TunnelQuestion,
+  tunnelQuestion,
+} from '@tunnel/contract';
+import { sha256Hex } from '@tunnel/runtime';
+
+export interface LoggedTunnel {
+  readonly accountId: string;
+  label: string;
+  isOpen: boolean;
+  requests: number;
+  bytes: number;
+}
+
+interface ScriptedKey {
+  readonly keyId: string;
+  readonly accountId: string;
+  isRevoked: boolean;
+  unlimited: boolean;
+}
+
+type Change = EdgeChange extends infer T ? (T extends { id: number } ? Omit<T, 'id'> : never) : never;
+
+export const CREDENTIAL = 'tne_credential-of-the-test';
+
+export class ScriptedPlatform {
+  readonly keys = new Map<string, ScriptedKey>();
+  readonly accounts = new Map<string, AccountRights>();
+  readonly tunnels = new Map<string, LoggedTunnel>();
+  readonly journals = new Map<string, number>();
+  readonly stored: JournalRecord[] = [];
+  readonly heartbeats: Heartbeat[] = [];
+  readonly batches: RecordBatch[] = [];
+  /** The path of each call that arrived. */
+  readonly calls: string[] = [];
+  state: 'here' | 'away' | 'silent' = 'here';
+  /** So many answers to records are lost after they were stored. */
+  lostAnswers = 0;
+  #changes: EdgeChange[] = [];
+  readonly #lines = new Set<ReadableStreamDefaultController<Uint8Array>>();
+
+  addKey(token: string, accountId: string, rights: Partial<AccountRights> = {}): void {
+    const base = { account_id: accountId, plan: 'free', tunnel_limit: 100, allow_custom_subdomains: true };
+    this.accounts.set(accountId, { ...base, ...this.accounts.get(accountId), ...rights });
+    const key = { keyId: `key_${this.keys.size + 1}`, accountId, isRevoked: false, unlimited: false };
+    this.keys.set(sha256Hex(token), key);
+  }
+
+  revokeKey(token: string): void {
+    const key = this.keys.get(sha256Hex(token));
+    if (key === undefined) throw new Error('no such key');
+    key.isRevoked = true;
+    this.announce({ kind: 'key-revoked', key_id: key.keyId, account_id: key.accountId });
+  }
+
+  setRights(accountId: string, rights: Partial<AccountRights>): void {
+    const account = { ...(this.accounts.get(accountId) as AccountRights), ...rights };
+    this.accounts.set(accountId, account);
+    this.announce({ kind: 'account-changed', account });
+  }
+
+  get openLines(): number {
+    return this.#lines.size;
+  }
+
+  /** Without the lines, nobody hears of it before the next one is opened. */
+  announce(change: Change): void {
+    const numbered = { ...change, id: this.#changes.length + 1 } as EdgeChange;
+    this.#changes.push(numbered);
+    for (const line of this.#lines) line.enqueue(lineOf(numbered));
+  }
+
+  cutLines(): void {
+    for (const line of this.#lines) line.close();
+    this.#lines.clear();
+  }
+
+  /** Sent to the lines as it is, and not kept. */
+  say(change: EdgeChange): void {
+    for (const line of this.#lines) line.enqueue(lineOf(change));
+  }
+
+  goAway(state: 'away' | 'silent' = 'away'): void {
+    this.state = state;
+    this.cutLines();
+  }
+
+  readonly fetch = async (request: Request): Promise<Response> => {
+    if (this.state === 'away') throw new TypeError('fetch failed');
+    if (this.state === 'silent') return new Promise(() => {});
+    const { pathname, searchParams } = new URL(request.url);
+    const call = pathname.replace('/internal/edge', '');
+    this.calls.push(call);
+    if (request.headers.get('authorization') !== `Bearer ${CREDENTIAL}`) return new Response('{}', { status: 401 });
+    if (call === '/changes') return this.#openLine(Number(searchParams.get('since')));
+    return this.#answer(call, await request.json());
+  };
+
+  async #answer(call: string, body: unknown): Promise<Response> {
+    switch (call) {
+      case '/heartbeat':
+        this.heartbeats.push(heartbeat.parse(body));
+        return Response.json({ edge_id: 'edge_1', last_change: this.#changes.length });
+      case '/keys/verify':
+        return this.#verify(keyQuestion.parse(body).token_hash);
+      case '/tunnels':
+        return this.#open(tunnelQuestion.parse(body));
+      case '/records':
+        return this.#store(recordBatch.parse(body));
+      default:
+        return new Response('{}', { status: 404 });
+    }
+  }
+
+  #verify(hash: string): Response {
+    const key = this.keys.get(hash);
+    if (key === undefined) return refuse('AUTH_TOKEN_INVALID', 'the key was not accepted');
+    if (key.isRevoked) return refuse('AUTH_TOKEN_REVOKED', 'the key was revoked');
+    const account = this.accounts.get(key.accountId);
+    return Response.json({ ok: true, key_id: key.keyId, unlimited: key.unlimited, account });
+  }
+
+  #open({ tunnel_id, account_id }: TunnelQuestion): Response {
+    const limit = this.accounts.get(account_id)?.tunnel_limit ?? null;
+    const open = [...this.tunnels.values()].filter(({ accountId, isOpen }) => isOpen && accountId === account_id);
+    if (limit !== null && open.length >= limit) return refuse('TUNNEL_PLAN_LIMIT', `tunnel limit of ${limit} reached`);
+    this.tunnels.set(tunnel_id, { accountId: account_id, label: '', isOpen: true, requests: 0, bytes: 0 });
+    return Response.json({ ok: true });
+  }
+
+  #store(batch: RecordBatch): Response {
+    this.batches.push(batch);
+    const last = this.journals.get(batch.journal_id) ?? 0;
+    if (batch.first > last + 1) return Response.json({ error: 'gap', last_record: last }, { status: 409 });
+    const unseen = batch.records.slice(last + 1 - batch.first);
+    for (const record of unseen) this.#apply(record);
+    const now = last + unseen.length;
+    this.journals.set(batch.journal_id, now);
+    if (this.lostAnswers > 0) {
+      this.lostAnswers -= 1;
+      throw new TypeError('fetch failed');
+    }
+    return Response.json({ last_record: now });
+  }
+
+  #apply(record: JournalRecord): void {
+    this.stored.push(record);
+    const tunnel = this.tunnels.get(record.tunnel_id);
+    if (record.kind === 'opened') {
+      const fresh = { accountId: record.account_id, label: '', isOpen: true, requests: 0, bytes: 0 };
+      this.tunnels.set(record.tunnel_id, { ...(tunnel ?? fresh), label: record.label });
+    } else if (tunnel === undefined) return;
+    else if (record.kind === 'usage') {
+      tunnel.requests += record.requests;
+      tunnel.bytes += record.bytes;
+    } else if (record.abandoned) this.tunnels.delete(record.tunnel_id);
+    else tunnel.isOpen = false;
+  }
+
+  #openLine(since: number): Response {
+    let own: ReadableStreamDefaultController<Uint8Array>;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        own = controller;
+        this.#lines.add(controller);
+        controller.enqueue(lineOf({ kind: 'alive', id: this.#changes.length }));
+        for (const change of this.#changes.slice(since)) controller.enqueue(lineOf(change));
+      },
+      cancel: () => void this.#lines.delete(own),
+    });
+    return new Response(body);
+  }
+}
+
+const lineOf = (change: EdgeChange): Uint8Array => new TextEncoder().encode(`${JSON.stringify(change)}\n`);
+
+const refuse = (code: string, message: string): Response => Response.json({ ok: false, code, message });
+
+/** The same behind a real socket. */
+export const servePlatform = async (
+  platform: ScriptedPlatform,
+): Promise<{ readonly url: string; close(): Promise<void> }> => {
+  const listener = getRequestListener((request) => platform.fetch(request), {
+    errorHandler: () => new Response('{}', { status: 503 }),
+  });
+  const server = createServer((request, response) => void listener(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: () =>
+      new Promise((resolve) => {
+        platform.cutLines();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};
