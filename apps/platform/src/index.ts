@@ -1,3 +1,7 @@
+export { Database } from './db/database.ts';
+export { isDatabaseAway } from './db/database-away.ts';
+export { migrate, pendingMigrations } from './db/migrate.ts';
+export type { MailNotice } from './mail/mail-transport.ts';
 export { createPlatform, type Platform, type PlatformDeps } from './platform.ts';
 export { type ListedUser, listUsers } from './services/admin/list-users.ts';
 export { restore } from './services/admin/restore.ts';
@@ -7,5 +11,4 @@ export { suspend } from './services/admin/suspend.ts';
 export { createCredential } from './services/edges/create-credential.ts';
 export { type ListedEdge, listCredentials } from './services/edges/list-credentials.ts';
 export { revokeCredential } from './services/edges/revoke-credential.ts';
-export type { OperatorContext } from './services/operator-context.ts';
 export type { OperatorActor } from './services/service-context.ts';

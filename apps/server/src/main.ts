@@ -1,14 +1,20 @@
 // The executable tunnel-server: reads the command line, runs one command, ends with its exit code.
 import { Command, CommanderError } from 'commander';
+import { admin } from './commands/admin.ts';
 import { checkConfig } from './commands/check-config.ts';
 import { edge } from './commands/edge.ts';
+import { edgeCredential } from './commands/edge-credential.ts';
+import { migrate } from './commands/migrate.ts';
+import { platform } from './commands/platform.ts';
 import { stack } from './commands/stack.ts';
 import { EXIT_OK, EXIT_USAGE, reportProblem } from './problem-report.ts';
 import { VERSION } from './version.ts';
 
 const buildProgram = (finish: (code: number) => void): Command => {
   const program = new Command('tunnel-server')
-    .description('Publishes services of tunnel clients: runs the edge that visitors connect to.')
+    .description(
+      'Publishes services of tunnel clients: the edge that visitors connect to, and the platform with accounts and keys.',
+    )
     .version(VERSION)
     .configureOutput({ outputError: (text, write) => write(`tunnel-server: ${text.replace(/^error: /, '')}`) })
     .showHelpAfterError('See `tunnel-server --help`.')
@@ -20,8 +26,10 @@ Every key of server.toml can be set by a variable: TUNNEL_SERVER__CONTROL_PORT=4
 TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows the stack of an unexpected error.`,
     )
     .exitOverride();
-  for (const command of [stack(finish), edge(finish), checkConfig(finish)]) {
-    program.addCommand(command.copyInheritedSettings(program));
+  for (const make of [stack, edge, platform, migrate, checkConfig, edgeCredential, admin]) {
+    const command = make(finish).copyInheritedSettings(program);
+    for (const below of command.commands) below.copyInheritedSettings(command);
+    program.addCommand(command);
   }
   return program;
 };

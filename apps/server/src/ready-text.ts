@@ -15,19 +15,28 @@ export interface ReadyFacts {
 
 export const readyText = (facts: ReadyFacts): string => {
   const { run, tcpPortRange } = facts;
-  return [
-    `tunnel-server is ready (pid ${run.pid})`,
-    '',
+  const edgeLines = [
     `  control      ${run.control}${facts.tls ? ' (TLS)' : ''}`,
     `  edge API     ${run.api_url}/api/status`,
     `  metrics      ${run.metrics_url}`,
     `  HTTP tunnels ${httpTunnels(facts)}`,
     `  TCP tunnels  ${facts.domain}, ports ${tcpPortRange[0]}-${tcpPortRange[1]}`,
-    `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
-    '',
+  ];
+  const nextLines = [
     'Next, in another terminal, publish a local web service (3000 is its port):',
     `  ${nextCommand(facts)}`,
     '',
+  ];
+  return [
+    `tunnel-server is ready (pid ${run.pid})`,
+    '',
+    ...(run.platform_url === null
+      ? []
+      : [`  platform API ${run.platform_url} (what it can do: ${run.platform_url}/docs)`]),
+    ...(run.control === null ? [] : edgeLines),
+    `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
+    '',
+    ...(run.control === null ? [] : nextLines),
     '',
   ].join('\n');
 };

@@ -1,6 +1,6 @@
 // The life of one server process: claim the data directory, start, say so, run until a signal, drain, clean up.
 import { constants } from 'node:os';
-import { createEdge, type Edge } from '@tunnel/edge';
+import type { MailNotice } from '@tunnel/platform';
 import { createLogger, type Logger, onSignals, type ServerConfig, systemClock } from '@tunnel/runtime';
 import { type AdminToken, loadAdminToken } from './admin-token.ts';
 import { openDataDir } from './data-dir.ts';
@@ -8,6 +8,7 @@ import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
 import { hostPort, httpUrl } from './reachable.ts';
 import { readyText } from './ready-text.ts';
 import { type RunFile, refuseSecondServer, removeRunFile, writeRunFile } from './run-file.ts';
+import { type ServerKind, ServerParts } from './server-parts.ts';
 import { VERSION } from './version.ts';
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
@@ -15,16 +16,20 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const SAME_SIGNAL_WITHIN_MS = 1000;
 
 /** Runs until it is told to stop; gives the exit code. */
-export const runServer = async (config: ServerConfig, host: NodeJS.Process): Promise<number> => {
+export const runServer = async (kind: ServerKind, config: ServerConfig, host: NodeJS.Process): Promise<number> => {
   const dataDir = openDataDir(config.data_dir);
   refuseSecondServer(dataDir);
   const admin = loadAdminToken(config.auth.admin_token, dataDir);
   const logger = createLogger({ format: logFormat(host), stream: host.stderr });
-  const edge = createEdge(config, { clock: systemClock, logger, adminToken: admin.token, version: VERSION });
-  const stopping = waitForStop(edge, logger, host, dataDir);
+  const parts = new ServerParts(kind, config, {
+    ...{ clock: systemClock, logger, version: VERSION, dataDir, adminToken: admin.token },
+    onMail: (notice) => host.stdout.write(mailText(notice)),
+    onMakingDatabase: () => logger.info({}, 'starting the embedded database'),
+  });
+  const stopping = waitForStop(parts, logger, host, dataDir);
   try {
-    await edge.start();
-    const run = describeRun(edge, admin, host.pid);
+    await parts.start();
+    const run = describeRun(parts, admin, host.pid);
     writeRunFile(dataDir, run);
     host.stdout.write(
       readyText({
@@ -38,7 +43,7 @@ export const runServer = async (config: ServerConfig, host: NodeJS.Process): Pro
     );
     const signal = await stopping;
     logger.info({ signal, drain_secs: config.server.drain_secs }, 'stopping: open connections may finish');
-    await edge.stop({ drainMs: config.server.drain_secs * 1000 });
+    await parts.stop({ drainMs: config.server.drain_secs * 1000 });
     logger.info({}, 'stopped');
     return EXIT_OK;
   } finally {
@@ -48,9 +53,14 @@ export const runServer = async (config: ServerConfig, host: NodeJS.Process): Pro
 };
 
 /** The first signal resolves; a later one, or an error nobody caught, ends the process there and then. */
-const waitForStop = (edge: Edge, logger: Logger, host: NodeJS.Process, dataDir: string): Promise<NodeJS.Signals> => {
+const waitForStop = (
+  parts: ServerParts,
+  logger: Logger,
+  host: NodeJS.Process,
+  dataDir: string,
+): Promise<NodeJS.Signals> => {
   const endNow = (code: number): void => {
-    edge.stopNow();
+    parts.stopNow();
     removeRunFile(dataDir);
     host.exit(code);
   };
@@ -69,17 +79,24 @@ const waitForStop = (edge: Edge, logger: Logger, host: NodeJS.Process, dataDir: 
   });
 };
 
-const describeRun = ({ addresses }: Edge, admin: AdminToken, pid: number): RunFile => ({
-  pid,
-  platform_url: null,
-  api_url: httpUrl(addresses.api),
-  control: hostPort(addresses.control),
-  http_url: httpUrl(addresses.http),
-  https_url: addresses.https === null ? null : `https://${hostPort(addresses.https)}`,
-  metrics_url: httpUrl(addresses.metrics, '/metrics'),
-  simulator_url: null,
-  admin_token_file: admin.file,
-});
+const describeRun = ({ edge, platform }: ServerParts, admin: AdminToken, pid: number): RunFile => {
+  const addresses = edge?.addresses ?? null;
+  return {
+    pid,
+    platform_url: platform === null ? null : httpUrl(platform.address),
+    api_url: addresses === null ? null : httpUrl(addresses.api),
+    control: addresses === null ? null : hostPort(addresses.control),
+    http_url: addresses === null ? null : httpUrl(addresses.http),
+    https_url: addresses?.https ? `https://${hostPort(addresses.https)}` : null,
+    metrics_url: addresses === null ? null : httpUrl(addresses.metrics, '/metrics'),
+    simulator_url: null,
+    admin_token_file: addresses === null ? null : admin.file,
+  };
+};
+
+/** Without a mail server, the console is where its reader finds the link. */
+const mailText = ({ recipient, subject, link, file }: MailNotice): string =>
+  `mail to ${recipient}: ${subject}\n  ${link === null ? file : link.reveal()}\n`;
 
 /** Log lines go to stderr, so that stdout holds only what is for people. */
 const logFormat = (host: NodeJS.Process): 'human' | 'json' => {

@@ -1,4 +1,4 @@
-// `tunnel-server edge`: an edge that runs alone, on its admin token and [[auth.keys]].
+// `tunnel-server edge`: an edge that runs alone: with a platform elsewhere, or on its admin token and [[auth.keys]].
 import type { Command } from 'commander';
 import { runServer } from '../run-server.ts';
 import { loadConfig, type ServerFlags, serverCommand } from './server-flags.ts';
@@ -7,5 +7,5 @@ export const edge = (finish: (code: number) => void): Command =>
   serverCommand('edge', 'Run an edge alone.')
     .addHelpText('after', '\nExample:\n  tunnel-server edge --config /etc/tunnel/server.toml')
     .action(async (flags: ServerFlags) => {
-      finish(await runServer(loadConfig(flags, process.env), process));
+      finish(await runServer('edge', loadConfig(flags, process.env), process));
     });

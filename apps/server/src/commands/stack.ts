@@ -1,4 +1,4 @@
-// `tunnel-server stack`: everything in one process. Today that is the edge, on its own admin token.
+// `tunnel-server stack`: everything in one process: database, platform and one edge.
 import type { Command } from 'commander';
 import { runServer } from '../run-server.ts';
 import { loadConfig, type ServerFlags, serverCommand } from './server-flags.ts';
@@ -14,5 +14,5 @@ export const stack = (finish: (code: number) => void): Command =>
     .addHelpText('after', '\nExample:\n  tunnel-server stack --config server.toml --data-dir /var/lib/tunnel')
     .action(async (flags: ServerFlags) => {
       const config = loadConfig(flags, process.env, flags.config === undefined ? STACK_DEFAULTS : {});
-      finish(await runServer(config, process));
+      finish(await runServer('stack', config, process));
     });

@@ -1,5 +1,5 @@
 // The cluster: the files of the database. Made once, aside, and moved into place when it is whole.
-import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
 import type { PostgresFiles } from './postgres-files.ts';
@@ -22,12 +22,12 @@ const INIT_ARGS = [
   '--auth-local=trust',
   '--auth-host=reject',
   '--no-instructions',
+  '--no-sync',
 ];
 
 const FIRST_STATEMENTS = [
   `create role ${DATABASE_USER} login`,
   `create database ${DATABASE_NAME} owner ${DATABASE_USER}`,
-  `revoke connect on database ${DATABASE_NAME} from public`,
 ];
 
 export const openCluster = async (files: PostgresFiles, programs: Programs): Promise<void> => {
@@ -41,11 +41,24 @@ export const openCluster = async (files: PostgresFiles, programs: Programs): Pro
 
 const makeCluster = async (files: PostgresFiles, programs: Programs): Promise<void> => {
   const { initdb, postgres } = programs.binaries;
-  const timeoutMs = POSTGRES_BOUNDS.INIT_TIMEOUT_MS;
-  await runProgram(programs, initdb, ['-D', files.unfinished, ...INIT_ARGS], { input: '', timeoutMs });
+  const at = ['-D', files.unfinished];
+  const run = (program: string, args: readonly string[], input = ''): Promise<void> =>
+    runProgram(programs, program, args, { input, timeoutMs: POSTGRES_BOUNDS.INIT_TIMEOUT_MS });
+  await run(initdb, [...at, ...INIT_ARGS]);
   // The server without a postmaster, which reads statements that end with an empty line.
-  const alone = ['--single', '-j', '-D', files.unfinished, '-c', 'log_checkpoints=off', 'template1'];
-  const input = FIRST_STATEMENTS.map((statement) => `${statement};\n\n`).join('');
-  await runProgram(programs, postgres, alone, { input, timeoutMs });
+  const alone = ['--single', '-j', ...at, '-c', 'fsync=off', '-c', 'log_checkpoints=off', 'template1'];
+  await run(postgres, alone, FIRST_STATEMENTS.map((statement) => `${statement};\n\n`).join(''));
+  // On the disk at once, at the end: file by file, and while they are made, a busy disk takes up to a minute for it.
+  await run(initdb, [...at, '--sync-only', `--sync-method=${process.platform === 'linux' ? 'syncfs' : 'fsync'}`]);
   renameSync(files.unfinished, files.cluster);
+  syncFolder(files.root);
+};
+
+const syncFolder = (folder: string): void => {
+  const handle = openSync(folder, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
 };

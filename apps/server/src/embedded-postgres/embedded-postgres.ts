@@ -27,7 +27,9 @@ export class EmbeddedPostgres {
   #server: ServerProcess | undefined;
   #watchdog: Watchdog | undefined;
   #restart: Timer | undefined;
-  #launching: Promise<void> = Promise.resolve();
+  /** The start, or the latest start after the server died. */
+  #launching: Promise<unknown> = Promise.resolve();
+  #stopping: Promise<void> = Promise.resolve();
 
   constructor(options: EmbeddedPostgresOptions) {
     this.#options = options;
@@ -41,32 +43,51 @@ export class EmbeddedPostgres {
   }
 
   /** Resolves when it answers. Throws a Fault that says why it cannot run here. */
-  async start(): Promise<{ url: Secret; socketFolder: string }> {
-    if (this.#state !== 'idle') throw new Error(`cannot start: the embedded database is ${this.#state}`);
+  start(): Promise<{ url: Secret; socketFolder: string }> {
+    if (this.#state !== 'idle') return Promise.reject(new Error(`the embedded database is ${this.#state} already`));
     this.#state = 'starting';
+    const starting = this.#startUp();
+    this.#launching = starting;
+    return starting;
+  }
+
+  /** Resolves when the server has ended and nothing of it is left but its files. */
+  stop(): Promise<void> {
+    if (this.#state === 'idle') return Promise.resolve();
+    if (this.#state !== 'stopping') {
+      this.#state = 'stopping';
+      this.#stopping = this.#shutDown();
+    }
+    return this.#stopping;
+  }
+
+  async #startUp(): Promise<{ url: Secret; socketFolder: string }> {
     const { dataDir } = this.#options;
     try {
-      this.#ground = await openGround(this.#options);
-      this.#launching = this.#launchPatiently(this.#ground);
-      await this.#launching;
-      const { url, socketFolder } = this.#ground;
-      return { url, socketFolder };
+      const ground = await openGround(this.#options);
+      this.#ground = ground;
+      await this.#launchPatiently(ground);
+      return { url: ground.url, socketFolder: ground.socketFolder };
     } catch (error) {
-      await this.stop();
+      if (!this.#isStopping()) await this.#cleanUp();
       throw error instanceof Fault ? error : embeddedFault(postgresFiles(dataDir).root, reasonOf(error), error);
     }
   }
 
-  /** Resolves when the server has ended and nothing of it is left but its files. Never rejects. */
-  async stop(): Promise<void> {
-    if (this.#state === 'idle' || this.#state === 'stopping') return;
-    this.#state = 'stopping';
+  async #shutDown(): Promise<void> {
     this.#restart?.cancel();
     await this.#server?.stop();
+    // A start that is under way sees that it is not wanted any more; until then it may hold files.
     await this.#launching.catch(() => {});
+    await this.#cleanUp();
+  }
+
+  async #cleanUp(): Promise<void> {
+    await this.#server?.stop();
     this.#watchdog?.dismiss();
-    this.#server = undefined;
     if (this.#ground !== undefined) closeGround(this.#ground);
+    this.#server = undefined;
+    this.#watchdog = undefined;
     this.#ground = undefined;
     this.#state = 'idle';
   }

@@ -7,6 +7,8 @@ import { lastProblem, type Programs, spawnAs } from './run-program.ts';
 
 const READY = 'database system is ready to accept connections';
 const SERIOUS = /^(FATAL|PANIC|WARNING):/;
+/** Of one connection, or of a server that starts or stops: whoever is concerned is told. */
+const ORDINARY = /terminating connection|the database system is|database ".*" does not exist/;
 
 export interface ServerProcessOptions {
   readonly programs: Programs;
@@ -71,7 +73,8 @@ export class ServerProcess {
     this.#lines.push(short);
     if (this.#lines.length > POSTGRES_BOUNDS.KEPT_LOG_LINES) this.#lines.shift();
     // While it stops, it says of every connection that it cuts it.
-    if (SERIOUS.test(short) && !this.#stopping) this.#logger.warn({ postgres: short }, 'the embedded database says');
+    const serious = SERIOUS.test(short) && !ORDINARY.test(short) && !this.#stopping;
+    if (serious) this.#logger.warn({ postgres: short }, 'the embedded database says');
     else this.#logger.debug({ postgres: short }, 'the embedded database says');
   }
 
