@@ -58,5 +58,5 @@ const STATIC = [
 
 export const STEPS = {
   fast: [...STATIC, tests('unit tests', 'unit', ...SLOW.map((file) => `--exclude=${file}`))],
-  all: [...STATIC, tests('unit tests', 'unit'), tests('system tests', 'system')],
+  all: [...STATIC, tests('unit tests', 'unit'), tests('database tests', 'database'), tests('system tests', 'system')],
 };

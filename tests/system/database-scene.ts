@@ -3,7 +3,6 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, type Secret, systemClock } from '@tunnel/runtime';
-import { sql } from 'kysely';
 import { Database } from '../../apps/platform/src/db/database.ts';
 import {
   EmbeddedPostgres,
@@ -49,7 +48,7 @@ export class DatabaseScene {
 export const ask = async (url: Secret, query: string): Promise<unknown> => {
   const database = new Database({ url, logger: quiet, connections: 1 });
   try {
-    const { rows } = await sql.raw<Record<string, unknown>>(query).execute(database.db);
+    const { rows } = await database.pool.query<Record<string, unknown>>(query);
     return Object.values(rows[0] ?? {})[0];
   } finally {
     await database.close();

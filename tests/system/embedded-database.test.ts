@@ -121,6 +121,25 @@ describe('the embedded database', () => {
     await eventually(() => expect(processesOf(dataDir)).toEqual([]));
   });
 
+  it('can be stopped at any moment of its start, and started again', async () => {
+    const dataDir = scene.folder();
+    const postgres = scene.embedded(dataDir);
+    for (const file of ['data.unfinished', 'data', 'data/postmaster.pid']) {
+      const start = postgres.start().then(
+        () => 'started',
+        () => 'stopped',
+      );
+      await eventually(() => expect(existsSync(join(dataDir, 'postgres', file))).toBe(true), {
+        timeoutMs: 20_000,
+        intervalMs: 1,
+      });
+      await postgres.stop();
+      expect(['started', 'stopped']).toContain(await start);
+      await eventually(() => expect(processesOf(dataDir)).toEqual([]));
+    }
+    expect(await ask((await postgres.start()).url, 'select 1')).toBe(1);
+  });
+
   it('is held by one process at a time', async () => {
     const dataDir = scene.copyOf(used);
     await scene.embedded(dataDir).start();

@@ -1,15 +1,15 @@
 // Brings the tables up to date: forward only, one process at a time (kysely takes an advisory lock of PostgreSQL).
 import { type Migration, Migrator } from 'kysely';
 import type { Db } from './database.ts';
-import * as accounts from './migrations/0001-accounts.ts';
-import * as keysAndUsage from './migrations/0002-keys-and-usage.ts';
-import * as signingKeys from './migrations/0003-signing-keys.ts';
+import { up as accounts } from './migrations/0001-accounts.ts';
+import { up as keysAndUsage } from './migrations/0002-keys-and-usage.ts';
+import { up as signingKeys } from './migrations/0003-signing-keys.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
-  '0001-accounts': accounts,
-  '0002-keys-and-usage': keysAndUsage,
-  '0003-signing-keys': signingKeys,
+  '0001-accounts': { up: accounts },
+  '0002-keys-and-usage': { up: keysAndUsage },
+  '0003-signing-keys': { up: signingKeys },
 };
 
 const migratorOf = (db: Db): Migrator =>
