@@ -25,6 +25,10 @@ const start = async (port = 0) => {
     arrived = resolve;
   });
   app.get('/address', (context) => context.text(context.get('address')));
+  app.get('/page', (context) => {
+    context.header('content-security-policy', "default-src 'self'");
+    return context.html('<p>');
+  });
   app.post('/echo', async (context) => context.text(await context.req.text()));
   app.get('/slow', async (context) => {
     arrived();
@@ -47,7 +51,13 @@ const say = async (port: number, bytes: string): Promise<string> => {
 describe('the HTTP server of the platform', () => {
   it('serves the app, and knows the address of the caller', async () => {
     const { url } = await start();
-    expect(await (await fetch(`${url}/address`)).text()).toBe('127.0.0.1');
+    const answer = await fetch(`${url}/address`, { headers: { 'x-request-id': 'mine' } });
+    expect(await answer.text()).toBe('127.0.0.1');
+    expect(answer.headers.get('x-request-id')).toBe('mine');
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'none'/);
+    const page = await fetch(`${url}/page`);
+    expect(page.headers.get('content-security-policy')).toBe("default-src 'self'");
   });
 
   it.each([

@@ -42,70 +42,75 @@ const HTTPS_FOR_A_YEAR = { 'strict-transport-security': 'max-age=31536000' } as 
 
 export const createPlatformApp = (deps: PlatformAppDeps): PlatformApp => {
   const app: PlatformApp = new OpenAPIHono<PlatformEnv>({ defaultHook: refuseUnreadable });
-  app.use(stamp(deps), refuseUnknown(app), refuseUnready(deps), refuseLargeBody);
+  app.use(guard(app, deps));
   app.onError((error, context) => answerError(context, error, deps));
   return app;
 };
 
+/** What every request passes. One step, not a chain of them: each link of a chain costs as much as all that is done here. */
+const guard = (app: PlatformApp, deps: PlatformAppDeps): MiddlewareHandler<PlatformEnv> => {
+  const stamp = stampOf(deps);
+  const refusal = refusalOf(app);
+  const { databaseReady = () => true } = deps;
+  return (context, next) => {
+    stamp(context);
+    // Middleware alone matched. Before anything asks for credentials: what paths and methods there are is public.
+    if (matchedRoutes(context).at(-1)?.method === 'ALL') throw refusal(context);
+    if (!databaseReady() && !context.req.path.startsWith('/health')) throw databaseAway();
+    return refuseLargeBody(context, next);
+  };
+};
+
 /** The id and address of a request, and the headers of every answer. */
-const stamp = ({ settings, newRequestId: makeId = newRequestId }: PlatformAppDeps): MiddlewareHandler<PlatformEnv> => {
+const stampOf = ({ settings, newRequestId: makeId = newRequestId }: PlatformAppDeps) => {
   const addressOf = callerAddressOf(settings.trusted_proxies);
   const headers = Object.entries({
     ...HEADERS,
     ...(settings.public_url.startsWith('https:') ? HTTPS_FOR_A_YEAR : {}),
   });
-  return async (context, next) => {
-    const given = context.req.header('x-request-id') ?? '';
+  return (context: Context<PlatformEnv>): void => {
+    const given = headerOf(context, 'x-request-id') ?? '';
     const requestId = REQUEST_ID_PATTERN.test(given) ? given : makeId();
+    const { incoming, outgoing } = socketOf(context);
     context.set('requestId', requestId);
-    context.header('x-request-id', requestId);
-    for (const [name, value] of headers) context.header(name, value);
-    // Without a socket: a call in the process.
-    const peer = (context.env as PlatformEnv['Bindings'] | undefined)?.incoming?.socket.remoteAddress ?? '';
-    context.set('address', addressOf(peer, context.req.header('x-forwarded-for')));
-    await next();
+    context.set('address', addressOf(incoming?.socket.remoteAddress ?? '', headerOf(context, 'x-forwarded-for')));
+    // Straight to node where there is a socket: headers that go through hono make its answers several times as dear.
+    const write = (name: string, value: string): void => {
+      if (outgoing === undefined) context.header(name, value);
+      else outgoing.setHeader(name, value);
+    };
+    write('x-request-id', requestId);
+    for (const [name, value] of headers) write(name, value);
   };
 };
 
-/** Before anything asks for credentials: which paths and methods there are is in the public document. */
-const refuseUnknown = (app: PlatformApp): MiddlewareHandler<PlatformEnv> => {
-  const refusal = refusalOf(app);
-  return async (context, next) => {
-    // Middleware alone matched.
-    if (matchedRoutes(context).at(-1)?.method === 'ALL') throw refusal(context);
-    await next();
-  };
+/** Nothing for a call in the process. */
+const socketOf = (context: Context<PlatformEnv>): Partial<PlatformEnv['Bindings']> => context.env ?? {};
+
+/** As node has read it: hono would first make an object of all headers. */
+const headerOf = (context: Context<PlatformEnv>, name: string): string | undefined => {
+  const { incoming } = socketOf(context);
+  const value = incoming?.headers === undefined ? context.req.header(name) : incoming.headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
 };
-
-const refuseUnready =
-  ({ databaseReady = () => true }: PlatformAppDeps): MiddlewareHandler<PlatformEnv> =>
-  async (context, next) => {
-    if (!databaseReady() && !context.req.path.startsWith('/health')) throw databaseAway();
-    await next();
-  };
-
-const limitOf = (path: string): number =>
-  path.startsWith(EDGE_LINK_PATH) ? PLATFORM_BOUNDS.EDGE_LINK_BODY_MAX_BYTES : PLATFORM_BOUNDS.BODY_MAX_BYTES;
 
 const bodyTooLarge = (limit: number) => (): never => {
   throw new Fault('API_BODY_TOO_LARGE', { limit });
 };
 
-const unannounced = new Map(
-  [PLATFORM_BOUNDS.BODY_MAX_BYTES, PLATFORM_BOUNDS.EDGE_LINK_BODY_MAX_BYTES].map((limit) => [
-    limit,
-    bodyLimit({ maxSize: limit, onError: bodyTooLarge(limit) }),
-  ]),
-);
+const readUpTo = (limit: number): MiddlewareHandler => bodyLimit({ maxSize: limit, onError: bodyTooLarge(limit) });
+const readBodyUpTo = readUpTo(PLATFORM_BOUNDS.BODY_MAX_BYTES);
+const readBatchUpTo = readUpTo(PLATFORM_BOUNDS.EDGE_LINK_BODY_MAX_BYTES);
 
 /** A body is judged by its announced length; one without is read up to the limit. A GET that announces one too. */
-const refuseLargeBody: MiddlewareHandler<PlatformEnv> = async (context, next) => {
+const refuseLargeBody: MiddlewareHandler<PlatformEnv> = (context, next) => {
   const { path, method } = context.req;
-  const limit = limitOf(path);
-  const length = context.req.header('content-length');
+  const isBatch = path.startsWith(EDGE_LINK_PATH);
+  const limit = isBatch ? PLATFORM_BOUNDS.EDGE_LINK_BODY_MAX_BYTES : PLATFORM_BOUNDS.BODY_MAX_BYTES;
+  const length = headerOf(context, 'content-length');
   if (length !== undefined && Number(length) > limit) bodyTooLarge(limit)();
   if (length !== undefined || method === 'GET' || method === 'HEAD') return next();
-  return unannounced.get(limit)?.(context, next);
+  return isBatch ? readBatchUpTo(context, next) : readBodyUpTo(context, next);
 };
 
 const answerError = async (
