@@ -58,9 +58,10 @@ export class Journal {
         this.#next = journal.next;
         this.#batches = [...journal.batches];
         this.#pending = journal.pending;
+        const ends = endsOfLastRun(journal);
         // By itself and first: whatever the disk does now, the same lines get the same numbers.
         this.#number();
-        for (const record of endsOfLastRun(journal)) this.#pending.add(record);
+        for (const end of ends) this.#pending.add(end);
       }
       this.#sequence = files[0]?.sequence ?? 0;
       await this.#writeFile();

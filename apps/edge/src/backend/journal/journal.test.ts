@@ -1,0 +1,310 @@
+import { appendFileSync, chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { JournalRecord } from '@tunnel/contract';
+import type { Logger } from '@tunnel/runtime';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Journal } from './journal.ts';
+import { JournalFile } from './journal-file.ts';
+
+let root: TemporaryDirectory;
+let folder: string;
+let ids: number;
+const open: Journal[] = [];
+const error = vi.fn();
+const info = vi.fn();
+const logger = { error, info, warn: vi.fn(), debug: vi.fn() } as unknown as Logger;
+
+beforeEach(async () => {
+  root = await temporaryDirectory();
+  folder = join(root.path, 'edge-journal');
+  ids = 0;
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  error.mockClear();
+  info.mockClear();
+  for (const journal of open.splice(0)) await journal.close();
+  await root.close();
+});
+
+const DAY = Date.UTC(2030, 0, 1);
+
+const usage = (tunnel_id: string, bytes: number, at = DAY): JournalRecord => ({
+  kind: 'usage',
+  tunnel_id,
+  requests: 1,
+  bytes,
+  at,
+});
+const closed = (tunnel_id: string): JournalRecord => ({ kind: 'closed', tunnel_id, at: DAY, abandoned: false });
+const opened = (tunnel_id: string): JournalRecord => ({
+  kind: 'opened',
+  run_id: 'run_1',
+  tunnel_id,
+  session_id: 'ses_1',
+  account_id: 'alice',
+  key_id: 'key_1',
+  name: 'web',
+  protocol: 'http',
+  label: 'web',
+  at: DAY,
+});
+
+const startJournal = async (given: { tailBytes?: number; records?: number } = {}): Promise<Journal> => {
+  const journal = new Journal({
+    folder,
+    logger,
+    newId: () => {
+      ids += 1;
+      return `jrn_${ids}`;
+    },
+    batch: { records: given.records ?? 1000, bytes: 1 << 20 },
+    tailBytes: given.tailBytes ?? 1 << 20,
+  });
+  open.push(journal);
+  await journal.start();
+  return journal;
+};
+
+/** Everything that waits, in order, sent to nobody. */
+const drain = async (journal: Journal) => {
+  await journal.seal();
+  const batches = [];
+  for (let batch = journal.batch; batch !== null; batch = journal.batch) {
+    batches.push(batch);
+    journal.acknowledged(batch.journalId, batch.first + batch.records.length - 1);
+  }
+  return batches;
+};
+
+const onlyFile = (): string => {
+  const names = readdirSync(folder);
+  expect(names).toHaveLength(1);
+  return join(folder, names[0] as string);
+};
+
+describe('a journal', () => {
+  it('sums the usage of one tunnel and day, and keeps the order of the rest', async () => {
+    const journal = await startJournal();
+    journal.append([opened('a'), usage('a', 1), usage('b', 2)]);
+    journal.append([usage('a', 10, DAY + 5), usage('a', 100, DAY + 86_400_000), closed('a'), usage('a', 1000)]);
+    expect(await drain(journal)).toEqual([
+      {
+        journalId: 'jrn_1',
+        first: 1,
+        records: [
+          opened('a'),
+          { ...usage('a', 1011, DAY + 5), requests: 3 },
+          usage('b', 2),
+          usage('a', 100, DAY + 86_400_000),
+          closed('a'),
+        ],
+      },
+    ]);
+    expect(journal.size).toBe(0);
+  });
+
+  it('cuts batches at their bound, and its numbers go on over restarts', async () => {
+    const journal = await startJournal({ records: 2 });
+    journal.append([usage('a', 1), usage('b', 2), usage('c', 3)]);
+    const batches = await drain(journal);
+    expect(batches.map(({ first, records }) => [first, records.length])).toEqual([
+      [1, 2],
+      [3, 1],
+    ]);
+    await journal.close();
+    const next = await startJournal();
+    next.append([usage('d', 4)]);
+    expect(await drain(next)).toEqual([{ journalId: 'jrn_1', first: 4, records: [usage('d', 4)] }]);
+  });
+
+  it('gives what may have been sent the same numbers and content for ever, and adds nothing to it', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1)]);
+    await journal.seal();
+    const sent = journal.batch;
+    journal.append([usage('a', 10)]);
+    await journal.close();
+    const next = await startJournal();
+    expect(next.batch).toEqual(sent);
+    next.append([usage('a', 100)]);
+    const batches = await drain(next);
+    expect(batches.flatMap(({ records }) => records.map((record) => 'bytes' in record && record.bytes))).toEqual([
+      1, 10, 100,
+    ]);
+    expect(batches.map(({ first }) => first)).toEqual([1, 2, 3]);
+  });
+
+  it('forgets what is acknowledged, also a part of a batch', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1), usage('b', 2), usage('c', 3)]);
+    await journal.seal();
+    journal.acknowledged('jrn_1', 2);
+    expect(journal.batch).toEqual({ journalId: 'jrn_1', first: 3, records: [usage('c', 3)] });
+    await journal.close();
+    expect((await startJournal()).batch).toEqual({ journalId: 'jrn_1', first: 3, records: [usage('c', 3)] });
+  });
+
+  it('drops a torn last line and keeps the others', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1), usage('b', 2)]);
+    await journal.close();
+    appendFileSync(onlyFile(), '{"kind":"usage","tunnel_id":"c","req');
+    const [batch] = await drain(await startJournal());
+    expect(batch?.records).toEqual([usage('a', 1), usage('b', 2)]);
+    expect(error).not.toHaveBeenCalled();
+  });
+
+  it('says so when a line in the midst cannot be read', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1)]);
+    await journal.close();
+    appendFileSync(onlyFile(), `\u0000\u0000\n${JSON.stringify(usage('b', 2))}\n`);
+    const [batch] = await drain(await startJournal());
+    expect(batch?.records).toEqual([usage('a', 1), usage('b', 2)]);
+    expect(error).toHaveBeenCalledOnce();
+  });
+
+  it('sets a file aside that is no journal, and begins another', async () => {
+    const journal = await startJournal();
+    await journal.close();
+    writeFileSync(onlyFile(), 'what is this?\n');
+    const next = await startJournal();
+    next.append([usage('a', 1)]);
+    expect(await drain(next)).toMatchObject([{ journalId: 'jrn_2', first: 1 }]);
+    expect(readdirSync(folder).filter((name) => name.endsWith('.unreadable'))).toHaveLength(1);
+  });
+
+  it('ends the tunnels that were open when the last run was killed', async () => {
+    const journal = await startJournal();
+    journal.append([opened('a'), opened('b'), closed('b'), usage('a', 5, DAY + 500)]);
+    await journal.close();
+    const batches = await drain(await startJournal());
+    const records = batches.flatMap((batch) => batch.records);
+    expect(records.at(-1)).toEqual({ kind: 'closed', tunnel_id: 'a', at: DAY + 500, abandoned: false });
+    expect(records.filter(({ kind }) => kind === 'closed')).toHaveLength(2);
+  });
+
+  it('begins anew under another id when the platform has lost what it had', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1)]);
+    await drain(journal);
+    journal.append([usage('a', 2), usage('b', 3)]);
+    await journal.seal();
+    expect(journal.batch).toMatchObject({ journalId: 'jrn_1', first: 2 });
+    await journal.renumber('jrn_1');
+    expect(journal.batch).toMatchObject({ journalId: 'jrn_2', first: 1, records: [{ bytes: 2 }, { bytes: 3 }] });
+    journal.append([usage('c', 4)]);
+    await journal.close();
+    const again = await drain(await startJournal());
+    expect(again.map(({ journalId, first }) => [journalId, first])).toEqual([
+      ['jrn_2', 1],
+      ['jrn_2', 3],
+    ]);
+  });
+});
+
+describe('the file of a journal', () => {
+  it('is for nobody else’s eyes', async () => {
+    await startJournal();
+    expect(statSync(onlyFile()).mode & 0o777).toBe(0o600);
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+  });
+
+  it('stays small however long the platform is away, and loses nothing', async () => {
+    const journal = await startJournal({ tailBytes: 20_000 });
+    let bytes = 0;
+    for (let round = 0; round < 60; round += 1) {
+      for (let n = 0; n < 50; n += 1) journal.append([usage(`tun_${n}`, round)]);
+      bytes += 50 * round;
+      await new Promise(setImmediate);
+    }
+    await vi.waitFor(() => expect(statSync(onlyFile()).size).toBeLessThan(60_000));
+    await journal.close();
+    const batches = await drain(await startJournal());
+    const records = batches.flatMap((batch) => batch.records);
+    expect(records).toHaveLength(50);
+    expect(records.reduce((sum, record) => sum + ('bytes' in record ? record.bytes : 0), 0)).toBe(bytes);
+  });
+});
+
+describe('a disk that takes nothing', () => {
+  const total = (batches: Awaited<ReturnType<typeof drain>>): number =>
+    batches.flatMap(({ records }) => records).reduce((sum, each) => sum + ('bytes' in each ? each.bytes : 0), 0);
+
+  it('from the start: one loud line, and all goes on in memory', async () => {
+    writeFileSync(folder, 'a file where the folder should be');
+    const journal = await startJournal();
+    journal.append([usage('a', 1)]);
+    await journal.seal();
+    journal.append([usage('a', 2)]);
+    expect(total(await drain(journal))).toBe(3);
+    expect(error).toHaveBeenCalledOnce();
+  });
+
+  it('later: what is in the file keeps its numbers, what came after goes under another id', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1)]);
+    vi.spyOn(JournalFile.prototype, 'append').mockImplementation(() => {
+      throw new Error('ENOSPC: no space left on device');
+    });
+    journal.append([usage('a', 20)]);
+    journal.append([usage('a', 300)]);
+    const prepare = vi.spyOn(JournalFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
+    const sent = await drain(journal);
+    expect(sent).toEqual([
+      { journalId: 'jrn_1', first: 1, records: [usage('a', 1)] },
+      { journalId: 'jrn_2', first: 1, records: [{ ...usage('a', 320), requests: 2 }] },
+    ]);
+    expect(error).toHaveBeenCalledOnce();
+    prepare.mockRestore();
+    vi.restoreAllMocks();
+    // The next run finds the file as it was, and sends it under the numbers that the platform knows already.
+    await journal.close();
+    expect(await drain(await startJournal())).toEqual([sent[0]]);
+  });
+
+  it('while numbers are given: the file is cut back to what has them', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1)]);
+    vi.spyOn(JournalFile, 'prepare').mockImplementation(async () => {
+      // A line that comes in the midst of it.
+      journal.append([usage('a', 20)]);
+      throw new Error('ENOSPC');
+    });
+    const sent = await drain(journal);
+    expect(sent).toEqual([{ journalId: 'jrn_1', first: 1, records: [usage('a', 1)] }]);
+    expect(readFileSync(onlyFile(), 'utf8')).not.toContain('"bytes":20');
+    vi.restoreAllMocks();
+    expect(await drain(journal)).toEqual([{ journalId: 'jrn_2', first: 1, records: [usage('a', 20)] }]);
+    expect(info).toHaveBeenCalledOnce();
+  });
+
+  it('is used again when it is back', async () => {
+    const journal = await startJournal();
+    const append = vi.spyOn(JournalFile.prototype, 'append').mockImplementation(() => {
+      throw new Error('EIO');
+    });
+    journal.append([usage('a', 1)]);
+    append.mockRestore();
+    await journal.seal();
+    journal.append([usage('b', 2)]);
+    await journal.close();
+    expect(total(await drain(await startJournal()))).toBe(3);
+    expect(info).toHaveBeenCalledOnce();
+  });
+
+  it('that cannot even be listed does not stop the edge', async () => {
+    const journal = await startJournal();
+    await journal.close();
+    chmodSync(folder, 0o000);
+    try {
+      const next = await startJournal();
+      next.append([usage('a', 1)]);
+      expect(next.size).toBe(1);
+    } finally {
+      chmodSync(folder, 0o700);
+    }
+  });
+});
