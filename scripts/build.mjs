@@ -28,6 +28,8 @@ async function bundle({ entry, outfile }) {
     platform: 'node',
     target: 'node20',
     conditions: ['source'],
+    // Native code stays where npm has put it; pg's is optional and not used.
+    external: ['@node-rs/argon2', 'pg-native'],
     sourcemap: 'linked',
     sourcesContent: false,
     legalComments: 'none',
