@@ -111,6 +111,10 @@ export class AccountsScene {
 export const cookieOf = (answer: Response): string =>
   /^refresh_token=[\w-]+/.exec(answer.headers.get('set-cookie') ?? '')?.[0] ?? '';
 
+/** Of those who raced: who won is not said, how many is. */
+export const sortedStatuses = (answers: readonly Response[]): number[] =>
+  answers.map(({ status }) => status).sort((one, other) => one - other);
+
 export const openAccounts = async (options: AccountsSceneOptions = {}): Promise<AccountsScene> => {
   const database = options.beside?.database ?? (await createTestDatabase());
   const scene = new AccountsScene(options, database, await temporaryDirectory());

@@ -1,0 +1,189 @@
+import type { ApiError, PublicKeys } from '@tunnel/contract';
+import { createLocalJWKSet, exportJWK, generateKeyPair, type JSONWebKeySet, jwtVerify, SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AccountsScene, openAccounts } from '../auth/accounts.fixture.ts';
+
+let scene: AccountsScene;
+let bearer: Record<string, string>;
+let userId: string;
+const email = 'ann@example.com';
+
+beforeAll(async () => {
+  scene = await openAccounts();
+  await scene.signUp(email);
+  ({ bearer } = await scene.logIn(email));
+  userId = ((await (await me(bearer)).json()) as { id: string }).id;
+});
+afterAll(() => scene.close());
+
+const me = (headers: Record<string, string>, at: AccountsScene = scene) =>
+  at.ask('GET', '/auth/me', undefined, headers);
+const codeOf = async (answer: Response): Promise<[number, string]> => [
+  answer.status,
+  ((await answer.json()) as ApiError).code,
+];
+const tokenOf = (headers: Record<string, string>): string => headers['authorization']?.slice('Bearer '.length) ?? '';
+
+const publishedKeys = async (): Promise<PublicKeys> =>
+  (await (await scene.ask('GET', '/.well-known/jwks.json')).json()) as PublicKeys;
+
+/** A token with a right signature, and claims of the test's choice. */
+const forge = async (changes: Record<string, unknown>, header: Record<string, unknown> = {}): Promise<string> => {
+  const { kid, private_key } = await scene.database.db
+    .selectFrom('signing_keys')
+    .select(['kid', 'private_key'])
+    .orderBy('created_at', 'desc')
+    .executeTakeFirstOrThrow();
+  const now = Math.floor(scene.clock.now() / 1000);
+  const claims = {
+    iss: 'http://localhost:8080',
+    aud: 'tunnel-platform',
+    sub: userId,
+    iat: now,
+    exp: now + 900,
+    jti: 'jwt_1',
+    epoch: 0,
+    ...changes,
+  };
+  return new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', kid, ...header }).sign(private_key);
+};
+
+describe('access tokens', () => {
+  it('are accepted by anybody who reads the published keys', async () => {
+    const keys = await publishedKeys();
+    expect(keys.keys).toEqual([
+      { kty: 'OKP', crv: 'Ed25519', x: expect.any(String), kid: expect.any(String), alg: 'EdDSA', use: 'sig' },
+    ]);
+    const { payload } = await jwtVerify(tokenOf(bearer), createLocalJWKSet(keys as JSONWebKeySet), {
+      issuer: 'http://localhost:8080',
+      algorithms: ['EdDSA'],
+      currentDate: new Date(scene.clock.now()),
+    });
+    expect(payload.sub).toBe(userId);
+  });
+
+  it('are taken in the way of RFC 6750, whatever the case of the scheme', async () => {
+    expect((await me({ authorization: `bearer ${tokenOf(bearer)}` })).status).toBe(200);
+    expect(await codeOf(await me({}))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    for (const authorization of [
+      '',
+      'Bearer',
+      'Bearer ',
+      'Basic YTpi',
+      tokenOf(bearer),
+      `Bearer ${'a'.repeat(9000)}`,
+    ]) {
+      expect((await me({ authorization })).status).toBe(401);
+    }
+  });
+
+  it('are refused when a bit of them is changed, or when they are of another kind', async () => {
+    expect((await me({ authorization: `Bearer ${await forge({})}` })).status).toBe(200);
+    const [head = '', body = '', signature = ''] = tokenOf(bearer).split('.');
+    const none = Buffer.from('{"alg":"none"}').toString('base64url');
+    const asHmac = Buffer.from('{"alg":"HS256"}').toString('base64url');
+    const tampered = [
+      `${head}.${body}.${signature.slice(0, -4)}AAAA`,
+      `${head}.${Buffer.from(body, 'base64url').toString('base64url').slice(0, -3)}AAA.${signature}`,
+      `${none}.${body}.`,
+      `${asHmac}.${body}.${signature}`,
+      `${head}.${body}`,
+    ];
+    for (const token of tampered) {
+      expect(await codeOf(await me({ authorization: `Bearer ${token}` }))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
+    }
+  });
+
+  it.each([
+    ['another issuer', { iss: 'http://evil.example' }],
+    ['another audience', { aud: 'other' }],
+    ['no epoch', { epoch: undefined }],
+    ['an epoch that is no number', { epoch: '0' }],
+    ['another epoch', { epoch: 1 }],
+    ['no end', { exp: undefined }],
+    ['no id', { jti: undefined }],
+    ['a user that is no id', { sub: 'x' }],
+    ['a user that is not there', { sub: '00000000-0000-4000-8000-000000000000' }],
+    ['an end in the past', { exp: 1 }],
+  ])('are refused with %s', async (_what, changes) => {
+    expect((await me({ authorization: `Bearer ${await forge(changes)}` })).status).toBe(401);
+  });
+
+  it('are refused when a key is named that we do not have', async () => {
+    const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
+    const token = await new SignJWT({ epoch: 0, sub: userId })
+      .setProtectedHeader({ alg: 'EdDSA', kid: 'mine' })
+      .sign(privateKey);
+    expect((await me({ authorization: `Bearer ${token}` })).status).toBe(401);
+  });
+
+  it('run out after 15 minutes, also when they were known', async () => {
+    const session = await scene.logIn(email);
+    await scene.clock.advance(899_000);
+    expect((await me(session.bearer)).status).toBe(200);
+    await scene.clock.advance(1000);
+    expect(await codeOf(await me(session.bearer))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
+  });
+
+  it('end within two seconds of a suspension (403), and work again after it', async () => {
+    const session = await scene.logIn(email);
+    expect((await me(session.bearer)).status).toBe(200);
+    await scene.setUser(email, { status: 'suspended' });
+    await scene.clock.advance(2000);
+    expect(await codeOf(await me(session.bearer))).toEqual([403, 'ACCOUNT_SUSPENDED']);
+    await scene.setUser(email, { status: 'active' });
+    await scene.clock.advance(2000);
+    expect((await me(session.bearer)).status).toBe(200);
+  });
+
+  it('ask the database at most once in two seconds', async () => {
+    const session = await scene.logIn(email);
+    await scene.clock.advance(2000);
+    let queries = 0;
+    const query = scene.database.pool.on('acquire', () => (queries += 1));
+    await Promise.all(Array.from({ length: 20 }, () => me(session.bearer)));
+    await me(session.bearer);
+    expect(queries).toBe(1);
+    query.removeAllListeners('acquire');
+  });
+});
+
+describe('signing keys', () => {
+  it('are shared by processes that start at once: each accepts the tokens of the other', async () => {
+    const first = await openAccounts();
+    const second = await openAccounts({ beside: first });
+    await Promise.all([first.accounts.start(), second.accounts.start()]);
+    expect(await first.database.db.selectFrom('signing_keys').select('kid').execute()).toHaveLength(1);
+    await first.signUp('bob@example.com');
+    expect((await me((await first.logIn('bob@example.com')).bearer, second)).status).toBe(200);
+    await second.accounts.stop();
+    await second.folder.close();
+    await first.close();
+  });
+
+  it('may be several: the newest signs, tokens of the older ones go on, another process finds it by itself', async () => {
+    const old = (await scene.logIn(email)).bearer;
+    const beside = await openAccounts({ beside: scene });
+    expect((await me(old, beside)).status).toBe(200);
+    await scene.clock.advance(1000);
+    const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
+    await scene.database.db
+      .insertInto('signing_keys')
+      .values({
+        kid: 'sig_new',
+        public_key: JSON.stringify(await exportJWK(publicKey)),
+        private_key: JSON.stringify(await exportJWK(privateKey)),
+        created_at: new Date(scene.clock.now()),
+      })
+      .execute();
+    const fresh = await openAccounts({ beside: scene });
+    const signed = (await fresh.logIn(email)).bearer;
+    expect(Buffer.from(tokenOf(signed).split('.')[0] ?? '', 'base64url').toString()).toContain('sig_new');
+    expect((await me(signed, beside)).status).toBe(200);
+    expect((await me(old, beside)).status).toBe(200);
+    await scene.clock.advance(60_000);
+    expect((await publishedKeys()).keys.map(({ kid }) => kid)[0]).toBe('sig_new');
+    expect((await publishedKeys()).keys).toHaveLength(2);
+    for (const other of [beside, fresh]) await other.folder.close();
+  });
+});

@@ -1,0 +1,210 @@
+import { readdir, readFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createLogger, type Logger, Secret } from '@tunnel/runtime';
+import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
+import PostalMime from 'postal-mime';
+import { SMTPServer } from 'smtp-server';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../db/test-database.fixture.ts';
+import { queueMail } from '../services/mail/queue-mail.ts';
+import { FileTransport } from './file-transport.ts';
+import { MailSender } from './mail-sender.ts';
+import type { MailTransport, WaitingMail } from './mail-transport.ts';
+import { SmtpTransport } from './smtp-transport.ts';
+
+const HOUR = 3_600_000;
+
+class ScriptedTransport implements MailTransport {
+  readonly tried: string[] = [];
+  fails = false;
+
+  async send({ recipient }: WaitingMail): Promise<void> {
+    this.tried.push(recipient);
+    if (this.fails) throw new Error(`550 no such user <${recipient}>`);
+  }
+  close(): void {}
+}
+
+let database: TestDatabase;
+let clock: FakeClock;
+const closings: (() => Promise<void>)[] = [];
+const silent = createLogger({ level: 'silent', format: 'json' });
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  clock = new FakeClock();
+});
+afterEach(async () => {
+  for (const close of closings.splice(0).reverse()) await close();
+  await database.close();
+});
+
+const startSender = (transport: MailTransport, logger: Logger = silent): MailSender => {
+  const sender = new MailSender({ db: database.db, clock, logger, transport, random: () => 0.5 });
+  closings.push(async () => {
+    const stopped = sender.stop();
+    // What a mail that hangs gets to finish.
+    await clock.advance(2000);
+    await stopped;
+  });
+  sender.start();
+  return sender;
+};
+
+const queue = (...recipients: string[]): Promise<void> =>
+  database.db.transaction().execute(async (trx) => {
+    for (const recipient of recipients) {
+      const mail = { recipient, subject: 'Hello', text: 'https://link.example/secret\n', html: '<p>Hello</p>' };
+      await queueMail(trx, mail, clock.now());
+    }
+  });
+
+const rows = () => database.db.selectFrom('mail_outbox').selectAll().orderBy('recipient').execute();
+
+/** Rounds run on the real database while the clock stands. */
+const settled = (check: (all: Awaited<ReturnType<typeof rows>>) => void) => eventually(async () => check(await rows()));
+
+it('sends what waits when it starts and when it is woken, and then forgets what the mails said', async () => {
+  const transport = new ScriptedTransport();
+  await queue('a@example.com');
+  const sender = startSender(transport);
+  await settled(([row]) => expect(row?.sent_at).not.toBeNull());
+  await queue('b@example.com', 'c@example.com');
+  sender.wake();
+  await settled((all) => expect(all.every(({ sent_at }) => sent_at !== null)).toBe(true));
+  expect(transport.tried.toSorted()).toEqual(['a@example.com', 'b@example.com', 'c@example.com']);
+  expect((await rows()).map(({ text_body, html_body }) => text_body + html_body)).toEqual(['', '', '']);
+});
+
+it('finds within a second what another process left, and what came while it was busy', async () => {
+  const transport = new ScriptedTransport();
+  startSender(transport);
+  await eventually(() => expect(clock.pendingTimers).toBeGreaterThan(0));
+  await queue('a@example.com');
+  await eventually(async () => {
+    await clock.advance(1000);
+    expect(transport.tried).toEqual(['a@example.com']);
+  });
+});
+
+it('sends each of many mails once, though three processes look for them', async () => {
+  const transport = new ScriptedTransport();
+  await queue(...Array.from({ length: 50 }, (_none, index) => `user${index}@example.com`));
+  const senders = [1, 2, 3].map(() => startSender(transport));
+  await settled((all) => expect(all.every(({ sent_at }) => sent_at !== null)).toBe(true));
+  expect(senders).toHaveLength(3);
+  expect(new Set(transport.tried).size).toBe(50);
+  expect(transport.tried).toHaveLength(50);
+});
+
+it('tries again later and later, and sends when the server is back', async () => {
+  const transport = new ScriptedTransport();
+  transport.fails = true;
+  await queue('a@example.com');
+  startSender(transport);
+  const dueIn = async (attempts: number): Promise<number> =>
+    eventually(async () => {
+      const [row] = await rows();
+      const waitMs = (row?.next_try_at.getTime() ?? 0) - clock.now();
+      expect([row?.attempts, waitMs]).toEqual([attempts, expect.any(Number)]);
+      // While it is claimed it waits for a whole minute.
+      expect(waitMs).toBeLessThan(30_000);
+      return waitMs;
+    });
+  expect(await dueIn(1)).toBe(5000);
+  await clock.advance(5000);
+  expect(await dueIn(2)).toBe(10_000);
+  transport.fails = false;
+  await clock.advance(10_000);
+  await settled(([row]) => expect(row?.sent_at).not.toBeNull());
+  expect(transport.tried).toHaveLength(3);
+});
+
+it('gives up after 24 hours, with a line in the log that names nobody', async () => {
+  const lines: string[] = [];
+  const note = (fields: object, message: string): void => void lines.push(JSON.stringify({ ...fields, message }));
+  const logger: Logger = { ...silent, warn: note, error: note, info: note, debug: note };
+  const transport = new ScriptedTransport();
+  transport.fails = true;
+  await queue('ann@example.com');
+  startSender(transport, logger);
+  await settled(([row]) => expect(row?.attempts).toBe(1));
+  await eventually(() => expect(lines).toHaveLength(1));
+  await clock.advance(24 * HOUR);
+  await settled(([row]) => expect(row?.given_up_at).not.toBeNull());
+  await eventually(() => expect(lines.at(-1)).toContain('is given up'));
+  expect(lines.join('\n')).not.toContain('@example.com');
+  expect(lines[0]).toContain('550 no such user <[address]>');
+  expect((await rows())[0]).toMatchObject({ text_body: '', sent_at: null });
+});
+
+it('leaves a mail to others for a minute only when the process that took it died', async () => {
+  const dead: MailTransport = { send: () => new Promise(() => {}), close: () => {} };
+  await queue('a@example.com');
+  startSender(dead);
+  await settled(([row]) => expect(row?.attempts).toBe(1));
+  const transport = new ScriptedTransport();
+  // Of another process, with a clock of its own, as ours would end the hanging try.
+  const later = new FakeClock(clock.now() + 59_999);
+  const other = new MailSender({ db: database.db, clock: later, logger: silent, transport });
+  closings.push(() => other.stop());
+  other.start();
+  await later.advance(0);
+  expect(transport.tried).toEqual([]);
+  await eventually(async () => {
+    await later.advance(1000);
+    expect(transport.tried).toEqual(['a@example.com']);
+  });
+});
+
+it('writes files', async () => {
+  const folder = await temporaryDirectory();
+  closings.push(() => folder.close());
+  await queue('ann@example.com');
+  startSender(new FileTransport({ dataDir: folder.path, from: 'Tunnel <no-reply@localhost>' }));
+  await settled(([row]) => expect(row?.sent_at).not.toBeNull());
+  const [name = ''] = await readdir(join(folder.path, 'mail'));
+  const message = await PostalMime.parse(await readFile(join(folder.path, 'mail', name)));
+  expect(message.to).toMatchObject([{ address: 'ann@example.com' }]);
+});
+
+it('speaks SMTP with a password, and survives a server that refuses at first', async () => {
+  const received: Buffer[] = [];
+  let refusals = 1;
+  const server = new SMTPServer({
+    authOptional: false,
+    allowInsecureAuth: true,
+    hideSTARTTLS: true,
+    onAuth: ({ username, password }, _session, done) =>
+      username === 'tunnel' && password === 'p@ss' ? done(null, { user: 'tunnel' }) : done(new Error('no')),
+    onData: (stream, _session, done) => {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => {
+        if (refusals > 0) {
+          refusals -= 1;
+          done(Object.assign(new Error('try later'), { responseCode: 451 }));
+          return;
+        }
+        received.push(Buffer.concat(chunks));
+        done();
+      });
+    },
+  });
+  server.on('error', () => {});
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closings.push(() => new Promise((resolve) => server.close(() => resolve())));
+  const { port } = server.server.address() as AddressInfo;
+  await queue('ann@example.com');
+  const url = new Secret(`smtp://tunnel:p%40ss@127.0.0.1:${port}`);
+  startSender(new SmtpTransport({ url, from: 'Tunnel <no-reply@tunnel.example>' }));
+  await settled(([row]) => expect([row?.attempts, row?.next_try_at.getTime()]).toEqual([1, clock.now() + 5000]));
+  await clock.advance(5000);
+  await settled(([row]) => expect(row?.sent_at).not.toBeNull());
+  expect(received).toHaveLength(1);
+  const message = await PostalMime.parse(received[0] ?? '');
+  expect(message).toMatchObject({ subject: 'Hello', from: { address: 'no-reply@tunnel.example' } });
+  expect(message.text).toContain('https://link.example/secret');
+  expect(message.html).toContain('<p>Hello</p>');
+});
