@@ -1,5 +1,7 @@
 import { EDGE_LINK_PATH } from '@tunnel/contract';
 import { randomId } from '@tunnel/runtime';
+import { eventually } from '@tunnel/testkit';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type Account,
@@ -7,6 +9,7 @@ import {
   addEdge,
   beatOf,
   type Edge,
+  entryOf,
   type LinkWorld,
   NOON,
   OPERATOR,
@@ -104,6 +107,37 @@ describe('the calls of an edge', () => {
       const response = await fetch(`${server.url}/changes?since=${since}`, { headers: bearer(edge.credential) });
       expect(response.status, since).toBe(400);
     }
+  });
+
+  it('count no tunnel whose edge did not wait for the answer', async () => {
+    const own = await addAccount(world.db);
+    const question = questionOf(edge, own);
+    const ended = new AbortController();
+    let asked: Promise<unknown> = Promise.resolve();
+    // Something else holds the account for longer than the edge waits.
+    await world.db.transaction().execute(async (trx) => {
+      await trx.selectFrom('users').select('id').where('id', '=', own.accountId).forUpdate().execute();
+      asked = fetch(`${server.url}/tunnels`, {
+        method: 'POST',
+        headers: bearer(edge.credential),
+        body: JSON.stringify(question),
+        signal: ended.signal,
+      }).catch(() => 'gave up');
+      await eventually(async () => {
+        const { rows } = await sql`select from pg_locks where not granted`.execute(world.db);
+        expect(rows).toHaveLength(1);
+      });
+      ended.abort();
+      expect(await asked).toBe('gave up');
+    });
+    await eventually(async () => {
+      const { rows } =
+        await sql`select from pg_stat_activity where datname = current_database() and state <> 'idle'`.execute(
+          world.db,
+        );
+      expect(rows).toHaveLength(1);
+    });
+    expect(await entryOf(world.db, question.tunnel_id)).toBeUndefined();
   });
 
   it('are answered in the process too, without a socket', async () => {

@@ -36,7 +36,7 @@ export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & Edge
   app.post(`${EDGE_LINK_PATH}/tunnels`, async (call) => {
     const question = await readBody(call, tunnelQuestion);
     refuseNul(question);
-    return call.json(await openTunnel(context, call.get('edge'), question), 200);
+    return call.json(await openTunnel(context, call.get('edge'), question, call.req.raw.signal), 200);
   });
 
   app.post(`${EDGE_LINK_PATH}/records`, async (call) => {

@@ -12,11 +12,14 @@ export const openTunnel = async (
   { db }: Pick<ServiceContext, 'db'>,
   { edgeId }: EdgeActor,
   question: TunnelQuestion,
+  /** Aborted when the edge no longer waits for the answer: it goes on as if there were none, so nothing may be counted. */
+  signal?: AbortSignal,
 ): Promise<TunnelAnswer> => {
   if (!isUuid(question.account_id) || !isUuid(question.key_id)) return refusal('AUTH_TOKEN_INVALID');
   return db.transaction().execute(async (trx) => {
     // Opens of one account wait for each other here, on whichever edge: the count below stays true until the entry is in.
     const account = await lockAccount(trx, question.account_id);
+    refuseUnheard(signal);
     const key = await keyOf(trx, question);
     const refused = refusalOfOwner(account, key) ?? (await refuseOldRun(trx, edgeId, question.run_id));
     if (refused !== null || account === undefined || key === undefined) return refused ?? refusal('AUTH_TOKEN_INVALID');
@@ -29,6 +32,7 @@ export const openTunnel = async (
       return refusal('TUNNEL_PLAN_LIMIT', { limit });
     }
     await insertEntry(trx, edgeId, question);
+    refuseUnheard(signal);
     return { ok: true };
   });
 };
@@ -60,6 +64,10 @@ const refusalOfOwner = (
   if (key.status !== 'active') return refusal('AUTH_TOKEN_REVOKED');
   if (account.status !== 'active') return refusal('ACCOUNT_SUSPENDED');
   return null;
+};
+
+const refuseUnheard = (signal: AbortSignal | undefined): void => {
+  if (signal?.aborted === true) throw new Fault('API_BAD_REQUEST', { reason: 'nobody waits for the answer any more' });
 };
 
 /** A question that was long under way: nobody of that run is there to close what it opens. */
