@@ -28,7 +28,10 @@ export const makePlace = async (server = '', rest = ''): Promise<ServerPlace> =>
   const file = join(dir.path, 'server.toml');
   const ports = 'control_port = 0\napi_port = 0\nmetrics_port = 0\nhttp_port = 0\nhttps_port = 0';
   const limits = `[limits]\ntcp_port_range = ${TCP_PORTS}`;
-  writeFileSync(file, `[server]\n${server.includes('_port') ? server : `${ports}\n${server}`}\n${limits}\n${rest}\n`);
+  writeFileSync(
+    file,
+    `[platform]\nport = 0\n[server]\n${server.includes('_port') ? server : `${ports}\n${server}`}\n${limits}\n${rest}\n`,
+  );
   return { dir, dataDir, flags: ['--config', file, '--data-dir', dataDir] };
 };
 

@@ -1,4 +1,4 @@
-// A real `tunnel-server stack` in a data directory of its own, and what its REST and metrics say.
+// A real tunnel-server in a data directory of its own, and what its REST and metrics say.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +10,10 @@ export const TLS_CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
 const TLS_KEY = fileURLToPath(new URL('../../packages/testkit/fixtures/tls/key.pem', import.meta.url));
 
 export interface StackOptions {
+  /** Most tests are about the edge alone, which starts faster; 'stack' has the platform and its database too. */
+  readonly command?: 'edge' | 'stack' | 'platform';
+  /** Lines for the table [platform]. */
+  readonly platform?: string;
   /** Lines for the table [server]. */
   readonly server?: string;
   /** Lines for the table [limits]. */
@@ -37,6 +41,7 @@ export interface TunnelRow {
 }
 
 interface RunJson {
+  readonly platform_url: string;
   readonly api_url: string;
   readonly control: string;
   readonly http_url: string;
@@ -58,6 +63,7 @@ export class Stack {
   readonly tcpPorts: { readonly from: number; readonly to: number };
   readonly #dir: string;
   readonly #flags: readonly string[];
+  readonly #command: string;
   #program: Program | undefined;
 
   /** `dir` is empty and nobody else's. */
@@ -66,7 +72,17 @@ export class Stack {
     this.tcpPorts = { from: ports.from, to: ports.from + (options.tcpPorts ?? ports.to - ports.from + 1) - 1 };
     const file = join(dir, 'server.toml');
     writeFileSync(file, configText(this.tcpPorts, ports, options));
-    this.#flags = ['--config', file, '--data-dir', join(dir, 'data')];
+    this.#flags = ['--config', file, '--data-dir', this.dataDir];
+    this.#command = options.command ?? 'edge';
+  }
+
+  get dataDir(): string {
+    return join(this.#dir, 'data');
+  }
+
+  /** --config and --data-dir, for commands beside the running server. */
+  get flags(): readonly string[] {
+    return this.#flags;
   }
 
   get program(): Program {
@@ -78,7 +94,7 @@ export class Stack {
   async start(): Promise<void> {
     this.#program = await spawnProgram({
       command: process.execPath,
-      args: [SERVER_BIN, 'stack', ...this.#flags],
+      args: [SERVER_BIN, this.#command, ...this.#flags],
       env: withoutOurEnvironment(),
       cwd: this.#dir,
     });
@@ -86,11 +102,19 @@ export class Stack {
   }
 
   async close(): Promise<void> {
+    // A database has a process group of its own: it goes with its server, when that is asked.
+    if (this.#command !== 'edge' && this.#program?.exit === null) await this.stop();
     await this.#program?.close();
   }
 
+  /** In order, as SIGTERM does it. */
+  async stop(): Promise<void> {
+    this.program.signal('SIGTERM');
+    await this.program.waitForExit({ timeoutMs: START_TIMEOUT_MS });
+  }
+
   get run(): RunJson {
-    return JSON.parse(readFileSync(join(this.#dir, 'data', 'run.json'), 'utf8')) as RunJson;
+    return JSON.parse(readFileSync(join(this.dataDir, 'run.json'), 'utf8')) as RunJson;
   }
 
   /** host:port, as --server takes it. */
@@ -103,7 +127,7 @@ export class Stack {
   }
 
   get tokenFile(): string {
-    return join(this.#dir, 'data', 'admin-token');
+    return join(this.dataDir, 'admin-token');
   }
 
   api(path: string, options: { readonly method?: string; readonly token?: string } = {}): Promise<Response> {
@@ -132,6 +156,9 @@ export class Stack {
 
 const configText = (range: { from: number; to: number }, { fixed }: PortBlock, options: StackOptions): string =>
   [
+    '[platform]',
+    'port = 0',
+    options.platform ?? '',
     '[server]',
     `control_port = ${options.fixedPorts === true ? fixed.control : 0}`,
     `api_port = ${options.fixedPorts === true ? fixed.api : 0}`,
