@@ -9,13 +9,16 @@ const FILE = new URL('../../../docs/errors.md', import.meta.url);
 const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly string[] }[] = [
   { title: 'Configuration and start', prefixes: ['CONFIG'] },
   { title: 'Keys and accounts', prefixes: ['AUTH', 'ACCOUNT'] },
-  { title: 'The control connection', prefixes: ['CONTROL', 'EDGE', 'SESSION'] },
+  { title: 'The control connection', prefixes: ['CONTROL', 'EDGE_SHUTTING', 'SESSION'] },
   { title: 'Carriers and streams', prefixes: ['CARRIER', 'STREAM'] },
   { title: 'Tunnels', prefixes: ['TUNNEL', 'CONNECTIONS'] },
   { title: 'Groups', prefixes: ['GROUP'] },
   { title: 'HTTP visitors', prefixes: ['LOCAL', 'HTTP'] },
   { title: 'The REST of an edge', prefixes: ['API', 'CAPTURE', 'INTERNAL'] },
-  { title: 'The platform', prefixes: ['DATABASE', 'KEY'] },
+  {
+    title: 'The platform',
+    prefixes: ['DATABASE', 'LOGIN', 'ACCESS', 'REFRESH', 'ORIGIN', 'MAIL', 'KEY', 'USER', 'PLAN', 'EDGE'],
+  },
   { title: 'The client', prefixes: ['CLIENT'] },
 ];
 
@@ -34,7 +37,7 @@ This page is written from \`packages/errors/src/catalogue.ts\`; a test keeps the
 `;
 
 const familyOf = (code: ErrorCode): string | undefined =>
-  FAMILIES.find(({ prefixes }) => prefixes.includes(code.split('_')[0] ?? ''))?.title;
+  FAMILIES.find(({ prefixes }) => prefixes.some((prefix) => `${code}_`.startsWith(`${prefix}_`)))?.title;
 
 const rowOf = (code: ErrorCode): string => {
   const { status, retryable, text, next }: CatalogueEntry = CATALOGUE[code];
