@@ -78,10 +78,7 @@ export class PlatformBackend implements Backend {
     const accountId = accountOf(asked.owner);
     if (accountId === null) return null;
     if (this.#usage.isFull) return new Fault('AUTH_BACKEND_AWAY');
-    this.#tunnels.add(asked.tunnelId, accountId);
-    const refusal = await this.#admission(asked, accountId);
-    if (refusal !== null) this.#tunnels.remove(asked.tunnelId);
-    return refusal;
+    return this.#admission(asked, accountId);
   }
 
   async #admission(asked: TunnelAsked, accountId: string): Promise<Fault | null> {
@@ -99,22 +96,26 @@ export class PlatformBackend implements Backend {
         custom_subdomain: asked.customSubdomain,
         at: asked.at,
       });
-      return answer.ok ? null : Fault.fromWire(answer.code, answer.message);
+      if (!answer.ok) return Fault.fromWire(answer.code, answer.message);
     } catch {
-      const refusal = this.#admissionWhileAway(asked, accountId);
-      // The answer may have been a yes that was lost.
-      if (refusal !== null) this.#usage.abandoned(asked.tunnelId, accountId);
-      return refusal;
+      const refusal = this.#refusalWhileAway(asked, accountId);
+      if (refusal !== null) {
+        // The answer may have been a yes that was lost.
+        this.#usage.abandoned(asked.tunnelId, accountId);
+        return refusal;
+      }
     }
+    this.#tunnels.add(asked.tunnelId, accountId);
+    return null;
   }
 
   /** By what was last known, and by this edge's own count. */
-  #admissionWhileAway({ keyId, customSubdomain }: TunnelAsked, accountId: string): Fault | null {
+  #refusalWhileAway({ keyId, customSubdomain }: TunnelAsked, accountId: string): Fault | null {
     const known = this.#keys.byKeyId(keyId);
     if (known === undefined) return new Fault('AUTH_BACKEND_AWAY');
     const { plan, tunnel_limit: limit, allow_custom_subdomains: mayChoose }: AccountRights = known.account;
     if (customSubdomain && !mayChoose) return new Fault('TUNNEL_CUSTOM_SUBDOMAIN', { plan });
-    if (known.unlimited || limit === null || this.#tunnels.countOf(accountId) <= limit) return null;
+    if (known.unlimited || limit === null || this.#tunnels.countOf(accountId) < limit) return null;
     return new Fault('TUNNEL_PLAN_LIMIT', { limit });
   }
 

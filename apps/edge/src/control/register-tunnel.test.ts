@@ -171,3 +171,72 @@ describe('the end of a tunnel', () => {
     expect(fixture.tunnels.size).toBe(0);
   });
 });
+
+describe('admission by the backend', () => {
+  it('is asked for before a place is opened, with what was wished for', async () => {
+    let portsAtQuestion: unknown;
+    fixture.backend.onAsked = async () => {
+      portsAtQuestion = await tryPort(fixture.range.from).then((server) => server?.close() !== undefined);
+      return null;
+    };
+    const { tunnel_id } = await client.registered();
+    expect(portsAtQuestion).toBe(true);
+    expect(fixture.backend.asked).toMatchObject([
+      { tunnelId: tunnel_id, name: 'db', protocol: 'tcp', keyId: 'key-alice', customSubdomain: false },
+    ]);
+    await client.registered({ protocol: 'http', subdomain: 'shop' });
+    await client.registered({ protocol: 'http', preferred_subdomain: 'shop-2' });
+    await client.registered({ protocol: 'http', group: 'pool', group_key_hash: 'a'.repeat(64) });
+    expect(fixture.backend.asked.map(({ customSubdomain }) => customSubdomain)).toEqual([false, true, false, true]);
+    expect(fixture.backend.sought).toHaveLength(4);
+  });
+
+  it('refuses in the words it was given, and no place is taken', async () => {
+    fixture.backend.onAsked = async () => new Fault('TUNNEL_PLAN_LIMIT', { limit: 7 });
+    const { from } = fixture.range;
+    const refusal = await client.refused({ remote_port: from });
+    expect(refusal).toMatchObject({
+      code: 'TUNNEL_PLAN_LIMIT',
+      message: 'tunnel limit of 7 reached',
+      retryable: false,
+    });
+    (await tryPort(from))?.close();
+    expect([fixture.tunnels.size, fixture.backend.opened]).toEqual([0, []]);
+  });
+
+  it('is told when no place was found', async () => {
+    const { from } = fixture.range;
+    await client.registered({ remote_port: from });
+    await client.refused({ remote_port: from });
+    const [first, second] = fixture.backend.asked;
+    expect(fixture.backend.sought).toEqual([first?.tunnelId, second?.tunnelId]);
+    expect(fixture.backend.opened.map(({ tunnelId }) => tunnelId)).toEqual([first?.tunnelId]);
+  });
+
+  it('is not asked for again by a client that comes back', async () => {
+    const { client: carol, welcome } = await RawClient.enter(fixture.port, 'bob');
+    const { tunnel_id } = await carol.registered();
+    carol.ws.terminate();
+    await carol.closed;
+    const resume = { session_id: welcome.session_id, secret: welcome.resume_secret };
+    const { client: again } = await RawClient.enter(fixture.port, 'bob', resume);
+    expect((await again.registered({ tunnel_id })).tunnel_id).toBe(tunnel_id);
+    expect(fixture.backend.asked).toHaveLength(1);
+  });
+
+  it('that comes too late for its client opens nothing', async () => {
+    let answer: (fault: Fault | null) => void = () => {};
+    fixture.backend.onAsked = () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      });
+    client.register();
+    await eventually(() => expect(fixture.backend.asked).toHaveLength(1));
+    client.ws.terminate();
+    await eventually(() => expect(fixture.control.figures.sessions).toBe(0));
+    answer(null);
+    await eventually(() => expect(fixture.backend.sought).toHaveLength(1));
+    expect([fixture.tunnels.size, fixture.backend.opened]).toEqual([0, []]);
+    (await tryPort(fixture.range.from))?.close();
+  });
+});

@@ -1,0 +1,256 @@
+import { LIMITS } from '@tunnel/protocol';
+import type { Logger } from '@tunnel/runtime';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Revocation } from './backend.ts';
+import {
+  askedTunnel,
+  closedTunnel,
+  makePlatformBackend,
+  openedTunnel,
+  type PlatformFixture,
+} from './platform-backend.fixture.ts';
+import type { PlatformBackend } from './platform-backend.ts';
+import { ScriptedPlatform } from './scripted-platform.fixture.ts';
+
+let clock: FakeClock;
+let platform: ScriptedPlatform;
+let fixture: PlatformFixture;
+let backend: PlatformBackend;
+const error = vi.fn();
+const logger = { error, info: vi.fn(), warn: vi.fn(), debug: vi.fn() } as unknown as Logger;
+
+beforeEach(async () => {
+  error.mockClear();
+  clock = new FakeClock();
+  platform = new ScriptedPlatform();
+  platform.addKey('tnl_alice', 'alice', { tunnel_limit: 2, allow_custom_subdomains: false });
+  fixture = await makePlatformBackend({ clock, platform, logger });
+  ({ backend } = fixture);
+  await backend.start();
+  await eventually(() => expect(platform.openLines).toBe(1));
+});
+afterEach(async () => {
+  const stopped = backend.stop();
+  await clock.advance(LIMITS.PLATFORM_STOP_MS);
+  await stopped;
+  await fixture.cleanUp();
+});
+
+const open = (tunnelId: string, counters = { requests: 0, bytes: 0, openConnections: 0 }) => {
+  backend.tunnelOpened(openedTunnel(tunnelId, 'alice', { counters }));
+  return counters;
+};
+const calls = (path: string): number => platform.calls.filter((call) => call === path).length;
+/** The disk answers in its own time, whatever the clock says. */
+const untilStored = (count: number): Promise<void> =>
+  eventually(() => expect(platform.stored.length).toBeGreaterThanOrEqual(count));
+
+describe('heartbeats', () => {
+  it('come at once, every few seconds, and again when the ports are open', async () => {
+    expect(platform.heartbeats).toMatchObject([{ run_id: 'run_1', open_tunnels: 0, api_secret: 'secret-of-this-run' }]);
+    open('tun_1');
+    await clock.advance(LIMITS.PLATFORM_HEARTBEAT_MS);
+    expect(platform.heartbeats).toHaveLength(2);
+    expect(platform.heartbeats[1]).toMatchObject({ open_tunnels: 1 });
+    backend.ready();
+    await eventually(() => expect(platform.heartbeats).toHaveLength(3));
+  });
+});
+
+describe('usage', () => {
+  it('is delivered within seconds, in one record however often it was written', async () => {
+    const counters = open('tun_1');
+    await untilStored(1);
+    for (let n = 0; n < 20; n += 1) {
+      counters.bytes += 100;
+      counters.requests += 1;
+      await clock.advance(LIMITS.JOURNAL_WRITE_MS);
+    }
+    await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+    await untilStored(2);
+    await eventually(() => expect(platform.tunnels.get('tun_1')).toMatchObject({ requests: 20, bytes: 2000 }));
+    expect(platform.batches.length).toBeLessThan(5);
+  });
+
+  it('is stored once when answers are lost after it was stored', async () => {
+    const counters = open('tun_1');
+    await untilStored(1);
+    for (let n = 0; n < 4; n += 1) {
+      platform.lostAnswers = 1;
+      counters.bytes += 1000;
+      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      await eventually(() => expect(platform.lostAnswers).toBe(0));
+    }
+    await clock.advance(2 * LIMITS.JOURNAL_DELIVER_MS);
+    await eventually(async () => {
+      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      expect(platform.tunnels.get('tun_1')?.bytes).toBe(4000);
+    });
+    const repeated = platform.batches.filter(({ first }, at) => platform.batches[at - 1]?.first === first);
+    expect(repeated.length).toBeGreaterThan(0);
+  });
+
+  it('begins again under another journal id when the platform has lost what it had', async () => {
+    open('tun_1');
+    await untilStored(1);
+    backend.tunnelClosed(closedTunnel('tun_1', 'alice'));
+    await untilStored(2);
+    platform.journals.clear();
+    const counters = open('tun_2');
+    counters.bytes = 500;
+    backend.tunnelClosed(closedTunnel('tun_2', 'alice'));
+    await eventually(() => expect(platform.tunnels.get('tun_2')).toMatchObject({ isOpen: false, bytes: 500 }));
+    expect(platform.journals.size).toBe(1);
+    expect(error).toHaveBeenCalledOnce();
+  });
+
+  it('waits for hours, and is then told in one go', async () => {
+    platform.goAway();
+    const counters = open('tun_1');
+    for (let hour = 0; hour < 3; hour += 1) {
+      counters.bytes += 10 ** 9;
+      await clock.advance(60_000);
+    }
+    expect(platform.stored).toEqual([]);
+    platform.state = 'here';
+    await eventually(async () => {
+      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      expect(platform.tunnels.get('tun_1')).toMatchObject({ bytes: 3 * 10 ** 9 });
+    });
+    expect(platform.stored.filter(({ kind }) => kind === 'usage').length).toBeLessThan(3);
+  });
+
+  it('survives the process: the next run delivers it, and the numbers go on', async () => {
+    platform.goAway();
+    open('tun_1').bytes = 123;
+    await clock.advance(LIMITS.JOURNAL_WRITE_MS);
+    // As if killed: nothing is stopped.
+    platform.state = 'here';
+    const next = await makePlatformBackend({ clock, platform, folder: fixture.folder, runId: 'run_2' });
+    await next.backend.start();
+    await eventually(async () => {
+      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      expect(platform.tunnels.get('tun_1')).toMatchObject({ bytes: 123, isOpen: false });
+    });
+    await next.backend.stop();
+    await next.cleanUp();
+  });
+
+  it('is kept, and said once, when the platform does not know the edge', async () => {
+    vi.spyOn(platform, 'fetch').mockImplementation(async () => new Response('{}', { status: 401 }));
+    const refused = await makePlatformBackend({ clock, platform, logger, fetch: (request) => platform.fetch(request) });
+    await refused.backend.start();
+    refused.backend.tunnelOpened(openedTunnel('tun_9', 'alice'));
+    await eventually(() => expect(error).toHaveBeenCalledOnce());
+    await clock.advance(3 * LIMITS.JOURNAL_DELIVER_MS);
+    expect(error).toHaveBeenCalledOnce();
+    expect(await refused.backend.verifyKey('tnl_alice')).toMatchObject({ fault: { code: 'AUTH_BACKEND_AWAY' } });
+    await refused.backend.stop();
+    await refused.cleanUp();
+  });
+});
+
+describe('a platform that hangs', () => {
+  it('costs one client its time limit, and those after it nothing', async () => {
+    platform.goAway('silent');
+    const slow = backend.verifyKey('tnl_alice');
+    await clock.advance(LIMITS.PLATFORM_CALL_TIMEOUT_MS);
+    expect(await slow).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
+    expect(await backend.verifyKey('tnl_bob')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
+    platform.state = 'here';
+    await clock.advance(LIMITS.PLATFORM_PAUSE_MS);
+    expect((await backend.verifyKey('tnl_alice')).ok).toBe(true);
+  });
+});
+
+describe('limits while the platform is away', () => {
+  beforeEach(async () => {
+    await backend.verifyKey('tnl_alice');
+    platform.goAway();
+  });
+
+  it('are those last known, for tunnels that are asked for at the same time, too', async () => {
+    const asked = ['tun_1', 'tun_2', 'tun_3'].map((id) => backend.admitTunnel(askedTunnel(id, 'alice')));
+    const codes = (await Promise.all(asked)).map((refusal) => refusal?.code ?? null);
+    expect(codes.filter((code) => code === 'TUNNEL_PLAN_LIMIT')).toHaveLength(1);
+  });
+
+  it('hold for subdomains of choice', async () => {
+    const chosen = askedTunnel('tun_1', 'alice', { customSubdomain: true });
+    expect(await backend.admitTunnel(chosen)).toMatchObject({ code: 'TUNNEL_CUSTOM_SUBDOMAIN' });
+  });
+
+  it('are not made up: of a key that is not known nothing is opened', async () => {
+    const asked = askedTunnel('tun_1', 'carol', { keyId: 'key_unknown' });
+    expect(await backend.admitTunnel(asked)).toMatchObject({ code: 'AUTH_BACKEND_AWAY', retryable: true });
+  });
+
+  it('take back a yes that may have been lost', async () => {
+    open('tun_1');
+    open('tun_2');
+    // It was stored, and the answer never came.
+    platform.tunnels.set('tun_3', { accountId: 'alice', label: '', isOpen: true, requests: 0, bytes: 0 });
+    expect(await backend.admitTunnel(askedTunnel('tun_3', 'alice'))).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
+    platform.state = 'here';
+    await eventually(async () => {
+      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      expect(platform.tunnels.has('tun_3')).toBe(false);
+    });
+  });
+});
+
+describe('changes', () => {
+  const listen = (): Revocation[] => {
+    const heard: Revocation[] = [];
+    backend.onRevoked((revocation) => heard.push(revocation));
+    return heard;
+  };
+
+  it('that came while the line was down are heard when it is back', async () => {
+    const heard = listen();
+    await backend.verifyKey('tnl_alice');
+    platform.goAway();
+    platform.revokeKey('tnl_alice');
+    platform.state = 'here';
+    await clock.advance(LIMITS.PLATFORM_RETRY_MAX_MS);
+    await eventually(() => expect(heard).toMatchObject([{ keyId: 'key_1', fault: { code: 'AUTH_TOKEN_REVOKED' } }]));
+    expect(await backend.verifyKey('tnl_alice')).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_REVOKED' } });
+  });
+
+  it('are heard once, and none before the start of this run', async () => {
+    const heard = listen();
+    platform.announce({ kind: 'account-closed', account_id: 'bob', code: 'ACCOUNT_SUSPENDED', message: 'no' });
+    await eventually(() => expect(heard).toHaveLength(1));
+    platform.cutLines();
+    await clock.advance(LIMITS.PLATFORM_RETRY_MAX_MS);
+    await eventually(() => expect(platform.openLines).toBe(1));
+    const next = await makePlatformBackend({ clock, platform });
+    const later: Revocation[] = [];
+    next.backend.onRevoked((revocation) => later.push(revocation));
+    await next.backend.start();
+    await eventually(() => expect(platform.openLines).toBe(2));
+    expect([heard.length, later.length]).toEqual([1, 0]);
+    await next.backend.stop();
+    await next.cleanUp();
+  });
+
+  it('on a line that has fallen silent are asked for on another', async () => {
+    const before = calls('/changes');
+    await clock.advance(LIMITS.PLATFORM_CHANGES_SILENT_MS + LIMITS.PLATFORM_RETRY_MAX_MS);
+    await eventually(() => expect(calls('/changes')).toBeGreaterThan(before));
+    await eventually(() => expect(platform.openLines).toBe(1));
+  });
+
+  it('that were missed for good: every key is asked for again, and those who lost theirs are ended', async () => {
+    const heard = listen();
+    platform.addKey('tnl_bob', 'bob');
+    await backend.verifyKey('tnl_alice');
+    await backend.verifyKey('tnl_bob');
+    const lost = [...platform.keys.values()].find(({ accountId }) => accountId === 'bob');
+    if (lost !== undefined) lost.isRevoked = true;
+    platform.say({ kind: 'forget', id: 7 });
+    await eventually(() => expect(heard.map(({ keyId }) => keyId)).toEqual(['key_2']));
+    expect((await backend.verifyKey('tnl_alice')).ok).toBe(true);
+  });
+});
