@@ -4,7 +4,7 @@ import { z } from '@hono/zod-openapi';
 export interface IntegerBounds {
   readonly default: number;
   readonly min: number;
-  /** Absent: as large as a number can be told exactly. */
+  /** Absent: any; what is larger than a number can tell exactly is as good as the largest. */
   readonly max?: number;
 }
 
@@ -33,8 +33,10 @@ export const boundedInteger = (field: string, bounds: IntegerBounds, description
 
 const readInteger = (given: unknown, { default: whenAbsent, min, max }: IntegerBounds): number | null => {
   if (given === undefined) return whenAbsent;
-  const value = typeof given === 'string' && /^-?\d{1,15}$/.test(given) ? Number(given) : Number.NaN;
-  return value >= min && value <= (max ?? Number.MAX_SAFE_INTEGER) ? value : null;
+  const value = typeof given === 'string' && /^-?\d+$/.test(given) ? Number(given) : Number.NaN;
+  if (!(value >= min)) return null;
+  if (max === undefined) return Math.min(value, Number.MAX_SAFE_INTEGER);
+  return value <= max ? value : null;
 };
 
 const refusalOf = (field: string, given: unknown, { min, max }: IntegerBounds): string => {

@@ -164,6 +164,8 @@ describe('numbers in a query', () => {
   it('take their default when absent', async () => {
     expect(await (await app.request('/list')).json()).toEqual({ limit: 20, offset: 0 });
     expect(await (await app.request('/list?limit=100&offset=1000000')).json()).toEqual({ limit: 100, offset: 1e6 });
+    const largest = Number.MAX_SAFE_INTEGER;
+    expect(await (await app.request(`/list?offset=${'9'.repeat(400)}`)).json()).toEqual({ limit: 20, offset: largest });
   });
 
   it.each(['0', '101', '1.5', 'x', '', '1e1', '99999999999999999999', '%00'])('refuse limit=%s', async (value) => {
