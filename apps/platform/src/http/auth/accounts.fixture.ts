@@ -1,12 +1,16 @@
 // Accounts over a database of their own, with a clock that tests hold and passwords that cost nothing. Used by tests only.
 import type { LoggedIn } from '@tunnel/contract';
 import { createLogger, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
-import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
-import { Accounts } from '../../accounts.ts';
+import { FakeClock } from '@tunnel/testkit';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
+import { AccessTokens } from '../../services/auth/access-tokens.ts';
+import { KnownUsers } from '../../services/auth/known-users.ts';
 import { PasswordHasher } from '../../services/auth/password-hasher.ts';
+import { SigningKeys } from '../../services/auth/signing-keys.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import type { PlatformApp } from '../platform-env.ts';
+import { requireUser } from '../require-user.ts';
+import { addAuthRoutes } from '../routes/auth-routes.ts';
 
 export const PASSWORD = 'correct horse battery';
 const CHEAP = { memoryKib: 64, passes: 1, lanes: 1 };
@@ -22,31 +26,27 @@ export class AccountsScene {
   readonly database: TestDatabase;
   readonly clock: FakeClock;
   readonly app: PlatformApp;
-  readonly accounts: Accounts;
-  readonly folder: TemporaryDirectory;
+  readonly signingKeys: SigningKeys;
 
-  constructor(
-    { settings: given, passwords, beside }: AccountsSceneOptions,
-    database: TestDatabase,
-    folder: TemporaryDirectory,
-  ) {
+  constructor({ settings: given, passwords, beside }: AccountsSceneOptions, database: TestDatabase) {
     this.database = database;
-    this.folder = folder;
     this.clock = beside?.clock ?? new FakeClock();
     const limits = { auth_per_minute: 1e6, auth_per_account_per_minute: 1e6 };
     const settings = { ...loadServerConfig({ env: {} }).platform, limits, ...given };
     const logger = createLogger({ level: 'silent', format: 'json' });
     this.app = createPlatformApp({ logger, settings });
-    this.accounts = new Accounts({
-      db: database.db,
-      clock: this.clock,
-      logger,
-      settings,
-      dataDir: folder.path,
-      port: () => 8080,
+    const { db } = database;
+    const service = { db, clock: this.clock, logger, settings };
+    this.signingKeys = new SigningKeys(service);
+    const accounts = {
+      ...service,
       passwords: passwords ?? new PasswordHasher({ cost: CHEAP, slots: 4 }),
-    });
-    this.accounts.addRoutes(this.app);
+      accessTokens: new AccessTokens({ keys: this.signingKeys, clock: this.clock, issuer: settings.public_url }),
+      users: new KnownUsers(service),
+      mailWaits: () => {},
+    };
+    const needs = { requireUser: requireUser(accounts), signingKeys: this.signingKeys, port: () => 8080 };
+    addAuthRoutes(this.app, { ...accounts, ...needs });
   }
 
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
@@ -100,10 +100,8 @@ export class AccountsScene {
     return this.database.db.selectFrom('audit_log').selectAll().where('action', '=', action).orderBy('id').execute();
   }
 
-  async close(): Promise<void> {
-    await this.accounts.stop();
-    await this.database.close();
-    await this.folder.close();
+  close(): Promise<void> {
+    return this.database.close();
   }
 }
 
@@ -117,7 +115,7 @@ export const sortedStatuses = (answers: readonly Response[]): number[] =>
 
 export const openAccounts = async (options: AccountsSceneOptions = {}): Promise<AccountsScene> => {
   const database = options.beside?.database ?? (await createTestDatabase());
-  const scene = new AccountsScene(options, database, await temporaryDirectory());
+  const scene = new AccountsScene(options, database);
   await database.db
     .insertInto('plans')
     .values({

@@ -46,7 +46,6 @@ describe('POST /auth/login', () => {
     const secure = await openAccounts({ settings: { public_url: 'https://tunnel.example' }, beside: scene });
     const answer = await secure.post('/auth/login', { email: 'ann@example.com', password: PASSWORD });
     expect(answer.headers.get('set-cookie')).toMatch(/; Secure/);
-    await secure.folder.close();
   });
 
   it('401: the same for a wrong password and for an address that nobody has', async () => {
@@ -103,7 +102,6 @@ describe('POST /auth/login', () => {
     const beside = await openAccounts({ passwords: new SlowHasher(), beside: scene });
     const answer = await beside.post('/auth/login', { email: 'slow@example.com', password: PASSWORD });
     expect(await refusalOf(answer)).toEqual([401, 'LOGIN_WRONG']);
-    await beside.folder.close();
   });
 
   it('makes a hash anew that was made with less', async () => {
@@ -118,7 +116,6 @@ describe('POST /auth/login', () => {
     expect((await beside.logIn('old@example.com')).cookie).not.toBe('');
     expect(await stored()).toContain('m=128,t=1');
     expect((await beside.logIn('old@example.com')).cookie).not.toBe('');
-    await beside.folder.close();
   });
 
   it('503 with Retry-After when too many passwords wait', async () => {
@@ -131,7 +128,6 @@ describe('POST /auth/login', () => {
     expect(refused.length).toBeGreaterThan(0);
     expect(refused[0]?.headers.get('retry-after')).toBe('2');
     expect(answers.some(({ status }) => status === 200)).toBe(true);
-    await beside.folder.close();
   });
 });
 
@@ -174,6 +170,5 @@ describe('limits', () => {
       expect((await limited.post(path, { email: 'ann@example.com' })).status).toBe(200);
     }
     expect(await scene.mailedTokens('ann@example.com')).toEqual(mailed);
-    await limited.folder.close();
   });
 });

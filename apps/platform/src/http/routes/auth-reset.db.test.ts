@@ -71,7 +71,6 @@ describe('POST /auth/reset-password', () => {
     await reset(await resetToken(email));
     await scene.clock.advance(2000);
     expect((await me()).status).toBe(401);
-    await beside.folder.close();
   });
 
   it('400: a second use, an older token of the same account, one of another kind, after an hour, and any other text', async () => {

@@ -152,12 +152,10 @@ describe('signing keys', () => {
   it('are shared by processes that start at once: each accepts the tokens of the other', async () => {
     const first = await openAccounts();
     const second = await openAccounts({ beside: first });
-    await Promise.all([first.accounts.start(), second.accounts.start()]);
+    await Promise.all([first.signingKeys.newest(), second.signingKeys.newest()]);
     expect(await first.database.db.selectFrom('signing_keys').select('kid').execute()).toHaveLength(1);
     await first.signUp('bob@example.com');
     expect((await me((await first.logIn('bob@example.com')).bearer, second)).status).toBe(200);
-    await second.accounts.stop();
-    await second.folder.close();
     await first.close();
   });
 
@@ -184,6 +182,5 @@ describe('signing keys', () => {
     await scene.clock.advance(60_000);
     expect((await publishedKeys()).keys.map(({ kid }) => kid)[0]).toBe('sig_new');
     expect((await publishedKeys()).keys).toHaveLength(2);
-    for (const other of [beside, fresh]) await other.folder.close();
   });
 });

@@ -44,8 +44,9 @@ export class PasswordHasher {
 
   /** null: there is nothing to compare with; that takes as long as a wrong password does. */
   async matches(stored: string | null, password: string): Promise<boolean> {
-    const against = stored ?? (await this.#hashOfNobody());
-    const matches = await this.#inTurn(() => verify(against, password));
+    // Waited for in any case: whoever comes first waits for it to be made.
+    const nobodys = await this.#hashOfNobody();
+    const matches = await this.#inTurn(() => verify(stored ?? nobodys, password));
     return matches && stored !== null;
   }
 
@@ -55,11 +56,7 @@ export class PasswordHasher {
     return isHashTooCheap({ memoryKib: memoryCost, passes: timeCost, lanes: parallelism }, this.#cost);
   }
 
-  /** Of a password that nobody knows; made before the first login, so that no login pays for it. */
-  async prepare(): Promise<void> {
-    await this.#hashOfNobody();
-  }
-
+  /** Of a password that nobody knows. */
   #hashOfNobody(): Promise<string> {
     this.#nobodys ??= this.hash(randomToken()).catch((error: unknown) => {
       this.#nobodys = undefined;
