@@ -12,6 +12,7 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
   { title: 'The control connection', prefixes: ['CONTROL', 'EDGE', 'SESSION'] },
   { title: 'Carriers and streams', prefixes: ['CARRIER', 'STREAM'] },
   { title: 'Tunnels', prefixes: ['TUNNEL', 'CONNECTIONS'] },
+  { title: 'Groups', prefixes: ['GROUP'] },
   { title: 'HTTP visitors', prefixes: ['LOCAL', 'HTTP'] },
   { title: 'The REST of an edge', prefixes: ['API', 'CAPTURE', 'INTERNAL'] },
   { title: 'The client', prefixes: ['CLIENT'] },
