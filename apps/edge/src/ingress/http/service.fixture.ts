@@ -1,5 +1,6 @@
 // Local services that remember what they were asked, and clients that do with a stream what a test wants. Used by tests only.
 import * as http from 'node:http';
+import * as http2 from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
 import { hashOf } from '@tunnel/testkit';
@@ -38,6 +39,42 @@ export const startRecordingService = async (
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const close = (): void => {
     server.closeAllConnections();
+    server.close();
+  };
+  return { port: (server.address() as AddressInfo).port, asked, close };
+};
+
+type OnStream = (stream: http2.ServerHttp2Stream) => void;
+
+/** The same in HTTP/2 without TLS. A listener gets each request as it begins; true: it has answered it. */
+export const startRecordingH2c = async (
+  name: string,
+  listener: (...given: Parameters<OnStream>) => boolean = () => false,
+): Promise<RecordingService> => {
+  const asked: Asked[] = [];
+  const sessions = new Set<http2.ServerHttp2Session>();
+  const server = http2.createServer();
+  server.on('session', (session) => sessions.add(session));
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {});
+    if (listener(stream)) return;
+    const chunks: Buffer[] = [];
+    let trailers = '';
+    stream.on('trailers', (given: http2.IncomingHttpHeaders) => {
+      trailers = String(given['x-check']);
+    });
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('end', () => {
+      const { ':method': method = '', ':path': url = '', ':authority': host = '' } = headers;
+      asked.push({ method, url, host, bodyHash: hashOf(Buffer.concat(chunks)) });
+      if (stream.destroyed) return;
+      stream.respond({ ':status': 200 });
+      stream.end(name + trailers);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = (): void => {
+    for (const session of sessions) session.destroy();
     server.close();
   };
   return { port: (server.address() as AddressInfo).port, asked, close };
