@@ -47,13 +47,22 @@ it('tenants share a bounded number of slots; the operator has slots of its own',
   expect(alerts.totals.tenant.dropped).toBe(10_001 - LIMITS.ALERTS_AT_ONCE);
   await clock.advance(5000);
   await eventually(() => expect(alerts.totals.tenant.timeout).toBe(LIMITS.ALERTS_AT_ONCE));
+  // The slots are free again.
+  alerts.send(alertOf(['http://later.example/']));
+  expect(alerts.totals.tenant.dropped).toBe(10_001 - LIMITS.ALERTS_AT_ONCE);
+  alerts.close();
   await operator.close();
 });
 
 it('the operator’s slots are bounded too', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
-  const alerts = senderOf({ operatorUrl: `http://127.0.0.1:${dead.port}/` });
+  const clock = new FakeClock();
+  const alerts = senderOf({ clock, operatorUrl: `http://127.0.0.1:${dead.port}/` });
   for (let n = 0; n < LIMITS.ALERTS_AT_ONCE_OPERATOR + 6; n++) alerts.send(alertOf([]));
+  expect(alerts.totals.operator.dropped).toBe(6);
+  await clock.advance(5000);
+  await eventually(() => expect(alerts.totals.operator.timeout).toBe(LIMITS.ALERTS_AT_ONCE_OPERATOR));
+  alerts.send(alertOf([]));
   expect(alerts.totals.operator.dropped).toBe(6);
   alerts.close();
   await dead.close();
