@@ -144,8 +144,8 @@ export const LIMITS = {
 
   // --- alerts of groups without a healthy member ---
   ALERT_TIMEOUT_MS: 5000,
-  ALERTS_AT_ONCE: 256,
-  ALERTS_AT_ONCE_PER_HOST: 16,
+  ALERTS_AT_ONCE: 512,
+  ALERTS_AT_ONCE_PER_HOST: 64,
   ALERTS_AT_ONCE_OPERATOR: 64,
   ALERT_STARTS_PER_TURN: 8,
   ALERT_URL_MAX_CHARS: 2048,
