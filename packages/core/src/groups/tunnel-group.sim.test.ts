@@ -140,7 +140,7 @@ it('agrees with the model after every event, and alerts once per downward edge',
         }
       },
     ),
-    { numRuns: 500 },
+    { numRuns: 150 },
   );
 });
 
