@@ -31,8 +31,8 @@ export async function runScript({ name, usage, options, limitSecs }, main) {
       process.stderr.write(`${error.message}\n${usage}\n`);
       process.exit(2);
     }
-    const before = wrong.map((what) => `${what}; `).join('');
-    finish(`FAILED: ${name}: ${before}${error.stack ?? error}`, true);
+    process.stderr.write(`${error.stack}\n`);
+    finish(`FAILED: ${name}: ${[...wrong, error.message.split('\n')[0]].join('; ')}`, true);
   }
 }
 
