@@ -74,7 +74,7 @@ describe('a visitor of HTTP/2', () => {
     const services = await Promise.all(['one', 'two'].map((name) => startRecordingService(name)));
     const { stand, visit } = await startStage(services.map((service) => ({ service })));
     const [one] = stand.members as [StandMember];
-    one.onStream = (stream) => void takeStream(stream);
+    one.onStream = (stream) => takeStream(stream);
     const session = visit();
     const answers = Promise.all(Array.from({ length: 20 }, () => ask(session, { ':path': '/' })));
     await eventually(() => expect(one.offered).toBe(20));
@@ -107,13 +107,11 @@ describe('a visitor of HTTP/2', () => {
     const service = await startRecordingService('two');
     const { stand, visit } = await startStage([{}, { service }]);
     const [one] = stand.members as [StandMember];
-    one.onStream = (stream) => {
-      const taken = takeStream(stream);
-      void eventually(() => expect(taken.text).toMatch(/\r\n\r\n.*pay/s)).then(() => stream.end());
-    };
+    one.onStream = (stream) => takeStream(stream, { onText: (text) => /\r\n\r\n.*pay/s.test(text) && stream.end() });
     const answer = await ask(visit(), { ':method': 'POST' }, 'pay');
     expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'LOCAL_CLOSED']);
-    one.onStream = (stream) => void takeStream(stream, 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf', true);
+    one.onStream = (stream) =>
+      takeStream(stream, { answer: 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf', ends: true });
     await expect(ask(visit(), { ':path': '/' })).rejects.toThrow(`reset with ${constants.NGHTTP2_INTERNAL_ERROR}`);
     expect(service.asked).toEqual([]);
   });

@@ -80,24 +80,32 @@ export const startRecordingH2c = async (
   return { port: (server.address() as AddressInfo).port, asked, close };
 };
 
-/** Takes a stream, keeps what comes, and says `answer` once the head is there; nothing without one. `ends`: and hangs up. */
-export const takeStream = (stream: MuxStream, answer = '', ends = false): { text: string } => {
-  const taken = { text: '' };
+export interface Taking {
+  /** What is said once the head is there; nothing without one. */
+  readonly answer?: string;
+  /** And then it hangs up. */
+  readonly ends?: boolean;
+  /** Called with each piece that comes, with all that has come so far. */
+  readonly onText?: (text: string) => void;
+}
+
+/** A client without a service: it takes a stream, and answers by itself. */
+export const takeStream = (stream: MuxStream, { answer = '', ends = false, onText }: Taking = {}): void => {
+  let text = '';
   stream.accept();
   stream.read({
     onData: (bytes, start, end) => {
-      const isFirst = !taken.text.includes('\r\n\r\n');
-      taken.text += bytes.toString('latin1', start, end);
-      if (isFirst && taken.text.includes('\r\n\r\n') && answer !== '') {
-        const said = Buffer.from(answer, 'latin1');
-        stream.write(said, 0, said.length, false);
-        if (ends) stream.end();
-      }
+      const isFirst = !text.includes('\r\n\r\n');
+      text += bytes.toString('latin1', start, end);
+      onText?.(text);
+      if (!isFirst || !text.includes('\r\n\r\n')) return true;
+      const said = Buffer.from(answer, 'latin1');
+      stream.write(said, 0, said.length, false);
+      if (ends) stream.end();
       return true;
     },
     onDrain: () => {},
     onEnd: () => {},
     onReset: () => {},
   });
-  return taken;
 };
