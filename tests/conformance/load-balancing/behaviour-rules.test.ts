@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, placeOf } from '../../system/http-scene.ts';
+import { askHttp, placeOf, readUntil, sendRaw } from '../../system/http-scene.ts';
 import { ask, readText, visit } from '../../system/visitor.ts';
 import { distinct, greetingAt, join, namesAt, startNamed, startNamedTcp, untilHealthy } from './members.ts';
 import { groupWish, RawControl } from './raw-control.ts';
@@ -178,6 +178,24 @@ describe.concurrent('Behaviour rules', () => {
     // What ran goes on, both ways.
     expect(await ask(visitor, 'still here')).toBe('still here');
     visitor.destroy();
+  });
+
+  it(row('Behaviour rules', 8, 'http, and the last member'), async ({ scene }) => {
+    const group = fresh();
+    let finish: () => void = () => {};
+    const service = await startNamed(scene, 'slow', (_, response) => {
+      response.write('begun');
+      finish = () => void response.end(', ended');
+    });
+    const { tunnel } = await join(scene, edge, { group, localPort: service.port });
+    const socket = await sendRaw(placeOf(tunnel.publicUrl), 'GET / HTTP/1.1\r\nhost: {host}\r\n\r\n');
+    await readUntil(socket, /begun/);
+    await tunnel.close();
+    expect(await edge.findGroup(group)).toBeUndefined();
+    expect((await askHttp(placeOf(tunnel.publicUrl))).status).toBe(404);
+    finish();
+    expect(await readUntil(socket, /, ended/)).toContain(', ended');
+    socket.destroy();
   });
 
   it(row('Behaviour rules', 9), async ({ scene }) => {

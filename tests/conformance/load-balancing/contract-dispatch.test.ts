@@ -3,7 +3,7 @@ import { Agent } from 'node:http';
 import { deterministicBytes, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, placeOf, readUntil, sendRaw, wholeBody } from '../../system/http-scene.ts';
-import { sendAndReadAll } from '../../system/visitor.ts';
+import { endOf, sendAndReadAll, visit } from '../../system/visitor.ts';
 import { distinct, join, OFTEN, startNamed, untilHealthy } from './members.ts';
 import { row } from './rows.ts';
 import { fresh, GroupEdge, it, Scene } from './scene.ts';
@@ -48,6 +48,23 @@ describe.concurrent('Contract', () => {
     const { members, total_dispatches } = await edge.group(group);
     expect(members.map(({ request_count }) => request_count)).toEqual([OFTEN_ENOUGH * 3, 0, 0]);
     expect(total_dispatches).toBe(OFTEN_ENOUGH * 3);
+  });
+
+  it(row('Contract', 21, 'nobody can be reached'), async ({ scene }) => {
+    const [web, db] = [fresh(), fresh()];
+    const dead = await deadPort();
+    const member = await join(scene, edge, { group: web, localPort: dead });
+    await join(scene, edge, { group: web, localPort: dead });
+    const { tunnel } = await join(scene, edge, { protocol: 'tcp', group: db, localPort: dead });
+    await join(scene, edge, { protocol: 'tcp', group: db, localPort: dead });
+    const answer = await askHttp(placeOf(member.tunnel.publicUrl), { method: 'POST', body: 'pay' });
+    expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'LOCAL_UNREACHABLE']);
+    const visitor = await visit(tunnel.assignedPort ?? 0);
+    visitor.write('SSH-2.0-x\r\n');
+    expect(await endOf(visitor)).toBe('ECONNRESET');
+    // Each was told once, and only once.
+    const noticed = member.statuses.filter(({ type }) => type === 'local-error');
+    expect(noticed).toHaveLength(1);
   });
 
   it(row('Contract', 22), async ({ scene }) => {

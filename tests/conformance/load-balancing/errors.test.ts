@@ -1,8 +1,9 @@
 // What the public and clients are told when a group cannot serve or cannot be joined.
+import { Agent } from 'node:http';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, placeOf, problemOf, readUntil } from '../../system/http-scene.ts';
 import { endOf, fateOf, readAll, visit } from '../../system/visitor.ts';
-import { join, startNamed } from './members.ts';
+import { join, OFTEN, startNamed, untilHealthy } from './members.ts';
 import { groupWish, RawControl } from './raw-control.ts';
 import { row } from './rows.ts';
 import { fresh, GroupEdge, it, Scene } from './scene.ts';
@@ -24,6 +25,21 @@ describe.concurrent('Errors', () => {
     const visitor = await visit(db.assigned_port ?? 0);
     visitor.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
     expect((await readAll(visitor)).toString()).toMatch(/^HTTP\/1\.1 502 /);
+  });
+
+  it(row('Errors', 6, 'a connection that was being served'), async ({ scene }) => {
+    const [group, service] = [fresh(), await startNamed(scene)];
+    const { tunnel } = await join(scene, edge, { group, localPort: service.port, healthCheck: OFTEN });
+    await untilHealthy(edge, group, 1);
+    const [agent, place] = [new Agent({ keepAlive: true, maxSockets: 1 }), placeOf(tunnel.publicUrl)];
+    expect((await askHttp(place, { agent })).status).toBe(200);
+    service.up = false;
+    await untilHealthy(edge, group, 0);
+    expect((await askHttp(place, { agent })).status).toBe(502);
+    service.up = true;
+    await untilHealthy(edge, group, 1);
+    expect((await askHttp(place, { agent })).status).toBe(200);
+    agent.destroy();
   });
 
   it(row('Errors', 7), async ({ scene }) => {

@@ -141,6 +141,23 @@ describe.concurrent('Group lifecycle', () => {
     expect(new Set(answers.map(({ tunnel_id }) => tunnel_id)).size).toBe(20);
   });
 
+  it(row('Group lifecycle', 7, 'with different keys, and a solo tunnel among them'), async ({ scene }) => {
+    const subdomain = fresh();
+    const clients = await Promise.all(Array.from({ length: 9 }, () => RawControl.enter(scene, edge)));
+    const answers = await Promise.all(
+      clients.map((client, nth) =>
+        client.ask(nth === 4 ? { subdomain } : groupWish('any', { subdomain, key: `key ${nth % 3}` })),
+      ),
+    );
+    // One identity has the name; the others are told why not.
+    const winners = answers.flatMap((answer, nth) => (answer.type === 'TunnelRegistered' ? [nth] : []));
+    expect(new Set(winners.map((nth) => (nth === 4 ? 'solo' : nth % 3))).size).toBe(1);
+    const told = answers.flatMap((answer) => (answer.type === 'TunnelError' ? [answer.message] : []));
+    expect(told).toHaveLength(9 - winners.length);
+    for (const message of told) expect(message).toMatch(/^group key does not match$|is already in use$/);
+    expect((await edge.stack.tunnels()).filter(({ label }) => label === subdomain)).toHaveLength(winners.length);
+  });
+
   it(row('Group lifecycle', 7, 'a join that races the last leave'), async ({ scene }) => {
     const group = fresh();
     const [leaver, joiner] = [await RawControl.enter(scene, edge), await RawControl.enter(scene, edge)];

@@ -90,6 +90,8 @@ describe('Metrics endpoint', () => {
   });
 
   it(row('Metrics endpoint', 4), async ({ scene }) => {
+    // What earlier tests had is gone.
+    await eventually(async () => expect(await edge.stack.tunnels()).toEqual([]));
     const service = await startNamed(scene);
     const requests = async (): Promise<number> => {
       const series = await edge.series('tunnel_requests_total');
