@@ -110,7 +110,7 @@ describe('joining', () => {
         return client.heard[0]?.type;
       }),
     );
-    expect([answers.sort(), groups().length]).toEqual([['TunnelError', 'TunnelRegistered'], 1]);
+    expect([new Set(answers), groups().length]).toEqual([new Set(['TunnelError', 'TunnelRegistered']), 1]);
   });
 
   it('with a port of its own choice takes it when it begins the group, and is told when it is too late for that', async () => {
