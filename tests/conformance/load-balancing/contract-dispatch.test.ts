@@ -33,7 +33,9 @@ describe.concurrent('Contract', () => {
       response.end(Buffer.concat([Buffer.from(`${request.method} `), body]));
     });
     const { tunnel } = await join(scene, edge, { group, localPort: service.port });
-    for (let dead = 0; dead < 2; dead += 1) await join(scene, edge, { group, localPort: await deadPort() });
+    for (let dead = 0; dead < 2; dead += 1) {
+      await join(scene, edge, { group, localPort: await deadPort() }, { who: 'bob' });
+    }
     const place = placeOf(tunnel.publicUrl);
     const body = deterministicBytes(200_000, 5);
     for (let asked = 0; asked < OFTEN_ENOUGH; asked += 1) {
@@ -48,6 +50,8 @@ describe.concurrent('Contract', () => {
     const { members, total_dispatches } = await edge.group(group);
     expect(members.map(({ request_count }) => request_count)).toEqual([OFTEN_ENOUGH * 3, 0, 0]);
     expect(total_dispatches).toBe(OFTEN_ENOUGH * 3);
+    expect((await edge.group(group, 'alice')).total_dispatches).toBe(OFTEN_ENOUGH * 3);
+    expect((await edge.group(group, 'bob')).total_dispatches).toBe(0);
   });
 
   it(row('Contract', 21, 'nobody can be reached'), async ({ scene }) => {
