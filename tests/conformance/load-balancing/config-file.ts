@@ -20,9 +20,9 @@ export const configLines = (server: string, token: string, tunnels: Readonly<Rec
     '',
   ].join('\n');
 
-/** `tunnel start --json` with the text as its file. */
-export const startFile = async (scene: Scene, text: string): Promise<TunnelProgram> => {
-  const home = await scene.folder();
+/** `tunnel start --json` with the text as its file. In the same home it is the same client again. */
+export const startFile = async (scene: Scene, text: string, given?: string): Promise<TunnelProgram> => {
+  const home = given ?? (await scene.folder());
   const file = join(home, 'config.yml');
   writeFileSync(file, text, { mode: 0o600 });
   return scene.run(['start', '--config', file, '--json', '--no-inspect'], { home });

@@ -4,6 +4,7 @@ import { eventually, startRelay } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, placeOf } from '../../system/http-scene.ts';
 import { fateOf } from '../../system/visitor.ts';
+import { configLines, startFile } from './config-file.ts';
 import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.ts';
 import { groupWish, RawControl } from './raw-control.ts';
 import { row } from './rows.ts';
@@ -94,6 +95,25 @@ describe.concurrent('Contract', () => {
     expect(await namesAt(tunnel, 3)).toEqual(Array(3).fill(service.name));
   });
 
+  it(row('Contract', 2, 'a restart after kill -9'), async ({ scene }) => {
+    const [group, service, home] = [fresh(), await startNamed(scene), await scene.folder()];
+    const health_check = { type: 'http', path: '/healthz', interval_secs: 0.2 };
+    const entry = { proto: 'http', local_port: service.port, group, group_key: 'key', health_check };
+    const text = configLines(edge.server, edge.token('alice'), { web: entry });
+    const first = await startFile(scene, text, home);
+    const { tunnel_id } = await first.ready();
+    await untilHealthy(edge, group, 1);
+    await first.kill();
+    await eventually(async () => expect(await edge.findGroup(group)).toBeUndefined());
+    const second = await startFile(scene, text, home);
+    expect((await second.ready()).tunnel_id).toBe(tunnel_id);
+    await untilHealthy(edge, group, 1);
+    // Another process with the same file is another member.
+    const third = await startFile(scene, text, home);
+    expect((await third.ready()).tunnel_id).not.toBe(tunnel_id);
+    await untilHealthy(edge, group, 2);
+  });
+
   it(row('Contract', 3), async ({ scene }) => {
     const [group, receiver] = [fresh(), await WebhookReceiver.start(scene)];
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
@@ -116,6 +136,27 @@ describe.concurrent('Contract', () => {
     expect(await feed.until(1)).toMatchObject([{ healthy: false, reason: 'now' }]);
     expect(await receiver.until(group, 1)).toHaveLength(1);
     expect(await edge.healthEvents(member.tunnel_id)).toHaveLength(2);
+  });
+
+  it(row('Contract', 3, 'the real client'), async ({ scene }) => {
+    const [group, service] = [fresh(), await startNamed(scene)];
+    const relay = scene.keep(await startRelay({ target: { port: edge.stack.controlPort } }));
+    const healthCheck = { ...OFTEN, intervalSecs: 30 };
+    const server = `127.0.0.1:${relay.port}`;
+    const member = await join(scene, edge, { group, localPort: service.port, healthCheck }, { server });
+    await untilHealthy(edge, group, 1);
+    const feed = await edge.feed(scene, 'http', group);
+    const { tunnelId } = member.tunnel;
+    // The client's side is reset; the edge hears nothing of it.
+    for (const connection of relay.connections) connection.lose();
+    await eventually(() => expect(member.statuses.map(({ type }) => type)).toContain('reconnected'), {
+      timeoutMs: 10_000,
+    });
+    expect(await edge.group(group)).toMatchObject({ member_count: 1, healthy_count: 1 });
+    expect(member.tunnel.tunnelId).toBe(tunnelId);
+    expect(await namesAt(member.tunnel, 3)).toEqual(Array(3).fill(service.name));
+    expect([feed.ended, feed.events]).toEqual([false, []]);
+    expect(await edge.healthEvents(tunnelId)).toHaveLength(1);
   });
 
   it(row('Contract', 4), async ({ scene }) => {

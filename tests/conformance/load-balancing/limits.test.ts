@@ -60,7 +60,7 @@ describe.concurrent('Limits', () => {
     const tap = await FrameTap.start(scene, edge);
     const service = await startNamed(scene);
     service.up = false;
-    const healthCheck = { type: 'http', path: '/healthz', intervalSecs: 0.3 } as const;
+    const healthCheck = { type: 'http', path: '/healthz', intervalSecs: 1 } as const;
     await join(scene, edge, { group: fresh(), localPort: service.port, healthCheck }, { server: tap.server });
     await eventually(() => expect(tap.of('TunnelUnhealthy')).toHaveLength(1));
     expect(service.probes).toHaveLength(3);

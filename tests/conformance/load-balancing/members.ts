@@ -4,7 +4,7 @@ import { eventually, startTcpServer, type TcpServer } from '@tunnel/testkit';
 import { type Answering, askHttp, placeOf, startWeb, type WebService } from '../../system/http-scene.ts';
 import type { Scene } from '../../system/scene.ts';
 import { readText, visit } from '../../system/visitor.ts';
-import { fresh, type GroupEdge, type Who } from './scene.ts';
+import { fresh, type GroupEdge, PATIENCE_MS, type Who } from './scene.ts';
 
 /** Says its name to every request; `/healthz` says whether it is up, and is counted. */
 export interface NamedService extends WebService {
@@ -71,10 +71,13 @@ export const join = async (
 
 /** Until the edge has so many healthy members in the group. */
 export const untilHealthy = (edge: GroupEdge, group: string, count: number): Promise<void> =>
-  eventually(async () => {
-    const { healthy_count } = await edge.group(group);
-    if (healthy_count !== count) throw new Error(`${healthy_count} of ${count} are healthy`);
-  });
+  eventually(
+    async () => {
+      const { healthy_count } = await edge.group(group);
+      if (healthy_count !== count) throw new Error(`${healthy_count} of ${count} are healthy`);
+    },
+    { timeoutMs: PATIENCE_MS },
+  );
 
 /** Which names answer, in the order of so many connections. */
 export const namesAt = async ({ publicUrl }: Pick<Tunnel, 'publicUrl'>, connections = 20): Promise<string[]> => {

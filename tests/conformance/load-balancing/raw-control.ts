@@ -10,7 +10,7 @@ import {
 import { eventually } from '@tunnel/testkit';
 import { WebSocket } from 'ws';
 import type { Scene } from '../../system/scene.ts';
-import { type GroupEdge, sha256, type Who } from './scene.ts';
+import { type GroupEdge, PATIENCE_MS, sha256, type Who } from './scene.ts';
 
 type Frame = { readonly type: string } & Record<string, unknown>;
 type Wish = Partial<Extract<ControlMessageInput, { type: 'RegisterTunnel' }>>;
@@ -72,7 +72,7 @@ export class RawControl {
           throw new Error(`no ${type} among ${this.frames.map((frame) => frame.type).join(' ')}`);
         return found;
       },
-      { intervalMs: 2 },
+      { intervalMs: 2, timeoutMs: PATIENCE_MS },
     );
   }
 
@@ -92,7 +92,7 @@ export class RawControl {
       () => {
         if (!this.frames.some(isAnswer)) throw new Error('no answer');
       },
-      { intervalMs: 2 },
+      { intervalMs: 2, timeoutMs: PATIENCE_MS },
     );
     return this.frames.find(isAnswer) as unknown as Registered | Refused;
   }

@@ -95,7 +95,7 @@ describe.concurrent('Server-Sent Events', () => {
   });
 
   it(row('Limits', 4), { timeout: 60_000 }, async () => {
-    expect(Math.round((await pingAfterMs()) / 1000)).toBe(KEEP_ALIVE_MS / 1000);
+    expect(Math.abs((await pingAfterMs()) - KEEP_ALIVE_MS)).toBeLessThan(3000);
   });
 
   it(row('Contract', 31), async ({ scene }) => {

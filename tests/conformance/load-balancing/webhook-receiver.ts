@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import type { Scene } from '../../system/scene.ts';
+import { PATIENCE_MS } from './scene.ts';
 
 export interface Alert {
   readonly method: string | undefined;
@@ -66,10 +67,13 @@ export class WebhookReceiver {
   }
 
   async until(groupName: string, count: number): Promise<Alert[]> {
-    return eventually(() => {
-      const found = this.of(groupName);
-      if (found.length < count) throw new Error(`${found.length} of ${count} alerts of ${groupName}`);
-      return found;
-    });
+    return eventually(
+      () => {
+        const found = this.of(groupName);
+        if (found.length < count) throw new Error(`${found.length} of ${count} alerts of ${groupName}`);
+        return found;
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
   }
 }
