@@ -3,8 +3,8 @@ import { Agent } from 'node:http';
 import { deterministicBytes, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, placeOf, readUntil, sendRaw, wholeBody } from '../../system/http-scene.ts';
-import { endOf, sendAndReadAll, visit } from '../../system/visitor.ts';
-import { distinct, join, OFTEN, startNamed, untilHealthy } from './members.ts';
+import { sendAndReadAll } from '../../system/visitor.ts';
+import { distinct, endAfter, join, OFTEN, startNamed, untilHealthy } from './members.ts';
 import { row } from './rows.ts';
 import { fresh, GroupEdge, it, Scene } from './scene.ts';
 
@@ -63,9 +63,7 @@ describe.concurrent('Contract', () => {
     await join(scene, edge, { protocol: 'tcp', group: db, localPort: dead });
     const answer = await askHttp(placeOf(member.tunnel.publicUrl), { method: 'POST', body: 'pay' });
     expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'LOCAL_UNREACHABLE']);
-    const visitor = await visit(tunnel.assignedPort ?? 0);
-    visitor.write('SSH-2.0-x\r\n');
-    expect(await endOf(visitor)).toBe('ECONNRESET');
+    expect(await endAfter(tunnel.assignedPort ?? 0, 'SSH-2.0-x\r\n')).toBe('ECONNRESET');
     // Each was told once, and only once.
     const noticed = member.statuses.filter(({ type }) => type === 'local-error');
     expect(noticed).toHaveLength(1);

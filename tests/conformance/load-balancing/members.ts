@@ -1,9 +1,10 @@
 // Members of groups as people run them: a local service, and a real client in front of it.
+import { connect as connectTcp } from 'node:net';
 import { type Client, connect, type StatusEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
 import { eventually, startTcpServer, type TcpServer } from '@tunnel/testkit';
 import { type Answering, askHttp, placeOf, startWeb, type WebService } from '../../system/http-scene.ts';
 import type { Scene } from '../../system/scene.ts';
-import { readText, visit } from '../../system/visitor.ts';
+import { endOf, readText, visit } from '../../system/visitor.ts';
 import { fresh, type GroupEdge, PATIENCE_MS, type Who } from './scene.ts';
 
 /** Says its name to every request; `/healthz` says whether it is up, and is counted. */
@@ -92,6 +93,13 @@ export const namesAt = async ({ publicUrl }: Pick<Tunnel, 'publicUrl'>, connecti
 
 export const distinct = <T extends string | number | null | undefined>(values: readonly T[]): T[] =>
   [...new Set(values)].sort((a, b) => ((a ?? 0) < (b ?? 0) ? -1 : 1));
+
+/** How the visit of someone ends who says this at once. */
+export const endAfter = (port: number, words: string): Promise<string> => {
+  const socket = connectTcp({ host: '127.0.0.1', port });
+  socket.write(words);
+  return endOf(socket);
+};
 
 /** The first bytes that a visitor of a port is sent. */
 export const greetingAt = async (port: number, bytes: number): Promise<string> => {
