@@ -290,6 +290,17 @@ describe('a client that comes back', () => {
     expect([fixture.backend.opened.length, fixture.backend.closed.length]).toEqual([1, 0]);
   });
 
+  it('into another group is one that joins: it has to be probed first', async () => {
+    const { client, tunnel } = await member({ ...WEB, ...PROBED });
+    client.send({ type: 'TunnelHealthy', tunnel_id: tunnel.tunnel_id });
+    await client.settle();
+    const elsewhere = { ...WEB, ...PROBED, subdomain: 'other', tunnel_id: tunnel.tunnel_id };
+    expect((await client.registered(elsewhere)).tunnel_id).toBe(tunnel.tunnel_id);
+    expect(groups().map(({ label, memberCount, healthyCount }) => [label, memberCount, healthyCount])).toEqual([
+      ['other', 1, 0],
+    ]);
+  });
+
   it('too late has its entry closed, and holds nothing meanwhile', async () => {
     const { client, tunnel } = await member(WEB);
     client.ws.terminate();
