@@ -1,18 +1,22 @@
 // The measurements of bench:micro, one line each. Bundled and started by ../micro.mjs.
 import { carrierWriter } from './carrier-writer.mjs';
 import { frameParser } from './frame-parser.mjs';
+import { groupPick } from './group-pick.mjs';
 import { http1 } from './http1.mjs';
 import { measureOperation } from './measure.mjs';
 
 const words = process.argv.slice(2);
-const chosen = [...frameParser, ...carrierWriter, ...http1].filter(
+const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick].filter(
   ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 
 console.log(`node ${process.version}`);
-console.log(`${'operation'.padEnd(56)} ${'operations/s'.padStart(14)} ${'bytes allocated'.padStart(16)}`);
+console.log(
+  `${'operation'.padEnd(56)} ${'operations/s'.padStart(14)} ${'ns each'.padStart(12)} ${'bytes allocated'.padStart(16)}`,
+);
 for (const { name, run } of chosen) {
   const { perSecond, bytesEach } = await measureOperation(run);
   const rate = Math.round(perSecond).toLocaleString('en-US');
-  console.log(`${name.padEnd(56)} ${rate.padStart(14)} ${bytesEach.toFixed(1).padStart(16)}`);
+  const nsEach = (1e9 / perSecond).toFixed(1);
+  console.log(`${name.padEnd(56)} ${rate.padStart(14)} ${nsEach.padStart(12)} ${bytesEach.toFixed(1).padStart(16)}`);
 }

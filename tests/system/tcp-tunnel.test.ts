@@ -43,6 +43,8 @@ describe.concurrent('a tcp tunnel', () => {
       local: `127.0.0.1:${echo.port}`,
       warnings: [],
       inspect_url: null,
+      group: null,
+      health: 'none',
     });
     expect(ready.assigned_port).toBeGreaterThanOrEqual(stack.tcpPorts.from);
     expect(ready.assigned_port).toBeLessThanOrEqual(stack.tcpPorts.to);

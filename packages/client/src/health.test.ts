@@ -1,13 +1,14 @@
 // What an edge hears of health, over real connections: changes only, again after a loss, nothing after the end.
 
+import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { type AddressInfo, createConnection, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { inspect } from 'node:util';
 import type { MessageOf } from '@tunnel/protocol';
 import { createLogger, sha256Hex } from '@tunnel/runtime';
-import { eventually, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Client } from './client.ts';
 import { connect } from './connect.ts';
@@ -171,18 +172,30 @@ describe('health', () => {
 });
 
 describe('probes end', () => {
-  const isQuiet = async (): Promise<void> => {
-    // What was on its way may still arrive; a prober would go on for ever.
-    let came = 0;
-    service.on('connection', () => void (came += 1));
-    const before = await settled(() => came);
-    expect(await settled(() => came)).toBe(before);
+  let came: Set<number | undefined>;
+  let clock: FakeClock;
+
+  beforeEach(() => {
+    clock = new FakeClock();
+    came = new Set();
+    service.on('connection', ({ remotePort }) => came.add(remotePort));
+  });
+
+  /** Connections arrive in their order: when ours is there, so are those that were begun before. */
+  const arrivals = async (): Promise<number> => {
+    const own = createConnection(localPort, '127.0.0.1');
+    await once(own, 'connect');
+    const { localPort: ownPort } = own;
+    await eventually(() => expect(came).toContain(ownPort));
+    own.destroy();
+    came.delete(ownPort);
+    return came.size;
   };
-  /** What it says after ten intervals of the probes. */
-  const settled = async (value: () => number): Promise<number> => {
-    const until = performance.now() + 100;
-    await eventually(() => expect(performance.now()).toBeGreaterThan(until));
-    return value();
+
+  const expectQuiet = async (): Promise<void> => {
+    const before = await arrivals();
+    await clock.advance(1000);
+    expect(await arrivals()).toBe(before);
   };
 
   it.each([
@@ -198,34 +211,39 @@ describe('probes end', () => {
       },
     ],
   ])('%s', async (_, end) => {
-    const client = await dial();
+    const client = await dial({ clock });
     await client.open(member());
     await eventually(() => expect(reportsOf(edge.session)).toHaveLength(1));
+    const before = await arrivals();
+    await clock.advance(15);
+    expect(await arrivals()).toBeGreaterThan(before);
     await end(client);
-    await isQuiet();
+    await expectQuiet();
+    await client.close();
+    expect(clock.pendingTimers).toBe(0);
   });
 
-  it('before they begin, when a listener closes the tunnel as soon as it is open', async () => {
-    let came = 0;
-    service.on('connection', () => void (came += 1));
+  it('also when a listener closes the tunnel as soon as it is open', async () => {
     const onStatus = (event: StatusEvent): void => {
       if (event.type === 'tunnel-opened') void event.tunnel.close();
     };
-    await (await dial({ onStatus })).open(member());
-    expect(await settled(() => came)).toBeLessThanOrEqual(1);
+    const client = await dial({ clock, onStatus });
+    await client.open(member());
+    await expectQuiet();
     expect(reportsOf(edge.session)).toEqual([]);
+    await client.close();
+    expect(clock.pendingTimers).toBe(0);
   });
 
-  it('never begin for a tunnel that is refused', async () => {
-    let came = 0;
-    service.on('connection', () => void (came += 1));
+  it('or never begin, for a tunnel that is refused', async () => {
     edge.script.RegisterTunnel = ({ request_id }, session) => {
       const code = 'GROUP_KEY_MISMATCH';
       session.send({ type: 'TunnelError', request_id, code, message: 'group key does not match', retryable: true });
       return true;
     };
-    await expect((await dial()).open(member())).rejects.toThrow('group key does not match');
-    expect(await settled(() => came)).toBe(0);
+    await expect((await dial({ clock })).open(member())).rejects.toThrow('group key does not match');
+    await clock.advance(1000);
+    expect(await arrivals()).toBe(0);
   });
 });
 

@@ -58,7 +58,7 @@ it('agrees with a plain map of owners after each step: a port has one owner', ()
         expect(leases.freeCount(now)).toBe(TO - FROM + 1 - model.size);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 100 },
   );
 });
 

@@ -137,7 +137,7 @@ it('keeps one owner a port, one open entry a tunnel, and nothing at all after th
         true,
       ]);
     }),
-    { numRuns: 400 },
+    { numRuns: 200 },
   );
 });
 

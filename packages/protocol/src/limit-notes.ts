@@ -177,6 +177,7 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   ALERTS_AT_ONCE: count('alerts to tenants under way; what is over it is dropped and counted'),
   ALERTS_AT_ONCE_PER_HOST: count('of these to one host and port: a receiver that hangs costs the others nothing'),
   ALERTS_AT_ONCE_OPERATOR: count('alerts to the operator under way: slots that no tenant can use up'),
+  ALERT_STARTS_PER_TURN: count('alerts that begin in one turn of the event loop: frames are handled in between'),
   ALERT_URL_MAX_CHARS: chars('the longest alert URL of a tenant, as on the control connection'),
   ALERT_LOOKUP_TIMEOUT_MS: ms(
     'a registration waits this long for the name in its alert URL; the alert checks it anyway',

@@ -18,7 +18,7 @@ export const poolLines = (groups: readonly GroupSummary[], colours: Colours): st
 
 const NO_POOLS = [
   'no pools',
-  '  Tunnels with the same `group` and `group_key` share one address: set both in config.yml, and start them twice.',
+  '  Start a tunnel with --group <name> --group-key-file <file>, or `group` and `group_key` in config.yml; again elsewhere: they share one address.',
   '  The edge needs `[load_balancing] enabled = true`.',
 ];
 

@@ -19,6 +19,7 @@ export interface Listener {
 interface Consumer {
   readonly group: Group;
   readonly listener: Listener;
+  readonly ownerKey: string;
   readonly stream: EventStream;
   readonly ping: Timer;
 }
@@ -49,7 +50,7 @@ export class GroupFeed implements GroupWatcher {
     this.#admit(listener.owner);
     const stream = new EventStream(() => this.#forget(consumer));
     const ping = this.#clock.setInterval(() => stream.ping(), LIMITS.SSE_KEEP_ALIVE_MS);
-    const consumer: Consumer = { group, listener, stream, ping };
+    const consumer: Consumer = { group, listener, ownerKey: ownerKey(listener.owner), stream, ping };
     this.#consumers.add(consumer);
     this.#count(listener.owner, 1);
     const others = this.#byGroup.get(group) ?? new Set();
@@ -63,12 +64,14 @@ export class GroupFeed implements GroupWatcher {
     this.#lastId += 1;
     // Each owner has counts of its own, and all its consumers the same text.
     const texts = new Map<string, string>();
-    for (const { listener, stream } of consumers) {
+    for (const { listener, ownerKey: key, stream } of consumers) {
       const { owner } = listener;
       if (owner.kind === 'account' && !sameOwner(owner, change.member.owner)) continue;
-      const key = ownerKey(owner);
-      const text = texts.get(key) ?? this.#eventText(change, owner);
-      texts.set(key, text);
+      let text = texts.get(key);
+      if (text === undefined) {
+        text = this.#eventText(change, owner);
+        texts.set(key, text);
+      }
       stream.send(text);
     }
   }

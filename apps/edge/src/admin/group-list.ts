@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Owner, TunnelGroup } from '@tunnel/core';
 import { LIMITS } from '@tunnel/protocol';
 import type { Tunnel } from '../pool/tunnel.ts';
-import { presentGroup } from './present-group.ts';
+import { captureGroup, type GroupMoment, presentMember } from './present-group.ts';
 
 type Group = TunnelGroup<Tunnel>;
 
@@ -38,11 +38,23 @@ function* partsOf({ groups, viewer, regionId }: GroupListing): Generator<string,
   for (const group of [...groups]) {
     // It may have ended since the list was begun.
     if (group.memberCount === 0 || !group.isVisibleTo(viewer)) continue;
-    part += separator + JSON.stringify(presentGroup(group, viewer, regionId));
+    part += separator;
     separator = ',';
-    if (part.length < LIMITS.API_CHUNK_BYTES) continue;
-    yield part;
-    part = '';
+    for (const text of groupTexts(captureGroup(group, viewer, regionId))) {
+      part += text;
+      if (part.length < LIMITS.API_CHUNK_BYTES) continue;
+      yield part;
+      part = '';
+    }
   }
   yield `${part}]`;
+}
+
+/** One group, a member a piece. */
+function* groupTexts({ head, members, healthy }: GroupMoment): Generator<string, void> {
+  yield `${JSON.stringify(head).slice(0, -1)},"members":[`;
+  for (const [at, member] of members.entries()) {
+    yield (at === 0 ? '' : ',') + JSON.stringify(presentMember(member, healthy[at] ?? false));
+  }
+  yield ']}';
 }

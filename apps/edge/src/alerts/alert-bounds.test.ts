@@ -1,5 +1,4 @@
-// What alerts may cost: a bounded number under way, none in the way of the event loop, none in the way of another receiver.
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+// What alerts may cost: a bounded number under way, none in the way of another receiver.
 import { LIMITS } from '@tunnel/protocol';
 import { eventually, FakeClock, startTcpServer } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
@@ -7,7 +6,7 @@ import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts
 
 const silentLookup = () => new Promise<never>(() => {});
 
-it('a hundred alerts to a receiver that hangs hold up neither the event loop nor the next alert', async () => {
+it('a hundred alerts to a receiver that hangs do not hold up the next one', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
   const good = await startReceiver();
   const clock = new FakeClock();
@@ -15,15 +14,10 @@ it('a hundred alerts to a receiver that hangs hold up neither the event loop nor
   // What is loaded and compiled at the first request is no part of this.
   alerts.send(alertOf([`http://127.0.0.1:${good.port}/first`]));
   await eventually(() => expect(alerts.totals.tenant.delivered).toBe(1));
-  const delay = monitorEventLoopDelay({ resolution: 5 });
-  delay.enable();
   for (let n = 0; n < 100; n++) alerts.send(alertOf([`http://127.0.0.1:${dead.port}/${n}`]));
   alerts.send(alertOf([`http://127.0.0.1:${good.port}/next`]));
   await eventually(() => expect(alerts.totals.tenant.delivered).toBe(2));
-  await eventually(() => expect(delay.count).toBeGreaterThan(5));
-  delay.disable();
-  expect(delay.max / 1e6).toBeLessThan(500);
-  expect(dead.totalConnections).toBe(LIMITS.ALERTS_AT_ONCE_PER_HOST);
+  await eventually(() => expect(dead.totalConnections).toBe(LIMITS.ALERTS_AT_ONCE_PER_HOST));
   expect(alerts.totals.tenant.dropped).toBe(100 - LIMITS.ALERTS_AT_ONCE_PER_HOST);
   await clock.advance(5000);
   await eventually(() => expect(alerts.totals.tenant.timeout).toBe(LIMITS.ALERTS_AT_ONCE_PER_HOST));
@@ -47,13 +41,22 @@ it('tenants share a bounded number of slots; the operator has slots of its own',
   expect(alerts.totals.tenant.dropped).toBe(10_001 - LIMITS.ALERTS_AT_ONCE);
   await clock.advance(5000);
   await eventually(() => expect(alerts.totals.tenant.timeout).toBe(LIMITS.ALERTS_AT_ONCE));
+  // The slots are free again.
+  alerts.send(alertOf(['http://later.example/']));
+  expect(alerts.totals.tenant.dropped).toBe(10_001 - LIMITS.ALERTS_AT_ONCE);
+  alerts.close();
   await operator.close();
 });
 
 it('the operator’s slots are bounded too', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
-  const alerts = senderOf({ operatorUrl: `http://127.0.0.1:${dead.port}/` });
+  const clock = new FakeClock();
+  const alerts = senderOf({ clock, operatorUrl: `http://127.0.0.1:${dead.port}/` });
   for (let n = 0; n < LIMITS.ALERTS_AT_ONCE_OPERATOR + 6; n++) alerts.send(alertOf([]));
+  expect(alerts.totals.operator.dropped).toBe(6);
+  await clock.advance(5000);
+  await eventually(() => expect(alerts.totals.operator.timeout).toBe(LIMITS.ALERTS_AT_ONCE_OPERATOR));
+  alerts.send(alertOf([]));
   expect(alerts.totals.operator.dropped).toBe(6);
   alerts.close();
   await dead.close();

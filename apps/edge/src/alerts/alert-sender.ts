@@ -8,6 +8,7 @@ import { type AlertDestination, AlertSlots } from './alert-slots.ts';
 import { AlertUrls } from './alert-url.ts';
 import type { NameLookup } from './name-lookup.ts';
 import { postOnce } from './post-once.ts';
+import { StartTurns } from './start-turns.ts';
 
 export interface AlertSenderDeps {
   /** Empty: none. */
@@ -43,6 +44,7 @@ export class AlertSender {
   readonly #operatorUrl: URL | null;
   readonly #record: AlertRecord;
   readonly #slots = new AlertSlots();
+  readonly #turns = new StartTurns();
   readonly #underWay = new Set<AbortController>();
   #secureContext: SecureContext | undefined;
   #isClosed = false;
@@ -117,6 +119,7 @@ export class AlertSender {
     this.#underWay.add(deadline);
     let end: End;
     try {
+      await this.#turns.next();
       end = await this.#attempt(delivery, deadline.signal);
     } catch (error) {
       end = { outcome: 'failed', fields: { reason: reasonOf(error) } };

@@ -96,19 +96,11 @@ describe('an alert URL', () => {
   });
 
   it.each([
-    [
-      'http://hooks.internal/s3cret?token=s3cret',
-      ['10.0.0.5'],
-      'hooks.internal resolves to 10.0.0.5, a private address',
-    ],
-    ['http://a.example/', ['93.184.216.34', '127.0.0.1'], 'a.example resolves to 127.0.0.1, a loopback address'],
-    [
-      'http://a.example/',
-      ['2606:4700::1', 'fe80::1%eth0'],
-      'a.example resolves to fe80::1%eth0, an address with a zone',
-    ],
-    ['http://a.example./', ['::ffff:10.0.0.1'], 'a.example. resolves to ::ffff:10.0.0.1, a private address'],
-    ['http://A.Example/', ['nonsense'], 'a.example resolves to nonsense, not an IP address'],
+    ['http://hooks.internal/s3cret?token=s3cret', ['10.0.0.5'], 'hooks.internal resolves to a private address'],
+    ['http://a.example/', ['93.184.216.34', '127.0.0.1'], 'a.example resolves to a loopback address'],
+    ['http://a.example/', ['2606:4700::1', 'fe80::1%eth0'], 'a.example resolves to an address with a zone'],
+    ['http://a.example./', ['::ffff:10.0.0.1'], 'a.example. resolves to a private address'],
+    ['http://A.Example/', ['nonsense'], 'a.example resolves to not an IP address'],
   ])('%s with %j is refused, by its host alone', async (text, addresses, reason) => {
     expect(await urlsOf(answering(...addresses)).checkAtRegistration(text)).toBe(`alert webhook refused: ${reason}`);
   });
@@ -117,7 +109,7 @@ describe('an alert URL', () => {
     '%s is this machine, whatever DNS says',
     async (text) => {
       const urls = new AlertUrls({ allowPrivate: false, clock: new FakeClock() });
-      expect(await urls.checkAtRegistration(text)).toMatch(/resolves to 127\.0\.0\.1, a loopback address$/);
+      expect(await urls.checkAtRegistration(text)).toMatch(/resolves to a loopback address$/);
     },
   );
 

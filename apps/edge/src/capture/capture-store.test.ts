@@ -30,6 +30,21 @@ describe('what is kept', () => {
     expect(store.find('tun_web', store.idOf(all[200]?.facts.sequence ?? 0))).toBe(all[200]);
   });
 
+  it('nothing of a request that another tunnel serves', () => {
+    const { store } = captureStore();
+    const kept = begin(store);
+    const before = store.bytes;
+    const moved = begin(store);
+    moved.onRequestBody(Buffer.alloc(1000), 0, 1000);
+    moved.discard();
+    moved.onRequestBody(Buffer.alloc(1000), 0, 1000);
+    moved.discard();
+    expect(store.list('tun_web', 10)).toEqual({ recorders: [kept], truncated: false });
+    expect(store.bytes).toBe(before);
+    kept.discard();
+    expect([store.bytes, store.ownerOf('tun_web')]).toEqual([0, undefined]);
+  });
+
   it('nothing while captures are off, here or for the tunnel', () => {
     expect(captureStore({ enabled: false }).store.begin(web, GET, 0, 'chunks')).toBeNull();
     const { store } = captureStore();

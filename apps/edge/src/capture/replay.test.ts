@@ -4,6 +4,7 @@ import { LIMITS } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type HttpStand, startHttpStand, talk } from '../ingress/http/http.fixture.ts';
+import { startRecordingH2c } from '../ingress/http/service.fixture.ts';
 import { captureStore } from './capture.fixture.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
@@ -171,4 +172,21 @@ it('so many replays at once, and no more', async () => {
   await Promise.all(all);
   answer = (response) => response.end();
   expect((await replay(original)).status).toBe(200);
+});
+
+it('a local service of HTTP/2 sees it again, too', async () => {
+  const h2c = await startRecordingH2c('h2c');
+  const own = await startHttpStand(h2c.port, { captures: store, http: { localProtocol: 'h2c' } });
+  const visited = 'POST /pay HTTP/1.1\r\nHost: web.edge.test\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc';
+  await talk(own.port, visited);
+  const [original] = store.list('tun_1', 1).recorders;
+  if (original === undefined) throw new Error('nothing was captured');
+  await eventually(() => expect(original.durationMs).not.toBeNull());
+  const ownReplays = new Replays({ store, clock: own.clock, http: own.ingress });
+  const again = await ownReplays.replay({ tunnel: own.tunnel, original, visitorAddress: '10.1.2.3' });
+  expect(again).toMatchObject({ status: 200, fault: null, hasWholeBody: true });
+  expect(h2c.asked).toHaveLength(2);
+  expect(h2c.asked[1]).toEqual(h2c.asked[0]);
+  own.stop();
+  h2c.close();
 });

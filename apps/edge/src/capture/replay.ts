@@ -40,7 +40,6 @@ export class Replays {
     const reason =
       tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));
     if (tunnel === undefined || reason !== null) throw refusal(reason ?? '');
-    if (tunnel.http?.localProtocol === 'h2c') throw refusal('its local service speaks HTTP/2 only');
     if (this.#underWay >= LIMITS.REPLAYS_AT_ONCE) {
       throw new Fault('CAPTURE_REPLAYS_BUSY', {
         limit: LIMITS.REPLAYS_AT_ONCE,

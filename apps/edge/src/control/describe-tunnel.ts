@@ -5,6 +5,7 @@ import {
   type Place,
   type ProbeKind,
   type SessionTunnel,
+  samePlace,
   type TunnelGroup,
 } from '@tunnel/core';
 import type { MessageOf } from '@tunnel/protocol';
@@ -60,11 +61,13 @@ export const describeTunnel = (facts: TunnelFacts): Tunnel => {
   };
 };
 
-/** A session that only changed its connection keeps the bit until the next report; one that was away begins anew. */
-const healthOf = ({ loadBalancing, request, known, clock }: TunnelFacts, before: Tunnel | undefined): MemberHealth => {
+/** A session that only changed its connection keeps the bit until the next report; one that was away, or moves, begins anew. */
+const healthOf = (facts: TunnelFacts, before: Tunnel | undefined): MemberHealth => {
+  const { loadBalancing, request, known, clock, place } = facts;
   const kind: ProbeKind | null = (loadBalancing ? request.health_check?.type : null) ?? null;
   if (before === undefined || before.health.kind !== kind) return new MemberHealth(kind);
-  if (known?.kind === 'held') before.health.returned(clock.now());
+  const stays = known?.kind === 'live' && samePlace(known.place, place);
+  if (!stays) before.health.returned(clock.now());
   return before.health;
 };
 

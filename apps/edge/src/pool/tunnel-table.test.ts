@@ -1,9 +1,10 @@
+import { MemberHealth, TunnelGroup } from '@tunnel/core';
 import { expect, it } from 'vitest';
 import type { Tunnel } from './tunnel.ts';
 import { TunnelTable } from './tunnel-table.ts';
 
 const tunnel = (tunnelId: string, assignedPort: number): Tunnel =>
-  ({ tunnelId, place: { kind: 'port', port: assignedPort } }) as Tunnel;
+  ({ tunnelId, place: { kind: 'port', port: assignedPort }, group: null }) as Tunnel;
 
 it('finds a tunnel by id and by port while it lives', () => {
   const table = new TunnelTable();
@@ -36,4 +37,16 @@ it('tells when an id begins and ends, and nothing when a successor has it', () =
   table.remove(before);
   table.remove(after);
   expect(told).toEqual(['+a', '+a', '-a']);
+});
+
+it('finds a group at its place, and its members by id alone', () => {
+  const table = new TunnelTable();
+  const facts = { groupId: 'g', protocol: 'tcp', name: 'db', keyHash: '', place: { kind: 'port', port: 2 } } as const;
+  const group = new TunnelGroup<Tunnel>(facts);
+  const member = { ...tunnel('m', 2), place: { kind: 'member', groupId: 'g' }, group, health: new MemberHealth(null) };
+  table.groups.add(group);
+  table.add(member as Tunnel);
+  expect([table.byPort(2), table.get('m'), table.has(member as Tunnel)]).toEqual([group, member, true]);
+  table.groups.remove(group);
+  expect([table.byPort(2), table.get('m')]).toEqual([undefined, member]);
 });

@@ -41,7 +41,7 @@ const hold = ({ target, timeoutMs, clock, signal, talk }: Conversation): Promise
       resolve(result);
     };
     const onAbort = (): void => done(bad('it was stopped'));
-    const timer = clock.setTimeout(() => done(bad(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
+    const timer = clock.setTimeout(() => done(bad(`no answer within ${Math.round(timeoutMs) / 1000} s`)), timeoutMs);
     signal.addEventListener('abort', onAbort, { once: true });
     // It stays: a socket that is being destroyed may complain once more.
     socket.on('error', (error) => done(bad(reasonOfError(error))));

@@ -160,6 +160,14 @@ describe('the deadline', () => {
     await eventually(() => expect(service.openConnections()).toBe(0));
   });
 
+  it('is said in the words of its owner, not in those of binary fractions', async () => {
+    const clock = new FakeClock();
+    const { port } = await keep(silent());
+    const asked = ask(port, { timeoutMs: 1.1 * 1000, clock });
+    await clock.advance(2000);
+    expect(await asked).toEqual(fails('no answer within 1.1 s'));
+  });
+
   it('is one for all: a status line that comes in drips does not put it off', async () => {
     let drip: ((text: string) => void) | undefined;
     const service = await keep(

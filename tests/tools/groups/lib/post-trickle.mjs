@@ -58,8 +58,11 @@ export class PostTrickle {
           ...(isChunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': body.length }),
         },
       });
-      asked.on('error', (error) => resolve({ kind: 'no answer', code: error.message }));
+      let hasBegun = false;
+      // A reset in the middle of the response comes here, too.
+      asked.on('error', ({ message }) => resolve({ kind: hasBegun ? 'cut' : 'no answer', code: message }));
       asked.on('response', (response) => {
+        hasBegun = true;
         const pieces = [];
         response.on('data', (piece) => pieces.push(piece));
         response.on('error', () => resolve({ kind: 'cut', code: null }));

@@ -1,5 +1,6 @@
 // The frame of every script here: its options, progress for people, a time limit, and a verdict as its last line.
 import { spawnSync } from 'node:child_process';
+import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { leaveNothingBehind } from '../../../../bench/lib/children.mjs';
@@ -25,6 +26,7 @@ export async function runScript({ name, usage, options, limitSecs, needsBuild = 
     const values = readOptions(options, usage);
     if (needsBuild) build();
     giveUpAfter(name, limitSecs(values));
+    sayIfBusy();
     const summary = await main({ values, say, check });
     finish(wrong.length === 0 ? `ok: ${name}: ${summary}` : `FAILED: ${name}: ${wrong.join('; ')}`, wrong.length > 0);
   } catch (error) {
@@ -32,8 +34,8 @@ export async function runScript({ name, usage, options, limitSecs, needsBuild = 
       process.stderr.write(`${error.message}\n${usage}\n`);
       process.exit(2);
     }
-    const before = wrong.map((what) => `${what}; `).join('');
-    finish(`FAILED: ${name}: ${before}${error.stack ?? error}`, true);
+    process.stderr.write(`${error.stack}\n`);
+    finish(`FAILED: ${name}: ${[...wrong, error.message.split('\n')[0]].join('; ')}`, true);
   }
 }
 
@@ -42,6 +44,13 @@ const startedMs = Date.now();
 function say(line) {
   const seconds = Math.round((Date.now() - startedMs) / 1000);
   process.stdout.write(`${String(seconds).padStart(4)} s  ${line}\n`);
+}
+
+/** Figures of time are those of the machine, too. */
+function sayIfBusy() {
+  const [load] = loadavg();
+  const cores = availableParallelism();
+  if (load > cores) say(`the machine is busy: load ${load.toFixed(1)} on ${cores} cores`);
 }
 
 function finish(line, isFailure) {

@@ -123,7 +123,8 @@ describe('a request that no service has got', () => {
     // The idle stream of the first request ends with the second one, and then the client cannot dial.
     let isFirst = true;
     one.onStream = (stream) => {
-      if (isFirst) takeStream(stream, 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok');
+      if (isFirst)
+        takeStream(stream, { answer: 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok' });
       else stream.refuse({ code: 'dial-refused', text: '' });
       isFirst = false;
     };
@@ -137,25 +138,22 @@ describe('a request that no service has got', () => {
   });
 
   it('is put to each member in its own way', async () => {
-    const services = await Promise.all([startRecordingService('a'), startRecordingService('b')]);
+    const pair = await Promise.all([startRecordingService('a'), startRecordingService('b')]);
     const own = await startGroupStand(
-      services.map(({ port }, at) => ({ localPort: port, http: { hostHeader: `host-${at}`, capture: at === 0 } })),
+      pair.map(({ port }, at) => ({ localPort: port, http: { hostHeader: `host-${at}`, capture: at === 0 } })),
       { dispatcher: new Dispatcher({ random: () => 0 }) },
     );
-    cleanups.push(() => own.stop(), ...services.map((service) => () => service.close()));
+    cleanups.push(() => own.stop(), ...pair.map((service) => () => service.close()));
     own.members[0]?.refuse();
     await talk(own.port, GET);
-    expect(services[1]?.asked.map(({ host }) => host)).toEqual(['host-1']);
+    expect(pair[1]?.asked.map(({ host }) => host)).toEqual(['host-1']);
     expect(own.members.flatMap((member) => own.captured(member))).toEqual([]);
   });
 });
 
 describe('a request that was sent', () => {
   it('and has no answer goes to the next member when it is safe', async () => {
-    one.onStream = (stream) => {
-      const taken = takeStream(stream);
-      void eventually(() => expect(taken.text).toContain('GET /x')).then(() => one.die());
-    };
+    one.onStream = (stream) => takeStream(stream, { onText: () => one.die() });
     expect(await talk(stand.port, GET)).toMatch(/\r\n\r\nthree$/);
     expect([requestsOf(), dispatchesOf()]).toEqual([
       [0, 0, 1],
@@ -182,10 +180,7 @@ describe('a request that was sent', () => {
     ['DELETE', 'X: y', ''],
     ['GET', 'Content-Length: 3', 'abc'],
   ])('is not sent again when it may have done something: %s with %s', async (method, field, body) => {
-    one.onStream = (stream) => {
-      const taken = takeStream(stream);
-      void eventually(() => expect(taken.text).toContain(`\r\n\r\n${body}`)).then(() => one.die());
-    };
+    one.onStream = (stream) => takeStream(stream, { onText: (text) => text.endsWith(`\r\n\r\n${body}`) && one.die() });
     const answer = await talk(stand.port, head(`${method} /pay`, field, 'Connection: close') + body);
     expect(answer).toMatch(/^HTTP\/1\.1 502 .*x-tunnel-error: LOCAL_CLOSED\r\n/s);
     expect([offeredTo(), askedOf()]).toEqual([
@@ -198,14 +193,14 @@ describe('a request that was sent', () => {
 
   it('is not sent again once a byte of an answer has come', async () => {
     for (const begun of ['H', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n']) {
-      one.onStream = (stream) => void takeStream(stream, begun, true);
+      one.onStream = (stream) => takeStream(stream, { answer: begun, ends: true });
       expect(await talk(stand.port, GET)).toMatch(/HTTP\/1\.1 502 .*x-tunnel-error: LOCAL_CLOSED\r\n/s);
     }
     expect(askedOf()).toEqual([0, 0, 0]);
   });
 
   it('is cut off when its member dies in the middle of the answer', async () => {
-    one.onStream = (stream) => void takeStream(stream, 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf');
+    one.onStream = (stream) => takeStream(stream, { answer: 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf' });
     const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
     let answer = '';
     const ended = new Promise<string>((resolve) => {
@@ -223,7 +218,7 @@ describe('a request that was sent', () => {
   });
 
   it('and takes too long gets 504, from nobody else', async () => {
-    one.onStream = (stream) => void takeStream(stream);
+    one.onStream = (stream) => takeStream(stream);
     const answer = talk(stand.port, GET);
     await eventually(() => expect(one.offered).toBe(1));
     await eventually(async () => {
@@ -237,7 +232,7 @@ describe('a request that was sent', () => {
   it('on an idle stream that had ended is sent to the same member again', async () => {
     const streams: (() => void)[] = [];
     one.onStream = (stream) => {
-      takeStream(stream, 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes');
+      takeStream(stream, { answer: 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes' });
       streams.push(() => stream.end());
     };
     const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
@@ -274,10 +269,7 @@ describe('an upgrade', () => {
     cleanups.push(() => echo.close());
     const { port } = echo.address() as net.AddressInfo;
     one.refuse();
-    two.onStream = (stream) => {
-      const taken = takeStream(stream);
-      void eventually(() => expect(taken.text).toContain('GET /ws')).then(() => two.die());
-    };
+    two.onStream = (stream) => takeStream(stream, { onText: () => two.die() });
     three.onStream = (stream) => dialLocal(stream, port);
     expect(await talk(stand.port, `${UPGRADE}early`, 'hello early')).toMatch(/^HTTP\/1\.1 101 /);
     expect([requestsOf(), dispatchesOf()]).toEqual([
@@ -288,7 +280,7 @@ describe('an upgrade', () => {
   });
 
   it('is cut off when its member dies after 101', async () => {
-    one.onStream = (stream) => void takeStream(stream, SWITCH);
+    one.onStream = (stream) => takeStream(stream, { answer: SWITCH });
     const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
     const ended = new Promise<string>((resolve) => {
       socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));

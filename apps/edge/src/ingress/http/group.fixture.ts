@@ -38,6 +38,7 @@ export interface GroupStand {
   readonly members: readonly StandMember[];
   readonly clock: FakeClock;
   readonly port: number;
+  join(member: MemberOptions): Promise<StandMember>;
   /** Of the member, newest first. */
   captured(member: StandMember): readonly CaptureRecorder[];
   stop(): void;
@@ -52,7 +53,14 @@ export const startGroupStand = async (
   const place = { kind: 'name', name: 'web' } as const;
   const group = new TunnelGroup<Tunnel>({ groupId: 'grp_1', protocol: 'http', name: 'web', keyHash: '', place });
   const joined: StandMember[] = [];
-  for (const [at, member] of members.entries()) joined.push(await joinMember(group, `tun_${at + 1}`, member));
+  let ids = 0;
+  const join = async (member: MemberOptions): Promise<StandMember> => {
+    ids += 1;
+    const one = await joinMember(group, `tun_${ids}`, member);
+    joined.push(one);
+    return one;
+  };
+  for (const member of members) await join(member);
   const { ingress, port, stop } = await startIngress(group, { clock, captures: store, ...options });
   return {
     ingress,
@@ -60,7 +68,8 @@ export const startGroupStand = async (
     members: joined,
     clock,
     port,
-    captured: ({ tunnel }) => store.list(tunnel.tunnelId, 100).recorders,
+    join,
+    captured: ({ tunnel }) => store.list(tunnel.tunnelId, 200).recorders,
     stop: () => {
       stop();
       for (const { pair } of joined) pair.close();

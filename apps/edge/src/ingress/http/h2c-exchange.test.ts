@@ -168,18 +168,22 @@ describe('a service of HTTP/2 behind a visitor of HTTP/2', () => {
 
 describe('connections to a service of HTTP/2', () => {
   it('are more than one when one is full', async () => {
+    const waiting: http2.ServerHttp2Stream[] = [];
     const { stand, sessions } = await startService(
-      (stream) => {
+      (stream, headers) => {
         stream.respond({ ':status': 200 });
-        setTimeout(() => stream.end('done'), 50);
+        if (headers[':path'] === '/first') stream.end();
+        else waiting.push(stream);
       },
       { maxConcurrentStreams: 10 },
     );
     const session = visit(stand);
     await ask(session, { ':path': '/first' });
-    const answers = await Promise.all(Array.from({ length: 35 }, () => ask(session, { ':path': '/' })));
-    expect(new Set(answers.map(({ body }) => body))).toEqual(new Set(['done']));
+    const answers = Promise.all(Array.from({ length: 35 }, () => ask(session, { ':path': '/' })));
+    await eventually(() => expect(waiting).toHaveLength(35));
     expect(sessions.size).toBe(4);
+    for (const stream of waiting) stream.end('done');
+    expect(new Set((await answers).map(({ body }) => body))).toEqual(new Set(['done']));
   });
 
   it("leave a visitor its time for a body; the time to the first byte is the service's alone", async () => {

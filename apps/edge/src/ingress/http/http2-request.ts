@@ -1,6 +1,6 @@
 // One request of an HTTP/2 visitor: where it goes, its body, and what becomes of it.
 import type { ServerHttp2Stream } from 'node:http2';
-import { type ChunkedForm, fieldValueOf, type HeaderField, type RequestHead, type ResponseHead } from '@tunnel/core';
+import { type ChunkedForm, type HeaderField, type RequestHead, type ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';

@@ -4,6 +4,7 @@ import * as tls from 'node:tls';
 import { createLogger } from '@tunnel/runtime';
 import { testCertificate } from '@tunnel/testkit';
 import { type HttpStand, startHttpStand } from './http.fixture.ts';
+import type { HttpIngress } from './http-ingress.ts';
 import { HttpsPort } from './https-port.ts';
 
 type StandOptions = Parameters<typeof startHttpStand>[1];
@@ -17,11 +18,7 @@ export interface HttpsStand {
 /** The tunnel is `web.localhost`. */
 export const startHttpsStand = async (localPort: number, options: StandOptions = {}): Promise<HttpsStand> => {
   const http = await startHttpStand(localPort, { domain: 'localhost', ...options });
-  const { cert, key } = testCertificate();
-  const files = { cert: Buffer.from(cert), key: Buffer.from(key) };
-  const on = { host: '127.0.0.1', port: 0, key: '[server] https_port' };
-  const port = new HttpsPort(on, files, http.ingress, createLogger({ level: 'silent', format: 'json' }));
-  await port.start();
+  const port = await startHttpsPort(http.ingress);
   const stop = (): void => {
     port.stop();
     http.stop();
@@ -29,7 +26,17 @@ export const startHttpsStand = async (localPort: number, options: StandOptions =
   return { http, port, stop };
 };
 
-export const dialTls = (stand: HttpsStand, options: tls.ConnectionOptions = {}): tls.TLSSocket => {
+/** In front of any ingress. */
+export const startHttpsPort = async (ingress: HttpIngress): Promise<HttpsPort> => {
+  const { cert, key } = testCertificate();
+  const files = { cert: Buffer.from(cert), key: Buffer.from(key) };
+  const on = { host: '127.0.0.1', port: 0, key: '[server] https_port' };
+  const port = new HttpsPort(on, files, ingress, createLogger({ level: 'silent', format: 'json' }));
+  await port.start();
+  return port;
+};
+
+export const dialTls = (stand: Pick<HttpsStand, 'port'>, options: tls.ConnectionOptions = {}): tls.TLSSocket => {
   const { cert } = testCertificate();
   const { port } = stand.port.address;
   // node takes no wildcard right below a top-level name, which is what *.localhost is.
@@ -44,7 +51,7 @@ export const dialTls = (stand: HttpsStand, options: tls.ConnectionOptions = {}):
   });
 };
 
-export const visitHttp2 = (stand: HttpsStand, authority = 'web.localhost'): ClientHttp2Session => {
+export const visitHttp2 = (stand: Pick<HttpsStand, 'port'>, authority = 'web.localhost'): ClientHttp2Session => {
   const session = connect(`https://${authority}`, {
     createConnection: () => dialTls(stand, { ALPNProtocols: ['h2'] }),
   });

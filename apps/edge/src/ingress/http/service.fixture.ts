@@ -1,5 +1,6 @@
 // Local services that remember what they were asked, and clients that do with a stream what a test wants. Used by tests only.
 import * as http from 'node:http';
+import * as http2 from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
 import { hashOf } from '@tunnel/testkit';
@@ -43,24 +44,68 @@ export const startRecordingService = async (
   return { port: (server.address() as AddressInfo).port, asked, close };
 };
 
-/** Takes a stream, keeps what comes, and says `answer` once the head is there; nothing without one. `ends`: and hangs up. */
-export const takeStream = (stream: MuxStream, answer = '', ends = false): { text: string } => {
-  const taken = { text: '' };
+type OnStream = (stream: http2.ServerHttp2Stream) => void;
+
+/** The same in HTTP/2 without TLS. A listener gets each request as it begins; true: it has answered it. */
+export const startRecordingH2c = async (
+  name: string,
+  listener: (...given: Parameters<OnStream>) => boolean = () => false,
+): Promise<RecordingService> => {
+  const asked: Asked[] = [];
+  const sessions = new Set<http2.ServerHttp2Session>();
+  const server = http2.createServer();
+  server.on('session', (session) => sessions.add(session));
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {});
+    if (listener(stream)) return;
+    const chunks: Buffer[] = [];
+    let trailers = '';
+    stream.on('trailers', (given: http2.IncomingHttpHeaders) => {
+      trailers = String(given['x-check']);
+    });
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('end', () => {
+      const { ':method': method = '', ':path': url = '', ':authority': host = '' } = headers;
+      asked.push({ method, url, host, bodyHash: hashOf(Buffer.concat(chunks)) });
+      if (stream.destroyed) return;
+      stream.respond({ ':status': 200 });
+      stream.end(name + trailers);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = (): void => {
+    for (const session of sessions) session.destroy();
+    server.close();
+  };
+  return { port: (server.address() as AddressInfo).port, asked, close };
+};
+
+export interface Taking {
+  /** What is said once the head is there; nothing without one. */
+  readonly answer?: string;
+  /** And then it hangs up. */
+  readonly ends?: boolean;
+  /** Called with each piece that comes, with all that has come so far. */
+  readonly onText?: (text: string) => void;
+}
+
+/** A client without a service: it takes a stream, and answers by itself. */
+export const takeStream = (stream: MuxStream, { answer = '', ends = false, onText }: Taking = {}): void => {
+  let text = '';
   stream.accept();
   stream.read({
     onData: (bytes, start, end) => {
-      const isFirst = !taken.text.includes('\r\n\r\n');
-      taken.text += bytes.toString('latin1', start, end);
-      if (isFirst && taken.text.includes('\r\n\r\n') && answer !== '') {
-        const said = Buffer.from(answer, 'latin1');
-        stream.write(said, 0, said.length, false);
-        if (ends) stream.end();
-      }
+      const isFirst = !text.includes('\r\n\r\n');
+      text += bytes.toString('latin1', start, end);
+      onText?.(text);
+      if (!isFirst || !text.includes('\r\n\r\n')) return true;
+      const said = Buffer.from(answer, 'latin1');
+      stream.write(said, 0, said.length, false);
+      if (ends) stream.end();
       return true;
     },
     onDrain: () => {},
     onEnd: () => {},
     onReset: () => {},
   });
-  return taken;
 };

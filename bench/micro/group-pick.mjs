@@ -1,0 +1,116 @@
+// Groups: what one public connection costs to find its member, and one member to come, report and go, whatever the numbers.
+import { MemberHealth, TunnelGroup } from '@tunnel/core';
+import { Dispatcher } from '../../apps/edge/src/pool/dispatcher.ts';
+import { TunnelTable } from '../../apps/edge/src/pool/tunnel-table.ts';
+
+const POOLS = [1, 100, 10_000];
+const GROUPS = 2000;
+const MEMBERS_EACH = 5;
+const FIRST_PORT = 20_000;
+
+const KEY_HASH = 'ab'.repeat(32);
+const OWNER = { kind: 'account', accountId: 'acc_1' };
+const UNTRIED = [];
+const session = { mux: { liveCarriers: 4 } };
+const dispatcher = new Dispatcher({ random: Math.random });
+
+const groupAt = (port) =>
+  new TunnelGroup({
+    groupId: `grp_${port}`,
+    protocol: 'tcp',
+    name: `pool-${port}`,
+    keyHash: KEY_HASH,
+    place: { kind: 'port', port },
+  });
+
+const memberOf = (group, tunnelId) => ({
+  tunnelId,
+  owner: OWNER,
+  group,
+  place: { kind: 'member', groupId: group.groupId },
+  health: new MemberHealth('tcp'),
+  alertWebhook: null,
+  session,
+});
+
+/** As a client does it: the member joins, and its first probe succeeds. */
+function enter(group, member) {
+  group.transition({ kind: 'member-joined', member }, 0);
+  group.transition({ kind: 'reported-healthy', member }, 0);
+  return member;
+}
+
+function poolOf(count) {
+  const group = groupAt(FIRST_PORT);
+  for (let index = 0; index < count; index++) enter(group, memberOf(group, `tun_${index}`));
+  return group;
+}
+
+function edgeOf(groups, membersEach) {
+  const table = new TunnelTable();
+  for (let index = 0; index < groups; index++) {
+    const group = groupAt(FIRST_PORT + index);
+    table.groups.add(group);
+    for (let n = 0; n < membersEach; n++) table.add(enter(group, memberOf(group, `tun_${index}_${n}`)));
+  }
+  return table;
+}
+
+/** Made when its turn has come: ten thousand members are no burden for the measurements before. */
+function repeating(prepare) {
+  let operation;
+  return (times) => {
+    operation ??= prepare();
+    for (let done = 0; done < times; done++) if (!operation(done)) throw new Error('nothing was done');
+  };
+}
+
+const picking = (count) => () => {
+  const group = poolOf(count);
+  return () => dispatcher.choose(group, UNTRIED) !== null;
+};
+
+let newcomers = 0;
+
+/** One more comes, is healthy, is not, and goes. Never the same id twice: V8's maps walk past the deleted entries of a key. */
+function visit(group) {
+  newcomers += 1;
+  const member = enter(group, memberOf(group, `tun_new_${newcomers}`));
+  const report = { kind: 'reported-unhealthy', member, reason: 'connection refused', consecutiveFailures: 3 };
+  const [change] = group.transition(report, 1);
+  group.transition({ kind: 'member-left', member }, 2);
+  return change?.kind === 'health-changed';
+}
+
+const visiting = (count) => () => {
+  const group = poolOf(count);
+  return () => visit(group);
+};
+
+const portOf = (done) => FIRST_PORT + ((done * 7919) % GROUPS);
+
+const pickingByPort = () => {
+  const table = edgeOf(GROUPS, MEMBERS_EACH);
+  return (done) => dispatcher.choose(table.byPort(portOf(done)), UNTRIED) !== null;
+};
+
+/** With the decision which group it is, by name and key. */
+const visitingByName = () => {
+  const table = edgeOf(GROUPS, MEMBERS_EACH);
+  return (done) => {
+    const decision = table.groups.decideTcp(`pool-${portOf(done)}`, KEY_HASH, OWNER);
+    return decision.kind === 'join' && visit(decision.group);
+  };
+};
+
+const members = (count) => `${count.toLocaleString('en-US')} ${count === 1 ? 'member' : 'members'}`;
+
+export const groupPick = [
+  ...POOLS.map((count) => ({ name: `groups: a pick among ${members(count)}`, run: repeating(picking(count)) })),
+  { name: `groups: a pick by port among 2,000 groups`, run: repeating(pickingByPort) },
+  ...POOLS.map((count) => ({
+    name: `groups: join, two reports, leave; ${members(count)}`,
+    run: repeating(visiting(count)),
+  })),
+  { name: `groups: the same by name among 2,000 groups`, run: repeating(visitingByName) },
+];

@@ -1,0 +1,213 @@
+// The keys of config.yml for groups, each with the real `tunnel start`.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { eventually, startTcpServer } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { configLines, startFile, startTunnels } from './config-file.ts';
+import { FrameTap } from './frame-tap.ts';
+import { namesAt, startNamed, startNamedTcp, untilHealthy } from './members.ts';
+import { row } from './rows.ts';
+import { fresh, GroupEdge, it, Scene, sha256 } from './scene.ts';
+import { WebhookReceiver } from './webhook-receiver.ts';
+
+const shared = new Scene();
+let edge: GroupEdge;
+beforeAll(async () => {
+  edge = await GroupEdge.start(shared);
+});
+afterAll(() => shared.close());
+
+const KEY = 'raw-key-of-the-pool';
+const memberEntry = (group: string, port: number, health_check?: Readonly<Record<string, unknown>>) => ({
+  proto: 'http',
+  local_port: port,
+  group,
+  group_key: KEY,
+  ...(health_check === undefined ? {} : { health_check }),
+});
+const quick = { type: 'http', path: '/healthz', interval_secs: 0.2, max_failed: 2 };
+
+describe.concurrent('Client tunnel configuration', () => {
+  it(row('Client tunnel configuration', 1), async ({ scene }) => {
+    const service = await startNamed(scene);
+    const [subdomain, group] = [fresh(), fresh('first')];
+    const first = await startTunnels(scene, edge, { a: { ...memberEntry(group, service.port), subdomain } });
+    await first.ready();
+    const second = await startTunnels(scene, edge, { b: { ...memberEntry('Anything!', service.port), subdomain } });
+    await second.ready();
+    expect(await edge.group(group)).toMatchObject({ label: subdomain, member_count: 2 });
+  });
+
+  it(row('Client tunnel configuration', 2), async ({ scene }) => {
+    const service = await startNamed(scene);
+    const group = fresh();
+    const tap = await FrameTap.start(scene, edge);
+    const first = await startTunnels(scene, edge, { a: memberEntry(group, service.port) }, tap.server);
+    await first.ready();
+    expect(tap.of('RegisterTunnel')).toMatchObject([{ group, group_key_hash: sha256(KEY) }]);
+    expect(tap.texts.join('')).not.toContain(KEY);
+    const stranger = { ...memberEntry(group, service.port), group_key: 'another-raw-key' };
+    const second = await startTunnels(scene, edge, { b: stranger });
+    expect(await second.exitCode()).toBe(4);
+    const said = [...second.stdout, ...second.stderr].join('\n');
+    expect(said).toContain('group key does not match');
+    expect(said + first.stdout.join() + first.stderr.join()).not.toMatch(/another-raw-key|raw-key-of-the-pool/);
+    expect((await edge.group(group)).member_count).toBe(1);
+  });
+
+  it(row('Client tunnel configuration', 3), async ({ scene }) => {
+    const [tcp, http, none] = [fresh('tcp'), fresh('http'), fresh('none')];
+    const asked = new Map<string, string[]>();
+    const listen = async (name: string) =>
+      scene.keep(
+        await startTcpServer((socket) => {
+          asked.set(name, [...(asked.get(name) ?? []), '']);
+          socket.on('data', (bytes) => {
+            asked.get(name)?.push(bytes.toString());
+            socket.end('HTTP/1.0 204 No Content\r\n\r\n');
+          });
+          socket.on('end', () => socket.end());
+        }),
+      );
+    const [a, b, c] = [await listen(tcp), await listen(http), await listen(none)];
+    const program = await startTunnels(scene, edge, {
+      a: memberEntry(tcp, a.port, { type: 'tcp', interval_secs: 0.2 }),
+      b: memberEntry(http, b.port, quick),
+      c: memberEntry(none, c.port),
+    });
+    await program.ready(3);
+    for (const group of [tcp, http, none]) await untilHealthy(edge, group, 1);
+    await eventually(() => expect(asked.get(tcp)?.length).toBeGreaterThan(2));
+    // A connection without a word; a GET; nothing at all.
+    expect(asked.get(tcp)?.join('')).toBe('');
+    expect(asked.get(http)?.join('')).toMatch(/^GET /);
+    expect(asked.get(none)).toBeUndefined();
+    const kinds = await Promise.all([tcp, http, none].map((group) => edge.group(group)));
+    expect(kinds.map(({ members }) => members[0]?.health_check_kind)).toEqual(['tcp', 'http', undefined]);
+  });
+
+  it(row('Client tunnel configuration', 4), async ({ scene }) => {
+    const paths: (string | undefined)[] = [];
+    const service = await startNamed(scene, 'any', () => {});
+    service.server.removeAllListeners('request').on('request', (request, response) => {
+      paths.push(request.url);
+      response.end();
+    });
+    const group = fresh();
+    const check = { ...quick, path: '/deep/health?full=1' };
+    const program = await startTunnels(scene, edge, { a: memberEntry(group, service.port, check) });
+    await program.ready();
+    await untilHealthy(edge, group, 1);
+    expect(paths[0]).toBe('/deep/health?full=1');
+    const without = await startTunnels(scene, edge, { a: memberEntry(group, service.port, { type: 'http' }) });
+    expect(await without.exitCode()).toBe(2);
+    // At the line of the file.
+    expect(without.stderr.join('\n')).toMatch(/config\.yml:9:.*health_check\.path/);
+  });
+
+  it(row('Client tunnel configuration', 5), async ({ scene }) => {
+    const service = await startNamed(scene);
+    const check = { ...quick, interval_secs: 0.5 };
+    const program = await startTunnels(scene, edge, { a: memberEntry(fresh(), service.port, check) });
+    await program.ready();
+    await eventually(() => expect(service.probes.length).toBeGreaterThan(5), { timeoutMs: 10_000 });
+    const gaps = service.probes.slice(1, 6).map((at, index) => at - (service.probes[index] ?? 0));
+    const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
+    // Half a second, some jitter, and what a busy machine adds.
+    expect(mean).toBeGreaterThan(350);
+    expect(mean).toBeLessThan(1000);
+  });
+
+  it(row('Client tunnel configuration', 6), async ({ scene }) => {
+    const lasted: number[] = [];
+    const silent = scene.keep(
+      await startTcpServer((socket) => {
+        const since = performance.now();
+        socket.on('close', () => lasted.push(performance.now() - since)).on('end', () => socket.end());
+        socket.resume();
+      }),
+    );
+    const group = fresh();
+    const check = { ...quick, interval_secs: 0.1, timeout_secs: 0.5 };
+    const program = await startTunnels(scene, edge, { a: memberEntry(group, silent.port, check) });
+    await program.ready();
+    await eventually(async () => expect((await edge.group(group)).total_health_failures).toBe(1));
+    expect(lasted[0]).toBeGreaterThan(440);
+    expect(lasted[0]).toBeLessThan(2500);
+  });
+
+  it(row('Client tunnel configuration', 7), async ({ scene }) => {
+    const service = await startNamed(scene);
+    const group = fresh();
+    const tap = await FrameTap.start(scene, edge);
+    const answers = [200, 503, 503, 200, 503, 503, 503];
+    let asked = 0;
+    service.server.removeAllListeners('request').on('request', (_, response) => {
+      response.writeHead(answers[asked] ?? 503).end();
+      asked += 1;
+    });
+    const check = { ...quick, max_failed: 3 };
+    const program = await startTunnels(scene, edge, { a: memberEntry(group, service.port, check) }, tap.server);
+    await program.ready();
+    await eventually(() => expect(tap.of('TunnelUnhealthy')).toHaveLength(1));
+    // Two failures before a success do not count; the third in a row does.
+    expect(asked).toBeGreaterThanOrEqual(7);
+    expect(tap.of('TunnelUnhealthy')).toMatchObject([{ consecutive_failures: 3 }]);
+    expect(tap.of('TunnelHealthy')).toHaveLength(1);
+  });
+
+  it(row('Client tunnel configuration', 8), async ({ scene }) => {
+    const service = await startNamed(scene);
+    service.up = false;
+    const [any, only2xx] = [fresh('any'), fresh('only')];
+    const program = await startTunnels(scene, edge, {
+      a: memberEntry(any, service.port, { ...quick, expect_2xx: false }),
+      b: memberEntry(only2xx, service.port, quick),
+    });
+    await program.ready(2);
+    await untilHealthy(edge, any, 1);
+    await eventually(async () => expect((await edge.group(only2xx)).total_health_failures).toBe(1));
+    expect((await edge.group(only2xx)).healthy_count).toBe(0);
+    expect((await edge.group(any)).total_health_failures).toBe(0);
+  });
+
+  it(row('Client tunnel configuration', 9), async ({ scene }) => {
+    const [service, receiver] = [await startNamed(scene), await WebhookReceiver.start(scene)];
+    const group = fresh();
+    const check = { ...quick, alert_webhook: receiver.url('/from-the-file') };
+    const program = await startTunnels(scene, edge, { a: memberEntry(group, service.port, check) });
+    await program.ready();
+    await untilHealthy(edge, group, 1);
+    expect(receiver.alerts).toEqual([]);
+    service.up = false;
+    expect(await receiver.until(group, 1)).toMatchObject([{ method: 'POST', path: '/from-the-file' }]);
+    expect([...program.stdout, ...program.stderr].join('\n')).not.toContain('from-the-file');
+  });
+
+  it(row('Client tunnel configuration', 10), async ({ scene }) => {
+    const hosts: (string | undefined)[] = [];
+    // A service of this machine that is not at 127.0.0.1: only local_addr leads to it.
+    const server = createServer((request, response) => {
+      hosts.push(`${request.url} at ${request.socket.localAddress}`);
+      response.end('here');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.2', resolve));
+    scene.keep({ close: async () => void server.close() });
+    const local_port = (server.address() as AddressInfo).port;
+    const [group, subdomain] = [fresh(), fresh('sub')];
+    const web = { ...memberEntry(group, local_port, quick), local_host: '127.0.0.2', subdomain };
+    const tcp = await startNamedTcp(scene, 'tcp');
+    const db = { proto: 'tcp', local_port: tcp.port };
+    const text = configLines(edge.server, edge.token('alice'), { web, db });
+    const program = await startFile(scene, text);
+    const ready = [await program.ready(1), await program.ready(2)];
+    await untilHealthy(edge, group, 1);
+    expect(hosts[0]).toBe('/healthz at 127.0.0.2');
+    const url = ready.find(({ name }) => name === 'web')?.public_url ?? '';
+    expect(new URL(url).hostname).toBe(`${subdomain}.localhost`);
+    expect(await namesAt({ publicUrl: url }, 1)).toEqual(['here']);
+    // auth_token: alice's key, so hers.
+    expect(await edge.findGroup(group, 'alice')).toBeDefined();
+    expect(await edge.findGroup(group, 'bob')).toBeUndefined();
+  });
+});

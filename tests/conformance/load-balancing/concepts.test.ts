@@ -1,0 +1,108 @@
+// What groups, members and health are, with real clients.
+import { healthEvents } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { FrameTap } from './frame-tap.ts';
+import { distinct, greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.ts';
+import { groupWish, RawControl } from './raw-control.ts';
+import { row } from './rows.ts';
+import { fresh, GroupEdge, it, Scene, sha256 } from './scene.ts';
+import { WebhookReceiver } from './webhook-receiver.ts';
+
+const shared = new Scene();
+let edge: GroupEdge;
+beforeAll(async () => {
+  edge = await GroupEdge.start(shared);
+});
+afterAll(() => shared.close());
+
+describe.concurrent('Load-balancing concepts', () => {
+  it(row('Load-balancing concepts', 1), async ({ scene }) => {
+    const tap = await FrameTap.start(scene, edge);
+    const [group, groupKey] = [fresh(), 'the raw key, ключ'];
+    const [one, two] = [await startNamed(scene), await startNamed(scene)];
+    const first = await join(scene, edge, { group, groupKey, localPort: one.port }, { server: tap.server });
+    const second = await join(scene, edge, { group, groupKey, localPort: two.port }, { server: tap.server });
+    // One address for both.
+    expect(first.tunnel.publicUrl).toBe(second.tunnel.publicUrl);
+    expect(distinct(await namesAt(first.tunnel, 30))).toEqual([one.name, two.name].sort());
+    // Known by the hash alone.
+    expect(tap.of('RegisterTunnel').map((frame) => frame['group_key_hash'])).toEqual(Array(2).fill(sha256(groupKey)));
+    expect(tap.texts.join('\n')).not.toMatch(/the raw key|ключ/);
+    expect((await edge.group(group)).key_hash_short).toBe(sha256(groupKey).slice(0, 8));
+  });
+
+  it(row('Load-balancing concepts', 1, 'tcp'), async ({ scene }) => {
+    const group = fresh();
+    const [one, two] = [await startNamedTcp(scene, 'one'), await startNamedTcp(scene, 'two')];
+    const { tunnel } = await join(scene, edge, { protocol: 'tcp', group, localPort: one.port });
+    const other = await join(scene, edge, { protocol: 'tcp', group, localPort: two.port });
+    expect(other.tunnel.assignedPort).toBe(tunnel.assignedPort);
+    const heard = new Set<string>();
+    await eventually(async () => {
+      heard.add(await greetingAt(tunnel.assignedPort ?? 0, 3));
+      expect([...heard].sort()).toEqual(['one', 'two']);
+    });
+  });
+
+  it(row('Load-balancing concepts', 2), async ({ scene }) => {
+    const group = fresh();
+    const service = await startNamed(scene);
+    await join(scene, edge, { group, localPort: service.port });
+    expect(await edge.group(group)).toMatchObject({ member_count: 1, healthy_count: 1 });
+    await join(scene, edge, { group, localPort: service.port });
+    const { members, ...counts } = await edge.group(group);
+    expect(counts).toMatchObject({ member_count: 2, healthy_count: 2, unhealthy_count: 0 });
+    expect(distinct(members.map(({ session_id }) => session_id))).toHaveLength(2);
+  });
+
+  it(row('Load-balancing concepts', 3), async ({ scene }) => {
+    const group = fresh();
+    const [good, bad] = [await startNamed(scene), await startNamed(scene)];
+    bad.up = false;
+    const { tunnel } = await join(scene, edge, { group, localPort: good.port, healthCheck: OFTEN });
+    await join(scene, edge, { group, localPort: bad.port, healthCheck: OFTEN });
+    await untilHealthy(edge, group, 1);
+    expect(distinct(await namesAt(tunnel, 30))).toEqual([good.name]);
+    expect(bad.served).toBe(0);
+    bad.up = true;
+    await untilHealthy(edge, group, 2);
+    expect(distinct(await namesAt(tunnel, 30))).toEqual([good.name, bad.name].sort());
+  });
+
+  it(row('Load-balancing concepts', 4), async ({ scene }) => {
+    const receiver = await WebhookReceiver.start(scene);
+    const [subdomain, group] = [fresh(), fresh('first')];
+    const raw = await RawControl.enter(scene, edge);
+    const health_check = { type: 'tcp' as const, alert_webhook: receiver.url() };
+    const first = await raw.join(groupWish(group, { subdomain, health_check }));
+    const second = await raw.join(groupWish(fresh('second'), { subdomain, health_check }));
+    // The first joiner's name, for its whole life, and the hash that authorises joins.
+    await raw.leave(first);
+    expect(await edge.group(group)).toMatchObject({ label: subdomain, key_hash_short: sha256('key').slice(0, 8) });
+    expect((await raw.refusal(groupWish(group, { subdomain, key: 'other' }))).message).toBe('group key does not match');
+    // The flag: set by the first edge, so that the second report says nothing.
+    await raw.healthy(second);
+    await raw.unhealthy(second);
+    await raw.unhealthy(second);
+    await raw.healthy(second);
+    await raw.unhealthy(second);
+    await receiver.until(group, 2);
+    await raw.settle();
+    expect(receiver.of(group)).toHaveLength(2);
+  });
+
+  it(row('Load-balancing concepts', 5), async ({ scene }) => {
+    const group = fresh();
+    const service = await startNamed(scene);
+    const { tunnel } = await join(scene, edge, { group, localPort: service.port, healthCheck: OFTEN });
+    await untilHealthy(edge, group, 1);
+    service.up = false;
+    await untilHealthy(edge, group, 0);
+    const events = await edge.healthEvents(tunnel.tunnelId);
+    expect(events.map((event) => Object.keys(event).sort())).toEqual(Array(2).fill(['at', 'healthy', 'reason']));
+    expect(healthEvents.parse(events).map(({ healthy }) => healthy)).toEqual([true, false]);
+    expect(events[1]?.reason).toMatch(/503/);
+    expect(Date.parse(events[0]?.at ?? '')).toBeLessThan(Date.parse(events[1]?.at ?? ''));
+  });
+});

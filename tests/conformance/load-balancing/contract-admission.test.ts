@@ -1,0 +1,168 @@
+// Decisions about who may join what, and what is answered.
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { configLines, startFile } from './config-file.ts';
+import { FrameTap } from './frame-tap.ts';
+import { join, startNamed } from './members.ts';
+import { groupWish, RawControl } from './raw-control.ts';
+import { row } from './rows.ts';
+import { fresh, GroupEdge, it, Scene, sha256 } from './scene.ts';
+import { WebhookReceiver } from './webhook-receiver.ts';
+
+const shared = new Scene();
+let edge: GroupEdge;
+beforeAll(async () => {
+  edge = await GroupEdge.start(shared);
+});
+afterAll(() => shared.close());
+
+const tcp = (group: string, key = 'key') => groupWish(group, { protocol: 'tcp', key });
+
+describe.concurrent('Contract', () => {
+  it(row('Contract', 6), async ({ scene }) => {
+    const raw = await RawControl.enter(scene, edge);
+    expect((await raw.join(groupWish('Shop'))).label).toBe('shop');
+    for (const name of ['two words', 'under_score', 'www', '-x']) {
+      const { code, message } = await raw.refusal(groupWish(name));
+      expect([code, message]).toEqual(['GROUP_FIELDS_INVALID', expect.stringContaining(name)]);
+      expect(message).toMatch(/subdomain/);
+    }
+    const subdomain = fresh();
+    expect((await raw.join(groupWish('two words', { subdomain }))).label).toBe(subdomain);
+  });
+
+  it(row('Contract', 7), async ({ scene }) => {
+    const raw = await RawControl.enter(scene, edge);
+    for (const name of ['', 'x'.repeat(101), 'a@b', 'line\nbreak', 'bell\u0007']) {
+      const answers = [await raw.refusal(tcp(name)), await raw.refusal(groupWish(name, { subdomain: fresh() }))];
+      expect(answers.map(({ code }) => code)).toEqual(['GROUP_NAME_INVALID', 'GROUP_NAME_INVALID']);
+    }
+    for (const name of ['x', 'y'.repeat(100), 'заказы 🛒', 'a b/c"d\\e']) {
+      await raw.join(tcp(name));
+      expect((await edge.group(name)).member_count).toBe(1);
+    }
+  });
+
+  it(row('Contract', 8), async ({ scene }) => {
+    const group = fresh();
+    const [alice, bob] = [await RawControl.enter(scene, edge, 'alice'), await RawControl.enter(scene, edge, 'bob')];
+    const other = await RawControl.enter(scene, edge, 'alice-2');
+    const hers = await alice.join(tcp(group, 'hers'));
+    // To her, whichever key she uses, it is a mistake.
+    expect((await alice.refusal(tcp(group, 'wrong'))).message).toBe('group key does not match');
+    expect((await other.refusal(tcp(group, 'wrong'))).message).toBe('group key does not match');
+    // To him the name says nothing: he begins a pool of his own, and cannot lock her out.
+    const his = await bob.join(tcp(group, 'his'));
+    expect(his.assigned_port).not.toBe(hers.assigned_port);
+    expect((await alice.join(tcp(group, 'hers'))).assigned_port).toBe(hers.assigned_port);
+    // Who knows the key is in, whoever it is.
+    expect((await bob.join(tcp(group, 'hers'))).assigned_port).toBe(hers.assigned_port);
+  });
+
+  it(row('Contract', 9), async ({ scene }) => {
+    const [group, solo] = [fresh(), fresh('solo')];
+    const raw = await RawControl.enter(scene, edge);
+    await raw.join(groupWish(group));
+    await raw.join({ protocol: 'http', subdomain: solo });
+    const code = async (wish: Parameters<RawControl['refusal']>[0]) => (await raw.refusal(wish)).code;
+    const wrong = { key: 'wrong', protocol: 'https' as const };
+    // What is not valid is told before anybody's name.
+    expect(await code(groupWish('a@b', { ...wrong, subdomain: group }))).toBe('GROUP_NAME_INVALID');
+    expect(await code(groupWish(group, { ...wrong, subdomain: 'not_valid' }))).toBe('TUNNEL_SUBDOMAIN_INVALID');
+    expect(await code({ protocol: 'http', subdomain: group })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    expect(await code(groupWish(solo, wrong))).toBe('GROUP_KEY_MISMATCH');
+    // The protocol of a group is told to those who have its key.
+    expect(await code(groupWish(group, wrong))).toBe('GROUP_KEY_MISMATCH');
+    expect(await code(groupWish(group, { protocol: 'https' }))).toBe('GROUP_PROTOCOL_MISMATCH');
+  });
+
+  it(row('Contract', 13, 'by the edge'), async ({ scene }) => {
+    const raw = await RawControl.enter(scene, edge);
+    const { group_key_hash: _, ...noKey } = groupWish(fresh());
+    const { group: __, ...noGroup } = groupWish(fresh());
+    const odd = [
+      noKey,
+      noGroup,
+      groupWish(fresh(), { health_check: { type: 'http' } }),
+      groupWish(fresh(), { health_check: { type: 'http', path: 'healthz' } }),
+      groupWish(fresh(), { health_check: { type: 'http', path: '/with space' } }),
+      groupWish(fresh(), { health_check: { type: 'http', path: '/a\r\nX-Evil: 1' } }),
+    ];
+    for (const wish of odd) {
+      const { code, message } = await raw.refusal(wish);
+      expect([code, message]).toEqual(['GROUP_FIELDS_INVALID', expect.any(String)]);
+    }
+    for (const protocol of ['udp', 'p2p'] as const) await raw.refusal(groupWish(fresh(), { protocol }));
+  });
+
+  it(row('Contract', 13, 'by the client, at the line of the file'), async ({ scene }) => {
+    const entry = { proto: 'http', local_port: 9, group: 'web', group_key: 'key' };
+    const without = (key: keyof typeof entry) =>
+      Object.fromEntries(Object.entries(entry).filter(([name]) => name !== key));
+    const check = (fields: object) => ({ ...entry, health_check: { type: 'http', ...fields } });
+    const cases: [string, Readonly<Record<string, unknown>>, RegExp][] = [
+      ['group without group_key', without('group_key'), /:7:.*group/],
+      ['group_key without group', without('group'), /:7:.*group_key/],
+      ['http without path', check({}), /:9:.*health_check\.path/],
+      ['path without a slash', check({ path: 'x' }), /:9:.*health_check\.path/],
+      ['path with a space', check({ path: '/a b' }), /:9:.*health_check\.path/],
+      ['group on udp', { ...entry, proto: 'udp' }, /:5:.*proto/],
+    ];
+    await Promise.all(
+      cases.map(async ([what, tunnel, line]) => {
+        const program = await startFile(scene, configLines(edge.server, 'key-of-alice', { web: tunnel }));
+        expect([what, await program.exitCode()]).toEqual([what, 2]);
+        expect(program.stderr.join('\n'), what).toMatch(line);
+      }),
+    );
+  });
+
+  it(row('Contract', 14), async ({ scene }) => {
+    const tap = await FrameTap.start(scene, edge);
+    const [service, groupKey] = [await startNamed(scene), 'ключ 🔑 with spaces '];
+    await join(scene, edge, { group: fresh(), groupKey, localPort: service.port }, { server: tap.server });
+    expect(tap.of('RegisterTunnel')[0]?.['group_key_hash']).toBe(sha256(groupKey));
+    const raw = await RawControl.enter(scene, edge);
+    for (const group_key_hash of ['', 'key', sha256('x').toUpperCase(), sha256('x').slice(1), `${sha256('x')}0`]) {
+      expect((await raw.refusal({ ...groupWish(fresh()), group_key_hash })).code).toBe('GROUP_FIELDS_INVALID');
+    }
+  });
+
+  it(row('Contract', 15), async ({ scene }) => {
+    const raw = await RawControl.enter(scene, edge);
+    const [web, db] = [fresh(), fresh()];
+    const port = new URL(edge.stack.run.http_url).port;
+    for (let member = 0; member < 2; member += 1) {
+      const named = await raw.join(groupWish(web));
+      expect(named).toMatchObject({ label: web, public_url: `http://${web}.localhost:${port}`, warnings: [] });
+      expect(named).not.toHaveProperty('assigned_port');
+      const numbered = await raw.join(tcp(db));
+      expect(numbered).toMatchObject({ label: String(numbered.assigned_port), warnings: [] });
+      expect(numbered.public_url).toBe(`tcp://localhost:${numbered.assigned_port}`);
+    }
+  });
+
+  it(row('Contract', 20), async ({ scene }) => {
+    const [tenant, operator] = [await WebhookReceiver.start(scene), await WebhookReceiver.start(scene)];
+    const lines = `alert_webhook_url = "${operator.url('/operator')}"\nalert_allow_private = false`;
+    const guarded = await GroupEdge.start(scene, { lines });
+    const [raw, group] = [await RawControl.enter(scene, guarded), fresh()];
+    const health_check = { type: 'tcp', alert_webhook: tenant.url('/path-is-secret') } as const;
+    const member = await raw.join(groupWish(group, { health_check }));
+    // Said at registration, without what is secret in the URL.
+    expect(member.warnings).toEqual([expect.stringContaining('127.0.0.1')]);
+    expect(member.warnings.join()).not.toContain('path-is-secret');
+    for (let edges = 1; edges <= 2; edges += 1) {
+      await raw.healthy(member);
+      await raw.unhealthy(member);
+      await operator.until(group, edges);
+    }
+    expect(tenant.connections).toBe(0);
+    const service = await startNamed(scene);
+    const real = await join(scene, guarded, {
+      group: fresh(),
+      localPort: service.port,
+      healthCheck: { alertWebhook: tenant.url() },
+    });
+    expect(real.tunnel.warnings).toEqual([expect.stringContaining('127.0.0.1')]);
+  });
+});

@@ -1,0 +1,164 @@
+// Decisions about health reports, and about when people are told that nobody is healthy.
+import { eventually } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { join, namesAt, OFTEN, startNamed } from './members.ts';
+import { groupWish, RawControl } from './raw-control.ts';
+import { row } from './rows.ts';
+import { fresh, GroupEdge, it, Scene, sha256 } from './scene.ts';
+import { WebhookReceiver } from './webhook-receiver.ts';
+
+const shared = new Scene();
+let edge: GroupEdge;
+let operator: WebhookReceiver;
+beforeAll(async () => {
+  operator = await WebhookReceiver.start(shared);
+  edge = await GroupEdge.start(shared, { lines: `alert_webhook_url = "${operator.url('/operator')}"` });
+});
+afterAll(() => shared.close());
+
+/** A member without a probe; healthy for ever. */
+const plain = (group: string, alert_webhook?: string) => ({
+  protocol: 'http' as const,
+  group,
+  group_key_hash: sha256('key'),
+  ...(alert_webhook === undefined ? {} : { health_check: { alert_webhook } }),
+});
+
+/** Alerts go out in order: once a later one is there, an earlier one would be, too. */
+const alertsOf = async (scene: Scene, group: string) => {
+  const raw = await RawControl.enter(scene, edge);
+  const last = fresh('last');
+  const member = await raw.join(groupWish(last));
+  await raw.healthy(member);
+  await raw.unhealthy(member);
+  await operator.until(last, 1);
+  return operator.of(group).map(({ body }) => body);
+};
+
+describe.concurrent('Contract', () => {
+  it(row('Contract', 11), async ({ scene }) => {
+    const service = await startNamed(scene);
+    const { tunnel } = await join(scene, edge, { localPort: service.port, healthCheck: OFTEN });
+    // Before the first probe, while it fails, and after.
+    expect(await namesAt(tunnel, 1)).toEqual([service.name]);
+    service.up = false;
+    await eventually(async () => expect(await edge.healthEvents(tunnel.tunnelId, 'alice')).toHaveLength(2));
+    expect(await namesAt(tunnel, 3)).toEqual(Array(3).fill(service.name));
+    service.up = true;
+    await eventually(async () => expect(await edge.healthEvents(tunnel.tunnelId)).toHaveLength(3));
+    expect((await edge.healthEvents(tunnel.tunnelId)).map(({ healthy }) => healthy)).toEqual([true, false, true]);
+    expect((await edge.groups()).flatMap(({ members }) => members.map(({ tunnel_id }) => tunnel_id))).not.toContain(
+      tunnel.tunnelId,
+    );
+  });
+
+  it(row('Contract', 12), async ({ scene }) => {
+    const [group, receiver, service] = [fresh(), await WebhookReceiver.start(scene), await startNamed(scene)];
+    const healthCheck = { alertWebhook: receiver.url() };
+    const { tunnel } = await join(scene, edge, { group, localPort: service.port, healthCheck });
+    const [member] = (await edge.group(group)).members;
+    expect(member).toMatchObject({ healthy: true, has_alert_webhook: true });
+    expect(member).not.toHaveProperty('health_check_kind');
+    expect(service.probes).toEqual([]);
+    // It leaves, and one that is down remains: its URL is told.
+    const raw = await RawControl.enter(scene, edge);
+    await raw.join(groupWish(group));
+    await tunnel.close();
+    expect(await receiver.until(group, 1)).toMatchObject([{ body: { member_count: 1 } }]);
+  });
+
+  it(row('Contract', 16), async ({ scene }) => {
+    const group = fresh();
+    const raw = await RawControl.enter(scene, edge);
+    const [member, none] = [await raw.join(groupWish(group)), await raw.join(plain(group))];
+    const feed = await edge.feed(scene, 'http', group);
+    const failures = (kind: string) => edge.metric('tunnel_group_health_failures_total', { group, kind });
+    // Never healthy: counted, nothing told.
+    await raw.unhealthy(member, 'refused', 3);
+    expect((await edge.group(group)).members[0]).toMatchObject({ consecutive_failures: 3, total_health_failures: 1 });
+    expect(await edge.healthEvents(member.tunnel_id)).toEqual([]);
+    // Repeated: the same.
+    await raw.unhealthy(member, 'refused', 6);
+    expect((await edge.group(group)).members[0]).toMatchObject({ consecutive_failures: 6, total_health_failures: 2 });
+    expect(await failures('tcp')).toBe(2);
+    // Without a probe: counted as none, the bit stays.
+    await raw.unhealthy(none, 'whatever', 1);
+    await raw.healthy(none);
+    expect((await edge.group(group)).members[1]).toMatchObject({ healthy: true, total_health_failures: 1 });
+    expect((await edge.group(group)).members[1]).not.toHaveProperty('health_check_kind');
+    expect(await failures('none')).toBe(1);
+    expect(await edge.healthEvents(none.tunnel_id)).toEqual([]);
+    expect((await edge.group(group)).total_health_failures).toBe(3);
+    await raw.healthy(member);
+    await feed.until(1);
+    expect(feed.changes).toEqual([[member.tunnel_id, true]]);
+    expect(await alertsOf(scene, group)).toEqual([]);
+  });
+
+  it(row('Contract', 17), async ({ scene }) => {
+    const [group, hers, his] = [fresh(), await WebhookReceiver.start(scene), await WebhookReceiver.start(scene)];
+    const withHook = (url: string) => groupWish(group, { health_check: { type: 'tcp', alert_webhook: url } });
+    const [alice, bob] = [await RawControl.enter(scene, edge, 'alice'), await RawControl.enter(scene, edge, 'bob')];
+    const last = await alice.join(withHook(hers.url()));
+    await bob.join(withHook(his.url()));
+    await bob.join(withHook(his.url()));
+    await alice.healthy(last);
+    await alice.leave(last);
+    for (const receiver of [hers, his, operator]) {
+      const [alert] = await receiver.until(group, 1);
+      expect(alert?.body).toMatchObject({ event: 'group_zero_healthy', member_count: 2 });
+      expect(alert?.body['at']).toMatch(/\+00:00$/);
+    }
+    // The same when its client is lost.
+    const again = await alice.join(withHook(hers.url()));
+    await alice.healthy(again);
+    await alice.cut();
+    for (const receiver of [hers, his, operator]) await receiver.until(group, 2);
+    expect([hers.of(group).length, his.of(group).length]).toEqual([2, 2]);
+  });
+
+  it(row('Contract', 18, 'the group is gone, or was never healthy'), async ({ scene }) => {
+    const [gone, lost, never] = [fresh('gone'), fresh('lost'), fresh('never')];
+    const [raw, other] = [await RawControl.enter(scene, edge), await RawControl.enter(scene, edge)];
+    const only = await raw.join(groupWish(gone));
+    await raw.healthy(only);
+    await raw.leave(only);
+    // A client that takes a whole group along: one of its members goes before the other.
+    const both = [await other.join(groupWish(lost)), await other.join(groupWish(lost))];
+    for (const member of both) await other.healthy(member);
+    await other.cut();
+    await eventually(async () => expect(await edge.findGroup(lost)).toBeUndefined());
+    const [one, two] = [await raw.join(groupWish(never)), await raw.join(groupWish(never))];
+    await raw.unhealthy(one);
+    await raw.unhealthy(two);
+    await raw.leave(one);
+    expect([...(await alertsOf(scene, gone)), ...operator.of(lost), ...operator.of(never)]).toEqual([]);
+  });
+
+  it(row('Contract', 18, 'the edge stops'), async ({ scene }) => {
+    const receiver = await WebhookReceiver.start(scene);
+    const lines = `alert_webhook_url = "${receiver.url()}"`;
+    const stopping = await GroupEdge.start(scene, { lines, server: 'drain_secs = 1' });
+    const group = fresh();
+    const [one, two] = [await RawControl.enter(scene, stopping), await RawControl.enter(scene, stopping)];
+    await one.healthy(await one.join(groupWish(group)));
+    await two.join(groupWish(group));
+    stopping.stack.program.signal('SIGTERM');
+    await stopping.stack.program.waitForExit();
+    expect(receiver.connections).toBe(0);
+  });
+
+  it(row('Contract', 19), async ({ scene }) => {
+    const group = fresh();
+    const raw = await RawControl.enter(scene, edge);
+    const member = await raw.join(groupWish(group));
+    await raw.healthy(member);
+    await raw.unhealthy(member);
+    await operator.until(group, 1);
+    const helper = await raw.join(plain(group));
+    expect((await edge.group(group)).healthy_count).toBe(1);
+    await raw.leave(helper);
+    await operator.until(group, 2);
+    expect(await alertsOf(scene, group)).toHaveLength(2);
+  });
+});

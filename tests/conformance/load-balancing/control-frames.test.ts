@@ -1,0 +1,65 @@
+// The frames of the control plane that concern groups, with a client made of a bare WebSocket.
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { groupWish, RawControl } from './raw-control.ts';
+import { row } from './rows.ts';
+import { fresh, GroupEdge, it, Scene } from './scene.ts';
+
+const shared = new Scene();
+let edge: GroupEdge;
+beforeAll(async () => {
+  edge = await GroupEdge.start(shared);
+});
+afterAll(() => shared.close());
+
+const tcp = (group: string) => groupWish(group, { protocol: 'tcp' });
+
+describe.concurrent('Control-plane frames', () => {
+  it(row('Control-plane frames', 1), async ({ scene }) => {
+    const group = fresh();
+    const [one, two] = [await RawControl.enter(scene, edge), await RawControl.enter(scene, edge)];
+    const first = await one.join(tcp(group));
+    const bound = await one.heard('Registered');
+    expect(bound).toEqual({ type: 'Registered', tunnel_id: first.tunnel_id, assigned_port: first.assigned_port });
+    // Neither a later member, of whichever client, nor a tunnel that stands alone, nor a group with a name.
+    await two.join(tcp(group));
+    await one.join(tcp(group));
+    await one.join({ protocol: 'tcp' });
+    await one.join(groupWish(fresh()));
+    await Promise.all([one.settle(), two.settle()]);
+    expect([one.of('Registered').length, two.of('Registered').length]).toEqual([1, 0]);
+  });
+
+  it(row('Control-plane frames', 2), async ({ scene }) => {
+    const group = fresh();
+    const raw = await RawControl.enter(scene, edge);
+    const member = await raw.join(tcp(group));
+    expect((await edge.group(group)).members).toMatchObject([{ healthy: false }]);
+    await raw.healthy(member);
+    expect((await edge.group(group)).members).toMatchObject([{ healthy: true, consecutive_failures: 0 }]);
+    await raw.unhealthy(member, 'gone', 7);
+    await raw.healthy(member);
+    expect((await edge.group(group)).members).toMatchObject([{ healthy: true, consecutive_failures: 0 }]);
+    // A member of another client is none of its business, and no reason to end it.
+    const stranger = await RawControl.enter(scene, edge, 'bob');
+    await stranger.unhealthy(member);
+    await stranger.unhealthy({ tunnel_id: 'tun_nobody' });
+    expect((await edge.group(group)).members).toMatchObject([{ healthy: true }]);
+  });
+
+  it(row('Control-plane frames', 3), async ({ scene }) => {
+    const group = fresh();
+    const raw = await RawControl.enter(scene, edge);
+    const member = await raw.join(tcp(group));
+    await raw.healthy(member);
+    await raw.unhealthy(member, 'connection refused', 3);
+    expect((await edge.group(group)).members).toMatchObject([
+      { healthy: false, consecutive_failures: 3, total_health_failures: 1 },
+    ]);
+    expect(await edge.healthEvents(member.tunnel_id)).toMatchObject([
+      { healthy: true },
+      { healthy: false, reason: 'connection refused' },
+    ]);
+    await raw.settle();
+    expect(raw.of('Error')).toEqual([]);
+  });
+});

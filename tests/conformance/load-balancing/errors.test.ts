@@ -1,0 +1,119 @@
+// What the public and clients are told when a group cannot serve or cannot be joined.
+import { Agent } from 'node:http';
+import { eventually } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { askHttp, placeOf, problemOf, readUntil } from '../../system/http-scene.ts';
+import { fateOf, visit } from '../../system/visitor.ts';
+import { endAfter, join, OFTEN, startNamed, untilHealthy } from './members.ts';
+import { groupWish, RawControl } from './raw-control.ts';
+import { row } from './rows.ts';
+import { fresh, GroupEdge, it, PATIENCE_MS, Scene } from './scene.ts';
+
+const shared = new Scene();
+let edge: GroupEdge;
+beforeAll(async () => {
+  edge = await GroupEdge.start(shared);
+});
+afterAll(() => shared.close());
+
+const JSON_PLEASE = { headers: { accept: 'application/json' } };
+
+/** What a visitor is told who says this at once. On a busy machine 300 ms may pass before it does: then it comes again. */
+const lastWords = (port: number, words: string): Promise<string> =>
+  eventually(
+    async () => {
+      const visitor = await visit(port);
+      try {
+        visitor.write(words);
+        return await readUntil(visitor, /\r\n\r\n/);
+      } finally {
+        visitor.destroy();
+      }
+    },
+    { timeoutMs: PATIENCE_MS },
+  );
+
+describe.concurrent('Errors', () => {
+  it(row('Errors', 6), async ({ scene }) => {
+    const raw = await RawControl.enter(scene, edge);
+    const [web, db] = [await raw.join(groupWish(fresh())), await raw.join(groupWish(fresh(), { protocol: 'tcp' }))];
+    expect((await askHttp(placeOf(web.public_url))).status).toBe(502);
+    expect(await lastWords(db.assigned_port ?? 0, 'GET / HTTP/1.1\r\nhost: x\r\n\r\n')).toMatch(/^HTTP\/1\.1 502 /);
+  });
+
+  it(row('Errors', 6, 'a connection that was being served'), async ({ scene }) => {
+    const [group, service] = [fresh(), await startNamed(scene)];
+    const { tunnel } = await join(scene, edge, { group, localPort: service.port, healthCheck: OFTEN });
+    await untilHealthy(edge, group, 1);
+    const [agent, place] = [new Agent({ keepAlive: true, maxSockets: 1 }), placeOf(tunnel.publicUrl)];
+    expect((await askHttp(place, { agent })).status).toBe(200);
+    service.up = false;
+    await untilHealthy(edge, group, 0);
+    expect((await askHttp(place, { agent })).status).toBe(502);
+    service.up = true;
+    await untilHealthy(edge, group, 1);
+    expect((await askHttp(place, { agent })).status).toBe(200);
+    agent.destroy();
+  });
+
+  it(row('Errors', 7), async ({ scene }) => {
+    const [group, solo] = [fresh(), fresh('solo')];
+    const raw = await RawControl.enter(scene, edge);
+    await raw.join(groupWish(group));
+    await raw.join({ protocol: 'http', subdomain: solo });
+    const told = async (wish: Parameters<RawControl['refusal']>[0]) => (await raw.refusal(wish)).message;
+    expect(await told({ protocol: 'http', subdomain: group })).toBe(`subdomain '${group}' is already in use`);
+    expect(await told({ protocol: 'http', subdomain: solo })).toBe(`subdomain '${solo}' is already in use`);
+    expect(await told(groupWish(group, { key: 'other' }))).toBe('group key does not match');
+    expect(await told(groupWish(solo))).toBe('group key does not match');
+    expect(await told(groupWish(group, { protocol: 'https' }))).toBe('group protocol does not match');
+  });
+
+  it(row('Errors', 7, 'the real client is told the same'), async ({ scene }) => {
+    const [group, service] = [fresh(), await startNamed(scene)];
+    const spec = { group, localPort: service.port };
+    await join(scene, edge, spec);
+    await expect(join(scene, edge, { ...spec, groupKey: 'other' })).rejects.toThrow('group key does not match');
+    await expect(join(scene, edge, { ...spec, protocol: 'https' })).rejects.toThrow('group protocol does not match');
+    const solo = { subdomain: group, localPort: service.port };
+    await expect(join(scene, edge, solo)).rejects.toThrow(`subdomain '${group}' is already in use`);
+  });
+});
+
+describe.concurrent('Contract', () => {
+  it(row('Contract', 25), async ({ scene }) => {
+    const raw = await RawControl.enter(scene, edge);
+    const { public_url } = await raw.join(groupWish(fresh()));
+    const page = await askHttp(placeOf(public_url), { headers: { accept: 'text/html' } });
+    expect([page.status, page.headers['x-tunnel-error']]).toEqual([502, 'GROUP_UNHEALTHY']);
+    expect(page.headers['content-type']).toMatch(/^text\/html/);
+    expect(problemOf(await askHttp(placeOf(public_url), JSON_PLEASE))).toMatchObject({
+      status: 502,
+      code: 'GROUP_UNHEALTHY',
+      error: 'no healthy member serves this address right now',
+    });
+    const nobody = placeOf(public_url.replace(/\/\/[^.]+/, '//nobody-here'));
+    expect(problemOf(await askHttp(nobody, JSON_PLEASE))).toMatchObject({ status: 404, code: 'TUNNEL_NOT_FOUND' });
+  });
+
+  it(row('Contract', 26), async ({ scene }) => {
+    const raw = await RawControl.enter(scene, edge);
+    const { assigned_port: port = 0 } = await raw.join(groupWish(fresh(), { protocol: 'tcp' }));
+    for (const method of ['GET', 'POST', 'OPTIONS', 'CONNECT']) {
+      const head = await lastWords(port, `${method} `);
+      expect(head).toMatch(/^HTTP\/1\.1 502 /);
+      expect(head).toMatch(/\r\nconnection: close\r\n/i);
+      expect(head).toMatch(/\r\nx-tunnel-error: GROUP_UNHEALTHY\r\n/i);
+    }
+    // Silence, another protocol, and what only looks like a method.
+    expect(await fateOf(port)).toBe('ECONNRESET');
+    for (const words of [
+      'SSH-2.0-OpenSSH_9.9\r\n',
+      'GETTING / HTTP/1.1\r\n\r\n',
+      'get / HTTP/1.1\r\n\r\n',
+      '\x16\x03\x01',
+    ]) {
+      expect([words, await endAfter(port, words)]).toEqual([words, 'ECONNRESET']);
+    }
+  });
+});

@@ -1,0 +1,69 @@
+// The limits of load balancing; those of alerts and event streams are with their sections.
+import { eventually, startTcpServer } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { FrameTap } from './frame-tap.ts';
+import { join, startNamed } from './members.ts';
+import { groupWish, RawControl } from './raw-control.ts';
+import { row } from './rows.ts';
+import { fresh, GroupEdge, it, Scene } from './scene.ts';
+
+const shared = new Scene();
+let edge: GroupEdge;
+beforeAll(async () => {
+  edge = await GroupEdge.start(shared);
+});
+afterAll(() => shared.close());
+
+describe.concurrent('Limits', () => {
+  it(row('Limits', 1), async ({ scene }) => {
+    const raw = await RawControl.enter(scene, edge);
+    const member = await raw.join(groupWish(fresh()));
+    for (let streak = 1; streak <= 30; streak += 1) {
+      await raw.healthy(member);
+      await raw.unhealthy(member, `streak ${streak}`);
+    }
+    const events = await edge.healthEvents(member.tunnel_id);
+    expect(events).toHaveLength(50);
+    // The last 25 streaks, oldest first.
+    const reasons = events.filter(({ healthy }) => !healthy).map(({ reason }) => reason);
+    expect(reasons).toEqual(Array.from({ length: 25 }, (_, index) => `streak ${index + 6}`));
+  });
+
+  it(row('Limits', 2, 'interval_secs 10'), async ({ scene }) => {
+    const service = await startNamed(scene);
+    const healthCheck = { type: 'http', path: '/healthz' } as const;
+    await join(scene, edge, { group: fresh(), localPort: service.port, healthCheck });
+    await eventually(() => expect(service.probes).toHaveLength(2), { timeoutMs: 15_000 });
+    const [first = 0, second = 0] = service.probes;
+    // The first at once, the next after 10 s, give or take the jitter.
+    expect(second - first).toBeGreaterThan(8900);
+    expect(second - first).toBeLessThan(12_000);
+  });
+
+  it(row('Limits', 2, 'timeout_secs 3'), async ({ scene }) => {
+    const lasted: number[] = [];
+    const silent = scene.keep(
+      await startTcpServer((socket) => {
+        const since = performance.now();
+        socket.on('close', () => lasted.push(performance.now() - since)).on('end', () => socket.end());
+        socket.resume();
+      }),
+    );
+    const healthCheck = { type: 'http', path: '/', intervalSecs: 60 } as const;
+    await join(scene, edge, { group: fresh(), localPort: silent.port, healthCheck });
+    await eventually(() => expect(lasted).toHaveLength(1), { timeoutMs: 8000 });
+    expect(lasted[0]).toBeGreaterThan(2800);
+    expect(lasted[0]).toBeLessThan(5000);
+  });
+
+  it(row('Limits', 2, 'max_failed 3'), async ({ scene }) => {
+    const tap = await FrameTap.start(scene, edge);
+    const service = await startNamed(scene);
+    service.up = false;
+    const healthCheck = { type: 'http', path: '/healthz', intervalSecs: 1 } as const;
+    await join(scene, edge, { group: fresh(), localPort: service.port, healthCheck }, { server: tap.server });
+    await eventually(() => expect(tap.of('TunnelUnhealthy')).toHaveLength(1));
+    expect(service.probes).toHaveLength(3);
+    expect(tap.of('TunnelUnhealthy')[0]).toMatchObject({ consecutive_failures: 3 });
+  });
+});

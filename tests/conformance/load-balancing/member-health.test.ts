@@ -1,0 +1,141 @@
+// The table "Member health": what a member's bit is, and what it does to dispatch, with real clients and real probes.
+import { eventually, startTcpServer } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { FrameTap } from './frame-tap.ts';
+import { distinct, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.ts';
+import { row } from './rows.ts';
+import { fresh, GroupEdge, it, Scene } from './scene.ts';
+
+const shared = new Scene();
+let edge: GroupEdge;
+beforeAll(async () => {
+  edge = await GroupEdge.start(shared);
+});
+afterAll(() => shared.close());
+
+const memberOf = async (group: string, tunnelId: string) =>
+  (await edge.group(group)).members.find(({ tunnel_id }) => tunnel_id === tunnelId);
+
+describe.concurrent('Member health', () => {
+  it(row('Member health', 1), async ({ scene }) => {
+    const tap = await FrameTap.start(scene, edge);
+    const [group, service] = [fresh(), await startNamed(scene)];
+    const { tunnel } = await join(scene, edge, { group, localPort: service.port }, { server: tap.server });
+    expect(await edge.group(group)).toMatchObject({ healthy_count: 1, unhealthy_count: 0 });
+    // Its service goes: whoever comes gets 502 from it, and the bit stays.
+    await service.close();
+    expect(distinct(await namesAt(tunnel, 5))).toEqual(['502']);
+    expect(await memberOf(group, tunnel.tunnelId)).toMatchObject({ healthy: true, total_health_failures: 0 });
+    expect([...tap.of('TunnelHealthy'), ...tap.of('TunnelUnhealthy')]).toEqual([]);
+    expect(await edge.healthEvents(tunnel.tunnelId)).toEqual([]);
+    expect(service.probes).toEqual([]);
+  });
+
+  it(row('Member health', 2), async ({ scene }) => {
+    const group = fresh();
+    // Accepts and never answers: the first probe is still running.
+    const silent = scene.keep(await startTcpServer((socket) => void socket.resume()));
+    const service = await startNamed(scene);
+    const healthCheck = { ...OFTEN, timeoutSecs: 30 };
+    const probed = await join(scene, edge, { group, localPort: silent.port, healthCheck });
+    expect(await memberOf(group, probed.tunnel.tunnelId)).toMatchObject({ healthy: false, consecutive_failures: 0 });
+    expect(await namesAt(probed.tunnel, 1)).toEqual(['502']);
+    await join(scene, edge, { group, localPort: service.port });
+    expect(distinct(await namesAt(probed.tunnel, 20))).toEqual([service.name]);
+    // Only its probe has ever connected.
+    expect(silent.totalConnections).toBe(1);
+  });
+
+  it(row('Member health', 3), async ({ scene }) => {
+    const [group, one, two] = [fresh(), await startNamed(scene), await startNamed(scene)];
+    one.up = false;
+    const { tunnel } = await join(scene, edge, { group, localPort: one.port, healthCheck: OFTEN });
+    await join(scene, edge, { group, localPort: two.port });
+    await eventually(() => expect(one.probes.length).toBeGreaterThan(0));
+    expect(distinct(await namesAt(tunnel, 20))).toEqual([two.name]);
+    one.up = true;
+    await untilHealthy(edge, group, 2);
+    expect(distinct(await namesAt(tunnel, 40))).toEqual([one.name, two.name].sort());
+  });
+
+  it(row('Member health', 4), async ({ scene }) => {
+    const [group, one, two] = [fresh(), await startNamed(scene), await startNamed(scene)];
+    const { tunnel } = await join(scene, edge, { group, localPort: one.port, healthCheck: { ...OFTEN, maxFailed: 3 } });
+    await join(scene, edge, { group, localPort: two.port, healthCheck: OFTEN });
+    await untilHealthy(edge, group, 2);
+    one.up = false;
+    await untilHealthy(edge, group, 1);
+    expect(await memberOf(group, tunnel.tunnelId)).toMatchObject({
+      healthy: false,
+      consecutive_failures: 3,
+      total_health_failures: 1,
+    });
+    expect((await edge.group(group)).total_health_failures).toBe(1);
+    const before = one.served;
+    expect(distinct(await namesAt(tunnel, 20))).toEqual([two.name]);
+    expect(one.served).toBe(before);
+  });
+
+  it(row('Member health', 4, 'tcp'), async ({ scene }) => {
+    const group = fresh();
+    const service = await startNamedTcp(scene, 'up');
+    const healthCheck = { type: 'tcp', intervalSecs: 0.2, maxFailed: 2 } as const;
+    const { tunnel } = await join(scene, edge, { protocol: 'tcp', group, localPort: service.port, healthCheck });
+    await untilHealthy(edge, group, 1);
+    await service.close();
+    await untilHealthy(edge, group, 0);
+    const [, down] = await edge.healthEvents(tunnel.tunnelId);
+    expect(down).toMatchObject({ healthy: false, reason: expect.stringMatching(/refused/i) as string });
+    await startNamedTcp(scene, 'up', service.port);
+    await untilHealthy(edge, group, 1);
+  });
+
+  it(row('Member health', 5), async ({ scene }) => {
+    const [group, service] = [fresh(), await startNamed(scene)];
+    const { tunnel, statuses } = await join(scene, edge, { group, localPort: service.port, healthCheck: OFTEN });
+    for (let round = 1; round <= 2; round += 1) {
+      await untilHealthy(edge, group, 1);
+      service.up = false;
+      await untilHealthy(edge, group, 0);
+      expect(await memberOf(group, tunnel.tunnelId)).toMatchObject({ consecutive_failures: 2 });
+      service.up = true;
+    }
+    await untilHealthy(edge, group, 1);
+    expect(await memberOf(group, tunnel.tunnelId)).toMatchObject({
+      healthy: true,
+      consecutive_failures: 0,
+      // The total stays.
+      total_health_failures: 2,
+    });
+    expect(await namesAt(tunnel, 3)).toEqual(Array(3).fill(service.name));
+    const told = statuses.filter(({ type }) => type === 'health').map((event) => 'healthy' in event && event.healthy);
+    expect(told).toEqual([true, false, true, false, true]);
+  });
+
+  it(row('Member health', 6), async ({ scene }) => {
+    const tap = await FrameTap.start(scene, edge);
+    const [group, service] = [fresh(), await startNamed(scene)];
+    const { tunnel } = await join(
+      scene,
+      edge,
+      { group, localPort: service.port, healthCheck: OFTEN },
+      { server: tap.server },
+    );
+    const probedAnother = async (times: number): Promise<void> => {
+      const from = service.probes.length;
+      await eventually(() => expect(service.probes.length).toBeGreaterThanOrEqual(from + times));
+    };
+    const reports = () => tap.sent.map(({ type }) => type).filter((type) => /^Tunnel(Un)?[Hh]ealthy$/.test(type));
+    await probedAnother(4);
+    expect(reports()).toEqual(['TunnelHealthy']);
+    service.up = false;
+    await untilHealthy(edge, group, 0);
+    await probedAnother(4);
+    expect(reports()).toEqual(['TunnelHealthy', 'TunnelUnhealthy']);
+    service.up = true;
+    await untilHealthy(edge, group, 1);
+    await probedAnother(2);
+    expect(reports()).toEqual(['TunnelHealthy', 'TunnelUnhealthy', 'TunnelHealthy']);
+    expect(await edge.healthEvents(tunnel.tunnelId)).toHaveLength(3);
+  });
+});

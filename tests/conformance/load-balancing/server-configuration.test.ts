@@ -1,0 +1,79 @@
+// The keys of server.toml for load balancing: each with an edge of its own.
+import { describe, expect } from 'vitest';
+import { fateOf } from '../../system/visitor.ts';
+import { distinct, greetingAt, join, namesAt, startNamed, startNamedTcp } from './members.ts';
+import { groupWish, RawControl } from './raw-control.ts';
+import { row } from './rows.ts';
+import { fresh, GroupEdge, it } from './scene.ts';
+import { WebhookReceiver } from './webhook-receiver.ts';
+
+const tcp = (group: string, key = 'key') => groupWish(group, { protocol: 'tcp', key });
+
+describe.concurrent('Server configuration', () => {
+  it(row('Server configuration', 1, 'false by default'), async ({ scene }) => {
+    const edge = await GroupEdge.start(scene, { enabled: null });
+    const raw = await RawControl.enter(scene, edge);
+    const [one, two] = [await raw.join(tcp('pool')), await raw.join(tcp('pool'))];
+    expect(one.assigned_port).not.toBe(two.assigned_port);
+    expect(await edge.groups()).toEqual([]);
+    // The fields are accepted; the tunnel stands alone, and serves at once.
+    const service = await startNamed(scene);
+    const check = { type: 'http', path: '/never' } as const;
+    const { tunnel } = await join(scene, edge, { group: 'web', localPort: service.port, healthCheck: check });
+    expect(await namesAt(tunnel, 1)).toEqual([service.name]);
+  });
+
+  it(row('Server configuration', 1, 'true: who shares (subdomain, hash) or (name, hash)'), async ({ scene }) => {
+    const edge = await GroupEdge.start(scene, { enabled: true });
+    const raw = await RawControl.enter(scene, edge);
+    const [a, b] = [fresh(), fresh()];
+    const joined = [
+      await raw.join(groupWish('x', { subdomain: a })),
+      await raw.join(groupWish('y', { subdomain: a })),
+      await raw.join(groupWish('x', { subdomain: b })),
+    ];
+    expect(joined.map(({ label }) => label)).toEqual([a, a, b]);
+    const ports = [await raw.join(tcp('x')), await raw.join(tcp('x')), await raw.join(tcp('y'))];
+    expect(ports[0]?.assigned_port).toBe(ports[1]?.assigned_port);
+    expect(ports[0]?.assigned_port).not.toBe(ports[2]?.assigned_port);
+    const groups = await edge.groups();
+    expect(groups.map(({ protocol, name, member_count }) => `${protocol} ${name} ${member_count}`).sort()).toEqual([
+      'http x 1',
+      'http x 2',
+      'tcp x 2',
+      'tcp y 1',
+    ]);
+  });
+
+  it(row('Server configuration', 2), async ({ scene }) => {
+    const operator = await WebhookReceiver.start(scene);
+    const edge = await GroupEdge.start(scene, { lines: `alert_webhook_url = "${operator.url('/operator')}"` });
+    for (const [who, group] of [
+      ['alice', fresh()],
+      ['bob', fresh()],
+      ['admin', fresh()],
+    ] as const) {
+      const raw = await RawControl.enter(scene, edge, who);
+      const member = await raw.join(groupWish(group));
+      await raw.healthy(member);
+      await raw.unhealthy(member);
+      expect(await operator.until(group, 1)).toMatchObject([{ method: 'POST', path: '/operator' }]);
+    }
+    expect(operator.alerts).toHaveLength(3);
+  });
+
+  it(row('Server configuration', 3), async ({ scene }) => {
+    const edge = await GroupEdge.start(scene, { tcpPorts: 2 });
+    const { from, to } = edge.stack.tcpPorts;
+    const raw = await RawControl.enter(scene, edge);
+    const service = await startNamedTcp(scene, 'tcp');
+    const { tunnel } = await join(scene, edge, { protocol: 'tcp', group: 'one', localPort: service.port });
+    const two = await raw.join(tcp('two'));
+    expect(distinct([tunnel.assignedPort, two.assigned_port])).toEqual([from, to]);
+    expect(await greetingAt(tunnel.assignedPort ?? 0, 3)).toBe('tcp');
+    // A third group finds none; another member of the second needs none.
+    expect((await raw.refusal(tcp('three'))).code).toBe('TUNNEL_PORTS_EXHAUSTED');
+    expect((await raw.join(tcp('two'))).assigned_port).toBe(two.assigned_port);
+    expect(await fateOf(two.assigned_port ?? 0)).toBe('ECONNRESET');
+  });
+});
