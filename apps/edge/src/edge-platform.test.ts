@@ -1,0 +1,168 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CREDENTIAL, ScriptedPlatform, servePlatform } from './backend/scripted-platform.fixture.ts';
+import { echoMux, openCarrier } from './control/raw-carrier.ts';
+import { RawClient } from './control/raw-client.ts';
+import { createEdge, type Edge } from './edge.ts';
+
+const logger = createLogger({ level: 'silent', format: 'json' });
+let root: TemporaryDirectory;
+let platform: ScriptedPlatform;
+const stops: (() => Promise<unknown>)[] = [];
+
+beforeEach(async () => {
+  root = await temporaryDirectory();
+  platform = new ScriptedPlatform();
+  platform.addKey('tnl_alice', 'alice', { tunnel_limit: 2 });
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+  await root.close();
+});
+
+const configOf = (server: object = {}) =>
+  loadServerConfig({
+    env: {},
+    overrides: {
+      data_dir: root.path,
+      server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, domain: 'edge.test', ...server },
+      limits: { tcp_port_range: [31_000, 31_900] },
+    },
+  });
+
+const startInProcess = async (): Promise<Edge> => {
+  const edge = createEdge(configOf(), {
+    clock: systemClock,
+    logger,
+    adminToken: new Secret('admin'),
+    platform: { fetch: platform.fetch, credential: new Secret(CREDENTIAL) },
+  });
+  return started(edge);
+};
+
+const startRemote = async (): Promise<Edge> => {
+  const server = await servePlatform(platform);
+  stops.push(() => server.close());
+  const file = join(root.path, 'credential');
+  writeFileSync(file, `${CREDENTIAL}\n`);
+  const config = configOf({ platform_url: server.url, platform_credential_file: file });
+  return started(createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') }));
+};
+
+const started = async (edge: Edge): Promise<Edge> => {
+  stops.push(() => edge.stop({ drainMs: 0 }));
+  await edge.start();
+  await eventually(() => expect(platform.heartbeats.at(-1)?.api_url).toMatch(/^http:/));
+  return edge;
+};
+
+/** A client whose local service echoes. */
+const publishEcho = async (edge: Edge, token: string) => {
+  const { client, welcome } = await RawClient.enter(edge.addresses.control.port, token);
+  const mux = echoMux();
+  mux.addCarrier(await openCarrier(edge.addresses.control.port, welcome.carriers.tokens[0] as string));
+  const tunnel = await client.registered();
+  return { client, tunnelId: tunnel.tunnel_id, port: tunnel.assigned_port as number };
+};
+
+const sayThrough = async (port: number, text: string): Promise<void> => {
+  const socket = connect(port, '127.0.0.1');
+  socket.write(text);
+  await once(socket, 'data');
+  socket.end();
+  await once(socket, 'close');
+};
+
+describe.each([
+  ['in the process', startInProcess],
+  ['over HTTP', startRemote],
+])('an edge with a platform %s', (_, start) => {
+  it('tells of its tunnels, of every byte they carry, and of their end', async () => {
+    const edge = await start();
+    const { client, tunnelId, port } = await publishEcho(edge, 'tnl_alice');
+    await eventually(() => expect(platform.tunnels.get(tunnelId)).toMatchObject({ isOpen: true, label: String(port) }));
+    await sayThrough(port, 'x'.repeat(1000));
+    await sayThrough(port, 'y'.repeat(500));
+    client.send({ type: 'ShuttingDown', reason: 'done', drain_secs: 0 });
+    await eventually(() =>
+      expect(platform.tunnels.get(tunnelId)).toMatchObject({ isOpen: false, requests: 2, bytes: 3000 }),
+    );
+  });
+
+  it('ends the sessions of a revoked key within two seconds', async () => {
+    const edge = await start();
+    const { client, tunnelId } = await publishEcho(edge, 'tnl_alice');
+    await eventually(() => expect(platform.openLines).toBe(1));
+    const before = performance.now();
+    platform.revokeKey('tnl_alice');
+    await client.closed;
+    expect(performance.now() - before).toBeLessThan(2000);
+    await eventually(() => expect(platform.tunnels.get(tunnelId)?.isOpen).toBe(false));
+    const again = await RawClient.connect(edge.addresses.control.port);
+    again.auth('tnl_alice');
+    expect(await again.next('AuthError')).toMatchObject({ code: 'AUTH_TOKEN_REVOKED' });
+  });
+
+  it('holds an account to its limit over all its clients', async () => {
+    const edge = await start();
+    const one = await RawClient.enter(edge.addresses.control.port, 'tnl_alice');
+    const two = await RawClient.enter(edge.addresses.control.port, 'tnl_alice');
+    await one.client.registered();
+    const { tunnel_id } = await two.client.registered();
+    expect(await one.client.refused()).toMatchObject({
+      code: 'TUNNEL_PLAN_LIMIT',
+      message: 'tunnel limit of 2 reached',
+      retryable: false,
+    });
+    two.client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id });
+    await two.client.next('TunnelUnregistered');
+    expect((await one.client.registered()).tunnel_id).toMatch(/^tun_/);
+  });
+
+  it('says nothing of the operator’s tunnels', async () => {
+    const edge = await start();
+    const { port } = await publishEcho(edge, 'admin');
+    await sayThrough(port, 'hello');
+    await edge.stop({ drainMs: 0 });
+    expect([platform.tunnels.size, platform.stored]).toEqual([0, []]);
+  });
+
+  it('answers the platform as the account that it asks for', async () => {
+    const edge = await start();
+    const { tunnelId } = await publishEcho(edge, 'tnl_alice');
+    await publishEcho(edge, 'admin');
+    const { api_secret, api_url } = platform.heartbeats.at(-1) as { api_secret: string; api_url: string };
+    const headers = { authorization: `Bearer ${api_secret}`, 'x-tunnel-account': 'alice' };
+    const answers = [
+      await fetch(`${api_url}/api/tunnels`, { headers }),
+      await edge.fetchApi(new Request('http://edge.internal/api/tunnels', { headers })),
+    ];
+    for (const answer of answers) expect(await answer.json()).toMatchObject([{ tunnel_id: tunnelId }]);
+  });
+
+  it('goes on while the platform is away, and tells it all when it is back', async () => {
+    const edge = await start();
+    const { client, tunnelId, port } = await publishEcho(edge, 'tnl_alice');
+    await eventually(() => expect(platform.tunnels.get(tunnelId)?.label).toBe(String(port)));
+    platform.goAway();
+    await sayThrough(port, 'z'.repeat(2000));
+    const { tunnel_id } = await client.registered();
+    expect(await client.refused()).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
+    platform.state = 'here';
+    await edge.stop({ drainMs: 0 });
+    expect(platform.tunnels.get(tunnelId)).toMatchObject({ isOpen: false, requests: 1, bytes: 4000 });
+    expect(platform.tunnels.get(tunnel_id)).toMatchObject({ isOpen: false });
+  });
+});
+
+it('a credential that cannot be read is a mistake in the file, named before anything opens', () => {
+  const config = configOf({ platform_url: 'https://platform.test', platform_credential_file: '/nowhere/credential' });
+  expect(() => createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') })).toThrow(
+    /cannot read \/nowhere\/credential/,
+  );
+});
