@@ -1,5 +1,4 @@
 // The questions of the API, asked by its own services; each statement is then explained with the same values.
-import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import { listKeys } from '../../../../apps/platform/src/services/keys/list-keys.ts';
 import { chartUsage } from '../../../../apps/platform/src/services/usage/chart-usage.ts';
 import { findTunnel } from '../../../../apps/platform/src/services/usage/find-tunnel.ts';
@@ -7,8 +6,8 @@ import { listTunnels } from '../../../../apps/platform/src/services/usage/list-t
 import { summarizeUsage } from '../../../../apps/platform/src/services/usage/summarize-usage.ts';
 import { systemClock } from '../../../../packages/runtime/src/index.ts';
 
-/** A handful of rows: PostgreSQL rightly reads it whole. */
-const SMALL_TABLES = new Set(['plans']);
+/** A table of a few pages PostgreSQL rightly reads whole: the one of plans always. */
+const SMALL_BYTES = 128 * 1024;
 /** The middle of so many. */
 const TIMES = 5;
 
@@ -34,11 +33,9 @@ export const QUESTIONS = [
   { name: '/keys', ask: (context, actor) => listKeys(context, actor) },
 ];
 
-export async function askAll({ pool }, userId) {
-  const statements = [];
-  const log = ({ level, query }) => level === 'query' && statements.push({ sql: query.sql, values: query.parameters });
-  const db = new Kysely({ dialect: new PostgresDialect({ pool }), log });
-  const facts = await factsOf(db, userId);
+export async function askAll({ db, pool }, userId) {
+  const facts = await factsOf(pool, userId);
+  const statements = recordStatements(pool);
   const costs = [];
   for (const { name, ask } of QUESTIONS) {
     statements.length = 0;
@@ -49,8 +46,21 @@ export async function askAll({ pool }, userId) {
   return costs;
 }
 
-async function factsOf(db, userId) {
-  const one = async (text) => (await db.executeQuery(CompiledQuery.raw(text, [userId]))).rows[0];
+/** Every statement that goes over a connection of the pool from now on. */
+function recordStatements(pool) {
+  const statements = [];
+  pool.on('acquire', (client) => {
+    const { query } = Object.getPrototypeOf(client);
+    client.query = (sql, values, ...rest) => {
+      if (typeof sql === 'string') statements.push({ sql, values });
+      return query.call(client, sql, values, ...rest);
+    };
+  });
+  return statements;
+}
+
+async function factsOf(pool, userId) {
+  const one = async (text) => (await pool.query(text, [userId])).rows[0];
   const { rows } = await one('select count(*) as rows from tunnel_log where user_id = $1');
   return { rows, entry: await one('select id, tunnel_id from tunnel_log where user_id = $1 limit 1') };
 }
@@ -67,11 +77,17 @@ async function explain(pool, { sql, values }) {
   return {
     ms: timeOf(middle),
     pages: middle.Plan['Shared Hit Blocks'] + middle.Plan['Shared Read Blocks'],
-    scans: nodesOf(middle.Plan)
-      .filter((node) => node['Node Type'].endsWith('Seq Scan') && !SMALL_TABLES.has(node['Relation Name']))
-      .map((node) => node['Relation Name']),
+    scans: await largeScans(pool, middle.Plan),
     plan: text.rows.map((row) => row['QUERY PLAN']).join('\n'),
   };
+}
+
+async function largeScans(pool, plan) {
+  const scanned = nodesOf(plan)
+    .filter((node) => node['Node Type'].endsWith('Seq Scan'))
+    .map((node) => node['Relation Name']);
+  const large = 'select name from unnest($1::text[]) name where pg_relation_size(name::regclass) > $2';
+  return (await pool.query(large, [scanned, SMALL_BYTES])).rows.map(({ name }) => name);
 }
 
 const timeOf = (run) => run['Planning Time'] + run['Execution Time'];
