@@ -1,17 +1,19 @@
 // Tells the platform every few seconds that this run of the edge lives, and says in the log when nobody answers.
 import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
-import type { PlatformLink } from './platform-link.ts';
+import { LinkFailure, type PlatformLink } from './platform-link.ts';
 
 export interface HeartbeatsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly link: Pick<PlatformLink, 'heartbeat'>;
+  readonly link: Pick<PlatformLink, 'heartbeat' | 'isPaused'>;
   readonly everyMs: number;
   /** What is told right now. */
   readonly describe: () => Heartbeat;
   /** Called as each heartbeat is sent; gives what is called with its answer. */
   readonly onSent: () => (answer: HeartbeatAnswer) => void;
+  /** It had been away. */
+  readonly onBack: () => void;
 }
 
 type State = 'unknown' | 'answered' | 'away';
@@ -38,7 +40,7 @@ export class Heartbeats {
 
   /** The platform must have heard of this run, and we of its changes, before anything is asked. Throws while it has not. */
   async introduced(): Promise<void> {
-    if (!this.#hasBeenAnswered) await this.beat();
+    if (!this.#hasBeenAnswered && !this.#given.link.isPaused) await this.beat();
     if (!this.#hasBeenAnswered) throw new Error('the platform has not answered yet');
   }
 
@@ -56,18 +58,32 @@ export class Heartbeats {
   }
 
   async #beat(): Promise<void> {
-    const { link, describe, onSent, logger } = this.#given;
+    const { link, describe, onSent } = this.#given;
     const onAnswer = onSent();
     try {
-      const answer = await link.heartbeat(describe());
-      if (this.#state === 'away') logger.info({}, 'the platform is back');
-      this.#state = 'answered';
-      this.#hasBeenAnswered = true;
-      onAnswer(answer);
+      onAnswer(await link.heartbeat(describe()));
+      this.#answered();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      if (this.#state !== 'away') logger.warn({ reason }, 'the platform is away; known keys and tunnels go on');
-      this.#state = 'away';
+      this.#failed(error);
     }
+  }
+
+  #answered(): void {
+    const wasAway = this.#state === 'away';
+    this.#state = 'answered';
+    this.#hasBeenAnswered = true;
+    if (!wasAway) return;
+    this.#given.logger.info({}, 'the platform is back');
+    this.#given.onBack();
+  }
+
+  #failed(error: unknown): void {
+    const { logger } = this.#given;
+    const reason = error instanceof Error ? error.message : String(error);
+    if (this.#state === 'away') return;
+    this.#state = 'away';
+    if (error instanceof LinkFailure && error.kind === 'refused') {
+      logger.error({ reason }, 'the platform does not take this edge: check its credential');
+    } else logger.warn({ reason }, 'the platform is away; known keys and tunnels go on');
   }
 }

@@ -142,9 +142,11 @@ describe('usage', () => {
     const refused = await makePlatformBackend({ clock, platform, logger, fetch: (request) => platform.fetch(request) });
     await refused.backend.start();
     refused.backend.tunnelOpened(openedTunnel('tun_9', 'alice'));
-    await eventually(() => expect(error).toHaveBeenCalledOnce());
+    const said = (): unknown[] => error.mock.calls.map(([, text]) => text as unknown);
+    const once = [expect.stringContaining('check its credential'), expect.stringContaining('they are kept')];
+    await eventually(() => expect(said()).toEqual(once));
     await clock.advance(3 * LIMITS.JOURNAL_DELIVER_MS);
-    expect(error).toHaveBeenCalledOnce();
+    expect(said()).toEqual(once);
     expect(await refused.backend.verifyKey('tnl_alice')).toMatchObject({ fault: { code: 'AUTH_BACKEND_AWAY' } });
     await refused.backend.stop();
     await refused.cleanUp();
@@ -161,6 +163,39 @@ describe('a platform that hangs', () => {
     platform.state = 'here';
     await clock.advance(LIMITS.PLATFORM_PAUSE_MS);
     expect((await backend.verifyKey('tnl_alice')).ok).toBe(true);
+  });
+
+  it('from the start costs the same, and no key is accepted before this run was heard of', async () => {
+    platform.goAway('silent');
+    const late = await makePlatformBackend({ clock, platform, runId: 'run_2' });
+    await late.backend.start();
+    const slow = late.backend.verifyKey('tnl_alice');
+    await clock.advance(LIMITS.PLATFORM_CALL_TIMEOUT_MS);
+    expect((await slow).ok).toBe(false);
+    expect((await late.backend.verifyKey('tnl_alice')).ok).toBe(false);
+    platform.state = 'here';
+    await clock.advance(LIMITS.PLATFORM_PAUSE_MS);
+    expect((await late.backend.verifyKey('tnl_alice')).ok).toBe(true);
+    expect(platform.heartbeats.some(({ run_id }) => run_id === 'run_2')).toBe(true);
+    await late.backend.stop();
+    await late.cleanUp();
+  });
+});
+
+describe('a platform that is back', () => {
+  it('is told at once, and first of ends that an account needs counted', async () => {
+    await backend.verifyKey('tnl_alice');
+    for (const id of ['tun_1', 'tun_2']) {
+      expect(await backend.admitTunnel(askedTunnel(id, 'alice'))).toBeNull();
+      open(id);
+    }
+    await untilStored(2);
+    platform.goAway();
+    backend.tunnelClosed(closedTunnel('tun_1', 'alice'));
+    await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+    platform.state = 'here';
+    expect(await backend.admitTunnel(askedTunnel('tun_3', 'alice'))).toBeNull();
+    expect(platform.tunnels.get('tun_1')?.isOpen).toBe(false);
   });
 });
 

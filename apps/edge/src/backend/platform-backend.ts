@@ -55,6 +55,7 @@ export class PlatformBackend implements Backend {
       everyMs: LIMITS.PLATFORM_HEARTBEAT_MS,
       describe: () => ({ run_id: runId, ...describe(), open_tunnels: this.#tunnels.size }),
       onSent: () => this.#followAfter(this.#changes.since),
+      onBack: () => this.#usage.deliver(),
     });
     const ask = async (tokenHash: string) => {
       await this.#heartbeats.introduced();

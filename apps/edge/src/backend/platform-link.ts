@@ -51,6 +51,11 @@ export class PlatformLink {
     this.#base = options.url.replace(/\/+$/, '') + EDGE_LINK_PATH;
   }
 
+  /** A call has failed a moment ago: a platform that hangs must not make every client wait for the whole time limit. */
+  get isPaused(): boolean {
+    return this.#given.clock.monotonic() < this.#pausedUntil;
+  }
+
   heartbeat(told: Heartbeat): Promise<HeartbeatAnswer> {
     return this.#post('/heartbeat', told, heartbeatAnswer);
   }
@@ -124,10 +129,8 @@ export class PlatformLink {
     }
   }
 
-  /** A platform that hangs must not make every client wait for the whole time limit. */
   #refuseInPause(): void {
-    if (this.#given.clock.monotonic() >= this.#pausedUntil) return;
-    throw new LinkFailure('away', 'the platform did not answer a moment ago');
+    if (this.isPaused) throw new LinkFailure('away', 'the platform did not answer a moment ago');
   }
 }
 

@@ -16,14 +16,18 @@ export interface UsageLogOptions {
   readonly folder: string;
 }
 
+/** Keeps the looking below a hundredth of a core. */
+const TUNNELS_PER_PAUSE_MS = 400;
+
 export class UsageLog {
   readonly #clock: Clock;
   readonly #runId: string;
   readonly #journal: Journal;
   readonly #delivery: Delivery;
   readonly #meter: UsageMeter;
-  /** Accounts with an end that the platform may not have heard of, and the delivery that tells it. */
-  readonly #untold = new Map<string, Promise<boolean>>();
+  /** Accounts with an end that the platform may not have heard of, and the number of the last one. */
+  readonly #untold = new Map<string, number>();
+  #ends = 0;
   #ticking: Timer | undefined;
   #soon: Timer | null = null;
   #writtenAt = 0;
@@ -102,13 +106,20 @@ export class UsageLog {
 
   /** The platform counts an account's tunnels: it should know of every end before it is asked for one more. */
   async endsTold(accountId: string): Promise<void> {
-    await this.#untold.get(accountId);
+    const end = this.#untold.get(accountId);
+    if (end !== undefined && (await this.#delivery.deliver())) this.#told(accountId, end);
   }
 
-  /** At once, and then not again for a few milliseconds. */
+  /** The platform is back. */
+  deliver(): void {
+    void this.#delivery.deliver();
+  }
+
+  /** At once, and then not again for some milliseconds: more of them, the more tunnels have to be looked at. */
   streamEnded(): void {
     if (this.#soon !== null) return;
-    const delayMs = Math.max(0, this.#writtenAt + LIMITS.JOURNAL_STREAM_END_MS - this.#clock.monotonic());
+    const pauseMs = LIMITS.JOURNAL_STREAM_END_MS + this.#meter.size / TUNNELS_PER_PAUSE_MS;
+    const delayMs = Math.max(0, this.#writtenAt + pauseMs - this.#clock.monotonic());
     this.#soon = this.#clock.setTimeout(() => {
       this.#soon = null;
       this.#write();
@@ -121,10 +132,13 @@ export class UsageLog {
   }
 
   #tellEnd(accountId: string): void {
-    const told = this.#delivery.deliverUnlessFailing();
-    this.#untold.set(accountId, told);
-    void told.then(() => {
-      if (this.#untold.get(accountId) === told) this.#untold.delete(accountId);
-    });
+    this.#ends += 1;
+    const end = this.#ends;
+    this.#untold.set(accountId, end);
+    void this.#delivery.deliverUnlessFailing().then((isTold) => isTold && this.#told(accountId, end));
+  }
+
+  #told(accountId: string, end: number): void {
+    if (this.#untold.get(accountId) === end) this.#untold.delete(accountId);
   }
 }

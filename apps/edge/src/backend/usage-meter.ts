@@ -25,6 +25,11 @@ export class UsageMeter {
     this.#given = options;
   }
 
+  /** Tunnels that are looked at. */
+  get size(): number {
+    return this.#metered.size;
+  }
+
   watch(tunnelId: string, counters: TunnelCounters): void {
     if (!this.#metered.has(tunnelId)) this.#metered.set(tunnelId, { counters, requests: 0, bytes: 0, endedAt: null });
   }

@@ -135,7 +135,7 @@ export class Journal {
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.#working.then(work);
+    const done = this.#working.then(() => (this.#isClosed ? undefined : work()));
     this.#working = done.catch(() => undefined);
     return done;
   }
