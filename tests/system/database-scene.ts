@@ -55,12 +55,13 @@ export const ask = async (url: Secret, query: string): Promise<unknown> => {
   }
 };
 
-/** Pids of the servers on this data directory: their postmasters, not the workers. */
-export const serversOn = (dataDir: string): number[] =>
-  readdirSync('/proc')
+/** Pids of the servers on this data directory. A worker that was just born still looks like its postmaster. */
+export const serversOn = (dataDir: string): number[] => {
+  const alike = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => commandOf(pid).includes(`\0-D\0${dataDir}/postgres/data\0`))
-    .map(Number);
+    .filter((pid) => commandOf(pid).includes(`\0-D\0${dataDir}/postgres/data\0`));
+  return alike.filter((pid) => !alike.includes(parentOf(pid))).map(Number);
+};
 
 /** Pids of everything that belongs to it: postmaster, workers (they work in the cluster), watchdog. */
 export const processesOf = (dataDir: string): number[] =>
@@ -72,6 +73,14 @@ export const processesOf = (dataDir: string): number[] =>
 const commandOf = (pid: string): string => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+};
+
+const parentOf = (pid: string): string => {
+  try {
+    return /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '';
   } catch {
     return '';
   }

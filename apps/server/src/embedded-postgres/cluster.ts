@@ -1,6 +1,7 @@
 // The cluster: the files of the database. Made once, aside, and moved into place when it is whole.
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { randomToken } from '@tunnel/runtime';
 import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
 import type { PostgresFiles } from './postgres-files.ts';
 import { type Programs, runProgram } from './run-program.ts';
@@ -30,8 +31,12 @@ const FIRST_STATEMENTS = [
   `create database ${DATABASE_NAME} owner ${DATABASE_USER}`,
 ];
 
+const UNFINISHED = 'data.unfinished.';
+
 export const openCluster = async (files: PostgresFiles, programs: Programs): Promise<void> => {
-  rmSync(files.unfinished, { recursive: true, force: true });
+  for (const name of readdirSync(files.root).filter((entry) => entry.startsWith(UNFINISHED))) {
+    rmSync(join(files.root, name), { recursive: true, force: true, maxRetries: 5 });
+  }
   if (!existsSync(join(files.cluster, 'PG_VERSION'))) return makeCluster(files, programs);
   const version = readFileSync(join(files.cluster, 'PG_VERSION'), 'utf8').trim();
   if (version !== MAJOR_VERSION) {
@@ -41,7 +46,9 @@ export const openCluster = async (files: PostgresFiles, programs: Programs): Pro
 
 const makeCluster = async (files: PostgresFiles, programs: Programs): Promise<void> => {
   const { initdb, postgres } = programs.binaries;
-  const at = ['-D', files.unfinished];
+  // A name of its own: the initdb of a process that was killed lives on for a moment, and cleans up after itself.
+  const unfinished = join(files.root, `${UNFINISHED}${randomToken(6)}`);
+  const at = ['-D', unfinished];
   const run = (program: string, args: readonly string[], input = ''): Promise<void> =>
     runProgram(programs, program, args, { input, timeoutMs: POSTGRES_BOUNDS.INIT_TIMEOUT_MS });
   await run(initdb, [...at, ...INIT_ARGS]);
@@ -50,7 +57,7 @@ const makeCluster = async (files: PostgresFiles, programs: Programs): Promise<vo
   await run(postgres, alone, FIRST_STATEMENTS.map((statement) => `${statement};\n\n`).join(''));
   // On the disk at once, at the end: file by file, and while they are made, a busy disk takes up to a minute for it.
   await run(initdb, [...at, '--sync-only', `--sync-method=${process.platform === 'linux' ? 'syncfs' : 'fsync'}`]);
-  renameSync(files.unfinished, files.cluster);
+  renameSync(unfinished, files.cluster);
   syncFolder(files.root);
 };
 

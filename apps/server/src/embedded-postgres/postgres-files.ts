@@ -6,8 +6,6 @@ export interface PostgresFiles {
   readonly root: string;
   /** The cluster: tables, log, settings. */
   readonly cluster: string;
-  /** A cluster that is being made. */
-  readonly unfinished: string;
   /** The folder of the socket, unless its path is too long for one. */
   readonly run: string;
   /** Links to the libraries, where the package lacks them. */
@@ -21,7 +19,6 @@ export const postgresFiles = (dataDir: string): PostgresFiles => {
   return {
     root,
     cluster: join(root, 'data'),
-    unfinished: join(root, 'data.unfinished'),
     run: join(root, 'run'),
     libraries: join(root, 'lib'),
     connection: join(root, 'connection.json'),
