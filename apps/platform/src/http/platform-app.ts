@@ -15,6 +15,7 @@ import { databaseAway, errorAnswer } from './error-mapper.ts';
 import { refusalOf } from './known-methods.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { problemOfJson, refuseUnreadable } from './read-request.ts';
+import { headerOf, socketOf } from './request-header.ts';
 
 export interface PlatformAppDeps {
   readonly logger: Logger;
@@ -82,16 +83,6 @@ const stampOf = ({ settings, newRequestId: makeId = newRequestId }: PlatformAppD
     write('x-request-id', requestId);
     for (const [name, value] of headers) write(name, value);
   };
-};
-
-/** Nothing for a call in the process. */
-const socketOf = (context: Context<PlatformEnv>): Partial<PlatformEnv['Bindings']> => context.env ?? {};
-
-/** As node has read it: hono would first make an object of all headers. */
-const headerOf = (context: Context<PlatformEnv>, name: string): string | undefined => {
-  const { incoming } = socketOf(context);
-  const value = incoming?.headers === undefined ? context.req.header(name) : incoming.headers[name];
-  return Array.isArray(value) ? value.join(', ') : value;
 };
 
 const bodyTooLarge = (limit: number) => (): never => {

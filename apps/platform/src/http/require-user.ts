@@ -4,6 +4,7 @@ import type { MiddlewareHandler } from 'hono';
 import type { AuthContext } from '../services/auth/auth-context.ts';
 import type { UserActor } from '../services/service-context.ts';
 import type { PlatformEnv } from './platform-env.ts';
+import { headerOf } from './request-header.ts';
 
 const BEARER = /^Bearer +([\w.~+/=-]+) *$/i;
 
@@ -12,7 +13,7 @@ type Context = Pick<AuthContext, 'accessTokens' | 'users'>;
 export const requireUser =
   (needs: Context): MiddlewareHandler<PlatformEnv> =>
   async (context, next) => {
-    context.set('actor', await actorOf(needs, context.req.header('authorization')));
+    context.set('actor', await actorOf(needs, headerOf(context, 'authorization')));
     await next();
   };
 
