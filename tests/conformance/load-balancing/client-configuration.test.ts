@@ -113,9 +113,9 @@ describe.concurrent('Client tunnel configuration', () => {
     await eventually(() => expect(service.probes.length).toBeGreaterThan(5), { timeoutMs: 10_000 });
     const gaps = service.probes.slice(1, 6).map((at, index) => at - (service.probes[index] ?? 0));
     const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-    // Half a second, some jitter, and what a busy machine adds.
+    // Half a second and some jitter, and what a busy machine adds; without the key it would be ten.
     expect(mean).toBeGreaterThan(350);
-    expect(mean).toBeLessThan(1000);
+    expect(mean).toBeLessThan(5000);
   });
 
   it(row('Client tunnel configuration', 6), async ({ scene }) => {

@@ -90,7 +90,8 @@ describe('bodies', () => {
     const startedMs = performance.now();
     await responseBody('\\"'.repeat(8000), JSON_TYPE);
     await responseBody('"'.repeat(16_000), JSON_TYPE);
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    // Milliseconds; were each quote looked at again for each other one, it would be minutes.
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
   });
 
   it('are for the owner', async () => {
