@@ -1,0 +1,75 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { LIMITS } from '@tunnel/protocol';
+import { Secret } from '@tunnel/runtime';
+import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { closedTunnel, openedTunnel, quiet } from './platform-backend.fixture.ts';
+import { PlatformLink } from './platform-link.ts';
+import { UsageLog } from './usage-log.ts';
+
+let root: TemporaryDirectory;
+let clock: FakeClock;
+let log: UsageLog;
+const counters = { requests: 0, bytes: 0, openConnections: 0 };
+
+beforeEach(async () => {
+  root = await temporaryDirectory();
+  clock = new FakeClock();
+  Object.assign(counters, { requests: 0, bytes: 0, openConnections: 0 });
+  const away = async (): Promise<never> => {
+    throw new TypeError('fetch failed');
+  };
+  const link = new PlatformLink({ clock, fetch: away, url: 'http://platform.test', credential: new Secret('tne_x') });
+  log = new UsageLog({ clock, logger: quiet, link, runId: 'run_1', folder: root.path });
+  await log.start();
+  log.opened(openedTunnel('tun_1', 'alice', { counters }), 'alice');
+});
+afterEach(async () => {
+  await log.stop();
+  await root.close();
+});
+
+const onDisk = (): { kind: string; bytes?: number }[] =>
+  readdirSync(root.path)
+    .filter((name) => name.endsWith('.jsonl'))
+    .flatMap((name) => readFileSync(join(root.path, name), 'utf8').trim().split('\n'))
+    .map((line) => JSON.parse(line) as { kind: string; bytes?: number });
+const bytesOnDisk = (): number => onDisk().reduce((sum, { bytes = 0 }) => sum + bytes, 0);
+
+describe('what a tunnel carries', () => {
+  it('is on disk within a tenth of a second', async () => {
+    counters.bytes = 70;
+    await clock.advance(LIMITS.JOURNAL_WRITE_MS - 1);
+    expect(bytesOnDisk()).toBe(0);
+    await clock.advance(1);
+    expect(bytesOnDisk()).toBe(70);
+  });
+
+  it('is on disk at once when a stream ends, and a crowd of them is written together', async () => {
+    await clock.advance(50);
+    counters.bytes = 70;
+    log.streamEnded();
+    await clock.advance(0);
+    expect(bytesOnDisk()).toBe(70);
+    const lines = onDisk().length;
+    for (let n = 0; n < 1000; n += 1) {
+      counters.bytes += 1;
+      log.streamEnded();
+    }
+    await clock.advance(LIMITS.JOURNAL_STREAM_END_MS + 1);
+    expect([bytesOnDisk(), onDisk().length]).toEqual([1070, lines + 1]);
+  });
+
+  it('is on disk before the end of the tunnel is', () => {
+    counters.bytes = 70;
+    log.closed(closedTunnel('tun_1', 'alice'), 'alice');
+    expect(onDisk().map(({ kind }) => kind)).toEqual(['journal', 'opened', 'usage', 'closed']);
+  });
+});
+
+it('is full when too much waits for the platform, and says so', () => {
+  expect(log.isFull).toBe(false);
+  for (let n = 0; n < LIMITS.JOURNAL_RECORDS_MAX; n += 1) log.abandoned(`tun_${n}`, 'alice');
+  expect(log.isFull).toBe(true);
+}, 60_000);
