@@ -168,3 +168,21 @@ export const serverCommand = async (stack: Pick<Stack, 'flags'>, ...args: string
   await program.close();
   return program.stdout;
 };
+
+/** An edge with a credential that the platform's operator made for it. */
+export const startEdgeOf = async (
+  scene: Scene,
+  platform: Stack,
+  region: string,
+  options: StackOptions = {},
+): Promise<Stack> => {
+  const [credential = ''] = await serverCommand(platform, 'edge-credential', 'create', region);
+  const file = join(await scene.folder(), 'credential');
+  writeFileSync(file, `${credential}\n`, { mode: 0o600 });
+  return scene.stack({
+    ...options,
+    command: 'edge',
+    server: `platform_url = "${platform.run.platform_url}"\nplatform_credential_file = "${file}"`,
+    tables: `[region]\nid = "${region}"\nname = "${region}"\n[load_balancing]\nenabled = true`,
+  });
+};

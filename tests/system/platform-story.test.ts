@@ -2,8 +2,14 @@
 import type { ApiToken, CaptureList, UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { askHttp, placeOf, startWeb } from './http-scene.ts';
+import { type Answering, askHttp, placeOf, startWeb } from './http-scene.ts';
 import { call, it, memberFlags, openWith, Person, serverCommand } from './platform-scene.ts';
+
+const SOON = { timeoutMs: 15_000 };
+
+const hello: Answering = (_, response) => {
+  response.end('hello');
+};
 
 it('goes from signing up to a tunnel that shows in usage, requests and keys', async ({ scene, stack }) => {
   const email = 'first@example.com';
@@ -14,7 +20,7 @@ it('goes from signing up to a tunnel that shows in usage, requests and keys', as
 
   const person = await Person.signUp(stack);
   const key = await person.newKey('desk');
-  const web = scene.keep(await startWeb((_, response) => response.end('hello')));
+  const web = scene.keep(await startWeb(hello));
   const tunnel = await openWith(scene, stack, key, ['http', web.port, '--subdomain', 'story']);
   const ready = await tunnel.ready();
   expect((await askHttp(placeOf(ready.public_url), { path: '/first?x=1' })).text).toBe('hello');
@@ -55,7 +61,7 @@ it('goes from signing up to a tunnel that shows in usage, requests and keys', as
 it('shows the live pool of two members, and no pool to others', async ({ scene, stack }) => {
   const [person, other] = [await Person.signUp(stack, 'pool'), await Person.signUp(stack, 'other')];
   const key = await person.newKey();
-  const web = scene.keep(await startWeb((_, response) => response.end('hello')));
+  const web = scene.keep(await startWeb(hello));
   const args = ['http', web.port, ...(await memberFlags(scene, 'pool'))];
   const members = [await openWith(scene, stack, key, args), await openWith(scene, stack, key, args)];
   for (const member of members) await member.ready();
@@ -72,7 +78,7 @@ it('a revoked key closes the sessions that use it within 2 s, with exit 3; anoth
 }) => {
   const person = await Person.signUp(stack, 'revoker');
   const [lost, kept] = [await person.newKey('lost'), await person.newKey('kept')];
-  const web = scene.keep(await startWeb((_, response) => response.end('hello')));
+  const web = scene.keep(await startWeb(hello));
   const closing = await openWith(scene, stack, lost, ['http', web.port]);
   const staying = await openWith(scene, stack, kept, ['http', web.port]);
   const place = placeOf((await staying.ready()).public_url);
@@ -98,7 +104,7 @@ it('an account suspended beside the running stack loses its sessions with exit 6
 }) => {
   const person = await Person.signUp(stack, 'suspended');
   const key = await person.newKey();
-  const web = scene.keep(await startWeb((_, response) => response.end('hello')));
+  const web = scene.keep(await startWeb(hello));
   const tunnel = await openWith(scene, stack, key, ['http', web.port]);
   const place = placeOf((await tunnel.ready()).public_url);
   await serverCommand(stack, 'admin', 'suspend', person.email);
@@ -123,7 +129,7 @@ it('the fourth tunnel of a free account is refused with exit 4 and the limit, an
   const person = await Person.signUp(stack, 'limited');
   // The limit is the account's, whichever the key.
   const keys = [await person.newKey('a'), await person.newKey('b')] as const;
-  const web = scene.keep(await startWeb((_, response) => response.end('hello')));
+  const web = scene.keep(await startWeb(hello));
   const open = (number: number) => openWith(scene, stack, keys[number % 2 === 0 ? 0 : 1], ['http', web.port]);
   const programs = await Promise.all([0, 1, 2].map(open));
   for (const program of programs) await program.ready();
@@ -135,5 +141,3 @@ it('the fourth tunnel of a free account is refused with exit 4 and the limit, an
   expect(await programs[0]?.exitCode()).toBe(0);
   await (await open(4)).ready();
 });
-
-const SOON = { timeoutMs: 15_000 };

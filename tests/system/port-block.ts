@@ -8,7 +8,12 @@ const BLOCKS = 128;
 
 export interface PortBlock {
   /** For servers that must come back on the same port. */
-  readonly fixed: { readonly control: number; readonly api: number; readonly metrics: number };
+  readonly fixed: {
+    readonly control: number;
+    readonly api: number;
+    readonly metrics: number;
+    readonly platform: number;
+  };
   /** For `tcp_port_range`. */
   readonly from: number;
   readonly to: number;
@@ -22,8 +27,8 @@ export const claimPortBlock = async (): Promise<PortBlock> => {
     const guard = await listenOn(first);
     if (guard === null) continue;
     return {
-      fixed: { control: first + 1, api: first + 2, metrics: first + 3 },
-      from: first + 4,
+      fixed: { control: first + 1, api: first + 2, metrics: first + 3, platform: first + 4 },
+      from: first + 5,
       to: first + BLOCK_PORTS - 1,
       close: () => new Promise((resolve) => guard.close(() => resolve())),
     };

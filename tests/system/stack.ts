@@ -101,6 +101,12 @@ export class Stack {
     await this.#program.waitForLine(READY, { timeoutMs: START_TIMEOUT_MS });
   }
 
+  /** kill -9, and gone; what it wrote into its data directory is left. */
+  async kill(): Promise<void> {
+    this.program.signal('SIGKILL');
+    await this.program.waitForExit();
+  }
+
   async close(): Promise<void> {
     // A database has a process group of its own: it goes with its server, when that is asked.
     if (this.#command !== 'edge' && this.#program?.exit === null) await this.stop();
@@ -157,7 +163,7 @@ export class Stack {
 const configText = (range: { from: number; to: number }, { fixed }: PortBlock, options: StackOptions): string =>
   [
     '[platform]',
-    'port = 0',
+    `port = ${options.fixedPorts === true ? fixed.platform : 0}`,
     options.platform ?? '',
     '[server]',
     `control_port = ${options.fixedPorts === true ? fixed.control : 0}`,

@@ -1,0 +1,59 @@
+// A local service that counts what it hears and says: the measure for what a tunnel must be charged.
+import { createServer as createWeb } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { createServer } from 'node:net';
+
+export interface CountedService {
+  readonly port: number;
+  /** Both ways, of all its connections. */
+  readonly bytes: number;
+  close(): Promise<void>;
+}
+
+const PATTERN = Buffer.alloc(64 * 1024, 'carried ');
+
+const counted = async (server: ReturnType<typeof createServer>): Promise<CountedService> => {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    // Visitors leave when they like.
+    socket.on('error', () => {});
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    get bytes() {
+      return [...sockets].reduce((sum, { bytesRead, bytesWritten }) => sum + bytesRead + bytesWritten, 0);
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+};
+
+/** Gives back what it gets. */
+export const countedEcho = (): Promise<CountedService> =>
+  counted(createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket)));
+
+/** Reads the whole body of each request, and answers with as many bytes as the path says. */
+export const countedWeb = (): Promise<CountedService> =>
+  counted(
+    createWeb((request, response) => {
+      request.resume().on('end', () => response.end(Buffer.alloc(Number(request.url?.slice(1)), 'w')));
+    }),
+  );
+
+/** Sends without end, as fast as it is read. */
+export const countedSource = (): Promise<CountedService> =>
+  counted(
+    createServer((socket) => {
+      const send = (): void => {
+        while (socket.writable && socket.write(PATTERN));
+      };
+      socket.on('drain', send);
+      socket.resume();
+      send();
+    }),
+  );

@@ -1,0 +1,59 @@
+// What an account is charged for equals what was carried, whoever dies in between.
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { countedEcho, countedWeb } from './counted-service.ts';
+import { askHttp, placeOf } from './http-scene.ts';
+import { it, openWith, Person } from './platform-scene.ts';
+import { sendAndReadAll } from './visitor.ts';
+
+const SOON = { timeoutMs: 20_000 };
+
+it('known bytes and requests through http and tcp tunnels are charged to the byte', async ({ scene, stack }) => {
+  const person = await Person.signUp(stack);
+  const key = await person.newKey();
+  const [echo, web] = [scene.keep(await countedEcho()), scene.keep(await countedWeb())];
+  const tcp = await (await openWith(scene, stack, key, ['tcp', echo.port])).ready();
+  const http = await (await openWith(scene, stack, key, ['http', web.port])).ready();
+
+  const sizes = [1, 1000, 300_000];
+  for (const size of sizes) await sendAndReadAll(tcp.assigned_port, Buffer.alloc(size, 't'));
+  const place = placeOf(http.public_url);
+  for (const size of sizes) {
+    const { body } = await askHttp(place, { method: 'POST', path: `/${size}`, body: Buffer.alloc(size, 'h') });
+    expect(body.length).toBe(size);
+  }
+  const tcpBytes = 2 * sizes.reduce((sum, size) => sum + size, 0);
+  expect(echo.bytes).toBe(tcpBytes);
+  await eventually(async () => {
+    const { request_count, bytes_proxied } = await person.entry(tcp.tunnel_id);
+    expect([request_count, bytes_proxied]).toEqual([sizes.length, tcpBytes]);
+  }, SOON);
+  await eventually(async () => {
+    const { request_count, bytes_proxied } = await person.entry(http.tunnel_id);
+    expect([request_count, bytes_proxied]).toEqual([sizes.length, web.bytes]);
+  }, SOON);
+  expect(await person.usage()).toMatchObject({
+    total_requests_30d: 2 * sizes.length,
+    total_bytes_30d: tcpBytes + web.bytes,
+  });
+});
+
+it('a client that is killed is charged for what it carried, once', async ({ scene, stack }) => {
+  const person = await Person.signUp(stack);
+  const key = await person.newKey();
+  const echo = scene.keep(await countedEcho());
+  const home = await scene.folder();
+  const first = await openWith(scene, stack, key, ['tcp', echo.port], home);
+  const { tunnel_id, assigned_port } = await first.ready();
+  await sendAndReadAll(assigned_port, Buffer.alloc(70_000, 'a'));
+  await first.kill();
+  // It comes back to the same tunnel: the entry goes on.
+  const second = await openWith(scene, stack, key, ['tcp', echo.port], home);
+  expect((await second.ready()).tunnel_id).toBe(tunnel_id);
+  await sendAndReadAll(assigned_port, Buffer.alloc(5000, 'b'));
+  await eventually(async () => {
+    const { request_count, bytes_proxied } = await person.entry(tunnel_id);
+    expect([request_count, bytes_proxied]).toEqual([2, 150_000]);
+  }, SOON);
+  expect(await person.usage()).toMatchObject({ total_tunnels_30d: 1, active_tunnels: 1, total_bytes_30d: 150_000 });
+});
