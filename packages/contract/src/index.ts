@@ -61,6 +61,8 @@ export {
   userSession,
   userSessions,
 } from './platform-auth.ts';
+export type { PlatformAnswer, PlatformClientOptions, PlatformFetch, PlatformRequest } from './platform-call.ts';
+export { PlatformClient, type WithRefreshToken } from './platform-client.ts';
 export { type OkBody, okBody } from './platform-health.ts';
 export {
   type ApiToken,

@@ -45,8 +45,8 @@ export class Fault extends Error {
   }
 
   /** An error another process reported: its code when we know it, its words in any case. */
-  static fromWire(code: string, message: string): Fault {
-    return new Fault(isErrorCode(code) ? code : 'INTERNAL', {}, { message, internal: `from the wire: ${code}` });
+  static fromWire(code: string, message: string, values: FaultValues = {}): Fault {
+    return new Fault(isErrorCode(code) ? code : 'INTERNAL', values, { message, internal: `from the wire: ${code}` });
   }
 
   /** Anything caught: a fault stays itself, everything else becomes INTERNAL with the cause kept for the log. */

@@ -67,6 +67,8 @@ export const clientFileSchema = table({
     .default('127.0.0.1:4040'),
   /** Absent: the host of `server`, port 4041. */
   api_url: url({ orEmpty: false }).optional(),
+  /** Absent: the platform of the last login, else http://localhost:8080. */
+  platform_url: url({ orEmpty: false }).optional(),
   /** Absent: TLS unless the host is loopback. */
   tls: flag().optional(),
   ca_file: filledText().optional(),

@@ -1,0 +1,116 @@
+// One HTTP call that carries a secret: nothing is written before it is known where the connection leads. No redirects.
+import { readFileSync } from 'node:fs';
+import { type IncomingMessage, request as requestPlain } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { isLoopback } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+
+export interface HttpTrust {
+  /** Clear text goes to this machine, and nowhere else. */
+  readonly loopbackOnly: boolean;
+  /** What is said when it would have gone elsewhere. */
+  readonly refuseClearText: (host: string) => Fault;
+  readonly caFile: string | undefined;
+  readonly insecure: boolean;
+}
+
+export interface HttpCall {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+}
+
+const ANSWER_WITHIN_MS = 10_000;
+/** Ten times what ten thousand members of pools take. */
+const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
+
+export const callHttp = (url: URL, call: HttpCall, trust: HttpTrust, stop?: AbortSignal): Promise<HttpAnswer> => {
+  const late = AbortSignal.timeout(ANSWER_WITHIN_MS);
+  const options = {
+    agent: false,
+    method: call.method,
+    headers: call.headers,
+    signal: stop === undefined ? late : AbortSignal.any([stop, late]),
+  };
+  const isTls = url.protocol === 'https:';
+  const request = isTls ? requestTls(url, { ...options, ...certificateTrust(trust) }) : requestPlain(url, options);
+  return new Promise((resolve, reject) => {
+    request.once('error', reject);
+    request.once('response', (response) => void readAnswer(response).then(resolve, reject));
+    // The head is written at the end() below: a name such as localhost may lead anywhere.
+    request.once('socket', (socket) => {
+      socket.once(isTls ? 'secureConnect' : 'connect', () => {
+        if (trust.loopbackOnly && !isLoopback(socket.remoteAddress ?? '')) {
+          request.destroy(trust.refuseClearText(socket.remoteAddress ?? url.host));
+        } else request.end(call.body);
+      });
+    });
+  });
+};
+
+const certificateTrust = ({ caFile, insecure }: HttpTrust): { rejectUnauthorized: boolean; ca?: string } => ({
+  rejectUnauthorized: !insecure,
+  ...(caFile === undefined ? {} : { ca: readAuthorities(caFile) }),
+});
+
+const readAuthorities = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason }, { cause: error });
+  }
+};
+
+const readAnswer = async (response: IncomingMessage): Promise<HttpAnswer> => {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of response as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > ANSWER_MAX_BYTES) throw new Error('the answer is too long');
+    parts.push(part);
+  }
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    text: Buffer.concat(parts).toString('utf8'),
+  };
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'the connection was reset',
+  ENOTFOUND: 'host not found',
+  EHOSTUNREACH: 'no route to the host',
+  ETIMEDOUT: 'no answer',
+};
+
+/** What tells that the other side speaks no TLS, or no HTTP. */
+const WRONG_KIND = /^(EPROTO|HPE_.*|ERR_SSL_.*)$/;
+const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|LEAF_SIGNATURE|ALTNAME/;
+
+export interface HttpFailure {
+  readonly kind: 'unreachable' | 'wrong-kind' | 'certificate';
+  readonly reason: string;
+}
+
+/** Why there was no answer at all. */
+export const describeFailure = (url: URL, error: unknown): HttpFailure => {
+  const { code = '', name, message } = error as NodeJS.ErrnoException;
+  if (WRONG_KIND.test(code)) {
+    const reason = url.protocol === 'https:' ? 'it does not speak TLS' : 'it does not speak plain HTTP';
+    return { kind: 'wrong-kind', reason };
+  }
+  if (CERTIFICATE.test(code)) return { kind: 'certificate', reason: message };
+  const isLate = name === 'AbortError' || name === 'TimeoutError';
+  return {
+    kind: 'unreachable',
+    reason: isLate ? 'no answer' : (REASONS[code] ?? (message || code || 'unknown error')),
+  };
+};

@@ -1,0 +1,168 @@
+// The platform API as typed calls over a fetch that is given. Tokens are the caller's: to keep, and to renew when they run out.
+import type * as z from 'zod';
+import { type CapturedRequest, type CaptureList, capturedRequest, captureList } from './edge-captures.ts';
+import { type HealthEvent, healthEvents } from './groups.ts';
+import {
+  type AccessToken,
+  accessToken,
+  type Credentials,
+  type LoggedIn,
+  loggedIn,
+  type MessageBody,
+  messageBody,
+  type PasswordReset,
+  type Registration,
+  type UserChange,
+  type UserPublic,
+  type UserSession,
+  userPublic,
+  userSessions,
+} from './platform-auth.ts';
+import { type Answered, type PlatformCall, PlatformCaller, type PlatformClientOptions } from './platform-call.ts';
+import { type ApiToken, apiTokens, type CreatedKey, createdKey, type NewKey } from './platform-keys.ts';
+import { type PlatformPools, platformPools } from './platform-pools.ts';
+import {
+  type TunnelLogEntry,
+  tunnelLog,
+  tunnelLogEntry,
+  type UsageChartPoint,
+  type UsageSummary,
+  usageChart,
+  usageSummary,
+} from './platform-usage.ts';
+
+/** `refreshToken` is null in a browser, which keeps the cookie out of reach of scripts. */
+export interface WithRefreshToken<T> {
+  readonly body: T;
+  readonly refreshToken: string | null;
+}
+
+const COOKIE = /(?:^|,\s*)refresh_token=([^;,\s]+)/;
+
+export class PlatformClient {
+  readonly #caller: PlatformCaller;
+
+  constructor(options: PlatformClientOptions) {
+    this.#caller = new PlatformCaller(options);
+  }
+
+  register(body: Registration): Promise<MessageBody> {
+    return this.#ask({ method: 'POST', path: '/auth/register', body, answer: messageBody });
+  }
+
+  verifyEmail(token: string): Promise<MessageBody> {
+    return this.#ask({ method: 'GET', path: `/auth/verify-email/${encodeURIComponent(token)}`, answer: messageBody });
+  }
+
+  resendVerification(email: string): Promise<MessageBody> {
+    return this.#ask({ method: 'POST', path: '/auth/resend-verification', body: { email }, answer: messageBody });
+  }
+
+  async logIn(body: Credentials): Promise<WithRefreshToken<LoggedIn>> {
+    return withCookie(await this.#caller.call({ method: 'POST', path: '/auth/login', body, answer: loggedIn }));
+  }
+
+  /** Without a token the browser's cookie is meant. The successor that comes back is the one to keep. */
+  async refresh(refreshToken?: string): Promise<WithRefreshToken<AccessToken>> {
+    return withCookie(
+      await this.#caller.call({ method: 'POST', path: '/auth/refresh', refreshToken, answer: accessToken }),
+    );
+  }
+
+  logOut(refreshToken?: string): Promise<void> {
+    return this.#ask<never>({ method: 'POST', path: '/auth/logout', refreshToken, answer: null });
+  }
+
+  forgotPassword(email: string): Promise<MessageBody> {
+    return this.#ask({ method: 'POST', path: '/auth/forgot-password', body: { email }, answer: messageBody });
+  }
+
+  resetPassword(body: PasswordReset): Promise<MessageBody> {
+    return this.#ask({ method: 'POST', path: '/auth/reset-password', body, answer: messageBody });
+  }
+
+  me(): Promise<UserPublic> {
+    return this.#get('/auth/me', userPublic);
+  }
+
+  updateMe(body: UserChange): Promise<UserPublic> {
+    return this.#ask({ method: 'PATCH', path: '/auth/me', body, bearer: true, answer: userPublic });
+  }
+
+  sessions(): Promise<UserSession[]> {
+    return this.#get('/auth/sessions', userSessions);
+  }
+
+  endSession(id: string): Promise<void> {
+    return this.#delete(`/auth/sessions/${encodeURIComponent(id)}`);
+  }
+
+  keys(): Promise<ApiToken[]> {
+    return this.#get('/keys', apiTokens);
+  }
+
+  createKey(body: NewKey): Promise<CreatedKey> {
+    return this.#ask({ method: 'POST', path: '/keys', body, bearer: true, answer: createdKey });
+  }
+
+  revokeKey(id: string): Promise<void> {
+    return this.#delete(`/keys/${encodeURIComponent(id)}`);
+  }
+
+  usage(): Promise<UsageSummary> {
+    return this.#get('/usage', usageSummary);
+  }
+
+  usageChart(query: { readonly days?: number } = {}): Promise<UsageChartPoint[]> {
+    return this.#get(`/usage/chart${queryText(query)}`, usageChart);
+  }
+
+  tunnels(query: { readonly limit?: number; readonly offset?: number } = {}): Promise<TunnelLogEntry[]> {
+    return this.#get(`/usage/tunnels${queryText(query)}`, tunnelLog);
+  }
+
+  tunnel(id: string): Promise<TunnelLogEntry> {
+    return this.#get(tunnelPath(id), tunnelLogEntry);
+  }
+
+  requests(id: string, query: { readonly limit?: number } = {}): Promise<CaptureList> {
+    return this.#get(`${tunnelPath(id)}/requests${queryText(query)}`, captureList);
+  }
+
+  replay(id: string, requestId: string): Promise<CapturedRequest> {
+    const path = `${tunnelPath(id)}/requests/${encodeURIComponent(requestId)}/replay`;
+    return this.#ask({ method: 'POST', path, bearer: true, answer: capturedRequest });
+  }
+
+  healthEvents(id: string): Promise<HealthEvent[]> {
+    return this.#get(`${tunnelPath(id)}/health-events`, healthEvents);
+  }
+
+  pools(): Promise<PlatformPools> {
+    return this.#get('/load-balancing/groups', platformPools);
+  }
+
+  #get<T>(path: string, answer: z.ZodType<T, T>): Promise<T> {
+    return this.#ask({ method: 'GET', path, bearer: true, answer });
+  }
+
+  #delete(path: string): Promise<void> {
+    return this.#ask<never>({ method: 'DELETE', path, bearer: true, answer: null });
+  }
+
+  async #ask<T>(call: PlatformCall<T>): Promise<T> {
+    return (await this.#caller.call(call)).body;
+  }
+}
+
+const tunnelPath = (id: string): string => `/usage/tunnels/${encodeURIComponent(id)}`;
+
+const queryText = (query: Readonly<Record<string, number | undefined>>): string => {
+  const parts = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]));
+  return parts.length === 0 ? '' : `?${parts.join('&')}`;
+};
+
+const withCookie = <T>({ body, headers }: Answered<T>): WithRefreshToken<T> => ({
+  body,
+  refreshToken: COOKIE.exec(headers.get('set-cookie') ?? '')?.[1] ?? null,
+});
