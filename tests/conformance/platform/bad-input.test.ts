@@ -1,0 +1,150 @@
+// Every endpoint with a body, given what nobody should send: the right status, the field by its name, never a 500.
+import { createConnection } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Answer } from './asking.ts';
+import { BODY_ENDPOINTS, type BodyEndpoint } from './bodies.ts';
+import { row } from './rows.ts';
+import { type Person, PlatformScene } from './scene.ts';
+
+const WRONG_TYPES = [7, true, [], ['a'], {}, { a: 1 }, -0.5, 1e308];
+const NO_TEXT = ['\u0000', 'long enough\u0000', '\ud800', 'long enough \udfff', '\udc00\ud800 long enough'];
+const NOT_JSON = [
+  '',
+  '{',
+  '{"email": ',
+  '{"email"}',
+  "{'email': 'a'}",
+  '{"a":1}}',
+  'email=a',
+  '\u0000',
+  '[',
+  '{"a":NaN}',
+  '﻿{',
+];
+const NOT_OBJECTS = ['null', '[]', '"text"', '7', 'true', '[{}]'];
+const OTHER_TYPES = [
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/xml',
+  '',
+];
+
+const scene = new PlatformScene();
+let ann: Person;
+beforeAll(async () => {
+  await scene.start();
+  ann = await scene.person();
+});
+afterAll(() => scene.close());
+
+const send = ({ method, path, needsUser }: BodyEndpoint, body: unknown): Promise<Answer> =>
+  scene.ask(method, path, { body, ...(needsUser ? { token: ann.token } : {}) });
+
+const sendRaw = (
+  { method, path, needsUser }: BodyEndpoint,
+  raw: string | Uint8Array<ArrayBuffer>,
+  type = 'application/json',
+): Promise<Answer> =>
+  scene.ask(method, path, { raw, headers: { 'content-type': type }, ...(needsUser ? { token: ann.token } : {}) });
+
+const expectField = ({ status, code, error }: Answer, field: string, given: unknown): void => {
+  const shown = JSON.stringify(given).slice(0, 80);
+  expect([shown, status, code]).toEqual([shown, 400, 'API_BAD_REQUEST']);
+  expect(error, shown).toMatch(new RegExp(`^${field}\\b`));
+};
+
+describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
+  const { fields, good, goodStatus } = endpoint;
+
+  it('takes what it describes, and ignores fields that nobody knows', async () => {
+    expect((await send(endpoint, good())).status).toBe(goodStatus);
+    const more = { ...good(), plan: 'payg', id: 7, role: { admin: true }, __proto__: 1, 'odd key': null };
+    expect((await send(endpoint, more)).status).toBe(goodStatus);
+    const sneaky = JSON.stringify(good()).replace('{', '{"__proto__":{"admin":true},"constructor":null,');
+    expect((await sendRaw(endpoint, sneaky)).status).toBe(goodStatus);
+    expect((await sendRaw(endpoint, JSON.stringify(good()), 'application/json; charset=utf-8')).status).toBe(
+      goodStatus,
+    );
+  });
+
+  it('names a field that is missing, null or of another type', async () => {
+    for (const { name, required, nullable = false } of fields) {
+      const { [name]: _, ...without } = good();
+      if (required) expectField(await send(endpoint, without), name, without);
+      for (const value of [...WRONG_TYPES, ...(nullable ? [] : [null])]) {
+        const body = { ...good(), [name]: value };
+        expectField(await send(endpoint, body), name, body);
+      }
+    }
+  });
+
+  it('names a field whose value will not do', async () => {
+    for (const { name, wrong = [] } of fields) {
+      for (const value of wrong) expectField(await send(endpoint, { ...good(), [name]: value }), name, value);
+    }
+  });
+
+  it('names a field with characters that no text has', async () => {
+    for (const { name } of fields) {
+      for (const value of NO_TEXT) expectField(await send(endpoint, { ...good(), [name]: value }), name, value);
+    }
+  });
+
+  it('400: a body that is not JSON, not an object, not UTF-8', async () => {
+    for (const raw of NOT_JSON) {
+      const { status, code, error } = await sendRaw(endpoint, raw);
+      expect([raw, status, code]).toEqual([raw, 400, 'API_BAD_REQUEST']);
+      expect(error, raw).toMatch(/JSON|body/);
+    }
+    for (const raw of NOT_OBJECTS) expectField(await sendRaw(endpoint, raw), 'body', raw);
+    const deep = await sendRaw(endpoint, `${'['.repeat(30_000)}${']'.repeat(30_000)}`);
+    expectField(deep, 'body', 'deep');
+    const latin1 = await sendRaw(endpoint, new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]));
+    expect([latin1.status, latin1.code]).toEqual([400, 'API_BAD_REQUEST']);
+  });
+
+  it('413: a body of a megabyte, announced or not', async () => {
+    const large = JSON.stringify({ ...good(), [fields[0]?.name ?? '']: 'a'.repeat(1_000_000) });
+    const answer = await sendRaw(endpoint, large);
+    expect([answer.status, answer.code, answer.error]).toEqual([
+      413,
+      'API_BODY_TOO_LARGE',
+      expect.stringMatching(/65536/),
+    ]);
+    expect(await statusOfChunked(endpoint, large)).toBe(413);
+    const allowed = { ...good(), padding: 'a'.repeat(60_000) };
+    expect((await send(endpoint, allowed)).status).toBe(goodStatus);
+  });
+
+  it('415: a body of another type, and one without', async () => {
+    for (const type of OTHER_TYPES) {
+      const { status, code } = await sendRaw(endpoint, JSON.stringify(good()), type);
+      expect([type, status, code]).toEqual([type, 415, 'API_MEDIA_TYPE']);
+    }
+  });
+});
+
+/** Without a content-length; a server that answers early may also close. */
+const statusOfChunked = ({ method, path, needsUser }: BodyEndpoint, text: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(scene.url);
+    const socket = createConnection({ host: hostname, port: Number(port) });
+    let heard = '';
+    socket.on('data', (piece) => {
+      heard += piece.toString();
+      const status = /^HTTP\/1\.1 (\d+)/.exec(heard)?.[1];
+      if (status === undefined) return;
+      socket.destroy();
+      resolve(Number(status));
+    });
+    socket.on('error', reject);
+    const user = needsUser ? `authorization: Bearer ${ann.token}\r\n` : '';
+    const head = `${method} ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${user}`;
+    socket.write(`${head}transfer-encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`);
+  });
+
+it(row('Errors', 2, '400 names the field'), async () => {
+  const { status, error } = await scene.post('/keys', {}, ann.token);
+  expect([status, error]).toEqual([400, expect.stringMatching(/^label/)]);
+});

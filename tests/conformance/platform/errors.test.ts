@@ -1,0 +1,157 @@
+// What errors look like and mean, the small bodies, the document, and the answers to browsers of other sites.
+import { messageBody, okBody } from '@tunnel/contract';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refusalOf } from './asking.ts';
+import { row } from './rows.ts';
+import { newEmail, PASSWORD, type Person, PlatformScene } from './scene.ts';
+import { entryWhen, openTunnel } from './tunnels.ts';
+
+const SPECIFIED = [
+  ...['post /auth/register', 'get /auth/verify-email/{token}', 'post /auth/login', 'post /auth/logout'],
+  ...['post /auth/refresh', 'get /auth/me', 'post /auth/forgot-password', 'post /auth/reset-password'],
+  ...['get /keys', 'post /keys', 'delete /keys/{id}', 'get /usage', 'get /usage/chart', 'get /usage/tunnels'],
+  ...['get /usage/tunnels/{id}', 'get /usage/tunnels/{id}/requests', 'get /load-balancing/groups'],
+  ...['get /health', 'get /health/db'],
+];
+const EXTENSIONS = [
+  ...['post /auth/resend-verification', 'patch /auth/me', 'get /auth/sessions', 'delete /auth/sessions/{id}'],
+  ...['get /usage/tunnels/{id}/health-events', 'post /usage/tunnels/{id}/requests/{request_id}/replay'],
+  'get /.well-known/jwks.json',
+];
+
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly version: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+interface Operation {
+  readonly tags: readonly string[];
+  readonly security?: readonly object[];
+  readonly responses: Readonly<Record<string, unknown>>;
+}
+
+const scene = new PlatformScene();
+let ann: Person;
+let bob: Person;
+beforeAll(async () => {
+  await scene.start();
+  [ann, bob] = await Promise.all([scene.person(), scene.person()]);
+});
+afterAll(() => scene.close());
+
+const document = async (): Promise<Document> => (await scene.get('/openapi.json')).body as Document;
+const operations = async (): Promise<Map<string, Operation>> => {
+  const { paths } = await document();
+  const pairs = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => [`${method} ${path}`, operation] as const),
+  );
+  return new Map(pairs);
+};
+
+describe('Errors', () => {
+  it(row('Errors', 1), async () => {
+    // What every answer of this folder is held to, once more where nothing else is tested.
+    for (const [method, path] of [
+      ['GET', '/nothing'],
+      ['GET', '/keys'],
+      ['POST', '/auth/refresh'],
+      ['PUT', '/keys'],
+    ]) {
+      const { status, body, headers } = await scene.ask(method ?? '', path ?? '');
+      expect(status).toBeGreaterThanOrEqual(400);
+      expect(Object.keys(body as object)).toEqual(['error', 'code', 'request_id']);
+      expect(headers.get('content-type')).toBe('application/json');
+    }
+  });
+
+  it(row('Errors', 2), async () => {
+    const statuses = [
+      await scene.post('/keys', {}, ann.token),
+      await scene.get('/keys'),
+      await scene.login(await scene.external()),
+      await scene.ask('DELETE', `/keys/${crypto.randomUUID()}`, { token: ann.token }),
+      await scene.post('/auth/register', { email: ann.email, password: PASSWORD }),
+    ].map(({ status }) => status);
+    expect(statuses).toEqual([400, 401, 403, 404, 409]);
+  });
+
+  it(row('Errors', 3), async () => {
+    for (const email of [ann.email, newEmail(), await scene.external(), 'nobody', '']) {
+      expect((await scene.post('/auth/forgot-password', { email })).status).toBe(200);
+    }
+  });
+
+  it(row('Errors', 4), async () => {
+    const { tunnel, key } = await openTunnel(scene, ann);
+    const { id } = await entryWhen(scene, ann, tunnel.tunnelId);
+    const asks = [id, tunnel.tunnelId].flatMap((name) => [
+      scene.get(`/usage/tunnels/${name}`, bob.token),
+      scene.get(`/usage/tunnels/${name}/requests`, bob.token),
+      scene.get(`/usage/tunnels/${name}/health-events`, bob.token),
+      scene.post(`/usage/tunnels/${name}/requests/x/replay`, {}, bob.token),
+    ]);
+    for (const answer of await Promise.all(asks)) expect(refusalOf(answer)).toEqual([404, 'TUNNEL_UNKNOWN']);
+    const removed = await scene.ask('DELETE', `/keys/${key.id}`, { token: bob.token });
+    const absent = await scene.ask('DELETE', `/keys/${crypto.randomUUID()}`, { token: bob.token });
+    // What is hidden and what is not there look alike.
+    expect([...refusalOf(removed), removed.error]).toEqual([...refusalOf(absent), absent.error]);
+    expect(removed.status).toBe(404);
+    expect((await scene.get('/keys', ann.token)).text).toContain(key.id);
+    expect((await scene.get('/usage/tunnels', bob.token)).body).toEqual([]);
+  });
+});
+
+describe('Small bodies', () => {
+  it(row('Small bodies', 1), async () => {
+    const { body } = await scene.get('/keys');
+    expect(body).toEqual({ error: expect.any(String), code: expect.any(String), request_id: expect.any(String) });
+  });
+  it(row('Small bodies', 2), async () => {
+    messageBody.strict().parse((await scene.post('/auth/forgot-password', { email: ann.email })).body);
+  });
+  it(row('Small bodies', 3), async () => {
+    for (const path of ['/health', '/health/db']) {
+      expect(okBody.strict().parse((await scene.get(path)).body)).toEqual({ ok: true });
+    }
+  });
+});
+
+describe('Versioning', () => {
+  it(row('Versioning', 1), async () => {
+    const { openapi, info, paths } = await document();
+    expect([openapi, info.version]).toEqual(['3.1.0', '0.2.24']);
+    expect(Object.keys(paths).filter((path) => /\/v\d/.test(path))).toEqual([]);
+    expect([...(await operations()).keys()]).toEqual(expect.arrayContaining(SPECIFIED));
+  });
+
+  it(row('Versioning', 1, 'every status that can be reached is told'), async () => {
+    const told = await operations();
+    const statuses = (name: string): string[] => Object.keys(told.get(name)?.responses ?? {});
+    expect(statuses('post /auth/register')).toEqual(expect.arrayContaining(['201', '400', '409', '413', '415', '429']));
+    expect(statuses('post /auth/login')).toEqual(expect.arrayContaining(['200', '400', '401', '403', '429']));
+    expect(statuses('get /usage/tunnels/{id}/requests')).toEqual(
+      expect.arrayContaining(['200', '400', '401', '403', '404', '502']),
+    );
+    for (const [name, { security = [] }] of told) {
+      const isPublic = !/\/(keys|usage|load-balancing|auth\/(me|sessions))\b/.test(name.replace('.well-known', ''));
+      expect([name, security.length === 0]).toEqual([name, isPublic || name.includes('jwks')]);
+    }
+  });
+
+  it(row('Contract', 32), async () => {
+    const told = await operations();
+    const tagged = [...told].filter(([, { tags }]) => tags.includes('extensions')).map(([name]) => name);
+    expect(tagged).toEqual(expect.arrayContaining(EXTENSIONS));
+    expect(tagged.filter((name) => SPECIFIED.includes(name))).toEqual([]);
+    expect([...told.keys()].filter((name) => name.includes('/internal'))).toEqual([]);
+  });
+});
+
+it(row('Contract', 16), async () => {
+  const email = newEmail();
+  expect((await scene.post('/auth/register', { email, password: PASSWORD })).status).toBe(201);
+  const again = await scene.post('/auth/register', { email: ` ${email.toUpperCase()}`, password: 'another one' });
+  expect(refusalOf(again)).toEqual([409, 'ACCOUNT_EXISTS']);
+  const external = await scene.external();
+  expect((await scene.post('/auth/register', { email: external, password: PASSWORD })).status).toBe(409);
+});

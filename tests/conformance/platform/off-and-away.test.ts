@@ -1,0 +1,63 @@
+// A server whose database is away, and one whose load balancing was never switched on.
+import { loadServerConfig } from '@tunnel/runtime';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refusalOf } from './asking.ts';
+import { row } from './rows.ts';
+import { PASSWORD, PlatformScene } from './scene.ts';
+import { openTunnel } from './tunnels.ts';
+
+const scene = new PlatformScene();
+afterAll(() => scene.close());
+
+describe('without a database', () => {
+  const lost = new PlatformScene();
+  // Nobody listens there.
+  const tables = '[database]\nurl = "postgres://nobody:secret@127.0.0.1:9/nothing"';
+  beforeAll(() => lost.start({ command: 'platform', tables }));
+  afterAll(() => lost.close());
+
+  it(row('Health', 1), async () => {
+    const answer = await lost.get('/health');
+    expect([answer.status, answer.body]).toEqual([200, { ok: true }]);
+  });
+
+  it(row('Health', 2, 'unreachable'), async () => {
+    const answer = await lost.get('/health/db');
+    expect(refusalOf(answer)).toEqual([503, 'DATABASE_AWAY']);
+    expect(answer.text).not.toMatch(/secret|127\.0\.0\.1|ECONNREFUSED/);
+  });
+
+  it(row('Contract', 31), async () => {
+    const asked = [
+      lost.get('/keys'),
+      lost.get('/keys', 'a.b.c'),
+      lost.post('/auth/login', { email: 'a@example.com', password: PASSWORD }),
+      lost.post('/auth/register', { email: 'a@example.com', password: PASSWORD }),
+      lost.ask('POST', '/auth/refresh', { cookie: `refresh_token=${'a'.repeat(43)}` }),
+      lost.get('/auth/verify-email/x'),
+      lost.get('/.well-known/jwks.json'),
+    ];
+    for (const answer of await Promise.all(asked)) {
+      expect(refusalOf(answer)).toEqual([503, 'DATABASE_AWAY']);
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe('with load balancing as it is without a word in the file', () => {
+  beforeAll(() => scene.start({ loadBalancing: null }));
+
+  it(row('Health', 2), async () => {
+    const answer = await scene.get('/health/db');
+    expect([answer.status, answer.body]).toEqual([200, { ok: true }]);
+  });
+
+  it(row('Versioning', 3), async () => {
+    expect(loadServerConfig({ env: {} }).load_balancing.enabled).toBe(false);
+    const ann = await scene.person();
+    const member = { protocol: 'tcp', group: 'db', groupKey: 'k', localPort: 9 } as const;
+    const [one, other] = [await openTunnel(scene, ann, member), await openTunnel(scene, ann, member)];
+    expect(one.tunnel.assignedPort).not.toBe(other.tunnel.assignedPort);
+    expect((await scene.get('/load-balancing/groups', ann.token)).body).toEqual({ groups: [], warnings: [] });
+  });
+});

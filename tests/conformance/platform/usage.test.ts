@@ -1,0 +1,175 @@
+// The endpoints of usage: statuses, ranges, pages, and what belongs to others.
+import { captureList, type TunnelLogEntry, tunnelLog, usageChart, usageSummary } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refusalOf } from './asking.ts';
+import { row } from './rows.ts';
+import { PATIENCE_MS, type Person, PlatformScene } from './scene.ts';
+import { entryWhen, fateOf, openTunnel, visitHttp } from './tunnels.ts';
+
+const ODD_NUMBERS = ['0', '-1', '1.5', '1e1', 'abc', '', ' 5', '0x10', '101', '99999999999999999999', '%00'];
+const LOGGED = 105;
+
+const scene = new PlatformScene();
+let ann: Person;
+let bob: Person;
+beforeAll(async () => {
+  await scene.start();
+  [ann, bob] = await Promise.all([scene.person(), scene.person()]);
+  // Two of them at one moment: pages must not overlap there either.
+  const rows = Array.from({ length: LOGGED }, (_, index) => ({
+    user_id: bob.id,
+    tunnel_id: `tun_old_${index}`,
+    protocol: 'tcp',
+    registered_at: new Date(Date.UTC(2026, 0, 1) + Math.floor(index / 2) * 1000),
+    unregistered_at: new Date(Date.UTC(2026, 0, 2)),
+  }));
+  await scene.db.insertInto('tunnel_log').values(rows).execute();
+});
+afterAll(() => scene.close());
+
+const logOf = async (query: string): Promise<TunnelLogEntry[]> =>
+  tunnelLog.parse((await scene.get(`/usage/tunnels${query}`, bob.token)).body);
+
+/** Field, bounds and value. */
+const expectRange = async (path: string, field: string, bounds: string, value: string): Promise<void> => {
+  const { status, code, error } = await scene.get(`${path}?${field}=${value}`, ann.token);
+  expect([value, status, code]).toEqual([value, 400, 'API_BAD_REQUEST']);
+  expect(error).toBe(`${field} must be an integer ${bounds}, got '${decodeURIComponent(value)}'`);
+};
+
+describe('Usage', () => {
+  it(row('Usage', 1), async () => {
+    const answer = await scene.get('/usage', ann.token);
+    expect([answer.status, usageSummary.parse(answer.body).active_tunnels]).toEqual([200, 0]);
+    expect(refusalOf(await scene.get('/usage'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+  });
+
+  it(row('Usage', 2), async () => {
+    for (const [query, points] of [
+      ['', 30],
+      ['?days=1', 1],
+      ['?days=90', 90],
+    ] as const) {
+      const answer = await scene.get(`/usage/chart${query}`, ann.token);
+      expect([answer.status, usageChart.parse(answer.body).length]).toEqual([200, points]);
+    }
+    expect(refusalOf(await scene.get('/usage/chart'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+  });
+
+  it(row('Usage', 3), async () => {
+    const times = (await logOf('?limit=100')).map((entry) => Date.parse(entry.registered_at));
+    expect(times).toEqual([...times].sort((one, other) => other - one));
+    expect(refusalOf(await scene.get('/usage/tunnels'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect((await scene.get('/usage/tunnels', ann.token)).body).toEqual([]);
+  });
+
+  it(row('Usage', 3, 'pages'), async () => {
+    const seen: string[] = [];
+    for (let offset = 0; offset < LOGGED; offset += 7) {
+      seen.push(...(await logOf(`?limit=7&offset=${offset}`)).map(({ id }) => id));
+    }
+    expect([seen.length, new Set(seen).size]).toEqual([LOGGED, LOGGED]);
+    expect(await logOf(`?offset=${LOGGED}`)).toEqual([]);
+  });
+
+  it(row('Usage', 4), async () => {
+    const [entry] = await logOf('?limit=1');
+    const path = `/usage/tunnels/${entry?.id}`;
+    expect(await scene.get(path, bob.token)).toMatchObject({ status: 200, body: entry });
+    expect(refusalOf(await scene.get(path))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    for (const odd of [path, '/usage/tunnels/nothing', '/usage/tunnels/%00', `/usage/tunnels/${'a'.repeat(5000)}`]) {
+      expect(refusalOf(await scene.get(odd, ann.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+    }
+  });
+
+  it(row('Usage', 5), async () => {
+    const { client, tunnel } = await openTunnel(scene, ann);
+    const path = `/usage/tunnels/${tunnel.tunnelId}/requests`;
+    await entryWhen(scene, ann, tunnel.tunnelId);
+    await visitHttp(tunnel, '/orders?page=2');
+    await eventually(
+      async () => {
+        const answer = await scene.get(path, ann.token);
+        expect(answer.status).toBe(200);
+        const { requests } = captureList.parse(answer.body);
+        expect(requests).toMatchObject([{ method: 'GET', path: '/orders?page=2', status: 200 }]);
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
+    const plain = await client.open({ protocol: 'tcp', localPort: 9 });
+    await entryWhen(scene, ann, plain.tunnelId);
+    const notHttp = await scene.get(`/usage/tunnels/${plain.tunnelId}/requests`, ann.token);
+    expect(refusalOf(notHttp)).toEqual([400, 'TUNNEL_NOT_HTTP']);
+    expect(refusalOf(await scene.get(path))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect(refusalOf(await scene.get(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+    expect(refusalOf(await scene.get('/usage/tunnels/nothing/requests', ann.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+  });
+});
+
+describe('Limits', () => {
+  it(row('Limits', 4), async () => {
+    for (const value of ODD_NUMBERS) await expectRange('/usage/chart', 'days', 'from 1 to 90', value);
+    await expectRange('/usage/chart', 'days', 'from 1 to 90', '91');
+  });
+
+  it(row('Limits', 5), async () => {
+    expect([(await logOf('')).length, (await logOf('?limit=1')).length, (await logOf('?limit=100')).length]).toEqual([
+      20, 1, 100,
+    ]);
+    for (const value of ODD_NUMBERS) await expectRange('/usage/tunnels', 'limit', 'from 1 to 100', value);
+  });
+
+  it(row('Limits', 6), async () => {
+    expect(await logOf('?offset=0')).toEqual(await logOf(''));
+    for (const far of [Number.MAX_SAFE_INTEGER, '99999999999999999999'])
+      expect(await logOf(`?offset=${far}`)).toEqual([]);
+    for (const value of ['-1', '1.5', 'abc', '', '-99999999999999999999']) {
+      await expectRange('/usage/tunnels', 'offset', 'of at least 0', value);
+    }
+  });
+
+  it(row('Limits', 7), async () => {
+    const { tunnel } = await openTunnel(scene, ann);
+    await entryWhen(scene, ann, tunnel.tunnelId);
+    const path = `/usage/tunnels/${tunnel.tunnelId}/requests`;
+    for (let visit = 0; visit < 102; visit += 1) await visitHttp(tunnel);
+    const count = async (query: string): Promise<number> =>
+      captureList.parse((await scene.get(path + query, ann.token)).body).requests.length;
+    await eventually(async () => expect(await count('?limit=100')).toBe(100), { timeoutMs: PATIENCE_MS });
+    expect([await count(''), await count('?limit=1')]).toEqual([50, 1]);
+    for (const value of ODD_NUMBERS) await expectRange(path, 'limit', 'from 1 to 100', value);
+  });
+
+  it(row('Limits', 9), async () => {
+    const cyd = await scene.person();
+    await scene.db
+      .insertInto('plans')
+      .values({
+        name: 'tiny',
+        tunnel_limit: 1,
+        allow_custom_subdomains: true,
+        monthly_minimum_cents: 0,
+        price_cents_per_gb: 0,
+      })
+      .execute();
+    await scene.db.updateTable('users').set({ plan: 'tiny' }).where('id', '=', cyd.id).execute();
+    const { client } = await openTunnel(scene, cyd);
+    const spec = { protocol: 'tcp', localPort: 9 } as const;
+    expect(await fateOf(client, spec)).toBe('TUNNEL_PLAN_LIMIT: tunnel limit of 1 reached');
+    expect((await scene.get('/usage', cyd.token)).body).toMatchObject({ plan: 'tiny', tunnel_limit: 1 });
+  });
+});
+
+it(row('Contract', 23), async () => {
+  await expectRange('/usage/chart', 'days', 'from 1 to 90', '1000');
+  const twice = await scene.get('/usage/chart?days=1&days=2', ann.token);
+  expect([twice.status, twice.error]).toEqual([400, "days must be an integer from 1 to 90, got '1, 2'"]);
+});
+
+it(row('Contract', 21), async () => {
+  const [entry] = await logOf('?limit=1');
+  for (const id of [entry?.id, entry?.tunnel_id]) {
+    expect((await scene.get(`/usage/tunnels/${id}`, bob.token)).body).toEqual(entry);
+  }
+});
