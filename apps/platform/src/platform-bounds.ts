@@ -29,6 +29,8 @@ export const PLATFORM_BOUNDS = {
   EDGE_RECENT_MS: 60_000,
   EDGE_GROUPS_TIMEOUT_MS: 2000,
   EDGE_CALL_TIMEOUT_MS: 5000,
+  /** The edge gives a service 30 s for it. */
+  EDGE_REPLAY_TIMEOUT_MS: 35_000,
   /** Of an edge's answer. */
   EDGE_ANSWER_MAX_BYTES: 32 * MiB,
   /** Streams of changes at once. */

@@ -16,7 +16,7 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { newEdgeCredential } from './services/edges/edge-credential.ts';
-import { ensureLocalEdge } from './services/edges/ensure-local-edge.ts';
+import { ensureLocalEdge, localEdgeName } from './services/edges/ensure-local-edge.ts';
 import { KeyUses } from './services/tunnels/key-uses.ts';
 
 export interface PlatformDeps {
@@ -27,7 +27,7 @@ export interface PlatformDeps {
   readonly databaseUrl: Secret;
   readonly dataDir: string;
   /** The edge of the same process, asked without a socket; absent: there is none. */
-  readonly localEdge?: LocalEdge | null;
+  readonly localEdge?: Pick<LocalEdge, 'fetch'> | null;
   /** A mail went into a file: for the console. */
   readonly onMail?: (notice: MailNotice) => void;
 }
@@ -109,13 +109,13 @@ class ComposedPlatform implements Platform {
 
   #makeWatch(): DatabaseWatch {
     const { db } = this.#database;
-    const { clock, logger, localEdge } = this.#deps;
+    const { clock, logger, localEdge, dataDir } = this.#deps;
     return new DatabaseWatch({
       prepare: async () => {
         const applied = await migrate(db);
         if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
         await upsertPlans(db, this.#config.platform.plans);
-        if (localEdge) await ensureLocalEdge(db, this.localCredential);
+        if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), this.localCredential);
       },
       onPrepared: () => this.#startBackground(),
       probe: async () => {
@@ -135,7 +135,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeApp(): PlatformApp {
-    const { clock, logger, version, localEdge } = this.#deps;
+    const { clock, logger, version } = this.#deps;
     const { db } = this.#database;
     const settings = this.#config.platform;
     const app = createPlatformApp({
@@ -146,13 +146,18 @@ class ComposedPlatform implements Platform {
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version },
-      edges: createEdgeCalls({ db, clock, logger, localEdge: localEdge ?? null }),
+      edges: createEdgeCalls({ db, clock, logger, localEdge: this.#localEdge() }),
       keyUses: this.#keyUses,
       changes: this.#changes,
       mailWaits: () => this.#mail.wake(),
       port: () => this.#server.address.port,
     });
     return app;
+  }
+
+  #localEdge(): LocalEdge | null {
+    const { localEdge, dataDir } = this.#deps;
+    return localEdge ? { name: localEdgeName(dataDir), fetch: (request) => localEdge.fetch(request) } : null;
   }
 
   /** Stopped from the last to the first: streams of edges before the server that carries them, the database at the end. */

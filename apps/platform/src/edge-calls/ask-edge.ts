@@ -4,11 +4,12 @@ import { Fault, isErrorCode } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
 import type * as z from 'zod';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { LOCAL_EDGE_NAME } from '../services/edges/ensure-local-edge.ts';
 import type { ReachableEdge } from './edge-directory.ts';
 import { readBounded } from './read-bounded.ts';
 
 export interface LocalEdge {
+  /** Of its row: other stacks on the same database have edges of their own. */
+  readonly name: string;
   fetch(request: Request): Promise<Response>;
 }
 
@@ -70,7 +71,7 @@ const exchange = async (
   { method, path, accountId }: EdgeQuestion,
   signal: AbortSignal,
 ): Promise<Answer> => {
-  const inProcess = edge.name === LOCAL_EDGE_NAME ? (deps.localEdge ?? null) : null;
+  const inProcess = edge.name === deps.localEdge?.name ? deps.localEdge : null;
   if (inProcess === null && edge.apiUrl === '') throw new Error('it has no api_url');
   const base = inProcess === null ? edge.apiUrl.replace(/\/+$/, '') : IN_PROCESS;
   const request = new Request(`${base}${path}`, {

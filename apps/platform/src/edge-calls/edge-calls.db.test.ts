@@ -143,10 +143,11 @@ describe('asking all regions for pools', () => {
   });
 
   it('asks the edge of its own process without a socket', async () => {
-    const edgeId = await ensureLocalEdge(world.db, newEdgeCredential());
+    const edgeId = await ensureLocalEdge(world.db, 'local', newEdgeCredential());
     await heartbeat(world, { kind: 'edge', edgeId }, beatOf('run_1', 'home'));
     const asked: Request[] = [];
     const localEdge = {
+      name: 'local',
       fetch: async (request: Request) => {
         asked.push(request);
         return Response.json([groupOf('home')]);
@@ -157,7 +158,7 @@ describe('asking all regions for pools', () => {
     expect(new URL(asked[0]!.url).pathname).toBe('/api/groups');
     expect(asked[0]!.headers.get('authorization')).toBe('Bearer a-secret-of-this-run');
     expect(asked[0]!.headers.get('x-tunnel-account')).toBe(account.accountId);
-    const stuck = { fetch: () => new Promise<Response>(() => {}) };
+    const stuck = { name: 'local', fetch: () => new Promise<Response>(() => {}) };
     const { warnings } = await calls({ ...at(), localEdge: stuck }).groups(account.accountId);
     expect(warnings).toEqual([expect.stringContaining('region home')]);
   });

@@ -38,6 +38,7 @@ export interface EdgeCallsDeps {
 
 const GROUPS_MS = PLATFORM_BOUNDS.EDGE_GROUPS_TIMEOUT_MS;
 const CALL_MS = PLATFORM_BOUNDS.EDGE_CALL_TIMEOUT_MS;
+const REPLAY_MS = PLATFORM_BOUNDS.EDGE_REPLAY_TIMEOUT_MS;
 
 export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
   groups: async (accountId) => {
@@ -59,7 +60,7 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
   replay: async (regionId, tunnelId, requestId, accountId) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
-    return askEdge(deps, edge, { method: 'POST', path, accountId, timeoutMs: CALL_MS }, capturedRequest);
+    return askEdge(deps, edge, { method: 'POST', path, accountId, timeoutMs: REPLAY_MS }, capturedRequest);
   },
 
   healthEvents: async (regionId, tunnelId, accountId) => {

@@ -47,18 +47,18 @@ describe('credentials of edges', () => {
 describe('the stack’s own edge', () => {
   it('is one row over restarts, with the credential of the last one', async () => {
     const [first, second] = [newEdgeCredential(), newEdgeCredential()];
-    const edgeId = await ensureLocalEdge(world.db, first);
-    expect(await ensureLocalEdge(world.db, first)).toBe(edgeId);
-    expect(await ensureLocalEdge(world.db, second)).toBe(edgeId);
+    const edgeId = await ensureLocalEdge(world.db, 'local', first);
+    expect(await ensureLocalEdge(world.db, 'local', first)).toBe(edgeId);
+    expect(await ensureLocalEdge(world.db, 'local', second)).toBe(edgeId);
     expect(await verifyCredential(world.db, first)).toBeNull();
     expect(await verifyCredential(world.db, second)).toEqual({ kind: 'edge', edgeId });
   });
 
   it('comes back when it was revoked', async () => {
     const credential = newEdgeCredential();
-    const before = await ensureLocalEdge(world.db, credential);
+    const before = await ensureLocalEdge(world.db, 'local', credential);
     await revokeCredential(world, OPERATOR, 'local');
-    const edgeId = await ensureLocalEdge(world.db, credential);
+    const edgeId = await ensureLocalEdge(world.db, 'local', credential);
     expect(edgeId).not.toBe(before);
     expect(await verifyCredential(world.db, credential)).toEqual({ kind: 'edge', edgeId });
   });
