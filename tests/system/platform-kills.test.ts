@@ -16,8 +16,7 @@ const SIZE = 20_000;
 /** One platform for the file. It and the edges come back on the ports they had. */
 const it = sceneIt.extend<{ platform: Stack }>({
   platform: [
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of what a fixture needs from here.
-    async ({}, use) => {
+    async ({ task: _ }, use) => {
       const scene = new Scene();
       await use(await scene.stack({ command: 'platform', fixedPorts: true, tables: MANY_LOGINS }));
       await scene.close();

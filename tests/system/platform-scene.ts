@@ -18,8 +18,7 @@ export const startPlatform = (scene: Scene, options: StackOptions = {}): Promise
 /** Tests of one file share a stack: its database takes seconds to make. */
 export const it = sceneIt.extend<{ stack: Stack }>({
   stack: [
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of what a fixture needs from here.
-    async ({}, use) => {
+    async ({ task: _ }, use) => {
       const scene = new Scene();
       const stack = await startPlatform(scene, { tables: '[load_balancing]\nenabled = true' });
       await use(stack);

@@ -1,0 +1,112 @@
+// A database that dies under load, or is not there yet: calls are told to come again, tunnels carry on, nothing is lost.
+import type { ApiError } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { DatabaseProxy } from '../../apps/platform/src/db/database-proxy.fixture.ts';
+import { countedEcho } from './counted-service.ts';
+import { DatabaseScene, serversOn } from './database-scene.ts';
+import { call, it, MANY_LOGINS, openWith, Person, type Reply } from './platform-scene.ts';
+import type { Stack } from './stack.ts';
+import { sendAndReadAll } from './visitor.ts';
+
+const SOON = { timeoutMs: 30_000 };
+const SIZE = 5000;
+
+/** Kills the database as often as it is started, until told to let it live. */
+const keepDown = (stack: Stack): { end(): Promise<void> } => {
+  let isOver = false;
+  const done = eventually(() => {
+    for (const pid of serversOn(stack.dataDir)) process.kill(pid, 'SIGKILL');
+    expect(isOver).toBe(true);
+  }, SOON);
+  return {
+    end: () => {
+      isOver = true;
+      return done;
+    },
+  };
+};
+
+const healthOf = async (stack: Stack): Promise<number[]> =>
+  (await Promise.all([call(stack, '/health'), call(stack, '/health/db')])).map(({ status }) => status);
+
+const isTellingToComeAgain = ({ status, headers, body }: Reply): boolean =>
+  status === 503 && Number(headers.get('retry-after')) >= 1 && (body as ApiError).code === 'DATABASE_AWAY';
+
+it('killed under load: 503 and back by itself, tunnels carry on, usage of the gap arrives', async ({
+  scene,
+  stack,
+}) => {
+  const person = await Person.signUp(stack);
+  const echo = scene.keep(await countedEcho());
+  const tunnel = await openWith(scene, stack, await person.newKey(), ['tcp', echo.port]);
+  const { assigned_port, tunnel_id } = await tunnel.ready();
+  const seen: Reply[] = [];
+  let [visits, isOver] = [0, false];
+  const repeat = async (act: () => Promise<void>) => {
+    while (!isOver) await act();
+  };
+  const load = Promise.all([
+    ...['/usage', '/keys', '/auth/me', '/usage/tunnels'].map((path) =>
+      repeat(async () => void seen.push(await person.call(path))),
+    ),
+    repeat(async () => {
+      expect((await sendAndReadAll(assigned_port, Buffer.alloc(SIZE, 'v'))).length).toBe(SIZE);
+      visits += 1;
+    }),
+  ]);
+
+  const down = keepDown(stack);
+  await eventually(async () => expect(await healthOf(stack)).toEqual([200, 503]), SOON);
+  const before = visits;
+  await eventually(() => expect(visits).toBeGreaterThan(before + 10), SOON);
+  await eventually(() => expect(seen.filter(isTellingToComeAgain).length).toBeGreaterThan(10), SOON);
+  await down.end();
+  await eventually(async () => expect(await healthOf(stack)).toEqual([200, 200]), SOON);
+  const later = await person.call('/usage');
+  isOver = true;
+  await load;
+
+  expect(later.status).toBe(200);
+  const others = seen.filter((reply) => reply.status !== 200 && !isTellingToComeAgain(reply));
+  expect(others.map(({ status, body }) => [status, body])).toEqual([]);
+  expect([stack.program.exit, tunnel.exit]).toEqual([null, null]);
+  await eventually(async () => {
+    const { request_count, bytes_proxied } = await person.entry(tunnel_id);
+    expect([request_count, bytes_proxied]).toEqual([visits, 2 * visits * SIZE]);
+  }, SOON);
+}, 120_000);
+
+it('not there at the start: /health alone is well; when it appears, its tables are made and all works', async ({
+  scene,
+}) => {
+  const databases = new DatabaseScene();
+  scene.keep({
+    close: async () => {
+      await databases.stopAll();
+      databases.remove();
+    },
+  });
+  const { url } = await databases.embedded(databases.folder()).start();
+  const proxy = new DatabaseProxy(url);
+  const nowhere = await proxy.reserve();
+  scene.keep({ close: () => proxy.cut() });
+  const platform = await scene.stack({
+    command: 'platform',
+    tables: `[database]\nurl = "${nowhere.reveal()}"\n${MANY_LOGINS}`,
+  });
+  expect(await healthOf(platform)).toEqual([200, 503]);
+  for (const path of ['/auth/me', '/keys', '/openapi.json']) {
+    const reply = await call(platform, path);
+    expect([path, isTellingToComeAgain(reply)]).toEqual([path, true]);
+  }
+  const body = { email: 'ann@example.com', password: 'correct horse battery' };
+  expect(isTellingToComeAgain(await call(platform, '/auth/register', { method: 'POST', body }))).toBe(true);
+
+  await proxy.open();
+  await eventually(async () => expect(await healthOf(platform)).toEqual([200, 200]), SOON);
+  await eventually(async () => expect((await call(platform, '/keys')).status).toBe(401), SOON);
+  const person = await Person.signUp(platform);
+  expect((await person.call('/keys')).body).toEqual([]);
+  expect(platform.program.exit).toBeNull();
+}, 120_000);
