@@ -50,7 +50,7 @@ export const askPlatform = async (
 const read = async (response: Response, asked: string): Promise<Answer> => {
   const { status, headers } = response;
   const text = await response.text();
-  const isJson = /^application\/json/.test(headers.get('content-type') ?? '');
+  const isJson = (headers.get('content-type') ?? '').startsWith('application/json');
   const body = isJson && text !== '' ? (JSON.parse(text) as unknown) : null;
   expect(headers.get('x-request-id'), asked).toMatch(/^[\w.-]{1,64}$/);
   const refusal = status >= 400 && body !== null ? expectRefusal(body, headers, asked) : { code: '', error: '' };

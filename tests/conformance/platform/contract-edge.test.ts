@@ -1,0 +1,126 @@
+// Decisions about what only an edge knows: captured requests, replays, health, and a region that does not answer.
+import { type CapturedRequest, type CaptureList, capturedRequest, captureList, healthEvents } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refusalOf } from './asking.ts';
+import { row } from './rows.ts';
+import { PATIENCE_MS, type Person, PlatformScene } from './scene.ts';
+import { entryWhen, openTunnel, startService, visitHttp } from './tunnels.ts';
+
+const scene = new PlatformScene();
+let ann: Person;
+beforeAll(async () => {
+  await scene.start();
+  ann = await scene.person();
+});
+afterAll(() => scene.close());
+
+/** A tunnel in the log of a region whose edge is gone. */
+const lostTunnel = async (tunnelId: string, protocol = 'http'): Promise<string> => {
+  const entry = { user_id: ann.id, tunnel_id: tunnelId, protocol, label: 'web', region_id: 'far-away' };
+  await scene.db
+    .insertInto('tunnel_log')
+    .values({ ...entry, registered_at: new Date() })
+    .execute();
+  return `/usage/tunnels/${tunnelId}`;
+};
+
+const requestsOf = async (tunnelId: string): Promise<CaptureList> =>
+  captureList.parse((await scene.get(`/usage/tunnels/${tunnelId}/requests`, ann.token)).body);
+const firstRequest = (tunnelId: string): Promise<CapturedRequest> =>
+  eventually(
+    async () => {
+      const [request] = (await requestsOf(tunnelId)).requests;
+      if (request === undefined) throw new Error('no request yet');
+      return request;
+    },
+    { timeoutMs: PATIENCE_MS },
+  );
+
+describe('Contract', () => {
+  it(row('Contract', 22), async () => {
+    const path = await lostTunnel('tun_lost_http');
+    const away = await scene.get(`${path}/requests`, ann.token);
+    expect([...refusalOf(away), away.error]).toEqual([502, 'EDGE_AWAY', 'region far-away does not answer']);
+    const tcp = await scene.get(`${await lostTunnel('tun_lost_tcp', 'tcp')}/requests`, ann.token);
+    expect(refusalOf(tcp)).toEqual([400, 'TUNNEL_NOT_HTTP']);
+    expect(tcp.error).toContain('tcp');
+  });
+
+  it(row('Contract', 22, 'an edge that does not answer in time'), async () => {
+    const silent = await startService(scene, () => {});
+    const edge = { name: 'silent', credential_hash: 'e'.repeat(64), region_id: 'silent', region_name: 'Silent' };
+    const heard = { api_url: `http://127.0.0.1:${silent}`, api_secret: 'x'.repeat(40), last_heartbeat_at: new Date() };
+    await scene.db
+      .insertInto('edges')
+      .values({ ...edge, ...heard })
+      .execute();
+    const path = await lostTunnel('tun_silent');
+    await scene.db
+      .updateTable('tunnel_log')
+      .set({ region_id: 'silent' })
+      .where('tunnel_id', '=', 'tun_silent')
+      .execute();
+    const began = performance.now();
+    expect(refusalOf(await scene.get(`${path}/requests`, ann.token))).toEqual([502, 'EDGE_AWAY']);
+    const tookMs = performance.now() - began;
+    expect([tookMs > 4500, tookMs < 9000]).toEqual([true, true]);
+  });
+
+  it(row('Versioning', 2), async () => {
+    const { tunnel, key } = await openTunnel(scene, ann);
+    await entryWhen(scene, ann, tunnel.tunnelId);
+    await visitHttp(tunnel, '/orders?token=SECRET');
+    await firstRequest(tunnel.tunnelId);
+    const atEdge = await scene.server.api(`/api/tunnels/${tunnel.tunnelId}/requests`, { token: key.token });
+    const atPlatform = await scene.get(`/usage/tunnels/${tunnel.tunnelId}/requests`, ann.token);
+    expect(atPlatform.body).toEqual(await atEdge.json());
+    expect(atPlatform.text).not.toContain('SECRET');
+  });
+
+  it(row('Contract', 22, 'a tunnel that has ended'), async () => {
+    const { client, tunnel } = await openTunnel(scene, ann);
+    await visitHttp(tunnel);
+    await client.close();
+    await entryWhen(scene, ann, tunnel.tunnelId, ({ unregistered_at }) => unregistered_at !== null);
+    expect((await firstRequest(tunnel.tunnelId)).status).toBe(200);
+  });
+
+  it(row('Contract', 36), async () => {
+    let isUp = true;
+    const localPort = await startService(scene, (_, response) => void response.writeHead(isUp ? 200 : 503).end());
+    const healthCheck = { type: 'http', path: '/', intervalSecs: 0.2, timeoutSecs: 2, maxFailed: 1 } as const;
+    const { client, tunnel } = await openTunnel(scene, ann, { localPort, healthCheck });
+    await entryWhen(scene, ann, tunnel.tunnelId);
+    const path = `/usage/tunnels/${tunnel.tunnelId}/health-events`;
+    const changes = async (): Promise<boolean[]> =>
+      healthEvents.parse((await scene.get(path, ann.token)).body).map(({ healthy }) => healthy);
+    await eventually(async () => expect(await changes()).toEqual([true]), { timeoutMs: PATIENCE_MS });
+    isUp = false;
+    await eventually(async () => expect(await changes()).toEqual([true, false]), { timeoutMs: PATIENCE_MS });
+    await client.close();
+    await entryWhen(scene, ann, tunnel.tunnelId, ({ unregistered_at }) => unregistered_at !== null);
+    expect(await changes()).toEqual([]);
+  });
+
+  it(row('Contract', 37), async () => {
+    const seen: string[] = [];
+    const localPort = await startService(scene, (request, response) => {
+      seen.push(`${request.method} ${request.url}`);
+      response.end('hello');
+    });
+    const { tunnel } = await openTunnel(scene, ann, { localPort });
+    await entryWhen(scene, ann, tunnel.tunnelId);
+    await visitHttp(tunnel, '/orders?page=2');
+    const { id } = await firstRequest(tunnel.tunnelId);
+    const replay = (requestId: string) =>
+      scene.ask('POST', `/usage/tunnels/${tunnel.tunnelId}/requests/${requestId}/replay`, { token: ann.token });
+    const answer = await replay(id);
+    expect(answer.status).toBe(200);
+    expect(capturedRequest.parse(answer.body)).toMatchObject({ replay_of: id, status: 200, path: '/orders?page=2' });
+    expect(seen).toEqual(['GET /orders?page=2', 'GET /orders?page=2']);
+    for (const odd of ['nothing', '%00', '%F0%9F%98%80', 'a'.repeat(3000), '..%2f..']) {
+      expect([odd.slice(0, 20), ...refusalOf(await replay(odd))]).toEqual([odd.slice(0, 20), 404, 'CAPTURE_UNKNOWN']);
+    }
+  });
+});
