@@ -1,8 +1,10 @@
 // The machine of one group: who is in it, who is healthy, what was counted, and when people must be told that nobody is left.
 // It changes in place, because it is asked on every public connection; events go in, effects come out, as with any machine here.
+
 import type { MemberHealth } from '../health/member-health.ts';
 import { type Owner, ownerKey } from '../owner.ts';
 import type { OwnPlace } from '../place.ts';
+import { AlertUrls } from './alert-urls.ts';
 import { HealthySet } from './healthy-set.ts';
 
 export type GroupProtocol = 'http' | 'https' | 'tcp';
@@ -68,6 +70,7 @@ export class TunnelGroup<M extends GroupMember> {
   readonly place: OwnPlace;
   readonly #members = new Map<string, M>();
   readonly #healthy = new HealthySet<M>();
+  readonly #alertUrls = new AlertUrls();
   readonly #all = new OwnerTally();
   readonly #byOwner = new Map<string, OwnerTally>();
   /** Set by the downward edge, taken back when any member becomes healthy. */
@@ -175,6 +178,7 @@ export class TunnelGroup<M extends GroupMember> {
     const before = this.#members.get(member.tunnelId);
     const wasHealthy = before !== undefined && this.#take(before);
     this.#members.set(member.tunnelId, member);
+    this.#alertUrls.add(member.alertWebhook);
     this.#all.memberCount += 1;
     this.#tallyOf(member).memberCount += 1;
     if (member.health.healthy) this.#include(member);
@@ -191,6 +195,7 @@ export class TunnelGroup<M extends GroupMember> {
   /** true: it was healthy. */
   #take(member: M): boolean {
     this.#members.delete(member.tunnelId);
+    this.#alertUrls.remove(member.alertWebhook);
     this.#all.memberCount -= 1;
     this.#tallyOf(member).memberCount -= 1;
     return this.#exclude(member);
@@ -214,11 +219,8 @@ export class TunnelGroup<M extends GroupMember> {
   #alertIfDown(left: M | null): readonly GroupEffect<M>[] {
     if (this.#healthy.size > 0 || this.#zeroHealthyAlerted) return NO_EFFECTS;
     this.#zeroHealthyAlerted = true;
-    const urls = new Set<string>();
-    for (const { alertWebhook } of left === null ? this.members() : [...this.members(), left]) {
-      if (alertWebhook !== null) urls.add(alertWebhook);
-    }
-    return [{ kind: 'raise-alert', memberCount: this.#members.size, urls: [...urls] }];
+    const urls = this.#alertUrls.with(left?.alertWebhook ?? null);
+    return [{ kind: 'raise-alert', memberCount: this.#members.size, urls }];
   }
 
   #changed(member: M): GroupEffect<M> {
