@@ -62,9 +62,21 @@ field() {
 
 # start_edge NAME [LINES_OF_SERVER [TABLES]]: sets `control`, `token_file` and `run_json`.
 start_edge() {
-  local dir=$work/$1
+  start_server edge "$@"
+}
+
+# start_stack NAME [LINES_OF_SERVER [TABLES]]: the same with platform and database; sets `data_dir` too.
+start_stack() {
+  start_server stack "$@"
+}
+
+start_server() {
+  local command=$1 dir=$work/$2
+  shift
   mkdir "$dir"
   cat >"$dir/server.toml" <<TOML
+[platform]
+port = 0
 [server]
 control_port = 0
 api_port = 0
@@ -76,11 +88,15 @@ ${2:-}
 tcp_port_range = [61000, 61099]
 ${3:-}
 TOML
-  node "$root/apps/server/bin/tunnel-server.mjs" stack --config "$dir/server.toml" --data-dir "$dir/data" \
-    >"$dir/edge.log" 2>&1 &
-  pids+=($!)
-  run_json=$dir/data/run.json
-  until_true 20 test -s "$run_json" || { cat "$dir/edge.log" >&2; exit 1; }
+  node "$root/apps/server/bin/tunnel-server.mjs" "$command" --config "$dir/server.toml" --data-dir "$dir/data" \
+    >"$dir/server.log" 2>&1 &
+  server_pid=$!
+  pids+=("$server_pid")
+  server_log=$dir/server.log
+  data_dir=$dir/data
+  run_json=$data_dir/run.json
+  # The first start of a database takes its time on a busy machine.
+  until_true 60 test -s "$run_json" || { cat "$server_log" >&2; exit 1; }
   control=$(field "$run_json" control)
   token_file=$dir/data/admin-token
 }

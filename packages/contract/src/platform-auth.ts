@@ -10,14 +10,18 @@ const TIME_EXAMPLE = '2030-01-01T12:00:00.000Z';
 
 export const DISPLAY_NAME_MAX_CHARACTERS = 100;
 
+/** No text has a NUL; every request with one is refused. */
+const NO_NUL = '^[^\\u0000]*$';
+
 const newPassword = z.string().meta({
   description: 'At least 8 characters, at most 1024 bytes; nothing is trimmed.',
   minLength: 8,
   maxLength: 1024,
+  pattern: NO_NUL,
   examples: [PASSWORD_EXAMPLE],
 });
 
-const someEmail = z.string().meta({ examples: [EMAIL_EXAMPLE] });
+const someEmail = z.string().meta({ pattern: NO_NUL, examples: [EMAIL_EXAMPLE] });
 
 const displayName = z
   .string()
@@ -32,6 +36,7 @@ const displayName = z
     type: ['string', 'null'],
     description: 'Spaces around it are dropped; an empty one is none.',
     maxLength: DISPLAY_NAME_MAX_CHARACTERS,
+    pattern: NO_NUL,
     examples: ['Ann'],
   });
 
@@ -50,7 +55,7 @@ export const registration = z
 export type Registration = z.infer<typeof registration>;
 
 export const credentials = z
-  .object({ email: someEmail, password: z.string().meta({ examples: [PASSWORD_EXAMPLE] }) })
+  .object({ email: someEmail, password: z.string().meta({ pattern: NO_NUL, examples: [PASSWORD_EXAMPLE] }) })
   .meta({ id: 'Credentials' });
 export type Credentials = z.infer<typeof credentials>;
 
@@ -59,7 +64,7 @@ export type EmailOnly = z.infer<typeof emailOnly>;
 
 export const passwordReset = z
   .object({
-    token: z.string().meta({ description: 'From the link in the mail.', examples: [TOKEN_EXAMPLE] }),
+    token: z.string().meta({ description: 'From the link in the mail.', pattern: NO_NUL, examples: [TOKEN_EXAMPLE] }),
     password: newPassword,
   })
   .meta({ id: 'PasswordReset' });
