@@ -126,6 +126,18 @@ describe('Auth', () => {
   });
 });
 
+it(row('Limits', 3), async () => {
+  const email = newEmail();
+  const statusOf = async (password: string) => (await scene.post('/auth/register', { email, password })).status;
+  expect([await statusOf('1234567'), await statusOf('😀'.repeat(7)), await statusOf('12345678')]).toEqual([
+    400, 400, 201,
+  ]);
+  await scene.post('/auth/forgot-password', { email });
+  const token = await scene.mailedToken(email, 2);
+  const resetTo = async (password: string) => (await scene.post('/auth/reset-password', { token, password })).status;
+  expect([await resetTo('1234567'), await resetTo('😀'.repeat(8))]).toEqual([400, 200]);
+});
+
 describe('Other lifecycles', () => {
   it(row('Other lifecycles', 1), async () => {
     const { email, verifyToken } = await scene.register();
