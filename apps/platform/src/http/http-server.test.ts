@@ -63,6 +63,12 @@ describe('the HTTP server of the platform', () => {
   it.each([
     ['rubbish', 'rubbish\r\n\r\n', 400],
     ['a host that is none', 'GET /address HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', 400],
+    ['no host', 'GET /address HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    [
+      'an expectation that nobody knows',
+      'GET /none HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nConnection: close\r\n\r\n',
+      404,
+    ],
     ['an odd target', 'GET //[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 404],
     ['TRACE', 'TRACE /address HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 405],
     ['no body where one is announced', 'POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n', 400],
@@ -73,6 +79,15 @@ describe('the HTTP server of the platform', () => {
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(answer).toMatch(/\r\nx-request-id: req_\w+\r\n/i);
     expect(answer).toMatch(/\{"error":"[^"]+","code":"[A-Z_]+","request_id":"req_\w+"\}/);
+  });
+
+  it('says of a head that is too large that it is', async () => {
+    const { server } = await start();
+    const answer = await say(
+      server.address.port,
+      `GET /address HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1.1 400 .*"error":"the headers of the request are over 16384 bytes"/s);
   });
 
   it('refuses a body that grows over the limit while it comes', async () => {

@@ -1,6 +1,6 @@
 // The HTTP server of the platform: its port, its time limits, and what it says to bytes that are no request.
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, maxHeaderSize, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { getRequestListener, RequestError } from '@hono/node-server';
@@ -35,14 +35,19 @@ export class HttpServer {
     const answer = getRequestListener((request, env) => app.fetch(request, env), {
       errorHandler: (error) => answerUnread(error, logger),
     });
+    const listener = (request: IncomingMessage, response: ServerResponse): void => void answer(request, response);
     this.#server = createServer(
       {
+        // Refused by ourselves, in words: node would answer without any.
+        requireHostHeader: false,
         headersTimeout: PLATFORM_BOUNDS.HEAD_TIMEOUT_MS,
         requestTimeout: PLATFORM_BOUNDS.REQUEST_TIMEOUT_MS,
         connectionsCheckingInterval: CHECK_INTERVAL_MS,
       },
-      (request, response) => void answer(request, response),
+      listener,
     );
+    // Node would answer an empty 417; one that nobody knows may be ignored (RFC 9110, 10.1.1).
+    this.#server.on('checkExpectation', listener);
     this.#server.maxConnections = PLATFORM_BOUNDS.CONNECTIONS_MAX;
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerNoRequest(socket, error, logger));
   }
@@ -98,10 +103,8 @@ const answerNoRequest = (socket: Duplex, error: NodeJS.ErrnoException, logger: L
     socket.destroy();
     return;
   }
-  const reason =
-    error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'the request took too long' : 'the request is not HTTP/1.1';
   const requestId = newRequestId();
-  const text = JSON.stringify(errorAnswer(badRequest(reason, error), requestId, logger).body);
+  const text = JSON.stringify(errorAnswer(badRequest(reasonOf(error), error), requestId, logger).body);
   const head = [
     'HTTP/1.1 400 Bad Request',
     'content-type: application/json',
@@ -110,6 +113,12 @@ const answerNoRequest = (socket: Duplex, error: NodeJS.ErrnoException, logger: L
     'connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+};
+
+const reasonOf = ({ code }: NodeJS.ErrnoException): string => {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'the request took too long';
+  if (code === 'HPE_HEADER_OVERFLOW') return `the headers of the request are over ${maxHeaderSize} bytes`;
+  return 'the request is not HTTP/1.1';
 };
 
 const badRequest = (reason: string, cause: unknown): Fault => new Fault('API_BAD_REQUEST', { reason }, { cause });
