@@ -26,6 +26,15 @@ export class Stage {
     this.#way = await this.#path.start({ ...settings, ground: this.ground, folder: this.#folder });
   }
 
+  get pathName() {
+    return this.#path.name;
+  }
+
+  /** Whom the path has made to call it with; the platform's do. */
+  get account() {
+    return this.#way.account;
+  }
+
   /** @returns {Promise<{ finish(): Promise<object> }>} once the job is ready: connected and warm */
   begin(job, parameters) {
     return this.#begin(this.ground.generator, job, parameters);
@@ -54,8 +63,8 @@ export class Stage {
     const beginUs = nowUs();
     const result = await begun.finish();
     const after = this.#cpu();
-    const cpu = { edge: after.edge - before.edge, client: after.client - before.client };
-    return { ...result, cpu: { ...cpu, both: cpu.edge + cpu.client }, window: { beginUs, endUs: nowUs() } };
+    const cpu = Object.fromEntries(Object.keys(before).map((role) => [role, after[role] - before[role]]));
+    return { ...result, cpu: { ...cpu, both: sumOf(Object.values(cpu)) }, window: { beginUs, endUs: nowUs() } };
   }
 
   /** Resident memory in bytes, now and at its highest; null for a path without processes. */
@@ -73,20 +82,22 @@ export class Stage {
   }
 
   /** With SIGTERM the programs end in order and write what they have to, such as a profile. */
-  async close(signal = 'SIGKILL') {
+  async close(signal = this.#way?.stopSignal ?? 'SIGKILL') {
     await Promise.all(Object.values(this.#way?.processes ?? {}).map((child) => stopChild(child, signal)));
     removeFolder(this.#folder);
   }
 
   #cpu() {
-    const { edge, client } = this.#way.processes;
-    return { edge: edge ? cpuSeconds(edge.pid) : Number.NaN, client: client ? cpuSeconds(client.pid) : Number.NaN };
+    return Object.fromEntries(Object.entries(this.#way.processes).map(([role, { pid }]) => [role, cpuSeconds(pid)]));
   }
 
   #unlessPathEnds(promise) {
     return Promise.race([promise, ...Object.values(this.#way.processes).map(failAtExit)]);
   }
 }
+
+/** Of a path without processes there is none. */
+const sumOf = (seconds) => (seconds.length === 0 ? Number.NaN : seconds.reduce((sum, value) => sum + value, 0));
 
 /** The clock of CPU profiles. */
 const nowUs = () => Number(process.hrtime.bigint() / 1000n);

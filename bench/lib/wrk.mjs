@@ -17,11 +17,15 @@ export function findWrk() {
 }
 
 /** One thread: it can ask more than two hops on the same machine can answer. */
-export const wrkArgs = ({ host, port }, { connections, bytes, keepAlive, seconds }) => [
+export const wrkArgs = (
+  { host, port },
+  { connections, bytes, keepAlive, seconds, path = `/0/${bytes}`, headers = [] },
+) => [
   ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--script', REPORT],
   ...['--header', `Host: ${HTTP_HOST}`],
   ...(keepAlive ? [] : ['--header', 'Connection: close']),
-  `http://${host}:${port}/0/${bytes}`,
+  ...headers.flatMap((header) => ['--header', header]),
+  `http://${host}:${port}${path}`,
 ];
 
 export function readReport(stdout) {

@@ -7,11 +7,12 @@ import { echo } from './jobs/echo.mjs';
 import { endless } from './jobs/endless.mjs';
 import { hold } from './jobs/hold.mjs';
 import { httpProbe } from './jobs/http-probe.mjs';
+import { paced } from './jobs/paced.mjs';
 import { stall } from './jobs/stall.mjs';
 import { wrk } from './jobs/wrk.mjs';
 
 /** Each takes (address, parameters, ready) and returns the figures; it throws at a wrong answer. */
-const JOBS = { bulk, connect, echo, endless, hold, httpProbe, stall, wrk };
+const JOBS = { bulk, connect, echo, endless, hold, httpProbe, paced, stall, wrk };
 
 let go = null;
 

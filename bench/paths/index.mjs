@@ -1,13 +1,14 @@
 // The ways from a visitor to the origin, in the order in which a round takes them.
-// A path has a name and start({ ground, folder, node, nodeArgs, protocol }) -> { address, processes: { edge?, client? } };
+// A path has a name and start({ ground, folder, node, nodeArgs, protocol }) -> { address, processes: { edge?, client? } or { server }, account?, stopSignal? };
 // `protocol` is 'http' where the tunnel is one, and tcp else.
 import { direct } from './direct.mjs';
 import { findNginx, nginxPath } from './nginx.mjs';
 import { oursPath } from './ours.mjs';
+import { bareHonoPath, platformPath } from './platform.mjs';
 
 /** Where a scenario does not say otherwise. */
 export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];
-export const PATH_NAMES = [...USUAL_PATHS, 'ours-uncaptured'];
+export const PATH_NAMES = [...USUAL_PATHS, 'ours-uncaptured', 'bare-hono', 'platform'];
 
 /** @returns {{ paths: object[], nginx: object }} `nginx.missing` says why there is no yardstick */
 export function choosePaths(names = PATH_NAMES) {
@@ -18,6 +19,7 @@ export function choosePaths(names = PATH_NAMES) {
     oursPath({ name: 'ours' }),
     oursPath({ name: 'ours-tls', tls: true }),
     oursPath({ name: 'ours-uncaptured', captures: false }),
+    ...[bareHonoPath, platformPath],
   ];
   return { paths: all.filter(({ name }) => names.includes(name)), nginx };
 }

@@ -1,10 +1,11 @@
 // What is measured: an edge and a client as people run them, with plain carriers or with TLS on the control port.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ROOT } from '../../scripts/lib/paths.mjs';
 import { failAtExit, startChild } from '../lib/children.mjs';
 import { freePort } from '../lib/free-ports.mjs';
+import { cleanEnvironment, startServer } from '../lib/server.mjs';
 import { HTTP_NAME } from '../lib/wrk.mjs';
 
 const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
@@ -33,12 +34,6 @@ enabled = ${captures}
 ${tls ? `[tls]\ncert_path = "${CERTIFICATE}"\nkey_path = "${KEY}"` : ''}
 `;
 
-/** Nothing of the person who runs the bench: no config file, no key, no options for Node.js. */
-function environment(folder) {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(?:TUNNEL_|NODE_)/.test(name));
-  return { ...Object.fromEntries(kept), HOME: folder };
-}
-
 async function startEdge({ ground, folder, node, nodeArgs, ...settings }) {
   const dataDir = join(folder, 'data');
   const config = join(folder, 'server.toml');
@@ -49,12 +44,7 @@ async function startEdge({ ground, folder, node, nodeArgs, ...settings }) {
     ...(nodeArgs?.edge ?? []),
     ...[SERVER, 'edge', '--config', config, '--data-dir', dataDir],
   ]);
-  const child = startChild({ name: 'edge', command, args, env: environment(folder), cwd: folder });
-  const deadline = Date.now() + START_TIMEOUT_MS;
-  while (!existsSync(join(dataDir, 'run.json'))) {
-    if (Date.now() > deadline) throw new Error(`the edge did not start: ${child.output}`);
-    await Promise.race([delay(20), failAtExit(child)]);
-  }
+  const child = await startServer({ name: 'edge', command, args, dataDir, cwd: folder });
   return { child, run: JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) };
 }
 
@@ -71,7 +61,7 @@ async function startClient({ ground, folder, node, nodeArgs, protocol, port, tls
     opened = resolve;
   });
   const onLine = (line) => line.includes('"event":"ready"') && opened();
-  const child = startChild({ name: 'client', command, args, env: environment(folder), cwd: folder, onLine });
+  const child = startChild({ name: 'client', command, args, env: cleanEnvironment(folder), cwd: folder, onLine });
   await Promise.race([ready, failAtExit(child), lateClient(child)]);
   return child;
 }

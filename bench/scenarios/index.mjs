@@ -10,6 +10,7 @@
 //   measure(stage)  runs jobs of bench/load through the stage and returns the figures; `window` is for profiles
 import { UsageError } from '../lib/options.mjs';
 import { httpScenarios } from './http.mjs';
+import { platformScenarios } from './platform.mjs';
 import { tcpBesideBulk } from './tcp-beside-bulk.mjs';
 import { tcpBulkScenarios } from './tcp-bulk.mjs';
 import { tcpConnect } from './tcp-connect.mjs';
@@ -21,6 +22,7 @@ export const SCENARIOS = [
   ...tcpBulkScenarios,
   ...[tcpEcho, tcpConnect, tcpBesideBulk, tcpIdle, tcpStalled],
   ...httpScenarios,
+  ...platformScenarios,
 ];
 
 /** @param {string[]} names in full, or the beginning of names: `tcp-bulk` means all four */

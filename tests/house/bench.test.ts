@@ -147,6 +147,7 @@ it.each([
   ['bulk', { direction: 'down', streams: 1, warmUpBytes: 128, bytes: 128 }, 'other bytes than were sent'],
   ['bulk', { direction: 'up', streams: 1, warmUpBytes: 128, bytes: 128 }, 'an upload brought'],
   ['httpProbe', { bytes: 128, keepAlive: true }, 'an answer was cut off'],
+  ['paced', { path: '/health', status: 200, perSecond: 1, seconds: 1 }, 'Parse Error'],
 ])('the load of `%s` fails at a wrong answer', async (job, parameters, message) => {
   // As long as the right answer, and not the right answer. An echo connection stays open, the others end.
   const wrong = Buffer.alloc(128, 0xaa);

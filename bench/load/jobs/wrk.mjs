@@ -8,7 +8,10 @@ const STUCK_AFTER_MS = 20_000;
 // Code that runs hot is compiled after so many calls, not after so much time: a busy machine needs longer.
 const WARM_UP_RUNS_MAX = 12;
 
-/** @param {{ command: string, connections: number, bytes: number, keepAlive: boolean, warmUpRequests: number, seconds: number }} parameters */
+/**
+ * @param {{ command: string, connections: number, bytes: number, keepAlive: boolean, warmUpRequests: number, seconds: number,
+ *   path?: string, headers?: string[] }} parameters `path` where it is not one of the origin
+ */
 export async function wrk(address, parameters, ready) {
   let warm = 0;
   for (let run = 0; run < WARM_UP_RUNS_MAX && warm < parameters.warmUpRequests; run++) {

@@ -10,7 +10,7 @@ kills=${1:-5}
 callers=${2:-16}
 
 start_stack killed
-node "$root/tests/tools/platform/lib/sign-up.mjs" "$data_dir" >"$work/account.json" || exit 1
+node "$root/bench/lib/sign-up.mjs" "$data_dir" >"$work/account.json" || exit 1
 url=$(field "$work/account.json" platform_url)
 token=$(field "$work/account.json" access_token)
 curl -fsS -H "Authorization: Bearer $token" --json '{"label":"load"}' "$url/keys" >"$work/key.json" || exit 1
@@ -31,7 +31,7 @@ status_of() { curl -s -o "$work/body" -w '%{http_code}' "$url$1"; }
 is_well() { [[ $(status_of /health/db) == 200 ]]; }
 is_away() { [[ $(status_of /health/db) == 503 ]]; }
 # The pid file names the one that is dead until the next one has written it.
-postmaster() { head -n 1 "$data_dir/postgres/data/postmaster.pid" 2>/dev/null; }
+postmaster() { head -n 1 "$data_dir/postgres/postmaster.pid" 2>/dev/null; }
 
 for ((kill = 1; kill <= kills; kill++)); do
   until_true 20 is_well || report "kill $kill: the database is well before it" 1

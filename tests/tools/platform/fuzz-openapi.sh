@@ -23,7 +23,7 @@ auth_per_minute = 1000000
 auth_per_account_per_minute = 1000000
 [load_balancing]
 enabled = true'
-node "$root/tests/tools/platform/lib/sign-up.mjs" "$data_dir" >"$work/account.json" || exit 1
+node "$root/bench/lib/sign-up.mjs" "$data_dir" >"$work/account.json" || exit 1
 url=$(field "$work/account.json" platform_url)
 token=$(field "$work/account.json" access_token)
 

@@ -1,0 +1,24 @@
+// Starts a server of ours and waits for its run.json.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { failAtExit, startChild } from './children.mjs';
+
+// The first start of an embedded database makes it.
+const START_TIMEOUT_MS = 60_000;
+
+/** Nothing of the person who runs the bench: no config file, no key, no options for Node.js. */
+export function cleanEnvironment(home) {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(?:TUNNEL_|NODE_)/.test(name));
+  return { ...Object.fromEntries(kept), HOME: home };
+}
+
+export async function startServer({ name, command, args, dataDir, cwd, env = cleanEnvironment(cwd) }) {
+  const child = startChild({ name, command, args, env, cwd });
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (!existsSync(join(dataDir, 'run.json'))) {
+    if (Date.now() > deadline) throw new Error(`${name} did not start: ${child.output}`);
+    await Promise.race([delay(20), failAtExit(child)]);
+  }
+  return child;
+}

@@ -1,0 +1,46 @@
+// Requests at fixed times, whatever the answers to earlier ones do. Each is timed from when it was due, so that one that had to
+// wait for its turn counts as slow.
+import { Agent, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { percentile } from '../../lib/statistics.mjs';
+
+const WARM_UP_REQUESTS = 20;
+
+/** @param {{ method?: string, path: string, body?: object, status: number, perSecond: number, seconds: number }} parameters */
+export async function paced(address, parameters, ready) {
+  const { perSecond, seconds } = parameters;
+  const agent = new Agent({ keepAlive: true });
+  const ask = (dueAt) => askOnce({ agent, address, ...parameters }).then(() => performance.now() - dueAt);
+  for (let index = 0; index < WARM_UP_REQUESTS; index += 1) await ask(0);
+  await ready();
+  const begunAt = performance.now();
+  const asked = [];
+  for (let index = 0; index < perSecond * seconds; index += 1) {
+    const dueAt = begunAt + (index * 1000) / perSecond;
+    const waitMs = dueAt - performance.now();
+    if (waitMs > 0) await delay(waitMs);
+    asked.push(ask(dueAt));
+  }
+  const took = (await Promise.all(asked)).sort((a, b) => a - b);
+  agent.destroy();
+  return {
+    requests: took.length,
+    seconds: (performance.now() - begunAt) / 1000,
+    p50Ms: percentile(took, 0.5),
+    p99Ms: percentile(took, 0.99),
+  };
+}
+
+const askOnce = ({ agent, address: { host, port }, method = 'GET', path, body, status }) =>
+  new Promise((resolve, reject) => {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const headers = text === undefined ? {} : { 'content-type': 'application/json', 'content-length': text.length };
+    const sent = request({ agent, host, port, method, path, headers }, (answer) => {
+      answer.resume().on('end', () => {
+        if (answer.statusCode === status) resolve();
+        else reject(new Error(`${method} ${path} was answered with ${answer.statusCode}`));
+      });
+    });
+    sent.on('error', reject);
+    sent.end(text);
+  });
