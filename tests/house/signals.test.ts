@@ -59,6 +59,8 @@ const expectDrained = async (at: ServerPlace, program: Program, server: number, 
   await eventually(() => expect(isAlive(server)).toBe(false));
   expect(() => process.kill(-program.pid, 0)).toThrow('ESRCH');
   expect(existsSync(join(at.dataDir, 'run.json'))).toBe(false);
+  // The database leads a group of its own: it is gone when its pid file is.
+  expect(existsSync(join(at.dataDir, 'postgres/postmaster.pid'))).toBe(false);
 };
 
 it.each([

@@ -31,7 +31,7 @@ it('when ready it has written run.json, and prints the addresses and the next co
   const run = readRunJson(at);
   expect(run).toEqual({
     pid,
-    platform_url: null,
+    platform_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     api_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     control: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
     http_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),

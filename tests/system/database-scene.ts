@@ -24,7 +24,7 @@ export class DatabaseScene {
   /** A data directory whose cluster is a copy of the one in `from`: faster than a new one. */
   copyOf(from: string, to = this.folder()): string {
     mkdirSync(join(to, 'postgres'), { recursive: true, mode: 0o700 });
-    cpSync(join(from, 'postgres/data'), join(to, 'postgres/data'), { recursive: true });
+    cpSync(join(from, 'postgres'), join(to, 'postgres'), { recursive: true });
     return to;
   }
 
@@ -59,7 +59,7 @@ export const ask = async (url: Secret, query: string): Promise<unknown> => {
 export const serversOn = (dataDir: string): number[] => {
   const alike = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => commandOf(pid).includes(`\0-D\0${dataDir}/postgres/data\0`));
+    .filter((pid) => commandOf(pid).includes(`\0-D\0${dataDir}/postgres\0`));
   return alike.filter((pid) => !alike.includes(parentOf(pid))).map(Number);
 };
 

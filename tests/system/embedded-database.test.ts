@@ -32,8 +32,7 @@ beforeAll(async () => {
 afterEach(() => scene.stopAll());
 afterAll(() => scene.remove());
 
-const filesIn = (dataDir: string): string[] =>
-  existsSync(join(dataDir, 'postgres')) ? readdirSync(join(dataDir, 'postgres')) : [];
+const filesIn = (dataDir: string): string[] => (existsSync(dataDir) ? readdirSync(dataDir) : []);
 
 describe('the embedded database', () => {
   it('is a PostgreSQL 18 in UTF-8 that is durable and listens on its socket alone', async () => {
@@ -69,7 +68,7 @@ describe('the embedded database', () => {
     const postgres = scene.embedded(dataDir);
     const { url } = await postgres.start();
     expect(embeddedUrl(dataDir)?.reveal()).toBe(url.reveal());
-    expect(statSync(join(dataDir, 'postgres/connection.json')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(dataDir, 'postgres-support/connection.json')).mode & 0o777).toBe(0o600);
     await postgres.stop();
     expect(embeddedUrl(dataDir)).toBeNull();
   });
@@ -128,9 +127,9 @@ describe('the embedded database', () => {
     const dataDir = scene.folder();
     const postgres = scene.embedded(dataDir);
     const moments = [
-      () => filesIn(dataDir).some((name) => name.startsWith('data.unfinished')),
-      () => filesIn(dataDir).includes('data'),
-      () => existsSync(join(dataDir, 'postgres/data/postmaster.pid')),
+      () => filesIn(dataDir).some((name) => name.startsWith('postgres.unfinished')),
+      () => filesIn(dataDir).includes('postgres'),
+      () => existsSync(join(dataDir, 'postgres/postmaster.pid')),
     ];
     for (const hasCome of moments) {
       const start = postgres.start().then(
@@ -155,11 +154,11 @@ describe('the embedded database', () => {
 
   it('is made anew after a first start that was cut short', async () => {
     const dataDir = scene.folder();
-    mkdirSync(join(dataDir, 'postgres/data.unfinished.before'), { recursive: true });
-    writeFileSync(join(dataDir, 'postgres/data.unfinished.before/PG_VERSION'), '18\n');
+    mkdirSync(join(dataDir, 'postgres.unfinished.before'), { recursive: true });
+    writeFileSync(join(dataDir, 'postgres.unfinished.before/PG_VERSION'), '18\n');
     const { url } = await scene.embedded(dataDir).start();
     expect(await ask(url, 'select 1')).toBe(1);
-    expect(filesIn(dataDir).filter((name) => name.startsWith('data'))).toEqual(['data']);
+    expect(filesIn(dataDir).sort((a, b) => a.localeCompare(b))).toEqual(['postgres', 'postgres-support']);
   });
 });
 
@@ -191,7 +190,7 @@ describe('a place that is not made for it', () => {
     expect(statSync(`/proc/${postgres.pid}`).uid).not.toBe(0);
     expect(statSync(home).mode & 0o777).toBe(0o700);
     expect([statSync(home).uid, statSync(dataDir).uid]).toEqual([0, 0]);
-    expect(statSync(join(dataDir, 'postgres/data')).uid).not.toBe(0);
+    expect(statSync(join(dataDir, 'postgres')).uid).not.toBe(0);
   });
 
   it('may have a package without the links of its libraries, in a folder that stays as it is', async () => {
@@ -208,7 +207,7 @@ describe('a place that is not made for it', () => {
 
   it('is refused in one line that names it, when it holds a cluster of another version', async () => {
     const dataDir = scene.copyOf(used);
-    writeFileSync(join(dataDir, 'postgres/data/PG_VERSION'), '17\n');
+    writeFileSync(join(dataDir, 'postgres/PG_VERSION'), '17\n');
     const start = scene.embedded(dataDir).start();
     await expect(start).rejects.toMatchObject({ code: 'CONFIG_DATABASE_EMBEDDED' });
     await expect(start).rejects.toThrow(`${dataDir}/postgres: it was made by PostgreSQL 17`);
@@ -216,7 +215,7 @@ describe('a place that is not made for it', () => {
 
   it('is refused with what PostgreSQL says of it, and left without a process', async () => {
     const dataDir = scene.copyOf(used);
-    rmSync(join(dataDir, 'postgres/data/global/pg_control'));
+    rmSync(join(dataDir, 'postgres/global/pg_control'));
     const start = scene.embedded(dataDir).start();
     await expect(start).rejects.toMatchObject({ code: 'CONFIG_DATABASE_EMBEDDED' });
     await expect(start).rejects.toThrow('pg_control');

@@ -1,9 +1,20 @@
 // The cluster: the files of the database. Made once, aside, and moved into place when it is whole.
-import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { randomToken } from '@tunnel/runtime';
 import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
 import type { PostgresFiles } from './postgres-files.ts';
+import { giveTo } from './run-as.ts';
 import { type Programs, runProgram } from './run-program.ts';
 
 /** Owns the database and nothing else: no superuser, so no query of ours can touch a file or run a program. */
@@ -31,11 +42,11 @@ const FIRST_STATEMENTS = [
   `create database ${DATABASE_NAME} owner ${DATABASE_USER}`,
 ];
 
-const UNFINISHED = 'data.unfinished.';
+const UNFINISHED = 'postgres.unfinished.';
 
 export const openCluster = async (files: PostgresFiles, programs: Programs): Promise<void> => {
-  for (const name of readdirSync(files.root).filter((entry) => entry.startsWith(UNFINISHED))) {
-    rmSync(join(files.root, name), { recursive: true, force: true, maxRetries: 5 });
+  for (const name of readdirSync(files.dataDir).filter((entry) => entry.startsWith(UNFINISHED))) {
+    rmSync(join(files.dataDir, name), { recursive: true, force: true, maxRetries: 5 });
   }
   if (!existsSync(join(files.cluster, 'PG_VERSION'))) return makeCluster(files, programs);
   const version = readFileSync(join(files.cluster, 'PG_VERSION'), 'utf8').trim();
@@ -47,7 +58,9 @@ export const openCluster = async (files: PostgresFiles, programs: Programs): Pro
 const makeCluster = async (files: PostgresFiles, programs: Programs): Promise<void> => {
   const { initdb, postgres } = programs.binaries;
   // A name of its own: the initdb of a process that was killed lives on for a moment, and cleans up after itself.
-  const unfinished = join(files.root, `${UNFINISHED}${randomToken(6)}`);
+  const unfinished = join(files.dataDir, `${UNFINISHED}${randomToken(6)}`);
+  mkdirSync(unfinished, { mode: 0o700 });
+  giveTo(unfinished, programs.user);
   const at = ['-D', unfinished];
   const run = (program: string, args: readonly string[], input = ''): Promise<void> =>
     runProgram(programs, program, args, { input, timeoutMs: POSTGRES_BOUNDS.INIT_TIMEOUT_MS });
@@ -58,7 +71,7 @@ const makeCluster = async (files: PostgresFiles, programs: Programs): Promise<vo
   // On the disk at once, at the end: file by file, and while they are made, a busy disk takes up to a minute for it.
   await run(initdb, [...at, '--sync-only', `--sync-method=${process.platform === 'linux' ? 'syncfs' : 'fsync'}`]);
   renameSync(unfinished, files.cluster);
-  syncFolder(files.root);
+  syncFolder(files.dataDir);
 };
 
 const syncFolder = (folder: string): void => {

@@ -7,11 +7,11 @@ import { embeddedUrl, socketUrl } from './connection-file.ts';
 let dataDir: string;
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), 'tunnel-connection-'));
-  mkdirSync(join(dataDir, 'postgres'));
+  mkdirSync(join(dataDir, 'postgres-support'));
 });
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
-const write = (content: string): void => writeFileSync(join(dataDir, 'postgres/connection.json'), content);
+const write = (content: string): void => writeFileSync(join(dataDir, 'postgres-support/connection.json'), content);
 
 it('names a socket in a url, whatever is in its path', () => {
   expect(socketUrl('/a b/?&').reveal()).toBe('postgres:///tunnel?user=tunnel&host=%2Fa%20b%2F%3F%26');

@@ -1,4 +1,4 @@
-// <data_dir>/postgres/connection.json: how commands beside a running server reach its embedded database.
+// <data_dir>/postgres-support/connection.json: how commands beside a running server reach its embedded database.
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { Secret } from '@tunnel/runtime';
 import { DATABASE_NAME, DATABASE_USER } from './cluster.ts';

@@ -70,7 +70,7 @@ export class EmbeddedPostgres {
       return { url: ground.url, socketFolder: ground.socketFolder };
     } catch (error) {
       if (!this.#isStopping()) await this.#cleanUp();
-      throw error instanceof Fault ? error : embeddedFault(postgresFiles(dataDir).root, reasonOf(error), error);
+      throw error instanceof Fault ? error : embeddedFault(postgresFiles(dataDir).cluster, reasonOf(error), error);
     }
   }
 

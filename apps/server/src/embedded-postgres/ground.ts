@@ -14,7 +14,7 @@ import type { Programs } from './run-program.ts';
 import { closeSocketFolder, openSocketFolder } from './socket-folder.ts';
 
 export interface GroundOptions {
-  /** Everything is below its folder `postgres`. */
+  /** The cluster is its folder `postgres`. */
   readonly dataDir: string;
   /** Where the programs are, instead of the installed package. */
   readonly packageDir?: string;
@@ -39,8 +39,9 @@ export const openGround = async (options: GroundOptions): Promise<Ground> => {
   mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
   const dataDir = realpathSync(options.dataDir);
   const files = postgresFiles(dataDir);
-  mkdirSync(files.root, { recursive: true, mode: 0o700 });
-  const holder = claim(files.root);
+  // The user of the server looks for its libraries there; what is not for others has a mode of its own.
+  mkdirSync(files.support, { recursive: true, mode: 0o755 });
+  const holder = claim(files.support);
   if (holder !== undefined) throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid: holder });
   try {
     const programs = openPrograms(packageDir, dataDir, files);
@@ -51,7 +52,7 @@ export const openGround = async (options: GroundOptions): Promise<Ground> => {
     const args = ['-D', files.cluster, ...settingArgs(socketFolder, settings)];
     return { files, programs, args, socketFolder, url: socketUrl(socketFolder) };
   } catch (error) {
-    release(files.root);
+    release(files.support);
     throw error;
   }
 };
@@ -59,13 +60,11 @@ export const openGround = async (options: GroundOptions): Promise<Ground> => {
 export const closeGround = ({ files, socketFolder }: Ground): void => {
   removeConnection(files.connection);
   closeSocketFolder(socketFolder, files.run);
-  release(files.root);
+  release(files.support);
 };
 
 const openPrograms = (packageDir: string, dataDir: string, files: PostgresFiles): Programs => {
-  const home = existsSync(files.cluster) ? files.cluster : files.root;
+  const home = existsSync(files.cluster) ? files.cluster : files.support;
   const user = chooseRunAs(home, [dataDir, realpathSync(join(packageDir, 'native/bin'))]);
-  const binaries = openBinaries(packageDir, files.libraries);
-  giveTo(files.root, user);
-  return { binaries, user };
+  return { binaries: openBinaries(packageDir, files.libraries), user };
 };

@@ -2,12 +2,13 @@
 import { join } from 'node:path';
 
 export interface PostgresFiles {
-  /** All of it; the only folder that belongs to the user the server runs as. */
-  readonly root: string;
-  /** The cluster: tables, log, settings. */
+  readonly dataDir: string;
+  /** The cluster: tables, log, settings. The only folder that belongs to the user the server runs as. */
   readonly cluster: string;
   /** The folder of the socket, unless its path is too long for one. */
   readonly run: string;
+  /** What is ours: who holds the database, how others reach it, links to libraries. */
+  readonly support: string;
   /** Links to the libraries, where the package lacks them. */
   readonly libraries: string;
   /** How other commands reach the running server. */
@@ -15,12 +16,14 @@ export interface PostgresFiles {
 }
 
 export const postgresFiles = (dataDir: string): PostgresFiles => {
-  const root = join(dataDir, 'postgres');
+  const cluster = join(dataDir, 'postgres');
+  const support = join(dataDir, 'postgres-support');
   return {
-    root,
-    cluster: join(root, 'data'),
-    run: join(root, 'run'),
-    libraries: join(root, 'lib'),
-    connection: join(root, 'connection.json'),
+    dataDir,
+    cluster,
+    run: join(cluster, 'run'),
+    support,
+    libraries: join(support, 'lib'),
+    connection: join(support, 'connection.json'),
   };
 };
