@@ -98,6 +98,7 @@ describe('Contract', () => {
   it(row('Contract', 4), async () => {
     const [wrong, unknown] = [await scene.login(ann.email, 'something else'), await scene.login(newEmail())];
     expect([...refusalOf(wrong), wrong.error]).toEqual([...refusalOf(unknown), unknown.error]);
+    expect(refusalOf(await scene.login(ann.email, 'a'.repeat(60_000)))).toEqual([401, 'LOGIN_WRONG']);
     const { email } = await scene.register();
     const suspended = await scene.person();
     await scene.suspend(suspended.email);

@@ -39,4 +39,5 @@ export const CONTRACT_ROWS = numbered([
   'ours: GET and DELETE /auth/sessions',
   'ours: GET /usage/tunnels/{id}/health-events',
   'ours: POST /usage/tunnels/{id}/requests/{request_id}/replay',
+  'errors: 500 with nothing internal',
 ]);

@@ -1,5 +1,6 @@
 // A server whose database is away, and one whose load balancing was never switched on.
 import { loadServerConfig } from '@tunnel/runtime';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './asking.ts';
 import { row } from './rows.ts';
@@ -59,5 +60,15 @@ describe('with load balancing as it is without a word in the file', () => {
     const [one, other] = [await openTunnel(scene, ann, member), await openTunnel(scene, ann, member)];
     expect(one.tunnel.assignedPort).not.toBe(other.tunnel.assignedPort);
     expect((await scene.get('/load-balancing/groups', ann.token)).body).toEqual({ groups: [], warnings: [] });
+  });
+
+  it(row('Contract', 38), async () => {
+    const { token } = await scene.person();
+    await sql`alter table api_keys rename to lost_keys`.execute(scene.db);
+    const answer = await scene.get('/keys', token);
+    expect(refusalOf(answer)).toEqual([500, 'INTERNAL']);
+    expect(answer.text).not.toMatch(/api_keys|relation|exist|select|\.ts/);
+    await sql`alter table lost_keys rename to api_keys`.execute(scene.db);
+    expect((await scene.get('/keys', token)).status).toBe(200);
   });
 });

@@ -142,7 +142,7 @@ describe('Load balancing', () => {
     const dan = await scene.person();
     const edge = { name: 'far', credential_hash: 'f'.repeat(64), region_id: 'far-away', region_name: 'Far away' };
     const dead = { ...edge, api_url: 'http://127.0.0.1:9', api_secret: 'x'.repeat(40), last_heartbeat_at: new Date() };
-    await scene.db.insertInto('edges').values(dead).execute();
+    const { id: edge_id } = await scene.db.insertInto('edges').values(dead).returning('id').executeTakeFirstOrThrow();
     const answer = await scene.get('/load-balancing/groups', ann.token);
     expect(answer.status).toBe(200);
     const { groups, warnings } = platformPools.parse(answer.body);
@@ -151,6 +151,14 @@ describe('Load balancing', () => {
     const quiet = { last_heartbeat_at: new Date(Date.now() - 61_000) };
     await scene.db.updateTable('edges').set(quiet).where('name', '=', 'far').execute();
     expect((await scene.get('/load-balancing/groups', dan.token)).body).toEqual({ groups: [], warnings: [] });
+    // It was not heard for long, and yet it holds a tunnel of his.
+    const open = { user_id: dan.id, edge_id, tunnel_id: 'tun_far', protocol: 'http', region_id: 'far-away' };
+    await scene.db
+      .insertInto('tunnel_log')
+      .values({ ...open, registered_at: new Date() })
+      .execute();
+    const his = platformPools.parse((await scene.get('/load-balancing/groups', dan.token)).body);
+    expect([his.groups, his.warnings]).toEqual([[], [expect.stringContaining('far-away')]]);
   });
 
   it(row('Authentication', 8), async () => {
