@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { createLogger, loadServerConfig, type Secret, systemClock } from '@tunnel/runtime';
 import { eventually, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -135,6 +136,21 @@ describe('the platform', () => {
     expect((await call('tne_wrong')).status).toBe(401);
     const answer = await call(platform.localCredential.reveal());
     expect([answer.status, await answer.json()]).toMatchObject([200, { ok: false }]);
+  });
+
+  it('tells a call of its own edge that comes while it stops to come again, and not that something broke', async () => {
+    const { url } = await openDatabase();
+    const output = new PassThrough();
+    const told = createLogger({ level: 'warn', format: 'json', stream: output });
+    const localEdge = { fetch: async () => Response.json([]) };
+    const { platform } = await startPlatform(url, { localEdge, logger: told });
+    await platform.stop();
+    const call = post({ token_hash: '0'.repeat(64) }, { authorization: `Bearer ${platform.localCredential.reveal()}` });
+    const answer = await platform.fetchInternal(
+      new Request('http://platform.internal/internal/edge/keys/verify', call),
+    );
+    await told.flush();
+    expect([answer.status, output.read()]).toEqual([503, null]);
   });
 
   it('leaves nothing open when its port is taken', async () => {

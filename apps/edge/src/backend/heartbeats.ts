@@ -24,6 +24,7 @@ export class Heartbeats {
   #underWay: Promise<void> | null = null;
   #ticking: Timer | undefined;
   #hasBeenAnswered = false;
+  #isStopped = false;
 
   constructor(options: HeartbeatsOptions) {
     this.#given = options;
@@ -35,6 +36,7 @@ export class Heartbeats {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#ticking?.cancel();
   }
 
@@ -80,7 +82,8 @@ export class Heartbeats {
   #failed(error: unknown): void {
     const { logger } = this.#given;
     const reason = error instanceof Error ? error.message : String(error);
-    if (this.#state === 'away') return;
+    // In the stack the platform stops right after us: one under way then finds nobody.
+    if (this.#state === 'away' || this.#isStopped) return;
     this.#state = 'away';
     if (error instanceof LinkFailure && error.kind === 'refused') {
       logger.error({ reason }, 'the platform does not take this edge: check its credential');

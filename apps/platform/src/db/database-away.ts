@@ -16,9 +16,16 @@ const SOCKET_CODES: ReadonlySet<string> = new Set([
 /** Of PostgreSQL: connection exceptions (08), shutting down or starting (57P), too many connections (53300). */
 const SERVER_CODE = /^(08...|57P0[1-5]|53300)$/;
 
-/** What the driver says in words only. */
-const WORDS =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+/** What the drivers say in words only; the last two when we have closed it ourselves, because the process stops. */
+const WORDS = new RegExp(
+  `^(${[
+    'Connection terminated',
+    'timeout exceeded when trying to connect',
+    'Client has encountered a connection error',
+    'driver has already been destroyed',
+    'Cannot use a pool after calling end on the pool',
+  ].join('|')})`,
+);
 
 export const isDatabaseAway = (error: unknown): boolean => {
   if (!(error instanceof Error)) return false;
