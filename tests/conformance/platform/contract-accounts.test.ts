@@ -37,13 +37,10 @@ describe('Contract', () => {
   it(row('Contract', 1), async () => {
     const { body } = await scene.get('/auth/me', ann.token);
     expect(userPublic.parse(body)).toMatchObject({ status: 'active', auth_method: 'password' });
-    for (const [column, value] of [
-      ['status', 'asleep'],
-      ['status', ''],
-    ] as const) {
+    for (const status of ['asleep', '']) {
       const change = scene.db
         .updateTable('users')
-        .set({ [column]: value })
+        .set({ status: status as 'active' })
         .where('id', '=', ann.id);
       await expect(change.execute()).rejects.toThrow(/check constraint/);
     }
@@ -173,7 +170,7 @@ describe('Contract', () => {
       return userSessions.parse(body);
     };
     const sessions = await list();
-    expect(sessions.map(({ current }) => current).sort()).toEqual([false, true]);
+    expect([sessions.length, sessions.filter(({ current }) => current).length]).toEqual([2, 1]);
     const other = sessions.find(({ current }) => !current)?.id ?? '';
     const end = (token: string) => scene.ask('DELETE', `/auth/sessions/${other}`, { token });
     expect(refusalOf(await end(ann.token))).toEqual([404, 'LOGIN_SESSION_UNKNOWN']);

@@ -1,6 +1,5 @@
 // A server whose database is away, and one whose load balancing was never switched on.
 import { loadServerConfig } from '@tunnel/runtime';
-import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './asking.ts';
 import { row } from './rows.ts';
@@ -64,11 +63,11 @@ describe('with load balancing as it is without a word in the file', () => {
 
   it(row('Contract', 38), async () => {
     const { token } = await scene.person();
-    await sql`alter table api_keys rename to lost_keys`.execute(scene.db);
+    await scene.db.schema.alterTable('api_keys').renameTo('lost_keys').execute();
     const answer = await scene.get('/keys', token);
     expect(refusalOf(answer)).toEqual([500, 'INTERNAL']);
     expect(answer.text).not.toMatch(/api_keys|relation|exist|select|\.ts/);
-    await sql`alter table lost_keys rename to api_keys`.execute(scene.db);
+    await scene.db.schema.alterTable('lost_keys').renameTo('api_keys').execute();
     expect((await scene.get('/keys', token)).status).toBe(200);
   });
 });
