@@ -76,7 +76,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     const since = performance.now();
     stack.program.signal('SIGTERM');
     expect(await stack.program.waitForExit({ timeoutMs: 15_000 })).toEqual({ code: 0, signal: null });
-    expect(performance.now() - since).toBeLessThan(5000);
+    expect(performance.now() - since).toBeLessThan(15_000);
   });
 
   it('resets what has not finished after drain_secs, and still ends with 0', async ({ scene }) => {
