@@ -22,7 +22,7 @@ export interface BodyEndpoint {
 const email: BodyField = { name: 'email', required: true };
 const chosenEmail = {
   ...email,
-  wrong: ['', 'nobody', 'a@', '@b', 'a b@c.de', 'a@b@c', 'ä@example.com', 'a@b\r\nbcc:c@d'],
+  wrong: ['', 'nobody', 'a@', '@b', 'a b@c.de', 'a@b@c', 'ä@example.com', '\u212aate@example.com', 'a@b\r\nbcc:c@d'],
 };
 const password: BodyField = { name: 'password', required: true };
 const chosenPassword = { ...password, wrong: ['', '1234567', '😀'.repeat(7), 'a'.repeat(1025), 'é'.repeat(513)] };

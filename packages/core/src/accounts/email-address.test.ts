@@ -6,6 +6,11 @@ describe('an e-mail address', () => {
     expect(normalizeAddress('  Ann.Lee@Example.COM\n')).toBe('ann.lee@example.com');
   });
 
+  it('keeps letters of other scripts: a sign that only becomes a k is no k', () => {
+    expect(normalizeAddress('\u212aate@example.com')).toBe('\u212aate@example.com');
+    expect(isAddress(normalizeAddress('\u212aate@example.com'))).toBe(false);
+  });
+
   it.each([
     'a@b',
     'ann@localhost',

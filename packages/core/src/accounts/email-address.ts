@@ -9,8 +9,9 @@ const LABEL_MAX_CHARACTERS = 63;
 const LOCAL = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const LABEL = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/;
 
-/** Trimmed and in lower case: one address is one account. */
-export const normalizeAddress = (text: string): string => text.trim().toLowerCase();
+/** Trimmed and in lower case: one address is one account. Of ASCII alone: toLowerCase() makes a k of the Kelvin sign too. */
+export const normalizeAddress = (text: string): string =>
+  text.trim().replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /** Of a normalized one. ASCII only: letters that merely look alike would be accounts that merely look alike. */
 export const isAddress = (address: string): boolean => {
