@@ -13,7 +13,15 @@ export const EXIT = {
 
 export type ExitCode = number;
 
-const KEY_REFUSED: readonly ErrorCode[] = ['AUTH_TOKEN_INVALID', 'AUTH_TOKEN_REVOKED'];
+/** A key, a password or a session: whoever asks has to show another one. */
+const KEY_REFUSED: readonly ErrorCode[] = [
+  'AUTH_TOKEN_INVALID',
+  'AUTH_TOKEN_REVOKED',
+  'LOGIN_WRONG',
+  'ACCOUNT_UNVERIFIED',
+  'ACCOUNT_EXTERNAL',
+  'CLIENT_LOGIN_NEEDED',
+];
 
 /** Wrong settings: the same command gives the same answer until someone changes it. */
 const USAGE: readonly ErrorCode[] = [
@@ -25,6 +33,11 @@ const USAGE: readonly ErrorCode[] = [
   'CLIENT_CERTIFICATE',
   'CLIENT_NOT_AN_EDGE',
   'CLIENT_NOT_AN_API',
+  'CLIENT_NOT_A_PLATFORM',
+  'CLIENT_FILE',
+  'KEY_UNKNOWN',
+  'KEY_LIMIT',
+  'API_BAD_REQUEST',
 ];
 
 /** A fault that retrying could have healed only ends a client when its first start was over time. */

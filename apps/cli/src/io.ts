@@ -9,7 +9,12 @@ export interface TextOutput {
   readonly rows?: number | undefined;
 }
 
+export interface TextInput extends NodeJS.ReadableStream {
+  readonly isTTY?: boolean | undefined;
+}
+
 export interface Io {
+  readonly stdin: TextInput;
   readonly stdout: TextOutput;
   readonly stderr: TextOutput;
   /** Settles when nobody reads stdout any more. */

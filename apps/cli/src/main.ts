@@ -9,6 +9,10 @@ const stdoutClosed = new Promise<void>((resolve) => process.stdout.on('error', (
 process.stderr.on('error', () => {});
 
 const exitCode = await run(process.argv.slice(2), {
+  // Not touched unless somebody reads it: tunnels run without a standard input.
+  get stdin() {
+    return process.stdin;
+  },
   stdout: process.stdout,
   stderr: process.stderr,
   stdoutClosed,

@@ -1,5 +1,5 @@
 // Puts what went wrong into words: one line that says what, one that says what to do next. Never a stack, unless asked for.
-import { Fault, isErrorCode } from '@tunnel/errors';
+import { type ErrorCode, Fault, isErrorCode } from '@tunnel/errors';
 import { ConfigProblem } from '@tunnel/runtime';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import type { Io } from './io.ts';
@@ -11,12 +11,32 @@ export const faultOf = (error: unknown): Fault | undefined => {
   return undefined;
 };
 
+/** The catalogue speaks to whoever calls the platform over HTTP; here are the same hints as commands. */
+const COMMAND_HINTS: Partial<Record<ErrorCode, string>> = {
+  LOGIN_WRONG: 'Check both, and the platform: `tunnel login --platform <url>`.',
+  LOGIN_THROTTLED: 'Wait for so long.',
+  LOGIN_BUSY: 'Try again in a moment.',
+  DATABASE_AWAY: 'Try again in a moment.',
+  ACCOUNT_UNVERIFIED: 'Open the link in the mail, then try again.',
+  KEY_UNKNOWN: 'List the keys: `tunnel keys list`.',
+  KEY_LIMIT: 'Revoke one that is no longer used: `tunnel keys revoke <id>`.',
+  API_BAD_REQUEST: 'See `tunnel --help`.',
+};
+
 /** An edge's own words come without the values that our hint would need; half a hint is worse than none. */
-export const hintOf = (fault: Fault): string | undefined => (/\{\w+\}/.test(fault.next) ? undefined : fault.next);
+export const hintOf = (fault: Fault): string | undefined => {
+  const hint = COMMAND_HINTS[fault.code] ?? fault.next;
+  return /\{\w+\}/.test(hint) ? undefined : hint;
+};
 
 export const problemLines = (fault: Fault): string[] => {
   const hint = hintOf(fault);
-  return [`tunnel: ${oneLine(fault.message)}`, ...(hint === undefined ? [] : [`  ${oneLine(hint)}`])];
+  const requestId = fault.status >= 500 ? fault.values['request_id'] : undefined;
+  return [
+    `tunnel: ${oneLine(fault.message)}`,
+    ...(hint === undefined ? [] : [`  ${oneLine(hint)}`]),
+    ...(requestId === undefined ? [] : [`  Request id: ${oneLine(String(requestId))}`]),
+  ];
 };
 
 export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>): ExitCode => {

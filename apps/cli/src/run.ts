@@ -2,19 +2,24 @@
 import { Command, CommanderError } from 'commander';
 import { checkCommand } from './commands/check.ts';
 import { httpCommand } from './commands/http.ts';
+import { keysCommand } from './commands/keys.ts';
+import { loginCommand } from './commands/login.ts';
+import { logoutCommand } from './commands/logout.ts';
 import { poolsCommand } from './commands/pools.ts';
 import { startCommand } from './commands/start.ts';
 import { tcpCommand } from './commands/tcp.ts';
-import { EXIT, type ExitCode } from './exit-codes.ts';
+import { usageCommand } from './commands/usage.ts';
+import { EXIT, type ExitCode, exitCodeOfSignal } from './exit-codes.ts';
 import type { Io } from './io.ts';
 import { reportProblem } from './problem-report.ts';
+import { Interrupted } from './terminal-prompt.ts';
 import { VERSION } from './version.ts';
 
 const EPILOGUE = `
 Example:
   $ tunnel http 3000 --token-file data/admin-token
 
-Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 3 key refused or revoked, 4 every tunnel refused,
+Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 3 key, password or session refused, 4 every tunnel refused,
 5 server not reached within 30 s of the first start, 6 account closed to traffic; 130/143 ended at once by a second signal.
 TUNNEL_API_KEY holds the key; TUNNEL_DEBUG=1 logs what the client does and shows the stack of an unexpected error.`;
 
@@ -30,10 +35,31 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
     })
     .showHelpAfterError('  See `tunnel --help`.')
     .exitOverride();
-  for (const command of [httpCommand, tcpCommand, startCommand, poolsCommand, checkCommand]) {
-    program.addCommand(command(io, finish).copyInheritedSettings(program));
-  }
+  for (const command of COMMANDS) addCommand(program, command(io, finish));
   return program;
+};
+
+const COMMANDS = [
+  httpCommand,
+  tcpCommand,
+  startCommand,
+  poolsCommand,
+  checkCommand,
+  loginCommand,
+  logoutCommand,
+  keysCommand,
+  usageCommand,
+];
+
+/** Those below it too: they were made before they had a parent. */
+const addCommand = (parent: Command, command: Command): void => {
+  parent.addCommand(command);
+  inheritSettings(parent, command);
+};
+
+const inheritSettings = (parent: Command, command: Command): void => {
+  command.copyInheritedSettings(parent);
+  for (const below of command.commands) inheritSettings(command, below);
 };
 
 export const run = async (args: readonly string[], io: Io): Promise<ExitCode> => {
@@ -47,6 +73,7 @@ export const run = async (args: readonly string[], io: Io): Promise<ExitCode> =>
   } catch (error) {
     // commander has printed what is wrong, or the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.endedAsAsked : EXIT.usage;
+    if (error instanceof Interrupted) return exitCodeOfSignal('SIGINT');
     return reportProblem(error, io);
   }
 };

@@ -1,8 +1,9 @@
 // A world for a run under test: what it prints is kept, signals are sent by hand, the home folder is the test's.
 import { EventEmitter } from 'node:events';
+import { PassThrough } from 'node:stream';
 import { connect } from '@tunnel/client';
 import { type Clock, systemClock } from '@tunnel/runtime';
-import type { Io } from './io.ts';
+import type { Io, TextInput } from './io.ts';
 
 export interface World extends Io {
   readonly out: () => string;
@@ -19,7 +20,19 @@ export interface WorldOptions {
   readonly connect?: typeof connect;
   readonly clock?: Clock;
   readonly isTTY?: boolean;
+  /** What comes on stdin; nothing unless told. */
+  readonly stdin?: TextInput;
+  readonly columns?: number;
 }
+
+/** A person who types this, as fast as it is read. */
+export const typing = (text: string): TextInput => Object.assign(piping(text), { isTTY: true });
+
+export const piping = (text: string): PassThrough => {
+  const input = new PassThrough();
+  input.end(text);
+  return input;
+};
 
 export const makeWorld = (options: WorldOptions): World => {
   let out = '';
@@ -30,12 +43,13 @@ export const makeWorld = (options: WorldOptions): World => {
     closeStdout = resolve;
   });
   return {
+    stdin: options.stdin ?? piping(''),
     stdout: {
       write: (text) => {
         out += text;
       },
       isTTY: options.isTTY,
-      columns: 100,
+      columns: options.columns ?? 100,
     },
     stderr: {
       write: (text) => {

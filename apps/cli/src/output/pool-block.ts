@@ -1,10 +1,9 @@
 // Pools in lines for people: one block each, a line for each member.
 import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
-import type pc from 'picocolors';
 import { oneLine } from '../problem-report.ts';
+import type { Colours } from './colours.ts';
+import { columns, counted, momentText } from './columns.ts';
 import { bytesText } from './words.ts';
-
-export type Colours = ReturnType<typeof pc.createColors>;
 
 /** Marks of a bar: one for each member, or shares of them in a larger pool. */
 const BAR_MARKS = 20;
@@ -66,22 +65,6 @@ const healthText = ({
 }: GroupMemberSummary): string => {
   if (healthy) return kind === undefined ? 'no probe' : 'healthy';
   return failures === 0 ? 'not healthy yet' : `unhealthy, ${counted(failures, 'failure', 'failures')}`;
-};
-
-const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
-
-/** The reader's own time, to the second. */
-const momentText = (iso: string): string => {
-  const time = new Date(iso);
-  const two = (part: number): string => String(part).padStart(2, '0');
-  const day = [time.getFullYear(), two(time.getMonth() + 1), two(time.getDate())].join('-');
-  return `${day} ${[time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':')}`;
-};
-
-const columns = (rows: readonly string[][]): string[] => {
-  const widths: number[] = [];
-  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, cell.length)));
-  return rows.map((row) => `  ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')}`.trimEnd());
 };
 
 const shade = (line: string, member: GroupMemberSummary | undefined, colours: Colours): string =>

@@ -1,9 +1,10 @@
 // How pools are shown: as JSON, as plain blocks, or on a terminal in a block that is drawn again in place.
 import type { Fault } from '@tunnel/errors';
-import pc from 'picocolors';
 import type { Io } from '../io.ts';
 import { problemLines } from '../problem-report.ts';
 import type { ReadGroups } from '../read-groups.ts';
+import { coloursOf } from './colours.ts';
+import { cutVisible } from './cut-visible.ts';
 import { poolLines } from './pool-block.ts';
 
 type Screen = Pick<Io, 'stdout' | 'stderr' | 'env'>;
@@ -23,8 +24,6 @@ export const choosePoolOutput = (
   if (options.json) return new JsonPools(io);
   return options.watch && io.stdout.isTTY === true ? new LivePools(io) : new PlainPools(io);
 };
-
-const coloursOf = ({ stdout, env }: Screen) => pc.createColors(stdout.isTTY === true && (env['NO_COLOR'] ?? '') === '');
 
 const lostText = (fault: Fault): string => `${problemLines(fault)[0]}; trying again`;
 const BACK = 'tunnel: the edge is back';
@@ -127,22 +126,3 @@ class LivePools implements PoolOutput {
     this.#drawn = [];
   }
 }
-
-const COLOUR = /\u001b\[\d+m/g;
-
-/** Cut by what is seen: colours take no room, and the last one is ended. */
-const cutVisible = (line: string, width: number): string => {
-  if (line.replace(COLOUR, '').length <= width) return line;
-  const parts = line.split(/(\u001b\[\d+m)/);
-  let room = width - 1;
-  let isCut = false;
-  const kept = parts.map((part, at) => {
-    if (at % 2 === 1) return part;
-    const text = isCut ? '' : part.slice(0, room);
-    room -= text.length;
-    if (isCut || text.length === part.length) return text;
-    isCut = true;
-    return `${text}…`;
-  });
-  return kept.join('');
-};

@@ -1,0 +1,114 @@
+// `tunnel keys`: the API keys of the account that is logged in.
+import { Fault } from '@tunnel/errors';
+import { Command } from 'commander';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { coloursOf } from '../output/colours.ts';
+import { keyLines } from '../output/key-lines.ts';
+import { PlatformSession } from '../platform/platform-session.ts';
+import { oneLine } from '../problem-report.ts';
+import { type KeyPlace, prepareKeyPlace } from '../save-key.ts';
+import { withPrompt } from '../terminal-prompt.ts';
+
+type Finish = (code: ExitCode) => void;
+
+export const keysCommand = (io: Io, finish: Finish): Command => {
+  const keys = new Command('keys')
+    .description('list, create and revoke API keys, after `tunnel login`')
+    .addHelpText('after', '\nExample:\n  $ tunnel keys create --label laptop --save');
+  for (const command of [listCommand, createCommand, revokeCommand]) keys.addCommand(command(io, finish));
+  return keys;
+};
+
+const listCommand = (io: Io, finish: Finish): Command =>
+  new Command('list')
+    .description('show the keys of the account')
+    .option('--json', 'print the list as JSON')
+    .addHelpText('after', '\nExample:\n  $ tunnel keys list')
+    .action(async ({ json }: { json?: boolean }) => {
+      const keys = await PlatformSession.open(io).call((client) => client.keys());
+      io.stdout.write(json === true ? `${JSON.stringify(keys)}\n` : `${keyLines(keys, coloursOf(io)).join('\n')}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+interface CreateFlags {
+  readonly label: string;
+  readonly save?: boolean;
+  readonly json?: boolean;
+  readonly config?: string;
+}
+
+const CREATE_EXAMPLES = `
+Example:
+  $ tunnel keys create --label laptop --save
+  $ tunnel keys create --label ci > key.txt
+
+The key is shown this once. --save does not show it: it is put into the file \`key\` beside config.yml, which then names it.`;
+
+const createCommand = (io: Io, finish: Finish): Command =>
+  new Command('create')
+    .description('make a key for a tunnel client')
+    .requiredOption('--label <text>', 'what you call it, 1 to 100 characters')
+    .option('--save', 'keep it for the tunnels of this machine')
+    .option('--json', 'print id and key as JSON')
+    .option('--config <file>', 'with --save: the config file (default: ~/.tunnel/config.yml)')
+    .addHelpText('after', CREATE_EXAMPLES)
+    .action(async ({ label, save, json, config }: CreateFlags) => {
+      const session = PlatformSession.open(io);
+      const place = save === true ? prepareKeyPlace(config, io) : null;
+      const created = await session.call((client) => client.createKey({ label }));
+      if (place !== null) saveKey(place, created.token, io);
+      if (json === true) io.stdout.write(`${JSON.stringify(place === null ? created : { id: created.id })}\n`);
+      else if (place === null) {
+        io.stderr.write(`key ${created.id} is made; it is shown this once:\n`);
+        io.stdout.write(`${created.token}\n`);
+      } else io.stdout.write(keptText(created.id, place));
+      finish(EXIT.endedAsAsked);
+    });
+
+const keptText = (id: string, { keyFile, oldKeyFile }: KeyPlace): string =>
+  [
+    `key ${oneLine(id)} is made and kept in ${keyFile}`,
+    ...(oldKeyFile === null
+      ? []
+      : [`  the key before it is in ${oldKeyFile}; revoke it when nothing uses it any more`]),
+    '',
+  ].join('\n');
+
+const saveKey = (place: KeyPlace, key: string, io: Io): void => {
+  try {
+    place.save(key);
+  } catch (error) {
+    // It exists by now, and nobody can show it again.
+    io.stdout.write(`${key}\n`);
+    throw error;
+  }
+  if ((io.env['TUNNEL_API_KEY'] ?? '') !== '') {
+    io.stderr.write('tunnel: note: TUNNEL_API_KEY is set, and wins over the key that was kept\n');
+  }
+};
+
+const revokeCommand = (io: Io, finish: Finish): Command =>
+  new Command('revoke')
+    .description('revoke a key: tunnels that use it are closed within 2 seconds')
+    .argument('<id>', 'the id that `tunnel keys list` shows')
+    .option('--yes', 'without asking')
+    .addHelpText('after', '\nExample:\n  $ tunnel keys revoke 0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11')
+    .action(async (id: string, { yes }: { yes?: boolean }) => {
+      const session = PlatformSession.open(io);
+      if (yes !== true && !(await confirm(session, id, io))) {
+        io.stdout.write('nothing was revoked\n');
+        return finish(EXIT.endedAsAsked);
+      }
+      await session.call((client) => client.revokeKey(id));
+      io.stdout.write(`key ${oneLine(id)} is revoked\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+const confirm = (session: PlatformSession, id: string, io: Io): Promise<boolean> =>
+  withPrompt(io, 'give --yes', async (prompt) => {
+    const key = (await session.call((client) => client.keys())).find((one) => one.id === id);
+    if (key === undefined) throw new Fault('KEY_UNKNOWN');
+    const answer = await prompt.ask(`Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? [y/N] `);
+    return /^y(es)?$/i.test(answer.trim());
+  });

@@ -1,0 +1,38 @@
+// `tunnel usage`: what the account that is logged in has used, in sums, by day and by tunnel.
+import { CHART_DAYS } from '@tunnel/contract';
+import { Command, Option } from 'commander';
+import { wholeNumber } from '../connection-flags.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { coloursOf } from '../output/colours.ts';
+import { usageLines } from '../output/usage-lines.ts';
+import { PlatformSession } from '../platform/platform-session.ts';
+
+interface UsageFlags {
+  readonly days: number;
+  readonly json?: boolean;
+}
+
+const LAST_TUNNELS = 10;
+
+export const usageCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  new Command('usage')
+    .description('show what the account has used, after `tunnel login`')
+    .addOption(
+      new Option('--days <count>', `how many days, ${CHART_DAYS.min} to ${CHART_DAYS.max}`)
+        .default(CHART_DAYS.default)
+        .argParser(wholeNumber(CHART_DAYS.min, CHART_DAYS.max)),
+    )
+    .option('--json', 'print summary, days and tunnels as one JSON object')
+    .addHelpText('after', '\nExample:\n  $ tunnel usage --days 7')
+    .action(async ({ days, json }: UsageFlags) => {
+      const [summary, chart, tunnels] = await PlatformSession.open(io).call((client) =>
+        Promise.all([client.usage(), client.usageChart({ days }), client.tunnels({ limit: LAST_TUNNELS })]),
+      );
+      const usage = { summary, chart, tunnels };
+      const isTerminal = io.stdout.isTTY === true;
+      const width = isTerminal ? io.stdout.columns || 80 : null;
+      const lines = json === true ? [JSON.stringify(usage)] : usageLines(usage, { width, colours: coloursOf(io) });
+      io.stdout.write(`${lines.join('\n')}\n`);
+      finish(EXIT.endedAsAsked);
+    });
