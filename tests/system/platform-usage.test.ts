@@ -3,7 +3,7 @@ import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { countedEcho, countedWeb } from './counted-service.ts';
 import { askHttp, placeOf } from './http-scene.ts';
-import { it, openWith, Person } from './platform-scene.ts';
+import { it, memberFlags, openWith, Person } from './platform-scene.ts';
 import { sendAndReadAll } from './visitor.ts';
 
 const SOON = { timeoutMs: 20_000 };
@@ -56,4 +56,29 @@ it('a client that is killed is charged for what it carried, once', async ({ scen
     expect([request_count, bytes_proxied]).toEqual([2, 150_000]);
   }, SOON);
   expect(await person.usage()).toMatchObject({ total_tunnels_30d: 1, active_tunnels: 1, total_bytes_30d: 150_000 });
+});
+
+it('a request that was tried at a dead member is charged once, to the member that served it', async ({
+  scene,
+  stack,
+}) => {
+  const person = await Person.signUp(stack);
+  const key = await person.newKey();
+  const web = scene.keep(await countedWeb());
+  const nobody = await countedWeb();
+  await nobody.close();
+  const flags = await memberFlags(scene, 'half');
+  const [dead, alive] = await Promise.all(
+    [nobody, web].map(async ({ port }) => (await openWith(scene, stack, key, ['http', port, ...flags])).ready()),
+  );
+  const place = placeOf(alive?.public_url ?? '');
+  const askOn = async (): Promise<void> => {
+    for (let asked = 0; asked < 20; asked += 1) expect((await askHttp(place, { path: '/10' })).status).toBe(200);
+  };
+  await Promise.all(Array.from({ length: 10 }, askOn));
+  await eventually(async () => {
+    const entries = [await person.entry(alive?.tunnel_id ?? ''), await person.entry(dead?.tunnel_id ?? '')];
+    expect(entries.map(({ request_count }) => request_count)).toEqual([200, 0]);
+    expect(entries[0]?.bytes_proxied).toBe(web.bytes);
+  }, SOON);
 });

@@ -88,7 +88,7 @@ const memberOf = (
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
-  counters: { requests: 3, bytes: 4096, openConnections: 0 },
+  counters: { requests: 3, bytes: 4096, openConnections: 0, undecided: 0 },
   health: new MemberHealth(kind),
   alertWebhook: alertWebhook ?? null,
   session: { mux: null },

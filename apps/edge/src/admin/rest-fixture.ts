@@ -33,7 +33,7 @@ export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunne
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
-  counters: { requests: 3, bytes: 4096, openConnections: 1 },
+  counters: { requests: 3, bytes: 4096, openConnections: 1, undecided: 0 },
   health: new MemberHealth(null),
   alertWebhook: null,
   session: { mux: null },

@@ -37,7 +37,7 @@ afterEach(async () => {
   await fixture.cleanUp();
 });
 
-const open = (tunnelId: string, counters = { requests: 0, bytes: 0, openConnections: 0 }) => {
+const open = (tunnelId: string, counters = { requests: 0, bytes: 0, openConnections: 0, undecided: 0 }) => {
   backend.tunnelOpened(openedTunnel(tunnelId, 'alice', { counters }));
   return counters;
 };

@@ -11,12 +11,12 @@ import { UsageLog } from './usage-log.ts';
 let root: TemporaryDirectory;
 let clock: FakeClock;
 let log: UsageLog;
-const counters = { requests: 0, bytes: 0, openConnections: 0 };
+const counters = { requests: 0, bytes: 0, openConnections: 0, undecided: 0 };
 
 beforeEach(async () => {
   root = await temporaryDirectory();
   clock = new FakeClock();
-  Object.assign(counters, { requests: 0, bytes: 0, openConnections: 0 });
+  Object.assign(counters, { requests: 0, bytes: 0, openConnections: 0, undecided: 0 });
   const away = async (): Promise<never> => {
     throw new TypeError('fetch failed');
   };

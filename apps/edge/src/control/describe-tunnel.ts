@@ -54,7 +54,7 @@ export const describeTunnel = (facts: TunnelFacts): Tunnel => {
     clientAddr: facts.connection.peer.clientAddr,
     owner: session.owner,
     connectedSince: before?.connectedSince ?? facts.clock.now(),
-    counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0 },
+    counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0, undecided: 0 },
     health: healthOf(facts, before),
     alertWebhook: (facts.loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
     session,

@@ -5,6 +5,8 @@ import type { MuxSession } from '@tunnel/mux';
 export interface TunnelCounters {
   /** HTTP requests, or public connections of a tcp tunnel. */
   requests: number;
+  /** Those of them that another member of the group may yet serve instead. */
+  undecided: number;
   /** Bytes on its streams, both ways, without our framing. */
   bytes: number;
   openConnections: number;

@@ -127,7 +127,7 @@ export class RelayStage {
       clientAddr: '127.0.0.1:1',
       owner,
       connectedSince: 0,
-      counters: { requests: 0, bytes: 0, openConnections: 0 },
+      counters: { requests: 0, bytes: 0, openConnections: 0, undecided: 0 },
       health: new MemberHealth(healthy ? null : 'tcp'),
       alertWebhook: null,
       session,

@@ -1,6 +1,7 @@
 // Trying another member, for visitors of HTTP/1.1.
 import * as http from 'node:http';
 import * as net from 'node:net';
+import type { MuxStream } from '@tunnel/mux';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Dispatcher } from '../../pool/dispatcher.ts';
@@ -63,6 +64,36 @@ describe('a request that no service has got', () => {
     expect(stand.captured(one)).toEqual([]);
     expect(stand.captured(two)).toMatchObject([{ status: 200, fault: null }]);
     expect(stand.members.map(({ tunnel }) => tunnel.counters.bytes > 0)).toEqual([false, true, false]);
+  });
+
+  it('is undecided where it was put, until that member answers or another one gets it', async () => {
+    const undecided = (): number[] => stand.members.map(({ tunnel }) => tunnel.counters.undecided);
+    const held: MuxStream[] = [];
+    one.onStream = (stream) => held.push(stream);
+    const answer = talk(stand.port, GET);
+    await eventually(() => expect(held).toHaveLength(1));
+    expect([requestsOf(), undecided()]).toEqual([
+      [1, 0, 0],
+      [1, 0, 0],
+    ]);
+    held[0]?.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
+    expect(await answer).toMatch(/\r\n\r\ntwo$/);
+    expect([requestsOf(), undecided()]).toEqual([
+      [0, 1, 0],
+      [0, 0, 0],
+    ]);
+  });
+
+  it('is decided when nobody serves it, and when its visitor leaves', async () => {
+    for (const member of stand.members) member.refuse();
+    expect(await talk(stand.port, GET)).toMatch(/^HTTP\/1.1 502 /);
+    one.onStream = () => {};
+    const visitor = net.connect({ port: stand.port, host: '127.0.0.1' });
+    visitor.write(GET);
+    await eventually(() => expect(one.tunnel.counters.undecided).toBe(1));
+    visitor.destroy();
+    await eventually(() => expect(one.tunnel.counters.undecided).toBe(0));
+    expect(stand.members.map(({ tunnel }) => tunnel.counters.undecided)).toEqual([0, 0, 0]);
   });
 
   it('takes a body along, byte by byte, of a length and in chunks', async () => {

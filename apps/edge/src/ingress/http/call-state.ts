@@ -28,6 +28,8 @@ export abstract class CallState {
   protected isSent = false;
   /** A byte of a response has come, be it an interim one. */
   protected hasAnswer = false;
+  /** Another member may yet serve it: it is not counted for good. */
+  #isUndecided: boolean;
   /** Body bytes that came before the way to the service was open; the visitor is paused meanwhile. */
   protected waiting: ByteQueue | null = null;
   protected lastProgressMs: number;
@@ -39,6 +41,8 @@ export abstract class CallState {
     this.asker = asker;
     this.requestDone = !request.hasBody;
     this.lastProgressMs = context.now();
+    this.#isUndecided = tunnel.group !== null;
+    if (this.#isUndecided) tunnel.counters.undecided += 1;
   }
 
   /** No byte of the final head has come yet, or not all of them. */
@@ -62,6 +66,18 @@ export abstract class CallState {
     const { group, session } = this.tunnel;
     if (group === null || (session.mux?.liveCarriers ?? 0) > 0) return true;
     return group.healthyCount === (group.isHealthy(this.tunnel) ? 1 : 0);
+  }
+
+  /** A byte of a response has come: nobody else is asked any more. */
+  protected answered(): void {
+    this.hasAnswer = true;
+    this.#decide();
+  }
+
+  #decide(): void {
+    if (!this.#isUndecided) return;
+    this.#isUndecided = false;
+    this.tunnel.counters.undecided -= 1;
   }
 
   /** For what comes before the way is open. */
@@ -106,6 +122,8 @@ export abstract class CallState {
   #leave(reason: StreamReason): void {
     this.isOver = true;
     this.waiting = null;
+    // When it goes to another member, that is told before this turn is over.
+    this.#decide();
     this.letGo(reason);
   }
 }

@@ -115,7 +115,7 @@ export class Exchange extends CallState implements ServiceCall, ByteReader, Open
 
   onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
     this.#count(0, end - start);
-    this.hasAnswer = true;
+    this.answered();
     const response = this.#response;
     let at = start;
     response.goesOn = true;

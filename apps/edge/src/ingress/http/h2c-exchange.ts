@@ -115,13 +115,13 @@ export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
   }
 
   #onInterim(raw: RawFields): void {
-    this.hasAnswer = true;
+    this.answered();
     const head = this.#read(raw, false);
     if (head?.interim) this.asker.onInterim(head);
   }
 
   #onResponse(raw: RawFields, flags: number): void {
-    this.hasAnswer = true;
+    this.answered();
     const endsHere = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
     const head = this.#read(raw, endsHere);
     if (head === null) return;

@@ -51,7 +51,7 @@ export const newHttpTunnel = (
   clientAddr: '127.0.0.1:1',
   owner: { kind: 'operator' },
   connectedSince: 0,
-  counters: { requests: 0, bytes: 0, openConnections: 0 },
+  counters: { requests: 0, bytes: 0, openConnections: 0, undecided: 0 },
   health: new MemberHealth(null),
   alertWebhook: null,
   session: { mux },
