@@ -22,9 +22,7 @@ export class TerminalPrompt {
 
   /** `instead`: how one answers without a terminal. */
   constructor(io: Pick<Io, 'stdin' | 'stderr'>, instead: string) {
-    if (io.stdin.isTTY !== true) {
-      throw new Fault('CLIENT_USAGE', { reason: `there is no terminal to ask at: ${instead}` });
-    }
+    requireTerminal(io, instead);
     this.#io = io;
     const echo = new Writable({
       write: (chunk: Buffer, _encoding, done) => {
@@ -59,7 +57,10 @@ export class TerminalPrompt {
         // Readline knows the prompt, so that editing a long answer does not draw over it.
         this.#lines.setPrompt(echoes ? question : '');
         if (!echoes) this.#io.stderr.write(question);
-        if (early !== undefined) return resolve(early);
+        if (early !== undefined) {
+          if (echoes) this.#io.stderr.write(`${question}\n`);
+          return resolve(early);
+        }
         if (this.#end !== null) return reject(this.#end);
         this.#waiting = { resolve, reject };
         this.#lines.prompt();
@@ -84,6 +85,11 @@ export class TerminalPrompt {
     this.#waiting = null;
   }
 }
+
+export const requireTerminal = ({ stdin }: Pick<Io, 'stdin'>, instead: string): void => {
+  if (stdin.isTTY === true) return;
+  throw new Fault('CLIENT_USAGE', { reason: `there is no terminal to ask at: ${instead}` });
+};
 
 /** With one prompt that is closed in any case: an open one keeps the terminal in its own mode. */
 export const withPrompt = async <T>(

@@ -8,7 +8,7 @@ import { keyLines } from '../output/key-lines.ts';
 import { PlatformSession } from '../platform/platform-session.ts';
 import { oneLine } from '../problem-report.ts';
 import { type KeyPlace, prepareKeyPlace } from '../save-key.ts';
-import { withPrompt } from '../terminal-prompt.ts';
+import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
 
 type Finish = (code: ExitCode) => void;
 
@@ -105,10 +105,12 @@ const revokeCommand = (io: Io, finish: Finish): Command =>
       finish(EXIT.endedAsAsked);
     });
 
-const confirm = (session: PlatformSession, id: string, io: Io): Promise<boolean> =>
-  withPrompt(io, 'give --yes', async (prompt) => {
-    const key = (await session.call((client) => client.keys())).find((one) => one.id === id);
-    if (key === undefined) throw new Fault('KEY_UNKNOWN');
-    const answer = await prompt.ask(`Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? [y/N] `);
-    return /^y(es)?$/i.test(answer.trim());
-  });
+const confirm = async (session: PlatformSession, id: string, io: Io): Promise<boolean> => {
+  const instead = 'give --yes';
+  requireTerminal(io, instead);
+  const key = (await session.call((client) => client.keys())).find((one) => one.id === id);
+  if (key === undefined) throw new Fault('KEY_UNKNOWN');
+  const question = `Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? [y/N] `;
+  const answer = await withPrompt(io, instead, (prompt) => prompt.ask(question));
+  return /^y(es)?$/i.test(answer.trim());
+};

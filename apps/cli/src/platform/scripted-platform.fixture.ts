@@ -37,6 +37,8 @@ export class ScriptedPlatform {
   chart: Record<string, unknown>[] = [];
   tunnels: Record<string, unknown>[] = [];
   suspended = false;
+  /** While a key is made. */
+  onCreate: () => void = () => {};
   url = '';
   #made = 0;
   #server: Server | null = null;
@@ -114,6 +116,7 @@ export class ScriptedPlatform {
       this.keys = left;
       response.writeHead(204).end();
     } else if (method === 'POST') {
+      this.onCreate();
       const { label } = JSON.parse(body) as { label: string };
       this.keys.unshift({ ...KEY, id: 'key-new', label, last_used_at: null, tunnel_count: 0 });
       send(response, 201, { id: 'key-new', token: 'tnl_new' });
