@@ -50,10 +50,12 @@ export const askPlatform = async (
 const read = async (response: Response, asked: string): Promise<Answer> => {
   const { status, headers } = response;
   const text = await response.text();
-  const isJson = (headers.get('content-type') ?? '').startsWith('application/json');
-  const body = isJson && text !== '' ? (JSON.parse(text) as unknown) : null;
+  const type = headers.get('content-type') ?? '';
+  const body = type.startsWith('application/json') && text !== '' ? (JSON.parse(text) as unknown) : null;
   expect(headers.get('x-request-id'), asked).toMatch(/^[\w.-]{1,64}$/);
-  const refusal = status >= 400 && body !== null ? expectRefusal(body, headers, asked) : { code: '', error: '' };
+  // A page for people is the one other form of a refusal.
+  const refusal =
+    status >= 400 && !type.startsWith('text/html') ? expectRefusal(body, headers, asked) : { code: '', error: '' };
   const cookie = /^refresh_token=[\w-]+/.exec(headers.get('set-cookie') ?? '')?.[0] ?? '';
   return { status, headers, text, body, cookie, ...refusal };
 };
