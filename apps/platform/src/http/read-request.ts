@@ -26,11 +26,22 @@ interface Issue {
   readonly message: string;
 }
 
+/** What the schema library says by itself of a value of the wrong type. */
+const WRONG_TYPE = /^Invalid input: expected (\w+), received (\w+)$/;
+
 const badRequest = (issue: Issue | undefined, target: string): Fault => {
   const place = issue === undefined || issue.path.length === 0 ? nameOfTarget(target) : issue.path.join('.');
-  const message = issue?.message ?? 'cannot be read';
+  const message = inPlainWords(issue?.message ?? 'cannot be read');
   // Messages of ours begin with the field they are about.
   return new Fault('API_BAD_REQUEST', { reason: message.startsWith(`${place} `) ? message : `${place}: ${message}` });
+};
+
+const inPlainWords = (message: string): string => {
+  const [, expected, received] = WRONG_TYPE.exec(message) ?? [];
+  if (expected === undefined) return message;
+  return received === 'undefined'
+    ? 'is missing'
+    : `must be ${expected === 'object' ? 'an' : 'a'} ${expected}, not ${received}`;
 };
 
 const nameOfTarget = (target: string): string => (target === 'json' ? 'body' : target);

@@ -1,4 +1,5 @@
 // The account an operator means, locked until the deed is done.
+import { normalizeAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
@@ -11,7 +12,7 @@ export interface FoundAccount {
 }
 
 export const lockAccountOf = async (trx: Transaction<Schema>, email: string): Promise<FoundAccount> => {
-  const address = email.trim().toLowerCase();
+  const address = normalizeAddress(email);
   const account = await trx
     .selectFrom('users')
     .select(['id', 'email', 'status', 'plan'])
