@@ -1,8 +1,6 @@
 // The rows of the specification that this folder tests, in its order, and the names of their tests.
 // rows.test.ts fails when one of them has no test.
-
-const numbered = (texts: readonly string[], from = 1): ReadonlyMap<number, string> =>
-  new Map(texts.map((text, index) => [from + index, text]));
+import { numbered } from '../numbered.ts';
 
 /** Sections of numbered sentences; the others are tables. */
 const RULES = new Set(['Behaviour rules', 'Alert webhook rules', 'Errors']);

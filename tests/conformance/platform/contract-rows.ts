@@ -1,5 +1,5 @@
 // Decisions where the specification is silent, in the order in which they were written down; those of billing are not among them.
-import { numbered } from './numbered.ts';
+import { numbered } from '../numbered.ts';
 
 export const CONTRACT_ROWS = numbered([
   'user status: active, suspended; auth_method: password or the name of a provider',

@@ -1,7 +1,8 @@
 // The rows of the specification that this folder tests, in its order, and the names of their tests.
 // rows.test.ts fails when one of them has no test.
+
+import { numbered } from '../numbered.ts';
 import { CONTRACT_ROWS } from './contract-rows.ts';
-import { numbered } from './numbered.ts';
 
 /** Sections of numbered sentences; the others are tables. */
 const RULES = new Set(['Authentication', 'Errors', 'Versioning']);

@@ -1,0 +1,50 @@
+// Rows of the specification and their tests: every row has one, and the folder's README.md says where.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+export type Rows = Readonly<Record<string, ReadonlyMap<number, string>>>;
+
+export interface RowMap {
+  /** import.meta.url of the test. */
+  readonly at: string;
+  readonly rows: Rows;
+  /** Lines of the README above its table. */
+  readonly intro: readonly string[];
+}
+
+const USE = /\brow\(\s*'([^']+)',\s*(\d+)/g;
+
+const byName = (a: string, b: string): number => a.localeCompare(b);
+
+const filesOfRows = (folder: string): Map<string, string[]> => {
+  const found = new Map<string, string[]>();
+  const files = readdirSync(folder).filter((name) => name.endsWith('.test.ts'));
+  for (const file of files.sort(byName)) {
+    for (const [, section, number] of readFileSync(folder + file, 'utf8').matchAll(USE)) {
+      const key = `${section} ${number}`;
+      found.set(key, [...new Set([...(found.get(key) ?? []), file])]);
+    }
+  }
+  return found;
+};
+
+export const testRowMap = ({ at, rows, intro }: RowMap): void => {
+  const folder = fileURLToPath(new URL('.', at));
+  const all = Object.entries(rows).flatMap(([section, texts]) =>
+    [...texts].map(([number, text]) => ({ text, key: `${section} ${number}` })),
+  );
+
+  it('every row has a test', () => {
+    const found = filesOfRows(folder);
+    expect(all.filter(({ key }) => !found.has(key)).map(({ key, text }) => `${key}: ${text}`)).toEqual([]);
+  });
+
+  it('README.md maps rows to tests (UPDATE_DOCS=1 writes it)', () => {
+    const found = filesOfRows(folder);
+    const lines = all.map(({ key, text }) => `| ${key} | ${text} | ${(found.get(key) ?? []).join(', ')} |`);
+    const text = [...intro, '', '| Row | Says | Tested in |', '|---|---|---|', ...lines, ''].join('\n');
+    if (process.env['UPDATE_DOCS'] === '1') writeFileSync(`${folder}README.md`, text);
+    expect(readFileSync(`${folder}README.md`, 'utf8')).toBe(text);
+  });
+};
