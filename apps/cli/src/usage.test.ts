@@ -64,6 +64,10 @@ describe('bad usage', () => {
     [['pools', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'the key would go to 192.0.2.1:4041 in clear'],
     [['pools', '--token', 't', '--server', 'edge.example.com'], 'the key would go to edge.example.com:4041 in clear'],
     [['pools', 'more'], 'too many arguments'],
+    [['keys'], 'Usage: tunnel keys'],
+    [['keys', 'revoke'], "tunnel: missing required argument 'id'"],
+    [['keys', 'create'], "tunnel: required option '--label <text>' not specified"],
+    [['logout', 'more'], 'too many arguments'],
   ])('%j ends with 2 and says why', async (args, words) => {
     const io = world();
     expect(await run(args, io)).toBe(2);
@@ -73,9 +77,12 @@ describe('bad usage', () => {
   });
 
   it('shows help and version on stdout, with an example for every command', async () => {
-    for (const command of [[], ['http'], ['tcp'], ['start'], ['check'], ['pools']]) {
+    const ofTunnels = ['', 'http', 'tcp', 'start', 'check', 'pools'];
+    const ofAccounts = ['login', 'logout', 'usage', 'keys', 'keys list', 'keys create', 'keys revoke'];
+    for (const command of [...ofTunnels, ...ofAccounts]) {
       const io = world();
-      expect(await run([...command, '--help'], io)).toBe(0);
+      const words = command.split(' ').filter((word) => word !== '');
+      expect(await run([...words, '--help'], io)).toBe(0);
       expect(io.out()).toContain('Example:');
     }
     const io = world();

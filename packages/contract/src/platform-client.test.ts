@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import type { PlatformAnswer, PlatformRequest } from './platform-call.ts';
+import { PlatformClient } from './platform-client.ts';
+
+interface Ask extends PlatformRequest {
+  readonly url: string;
+}
+
+const answering = (status: number, body: string, headers: Record<string, string> = {}) => {
+  const asks: Ask[] = [];
+  const client = new PlatformClient({
+    url: 'https://platform.example.com/base/',
+    fetch: async (url, request): Promise<PlatformAnswer> => {
+      asks.push({ url, ...request });
+      return { status, headers: { get: (name) => headers[name] ?? null }, text: async () => body };
+    },
+    accessToken: () => 'access',
+  });
+  return { client, asks };
+};
+
+const BEARER = { accept: 'application/json', authorization: 'Bearer access' };
+const faultOf = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
+
+describe('a call', () => {
+  it('takes the global fetch', () => {
+    expect(new PlatformClient({ url: 'http://127.0.0.1', fetch })).toBeInstanceOf(PlatformClient);
+  });
+
+  it('calls fetch as a function of its own, as browsers demand it', async () => {
+    let asMethod: boolean | undefined;
+    const fetch = async function (this: unknown): Promise<PlatformAnswer> {
+      asMethod = this !== undefined;
+      return { status: 204, headers: { get: () => null }, text: async () => '' };
+    };
+    await new PlatformClient({ url: 'http://127.0.0.1', fetch }).logOut();
+    expect(asMethod).toBe(false);
+  });
+
+  it.each<[string, (client: PlatformClient) => Promise<unknown>]>([
+    ['GET /auth/me', (client) => client.me()],
+    ['GET /auth/sessions', (client) => client.sessions()],
+    ['DELETE /auth/sessions/a%2Fb', (client) => client.endSession('a/b')],
+    ['GET /keys', (client) => client.keys()],
+    ['POST /keys', (client) => client.createKey({ label: 'laptop' })],
+    ['DELETE /keys/..%2Fusage', (client) => client.revokeKey('../usage')],
+    ['GET /usage', (client) => client.usage()],
+    ['GET /usage/chart', (client) => client.usageChart()],
+    ['GET /usage/chart?days=7', (client) => client.usageChart({ days: 7 })],
+    ['GET /usage/tunnels?limit=5&offset=10', (client) => client.tunnels({ limit: 5, offset: 10 })],
+    ['GET /usage/tunnels/t%3F', (client) => client.tunnel('t?')],
+    ['GET /usage/tunnels/t/requests?limit=2', (client) => client.requests('t', { limit: 2 })],
+    ['POST /usage/tunnels/t/requests/r/replay', (client) => client.replay('t', 'r')],
+    ['GET /usage/tunnels/t/health-events', (client) => client.healthEvents('t')],
+    ['GET /load-balancing/groups', (client) => client.pools()],
+    ['PATCH /auth/me', (client) => client.updateMe({ display_name: 'Ann' })],
+  ])('%s carries the access token, below the path of the address', async (line, call) => {
+    const { client, asks } = answering(418, 'tea');
+    await faultOf(call(client));
+    expect(`${asks[0]?.method} ${asks[0]?.url}`).toBe(line.replace(' ', ' https://platform.example.com/base'));
+    expect(asks[0]).toMatchObject({ headers: BEARER, redirect: 'error' });
+  });
+
+  it.each<[string, (client: PlatformClient) => Promise<unknown>, object]>([
+    ['register', (client) => client.register({ email: 'a', password: 'b' }), { email: 'a', password: 'b' }],
+    ['resend-verification', (client) => client.resendVerification('a'), { email: 'a' }],
+    ['forgot-password', (client) => client.forgotPassword('a'), { email: 'a' }],
+    ['reset-password', (client) => client.resetPassword({ token: 't', password: 'b' }), { token: 't', password: 'b' }],
+  ])('POST /auth/%s carries its body, and no access token', async (name, call, body) => {
+    const { client, asks } = answering(200, '{"message":"done"}');
+    expect(await call(client)).toEqual({ message: 'done' });
+    expect(asks[0]?.url).toBe(`https://platform.example.com/base/auth/${name}`);
+    expect(asks[0]?.headers).toEqual({ accept: 'application/json', 'content-type': 'application/json' });
+    expect(JSON.parse(asks[0]?.body ?? '')).toEqual(body);
+  });
+});
+
+describe('the refresh token', () => {
+  const body = '{"access_token":"next"}';
+
+  it('is sent as the cookie, and its successor is handed out', async () => {
+    const cookie = 'other=1; Path=/, refresh_token=new-1_a; Max-Age=2592000; Path=/auth; HttpOnly';
+    const { client, asks } = answering(200, body, { 'set-cookie': cookie });
+    expect(await client.refresh('old')).toEqual({ body: { access_token: 'next' }, refreshToken: 'new-1_a' });
+    expect(asks[0]?.headers).toEqual({ accept: 'application/json', cookie: 'refresh_token=old' });
+  });
+
+  it('is the browser’s own affair when none is given', async () => {
+    const { client, asks } = answering(200, body);
+    expect(await client.refresh()).toEqual({ body: { access_token: 'next' }, refreshToken: null });
+    expect(asks[0]?.headers).toEqual({ accept: 'application/json' });
+  });
+});
+
+describe('an answer', () => {
+  it('keeps what a later version tells more', async () => {
+    const { client } = answering(200, '{"access_token":"a","later":1}');
+    expect((await client.refresh()).body).toEqual({ access_token: 'a', later: 1 });
+  });
+
+  it('that refuses is a fault with its code, its words and the id of the request', async () => {
+    const { client } = answering(404, '{"error":"no such key","code":"KEY_UNKNOWN","request_id":"req-7"}');
+    expect(await faultOf(client.revokeKey('x'))).toMatchObject({
+      code: 'KEY_UNKNOWN',
+      message: 'no such key',
+      values: { request_id: 'req-7' },
+    });
+  });
+
+  it.each([
+    [200, '{}', 'CLIENT_NOT_A_PLATFORM', 'its answer to GET /keys has another form'],
+    [200, '<html>', 'CLIENT_NOT_A_PLATFORM', 'its answer to GET /keys has another form'],
+    [301, '', 'CLIENT_NOT_A_PLATFORM', 'it answers with 301'],
+    [502, '<html>', 'CLIENT_PLATFORM_UNREACHABLE', 'it answers with 502'],
+  ])('of %i %s is %s', async (status, text, code, words) => {
+    const fault = await faultOf(answering(status, text).client.keys());
+    expect(fault).toMatchObject({ code, message: expect.stringContaining(words) as string });
+  });
+
+  it('that never came is a fault that can be tried again', async () => {
+    const client = new PlatformClient({
+      url: 'http://127.0.0.1',
+      fetch: () => Promise.reject(new TypeError('failed')),
+    });
+    expect(await faultOf(client.usage())).toMatchObject({ code: 'CLIENT_PLATFORM_UNREACHABLE', retryable: true });
+  });
+});
