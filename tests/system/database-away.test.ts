@@ -62,7 +62,9 @@ it('killed under load: 503 and back by itself, tunnels carry on, usage of the ga
   await eventually(() => expect(visits).toBeGreaterThan(before + 10), SOON);
   await eventually(() => expect(seen.filter(isTellingToComeAgain).length).toBeGreaterThan(10), SOON);
   await down.end();
-  await eventually(async () => expect(await healthOf(stack)).toEqual([200, 200]), SOON);
+  // What it said is shown when it does not come back.
+  const said = (): string => stack.program.stderr.slice(-40).join('\n');
+  await eventually(async () => expect(await healthOf(stack), said()).toEqual([200, 200]), SOON);
   const later = await person.call('/usage');
   isOver = true;
   await load;

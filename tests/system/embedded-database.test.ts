@@ -152,6 +152,19 @@ describe('the embedded database', () => {
     expect(serversOn(dataDir)).toHaveLength(1);
   });
 
+  it.each([
+    // Killed after making the file and before writing to it, a server would leave every later one with a refusal.
+    ['are empty', ''],
+    ['name a program that is no database', `${process.pid}\n`],
+  ])('starts over lock files of a killed server that %s', async (_, text) => {
+    const dataDir = scene.copyOf(used);
+    for (const file of ['postmaster.pid', 'run/.s.PGSQL.5432.lock']) {
+      writeFileSync(join(dataDir, 'postgres', file), text, { mode: 0o600 });
+    }
+    const { url } = await scene.embedded(dataDir).start();
+    expect(await ask(url, 'select n from kept')).toBe(42);
+  });
+
   it('is made anew after a first start that was cut short', async () => {
     const dataDir = scene.folder();
     mkdirSync(join(dataDir, 'postgres.unfinished.before'), { recursive: true });

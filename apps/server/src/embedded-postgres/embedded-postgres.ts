@@ -8,6 +8,7 @@ import { stopOrphan } from './orphan.ts';
 import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
 import { postgresFiles } from './postgres-files.ts';
 import { ServerProcess } from './server-process.ts';
+import { removeSocketLock } from './socket-folder.ts';
 import { type Watchdog, watchOver } from './watchdog.ts';
 
 export interface EmbeddedPostgresOptions extends GroundOptions {
@@ -106,9 +107,10 @@ export class EmbeddedPostgres {
     }
   }
 
-  async #launch({ programs, args, files, url }: Ground): Promise<void> {
+  async #launch({ programs, args, files, socketFolder, url }: Ground): Promise<void> {
     await stopOrphan(files.cluster, this.#logger, this.#clock);
     if (this.#isStopping()) throw new Error('stopped while it was starting');
+    removeSocketLock(socketFolder);
     const server = new ServerProcess({ programs, args, logger: this.#logger, clock: this.#clock });
     this.#server = server;
     this.#watchdog?.dismiss();

@@ -12,10 +12,11 @@ beforeEach(() => {
 afterEach(() => rmSync(cluster, { recursive: true, force: true }));
 
 it.each([
-  ['another program', process.pid],
-  ['nobody', 999_999_999],
-])('a pid file whose number belongs to %s by now is taken away, and nobody is stopped', async (_, pid) => {
-  writeFileSync(join(cluster, 'postmaster.pid'), `${pid}\n${cluster}\n`);
+  ['whose number belongs to another program by now', `${process.pid}\n`],
+  ['whose number belongs to nobody by now', '999999999\n'],
+  ['that is empty', ''],
+])('a pid file %s is taken away, and nobody is stopped', async (_, text) => {
+  writeFileSync(join(cluster, 'postmaster.pid'), text);
   await stopOrphan(cluster, createLogger({ format: 'human', level: 'silent' }), systemClock);
   expect(existsSync(join(cluster, 'postmaster.pid'))).toBe(false);
 });

@@ -7,9 +7,9 @@ import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
 
 export const stopOrphan = async (cluster: string, logger: Logger, clock: Clock): Promise<void> => {
   const pid = pidIn(cluster);
-  if (pid === undefined) return;
-  if (!isServerOf(cluster, pid)) {
-    // The number may belong to any program by now, and PostgreSQL would not start for fear of it.
+  if (pid === undefined || !isServerOf(cluster, pid)) {
+    // The number may belong to any program by now, and PostgreSQL would not start for fear of it. Nor with a file that is empty,
+    // as a server leaves it that is killed between making and writing it.
     rmSync(join(cluster, 'postmaster.pid'), { force: true });
     return;
   }

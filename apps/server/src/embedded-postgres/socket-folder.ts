@@ -39,6 +39,9 @@ const takeOver = (folder: string, uid: number, gid: number): void => {
   if ((found.mode & 0o777) !== 0o700) chmodSync(folder, 0o700);
 };
 
+/** What says who has the socket, of a server that is gone: a number that another program may have by now, or nothing at all. */
+export const removeSocketLock = (folder: string): void => rmSync(join(folder, `${SOCKET_NAME}.lock`), { force: true });
+
 /** One in the folder for temporary files goes with the server. */
 export const closeSocketFolder = (folder: string, preferred: string): void => {
   if (folder !== preferred) rmSync(folder, { recursive: true, force: true });
