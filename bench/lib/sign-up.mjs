@@ -48,8 +48,7 @@ function mailsIn(folder) {
   }
   return names
     .filter((name) => name.endsWith('.eml'))
-    .sort()
-    .reverse()
+    .toSorted((a, b) => b.localeCompare(a))
     .map((name) => readFileSync(join(folder, name), 'utf8').replaceAll(/=\r?\n/g, ''));
 }
 

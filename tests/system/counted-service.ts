@@ -1,7 +1,6 @@
 // A local service that counts what it hears and says: the measure for what a tunnel must be charged.
 import { createServer as createWeb } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 
 export interface CountedService {
   readonly port: number;

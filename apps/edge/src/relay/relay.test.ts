@@ -58,7 +58,9 @@ describe('bytes', () => {
     const sink = kept(await startSinkServer());
     const path = await startPath(dialling(sink.port));
     path.visit().write(Buffer.alloc(100_000));
-    await eventually(() => expect(path.tunnel.counters).toEqual({ requests: 1, bytes: 100_000, openConnections: 1, undecided: 0 }));
+    await eventually(() =>
+      expect(path.tunnel.counters).toEqual({ requests: 1, bytes: 100_000, openConnections: 1, undecided: 0 }),
+    );
     expect(path.relay.totals.bytesToClient).toBe(100_000);
   });
 
