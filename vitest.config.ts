@@ -9,6 +9,9 @@ const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
 // Those that createTestDatabase() serves: a PostgreSQL is started for them once a run.
 const DATABASE_TESTS = ['apps/*/src/**/*.db.test.ts', 'tests/**/*.db.test.ts'];
 
+// Files share the modules of their worker: loading them anew for each file took as long as the tests.
+const SHARED = false;
+
 export default defineConfig({
   test: {
     projects: [
@@ -19,6 +22,7 @@ export default defineConfig({
           name: 'unit',
           include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts'],
           exclude: DATABASE_TESTS,
+          isolate: SHARED,
           testTimeout: 20_000,
           hookTimeout: 20_000,
         },
@@ -44,6 +48,7 @@ export default defineConfig({
           globalSetup: ['tests/global-setup.ts'],
           include: ['tests/{system,chaos,conformance,house,http-differential}/**/*.test.ts'],
           exclude: DATABASE_TESTS,
+          isolate: SHARED,
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },
