@@ -122,10 +122,20 @@ describe('usage', () => {
   });
 
   it('survives the process: the next run delivers it, and the numbers go on', async () => {
+    let isKilled = false;
+    const killed = await makePlatformBackend({
+      ...{ clock, platform, folder: fixture.folder },
+      fetch: (request) => (isKilled ? Promise.reject(new Error('killed')) : platform.fetch(request)),
+    });
+    await backend.stop();
+    await killed.backend.start();
     platform.goAway();
-    open('tun_1').bytes = 123;
+    const tunnel = openedTunnel('tun_1', 'alice');
+    killed.backend.tunnelOpened(tunnel);
+    tunnel.counters.bytes = 123;
     await clock.advance(LIMITS.JOURNAL_WRITE_MS);
-    // As if killed: nothing is stopped.
+    // Nothing is stopped; but who is dead says nothing more.
+    isKilled = true;
     platform.state = 'here';
     const next = await makePlatformBackend({ clock, platform, folder: fixture.folder, runId: 'run_2' });
     await next.backend.start();
