@@ -152,6 +152,8 @@ describe('the line of changes', () => {
     const clock = new FakeClock();
     const slow = await startLinkServer(world, clock);
     const line = slow.feed.open(edge.actor.edgeId, 0);
+    // The database answers in its own time, whatever the clock says.
+    await eventually(() => expect(line.checked).toBe(true));
     for (let i = 0; i < 5; i += 1) {
       await announce(account.keyId);
       await clock.advance(10_000);
