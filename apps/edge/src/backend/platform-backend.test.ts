@@ -1,3 +1,4 @@
+import { readdir, readFile } from 'node:fs/promises';
 import { LIMITS } from '@tunnel/protocol';
 import type { Logger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -42,6 +43,9 @@ const open = (tunnelId: string, counters = { requests: 0, bytes: 0, openConnecti
   return counters;
 };
 const calls = (path: string): number => platform.calls.filter((call) => call === path).length;
+const journalTexts = async (folder: string): Promise<string[]> =>
+  Promise.all((await readdir(folder)).map((name) => readFile(`${folder}/${name}`, 'utf8')));
+const SEALED = /"kind":"batch"[^]*"bytes":123/;
 /** The disk answers in its own time, whatever the clock says. */
 const untilStored = (count: number): Promise<void> =>
   eventually(() => expect(platform.stored.length).toBeGreaterThanOrEqual(count));
@@ -123,8 +127,10 @@ describe('usage', () => {
 
   it('survives the process: the next run delivers it, and the numbers go on', async () => {
     let isKilled = false;
+    // The time of who is dead stands still; nothing of it writes or says anything more.
+    const itsClock = new FakeClock();
     const killed = await makePlatformBackend({
-      ...{ clock, platform, folder: fixture.folder },
+      ...{ clock: itsClock, platform, folder: fixture.folder },
       fetch: (request) => (isKilled ? Promise.reject(new Error('killed')) : platform.fetch(request)),
     });
     await backend.stop();
@@ -133,8 +139,9 @@ describe('usage', () => {
     const tunnel = openedTunnel('tun_1', 'alice');
     killed.backend.tunnelOpened(tunnel);
     tunnel.counters.bytes = 123;
-    await clock.advance(LIMITS.JOURNAL_WRITE_MS);
-    // Nothing is stopped; but who is dead says nothing more.
+    await itsClock.advance(LIMITS.JOURNAL_WRITE_MS);
+    // The disk has a time of its own: it is killed when its one file has the numbers and the bytes, and nothing is under way.
+    await eventually(async () => expect(await journalTexts(fixture.folder)).toEqual([expect.stringMatching(SEALED)]));
     isKilled = true;
     platform.state = 'here';
     const next = await makePlatformBackend({ clock, platform, folder: fixture.folder, runId: 'run_2' });
