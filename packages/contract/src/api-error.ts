@@ -21,5 +21,17 @@ export const apiErrorOf = (fault: Fault, requestId: string): ApiError => ({
   request_id: requestId,
 });
 
+/** The headers that a status asks for. */
+export const apiErrorHeaders = ({ status, values }: Fault): Record<string, string> => {
+  const headers: Record<string, string> = {};
+  if (status === 401) headers['www-authenticate'] = 'Bearer';
+  // A refusal of another server that is passed on comes without its seconds.
+  if (status === 429 || status === 503) headers['retry-after'] = String(values['seconds'] ?? 1);
+  if (status === 405 && values['allow'] !== undefined) headers['allow'] = String(values['allow']);
+  // The rest of a body that is too large is not read.
+  if (status === 413) headers['connection'] = 'close';
+  return headers;
+};
+
 /** A request id that a caller may choose: it goes into logs, so it stays short and plain. */
 export const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;

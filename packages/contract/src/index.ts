@@ -1,4 +1,4 @@
-export { type ApiError, apiError, apiErrorOf, REQUEST_ID_PATTERN } from './api-error.ts';
+export { type ApiError, apiError, apiErrorHeaders, apiErrorOf, REQUEST_ID_PATTERN } from './api-error.ts';
 export {
   CAPTURE_LIST_LIMIT,
   type CapturedRequest,

@@ -3,6 +3,7 @@ import { Fault } from '@tunnel/errors';
 import { type GroupFields, groupSubdomain, isGroupProtocol, refuseGroupFields } from './groups/group-request.ts';
 import type { GroupProtocol } from './groups/tunnel-group.ts';
 import type { NameWish } from './names/name-leases.ts';
+import { problemOfText, shownText } from './names/printable.ts';
 import { foldSubdomain, problemOfSubdomain } from './names/subdomain.ts';
 import type { Place } from './place.ts';
 import type { PortWish } from './port-leases.ts';
@@ -54,7 +55,7 @@ export const TUNNEL_NAME_MAX_CHARACTERS = 100;
 export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
   const nameProblem = problemOfName(request.name);
   if (nameProblem !== null) {
-    return refuse(new Fault('TUNNEL_NAME_INVALID', { name: shown(request.name), reason: nameProblem }));
+    return refuse(new Fault('TUNNEL_NAME_INVALID', { name: shownText(request.name), reason: nameProblem }));
   }
   if (!facts.protocols.includes(request.protocol)) {
     const supported = facts.protocols.join(', ');
@@ -99,7 +100,8 @@ const portFor = ({ remotePort, preferredPort }: TunnelRequest, { ports, heldPlac
 const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldPlace }: AdmissionFacts): Admission => {
   if (subdomain !== undefined) {
     const reason = problemOfSubdomain(subdomain);
-    if (reason !== null) return refuse(new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shown(subdomain), reason }));
+    if (reason !== null)
+      return refuse(new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(subdomain), reason }));
     return admitName({ kind: 'exactly', name: foldSubdomain(subdomain) });
   }
   const rather = heldPlace?.kind === 'name' ? heldPlace.name : preferredSubdomain;
@@ -111,22 +113,6 @@ const admitPort = (wish: PortWish): Admission => ({ kind: 'admitted', wish: { ki
 const admitName = (wish: NameWish): Admission => ({ kind: 'admitted', wish: { kind: 'name', wish } });
 
 /** null: a valid name. */
-export const problemOfName = (name: string): string | null => {
-  const characters = [...name].length;
-  if (characters === 0) return 'it is empty';
-  if (characters > TUNNEL_NAME_MAX_CHARACTERS) return `it is longer than ${TUNNEL_NAME_MAX_CHARACTERS} characters`;
-  if (UNPRINTABLE.test(name)) return 'it has characters that cannot be printed';
-  return null;
-};
-
-/** Control, format, surrogate, private and unassigned characters, line and paragraph separators. */
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
-
-/** A refused name goes into a line for people: no character of it may break that line. */
-const shown = (name: string): string =>
-  [...name]
-    .slice(0, 40)
-    .join('')
-    .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
+export const problemOfName = (name: string): string | null => problemOfText(name, TUNNEL_NAME_MAX_CHARACTERS);
 
 const refuse = (fault: Fault): Admission => ({ kind: 'refused', fault });

@@ -1,5 +1,5 @@
 // The one place where an error becomes an HTTP answer.
-import { type ApiError, apiErrorOf } from '@tunnel/contract';
+import { type ApiError, apiErrorHeaders, apiErrorOf } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Logger } from '@tunnel/runtime';
 import { HTTPException } from 'hono/http-exception';
@@ -18,7 +18,7 @@ export const errorAnswer = (error: unknown, requestId: string, logger: Logger): 
   if (fault.status >= 500 && fault.code !== 'DATABASE_AWAY') {
     logger.error({ request_id: requestId, code: fault.code, err: fault.cause ?? fault.internal }, 'a request failed');
   }
-  return { status: fault.status, headers: headersOf(fault), body: apiErrorOf(fault, requestId) };
+  return { status: fault.status, headers: apiErrorHeaders(fault), body: apiErrorOf(fault, requestId) };
 };
 
 export const databaseAway = (cause?: unknown): Fault =>
@@ -38,16 +38,4 @@ const faultOfRefusal = (error: HTTPException): Fault => {
     return new Fault('API_BAD_REQUEST', { reason: 'the request cannot be read' }, { cause: error });
   }
   return Fault.from(error);
-};
-
-const headersOf = (fault: Fault): Record<string, string> => {
-  const { seconds, allow } = fault.values;
-  const headers: Record<string, string> = {};
-  if (fault.status === 401) headers['www-authenticate'] = 'Bearer';
-  // An edge's refusal that is passed on comes without its seconds.
-  if (fault.status === 429 || fault.status === 503) headers['retry-after'] = String(seconds ?? 1);
-  if (fault.status === 405 && allow !== undefined) headers['allow'] = String(allow);
-  // The rest of a body that is too large is not read.
-  if (fault.status === 413) headers['connection'] = 'close';
-  return headers;
 };

@@ -1,5 +1,6 @@
 // What a registration says about a group and about health: whether it makes sense, in the words of the one who wrote it.
 import { Fault } from '@tunnel/errors';
+import { problemOfText, shownText } from '../names/printable.ts';
 import { foldSubdomain, problemOfSubdomain } from '../names/subdomain.ts';
 import type { GroupProtocol } from './tunnel-group.ts';
 
@@ -12,18 +13,12 @@ export interface GroupFields {
 export const GROUP_NAME_MAX_CHARACTERS = 100;
 
 const KEY_HASH = /^[0-9a-f]{64}$/;
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 const PROBE_PATH = /^\/[^\s\p{Cc}]*$/u;
 
 /** null: a valid name. */
-export const problemOfGroupName = (name: string): string | null => {
-  const characters = [...name].length;
-  if (characters === 0) return 'it is empty';
-  if (characters > GROUP_NAME_MAX_CHARACTERS) return `it is longer than ${GROUP_NAME_MAX_CHARACTERS} characters`;
-  if (UNPRINTABLE.test(name)) return 'it has characters that cannot be printed';
+export const problemOfGroupName = (name: string): string | null =>
   // Metrics write name@label when two groups share a name.
-  return name.includes('@') ? 'it has an @' : null;
-};
+  problemOfText(name, GROUP_NAME_MAX_CHARACTERS) ?? (name.includes('@') ? 'it has an @' : null);
 
 /** null: nothing to object to. */
 export const refuseGroupFields = ({ group, groupKeyHash, healthCheck }: GroupFields): Fault | null => {
@@ -33,7 +28,7 @@ export const refuseGroupFields = ({ group, groupKeyHash, healthCheck }: GroupFie
     return odd('group_key_hash must be 64 lower-case hex digits');
   }
   const reason = group === undefined ? null : problemOfGroupName(group);
-  if (reason !== null) return new Fault('GROUP_NAME_INVALID', { name: shownName(group ?? ''), reason });
+  if (reason !== null) return new Fault('GROUP_NAME_INVALID', { name: shownText(group ?? ''), reason });
   if (healthCheck?.type === 'http' && healthCheck.path === undefined) {
     return odd('a health check of type http needs a path');
   }
@@ -48,18 +43,11 @@ export const groupSubdomain = (group: string, subdomain: string | undefined): st
   const wanted = subdomain ?? group;
   const reason = problemOfSubdomain(wanted);
   if (reason === null) return foldSubdomain(wanted);
-  if (subdomain !== undefined) return new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownName(wanted), reason });
-  return odd(`group \`${shownName(group)}\` needs a subdomain, because its name cannot be one: ${reason}`);
+  if (subdomain !== undefined) return new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(wanted), reason });
+  return odd(`group \`${shownText(group)}\` needs a subdomain, because its name cannot be one: ${reason}`);
 };
 
 export const isGroupProtocol = (protocol: string): protocol is GroupProtocol =>
   protocol === 'http' || protocol === 'https' || protocol === 'tcp';
 
 const odd = (reason: string): Fault => new Fault('GROUP_FIELDS_INVALID', { reason });
-
-/** It goes into a line for people: no character of it may break that line. */
-const shownName = (name: string): string =>
-  [...name]
-    .slice(0, 40)
-    .join('')
-    .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
