@@ -3,7 +3,6 @@ import { ACCOUNT_HEADER } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { equalInConstantTime } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
-import { callerAddress } from './caller-address.ts';
 import type { RestDependencies, RestEnv } from './rest-context.ts';
 
 const BEARER = /^bearer +(\S+) *$/i;
@@ -44,7 +43,7 @@ const accountAskedFor = (context: Context<RestEnv>): string => {
 };
 
 /** Without a socket it is the platform in this process that asks. */
-export const visitorAddress = (context: Context<RestEnv>, { trustedProxies }: RestDependencies): string => {
+export const visitorAddress = (context: Context<RestEnv>, { callerAddress }: RestDependencies): string => {
   const peer = context.env.incoming?.socket.remoteAddress ?? '';
-  return callerAddress(peer, context.req.header('x-forwarded-for'), trustedProxies);
+  return callerAddress(peer, context.req.header('x-forwarded-for'));
 };

@@ -1,7 +1,7 @@
 // What the REST's middleware and handlers share: the types of one request's context, and everything the app is given.
 import type { HttpBindings } from '@hono/node-server';
 import type { EdgeRegion, EdgeStatus } from '@tunnel/contract';
-import type { GroupDirectory, Owner } from '@tunnel/core';
+import type { CallerAddress, GroupDirectory, Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { Logger, Secret } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
@@ -37,7 +37,7 @@ export interface RestDependencies {
   readonly region: Omit<EdgeRegion, 'current'>;
   readonly version: string;
   readonly authFailures: AuthFailureGate;
-  readonly trustedProxies: readonly string[];
+  readonly callerAddress: CallerAddress;
   readonly newRequestId: () => string;
   readonly logger: Logger;
 }

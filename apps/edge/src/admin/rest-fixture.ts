@@ -1,5 +1,5 @@
 // A REST server on port 0 with two accounts and a tunnel of each owner. Used by tests only.
-import { MemberHealth, type Owner } from '@tunnel/core';
+import { MemberHealth, type Owner, plainAddress } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import { type Clock, createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
@@ -122,7 +122,7 @@ const dependencies = (
     perMinute: options.perMinute ?? 60,
     clock: { ...systemClock, monotonic: () => clock.now },
   }),
-  trustedProxies: [],
+  callerAddress: plainAddress,
   newRequestId: () => 'req_new',
   logger,
 });

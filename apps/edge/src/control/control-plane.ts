@@ -1,11 +1,11 @@
 // Everything behind the control port: connections, sessions, their tunnels, the second's tick, revocation, drain and end.
 import type { IncomingMessage } from 'node:http';
+import { type CallerAddress, callerAddressOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxSession } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
-import { callerAddress } from '../admin/caller-address.ts';
 import type { Backend, Revocation } from '../backend/backend.ts';
 import { hostPort } from '../ingress/peer-address.ts';
 import type { Groups } from '../pool/groups.ts';
@@ -48,6 +48,7 @@ export interface ControlPlaneOptions {
 export class ControlPlane {
   readonly #given: ControlPlaneOptions;
   readonly #server: ControlServer;
+  readonly #callerAddress: CallerAddress;
   readonly #muxes: SessionMuxes;
   readonly #sessions: SessionTable;
   readonly #connections = new Set<ControlConnection>();
@@ -60,6 +61,7 @@ export class ControlPlane {
   constructor(options: ControlPlaneOptions) {
     const { clock, logger, backend, places, groups, tunnels, host, port, tls } = options;
     this.#given = options;
+    this.#callerAddress = callerAddressOf(options.trustedProxies);
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     this.#muxes = new SessionMuxes({ clock, logger, onViolation });
     this.#sessions = new SessionTable({ clock, logger, backend, places, groups, tunnels, muxes: this.#muxes });
@@ -168,7 +170,7 @@ export class ControlPlane {
     const connection = new ControlConnection({
       id: this.#lastConnectionId,
       ws,
-      peer: peerOf(request, this.#given.trustedProxies),
+      peer: peerOf(request, this.#callerAddress),
       clock,
       logger,
       handlers: {
@@ -219,12 +221,12 @@ export class ControlPlane {
 
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
 
-const peerOf = (request: IncomingMessage, trustedProxies: readonly string[]): ControlPeer => {
+const peerOf = (request: IncomingMessage, callerAddress: CallerAddress): ControlPeer => {
   const { remoteAddress = '', remotePort = 0 } = request.socket;
   const forwardedFor = request.headers['x-forwarded-for'];
   const given = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
   return {
-    address: callerAddress(remoteAddress, given, trustedProxies),
+    address: callerAddress(remoteAddress, given),
     clientAddr: hostPort(remoteAddress, remotePort),
   };
 };

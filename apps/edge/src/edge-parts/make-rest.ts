@@ -1,4 +1,5 @@
 // The REST of an edge on its port: what its handlers work on.
+import { callerAddressOf } from '@tunnel/core';
 import { randomId, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { RestServer } from '../admin/rest-server.ts';
 import type { Backend } from '../backend/backend.ts';
@@ -45,7 +46,7 @@ export const makeRest = (config: ServerConfig, deps: EdgeDeps, parts: RestParts)
       region,
       version,
       authFailures: failures,
-      trustedProxies: server.trusted_proxies,
+      callerAddress: callerAddressOf(server.trusted_proxies),
       newRequestId: () => randomId('req'),
       logger,
     },

@@ -1,5 +1,6 @@
+import { plainAddress } from '@tunnel/core';
 import { expect, it } from 'vitest';
-import { hostPort, plainAddress } from './peer-address.ts';
+import { hostPort } from './peer-address.ts';
 
 it('an IPv4 peer of a dual-stack listener is shown as IPv4', () => {
   expect(plainAddress('::ffff:203.0.113.7')).toBe('203.0.113.7');

@@ -1,12 +1,12 @@
 // All relayed connections of all tunnels: admits a visitor's socket within the limits, counts, and knows when the last one is over.
 import type { Socket } from 'node:net';
-import type { ConnectionCounts } from '@tunnel/core';
+import { type ConnectionCounts, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { adoptSocket, type ByteEnd } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { faultOfRefusal } from '../ingress/http/refusal-fault.ts';
-import { hostPort, plainAddress } from '../ingress/peer-address.ts';
+import { hostPort } from '../ingress/peer-address.ts';
 import type { Dispatcher } from '../pool/dispatcher.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import { isGroup, type Target } from '../pool/tunnel-table.ts';

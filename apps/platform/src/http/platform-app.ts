@@ -1,6 +1,7 @@
 // The HTTP shell of the platform: what holds for every request and every answer. Routes are hung into it by their own files.
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { EDGE_LINK_PATH, REQUEST_ID_PATTERN } from '@tunnel/contract';
+import { callerAddressOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Logger, randomId, type ServerConfig } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
@@ -10,7 +11,6 @@ import { matchedRoutes } from 'hono/route';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { isDatabaseAway } from '../db/database-away.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { callerAddressOf } from './caller-address.ts';
 import { databaseAway, errorAnswer } from './error-mapper.ts';
 import { refusalOf } from './known-methods.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';

@@ -2,7 +2,7 @@
 // has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { RequestHead } from '@tunnel/core';
+import { plainAddress, type RequestHead } from '@tunnel/core';
 import { adoptSocket } from '@tunnel/mux';
 import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
@@ -10,7 +10,6 @@ import type { CaptureStore } from '../../capture/capture-store.ts';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { TunnelTable } from '../../pool/tunnel-table.ts';
-import { plainAddress } from '../peer-address.ts';
 import { H2cSessions } from './h2c-sessions.ts';
 import { HttpRouter, type HttpRouterOptions } from './http-router.ts';
 import { HttpTotals } from './http-totals.ts';

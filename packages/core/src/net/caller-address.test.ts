@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+import { callerAddressOf } from './caller-address.ts';
+
+const callerAddress = (peer: string, forwardedFor: string | undefined, trusted: readonly string[]): string =>
+  callerAddressOf(trusted)(peer, forwardedFor);
+
+it('a stranger cannot choose the address it is counted against', () => {
+  expect(callerAddress('203.0.113.9', '10.0.0.1', ['127.0.0.1'])).toBe('203.0.113.9');
+  expect(callerAddress('::ffff:203.0.113.9', undefined, [])).toBe('203.0.113.9');
+});
+
+it('behind trusted proxies the nearest address that is not one of them counts', () => {
+  const trusted = ['127.0.0.1', '10.0.0.2'];
+  expect(callerAddress('127.0.0.1', '6.6.6.6, 203.0.113.9, 10.0.0.2', trusted)).toBe('203.0.113.9');
+  expect(callerAddress('127.0.0.1', undefined, trusted)).toBe('127.0.0.1');
+  expect(callerAddress('127.0.0.1', '', trusted)).toBe('127.0.0.1');
+});
+
+it('a network of proxies is trusted as a whole, in either family, and what is no address is believed from nobody', () => {
+  const trusted = ['10.0.0.0/8', 'fd00::/8', '::1'];
+  expect(callerAddress('10.9.8.7', '203.0.113.9, 10.1.1.1', trusted)).toBe('203.0.113.9');
+  expect(callerAddress('::ffff:10.9.8.7', '203.0.113.9', trusted)).toBe('203.0.113.9');
+  expect(callerAddress('fd12::1', '2001:db8::5, ::1', trusted)).toBe('2001:db8::5');
+  expect(callerAddress('11.0.0.1', '203.0.113.9', trusted)).toBe('11.0.0.1');
+  expect(callerAddress('10.9.8.7', '203.0.113.9, unknown', trusted)).toBe('10.9.8.7');
+});
