@@ -1,8 +1,9 @@
-// Bundles each executable, and the client library, into one file. `--types` also makes the library's declarations.
+// Bundles each executable, and the client library, into one file, and builds the dashboard. `--types` also makes the library's declarations.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { build } from 'esbuild';
+import { buildDashboard } from './lib/build-dashboard.mjs';
 import { BUNDLES, forgetBuild, hashInputs, rememberBuild, writeAtomically } from './lib/build-state.mjs';
 import { ROOT } from './lib/paths.mjs';
 
@@ -46,9 +47,12 @@ async function main() {
   const inputs = hashInputs();
   forgetBuild();
   try {
-    await Promise.all(BUNDLES.map(bundle));
-  } catch {
-    // esbuild has printed where and why.
+    const dashboard = buildDashboard();
+    await Promise.all([...BUNDLES.map(bundle), dashboard]);
+    process.stderr.write(`  ${await dashboard}\n`);
+  } catch (error) {
+    // esbuild has printed where and why; the dashboard has not.
+    if (error.errors === undefined) process.stderr.write(`  ${error.message}\n`);
     return 1;
   }
   rememberBuild(inputs);

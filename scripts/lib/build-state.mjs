@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { DASHBOARD_DIST, dashboardInputs } from './build-dashboard.mjs';
 import { CACHE_DIR, filesBelow, ROOT, workspaceDirs } from './paths.mjs';
 
 const MARKER = join(CACHE_DIR, 'build.json');
@@ -14,9 +15,10 @@ export const BUNDLES = [
 
 export function hashInputs() {
   const files = [join(ROOT, 'package.json'), join(ROOT, 'package-lock.json'), ...filesBelow(join(ROOT, 'scripts'))];
+  files.push(...dashboardInputs());
   for (const dir of workspaceDirs()) {
     files.push(join(ROOT, dir, 'package.json'));
-    files.push(...filesBelow(join(ROOT, dir, 'src')).filter((file) => !/\.(?:test|conformance)\.ts$/.test(file)));
+    files.push(...filesBelow(join(ROOT, dir, 'src')).filter((file) => !/\.(?:test|conformance)\.tsx?$/.test(file)));
   }
   const hash = createHash('sha256');
   for (const file of files) {
@@ -26,7 +28,8 @@ export function hashInputs() {
 }
 
 export function isBuildFresh() {
-  if (!BUNDLES.every(({ outfile }) => existsSync(join(ROOT, outfile)))) return false;
+  const made = [...BUNDLES.map(({ outfile }) => join(ROOT, outfile)), join(DASHBOARD_DIST, 'index.html')];
+  if (!made.every((file) => existsSync(file))) return false;
   try {
     return JSON.parse(readFileSync(MARKER, 'utf8')).inputs === hashInputs();
   } catch {

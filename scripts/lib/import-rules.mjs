@@ -13,6 +13,7 @@ export const MAY_IMPORT = {
   platform: ['core', 'contract', 'errors', 'runtime'],
   server: ['edge', 'platform', 'contract', 'runtime', 'errors'],
   cli: ['client', 'contract', 'errors', 'runtime'],
+  dashboard: ['contract', 'errors'],
   testkit: ['errors', 'protocol', 'core', 'mux', 'runtime', 'client', 'contract', 'edge', 'platform'],
 };
 
@@ -28,5 +29,8 @@ export const CORE_REFUSES = [
   { pattern: /\basync\b|\bawait\b|\bPromise\b|\bqueueMicrotask\b/g, name: 'async code' },
 ];
 
-/** An edge holds no database credentials. */
-export const NEVER_EXTERNAL = { edge: [/^pg($|[-/])/, /^kysely/, /postgres/, /sqlite/] };
+/** An edge holds no database credentials; a browser has no Node.js. */
+export const NEVER_EXTERNAL = {
+  edge: [/^pg($|[-/])/, /^kysely/, /postgres/, /sqlite/],
+  dashboard: [/^node:/],
+};

@@ -7,6 +7,7 @@ import { migrate } from './db/migrate.ts';
 import { upsertPlans } from './db/upsert-plans.ts';
 import type { LocalEdge } from './edge-calls/ask-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
+import { readDashboard } from './http/dashboard/dashboard-files.ts';
 import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
@@ -28,6 +29,8 @@ export interface PlatformDeps {
   readonly dataDir: string;
   /** The edge of the same process, asked without a socket; absent: there is none. */
   readonly localEdge?: Pick<LocalEdge, 'fetch'> | null;
+  /** Where the dashboard was built to; absent, or empty: /app/ says that there is none. */
+  readonly dashboardFolder?: string;
   /** A mail went into a file: for the console. */
   readonly onMail?: (notice: MailNotice) => void;
 }
@@ -135,7 +138,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeApp(): PlatformApp {
-    const { clock, logger, version } = this.#deps;
+    const { clock, logger, version, dashboardFolder } = this.#deps;
     const { db } = this.#database;
     const settings = this.#config.platform;
     const app = createPlatformApp({
@@ -149,6 +152,7 @@ class ComposedPlatform implements Platform {
       edges: createEdgeCalls({ db, clock, logger, localEdge: this.#localEdge() }),
       keyUses: this.#keyUses,
       changes: this.#changes,
+      dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       mailWaits: () => this.#mail.wake(),
       port: () => this.#server.address.port,
     });

@@ -32,7 +32,10 @@ export const readyText = (facts: ReadyFacts): string => {
     '',
     ...(run.platform_url === null
       ? []
-      : [`  platform API ${run.platform_url} (what it can do: ${run.platform_url}/docs)`]),
+      : [
+          `  dashboard    ${run.platform_url}/app/ (sign up: ${run.platform_url}/app/signup)`,
+          `  platform API ${run.platform_url} (what it can do: ${run.platform_url}/docs)`,
+        ]),
     ...(run.control === null ? [] : edgeLines),
     `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
     '',

@@ -1,9 +1,13 @@
 // The parts of one server process, joined: which of them there are depends on the command. Started in the order in which they
 // need each other, stopped the other way round: edge, platform, and the database last, after the final flush.
+import { fileURLToPath } from 'node:url';
 import { createEdge, type Edge } from '@tunnel/edge';
 import { createPlatform, type MailNotice, type Platform } from '@tunnel/platform';
 import type { Clock, Logger, Secret, ServerConfig } from '@tunnel/runtime';
 import { EmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
+
+/** Seen from the bundle as from this file: both lie one folder below their app. */
+const DASHBOARD_FOLDER = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
 
 /** `stack`: everything in one process. */
 export type ServerKind = 'stack' | 'edge' | 'platform';
@@ -84,7 +88,7 @@ export class ServerParts {
     };
     const isStack = this.#kind === 'stack';
     const platform = createPlatform(this.#config, {
-      ...{ clock, logger, version, dataDir, databaseUrl, onMail },
+      ...{ clock, logger, version, dataDir, databaseUrl, onMail, dashboardFolder: DASHBOARD_FOLDER },
       ...(isStack ? { localEdge } : {}),
     });
     this.#platform = platform;

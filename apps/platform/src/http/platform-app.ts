@@ -11,6 +11,7 @@ import { matchedRoutes } from 'hono/route';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { isDatabaseAway } from '../db/database-away.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { isDashboardPath } from './dashboard/dashboard-routes.ts';
 import { databaseAway, errorAnswer } from './error-mapper.ts';
 import { refusalOf } from './known-methods.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
@@ -21,7 +22,7 @@ export interface PlatformAppDeps {
   readonly logger: Logger;
   /** [platform] of server.toml. */
   readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies' | 'public_url'>;
-  /** false: the tables are not there yet, and nothing but /health is served. */
+  /** false: the tables are not there yet, and nothing but /health and the dashboard's files is served. */
   readonly databaseReady?: () => boolean;
   /** A request met a database that is away. */
   readonly onDatabaseAway?: (error: unknown) => void;
@@ -57,10 +58,13 @@ const guard = (app: PlatformApp, deps: PlatformAppDeps): MiddlewareHandler<Platf
     stamp(context);
     // Middleware alone matched. Before anything asks for credentials: what paths and methods there are is public.
     if (matchedRoutes(context).at(-1)?.method === 'ALL') throw refusal(context);
-    if (!databaseReady() && !context.req.path.startsWith('/health')) throw databaseAway();
+    if (!databaseReady() && needsDatabase(context.req.path)) throw databaseAway();
     return refuseLargeBody(context, next);
   };
 };
+
+/** The page of the dashboard says itself what is away. */
+const needsDatabase = (path: string): boolean => !path.startsWith('/health') && !isDashboardPath(path);
 
 /** The id and address of a request, and the headers of every answer. */
 const stampOf = ({ settings, newRequestId: makeId = newRequestId }: PlatformAppDeps) => {

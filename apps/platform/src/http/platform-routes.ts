@@ -5,6 +5,8 @@ import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
 import type { GroupEdges } from '../services/groups/list-groups.ts';
 import type { TunnelEdges } from '../services/usage/ask-edge.ts';
+import type { DashboardFiles } from './dashboard/dashboard-files.ts';
+import { addDashboardRoutes } from './dashboard/dashboard-routes.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-user.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
@@ -17,6 +19,7 @@ import { addUsageRoutes } from './routes/usage-routes.ts';
 
 export interface PlatformRouteNeeds extends RouteContext, EdgeLinkNeeds {
   readonly edges: GroupEdges & TunnelEdges;
+  readonly dashboard: DashboardFiles;
   /** A mail waits in the outbox. */
   readonly mailWaits: () => void;
   /** The one that is listened on. */
@@ -39,4 +42,5 @@ export const addPlatformRoutes = (app: PlatformApp, needs: PlatformRouteNeeds): 
   addLoadBalancingRoutes(app, withUser);
   addEdgeLinkRoutes(app, needs);
   addDocsRoutes(app, needs);
+  addDashboardRoutes(app, needs.dashboard);
 };

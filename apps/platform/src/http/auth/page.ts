@@ -1,15 +1,12 @@
-// The few pages that accounts need before there is a dashboard: small, without anything from elsewhere, and with a policy that
+// The few pages that need no dashboard: small, without anything from elsewhere, and with a policy that
 // lets nothing else in. Their texts are ours alone: nothing of a request is ever put into one.
 import { createHash } from 'node:crypto';
 
 const STYLE = `body{margin:0;padding:10vh 1rem;background:#f1f5f9;color:#0f172a;font:1rem/1.5 system-ui,sans-serif}
 main{max-width:26rem;margin:0 auto;padding:2rem;border-radius:.5rem;background:#fff}
 h1{margin:0 0 1rem;font-size:1.25rem}
-label,input,button{display:block;width:100%;box-sizing:border-box;font:inherit}
-input{margin:.25rem 0 1rem;padding:.5rem;border:1px solid #94a3b8;border-radius:.25rem}
-button{padding:.6rem;border:0;border-radius:.25rem;background:#1d4ed8;color:#fff;font-weight:600;cursor:pointer}
-button:disabled{opacity:.5}
-@media (prefers-color-scheme:dark){body{background:#0f172a;color:#e2e8f0}main{background:#1e293b}input{background:#0f172a;color:inherit}}`;
+a{color:#1d4ed8}
+@media (prefers-color-scheme:dark){body{background:#0f172a;color:#e2e8f0}main{background:#1e293b}a{color:#93c5fd}}`;
 
 export interface Page {
   readonly html: string;
@@ -17,8 +14,8 @@ export interface Page {
   readonly policy: string;
 }
 
-/** `body` and `script` as they stand: no text of anybody else's may be in them. */
-export const makePage = (title: string, body: string, script = ''): Page => ({
+/** `body` as it stands: no text of anybody else's may be in it. */
+export const makePage = (title: string, body: string): Page => ({
   html: `<!doctype html>
 <html lang="en">
 <head>
@@ -32,18 +29,17 @@ export const makePage = (title: string, body: string, script = ''): Page => ({
 <h1>${title}</h1>
 ${body}
 </main>
-${script === '' ? '' : `<script>${script}</script>\n`}</body>
+</body>
 </html>
 `,
   policy: [
     "default-src 'none'",
     `style-src ${hashOf(STYLE)}`,
-    ...(script === '' ? [] : [`script-src ${hashOf(script)}`, "connect-src 'self'"]),
     "form-action 'none'",
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join('; '),
 });
 
-/** Only this very text is run, or applied: a policy by content needs no secret of each answer. */
+/** Only this very text is applied: a policy by content needs no secret of each answer. */
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;

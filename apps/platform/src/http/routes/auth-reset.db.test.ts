@@ -114,14 +114,3 @@ describe('POST /auth/reset-password', () => {
     expect(cookieOf(await reset(await resetToken(email)))).toBe('');
   });
 });
-
-it('the link of the mail leads to a page that runs its own script and nothing else', async () => {
-  const page = await scene.ask('GET', '/app/reset-password?token=%22%3E%3Cscript%3Ealert(1)%3C/script%3E');
-  expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/html/)]);
-  const html = await page.text();
-  expect(html).not.toContain('alert(1)');
-  expect(html.match(/<script>/g)).toHaveLength(1);
-  expect(page.headers.get('content-security-policy')).toMatch(
-    /^default-src 'none'; style-src 'sha256-[\w+/=]+'; script-src 'sha256-[\w+/=]+'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'$/,
-  );
-});

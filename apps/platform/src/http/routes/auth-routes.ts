@@ -1,7 +1,6 @@
 // Accounts over HTTP.
 import { Fault } from '@tunnel/errors';
 import type { Context, MiddlewareHandler } from 'hono';
-import { accepts } from 'hono/accepts';
 import type { AuthContext, Caller } from '../../services/auth/auth-context.ts';
 import { FORGOT_ANSWER, forgotPassword } from '../../services/auth/forgot-password.ts';
 import { logIn } from '../../services/auth/log-in.ts';
@@ -16,9 +15,9 @@ import { type AttemptKind, AttemptLimits } from '../auth/attempt-limits.ts';
 import { ownOriginOf } from '../auth/own-origin.ts';
 import type { Page } from '../auth/page.ts';
 import { RefreshCookie } from '../auth/refresh-cookie.ts';
-import { RESET_PAGE } from '../auth/reset-page.ts';
 import { NOT_VERIFIED_PAGE, VERIFIED_PAGE } from '../auth/verify-pages.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
+import { wantsPage } from '../wants-page.ts';
 import {
   forgotRoute,
   keysRoute,
@@ -86,7 +85,6 @@ const addPasswordRoutes = (app: PlatformApp, needs: AuthRouteNeeds, limits: Atte
     await limits.countAddress(context.get('address'));
     return context.json(await resetPassword(needs, context.req.valid('json')), 200);
   });
-  app.get('/app/reset-password', (context) => showPage(context, RESET_PAGE, 200));
 };
 
 interface SessionParts {
@@ -143,13 +141,6 @@ const callerOf = (context: Context<PlatformEnv>): Caller => ({
   address: context.get('address'),
   userAgent: context.req.header('user-agent') ?? '',
 });
-
-const wantsPage = (context: Context<PlatformEnv>): boolean =>
-  accepts(context, {
-    header: 'Accept',
-    supports: ['application/json', 'text/html'],
-    default: 'application/json',
-  }) === 'text/html';
 
 const showPage = <S extends 200 | 400>(context: Context<PlatformEnv>, { html, policy }: Page, status: S) => {
   context.header('content-security-policy', policy);

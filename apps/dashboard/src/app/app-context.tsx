@@ -1,0 +1,33 @@
+// What every page may use: the API, the session, and whether the platform can be reached.
+import type { PlatformClient } from '@tunnel/contract';
+import { createContext, useContext, useSyncExternalStore } from 'react';
+import type { Reach } from './reach.ts';
+import type { Session, SessionState } from './session.ts';
+
+export interface AppParts {
+  readonly api: PlatformClient;
+  readonly session: Session;
+  readonly reach: Reach;
+}
+
+const AppContext = createContext<AppParts | null>(null);
+
+export const AppProvider = AppContext.Provider;
+
+export const useApp = (): AppParts => {
+  const parts = useContext(AppContext);
+  if (parts === null) throw new Error('outside of the app');
+  return parts;
+};
+
+export const useApi = (): PlatformClient => useApp().api;
+
+export const useSessionState = (): SessionState => {
+  const { session } = useApp();
+  return useSyncExternalStore(session.subscribe, () => session.state);
+};
+
+export const useIsAway = (): boolean => {
+  const { reach } = useApp();
+  return useSyncExternalStore(reach.subscribe, reach.isAway);
+};

@@ -1,0 +1,13 @@
+// An address that no page has.
+import { Link } from '@tanstack/react-router';
+import { buttonClass } from '../ui/button-class.ts';
+import { PageHead } from '../ui/page-head.tsx';
+
+export const NotFound = () => (
+  <>
+    <PageHead title="Page not found" description="There is no page at this address. It may have been mistyped." />
+    <Link to="/" className={buttonClass('secondary')}>
+      Go to the overview
+    </Link>
+  </>
+);

@@ -1,0 +1,61 @@
+// Keeps an error where it happened: a panel that fails says so, and the rest of the page goes on.
+import type { UseQueryResult } from '@tanstack/react-query';
+import { Component, type ReactNode } from 'react';
+import { Problem } from '../ui/problem.tsx';
+
+interface BoundaryProps {
+  /** What cannot be shown: "The keys cannot be shown". */
+  readonly title?: string;
+  readonly children: ReactNode;
+}
+
+interface BoundaryState {
+  readonly error: unknown;
+}
+
+const NO_ERROR: BoundaryState = { error: null };
+
+/** For errors of rendering. */
+export class PanelBoundary extends Component<BoundaryProps, BoundaryState> {
+  override state = NO_ERROR;
+
+  static getDerivedStateFromError(error: unknown): BoundaryState {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    const { title = 'This part of the page cannot be shown', children } = this.props;
+    if (this.state.error === null) return children;
+    return (
+      <div className="p-4">
+        <Problem title={title} error={this.state.error} onRetry={() => this.setState(NO_ERROR)} />
+      </div>
+    );
+  }
+}
+
+export interface LoadedProps<T> {
+  readonly query: UseQueryResult<T>;
+  /** What cannot be shown. */
+  readonly title?: string;
+  /** In the size of what comes. */
+  readonly pending: ReactNode;
+  readonly children: (data: T) => ReactNode;
+}
+
+/** For what is asked of the API. What was there before stays in sight when asking again fails: the banner tells. */
+export const Loaded = <T,>({ query, title = 'This cannot be shown right now', pending, children }: LoadedProps<T>) => (
+  <PanelBoundary title={title}>
+    <LoadedInside {...{ query, title, pending, children }} />
+  </PanelBoundary>
+);
+
+const LoadedInside = <T,>({ query, title, pending, children }: LoadedProps<T>) => {
+  if (query.data !== undefined) return children(query.data);
+  if (!query.isError) return pending;
+  return (
+    <div className="p-4">
+      <Problem {...(title === undefined ? {} : { title })} error={query.error} onRetry={() => void query.refetch()} />
+    </div>
+  );
+};

@@ -1,0 +1,166 @@
+// The pages and their addresses. Each page is a file of its own that is loaded when it is first needed.
+import type { QueryClient } from '@tanstack/react-query';
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from '@tanstack/react-router';
+import { returnTo } from './next-path.ts';
+import { PagePending, PageProblem, Root } from './root.tsx';
+import { parseSearch, stringifySearch, textFields } from './search.ts';
+import type { Session } from './session.ts';
+
+export interface RouterContext {
+  readonly session: Session;
+  readonly queries: QueryClient;
+}
+
+const root = createRootRouteWithContext<RouterContext>()({ component: Root });
+
+// --- without a session ---
+
+const door = createRoute({
+  getParentRoute: () => root,
+  id: 'door',
+  component: lazyRouteComponent(() => import('../features/auth/door.tsx'), 'Door'),
+});
+const login = createRoute({
+  getParentRoute: () => door,
+  path: '/login',
+  validateSearch: textFields('next'),
+  beforeLoad: async ({ context }) => void (await context.session.known()),
+  component: lazyRouteComponent(() => import('../features/auth/login-page.tsx'), 'LoginPage'),
+});
+const signup = createRoute({
+  getParentRoute: () => door,
+  path: '/signup',
+  component: lazyRouteComponent(() => import('../features/auth/signup-page.tsx'), 'SignupPage'),
+});
+const checkMail = createRoute({
+  getParentRoute: () => door,
+  path: '/check-mail',
+  validateSearch: textFields('email'),
+  component: lazyRouteComponent(() => import('../features/auth/check-mail-page.tsx'), 'CheckMailPage'),
+});
+const verify = createRoute({
+  getParentRoute: () => door,
+  path: '/verify',
+  validateSearch: textFields('token'),
+  component: lazyRouteComponent(() => import('../features/auth/verify-page.tsx'), 'VerifyPage'),
+});
+const forgot = createRoute({
+  getParentRoute: () => door,
+  path: '/forgot',
+  validateSearch: textFields('email'),
+  component: lazyRouteComponent(() => import('../features/auth/forgot-page.tsx'), 'ForgotPage'),
+});
+const reset = createRoute({
+  getParentRoute: () => door,
+  path: '/reset-password',
+  validateSearch: textFields('token'),
+  component: lazyRouteComponent(() => import('../features/auth/reset-page.tsx'), 'ResetPage'),
+});
+
+// --- with one ---
+
+const shell = createRoute({
+  getParentRoute: () => root,
+  id: 'shell',
+  beforeLoad: async ({ context, location, preload }) => {
+    const { phase } = await context.session.known();
+    if (phase === 'signed-out' && !preload) redirect({ to: '/login', search: nextOf(location.href), throw: true });
+  },
+  component: lazyRouteComponent(() => import('./shell.tsx'), 'Shell'),
+});
+const overview = createRoute({
+  getParentRoute: () => shell,
+  path: '/',
+  component: lazyRouteComponent(() => import('../features/overview/page.tsx'), 'OverviewPage'),
+});
+const tunnels = createRoute({
+  getParentRoute: () => shell,
+  path: '/tunnels',
+  validateSearch: textFields('protocol', 'state'),
+  component: lazyRouteComponent(() => import('../features/tunnels/page.tsx'), 'TunnelsPage'),
+});
+const tunnel = createRoute({
+  getParentRoute: () => shell,
+  path: '/tunnels/$id',
+  component: lazyRouteComponent(() => import('../features/tunnels/tunnel-page.tsx'), 'TunnelPage'),
+});
+const pools = createRoute({
+  getParentRoute: () => shell,
+  path: '/pools',
+  component: lazyRouteComponent(() => import('../features/pools/page.tsx'), 'PoolsPage'),
+});
+const keys = createRoute({
+  getParentRoute: () => shell,
+  path: '/keys',
+  component: lazyRouteComponent(() => import('../features/keys/page.tsx'), 'KeysPage'),
+});
+const billing = createRoute({
+  getParentRoute: () => shell,
+  path: '/billing',
+  component: lazyRouteComponent(() => import('../features/billing/page.tsx'), 'BillingPage'),
+});
+const settings = createRoute({
+  getParentRoute: () => shell,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('../features/settings/page.tsx'), 'SettingsPage'),
+});
+const anythingElse = createRoute({
+  getParentRoute: () => shell,
+  path: '$',
+  component: lazyRouteComponent(() => import('./not-found.tsx'), 'NotFound'),
+});
+
+const routeTree = root.addChildren([
+  door.addChildren([login, signup, checkMail, verify, forgot, reset]),
+  shell.addChildren([overview, tunnels, tunnel, pools, keys, billing, settings, anythingElse]),
+]);
+
+const BASE = '/app';
+
+/** `href` as the router has it: without the base. */
+const nextOf = (href: string): { next?: string } => {
+  const next = returnTo(BASE + href);
+  return next === undefined ? {} : { next };
+};
+
+const makeRouter = (context: RouterContext) =>
+  createRouter({
+    routeTree,
+    context,
+    basepath: BASE,
+    parseSearch,
+    stringifySearch,
+    scrollRestoration: true,
+    defaultPreload: 'intent',
+    defaultPendingMs: 300,
+    defaultPendingComponent: PagePending,
+    defaultErrorComponent: PageProblem,
+  });
+
+export const createAppRouter = (context: RouterContext): ReturnType<typeof makeRouter> => {
+  const router = makeRouter(context);
+  const { session, queries } = context;
+  session.subscribe(() => {
+    const { state } = session;
+    if (state.phase !== 'signed-out') return;
+    const { location, matches } = router.state;
+    const left = state.because === 'ended' ? nextOf(location.href) : {};
+    const onPage = matches.some(({ routeId }) => routeId === shell.id);
+    const gone = onPage ? router.navigate({ to: '/login', search: left }) : Promise.resolve();
+    // Nothing of the one may be seen by the next.
+    void gone.finally(() => queries.clear());
+  });
+  return router;
+};
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}

@@ -1,0 +1,154 @@
+import { Fault } from '@tunnel/errors';
+import { describe, expect, it } from 'vitest';
+import { lifetimeMs } from './access-token.ts';
+import { Session, type SessionNews, type SessionWorld } from './session.ts';
+
+const jwt = (iat: number, exp: number): string => `h.${btoa(JSON.stringify({ iat, exp }))}.s`;
+const A = jwt(1000, 1900);
+const B = jwt(2000, 2900);
+
+class World implements SessionWorld {
+  /** What the next calls of refresh give, in turn. */
+  answers: (string | Error)[] = [];
+  refreshes = 0;
+  logOuts = 0;
+  readonly told: SessionNews[] = [];
+  timer: { ms: number; act: () => void } | null = null;
+
+  async refresh(): Promise<string> {
+    this.refreshes += 1;
+    const answer = this.answers.shift() ?? new Fault('REFRESH_INVALID');
+    if (typeof answer !== 'string') throw answer;
+    return answer;
+  }
+
+  async logOut(): Promise<void> {
+    this.logOuts += 1;
+  }
+
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    return work();
+  }
+
+  after(ms: number, act: () => void): () => void {
+    const timer = { ms, act };
+    this.timer = timer;
+    return () => {
+      if (this.timer === timer) this.timer = null;
+    };
+  }
+
+  tell(news: SessionNews): void {
+    this.told.push(news);
+  }
+}
+
+const open = (...answers: (string | Error)[]) => {
+  const world = new World();
+  world.answers = answers;
+  const session = new Session(world);
+  return { world, session };
+};
+
+const away = new Fault('CLIENT_PLATFORM_UNREACHABLE');
+
+describe('the start', () => {
+  it('takes the session of the cookie', async () => {
+    const { session } = open(A);
+    expect(session.state.phase).toBe('starting');
+    session.start();
+    expect(await session.known()).toEqual({ phase: 'signed-in' });
+    expect(session.accessToken).toBe(A);
+  });
+
+  it('without a cookie nobody is signed in, and nothing has ended', async () => {
+    const { session } = open(new Fault('REFRESH_INVALID'));
+    session.start();
+    expect(await session.known()).toEqual({ phase: 'signed-out', because: 'none' });
+  });
+
+  it('a platform that is away is asked again', async () => {
+    const { world, session } = open(away, A);
+    session.start();
+    await expect(session.renew()).rejects.toBe(away);
+    await Promise.resolve();
+    expect(session.state.phase).toBe('starting');
+    world.timer?.act();
+    expect(await session.known()).toEqual({ phase: 'signed-in' });
+  });
+});
+
+describe('renewal', () => {
+  it('one serves all who ask', async () => {
+    const { world, session } = open(A);
+    expect(await Promise.all([session.renew(), session.renew(), session.renew()])).toEqual([A, A, A]);
+    expect(world.refreshes).toBe(1);
+  });
+
+  it('happens a minute before the token ends', async () => {
+    const { world, session } = open(B);
+    session.begin(A);
+    expect(world.timer?.ms).toBe(840_000);
+    world.timer?.act();
+    await session.renew();
+    expect(session.accessToken).toBe(B);
+  });
+
+  it('refused: the session has ended', async () => {
+    const { session } = open(new Fault('REFRESH_INVALID'));
+    session.begin(A);
+    await expect(session.renew()).rejects.toMatchObject({ code: 'REFRESH_INVALID' });
+    expect(session.state).toEqual({ phase: 'signed-out', because: 'ended' });
+    expect(session.accessToken).toBe('');
+  });
+
+  it('a platform that is away ends nothing', async () => {
+    const { session } = open(away);
+    session.begin(A);
+    await expect(session.renew()).rejects.toBe(away);
+    expect([session.state.phase, session.accessToken]).toEqual(['signed-in', A]);
+  });
+
+  it('an answer that comes after the log-out brings nobody back', async () => {
+    const { session } = open(B);
+    session.begin(A);
+    const renewed = session.renew();
+    await session.leave();
+    await renewed;
+    expect([session.state, session.accessToken]).toEqual([{ phase: 'signed-out', because: 'left' }, '']);
+  });
+});
+
+describe('other tabs', () => {
+  it('hear of the login and of the log-out', async () => {
+    const { world, session } = open();
+    session.begin(A);
+    await session.leave();
+    expect([world.told, world.logOuts]).toEqual([['signed-in', 'signed-out'], 1]);
+  });
+
+  it('a log-out elsewhere ends this one, and is not told on', () => {
+    const { world, session } = open();
+    session.begin(A);
+    session.hear('signed-out');
+    expect(session.state).toEqual({ phase: 'signed-out', because: 'left' });
+    expect([world.told, world.timer]).toEqual([['signed-in'], null]);
+  });
+
+  it('a login elsewhere signs this one in', async () => {
+    const { session } = open(new Fault('REFRESH_INVALID'), B);
+    session.start();
+    await session.known();
+    session.hear('signed-in');
+    await expect.poll(() => session.state.phase).toBe('signed-in');
+  });
+});
+
+it.each([
+  [A, 900_000],
+  ['no token', 900_000],
+  [jwt(5, 5), 900_000],
+  [jwt(1, 4), 3000],
+])('a token %s lasts %i ms', (token, ms) => {
+  expect(lifetimeMs(token)).toBe(ms);
+});

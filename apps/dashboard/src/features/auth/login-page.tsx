@@ -1,0 +1,4 @@
+// Log in.
+import { PageHead } from '../../ui/page-head.tsx';
+
+export const LoginPage = () => <PageHead title="Log in" />;

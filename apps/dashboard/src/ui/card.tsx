@@ -1,0 +1,47 @@
+// A part of a page with a border and, mostly, a heading.
+import { type ReactNode, useId } from 'react';
+import { classNames } from './class-names.ts';
+
+export interface CardProps {
+  readonly title?: ReactNode;
+  readonly description?: ReactNode;
+  /** Right of the heading. */
+  readonly actions?: ReactNode;
+  /** What is below the line at the end. */
+  readonly footer?: ReactNode;
+  /** false: the content reaches the border, as a table does. */
+  readonly padded?: boolean;
+  readonly className?: string;
+  readonly children?: ReactNode;
+}
+
+export const Card = ({ title, description, actions, footer, padded = true, className, children }: CardProps) => {
+  const id = useId();
+  return (
+    <section
+      aria-labelledby={title === undefined ? undefined : id}
+      className={classNames('min-w-0 overflow-hidden rounded-lg border border-line bg-surface', className)}
+    >
+      {title !== undefined && (
+        <div
+          className={classNames(
+            'flex flex-wrap items-start justify-between gap-x-4 gap-y-2 px-4 pt-4 sm:px-5',
+            !padded && 'pb-4',
+          )}
+        >
+          <div className="min-w-0">
+            <h2 id={id} className="font-semibold">
+              {title}
+            </h2>
+            {description !== undefined && <p className="mt-0.5 text-muted text-sm">{description}</p>}
+          </div>
+          {actions}
+        </div>
+      )}
+      {children !== undefined && <div className={padded ? 'p-4 sm:p-5' : ''}>{children}</div>}
+      {footer !== undefined && (
+        <div className="border-line border-t bg-page px-4 py-3 text-muted text-sm sm:px-5">{footer}</div>
+      )}
+    </section>
+  );
+};

@@ -1,0 +1,21 @@
+// A command to copy and run.
+import { CopyButton } from './copy-button.tsx';
+
+export interface CommandLineProps {
+  readonly command: string;
+  /** What it does, for the copy button: "Copy the command that …". */
+  readonly label?: string;
+  readonly onCopied?: () => void;
+}
+
+export const CommandLine = ({ command, label = 'Copy the command', onCopied }: CommandLineProps) => (
+  <div className="flex min-w-0 items-start gap-2 rounded-md border border-line bg-sunken py-1 pr-1 pl-3">
+    <code className="min-w-0 flex-1 break-words py-1.5 font-mono text-sm">
+      <span aria-hidden="true" className="select-none text-muted">
+        ${' '}
+      </span>
+      {command}
+    </code>
+    <CopyButton text={command} label={label} {...(onCopied === undefined ? {} : { onCopied })} />
+  </div>
+);

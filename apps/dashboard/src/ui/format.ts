@@ -1,0 +1,80 @@
+// Numbers and times as people read them. Pure: the time of now is an argument.
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
+
+/** Decimal units: the price is per 10^9 bytes. */
+export const bytesText = (bytes: number): string => {
+  let size = Math.max(0, bytes);
+  let unit = 0;
+  // 999.95 would be shown as 1000.
+  while (size >= (unit === 0 ? 1000 : 999.95) && unit < UNITS.length - 1) {
+    size /= 1000;
+    unit += 1;
+  }
+  const digits = unit === 0 || size >= 99.95 ? 0 : 1;
+  return `${size.toFixed(digits)} ${UNITS[unit]}`;
+};
+
+const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
+
+export const countText = (count: number): string => WHOLE.format(count);
+
+/** 12,345 stays; 1,234,567 is 1.2M. */
+export const shortCountText = (count: number): string => (Math.abs(count) < 100_000 ? WHOLE : SHORT).format(count);
+
+const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' });
+
+export const moneyText = (cents: number): string => DOLLARS.format(cents / 100);
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** The two largest parts: "2 h 5 min". */
+export const durationText = (ms: number): string => {
+  const left = Math.max(0, ms);
+  if (left < MINUTE) return `${Math.floor(left / SECOND)} s`;
+  if (left < HOUR) return `${Math.floor(left / MINUTE)} min ${Math.floor((left % MINUTE) / SECOND)} s`;
+  if (left < DAY) return `${Math.floor(left / HOUR)} h ${Math.floor((left % HOUR) / MINUTE)} min`;
+  return `${Math.floor(left / DAY)} d ${Math.floor((left % DAY) / HOUR)} h`;
+};
+
+/** A few milliseconds, as a request takes them. */
+export const latencyText = (ms: number): string => {
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`;
+};
+
+/** "3 min ago"; what is long ago is a date. */
+export const agoText = (at: number, now: number): string => {
+  const past = now - at;
+  if (past < 10 * SECOND) return 'just now';
+  if (past < MINUTE) return `${Math.floor(past / SECOND)} s ago`;
+  if (past < HOUR) return `${Math.floor(past / MINUTE)} min ago`;
+  if (past < DAY) return `${Math.floor(past / HOUR)} h ago`;
+  if (past < 7 * DAY) return `${Math.floor(past / DAY)} d ago`;
+  return dateText(at);
+};
+
+const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
+const MOMENT = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long' });
+const UTC_DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+
+export const dateText = (at: number): string => DATE.format(at);
+
+/** With the zone. */
+export const momentText = (at: number): string => MOMENT.format(at);
+
+/** Of a chart: a UTC day, "31 Jan". */
+export const utcDayText = (at: number): string => UTC_DAY.format(at);
+
+export const percentText = (share: number): string => {
+  const percent = Number.isFinite(share) ? share * 100 : 0;
+  return `${percent > 0 && percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`;
+};
+
+/** 1 member, 2 members. */
+export const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${countText(count)} ${count === 1 ? one : many}`;

@@ -1,0 +1,21 @@
+// The words of an error.
+import { Fault } from '@tunnel/errors';
+
+export const problemText = (error: unknown): string => {
+  if (!(error instanceof Fault)) return 'Something went wrong on this page. Reload it, or try again.';
+  if (error.code === 'CLIENT_PLATFORM_UNREACHABLE') return 'The platform cannot be reached right now.';
+  return sentence(error.message);
+};
+
+/** null: the error has no request, or none that was answered. */
+export const requestIdOf = (error: unknown): string | null => {
+  if (!(error instanceof Fault)) return null;
+  const id = error.values['request_id'];
+  return typeof id === 'string' && id !== '' ? id : null;
+};
+
+/** The catalogue's texts begin small, to stand after a colon. */
+export const sentence = (text: string): string => {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+};

@@ -1,0 +1,89 @@
+// A table with a caption; on a phone each row becomes a card whose cells say their column.
+import type { ReactNode } from 'react';
+import { classNames } from './class-names.ts';
+import { Skeleton } from './skeleton.tsx';
+
+export interface Column<Row> {
+  readonly key: string;
+  readonly header: string;
+  readonly cell: (row: Row) => ReactNode;
+  /** Numbers stand at the end. */
+  readonly align?: 'start' | 'end';
+  /** The cell that names the row. */
+  readonly isHead?: boolean;
+  readonly className?: string;
+}
+
+export interface TableProps<Row> {
+  /** For screen readers; the card around it says it to all others. */
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  /** undefined: on their way. */
+  readonly rows: readonly Row[] | undefined;
+  readonly rowKey: (row: Row) => string;
+  /** What an empty table shows in its place. */
+  readonly empty?: ReactNode;
+  readonly skeletonRows?: number;
+}
+
+export const Table = <Row,>({ caption, columns, rows, rowKey, empty, skeletonRows = 3 }: TableProps<Row>) => {
+  if (rows?.length === 0 && empty !== undefined) return empty;
+  return (
+    <div className="overflow-x-auto">
+      <table className="cards w-full border-collapse text-left" aria-busy={rows === undefined}>
+        <caption className="sr-only">{caption}</caption>
+        <thead>
+          <tr className="border-line border-y bg-page">
+            {columns.map(({ key, header, align }) => (
+              <th key={key} scope="col" className={classNames(cellClass(align), 'py-2 font-medium text-muted text-sm')}>
+                {header}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className="divide-y divide-line">
+          {rows?.map((row) => (
+            <TableRow key={rowKey(row)} {...{ row, columns }} />
+          ))}
+          {rows === undefined && <SkeletonRows count={skeletonRows} columns={columns} />}
+        </tbody>
+      </table>
+    </div>
+  );
+};
+
+const TableRow = <Row,>({ row, columns }: { readonly row: Row; readonly columns: readonly Column<Row>[] }) => (
+  <tr className="hover:bg-page">
+    {columns.map(({ key, header, cell, align, isHead, className }) => {
+      const look = classNames(cellClass(align), 'py-3', className);
+      return isHead === true ? (
+        <th key={key} scope="row" data-label={header} className={classNames(look, 'font-medium')}>
+          {cell(row)}
+        </th>
+      ) : (
+        <td key={key} data-label={header} className={look}>
+          {cell(row)}
+        </td>
+      );
+    })}
+  </tr>
+);
+
+interface SkeletonRowsProps<Row> {
+  readonly count: number;
+  readonly columns: readonly Column<Row>[];
+}
+
+const SkeletonRows = <Row,>({ count, columns }: SkeletonRowsProps<Row>) =>
+  Array.from({ length: count }, (_, index) => (
+    <tr key={index}>
+      {columns.map(({ key, header, align }) => (
+        <td key={key} data-label={header} className={classNames(cellClass(align), 'py-3')}>
+          <Skeleton className={classNames('h-[1.375rem] w-24', align === 'end' && 'sm:ml-auto')} />
+        </td>
+      ))}
+    </tr>
+  ));
+
+const cellClass = (align: 'start' | 'end' = 'start'): string =>
+  classNames('px-4 first:sm:pl-5 last:sm:pr-5', align === 'end' && 'text-right');

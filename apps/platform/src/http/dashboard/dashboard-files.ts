@@ -1,0 +1,63 @@
+// The files of the dashboard, read once: a request never touches the disk, and no path of one can lead out of the folder.
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { extname, join, relative, sep } from 'node:path';
+
+export type Packing = 'br' | 'gzip';
+
+/** In the order in which they are preferred. */
+const PACKINGS = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const satisfies readonly (readonly [Packing, string])[];
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.json': 'application/json',
+  '.woff2': 'font/woff2',
+};
+
+export interface DashboardFile {
+  readonly type: string;
+  /** Its name changes with its content. */
+  readonly hashed: boolean;
+  readonly etag: string;
+  readonly plain: Uint8Array<ArrayBuffer>;
+  readonly packed: ReadonlyMap<Packing, Uint8Array<ArrayBuffer>>;
+}
+
+/** By path below /app/, with slashes. null: there is no build. */
+export type DashboardFiles = ReadonlyMap<string, DashboardFile> | null;
+
+export const INDEX = 'index.html';
+
+export const readDashboard = (folder: string): DashboardFiles => {
+  if (!existsSync(join(folder, INDEX))) return null;
+  const files = new Map<string, DashboardFile>();
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const file = join(entry.parentPath, entry.name);
+    const type = TYPES[extname(file)];
+    if (entry.isFile() && type !== undefined) {
+      files.set(relative(folder, file).split(sep).join('/'), readOne(file, type));
+    }
+  }
+  return files;
+};
+
+const readOne = (file: string, type: string): DashboardFile => {
+  const plain = Uint8Array.from(readFileSync(file));
+  const packed = PACKINGS.filter(([, ending]) => existsSync(file + ending)).map(
+    ([packing, ending]) => [packing, Uint8Array.from(readFileSync(file + ending))] as const,
+  );
+  return {
+    type,
+    hashed: /-[\w-]{8}\.\w+$/.test(file) && file.includes(`${sep}assets${sep}`),
+    etag: createHash('sha256').update(plain).digest('base64url').slice(0, 27),
+    plain,
+    packed: new Map(packed),
+  };
+};
