@@ -22,7 +22,7 @@ export const Shell = () => {
       </a>
       <header className="border-line border-b bg-surface">
         <div className="mx-auto flex h-14 max-w-6xl items-center justify-between gap-4 px-4 sm:px-6">
-          <Link to="/" aria-label="Tunnel, to the overview" className="rounded-md">
+          <Link to="/" aria-label="Tunnel, to the overview" className="flex rounded-md">
             <Brand />
           </Link>
           <div className="md:flex-1 md:pl-2">

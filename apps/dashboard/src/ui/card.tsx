@@ -20,7 +20,10 @@ export const Card = ({ title, description, actions, footer, padded = true, class
   return (
     <section
       aria-labelledby={title === undefined ? undefined : id}
-      className={classNames('min-w-0 overflow-hidden rounded-lg border border-line bg-surface', className)}
+      className={classNames(
+        'flex min-w-0 flex-col overflow-hidden rounded-lg border border-line bg-surface',
+        className,
+      )}
     >
       {title !== undefined && (
         <div
@@ -38,7 +41,7 @@ export const Card = ({ title, description, actions, footer, padded = true, class
           {actions}
         </div>
       )}
-      {children !== undefined && <div className={padded ? 'p-4 sm:p-5' : ''}>{children}</div>}
+      {children !== undefined && <div className={classNames('min-w-0 flex-1', padded && 'p-4 sm:p-5')}>{children}</div>}
       {footer !== undefined && (
         <div className="border-line border-t bg-page px-4 py-3 text-muted text-sm sm:px-5">{footer}</div>
       )}

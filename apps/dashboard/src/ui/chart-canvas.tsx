@@ -71,6 +71,9 @@ const colour = (host: HTMLElement, name: string): string => {
   return color;
 };
 
+/** A bar stands around its day; the first and the last need the room too. */
+const HALF_A_DAY_SECS = 43_200;
+
 const FONT = '11px ui-sans-serif, system-ui, sans-serif';
 
 const optionsFor = (
@@ -86,12 +89,23 @@ const optionsFor = (
   return {
     width: host.clientWidth,
     height: CHART_HEIGHT_PX,
+    padding: [8, 4, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
-    scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] } },
+    scales: {
+      x: { time: true, range: (_plot, min, max) => [min - HALF_A_DAY_SECS, max + HALF_A_DAY_SECS] },
+      y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] },
+    },
     axes: [
-      { ...axis, grid: { show: false }, values: (_plot, days) => days.map((day) => utcDayText(day * 1000)), space: 60 },
-      { ...axis, grid: { stroke: line, width: 1 }, values: (_plot, marks) => marks.map(format), size: 64, space: 36 },
+      {
+        ...axis,
+        size: 26,
+        gap: 6,
+        grid: { show: false },
+        values: (_plot, days) => days.map((day) => utcDayText(day * 1000)),
+        space: 60,
+      },
+      { ...axis, grid: { stroke: line, width: 1 }, values: (_plot, marks) => marks.map(format), size: 60, space: 36 },
     ],
     series: [{}, { stroke: accent, fill: accent, width: 0, points: { show: false }, ...(bars ? { paths: bars } : {}) }],
     hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },

@@ -55,7 +55,7 @@ export const Table = <Row,>({ caption, columns, rows, rowKey, empty, skeletonRow
 const TableRow = <Row,>({ row, columns }: { readonly row: Row; readonly columns: readonly Column<Row>[] }) => (
   <tr className="hover:bg-page">
     {columns.map(({ key, header, cell, align, isHead, className }) => {
-      const look = classNames(cellClass(align), 'py-3', className);
+      const look = classNames(cellClass(align), 'sm:py-3', className);
       return isHead === true ? (
         <th key={key} scope="row" data-label={header} className={classNames(look, 'font-medium')}>
           {cell(row)}
@@ -78,7 +78,7 @@ const SkeletonRows = <Row,>({ count, columns }: SkeletonRowsProps<Row>) =>
   Array.from({ length: count }, (_, index) => (
     <tr key={index}>
       {columns.map(({ key, header, align }) => (
-        <td key={key} data-label={header} className={classNames(cellClass(align), 'py-3')}>
+        <td key={key} data-label={header} className={classNames(cellClass(align), 'sm:py-3')}>
           <Skeleton className={classNames('h-[1.375rem] w-24', align === 'end' && 'sm:ml-auto')} />
         </td>
       ))}
@@ -86,4 +86,4 @@ const SkeletonRows = <Row,>({ count, columns }: SkeletonRowsProps<Row>) =>
   ));
 
 const cellClass = (align: 'start' | 'end' = 'start'): string =>
-  classNames('px-4 first:sm:pl-5 last:sm:pr-5', align === 'end' && 'text-right');
+  classNames('sm:px-4 sm:first:pl-5 sm:last:pr-5', align === 'end' && 'text-right');
