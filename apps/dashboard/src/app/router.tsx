@@ -26,11 +26,15 @@ const door = createRoute({
   id: 'door',
   component: lazyRouteComponent(() => import('../features/auth/door.tsx'), 'Door'),
 });
+// Given a name, because the types of the route lose it otherwise.
+const loginSearch = textFields('next');
 const login = createRoute({
   getParentRoute: () => door,
   path: '/login',
-  validateSearch: textFields('next'),
-  beforeLoad: async ({ context }) => void (await context.session.known()),
+  validateSearch: loginSearch,
+  beforeLoad: async ({ context }) => {
+    await context.session.known();
+  },
   component: lazyRouteComponent(() => import('../features/auth/login-page.tsx'), 'LoginPage'),
 });
 const signup = createRoute({
@@ -41,7 +45,6 @@ const signup = createRoute({
 const checkMail = createRoute({
   getParentRoute: () => door,
   path: '/check-mail',
-  validateSearch: textFields('email'),
   component: lazyRouteComponent(() => import('../features/auth/check-mail-page.tsx'), 'CheckMailPage'),
 });
 const verify = createRoute({
@@ -53,7 +56,6 @@ const verify = createRoute({
 const forgot = createRoute({
   getParentRoute: () => door,
   path: '/forgot',
-  validateSearch: textFields('email'),
   component: lazyRouteComponent(() => import('../features/auth/forgot-page.tsx'), 'ForgotPage'),
 });
 const reset = createRoute({
@@ -160,6 +162,10 @@ export const createAppRouter = (context: RouterContext): ReturnType<typeof makeR
 };
 
 declare module '@tanstack/react-router' {
+  /** An address is not put into the URL: histories and screens keep what is shown there. */
+  interface HistoryState {
+    email?: string;
+  }
   interface Register {
     router: ReturnType<typeof makeRouter>;
   }

@@ -14,6 +14,13 @@ export const requestIdOf = (error: unknown): string | null => {
   return typeof id === 'string' && id !== '' ? id : null;
 };
 
+/** What the API says about one field of a form: "password: must have at least 8 characters". null: nothing. */
+export const fieldProblem = (error: unknown, field: string): string | null => {
+  if (!(error instanceof Fault) || error.code !== 'API_BAD_REQUEST') return null;
+  const start = `${field}: `;
+  return error.message.startsWith(start) ? sentence(error.message.slice(start.length)) : null;
+};
+
 /** The catalogue's texts begin small, to stand after a colon. */
 export const sentence = (text: string): string => {
   const begun = text.charAt(0).toUpperCase() + text.slice(1);

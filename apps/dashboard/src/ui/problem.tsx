@@ -14,36 +14,53 @@ export interface ProblemProps {
   readonly children?: ReactNode;
 }
 
-export const Problem = ({ error, title, onRetry, children }: ProblemProps) => {
-  const requestId = requestIdOf(error);
-  return (
-    <div role="alert" className="flex gap-3 rounded-md border border-bad/30 bg-bad-soft px-3.5 py-3">
-      <Icon name="warning" className="mt-[3px] size-4 text-bad" />
-      <div className="min-w-0 flex-1">
-        {title !== undefined && <p className="font-medium">{title}</p>}
-        <p className={title === undefined ? '' : 'text-muted'}>{problemText(error)}</p>
-        {children}
-        {requestId !== null && (
-          <p className="mt-1 flex flex-wrap items-center gap-x-1 text-muted text-xs">
-            Request <code className="break-all font-mono">{requestId}</code>
-            <CopyButton text={requestId} label="Copy the request id" />
-          </p>
-        )}
-        {onRetry !== undefined && (
-          <div className="mt-2">
-            <Button size="small" onClick={onRetry}>
-              Try again
-            </Button>
-          </div>
-        )}
-      </div>
+export const Problem = ({ error, title, onRetry, children }: ProblemProps) => (
+  <div role="alert" className="flex gap-3 rounded-md border border-bad/30 bg-bad-soft px-3.5 py-3">
+    <Icon name="warning" className="mt-[3px] size-4 text-bad" />
+    <div className="min-w-0 flex-1">
+      {title !== undefined && <p className="font-medium">{title}</p>}
+      <p className={title === undefined ? '' : 'text-muted'}>{problemText(error)}</p>
+      {children}
+      <RequestLine error={error} />
+      {onRetry !== undefined && (
+        <div className="mt-2">
+          <Button size="small" onClick={onRetry}>
+            Try again
+          </Button>
+        </div>
+      )}
     </div>
+  </div>
+);
+
+/** Small, to be quoted when somebody asks for help. */
+export const RequestLine = ({ error }: { readonly error: unknown }) => {
+  const requestId = requestIdOf(error);
+  if (requestId === null) return null;
+  return (
+    <p className="mt-1 flex flex-wrap items-center gap-x-1 text-muted text-xs">
+      Request <code className="break-all font-mono">{requestId}</code>
+      <CopyButton text={requestId} label="Copy the request id" />
+    </p>
   );
 };
 
-/** For a form: nothing while there is no error. */
+/** Nothing while there is no error. */
 export const MaybeProblem = ({ error }: { readonly error: unknown }) =>
   error == null ? null : <Problem error={error} />;
+
+export interface FormProblemProps {
+  readonly error: unknown;
+  /** It stands at a field already: only the request is named here. */
+  readonly atField: boolean;
+  readonly children?: ReactNode;
+}
+
+/** The error of a form as a whole. */
+export const FormProblem = ({ error, atField, children }: FormProblemProps) => {
+  if (error == null) return null;
+  return atField ? <RequestLine error={error} /> : <Problem error={error}>{children}</Problem>;
+};
 
 export const isFault = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Fault && codes.includes(error.code);

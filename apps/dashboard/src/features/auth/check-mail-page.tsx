@@ -1,4 +1,99 @@
-// Check your mail.
-import { PageHead } from '../../ui/page-head.tsx';
+// After signing up: where the link is, and another one if it did not come.
+import { useMutation } from '@tanstack/react-query';
+import { useLocation } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { Button } from '../../ui/button.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { Notice } from '../../ui/notice.tsx';
+import { FormProblem, MaybeProblem } from '../../ui/problem.tsx';
+import { fieldProblem, sentence } from '../../ui/problem-text.ts';
+import { AuthCard } from './auth-card.tsx';
+import { AuthForm } from './auth-form.tsx';
+import { LocalMailHint } from './local-mail-hint.tsx';
+import { TextLink } from './text-link.tsx';
+import { usePause } from './use-pause.ts';
 
-export const CheckMailPage = () => <PageHead title="Check your mail" />;
+/** Between two mails to one address. */
+const PAUSE_MS = 30_000;
+
+export const CheckMailPage = () => {
+  const { email } = useLocation().state;
+  return email === undefined || email === '' ? <AskForAddress /> : <MailSent email={email} />;
+};
+
+const MailSent = ({ email }: { readonly email: string }) => {
+  const resend = useResend();
+  // The mail of the sign-up has just gone.
+  const [pause, begin] = usePause(PAUSE_MS, true);
+  return (
+    <AuthCard
+      title="Check your mail"
+      description={
+        <>
+          We sent a link to <strong className="break-all font-medium text-ink">{email}</strong>. Open it within 24 hours
+          to verify your address.
+        </>
+      }
+      below={
+        <>
+          Verified already? <TextLink to="/login">Log in</TextLink>
+        </>
+      }
+    >
+      {resend.data !== undefined && (
+        <Notice tone="good" live>
+          {sentence(resend.data.message)}
+        </Notice>
+      )}
+      <MaybeProblem error={resend.error} />
+      <Button
+        className="h-10! w-full"
+        pending={resend.isPending}
+        disabled={pause > 0}
+        onClick={() => resend.mutate(email, { onSuccess: begin })}
+      >
+        {pause > 0 ? `Send it again in ${pause} s` : 'Send it again'}
+      </Button>
+      <p className="text-muted text-sm">
+        Nothing there? Look into the folder for unwanted mail. A wrong address?{' '}
+        <TextLink to="/signup">Sign up again</TextLink>
+      </p>
+      <LocalMailHint />
+    </AuthCard>
+  );
+};
+
+/** Who comes from elsewhere first says the address. */
+const AskForAddress = () => {
+  const resend = useResend();
+  const [sentTo, setSentTo] = useState<string | null>(null);
+  const atEmail = fieldProblem(resend.error, 'email');
+  if (sentTo !== null) return <MailSent email={sentTo} />;
+  return (
+    <AuthCard
+      title="Get a new verification mail"
+      description="Type the address that you signed up with."
+      below={
+        <>
+          Verified already? <TextLink to="/login">Log in</TextLink>
+        </>
+      }
+    >
+      <AuthForm
+        action="Send the mail"
+        error={resend.error}
+        pending={resend.isPending}
+        onSubmit={(field) => resend.mutate(field('email'), { onSuccess: () => setSentTo(field('email').trim()) })}
+      >
+        <FormProblem error={resend.error} atField={atEmail !== null} />
+        <TextField label="E-mail" name="email" type="email" autoComplete="email" required error={atEmail} />
+      </AuthForm>
+    </AuthCard>
+  );
+};
+
+const useResend = () => {
+  const api = useApi();
+  return useMutation({ mutationFn: (email: string) => api.resendVerification(email) });
+};

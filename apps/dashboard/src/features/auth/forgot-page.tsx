@@ -1,4 +1,46 @@
-// Forgot your password?.
-import { PageHead } from '../../ui/page-head.tsx';
+// Ask for a link to choose a new password.
+import { useMutation } from '@tanstack/react-query';
+import { useApi } from '../../app/app-context.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { Notice } from '../../ui/notice.tsx';
+import { FormProblem } from '../../ui/problem.tsx';
+import { fieldProblem, sentence } from '../../ui/problem-text.ts';
+import { AuthCard } from './auth-card.tsx';
+import { AuthForm } from './auth-form.tsx';
+import { LocalMailHint } from './local-mail-hint.tsx';
+import { TextLink } from './text-link.tsx';
 
-export const ForgotPage = () => <PageHead title="Forgot your password?" />;
+export const ForgotPage = () => {
+  const api = useApi();
+  const ask = useMutation({ mutationFn: (email: string) => api.forgotPassword(email) });
+  const atEmail = fieldProblem(ask.error, 'email');
+  const below = <TextLink to="/login">Back to the login</TextLink>;
+  if (ask.data !== undefined) {
+    return (
+      <AuthCard key="sent" title="Check your mail" below={below}>
+        <Notice tone="good" live>
+          {sentence(ask.data.message)}
+        </Notice>
+        <p className="text-muted">The link works once, for one hour.</p>
+        <LocalMailHint />
+      </AuthCard>
+    );
+  }
+  return (
+    <AuthCard
+      title="Forgot your password?"
+      description="Type the address of your account. We send you a link to choose a new one."
+      below={below}
+    >
+      <AuthForm
+        action="Send the link"
+        error={ask.error}
+        pending={ask.isPending}
+        onSubmit={(field) => ask.mutate(field('email'))}
+      >
+        <FormProblem error={ask.error} atField={atEmail !== null} />
+        <TextField label="E-mail" name="email" type="email" autoComplete="username" required error={atEmail} />
+      </AuthForm>
+    </AuthCard>
+  );
+};

@@ -1,4 +1,72 @@
-// Log in.
-import { PageHead } from '../../ui/page-head.tsx';
+// Log in, and go on where one was.
+import { useMutation } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import type { Credentials } from '@tunnel/contract';
+import { useApp, useSessionState } from '../../app/app-context.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { Notice } from '../../ui/notice.tsx';
+import { PasswordField } from '../../ui/password-field.tsx';
+import { FormProblem, isFault } from '../../ui/problem.tsx';
+import { fieldProblem, problemText } from '../../ui/problem-text.ts';
+import { AuthCard } from './auth-card.tsx';
+import { AuthForm } from './auth-form.tsx';
+import { TextLink } from './text-link.tsx';
+import { useLeaveWhenSignedIn } from './use-leave-when-signed-in.ts';
 
-export const LoginPage = () => <PageHead title="Log in" />;
+const route = getRouteApi('/door/login');
+
+export const LoginPage = () => {
+  const { api, session } = useApp();
+  const { next } = route.useSearch();
+  useLeaveWhenSignedIn(next);
+  const login = useMutation({
+    mutationFn: (body: Credentials) => api.logIn(body),
+    onSuccess: ({ body }) => session.begin(body.access_token),
+  });
+  const { error, variables } = login;
+  const wrong = isFault(error, 'LOGIN_WRONG') ? problemText(error) : fieldProblem(error, 'password');
+  const noAddress = fieldProblem(error, 'email');
+  return (
+    <AuthCard
+      title="Log in"
+      below={
+        <>
+          New here? <TextLink to="/signup">Create an account</TextLink>
+        </>
+      }
+    >
+      {error === null && <WhyHere hasNext={next !== undefined} />}
+      <AuthForm
+        action="Log in"
+        error={error}
+        pending={login.isPending || login.isSuccess}
+        onSubmit={(field) => login.mutate({ email: field('email'), password: field('password') })}
+      >
+        <FormProblem error={error} atField={wrong !== null || noAddress !== null}>
+          {isFault(error, 'ACCOUNT_UNVERIFIED') && (
+            <TextLink to="/check-mail" state={{ email: variables?.email ?? '' }}>
+              Send the mail again
+            </TextLink>
+          )}
+        </FormProblem>
+        <TextField label="E-mail" name="email" type="email" autoComplete="username" required error={noAddress} />
+        <PasswordField
+          label="Password"
+          name="password"
+          autoComplete="current-password"
+          required
+          error={wrong}
+          aside={<TextLink to="/forgot">Forgot it?</TextLink>}
+        />
+      </AuthForm>
+    </AuthCard>
+  );
+};
+
+const WhyHere = ({ hasNext }: { readonly hasNext: boolean }) => {
+  const state = useSessionState();
+  if (state.phase !== 'signed-out') return null;
+  if (state.because === 'ended') return <Notice live>Your session has ended. Log in to go on.</Notice>;
+  if (state.because === 'left') return <Notice live>You are logged out.</Notice>;
+  return hasNext ? <Notice>Log in to go on.</Notice> : null;
+};

@@ -1,4 +1,58 @@
-// Choose a new password.
-import { PageHead } from '../../ui/page-head.tsx';
+// Choose a new password, with the link of the reset mail.
+import { useMutation } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useApi } from '../../app/app-context.tsx';
+import { buttonClass } from '../../ui/button-class.ts';
+import { Notice } from '../../ui/notice.tsx';
+import { PasswordField } from '../../ui/password-field.tsx';
+import { FormProblem, isFault } from '../../ui/problem.tsx';
+import { fieldProblem, sentence } from '../../ui/problem-text.ts';
+import { AuthCard } from './auth-card.tsx';
+import { AuthForm } from './auth-form.tsx';
+import { TextLink } from './text-link.tsx';
+import { useLinkToken } from './use-link-token.ts';
 
-export const ResetPage = () => <PageHead title="Choose a new password" />;
+const route = getRouteApi('/door/reset-password');
+
+export const ResetPage = () => {
+  const api = useApi();
+  const token = useLinkToken(route.useSearch().token);
+  const reset = useMutation({ mutationFn: (password: string) => api.resetPassword({ token, password }) });
+  const { data, error } = reset;
+  const atPassword = fieldProblem(error, 'password');
+  if (data !== undefined) {
+    return (
+      <AuthCard key="done" title="Password changed">
+        <Notice tone="good" live>
+          {sentence(data.message)}
+        </Notice>
+        <p className="text-muted">All places where the account was logged in are logged out.</p>
+        <Link to="/login" className={buttonClass('primary', 'medium', 'h-10! w-full')}>
+          Log in
+        </Link>
+      </AuthCard>
+    );
+  }
+  return (
+    <AuthCard title="Choose a new password" below={<TextLink to="/login">Back to the login</TextLink>}>
+      <AuthForm
+        action="Change the password"
+        error={error}
+        pending={reset.isPending}
+        onSubmit={(field) => reset.mutate(field('password'))}
+      >
+        <FormProblem error={error} atField={atPassword !== null}>
+          {isFault(error, 'MAIL_TOKEN_INVALID') && <TextLink to="/forgot">Get a new mail</TextLink>}
+        </FormProblem>
+        <PasswordField
+          label="New password"
+          name="password"
+          autoComplete="new-password"
+          required
+          hint="At least 8 characters."
+          error={atPassword}
+        />
+      </AuthForm>
+    </AuthCard>
+  );
+};

@@ -1,0 +1,27 @@
+import { Fault } from '@tunnel/errors';
+import { expect, it } from 'vitest';
+import { fieldProblem, problemText, requestIdOf } from './problem-text.ts';
+
+const refusal = Fault.fromWire('API_BAD_REQUEST', 'password: must have at least 8 characters', { request_id: 'req_1' });
+
+it('an error about a field stands at that field', () => {
+  expect(fieldProblem(refusal, 'password')).toBe('Must have at least 8 characters.');
+  expect(fieldProblem(refusal, 'email')).toBe(null);
+  expect(fieldProblem(new Fault('LOGIN_WRONG'), 'password')).toBe(null);
+});
+
+it('says what the API said, as a sentence', () => {
+  expect(problemText(Fault.fromWire('OF_TOMORROW', 'no more today'))).toBe('No more today.');
+  expect(problemText(new TypeError('x is undefined'))).not.toContain('undefined');
+  expect(problemText(new Fault('CLIENT_PLATFORM_UNREACHABLE', { url: 'u', reason: 'r' }))).toContain(
+    'cannot be reached',
+  );
+});
+
+it('names the request where there was one', () => {
+  expect([requestIdOf(refusal), requestIdOf(new Fault('LOGIN_WRONG')), requestIdOf(null)]).toEqual([
+    'req_1',
+    null,
+    null,
+  ]);
+});
