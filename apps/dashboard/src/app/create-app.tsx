@@ -18,6 +18,7 @@ export const createApp = (): ReactNode => {
     { probe: () => probe(ask, origin), after: (ms, act) => void setTimeout(act, ms) },
     () => {
       void queries.invalidateQueries();
+      void router.invalidate();
       if (session.state.phase === 'starting') session.start();
     },
   );

@@ -1,12 +1,7 @@
 // The pages and their addresses. Each page is a file of its own that is loaded when it is first needed.
 import type { QueryClient } from '@tanstack/react-query';
-import {
-  createRootRouteWithContext,
-  createRoute,
-  createRouter,
-  lazyRouteComponent,
-  redirect,
-} from '@tanstack/react-router';
+import { createRootRouteWithContext, createRoute, createRouter, redirect } from '@tanstack/react-router';
+import { lazyPage } from './lazy-page.ts';
 import { returnTo } from './next-path.ts';
 import { PagePending, PageProblem, Root } from './root.tsx';
 import { parseSearch, stringifySearch, textFields } from './search.ts';
@@ -24,9 +19,9 @@ const root = createRootRouteWithContext<RouterContext>()({ component: Root });
 const door = createRoute({
   getParentRoute: () => root,
   id: 'door',
-  component: lazyRouteComponent(() => import('../features/auth/door.tsx'), 'Door'),
+  component: lazyPage(() => import('../features/auth/door.tsx'), 'Door'),
 });
-// Given a name, because the types of the route lose it otherwise.
+// Has a name because the types of a route that has beforeLoad lose it otherwise.
 const loginSearch = textFields('next');
 const login = createRoute({
   getParentRoute: () => door,
@@ -35,34 +30,34 @@ const login = createRoute({
   beforeLoad: async ({ context }) => {
     await context.session.known();
   },
-  component: lazyRouteComponent(() => import('../features/auth/login-page.tsx'), 'LoginPage'),
+  component: lazyPage(() => import('../features/auth/login-page.tsx'), 'LoginPage'),
 });
 const signup = createRoute({
   getParentRoute: () => door,
   path: '/signup',
-  component: lazyRouteComponent(() => import('../features/auth/signup-page.tsx'), 'SignupPage'),
+  component: lazyPage(() => import('../features/auth/signup-page.tsx'), 'SignupPage'),
 });
 const checkMail = createRoute({
   getParentRoute: () => door,
   path: '/check-mail',
-  component: lazyRouteComponent(() => import('../features/auth/check-mail-page.tsx'), 'CheckMailPage'),
+  component: lazyPage(() => import('../features/auth/check-mail-page.tsx'), 'CheckMailPage'),
 });
 const verify = createRoute({
   getParentRoute: () => door,
   path: '/verify',
   validateSearch: textFields('token'),
-  component: lazyRouteComponent(() => import('../features/auth/verify-page.tsx'), 'VerifyPage'),
+  component: lazyPage(() => import('../features/auth/verify-page.tsx'), 'VerifyPage'),
 });
 const forgot = createRoute({
   getParentRoute: () => door,
   path: '/forgot',
-  component: lazyRouteComponent(() => import('../features/auth/forgot-page.tsx'), 'ForgotPage'),
+  component: lazyPage(() => import('../features/auth/forgot-page.tsx'), 'ForgotPage'),
 });
 const reset = createRoute({
   getParentRoute: () => door,
   path: '/reset-password',
   validateSearch: textFields('token'),
-  component: lazyRouteComponent(() => import('../features/auth/reset-page.tsx'), 'ResetPage'),
+  component: lazyPage(() => import('../features/auth/reset-page.tsx'), 'ResetPage'),
 });
 
 // --- with one ---
@@ -74,48 +69,48 @@ const shell = createRoute({
     const { phase } = await context.session.known();
     if (phase === 'signed-out' && !preload) redirect({ to: '/login', search: nextOf(location.href), throw: true });
   },
-  component: lazyRouteComponent(() => import('./shell.tsx'), 'Shell'),
+  component: lazyPage(() => import('./shell.tsx'), 'Shell'),
 });
 const overview = createRoute({
   getParentRoute: () => shell,
   path: '/',
-  component: lazyRouteComponent(() => import('../features/overview/page.tsx'), 'OverviewPage'),
+  component: lazyPage(() => import('../features/overview/page.tsx'), 'OverviewPage'),
 });
 const tunnels = createRoute({
   getParentRoute: () => shell,
   path: '/tunnels',
   validateSearch: textFields('protocol', 'state'),
-  component: lazyRouteComponent(() => import('../features/tunnels/page.tsx'), 'TunnelsPage'),
+  component: lazyPage(() => import('../features/tunnels/page.tsx'), 'TunnelsPage'),
 });
 const tunnel = createRoute({
   getParentRoute: () => shell,
   path: '/tunnels/$id',
-  component: lazyRouteComponent(() => import('../features/tunnels/tunnel-page.tsx'), 'TunnelPage'),
+  component: lazyPage(() => import('../features/tunnels/tunnel-page.tsx'), 'TunnelPage'),
 });
 const pools = createRoute({
   getParentRoute: () => shell,
   path: '/pools',
-  component: lazyRouteComponent(() => import('../features/pools/page.tsx'), 'PoolsPage'),
+  component: lazyPage(() => import('../features/pools/page.tsx'), 'PoolsPage'),
 });
 const keys = createRoute({
   getParentRoute: () => shell,
   path: '/keys',
-  component: lazyRouteComponent(() => import('../features/keys/page.tsx'), 'KeysPage'),
+  component: lazyPage(() => import('../features/keys/page.tsx'), 'KeysPage'),
 });
 const billing = createRoute({
   getParentRoute: () => shell,
   path: '/billing',
-  component: lazyRouteComponent(() => import('../features/billing/page.tsx'), 'BillingPage'),
+  component: lazyPage(() => import('../features/billing/page.tsx'), 'BillingPage'),
 });
 const settings = createRoute({
   getParentRoute: () => shell,
   path: '/settings',
-  component: lazyRouteComponent(() => import('../features/settings/page.tsx'), 'SettingsPage'),
+  component: lazyPage(() => import('../features/settings/page.tsx'), 'SettingsPage'),
 });
 const anythingElse = createRoute({
   getParentRoute: () => shell,
   path: '$',
-  component: lazyRouteComponent(() => import('./not-found.tsx'), 'NotFound'),
+  component: lazyPage(() => import('./not-found.tsx'), 'NotFound'),
 });
 
 const routeTree = root.addChildren([

@@ -1,5 +1,5 @@
 // The frame of all pages after sign-in: head, places, and the one main part.
-import { Link, Outlet, useLocation } from '@tanstack/react-router';
+import { Outlet, useLocation } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { AccountMenu } from './account-menu.tsx';
 import { Brand } from './brand.tsx';
@@ -22,9 +22,7 @@ export const Shell = () => {
       </a>
       <header className="border-line border-b bg-surface">
         <div className="mx-auto flex h-14 max-w-6xl items-center justify-between gap-4 px-4 sm:px-6">
-          <Link to="/" aria-label="Tunnel, to the overview" className="flex rounded-md">
-            <Brand />
-          </Link>
+          <Brand />
           <div className="md:flex-1 md:pl-2">
             <Nav />
           </div>

@@ -38,8 +38,8 @@ export const RequestLine = ({ error }: { readonly error: unknown }) => {
   const requestId = requestIdOf(error);
   if (requestId === null) return null;
   return (
-    <p className="mt-1 flex flex-wrap items-center gap-x-1 text-muted text-xs">
-      Request <code className="break-all font-mono">{requestId}</code>
+    <p className="mt-1 flex items-center gap-x-1 text-muted text-xs">
+      Request <code className="min-w-0 break-all font-mono">{requestId}</code>
       <CopyButton text={requestId} label="Copy the request id" />
     </p>
   );
@@ -48,19 +48,6 @@ export const RequestLine = ({ error }: { readonly error: unknown }) => {
 /** Nothing while there is no error. */
 export const MaybeProblem = ({ error }: { readonly error: unknown }) =>
   error == null ? null : <Problem error={error} />;
-
-export interface FormProblemProps {
-  readonly error: unknown;
-  /** It stands at a field already: only the request is named here. */
-  readonly atField: boolean;
-  readonly children?: ReactNode;
-}
-
-/** The error of a form as a whole. */
-export const FormProblem = ({ error, atField, children }: FormProblemProps) => {
-  if (error == null) return null;
-  return atField ? <RequestLine error={error} /> : <Problem error={error}>{children}</Problem>;
-};
 
 export const isFault = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Fault && codes.includes(error.code);

@@ -6,7 +6,7 @@ import { useApi } from '../../app/app-context.tsx';
 import { Button } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { Notice } from '../../ui/notice.tsx';
-import { FormProblem, MaybeProblem } from '../../ui/problem.tsx';
+import { MaybeProblem } from '../../ui/problem.tsx';
 import { fieldProblem, sentence } from '../../ui/problem-text.ts';
 import { AuthCard } from './auth-card.tsx';
 import { AuthForm } from './auth-form.tsx';
@@ -83,10 +83,10 @@ const AskForAddress = () => {
       <AuthForm
         action="Send the mail"
         error={resend.error}
+        atField={atEmail !== null}
         pending={resend.isPending}
         onSubmit={(field) => resend.mutate(field('email'), { onSuccess: () => setSentTo(field('email').trim()) })}
       >
-        <FormProblem error={resend.error} atField={atEmail !== null} />
         <TextField label="E-mail" name="email" type="email" autoComplete="email" required error={atEmail} />
       </AuthForm>
     </AuthCard>

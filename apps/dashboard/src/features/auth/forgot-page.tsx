@@ -3,7 +3,6 @@ import { useMutation } from '@tanstack/react-query';
 import { useApi } from '../../app/app-context.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { Notice } from '../../ui/notice.tsx';
-import { FormProblem } from '../../ui/problem.tsx';
 import { fieldProblem, sentence } from '../../ui/problem-text.ts';
 import { AuthCard } from './auth-card.tsx';
 import { AuthForm } from './auth-form.tsx';
@@ -35,10 +34,10 @@ export const ForgotPage = () => {
       <AuthForm
         action="Send the link"
         error={ask.error}
+        atField={atEmail !== null}
         pending={ask.isPending}
         onSubmit={(field) => ask.mutate(field('email'))}
       >
-        <FormProblem error={ask.error} atField={atEmail !== null} />
         <TextField label="E-mail" name="email" type="email" autoComplete="username" required error={atEmail} />
       </AuthForm>
     </AuthCard>

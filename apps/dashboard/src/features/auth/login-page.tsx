@@ -6,7 +6,7 @@ import { useApp, useSessionState } from '../../app/app-context.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { Notice } from '../../ui/notice.tsx';
 import { PasswordField } from '../../ui/password-field.tsx';
-import { FormProblem, isFault } from '../../ui/problem.tsx';
+import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem, problemText } from '../../ui/problem-text.ts';
 import { AuthCard } from './auth-card.tsx';
 import { AuthForm } from './auth-form.tsx';
@@ -39,16 +39,17 @@ export const LoginPage = () => {
       <AuthForm
         action="Log in"
         error={error}
-        pending={login.isPending || login.isSuccess}
-        onSubmit={(field) => login.mutate({ email: field('email'), password: field('password') })}
-      >
-        <FormProblem error={error} atField={wrong !== null || noAddress !== null}>
-          {isFault(error, 'ACCOUNT_UNVERIFIED') && (
+        atField={wrong !== null || noAddress !== null}
+        remedy={
+          isFault(error, 'ACCOUNT_UNVERIFIED') && (
             <TextLink to="/check-mail" state={{ email: variables?.email ?? '' }}>
               Send the mail again
             </TextLink>
-          )}
-        </FormProblem>
+          )
+        }
+        pending={login.isPending || login.isSuccess}
+        onSubmit={(field) => login.mutate({ email: field('email'), password: field('password') })}
+      >
         <TextField label="E-mail" name="email" type="email" autoComplete="username" required error={noAddress} />
         <PasswordField
           label="Password"

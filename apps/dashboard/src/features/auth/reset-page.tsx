@@ -5,7 +5,7 @@ import { useApi } from '../../app/app-context.tsx';
 import { buttonClass } from '../../ui/button-class.ts';
 import { Notice } from '../../ui/notice.tsx';
 import { PasswordField } from '../../ui/password-field.tsx';
-import { FormProblem, isFault } from '../../ui/problem.tsx';
+import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem, sentence } from '../../ui/problem-text.ts';
 import { AuthCard } from './auth-card.tsx';
 import { AuthForm } from './auth-form.tsx';
@@ -38,12 +38,11 @@ export const ResetPage = () => {
       <AuthForm
         action="Change the password"
         error={error}
+        atField={atPassword !== null}
+        remedy={isFault(error, 'MAIL_TOKEN_INVALID') && <TextLink to="/forgot">Get a new mail</TextLink>}
         pending={reset.isPending}
         onSubmit={(field) => reset.mutate(field('password'))}
       >
-        <FormProblem error={error} atField={atPassword !== null}>
-          {isFault(error, 'MAIL_TOKEN_INVALID') && <TextLink to="/forgot">Get a new mail</TextLink>}
-        </FormProblem>
         <PasswordField
           label="New password"
           name="password"

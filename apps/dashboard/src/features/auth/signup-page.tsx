@@ -5,7 +5,7 @@ import type { Registration } from '@tunnel/contract';
 import { useApi } from '../../app/app-context.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { PasswordField } from '../../ui/password-field.tsx';
-import { FormProblem, isFault } from '../../ui/problem.tsx';
+import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem, problemText } from '../../ui/problem-text.ts';
 import { AuthCard } from './auth-card.tsx';
 import { AuthForm } from './auth-form.tsx';
@@ -38,12 +38,12 @@ export const SignupPage = () => {
       <AuthForm
         action="Create account"
         error={error}
+        atField={atField}
         pending={signup.isPending}
         onSubmit={(field) =>
           signup.mutate({ email: field('email'), password: field('password'), display_name: field('name') })
         }
       >
-        <FormProblem error={error} atField={atField} />
         <TextField label="Name" name="name" autoComplete="name" hint="Optional. Shown to you alone." error={atName} />
         <TextField label="E-mail" name="email" type="email" autoComplete="email" required error={atEmail} />
         <PasswordField

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { createKeyCommand, httpTunnelCommand, loginCommand, publicAddress } from './client-commands.ts';
+
+it('a login names the platform and the person', () => {
+  expect(loginCommand('http://localhost:8080/app/', 'ann@example.com')).toBe(
+    'npx tunnel login --platform http://localhost:8080 --email ann@example.com',
+  );
+  expect(loginCommand('http://tunnel.lan:8080', 'ann@example.com')).toContain('--no-tls');
+  expect(loginCommand('https://tunnel.example.com', 'ann@example.com')).not.toContain('--no-tls');
+});
+
+it('what a shell would take apart is quoted', () => {
+  expect(loginCommand('http://localhost', "o'neil&co@example.com")).toContain(`'o'\\''neil&co@example.com'`);
+  expect(createKeyCommand('my laptop')).toBe(`npx tunnel keys create --label 'my laptop' --save`);
+});
+
+it.each([
+  [undefined, 'npx tunnel http 3000'],
+  [{ control: '', control_tls: false }, 'npx tunnel http 3000'],
+  [{ control: '127.0.0.1:4040', control_tls: false }, 'npx tunnel http 3000 --server 127.0.0.1:4040'],
+  [{ control: '127.0.0.1:4040', control_tls: true }, 'npx tunnel http 3000 --server 127.0.0.1:4040 --tls'],
+  [{ control: '[::1]:4040', control_tls: false }, `npx tunnel http 3000 --server '[::1]:4040'`],
+  [{ control: 'eu.example.com:4040', control_tls: true }, 'npx tunnel http 3000 --server eu.example.com:4040'],
+  [
+    { control: 'eu.example.com:4040', control_tls: false },
+    'npx tunnel http 3000 --server eu.example.com:4040 --no-tls',
+  ],
+])('a tunnel goes to %o', (server, command) => {
+  expect(httpTunnelCommand(3000, server)).toBe(command);
+});
+
+it('visitors come to the label below the region, or to its port', () => {
+  const region = { http_url: 'http://localhost:8000' };
+  expect(publicAddress({ protocol: 'http', label: 'web' }, region)).toBe('http://web.localhost:8000');
+  expect(publicAddress({ protocol: 'tcp', label: '20001' }, region)).toBe('localhost:20001');
+  expect(publicAddress({ protocol: 'p2p', label: 'x' }, region)).toBeNull();
+  expect(publicAddress({ protocol: 'http', label: '' }, region)).toBeNull();
+  expect(publicAddress({ protocol: 'http', label: 'web' }, { http_url: '' })).toBeNull();
+  expect(publicAddress({ protocol: 'http', label: 'web' }, undefined)).toBeNull();
+});

@@ -1,0 +1,47 @@
+// The commands of the tunnel client as pages offer them: ready to be pasted into a shell.
+import type { TunnelLogEntry, UsageRegion } from '@tunnel/contract';
+
+export type ServerPlace = Pick<UsageRegion, 'control' | 'control_tls'>;
+
+export const loginCommand = (platformUrl: string, email: string): string => {
+  const { protocol, hostname, origin } = new URL(platformUrl);
+  const words = ['npx tunnel login', '--platform', shellWord(origin), '--email', shellWord(email)];
+  // The client sends a password in clear to another machine only when it is told to.
+  if (protocol === 'http:' && !isLoopback(hostname)) words.push('--no-tls');
+  return words.join(' ');
+};
+
+export const createKeyCommand = (label: string): string => `npx tunnel keys create --label ${shellWord(label)} --save`;
+
+/** `server` undefined: the client's own default, or its config.yml. */
+export const httpTunnelCommand = (port: number, server: ServerPlace | undefined): string =>
+  ['npx tunnel http', String(port), ...serverFlags(server)].join(' ');
+
+export const serverFlags = (server: ServerPlace | undefined): string[] => {
+  if (server === undefined || server.control === '') return [];
+  const local = isLoopback(server.control.replace(/:\d+$/, ''));
+  const flags = ['--server', shellWord(server.control)];
+  // It uses TLS unless the edge is on its own machine.
+  if (server.control_tls === local) flags.push(local ? '--tls' : '--no-tls');
+  return flags;
+};
+
+/** Answers anybody who asks; only this machine can. */
+export const localServiceCommand = (port: number): string =>
+  `node -e "require('http').createServer((q, s) => s.end('Hello from my machine\\n')).listen(${port}, '127.0.0.1')"`;
+
+/** Where visitors come to; null: the region has not told. */
+export const publicAddress = (
+  { protocol, label }: Pick<TunnelLogEntry, 'protocol' | 'label'>,
+  region: Pick<UsageRegion, 'http_url'> | undefined,
+): string | null => {
+  if (region === undefined || region.http_url === '' || label === '') return null;
+  const { protocol: scheme, hostname, host } = new URL(region.http_url);
+  if (protocol === 'http') return `${scheme}//${label}.${host}`;
+  return protocol === 'p2p' ? null : `${hostname}:${label}`;
+};
+
+const isLoopback = (host: string): boolean => /^(localhost|.*\.localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
+
+const shellWord = (text: string): string =>
+  /^[\w./@:+[\]-]+$/.test(text) && !text.startsWith('[') ? text : `'${text.replaceAll("'", "'\\''")}'`;
