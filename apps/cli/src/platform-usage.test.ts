@@ -10,7 +10,7 @@ let platform: ScriptedPlatform;
 beforeEach(async () => {
   home = await temporaryDirectory();
   platform = await ScriptedPlatform.start();
-  platform.chart = [{ date: '2030-01-01', tunnels: 1, requests: 31 }];
+  platform.chart = [{ date: '2030-01-01', tunnels: 1, requests: 31, bytes: 5_000_000 }];
   const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin'];
   await run(args, makeWorld({ home: home.path, stdin: piping(PASSWORD) }));
   platform.asks.length = 0;

@@ -143,6 +143,13 @@ describe.each([
       await edge.fetchApi(new Request('http://edge.internal/api/tunnels', { headers })),
     ];
     for (const answer of answers) expect(await answer.json()).toMatchObject([{ tunnel_id: tunnelId }]);
+    const { control, http } = edge.addresses;
+    const reach = {
+      control: `127.0.0.1:${control.port}`,
+      control_tls: false,
+      http_url: `http://edge.test:${http.port}`,
+    };
+    await eventually(() => expect(platform.heartbeats.at(-1)).toMatchObject({ reach }), { timeoutMs: 10_000 });
   });
 
   it('goes on while the platform is away, and tells it all when it is back', async () => {

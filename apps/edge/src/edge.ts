@@ -6,6 +6,7 @@ import type { Backend } from './backend/backend.ts';
 import { Certificate } from './certificate.ts';
 import { AuthFailures } from './control/auth-failures.ts';
 import { ControlSide } from './edge-parts/control-side.ts';
+import { describeReach } from './edge-parts/describe-reach.ts';
 import { DEVELOPMENT, type EdgeDeps } from './edge-parts/edge-deps.ts';
 import { makeBackend } from './edge-parts/make-backend.ts';
 import { makeMetricsServer } from './edge-parts/make-metrics-server.ts';
@@ -55,6 +56,7 @@ class ComposedEdge implements Edge {
   readonly #certificate: Certificate;
   readonly #life: Lifecycle;
   #isRestOpen = false;
+  #isOpen = false;
   #startedAt = 0;
   #drainMs = 0;
 
@@ -63,7 +65,11 @@ class ComposedEdge implements Edge {
     this.#config = config;
     this.#deps = deps;
     const platformSecret = new Secret(randomToken());
-    const shown = { apiSecret: platformSecret, apiUrl: () => this.#apiUrl() };
+    const shown = {
+      apiSecret: platformSecret,
+      apiUrl: () => this.#apiUrl(),
+      reach: () => (this.#isOpen ? describeReach(config, this.addresses) : undefined),
+    };
     const backend = makeBackend(config, deps, shown);
     const failures = new AuthFailures({ clock, perMinute: config.limits.auth_failures_per_minute });
     const publicSide = new PublicSide(config, deps, () => backend.streamEnded());
@@ -96,6 +102,7 @@ class ComposedEdge implements Edge {
   async start(): Promise<void> {
     this.#startedAt = this.#deps.clock.monotonic();
     await this.#life.start();
+    this.#isOpen = true;
     this.#backend.ready();
   }
 

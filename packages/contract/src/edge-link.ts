@@ -23,6 +23,10 @@ export const heartbeat = z.object({
   api_secret: z.string().min(16).max(200),
   version: z.string().max(100),
   open_tunnels: count,
+  /** How people and their clients come to it; absent until its ports are open. */
+  reach: z
+    .object({ control: z.string().max(300), control_tls: z.boolean(), http_url: z.string().max(2048) })
+    .optional(),
 });
 export type Heartbeat = z.infer<typeof heartbeat>;
 

@@ -48,6 +48,8 @@ describe('a call', () => {
     ['GET /usage/chart', (client) => client.usageChart()],
     ['GET /usage/chart?days=7', (client) => client.usageChart({ days: 7 })],
     ['GET /usage/tunnels?limit=5&offset=10', (client) => client.tunnels({ limit: 5, offset: 10 })],
+    ['GET /usage/tunnels?protocol=tcp&state=closed', (client) => client.tunnels({ protocol: 'tcp', state: 'closed' })],
+    ['GET /usage/regions', (client) => client.regions()],
     ['GET /usage/tunnels/t%3F', (client) => client.tunnel('t?')],
     ['GET /usage/tunnels/t/requests?limit=2', (client) => client.requests('t', { limit: 2 })],
     ['POST /usage/tunnels/t/requests/r/replay', (client) => client.replay('t', 'r')],

@@ -23,11 +23,14 @@ import { type ApiToken, apiTokens, type CreatedKey, createdKey, type NewKey } fr
 import { type PlatformPools, platformPools } from './platform-pools.ts';
 import {
   type TunnelLogEntry,
+  type TunnelLogQuery,
   tunnelLog,
   tunnelLogEntry,
   type UsageChartPoint,
+  type UsageRegion,
   type UsageSummary,
   usageChart,
+  usageRegions,
   usageSummary,
 } from './platform-usage.ts';
 
@@ -117,8 +120,12 @@ export class PlatformClient {
     return this.#get(`/usage/chart${queryText(query)}`, usageChart);
   }
 
-  tunnels(query: { readonly limit?: number; readonly offset?: number } = {}): Promise<TunnelLogEntry[]> {
+  tunnels(query: TunnelLogQuery = {}): Promise<TunnelLogEntry[]> {
     return this.#get(`/usage/tunnels${queryText(query)}`, tunnelLog);
+  }
+
+  regions(): Promise<UsageRegion[]> {
+    return this.#get('/usage/regions', usageRegions);
   }
 
   tunnel(id: string): Promise<TunnelLogEntry> {
@@ -157,7 +164,7 @@ export class PlatformClient {
 
 const tunnelPath = (id: string): string => `/usage/tunnels/${encodeURIComponent(id)}`;
 
-const queryText = (query: Readonly<Record<string, number | undefined>>): string => {
+const queryText = (query: object): string => {
   const parts = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]));
   return parts.length === 0 ? '' : `?${parts.join('&')}`;
 };

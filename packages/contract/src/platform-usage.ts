@@ -1,6 +1,6 @@
 // Usage in the platform API: sums, days, and the log of tunnels.
 import * as z from 'zod';
-import { shownProtocol } from './edge-rest.ts';
+import { type ShownProtocol, shownProtocol } from './edge-rest.ts';
 
 const count = z.int().min(0);
 
@@ -8,6 +8,9 @@ const count = z.int().min(0);
 export const CHART_DAYS = { default: 30, min: 1, max: 90 } as const;
 export const TUNNEL_LOG_LIMIT = { default: 20, min: 1, max: 100 } as const;
 export const TUNNEL_LOG_OFFSET = { default: 0, min: 0 } as const;
+/** Choices of the queries. */
+export const tunnelState = z.enum(['active', 'closed']);
+export type TunnelState = z.infer<typeof tunnelState>;
 /** The window of the summary: today and the days before it. */
 export const SUMMARY_DAYS = 30;
 
@@ -30,7 +33,8 @@ export const usageChartPoint = z
   .object({
     date: z.iso.date().meta({ description: 'A day in UTC.', examples: ['2030-01-31'] }),
     tunnels: count.meta({ description: 'Registered on that day.', examples: [2] }),
-    requests: count.meta({ examples: [310] }),
+    requests: count.meta({ description: 'As request_count of a tunnel, of all together.', examples: [310] }),
+    bytes: count.meta({ description: 'Carried both ways on that day.', examples: [7_340_032] }),
   })
   .meta({ id: 'UsageChartPoint' });
 export type UsageChartPoint = z.infer<typeof usageChartPoint>;
@@ -60,3 +64,32 @@ export const tunnelLogEntry = z
 export type TunnelLogEntry = z.infer<typeof tunnelLogEntry>;
 
 export const tunnelLog = z.array(tunnelLogEntry);
+
+export interface TunnelLogQuery {
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly protocol?: ShownProtocol;
+  readonly state?: TunnelState;
+}
+
+export const usageRegion = z
+  .object({
+    region_id: z.string().meta({ examples: ['local'] }),
+    name: z.string().meta({ examples: ['Local'] }),
+    location: z.string().meta({ examples: [''] }),
+    control: z
+      .string()
+      .meta({ description: 'host:port for tunnel clients; empty: not known.', examples: ['127.0.0.1:4040'] }),
+    control_tls: z.boolean().meta({ description: 'Clients come over TLS.' }),
+    http_url: z.string().meta({
+      description:
+        'Where http tunnels live, each below its label; tcp tunnels at the ports of its host. Empty: not known.',
+      examples: ['http://localhost:8000'],
+    }),
+  })
+  .meta({ id: 'UsageRegion' });
+export type UsageRegion = z.infer<typeof usageRegion>;
+
+export const usageRegions = z
+  .array(usageRegion)
+  .meta({ description: 'Regions whose edge was heard in the last 60 seconds, by their id.' });

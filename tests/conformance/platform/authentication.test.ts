@@ -21,6 +21,7 @@ const USER_SCOPED = [
   ['GET', '/usage/tunnels'],
   ['GET', '/usage/tunnels/x'],
   ['GET', '/usage/tunnels/x/requests'],
+  ['GET', '/usage/regions'],
   ['GET', '/usage/tunnels/x/health-events'],
   ['POST', '/usage/tunnels/x/requests/y/replay'],
   ['GET', '/load-balancing/groups'],

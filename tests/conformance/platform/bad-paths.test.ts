@@ -42,6 +42,7 @@ const METHODS: Readonly<Record<string, string>> = {
   '/usage/tunnels': 'GET, HEAD',
   '/usage/tunnels/x': 'GET, HEAD',
   '/usage/tunnels/x/requests': 'GET, HEAD',
+  '/usage/regions': 'GET, HEAD',
   '/usage/tunnels/x/health-events': 'GET, HEAD',
   '/usage/tunnels/x/requests/y/replay': 'POST',
   '/load-balancing/groups': 'GET, HEAD',

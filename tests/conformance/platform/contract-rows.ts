@@ -40,4 +40,7 @@ export const CONTRACT_ROWS = numbered([
   'ours: GET /usage/tunnels/{id}/health-events',
   'ours: POST /usage/tunnels/{id}/requests/{request_id}/replay',
   'errors: 500 with nothing internal',
+  'chart points also carry bytes: those of that day, both ways',
+  'GET /usage/tunnels takes protocol and state (active, closed); other values: 400 names field, choices and value',
+  'ours: GET /usage/regions',
 ]);

@@ -54,13 +54,13 @@ it(row('Contract', 25, 'sums beyond 32 bits'), async () => {
 });
 
 it(row('Contract', 24), async () => {
-  await happened(0, { tunnels: 1, requests: 10 });
-  await happened(2, { tunnels: 3, requests: 30 });
+  await happened(0, { tunnels: 1, requests: 10, bytes: 100 });
+  await happened(2, { tunnels: 3, requests: 30, bytes: 300 });
   await happened(90, { tunnels: 9, requests: 90 });
   expect(await read('/usage/chart?days=3')).toEqual([
-    { date: '2030-02-27', tunnels: 3, requests: 30 },
-    { date: '2030-02-28', tunnels: 0, requests: 0 },
-    { date: '2030-03-01', tunnels: 1, requests: 10 },
+    { date: '2030-02-27', tunnels: 3, requests: 30, bytes: 300 },
+    { date: '2030-02-28', tunnels: 0, requests: 0, bytes: 0 },
+    { date: '2030-03-01', tunnels: 1, requests: 10, bytes: 100 },
   ]);
   const all = await read<UsageChartPoint[]>('/usage/chart?days=90');
   expect(all.map(({ date }) => date)).toEqual(
@@ -69,8 +69,8 @@ it(row('Contract', 24), async () => {
   expect(all.reduce((sum, { requests }) => sum + requests, 0)).toBe(40);
   platform.pass(SECOND);
   expect(await read('/usage/chart?days=2')).toEqual([
-    { date: '2030-03-01', tunnels: 1, requests: 10 },
-    { date: '2030-03-02', tunnels: 0, requests: 0 },
+    { date: '2030-03-01', tunnels: 1, requests: 10, bytes: 100 },
+    { date: '2030-03-02', tunnels: 0, requests: 0, bytes: 0 },
   ]);
 });
 

@@ -152,8 +152,9 @@ describe('Usage chart point', () => {
   });
   it(row('Usage chart point', 2), () => expect(today()?.tunnels).toBe(2));
   it(row('Usage chart point', 3), () => expect(today()?.requests).toBe(VISITS));
+  it(row('Contract', 39), () => expect(today()?.bytes).toBe(active.bytes_proxied + ended.bytes_proxied));
   it('has these fields and no others', () => {
     usageChart.parse(chart);
-    for (const point of chart) expect(Object.keys(point).sort()).toEqual(['date', 'requests', 'tunnels']);
+    for (const point of chart) expect(Object.keys(point).sort()).toEqual(['bytes', 'date', 'requests', 'tunnels']);
   });
 });

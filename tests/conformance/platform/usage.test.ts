@@ -1,5 +1,5 @@
 // The endpoints of usage: statuses, ranges, pages, and what belongs to others.
-import { captureList, type TunnelLogEntry, tunnelLog, usageChart, usageSummary } from '@tunnel/contract';
+import { captureList, type TunnelLogEntry, tunnelLog, usageChart, usageRegions, usageSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './asking.ts';
@@ -104,6 +104,48 @@ describe('Usage', () => {
     expect(refusalOf(await scene.get(path))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
     expect(refusalOf(await scene.get(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
     expect(refusalOf(await scene.get('/usage/tunnels/nothing/requests', ann.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+  });
+});
+
+describe('Ours', () => {
+  it(row('Contract', 40), async () => {
+    expect(await logOf('?protocol=tcp&state=closed&limit=100')).toHaveLength(100);
+    expect([await logOf('?protocol=http'), await logOf('?state=active')]).toEqual([[], []]);
+    for (const [field, value, choices] of [
+      ['protocol', 'https', 'http, tcp, udp, p2p'],
+      ['state', 'open', 'active, closed'],
+      ['state', '', 'active, closed'],
+    ] as const) {
+      const { status, code, error } = await scene.get(`/usage/tunnels?${field}=${value}`, ann.token);
+      expect([status, code]).toEqual([400, 'API_BAD_REQUEST']);
+      expect(error).toBe(`${field} must be one of ${choices}, got '${value}'`);
+    }
+  });
+
+  it(row('Contract', 40, 'a tunnel that lives'), async () => {
+    const { tunnel } = await openTunnel(scene, ann);
+    await entryWhen(scene, ann, tunnel.tunnelId);
+    const idsOf = async (query: string): Promise<string[]> =>
+      tunnelLog.parse((await scene.get(`/usage/tunnels?${query}`, ann.token)).body).map((entry) => entry.tunnel_id);
+    expect(await idsOf('state=active&protocol=http')).toContain(tunnel.tunnelId);
+    expect(await idsOf('state=closed')).not.toContain(tunnel.tunnelId);
+    await tunnel.close();
+    await eventually(async () => expect(await idsOf('state=closed')).toContain(tunnel.tunnelId), {
+      timeoutMs: PATIENCE_MS,
+    });
+    expect(await idsOf('state=active')).not.toContain(tunnel.tunnelId);
+  });
+
+  it(row('Contract', 41), async () => {
+    await eventually(
+      async () => {
+        const regions = usageRegions.parse((await scene.get('/usage/regions', ann.token)).body);
+        expect(regions).toMatchObject([
+          { control: expect.stringMatching(/^127\.0\.0\.1:\d+$/), control_tls: false, http_url: expect.any(String) },
+        ]);
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
   });
 });
 

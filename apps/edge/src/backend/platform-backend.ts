@@ -24,7 +24,7 @@ export interface PlatformBackendOptions {
   /** Random, of this run. */
   readonly runId: string;
   /** What a heartbeat says beside the run and the tunnels. */
-  readonly describe: () => Pick<Heartbeat, 'region' | 'api_url' | 'api_secret' | 'version'>;
+  readonly describe: () => Pick<Heartbeat, 'region' | 'api_url' | 'api_secret' | 'version' | 'reach'>;
 }
 
 const ADMIN_KEY_ID = 'admin';

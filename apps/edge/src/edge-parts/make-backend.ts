@@ -1,6 +1,7 @@
 // Which backend an edge has: a platform in this process, one elsewhere, or none.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Heartbeat } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { randomId, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
@@ -17,6 +18,8 @@ export interface ShownToPlatform {
   readonly apiSecret: Secret;
   /** Empty until the REST is open. */
   readonly apiUrl: () => string;
+  /** undefined until the ports for clients and visitors are open. */
+  readonly reach: () => Heartbeat['reach'];
 }
 
 export const makeBackend = (config: ServerConfig, deps: EdgeDeps, shown: ShownToPlatform): Backend => {
@@ -25,6 +28,10 @@ export const makeBackend = (config: ServerConfig, deps: EdgeDeps, shown: ShownTo
   const platform = platformOf(config, deps);
   if (platform === null) return new StandaloneBackend({ adminToken, keys: config.auth.keys });
   const { region } = config;
+  const reach = (): Pick<Heartbeat, 'reach'> => {
+    const known = shown.reach();
+    return known === undefined ? {} : { reach: known };
+  };
   return new PlatformBackend({
     clock,
     logger,
@@ -38,6 +45,7 @@ export const makeBackend = (config: ServerConfig, deps: EdgeDeps, shown: ShownTo
       api_url: shown.apiUrl(),
       api_secret: shown.apiSecret.reveal(),
       version,
+      ...reach(),
     }),
   });
 };

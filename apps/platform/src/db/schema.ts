@@ -96,6 +96,9 @@ export interface EdgesTable {
   version: Generated<string>;
   run_id: string | null;
   last_heartbeat_at: Timestamp | null;
+  control: Generated<string>;
+  control_tls: Generated<boolean>;
+  http_url: Generated<string>;
 }
 
 export interface EdgeJournalsTable {

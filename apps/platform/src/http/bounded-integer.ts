@@ -1,5 +1,6 @@
 // A whole number in a query: described as one in the document, refused with its name, its bounds and what was given.
 import { z } from '@hono/zod-openapi';
+import { shownValue } from './shown-value.ts';
 
 export interface IntegerBounds {
   readonly default: number;
@@ -7,9 +8,6 @@ export interface IntegerBounds {
   /** Absent: any; what is larger than a number can tell exactly is as good as the largest. */
   readonly max?: number;
 }
-
-/** Quoted in an answer: a line, not a page. */
-const SHOWN_CHARACTERS = 40;
 
 export const boundedInteger = (field: string, bounds: IntegerBounds, description: string) =>
   z
@@ -41,6 +39,5 @@ const readInteger = (given: unknown, { default: whenAbsent, min, max }: IntegerB
 
 const refusalOf = (field: string, given: unknown, { min, max }: IntegerBounds): string => {
   const range = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
-  const shown = (Array.isArray(given) ? given.join(', ') : String(given)).slice(0, SHOWN_CHARACTERS);
-  return `${field} must be an integer ${range}, got '${shown}'`;
+  return `${field} must be an integer ${range}, got '${shownValue(given)}'`;
 };

@@ -20,6 +20,14 @@ export const QUESTIONS = [
     ask: (context, actor) => listTunnels(context, actor, { limit: 100, offset: 1000 }),
   },
   {
+    name: '/usage/tunnels?state=active',
+    ask: (context, actor) => listTunnels(context, actor, { limit: 100, offset: 0, state: 'active' }),
+  },
+  {
+    name: '/usage/tunnels?state=closed&protocol=udp',
+    ask: (context, actor) => listTunnels(context, actor, { limit: 100, offset: 0, state: 'closed', protocol: 'udp' }),
+  },
+  {
     name: '/usage/tunnels at the far end',
     // Passes over everything: told, not judged.
     isDeep: true,

@@ -6,14 +6,18 @@ import {
   capturedRequest,
   captureList,
   healthEvents,
+  shownProtocol,
   TUNNEL_LOG_LIMIT,
   TUNNEL_LOG_OFFSET,
   tunnelLog,
   tunnelLogEntry,
+  tunnelState,
   usageChart,
+  usageRegions,
   usageSummary,
 } from '@tunnel/contract';
 import { boundedInteger } from '../bounded-integer.ts';
+import { oneOf } from '../one-of.ts';
 import { EXTENSIONS, json, refused, tunnelIdParam, userRefusals, withUser } from '../route-parts.ts';
 
 const tags = ['usage'];
@@ -55,9 +59,20 @@ export const listTunnelsRoute = createRoute({
     query: z.object({
       limit: boundedInteger('limit', TUNNEL_LOG_LIMIT, 'How many at most.'),
       offset: boundedInteger('offset', TUNNEL_LOG_OFFSET, 'How many are passed over.'),
+      protocol: oneOf('protocol', shownProtocol.options, 'Only those of this protocol.'),
+      state: oneOf('state', tunnelState.options, 'Only those that live, or only those that have ended.'),
     }),
   },
   responses: { 200: json(tunnelLog, 'A page of it.'), 400: outOfRange('limit'), ...userRefusals },
+});
+
+export const regionsRoute = createRoute({
+  method: 'get',
+  path: '/usage/regions',
+  tags: extensions,
+  summary: 'The regions that are there now, and how clients and visitors come to them',
+  security: withUser,
+  responses: { 200: json(usageRegions, 'By their id.'), ...userRefusals },
 });
 
 export const showTunnelRoute = createRoute({

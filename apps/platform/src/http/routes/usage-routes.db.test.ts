@@ -4,9 +4,11 @@ import {
   tunnelLogEntry,
   type UsageChartPoint,
   usageChart,
+  usageRegions,
   usageSummary,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { UserActor } from '../../services/service-context.ts';
 import { openPlatformScene, type PlatformScene } from '../platform-scene.fixture.ts';
@@ -79,11 +81,11 @@ describe('GET /usage/chart', () => {
     const points = await chart('');
     expect(points).toHaveLength(30);
     expect([points[0], points[1], points.at(-1)]).toEqual([
-      { date: '2030-05-17', tunnels: 1, requests: 10 },
-      { date: '2030-05-18', tunnels: 0, requests: 0 },
-      { date: '2030-06-15', tunnels: 4, requests: 40 },
+      { date: '2030-05-17', tunnels: 1, requests: 10, bytes: 5_000_000_000 },
+      { date: '2030-05-18', tunnels: 0, requests: 0, bytes: 0 },
+      { date: '2030-06-15', tunnels: 4, requests: 40, bytes: 20_000_000_000 },
     ]);
-    expect(await chart('?days=1')).toEqual([{ date: '2030-06-15', tunnels: 4, requests: 40 }]);
+    expect(await chart('?days=1')).toEqual([{ date: '2030-06-15', tunnels: 4, requests: 40, bytes: 20_000_000_000 }]);
     expect(await chart('?days=90')).toHaveLength(90);
   });
 
@@ -120,6 +122,88 @@ describe('GET /usage/tunnels', () => {
       region_id: 'local',
       request_count: 24,
       bytes_proxied: 72_000_000_000,
+    });
+  });
+});
+
+describe('GET /usage/tunnels with a filter', () => {
+  it('gives those of a protocol, of a state, or of both, newest first', async () => {
+    const labels = async (query: string) => (await page(`?limit=100&${query}`)).map(({ label }) => label);
+    const numbered = (keep: (n: number) => boolean) =>
+      Array.from({ length: 25 }, (_, n) => n)
+        .filter(keep)
+        .map((n) => `label-${n}`)
+        .sort();
+    expect((await labels('protocol=tcp')).sort()).toEqual(numbered((n) => n % 2 === 1));
+    expect((await labels('state=active')).sort()).toEqual(numbered((n) => n < 5));
+    expect((await labels('state=closed')).sort()).toEqual(numbered((n) => n >= 5));
+    expect((await labels('state=closed&protocol=http')).sort()).toEqual(numbered((n) => n >= 5 && n % 2 === 0));
+    expect(await labels('protocol=udp')).toEqual([]);
+    const times = (await page('?state=closed&limit=100')).map(({ registered_at: at }) => at);
+    expect(times).toEqual(times.toSorted().reverse());
+  });
+
+  it('pages what is left', async () => {
+    const pages = [await page('?state=closed&limit=12'), await page('?state=closed&limit=12&offset=12')];
+    expect(pages.map(({ length }) => length)).toEqual([12, 8]);
+    expect(new Set(pages.flat().map(({ id }) => id)).size).toBe(20);
+  });
+
+  it.each([
+    ['protocol=https', "protocol must be one of http, tcp, udp, p2p, got 'https'"],
+    ['protocol=', "protocol must be one of http, tcp, udp, p2p, got ''"],
+    ['state=open', "state must be one of active, closed, got 'open'"],
+    ['state=active&state=closed', "state must be one of active, closed, got 'active, closed'"],
+  ])('refuses %s', async (query, error) => {
+    const answer = await scene.ask(scene.alice, 'GET', `/usage/tunnels?${query}`);
+    expect([answer.status, await answer.json()]).toMatchObject([400, { error, code: 'API_BAD_REQUEST' }]);
+  });
+
+  it.each([
+    ["protocol = 'udp' and unregistered_at is not null", 'tunnel_log_of_protocol'],
+    ['unregistered_at is null', 'tunnel_log_open_of_user'],
+  ])('reads nothing of a long log that is left out: %s', async (condition, index) => {
+    const { db } = scene.database;
+    await sql`
+      insert into tunnel_log (user_id, tunnel_id, protocol, registered_at, unregistered_at)
+      select ${scene.bob.userId}, ${condition} || n, case when n % 500 = 0 then 'udp' else 'http' end,
+        now() - n * interval '1 minute', case when n % 1000 = 1 then null else now() end
+      from generate_series(1, 20000) n`.execute(db);
+    await sql`analyze tunnel_log`.execute(db);
+    const { rows } = await sql<Record<string, string>>`
+      explain analyze select id from tunnel_log where user_id = ${scene.bob.userId} and ${sql.raw(condition)}
+      order by registered_at desc, id desc limit 20`.execute(db);
+    const plan = rows.map((line) => line['QUERY PLAN']).join('\n');
+    expect(plan).toContain(`using ${index} `);
+    expect(plan).not.toContain('Rows Removed');
+  });
+});
+
+describe('GET /usage/regions', () => {
+  it('lists regions that were heard in the last minute, and how to come to them', async () => {
+    const now = scene.clock.now();
+    const edge = (name: string, region_id: string | null, ago: number) => ({
+      ...{ name, region_id, region_name: name, location: '', credential_hash: name, control: `${name}:4040` },
+      ...{ control_tls: true, http_url: `https://${name}`, last_heartbeat_at: new Date(now - ago) },
+    });
+    await scene.database.db
+      .insertInto('edges')
+      .values([
+        edge('old', 'eu', 50_000),
+        edge('eu-2', 'eu', 1000),
+        edge('us', 'us', 3_600_000),
+        edge('ap', 'ap', 0),
+        edge('new', null, 0),
+        { ...edge('out', 'out', 0), revoked_at: new Date(now) },
+      ])
+      .execute();
+    const regions = usageRegions.parse(await read('/usage/regions'));
+    expect(regions.map(({ region_id, name }) => [region_id, name])).toEqual([
+      ['ap', 'ap'],
+      ['eu', 'eu-2'],
+    ]);
+    expect(regions[0]).toEqual({
+      ...{ region_id: 'ap', name: 'ap', location: '', control: 'ap:4040', control_tls: true, http_url: 'https://ap' },
     });
   });
 });

@@ -3,6 +3,7 @@ import type { MiddlewareHandler } from 'hono';
 import { listHealthEvents, listRequests, replayRequest, type TunnelEdges } from '../../services/usage/ask-edge.ts';
 import { chartUsage } from '../../services/usage/chart-usage.ts';
 import { findTunnel } from '../../services/usage/find-tunnel.ts';
+import { listRegions } from '../../services/usage/list-regions.ts';
 import { listTunnels } from '../../services/usage/list-tunnels.ts';
 import { summarizeUsage } from '../../services/usage/summarize-usage.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
@@ -11,6 +12,7 @@ import {
   healthEventsRoute,
   listRequestsRoute,
   listTunnelsRoute,
+  regionsRoute,
   replayRoute,
   showTunnelRoute,
   summaryRoute,
@@ -30,6 +32,7 @@ export const addUsageRoutes = (app: PlatformApp, needs: UsageRouteNeeds): void =
   app.openapi(listTunnelsRoute, async (context) =>
     context.json(await listTunnels(needs, context.get('actor'), context.req.valid('query')), 200),
   );
+  app.openapi(regionsRoute, async (context) => context.json(await listRegions(needs), 200));
   app.openapi(showTunnelRoute, async (context) =>
     context.json(await findTunnel(needs, context.get('actor'), context.req.valid('param').id), 200),
   );

@@ -44,13 +44,18 @@ describe('a heartbeat', () => {
       .transaction()
       .execute((trx) => announceChange(trx, { kind: 'account-changed', accountId: account.accountId }));
     const beat = { ...beatOf(edge.runId, 'eu'), api_url: 'https://eu.example', version: '1.2.3' };
-    expect(await heartbeat(world, edge.actor, beat)).toEqual({ edge_id: edge.actor.edgeId, last_change: 1 });
+    const reach = { control: 'eu.example:4040', control_tls: true, http_url: 'https://eu.example' };
+    expect(await heartbeat(world, edge.actor, { ...beat, reach })).toEqual({
+      edge_id: edge.actor.edgeId,
+      last_change: 1,
+    });
     const row = await world.db.selectFrom('edges').selectAll().where('id', '=', edge.actor.edgeId).executeTakeFirst();
     expect(row).toMatchObject({
       region_id: 'eu',
       api_url: 'https://eu.example',
       api_secret: 'a-secret-of-this-run',
       version: '1.2.3',
+      ...reach,
       run_id: edge.runId,
       last_heartbeat_at: new Date(NOON),
     });

@@ -43,6 +43,7 @@ const writeHeartbeat = async (trx: Transaction<Schema>, edgeId: string, told: He
       api_url: told.api_url,
       api_secret: told.api_secret,
       version: told.version,
+      ...told.reach,
       run_id: told.run_id,
       // Two platform processes may disagree by a little; the time never goes back.
       last_heartbeat_at: sql<Date>`greatest(last_heartbeat_at, ${now}::timestamptz)`,

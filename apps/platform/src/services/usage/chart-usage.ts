@@ -11,11 +11,11 @@ export const chartUsage = async (
   const days = lastUtcDays(clock.now(), count);
   const rows = await db
     .selectFrom('usage_daily')
-    .select(['day', 'tunnels', 'requests'])
+    .select(['day', 'tunnels', 'requests', 'bytes'])
     .where('user_id', '=', userId)
     .where('day', '>=', days[0] ?? '')
     .where('day', '<=', days.at(-1) ?? '')
     .execute();
   const byDay = new Map(rows.map(({ day, ...sums }) => [day, sums]));
-  return days.map((date) => ({ date, ...(byDay.get(date) ?? { tunnels: 0, requests: 0 }) }));
+  return days.map((date) => ({ date, ...(byDay.get(date) ?? { tunnels: 0, requests: 0, bytes: 0 }) }));
 };

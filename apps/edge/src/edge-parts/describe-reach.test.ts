@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { describeReach } from './describe-reach.ts';
+
+const at = (host: string, domain: string, ports: { http?: number; https?: number } = {}) =>
+  describeReach(
+    { server: { domain } },
+    {
+      control: { host, port: 4040 },
+      http: { port: ports.http ?? 8000 },
+      https: ports.https === undefined ? null : { port: ports.https },
+    },
+  );
+
+it('on this machine clients come to the address that is listened on', () => {
+  expect(at('127.0.0.1', 'localhost')).toEqual({
+    control: '127.0.0.1:4040',
+    control_tls: false,
+    http_url: 'http://localhost:8000',
+  });
+  expect(at('::1', 'localhost').control).toBe('[::1]:4040');
+});
+
+it('elsewhere they come to the domain; usual ports are left out', () => {
+  expect(at('0.0.0.0', 'tunnels.example.com', { http: 80, https: 443 })).toEqual({
+    control: 'tunnels.example.com:4040',
+    control_tls: true,
+    http_url: 'https://tunnels.example.com',
+  });
+  expect(at('10.0.0.4', 'tunnels.example.com', { http: 80 }).http_url).toBe('http://tunnels.example.com');
+});

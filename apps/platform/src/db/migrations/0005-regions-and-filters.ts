@@ -1,0 +1,21 @@
+// How clients and visitors come to an edge, and the log of tunnels by protocol.
+import { type Kysely, sql } from 'kysely';
+
+export const up = async (db: Kysely<unknown>): Promise<void> => {
+  await sql`
+    alter table edges
+      -- From its heartbeats; empty: it has not told.
+      add column control text not null default '',
+      add column control_tls boolean not null default false,
+      add column http_url text not null default ''
+  `.execute(db);
+  // Without it a protocol that an account seldom has is looked for in the whole of its log.
+  await sql`
+    create index tunnel_log_of_protocol on tunnel_log (user_id, protocol, registered_at desc, id desc)
+  `.execute(db);
+  // In the order of the log, so that the living ones are read from it alone, however long the log is.
+  await sql`drop index tunnel_log_open_of_user`.execute(db);
+  await sql`
+    create index tunnel_log_open_of_user on tunnel_log (user_id, registered_at desc, id desc) where unregistered_at is null
+  `.execute(db);
+};
