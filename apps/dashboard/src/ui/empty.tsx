@@ -19,7 +19,7 @@ export const Empty = ({ icon, title, children, command, action }: EmptyProps) =>
         <Icon name={icon} />
       </span>
     )}
-    <h3 className="font-semibold">{title}</h3>
+    <p className="font-semibold">{title}</p>
     {children !== undefined && <div className="mt-1 text-muted">{children}</div>}
     {command !== undefined && (
       <div className="mt-4 w-full text-left">
