@@ -1,0 +1,90 @@
+// Asks before a key is revoked, and says what that does.
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import type { ApiToken } from '@tunnel/contract';
+import { useApi } from '../../app/app-context.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { plural } from '../../ui/format.ts';
+import { isFault, MaybeProblem } from '../../ui/problem.tsx';
+import { Time } from '../../ui/time.tsx';
+import { activeTunnelsQuery, KEYS_KEY } from './queries.ts';
+
+export interface RevokeKeyDialogProps {
+  /** null: closed. */
+  readonly apiKey: ApiToken | null;
+  /** Of the account. */
+  readonly keyCount: number;
+  readonly onClose: () => void;
+}
+
+export const RevokeKeyDialog = ({ apiKey, keyCount, onClose }: RevokeKeyDialogProps) => {
+  const api = useApi();
+  const queries = useQueryClient();
+  const active = useQuery({ ...activeTunnelsQuery(api), enabled: apiKey !== null });
+  const revoking = useMutation({
+    mutationFn: async (key: ApiToken) => {
+      try {
+        await api.revokeKey(key.id);
+      } catch (error) {
+        // Revoked in another place meanwhile: what was wanted holds.
+        if (!isFault(error, 'KEY_UNKNOWN')) throw error;
+      }
+    },
+    onSuccess: (_, key) => {
+      queries.setQueryData<ApiToken[]>(KEYS_KEY, (keys) => keys?.filter(({ id }) => id !== key.id));
+      close();
+      return queries.invalidateQueries({ queryKey: KEYS_KEY });
+    },
+  });
+  const close = (): void => {
+    onClose();
+    revoking.reset();
+  };
+  return (
+    <Dialog
+      open={apiKey !== null}
+      onClose={close}
+      title={apiKey === null ? '' : `Revoke “${apiKey.label}”?`}
+      footer={
+        <>
+          <Button onClick={close}>Keep it</Button>
+          <Button kind="danger" pending={revoking.isPending} onClick={() => apiKey !== null && revoking.mutate(apiKey)}>
+            Revoke key
+          </Button>
+        </>
+      }
+    >
+      {apiKey !== null && (
+        <>
+          <ul className="list-disc space-y-1.5 pl-5">
+            <li>Sessions that use it are closed within 2 seconds, and their tunnels with them.</li>
+            <li>Clients that have it are refused from now on, and end with exit code 3.</li>
+            <li>It cannot be taken back. A new key has another text.</li>
+          </ul>
+          <p className="text-muted">
+            <ActiveTunnels count={active.data} isOnlyKey={keyCount === 1} /> <LastUse apiKey={apiKey} />
+          </p>
+          <MaybeProblem error={revoking.error} />
+        </>
+      )}
+    </Dialog>
+  );
+};
+
+/** The API does not tell which key opened a tunnel; with one key there is no question. */
+const ActiveTunnels = ({ count, isOnlyKey }: { readonly count: number | undefined; readonly isOnlyKey: boolean }) => {
+  if (count === undefined) return null;
+  if (count === 0) return <>Your account has no active tunnel right now.</>;
+  const tunnels = plural(count, 'active tunnel');
+  if (isOnlyKey) return <>It is your only key: {tunnels} of your account will end.</>;
+  return <>Your account has {tunnels} right now; those that use this key will end.</>;
+};
+
+const LastUse = ({ apiKey }: { readonly apiKey: ApiToken }) =>
+  apiKey.last_used_at === null ? (
+    <>The key was never used.</>
+  ) : (
+    <>
+      The key was last used <Time at={apiKey.last_used_at} />.
+    </>
+  );

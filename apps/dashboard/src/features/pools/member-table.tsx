@@ -1,0 +1,162 @@
+// The members of one pool. A very large pool shows its first ones, and more when asked.
+import { Link } from '@tanstack/react-router';
+import type { GroupMemberSummary, GroupProtocol, GroupSummary } from '@tunnel/contract';
+import { memo, useMemo, useState } from 'react';
+import { Bytes } from '../../ui/amount.tsx';
+import { Badge } from '../../ui/badge.tsx';
+import { Bar } from '../../ui/bar.tsx';
+import { Button } from '../../ui/button.tsx';
+import { countText, percentText, plural } from '../../ui/format.ts';
+import { Time } from '../../ui/time.tsx';
+import { servedText, sharesOf, shareText } from './share.ts';
+
+const SHOWN_AT_ONCE = 50;
+
+const HEADS = [
+  { name: 'Member' },
+  { name: 'Health' },
+  { name: 'Probe' },
+  {
+    name: 'Share',
+    title:
+      'Of what the members that are here now have served. Every new connection goes to a healthy one, chosen at random.',
+  },
+  { name: 'Carried', title: 'Bytes both ways since it joined.', end: true },
+  { name: 'Failures', title: 'Failed health reports since it joined.', end: true },
+  { name: 'Connected', end: true },
+] as const satisfies readonly { name: string; title?: string; end?: boolean }[];
+
+export const MemberTable = ({ group }: { readonly group: GroupSummary }) => {
+  const [limit, setLimit] = useState(SHOWN_AT_ONCE);
+  const shares = useMemo(() => sharesOf(group.members), [group.members]);
+  const left = group.members.length - limit;
+  return (
+    <>
+      <div className="overflow-x-auto">
+        <table className="cards w-full border-collapse text-left">
+          <caption className="sr-only">Members of the pool {group.name}</caption>
+          <thead>
+            <tr className="border-line border-y bg-page">
+              {HEADS.map((head) => (
+                <th
+                  key={head.name}
+                  scope="col"
+                  title={'title' in head ? head.title : undefined}
+                  className={`px-4 py-2 font-medium text-muted text-sm first:pl-5 last:pr-5 ${'end' in head ? 'text-right' : ''}`}
+                >
+                  {head.name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody className="divide-y divide-line">
+            {group.members.slice(0, limit).map((member, index) => (
+              <MemberRow key={member.tunnel_id} member={member} share={shares[index] ?? 0} protocol={group.protocol} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {left > 0 && (
+        <div className="border-line border-t px-4 py-2 sm:px-5">
+          <Button size="small" kind="quiet" onClick={() => setLimit(limit + SHOWN_AT_ONCE)}>
+            Show {plural(Math.min(left, SHOWN_AT_ONCE), 'more member')} of {countText(left)}
+          </Button>
+        </div>
+      )}
+    </>
+  );
+};
+
+interface MemberRowProps {
+  readonly member: GroupMemberSummary;
+  readonly share: number;
+  readonly protocol: GroupProtocol;
+}
+
+const CELL = 'sm:px-4 sm:py-2.5 sm:first:pl-5 sm:last:pr-5';
+
+/** Drawn again only when something of it has changed. */
+const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
+  <tr className="hover:bg-page">
+    {/* oxlint-disable-next-line jsx-a11y/control-has-associated-label -- no control: the link in it has its text */}
+    <th scope="row" data-label="Member" className={`${CELL} font-normal`}>
+      <span className="min-w-0">
+        <Link
+          to="/tunnels/$id"
+          params={{ id: member.tunnel_id }}
+          className="block break-all rounded-sm font-mono text-accent text-sm hover:underline"
+        >
+          {member.tunnel_id}
+        </Link>
+        <span className="block text-muted text-sm" title="Where its client connects from.">
+          {member.client_addr}
+        </span>
+      </span>
+    </th>
+    <td data-label="Health" className={CELL}>
+      <Health member={member} />
+    </td>
+    <td data-label="Probe" className={CELL}>
+      <Probe member={member} />
+    </td>
+    <td data-label="Share" className={CELL}>
+      <span className="block w-44 max-w-full">
+        <span className="flex items-baseline justify-between gap-3 text-sm">
+          <span className="font-medium">{percentText(share)}</span>
+          <span className="text-muted">{servedText(member.request_count, protocol)}</span>
+        </span>
+        <Bar
+          share={share}
+          label={shareText(share, member.request_count, protocol)}
+          tone={member.healthy ? 'accent' : 'neutral'}
+          className="mt-1"
+        />
+      </span>
+    </td>
+    <td data-label="Carried" className={`${CELL} text-right`}>
+      <Bytes value={member.bytes_proxied} />
+    </td>
+    <td data-label="Failures" className={`${CELL} text-right`}>
+      {countText(member.total_health_failures)}
+    </td>
+    <td data-label="Connected" className={`${CELL} text-right`}>
+      <Time at={member.connected_since} />
+    </td>
+  </tr>
+));
+
+const Health = ({ member }: { readonly member: GroupMemberSummary }) => {
+  if (member.healthy) {
+    return (
+      <Badge tone="good" dot title="It gets new connections.">
+        Healthy
+      </Badge>
+    );
+  }
+  const failures = member.consecutive_failures;
+  return (
+    <span className="inline-block">
+      <Badge tone="bad" title="It gets no new connections until its probe succeeds.">
+        ✕ Unhealthy
+      </Badge>
+      <span className="mt-0.5 block text-muted text-xs">
+        {failures > 0 ? `${plural(failures, 'failure')} in a row` : 'no probe has succeeded yet'}
+      </span>
+    </span>
+  );
+};
+
+const Probe = ({ member }: { readonly member: GroupMemberSummary }) => (
+  <span className="inline-block whitespace-nowrap">
+    {member.health_check_kind === undefined ? (
+      <span title="Without a probe a member counts as healthy for as long as it is connected.">None</span>
+    ) : (
+      <span title="Run by its client against the local service.">{member.health_check_kind.toUpperCase()}</span>
+    )}
+    {member.has_alert_webhook && (
+      <span className="block text-muted text-xs" title="A URL is called when the pool has no healthy member left.">
+        with alert
+      </span>
+    )}
+  </span>
+);

@@ -1,0 +1,128 @@
+// One pool: what it is and how it does, always in sight; its members, when it is open.
+import type { GroupSummary } from '@tunnel/contract';
+import { memo, useId } from 'react';
+import { Badge } from '../../ui/badge.tsx';
+import { classNames } from '../../ui/class-names.ts';
+import { countText, durationText, plural } from '../../ui/format.ts';
+import { Icon } from '../../ui/icon.tsx';
+import { useNow } from '../../ui/now.ts';
+import { isDown } from './filter.ts';
+import { HealthMarks } from './health-marks.tsx';
+import { MemberTable } from './member-table.tsx';
+import { poolKey } from './pools-seen.ts';
+
+export interface PoolCardProps {
+  readonly group: GroupSummary;
+  readonly open: boolean;
+  readonly setOpen: (key: string, open: boolean) => void;
+  /** Where visitors come to; null: not known. */
+  readonly address: string | null;
+  /** When its region last answered; null: just now. */
+  readonly oldSince: number | null;
+}
+
+export const PoolCard = memo(({ group, open, setOpen, address, oldSince }: PoolCardProps) => {
+  const id = useId();
+  return (
+    <article
+      aria-labelledby={`${id}-name`}
+      className={classNames(
+        'overflow-hidden rounded-lg border bg-surface',
+        isDown(group) ? 'border-bad' : 'border-line',
+      )}
+    >
+      <div className="flex flex-wrap items-center gap-x-6 gap-y-2 px-4 py-3 sm:px-5">
+        <h2 className="min-w-0 max-w-full">
+          <button
+            type="button"
+            aria-expanded={open}
+            aria-controls={`${id}-members`}
+            onClick={() => setOpen(poolKey(group), !open)}
+            className="-ml-1.5 flex max-w-full items-center gap-2 rounded-md px-1.5 py-1 text-left hover:bg-sunken"
+          >
+            <Icon name={open ? 'chevron' : 'right'} className="size-4 text-muted" />
+            <span id={`${id}-name`} className="truncate font-semibold">
+              {group.name}
+            </span>
+          </button>
+        </h2>
+        <PoolPlace {...{ group, address, oldSince }} />
+        <div className="sm:ml-auto">
+          <HealthMarks group={group} />
+        </div>
+        <PoolNumbers group={group} />
+      </div>
+      {isDown(group) && <DownNotice members={group.member_count} />}
+      <div id={`${id}-members`} hidden={!open}>
+        {open && <MemberTable group={group} />}
+      </div>
+    </article>
+  );
+});
+
+const PoolPlace = ({ group, address, oldSince }: Pick<PoolCardProps, 'group' | 'address' | 'oldSince'>) => (
+  <span className="flex min-w-0 flex-wrap items-center gap-x-2 gap-y-1 text-muted text-sm">
+    <Badge>{group.protocol.toUpperCase()}</Badge>
+    <span className="break-all" title={`Its ${group.protocol === 'tcp' ? 'port' : 'subdomain'}: ${group.label}`}>
+      <Address {...{ group, address }} />
+    </span>
+    <span>
+      in region <span className="text-ink">{group.region_id}</span>
+    </span>
+    {oldSince !== null && <OldBadge since={oldSince} />}
+  </span>
+);
+
+const Address = ({ group, address }: Pick<PoolCardProps, 'group' | 'address'>) => {
+  if (address === null || group.protocol === 'tcp') {
+    return <span className="font-mono text-ink">{address ?? group.label}</span>;
+  }
+  return (
+    <a href={address} target="_blank" rel="noreferrer" className="rounded-sm font-mono text-accent hover:underline">
+      {address.replace(/^https?:\/\//, '')}
+    </a>
+  );
+};
+
+const OldBadge = ({ since }: { readonly since: number }) => {
+  const age = useNow((now) => durationText(now - since));
+  return (
+    <Badge tone="warn" title="Its region did not answer when it was last asked.">
+      As it was {age} ago
+    </Badge>
+  );
+};
+
+/** In words, in a box, with a sign: nobody has to see that it is red. */
+const DownNotice = ({ members }: { readonly members: number }) => (
+  <p className="flex gap-2.5 border-bad/30 border-y bg-bad-soft px-4 py-2.5 sm:px-5">
+    <Icon name="warning" className="mt-[3px] size-4 text-bad" />
+    <span>
+      <strong className="font-semibold text-bad">No healthy member.</strong>{' '}
+      {members === 1 ? 'Its one member fails its probe' : `All ${countText(members)} members fail their probes`}, so
+      visitors get an error (502) until one is back.
+    </span>
+  </p>
+);
+
+const PoolNumbers = ({ group }: { readonly group: GroupSummary }) => (
+  <p className="basis-full text-muted text-sm">
+    <span title="Public connections given to members since the pool began; those of members that left count too.">
+      {plural(group.total_dispatches, 'connection')} dispatched
+    </span>
+    <Dot />
+    <span title="Reports of a failed probe since the pool began; those of members that left count too.">
+      {plural(group.total_health_failures, 'health failure')}
+    </span>
+    <Dot />
+    <span title="The first 8 hex digits of the SHA-256 of the group key: the same for all who share it.">
+      key <span className="font-mono">{group.key_hash_short}</span>
+    </span>
+  </p>
+);
+
+const Dot = () => (
+  <span aria-hidden="true" className="px-1.5">
+    ·
+  </span>
+);

@@ -1,0 +1,60 @@
+// An account without pools: what they are, and the commands that make one.
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useApi } from '../../app/app-context.tsx';
+import { serverFlags } from '../../app/client-commands.ts';
+import { regionsQuery } from '../../app/regions-query.ts';
+import { Card } from '../../ui/card.tsx';
+import { CommandLine } from '../../ui/command-line.tsx';
+import { Empty } from '../../ui/empty.tsx';
+
+const KEY_FILE = '~/.tunnel/shop-key';
+/** `flags`: how the client finds its server. */
+const stepsFor = (flags: string): { readonly text: string; readonly command: string }[] => [
+  {
+    text: 'Make a group key, once. All members share it; only its hash leaves their machines.',
+    command: `mkdir -p ~/.tunnel && (umask 077; head -c 24 /dev/urandom | base64 > ${KEY_FILE})`,
+  },
+  {
+    text: 'Start the first member. It is probed, and gets visitors when its probe succeeds.',
+    command: `npx tunnel http 3000${flags} --group shop --group-key-file ${KEY_FILE} --health tcp`,
+  },
+  {
+    text: 'Start another one: on this machine, or on any other that has the group key.',
+    command: `npx tunnel http 3001${flags} --group shop --group-key-file ${KEY_FILE} --health tcp`,
+  },
+];
+
+export const PoolsEmpty = () => {
+  const [region] = useQuery(regionsQuery(useApi())).data ?? [];
+  const flags = serverFlags(region).map((flag) => ` ${flag}`);
+  return <PoolsEmptyCard steps={stepsFor(flags.join(''))} />;
+};
+
+const PoolsEmptyCard = ({ steps }: { readonly steps: ReturnType<typeof stepsFor> }) => (
+  <Card padded={false}>
+    <Empty icon="pools" title="No pools yet">
+      <p>
+        Several tunnels that share one address are a pool. Each new connection goes to a healthy member, so visitors
+        never notice one that dies. A pool is here for as long as it has a member.
+      </p>
+    </Empty>
+    <ol className="mx-auto max-w-2xl space-y-5 px-4 pb-10 sm:px-5">
+      {steps.map(({ text, command }, index) => (
+        <li key={text}>
+          <p className="mb-1.5">
+            <span className="font-medium">{index + 1}.</span> {text}
+          </p>
+          <CommandLine command={command} />
+        </li>
+      ))}
+      <li className="list-none text-muted text-sm">
+        The commands need a key of yours: from <code className="font-mono">TUNNEL_API_KEY</code>,{' '}
+        <code className="font-mono">--token-file</code> or <code className="font-mono">config.yml</code>.{' '}
+        <Link to="/keys" className="rounded-sm text-accent underline underline-offset-2">
+          Make one
+        </Link>
+      </li>
+    </ol>
+  </Card>
+);
