@@ -1,4 +1,4 @@
-// How tests run: four projects, each with the time and the parallelism its kind needs.
+// How tests run: five projects, each with the time and the parallelism its kind needs.
 import { defineConfig } from 'vitest/config';
 
 // Workspace packages resolve to their sources, so a test never sees a stale build.
@@ -50,6 +50,19 @@ export default defineConfig({
           exclude: DATABASE_TESTS,
           isolate: SHARED,
           testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        resolve,
+        ssr,
+        environments: { __vitest__: { resolve: { conditions } } },
+        test: {
+          name: 'browser',
+          globalSetup: ['tests/browser/browser-setup.ts'],
+          include: ['tests/browser/**/*.test.ts'],
+          isolate: SHARED,
+          testTimeout: 90_000,
           hookTimeout: 120_000,
         },
       },

@@ -59,6 +59,8 @@ async function main(which) {
     passed += good;
     failed += bad;
     if (bad > 0) process.stdout.write(`${output.trimEnd()}\n`);
+    const note = step.note?.() ?? '';
+    if (note !== '') process.stdout.write(`    ${note}\n`);
     const counts = [`${good} passed`, bad > 0 ? `${bad} FAILED` : '', skipped > 0 ? `${skipped} skipped` : ''];
     process.stdout.write(
       `    ${bad > 0 ? 'FAILED' : 'ok'}: ${counts.filter(Boolean).join(', ')} in ${secondsSince(start)}\n`,

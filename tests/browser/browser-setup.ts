@@ -1,0 +1,50 @@
+// Before the browser tests: the executables and pages as they are now, one Chromium, and one stack that all files share.
+// Where no browser runs there is nothing to test, and a line says so; with TUNNEL_BROWSER_REQUIRED=1 that is a failure.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { setup as build } from '../global-setup.ts';
+import { ROOT } from '../house/checkout.ts';
+import { type OwnStack, startOwnStack } from './own-stack.ts';
+import { startChromium, stopChromium } from './start-chromium.ts';
+
+/** Read by scripts/lib/steps.mjs. */
+const NO_BROWSER = join(ROOT, '.cache/no-browser.txt');
+
+export interface BrowserPlace {
+  /** Of the browser; null: none runs here. */
+  readonly endpoint: string | null;
+  readonly dataDir: string;
+  readonly flags: readonly string[];
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    browserPlace: BrowserPlace;
+  }
+}
+
+export const setup = async (project: TestProject): Promise<() => Promise<void>> => {
+  const { server, ...more } = await startChromium();
+  if (server === null) {
+    const line = `no browser runs here, so nothing was tested in one: ${'reason' in more ? more.reason : ''}`;
+    if (process.env['TUNNEL_BROWSER_REQUIRED'] === '1') throw new Error(line);
+    mkdirSync(join(ROOT, '.cache'), { recursive: true });
+    writeFileSync(NO_BROWSER, `${line}\n`);
+    project.provide('browserPlace', { endpoint: null, dataDir: '', flags: [] });
+    return async () => {};
+  }
+  try {
+    build();
+    const own: OwnStack = await startOwnStack();
+    const { dataDir, flags } = own.stack;
+    project.provide('browserPlace', { endpoint: server.wsEndpoint(), dataDir, flags });
+    return async () => {
+      await stopChromium(server);
+      await own.close();
+    };
+  } catch (error) {
+    await stopChromium(server);
+    throw error;
+  }
+};
