@@ -85,6 +85,7 @@ const tunnels = createRoute({
 const tunnel = createRoute({
   getParentRoute: () => shell,
   path: '/tunnels/$id',
+  validateSearch: textFields('request'),
   component: lazyPage(() => import('../features/tunnels/tunnel-page.tsx'), 'TunnelPage'),
 });
 const pools = createRoute({

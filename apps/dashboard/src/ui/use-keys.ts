@@ -32,4 +32,5 @@ export const useKeys = (keys: PageKeys): void => {
 
 /** Fields, menus and dialogs have keys of their own. */
 const isTaken = (target: EventTarget | null): boolean =>
-  target instanceof Element && target.closest('input, textarea, select, dialog, [role=menu], [contenteditable]') !== null;
+  target instanceof Element &&
+  target.closest('input, textarea, select, dialog, [role=menu], [contenteditable]') !== null;

@@ -1,4 +1,133 @@
 // The tunnels of the account, those that live first.
+import { useQuery } from '@tanstack/react-query';
+import { Link, useSearch } from '@tanstack/react-router';
+import { useApi } from '../../app/app-context.tsx';
+import { httpTunnelCommand } from '../../app/client-commands.ts';
+import { PanelBoundary } from '../../app/panel-boundary.tsx';
+import { regionsQuery } from '../../app/regions-query.ts';
+import { Card } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty.tsx';
+import { countText, plural } from '../../ui/format.ts';
 import { PageHead } from '../../ui/page-head.tsx';
+import { Problem } from '../../ui/problem.tsx';
+import { Skeleton } from '../../ui/skeleton.tsx';
+import { readFilter, type TunnelFilter } from './filter.ts';
+import { TunnelFilters } from './tunnel-filters.tsx';
+import { Head, TunnelList } from './tunnel-list.tsx';
+import { type TunnelRows, useTunnelRows } from './use-tunnel-rows.ts';
 
-export const TunnelsPage = () => <PageHead title="Tunnels" />;
+export const TunnelsPage = () => {
+  const filter = readFilter(useSearch({ from: '/shell/tunnels' }));
+  return (
+    <>
+      <PageHead
+        title="Tunnels"
+        description="Live ones first, then those that have ended, newest first. Asked for again every 5 seconds."
+      />
+      <TunnelFilters filter={filter} />
+      <PanelBoundary title="The tunnels cannot be shown">
+        <Tunnels key={`${filter.protocol} ${filter.state}`} filter={filter} />
+      </PanelBoundary>
+    </>
+  );
+};
+
+const Tunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
+  const found = useTunnelRows(filter);
+  const { rows, isWhole, error, retry, loadMore } = found;
+  if (rows === undefined) {
+    return error === null ? (
+      <Pending />
+    ) : (
+      <Problem title="The tunnels cannot be shown" {...{ error }} onRetry={retry} />
+    );
+  }
+  if (rows.length === 0) return <NoTunnels filter={filter} />;
+  return (
+    <>
+      <Card padded={false}>
+        <TunnelList rows={rows} isWhole={isWhole} onEndNear={loadMore} />
+      </Card>
+      <Foot found={found} />
+    </>
+  );
+};
+
+const Foot = ({ found: { rows = [], liveCount, isWhole, error, retry } }: { readonly found: TunnelRows }) => {
+  if (error !== null) {
+    return (
+      <div className="mt-4">
+        <Problem title="Older tunnels cannot be shown" error={error} onRetry={retry} />
+      </div>
+    );
+  }
+  const words = isWhole
+    ? `${plural(rows.length, 'tunnel')}, ${countText(liveCount)} of them live`
+    : 'Loading older tunnels';
+  return (
+    <p role="status" className="mt-4 text-center text-muted text-sm">
+      {words}
+      <span className="ml-3 hidden sm:inline">
+        <kbd className="font-mono">j</kbd> <kbd className="font-mono">k</kbd> move,{' '}
+        <kbd className="font-mono">Enter</kbd> opens
+      </span>
+    </p>
+  );
+};
+
+const PENDING_ROWS = 8;
+
+const Pending = () => (
+  <Card padded={false}>
+    <div role="table" aria-label="Tunnels" aria-busy="true">
+      <Head />
+      <div role="rowgroup">
+        {Array.from({ length: PENDING_ROWS }, (_, index) => (
+          <div key={index} role="row" className="flex h-[76px] items-center border-line border-b px-4 sm:h-12 sm:px-5">
+            <span role="cell" className="w-full">
+              <Skeleton className="h-5 w-full" />
+              <span className="sr-only">Loading</span>
+            </span>
+          </div>
+        ))}
+      </div>
+    </div>
+  </Card>
+);
+
+const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
+  const api = useApi();
+  const regions = useQuery(regionsQuery(api));
+  const isFiltered = filter.state !== undefined || filter.protocol !== undefined;
+  const command = httpTunnelCommand(3000, regions.data?.[0]);
+  if (isFiltered) {
+    return (
+      <Card padded={false}>
+        <Empty
+          icon="tunnels"
+          title="No tunnel is like this"
+          action={
+            <Link to="/tunnels" search={{}} className="rounded-sm text-accent underline underline-offset-2">
+              Show all tunnels
+            </Link>
+          }
+        >
+          <p>{filterWords(filter)} Start one, or show the others.</p>
+        </Empty>
+      </Card>
+    );
+  }
+  return (
+    <Card padded={false}>
+      <Empty icon="tunnels" title="No tunnels yet" command={command}>
+        <p>Publish the service on port 3000 of your machine. Its tunnel appears here at once.</p>
+      </Empty>
+    </Card>
+  );
+};
+
+const filterWords = ({ protocol, state }: TunnelFilter): string => {
+  const kind = protocol === undefined ? 'tunnel' : `${protocol} tunnel`;
+  if (state === 'active') return `No ${kind} is live right now.`;
+  return state === 'closed' ? `No ${kind} has ended yet.` : `There never was a ${kind}.`;
+};

@@ -1,4 +1,73 @@
 // One tunnel: its counts, its health, its requests.
+import { useQuery } from '@tanstack/react-query';
+import { Link, useCanGoBack, useParams, useRouter } from '@tanstack/react-router';
+import type { TunnelLogEntry } from '@tunnel/contract';
+import { useApi } from '../../app/app-context.tsx';
+import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
+import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
+import { Skeleton } from '../../ui/skeleton.tsx';
+import { useKeys } from '../../ui/use-keys.ts';
+import { HealthPanel } from './health-panel.tsx';
+import { tunnelQuery } from './queries.ts';
+import { RequestsPanel } from './requests-panel.tsx';
+import { TunnelState } from './tunnel-cells.tsx';
+import { TunnelFacts } from './tunnel-facts.tsx';
 
-export const TunnelPage = () => <PageHead title="Tunnel" />;
+export const TunnelPage = () => {
+  const api = useApi();
+  const { id } = useParams({ from: '/shell/tunnels/$id' });
+  const tunnel = useQuery(tunnelQuery(api, id));
+  useKeys({ onEscape: useLeave() });
+  return (
+    <>
+      <PageHead
+        title={titleOf(tunnel.data)}
+        above={
+          <Link
+            to="/tunnels"
+            className="mb-2 inline-flex items-center gap-1 rounded-sm text-muted text-sm hover:text-ink"
+          >
+            <Icon name="back" className="size-3.5" />
+            Tunnels
+          </Link>
+        }
+        {...(tunnel.data === undefined ? {} : { actions: <TunnelState entry={tunnel.data} /> })}
+      />
+      <Loaded query={tunnel} title="This tunnel cannot be shown" pending={<Pending />}>
+        {(entry) => (
+          <div className="space-y-6">
+            <PanelBoundary>
+              <TunnelFacts entry={entry} />
+            </PanelBoundary>
+            {entry.protocol === 'http' && <RequestsPanel entry={entry} />}
+            <HealthPanel entry={entry} />
+          </div>
+        )}
+      </Loaded>
+    </>
+  );
+};
+
+/** Back to the list as it was left, with its filter and its place; a page that was opened by its address has none. */
+const useLeave = (): (() => void) => {
+  const { history, navigate } = useRouter();
+  const canGoBack = useCanGoBack();
+  return () => (canGoBack ? history.back() : void navigate({ to: '/tunnels' }));
+};
+
+const titleOf = (entry: TunnelLogEntry | undefined): string => {
+  if (entry === undefined) return 'Tunnel';
+  return entry.label === '' ? entry.tunnel_id : `${entry.protocol} ${entry.label}`;
+};
+
+const Pending = () => (
+  <div className="space-y-6" aria-hidden="true">
+    <div className="grid grid-cols-2 gap-3 sm:gap-4 lg:grid-cols-4">
+      {[1, 2, 3, 4].map((tile) => (
+        <Skeleton key={tile} className="h-[110px] w-full" />
+      ))}
+    </div>
+    <Skeleton className="h-80 w-full" />
+  </div>
+);

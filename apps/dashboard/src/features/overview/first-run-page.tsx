@@ -1,0 +1,127 @@
+// For an account that never had a tunnel: three commands, each of which turns green when it has happened.
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { TunnelLogEntry } from '@tunnel/contract';
+import { useApi } from '../../app/app-context.tsx';
+import {
+  createKeyCommand,
+  httpTunnelCommand,
+  localServiceCommand,
+  loginCommand,
+  publicAddress,
+} from '../../app/client-commands.ts';
+import { meQuery } from '../../app/me-query.ts';
+import { PanelBoundary } from '../../app/panel-boundary.tsx';
+import { regionsQuery } from '../../app/regions-query.ts';
+import { Button } from '../../ui/button.tsx';
+import { buttonClass } from '../../ui/button-class.ts';
+import { Card } from '../../ui/card.tsx';
+import { CommandLine } from '../../ui/command-line.tsx';
+import { Notice } from '../../ui/notice.tsx';
+import { PageHead } from '../../ui/page-head.tsx';
+import { type FirstRun, type FirstRunFacts, readFirstRun } from './first-run.ts';
+import { FirstRunStep } from './first-run-step.tsx';
+import { firstRunQuery } from './queries.ts';
+
+const PORT = 3000;
+const NOTHING: FirstRunFacts = { keys: [], tunnel: undefined, requests: [] };
+
+export const FirstRunPage = ({ onLeave }: { readonly onLeave: () => void }) => {
+  const facts = useQuery(firstRunQuery(useApi())).data ?? NOTHING;
+  const run = readFirstRun(facts);
+  return (
+    <>
+      <PageHead
+        title="Put something on the internet"
+        description="Three commands, in a checkout of the project. Each turns green here when it has happened."
+        actions={
+          <Button kind={run.hasRequest ? 'primary' : 'quiet'} onClick={onLeave}>
+            {run.hasRequest ? 'Go to the overview' : 'Skip'}
+          </Button>
+        }
+      />
+      <PanelBoundary>
+        <Card className="max-w-3xl">
+          <Steps run={run} />
+        </Card>
+        {facts.tunnel !== undefined && (
+          <div className="mt-6 max-w-3xl">
+            <Visit tunnel={facts.tunnel} run={run} />
+          </div>
+        )}
+      </PanelBoundary>
+    </>
+  );
+};
+
+const Steps = ({ run }: { readonly run: FirstRun }) => {
+  const api = useApi();
+  const email = useQuery(meQuery(api)).data?.email ?? 'you@example.com';
+  const regions = useQuery(regionsQuery(api)).data;
+  const login = loginCommand(window.location.origin, email);
+  return (
+    <ol className="space-y-8">
+      <FirstRunStep number={1} title="Log in and make a key" step={run.key}>
+        <CommandLine command={`${login} && ${createKeyCommand('first')}`} label="Copy the command that makes a key" />
+        <p className="mt-2 text-muted text-sm">
+          It asks for your password and keeps the key in <code className="font-mono">~/.tunnel</code>. Or make one{' '}
+          <Link to="/keys" className="rounded-sm text-accent underline underline-offset-2">
+            on the page of keys
+          </Link>
+          .
+        </p>
+      </FirstRunStep>
+      <FirstRunStep number={2} title={`Start something on port ${PORT}`} step={run.service}>
+        <CommandLine command={localServiceCommand(PORT)} label="Copy the command that starts a service" />
+        <p className="mt-2 text-muted text-sm">A small web server; leave it running. Your own service will do too.</p>
+      </FirstRunStep>
+      <FirstRunStep number={3} title="Publish it" step={run.tunnel}>
+        <CommandLine
+          command={httpTunnelCommand(
+            PORT,
+            regions?.find(({ control }) => control !== ''),
+          )}
+          label="Copy the command that starts a tunnel"
+        />
+        <p className="mt-2 text-muted text-sm">In another terminal. The tunnel lives for as long as it runs.</p>
+        {regions?.length === 0 && (
+          <div className="mt-3">
+            <Notice tone="warn">No edge is connected to this platform right now, so a tunnel has nowhere to go.</Notice>
+          </div>
+        )}
+      </FirstRunStep>
+    </ol>
+  );
+};
+
+const Visit = ({ tunnel, run }: { readonly tunnel: TunnelLogEntry; readonly run: FirstRun }) => {
+  const regions = useQuery(regionsQuery(useApi())).data;
+  const address = publicAddress(
+    tunnel,
+    regions?.find(({ region_id }) => region_id === tunnel.region_id),
+  );
+  return (
+    <Notice tone={run.hasRequest ? 'good' : 'accent'} live>
+      <p className="font-medium">{run.hasRequest ? 'Your first request came through.' : 'Now visit it.'}</p>
+      {address !== null && tunnel.unregistered_at === null && (
+        <p className="mt-1">
+          <a
+            href={address}
+            target="_blank"
+            rel="noreferrer"
+            className="break-all rounded-sm text-accent underline underline-offset-2"
+          >
+            {address}
+          </a>
+        </p>
+      )}
+      {run.hasRequest && (
+        <p className="mt-3">
+          <Link to="/tunnels/$id" params={{ id: tunnel.id }} className={buttonClass('secondary', 'small')}>
+            See the request
+          </Link>
+        </p>
+      )}
+    </Notice>
+  );
+};

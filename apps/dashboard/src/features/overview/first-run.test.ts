@@ -1,0 +1,47 @@
+import type { ApiToken, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
+import { expect, it } from 'vitest';
+import { type FirstRunFacts, readFirstRun } from './first-run.ts';
+
+const AT = '2030-01-01T00:00:00.000Z';
+const key = (last_used_at: string | null): ApiToken => ({
+  ...{ id: 'k', label: 'first', token_hash: '', created_at: AT, last_used_at, scope: null, tier: 'free' },
+  ...{ tunnel_limit: 3, status: 'active', unlimited: false, tunnel_count: 0 },
+});
+const tunnel = (more: Partial<TunnelLogEntry> = {}): TunnelLogEntry => ({
+  ...{ id: 't', tunnel_id: 'tun_1', protocol: 'http', label: 'web', registered_at: AT, unregistered_at: null },
+  ...{ region_id: 'local', request_count: 0, bytes_proxied: 0, ...more },
+});
+const request = (status: number | null, error: string | null): CapturedRequest => ({
+  ...{ id: 'r', tunnel_id: 'tun_1', at: AT, method: 'GET', path: '/', status, duration_ms: 1, error },
+  ...{ request_headers: {}, response_headers: {}, request_size: 0, response_size: 0, request_body: null },
+  ...{ response_body: null, aborted: false, replayable: true },
+});
+const read = (facts: Partial<FirstRunFacts>) => readFirstRun({ keys: [], tunnel: undefined, requests: [], ...facts });
+const doneOf = (facts: Partial<FirstRunFacts>): boolean[] => {
+  const { key: first, service, tunnel: third, hasRequest } = read(facts);
+  return [first.isDone, service.isDone, third.isDone, hasRequest];
+};
+
+it('goes green step by step, as the API comes to know', () => {
+  expect(doneOf({})).toEqual([false, false, false, false]);
+  expect(doneOf({ keys: [key(null)] })).toEqual([true, false, false, false]);
+  expect(doneOf({ keys: [key(AT)], tunnel: tunnel() })).toEqual([true, false, true, false]);
+  const answered = { keys: [key(AT)], tunnel: tunnel(), requests: [request(200, null)] };
+  expect(doneOf(answered)).toEqual([true, true, true, true]);
+});
+
+it('an answer of the edge is none of the service, and says what is missing', () => {
+  const { service, hasRequest } = read({ tunnel: tunnel(), requests: [request(502, 'LOCAL_UNREACHABLE')] });
+  expect([service.isDone, service.isTrouble, hasRequest]).toEqual([false, true, true]);
+  expect(service.note).toContain('LOCAL_UNREACHABLE');
+});
+
+it('a key that was used tells that a client has come', () => {
+  expect(read({ keys: [key(null)] }).tunnel.note).toBe('Waiting for your first tunnel');
+  expect(read({ keys: [key(AT)] }).tunnel.note).toContain('A client is connected');
+});
+
+it('a tunnel that ended was there', () => {
+  const { tunnel: step } = read({ tunnel: tunnel({ unregistered_at: AT, request_count: 2 }) });
+  expect([step.isDone, step.note]).toEqual([true, expect.stringContaining('has ended')]);
+});

@@ -1,0 +1,89 @@
+// The numbers of the overview: tunnels now, requests and bytes of 30 days, the cost of the month.
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
+import type { UsageSummary } from '@tunnel/contract';
+import { useApi } from '../../app/app-context.tsx';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { Bytes, Count, Money } from '../../ui/amount.tsx';
+import { Bar } from '../../ui/bar.tsx';
+import { percentText, plural } from '../../ui/format.ts';
+import { Skeleton } from '../../ui/skeleton.tsx';
+import { Stat } from '../../ui/stat.tsx';
+import { viewCost } from './cost.ts';
+import { costQuery, usageQuery } from './queries.ts';
+
+export const OverviewTiles = () => {
+  const usage = useQuery(usageQuery(useApi()));
+  return (
+    <div className="grid grid-cols-2 gap-3 sm:gap-4 lg:grid-cols-4">
+      <UsageTiles usage={usage} />
+      <CostTile />
+    </div>
+  );
+};
+
+const Pending = () => <Skeleton className="h-[120px] w-full" />;
+
+const UsageTiles = ({ usage }: { readonly usage: UseQueryResult<UsageSummary> }) => (
+  <Loaded
+    query={usage}
+    title="Your usage cannot be shown"
+    pending={
+      <>
+        <Pending />
+        <Pending />
+        <Pending />
+      </>
+    }
+  >
+    {(summary) => (
+      <>
+        <ActiveTile summary={summary} />
+        <Stat
+          label="Requests, 30 days"
+          value={<Count value={summary.total_requests_30d} />}
+          note={`On ${plural(summary.total_tunnels_30d, 'tunnel')}; connections of tcp count too`}
+        />
+        <Stat
+          label="Data, 30 days"
+          value={<Bytes value={summary.total_bytes_30d} />}
+          note="Carried both ways, today included"
+        />
+      </>
+    )}
+  </Loaded>
+);
+
+const ActiveTile = ({ summary: { active_tunnels: active, tunnel_limit: limit, plan } }: { summary: UsageSummary }) => (
+  <Stat
+    label="Live tunnels, now"
+    value={<Count value={active} />}
+    note={limit === null ? `Plan ${plan}: no limit` : `Plan ${plan}: up to ${plural(limit, 'tunnel')} at once`}
+  >
+    {limit !== null && (
+      <Bar
+        className="mt-3"
+        share={limit === 0 ? 1 : active / limit}
+        tone={active >= limit ? 'warn' : 'accent'}
+        label={`${active} of ${plural(limit, 'tunnel')} in use`}
+      />
+    )}
+  </Stat>
+);
+
+const CostTile = () => {
+  const cost = useQuery(costQuery(useApi()));
+  return (
+    <Loaded query={cost} title="The cost cannot be shown" pending={<Pending />}>
+      {(facts) => {
+        const { note, share, tone } = viewCost(facts);
+        return (
+          <Stat label="Cost, this month" value={<Money cents={facts.estimated_mtd_cents} />} note={note}>
+            {share !== null && (
+              <Bar className="mt-3" share={share} tone={tone} label={`${percentText(share)} of the spend cap`} />
+            )}
+          </Stat>
+        );
+      }}
+    </Loaded>
+  );
+};

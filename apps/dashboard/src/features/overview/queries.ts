@@ -1,0 +1,59 @@
+// What the overview asks for, and how often.
+import { queryOptions } from '@tanstack/react-query';
+import type { PlatformClient, TunnelLogEntry } from '@tunnel/contract';
+import { LIVE_MS } from '../../app/query-client.ts';
+import type { CostFacts } from './cost.ts';
+
+/** A day of a chart changes slowly to the eye. */
+const CHART_EVERY_MS = 30_000;
+const FIRST_RUN_EVERY_MS = 2000;
+const RECENT = 5;
+
+export const usageQuery = (api: PlatformClient) =>
+  queryOptions({ queryKey: ['usage'], queryFn: () => api.usage(), refetchInterval: LIVE_MS.overview });
+
+export const chartQuery = (api: PlatformClient) =>
+  queryOptions({
+    queryKey: ['usage-chart'],
+    queryFn: () => api.usageChart({ days: 30 }),
+    refetchInterval: CHART_EVERY_MS,
+  });
+
+export const recentTunnelsQuery = (api: PlatformClient) =>
+  queryOptions({
+    queryKey: ['tunnels', 'recent'],
+    queryFn: () => api.tunnels({ limit: RECENT }),
+    refetchInterval: LIVE_MS.overview,
+  });
+
+export const poolStatesQuery = (api: PlatformClient) =>
+  queryOptions({ queryKey: ['pools', 'states'], queryFn: () => api.pools(), refetchInterval: LIVE_MS.overview });
+
+export const costQuery = (api: PlatformClient) =>
+  queryOptions({
+    queryKey: ['billing'],
+    queryFn: () => (api as unknown as { billing(): Promise<CostFacts> }).billing(),
+    refetchInterval: CHART_EVERY_MS,
+  });
+
+/** How far somebody new has come. */
+export const firstRunQuery = (api: PlatformClient) =>
+  queryOptions({
+    queryKey: ['first-run'],
+    queryFn: async () => {
+      const [keys, tunnels] = await Promise.all([api.keys(), api.tunnels({ limit: 1 })]);
+      return { keys, tunnel: tunnels[0], requests: await requestsOf(api, tunnels[0]) };
+    },
+    refetchInterval: FIRST_RUN_EVERY_MS,
+    staleTime: 0,
+  });
+
+const requestsOf = async (api: PlatformClient, tunnel: TunnelLogEntry | undefined) => {
+  if (tunnel?.protocol !== 'http') return [];
+  try {
+    return (await api.requests(tunnel.id, { limit: 10 })).requests;
+  } catch {
+    // The region does not answer; the other steps are told all the same.
+    return [];
+  }
+};

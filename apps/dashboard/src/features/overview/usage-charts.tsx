@@ -1,0 +1,82 @@
+// Requests and bytes by day, drawn, and as a table for those who would rather read it.
+import { useQuery } from '@tanstack/react-query';
+import type { UsageChartPoint } from '@tunnel/contract';
+import { useMemo } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { Card } from '../../ui/card.tsx';
+import { Chart, ChartSkeleton } from '../../ui/chart.tsx';
+import { bytesText, countText, utcDayText } from '../../ui/format.ts';
+import { Table } from '../../ui/table.tsx';
+import { chartQuery } from './queries.ts';
+
+export const UsageCharts = () => (
+  <div className="grid gap-4 lg:grid-cols-2">
+    <UsageChart
+      field="requests"
+      title="Requests a day"
+      description="HTTP requests, and connections of tcp tunnels. Days are those of UTC."
+      format={countText}
+    />
+    <UsageChart
+      field="bytes"
+      title="Data a day"
+      description="Bytes carried both ways. Days are those of UTC."
+      format={bytesText}
+    />
+  </div>
+);
+
+interface UsageChartProps {
+  readonly field: 'requests' | 'bytes';
+  readonly title: string;
+  readonly description: string;
+  readonly format: (value: number) => string;
+}
+
+const UsageChart = ({ field, title, description, format }: UsageChartProps) => {
+  const chart = useQuery(chartQuery(useApi()));
+  return (
+    <Card title={title} description={description}>
+      <Loaded
+        query={chart}
+        title="The chart cannot be shown"
+        pending={
+          <div className="pb-[3.25rem]">
+            <ChartSkeleton />
+          </div>
+        }
+      >
+        {(days) => <Days {...{ days, field, title, format }} />}
+      </Loaded>
+    </Card>
+  );
+};
+
+interface DaysProps extends Omit<UsageChartProps, 'description'> {
+  readonly days: readonly UsageChartPoint[];
+}
+
+const Days = ({ days, field, title, format }: DaysProps) => {
+  const points = useMemo(() => days.map((day) => ({ date: day.date, value: day[field] })), [days, field]);
+  return (
+    <>
+      <Chart label={`${title}, the last ${days.length} days`} points={points} format={format} />
+      <details className="mt-3">
+        <summary className="w-max rounded-sm text-muted text-sm hover:text-ink">Show as a table</summary>
+        {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a place that scrolls */}
+        <div role="region" aria-label={`${title} as a table`} tabIndex={0} className="mt-2 max-h-64 overflow-y-auto">
+          <Table
+            caption={`${title}, newest first`}
+            columns={[
+              { key: 'day', header: 'Day (UTC)', isHead: true, cell: ({ date }) => utcDayText(Date.parse(date)) },
+              { key: 'value', header: title, align: 'end', cell: ({ value }) => format(value) },
+            ]}
+            rows={points.toReversed()}
+            rowKey={({ date }) => date}
+          />
+        </div>
+      </details>
+    </>
+  );
+};

@@ -1,0 +1,36 @@
+import type { GroupSummary, UsageSummary } from '@tunnel/contract';
+import { expect, it } from 'vitest';
+import { warningsOf } from './warnings.ts';
+
+const usage = (active: number, limit: number | null): UsageSummary => ({
+  ...{ active_tunnels: active, total_tunnels_30d: 0, total_requests_30d: 0, total_bytes_30d: 0 },
+  ...{ plan: 'free', tunnel_limit: limit },
+});
+const pool = (name: string, healthy: number): GroupSummary => ({
+  ...{ protocol: 'http', label: name, name, key_hash_short: '00000000', region_id: 'local', member_count: 2 },
+  ...{ healthy_count: healthy, unhealthy_count: 2 - healthy, total_dispatches: 0, total_health_failures: 0 },
+  members: [],
+});
+const cost = { billing_model: 'payg', estimated_mtd_cents: 900, monthly_minimum_cents: 300 } as const;
+const keysOf = (facts: Parameters<typeof warningsOf>[0]): string[] => warningsOf(facts).map(({ key }) => key);
+
+it('is silent while nothing is known, and while all is well', () => {
+  expect(warningsOf({})).toEqual([]);
+  const pools = { groups: [pool('shop', 1)], warnings: [] };
+  expect(warningsOf({ usage: usage(2, 3), pools })).toEqual([]);
+  expect(warningsOf({ usage: usage(200, null) })).toEqual([]);
+});
+
+it('tells of a full limit, of pools without a healthy member, and of silent regions', () => {
+  expect(keysOf({ usage: usage(3, 3) })).toEqual(['limit']);
+  const pools = { groups: [pool('shop', 0), pool('api', 1)], warnings: ['region eu did not answer'] };
+  expect(keysOf({ pools })).toEqual(['zero-healthy', 'region eu did not answer']);
+  expect(warningsOf({ pools })[0]?.text).toContain('Pool shop');
+  const both = { groups: [pool('shop', 0), pool('api', 0)], warnings: [] };
+  expect(warningsOf({ pools: both })[0]?.text).toContain('2 pools');
+});
+
+it('tells of the cap and of a failed payment', () => {
+  expect(keysOf({ cost: { ...cost, spend_cap_cents: 1000, subscription_status: 'active' } })).toEqual(['cap']);
+  expect(keysOf({ cost: { ...cost, spend_cap_cents: null, subscription_status: 'past_due' } })).toEqual(['past-due']);
+});

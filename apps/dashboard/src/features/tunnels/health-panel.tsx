@@ -1,0 +1,62 @@
+// When the tunnel became healthy or unhealthy, and why: newest first.
+import { useQuery } from '@tanstack/react-query';
+import type { HealthEvent, TunnelLogEntry } from '@tunnel/contract';
+import { useApi } from '../../app/app-context.tsx';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { Card } from '../../ui/card.tsx';
+import { classNames } from '../../ui/class-names.ts';
+import { SkeletonLines } from '../../ui/skeleton.tsx';
+import { Time } from '../../ui/time.tsx';
+import { healthQuery } from './queries.ts';
+import { StaleNotice } from './stale-notice.tsx';
+
+export const HealthPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const health = useQuery(healthQuery(useApi(), entry));
+  return (
+    <Card title="Health events" description="Each time that its own probe began or ceased to succeed; the last 50.">
+      <Loaded query={health} title="The health events cannot be shown" pending={<SkeletonLines count={2} />}>
+        {(events) => (
+          <>
+            <StaleNotice query={health} />
+            {events.length === 0 ? <NoEvents isLive={entry.unregistered_at === null} /> : <Timeline events={events} />}
+          </>
+        )}
+      </Loaded>
+    </Card>
+  );
+};
+
+const NoEvents = ({ isLive }: { readonly isLive: boolean }) => (
+  <p className="text-muted">
+    {isLive
+      ? 'None so far. A tunnel without a health check counts as healthy; give it one with --health tcp or --health http:/path.'
+      : 'They are kept only while a tunnel lives.'}
+  </p>
+);
+
+const Timeline = ({ events }: { readonly events: readonly HealthEvent[] }) => (
+  <ol className="max-h-96 overflow-y-auto">
+    {events.toReversed().map(({ at, healthy, reason }, index) => (
+      <li key={`${at} ${index}`} className="relative flex gap-3 pb-4 pl-0.5 last:pb-0">
+        {index < events.length - 1 && (
+          <span aria-hidden="true" className="absolute top-4 bottom-0 left-[6.5px] w-px bg-line" />
+        )}
+        <span
+          aria-hidden="true"
+          className={classNames('mt-1.5 size-2.5 shrink-0 rounded-full', healthy ? 'bg-good' : 'bg-bad')}
+        />
+        <div className="flex min-w-0 flex-1 flex-wrap justify-between gap-x-4">
+          <p className="min-w-0 break-words">
+            <span className={classNames('font-medium', healthy ? 'text-good' : 'text-bad')}>
+              {healthy ? 'Healthy' : 'Unhealthy'}
+            </span>{' '}
+            <span className="text-muted">{reason}</span>
+          </p>
+          <span className="text-muted text-sm">
+            <Time at={at} />
+          </span>
+        </div>
+      </li>
+    ))}
+  </ol>
+);

@@ -1,0 +1,87 @@
+// What the pages of tunnels ask for, and how often.
+import { type QueryClient, queryOptions } from '@tanstack/react-query';
+import type { CapturedRequest, CaptureList, PlatformClient, TunnelLogEntry } from '@tunnel/contract';
+import { LIVE_MS } from '../../app/query-client.ts';
+import { type EndedLog, PAGE_SIZE, withNewest, withOlder } from './ended-log.ts';
+import type { TunnelFilter } from './filter.ts';
+
+/** An account may have any number; more are not shown as living. */
+const LIVE_PAGES_MAX = 10;
+const REQUESTS_SHOWN = 100;
+const REQUESTS_EVERY_MS = 2000;
+
+export const TUNNELS_KEY = ['tunnels'] as const;
+const TUNNEL_KEY = ['tunnel'] as const;
+const endedKey = (protocol: TunnelFilter['protocol']) => [...TUNNELS_KEY, 'ended', protocol ?? 'all'] as const;
+
+type Protocol = TunnelFilter['protocol'];
+const ofProtocol = (protocol: Protocol) => (protocol === undefined ? {} : { protocol });
+
+export const liveTunnelsQuery = (api: PlatformClient, protocol: Protocol) =>
+  queryOptions({
+    queryKey: [...TUNNELS_KEY, 'live', protocol ?? 'all'],
+    queryFn: async () => {
+      const live: TunnelLogEntry[] = [];
+      for (let page = 0; page < LIVE_PAGES_MAX; page += 1) {
+        const query = { ...ofProtocol(protocol), state: 'active', limit: PAGE_SIZE, offset: page * PAGE_SIZE } as const;
+        const entries = await api.tunnels(query);
+        live.push(...entries);
+        if (entries.length < PAGE_SIZE) break;
+      }
+      return live;
+    },
+    refetchInterval: LIVE_MS.tunnels,
+  });
+
+export const endedTunnelsQuery = (api: PlatformClient, protocol: Protocol) =>
+  queryOptions({
+    queryKey: endedKey(protocol),
+    queryFn: async ({ client, queryKey }): Promise<EndedLog> => {
+      const page = await api.tunnels({ ...ofProtocol(protocol), state: 'closed', limit: PAGE_SIZE });
+      return withNewest(client.getQueryData<EndedLog>(queryKey), page);
+    },
+    // It shares by itself, and may be long.
+    structuralSharing: false,
+    refetchInterval: LIVE_MS.tunnels,
+  });
+
+/** The next page below. What came meanwhile makes it overlap, never leave something out. */
+export const loadOlder = async (api: PlatformClient, queries: QueryClient, protocol: Protocol): Promise<void> => {
+  const key = endedKey(protocol);
+  const offset = queries.getQueryData<EndedLog>(key)?.entries.length ?? 0;
+  const page = await api.tunnels({ ...ofProtocol(protocol), state: 'closed', limit: PAGE_SIZE, offset });
+  changeEnded(queries, protocol, (log) => withOlder(log, page));
+};
+
+export const changeEnded = (queries: QueryClient, protocol: Protocol, change: (log: EndedLog) => EndedLog): void => {
+  queries.setQueryData<EndedLog>(endedKey(protocol), (log) => (log === undefined ? undefined : change(log)));
+};
+
+export const tunnelQuery = (api: PlatformClient, id: string) =>
+  queryOptions({ queryKey: [...TUNNEL_KEY, id], queryFn: () => api.tunnel(id), refetchInterval: LIVE_MS.tunnels });
+
+export const healthQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
+  queryOptions({
+    queryKey: [...TUNNEL_KEY, id, 'health', unregistered_at === null],
+    queryFn: () => api.healthEvents(id),
+    refetchInterval: unregistered_at === null ? LIVE_MS.tunnels : false,
+  });
+
+export const requestsQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
+  queryOptions({
+    queryKey: requestsKey(id),
+    queryFn: () => api.requests(id, { limit: REQUESTS_SHOWN }),
+    refetchInterval: unregistered_at === null ? REQUESTS_EVERY_MS : false,
+    staleTime: 0,
+  });
+
+/** A replay is in the list at once. */
+export const addRequest = (queries: QueryClient, id: string, request: CapturedRequest): void => {
+  queries.setQueryData<CaptureList>(requestsKey(id), (list) =>
+    list === undefined || list.requests.some((known) => known.id === request.id)
+      ? list
+      : { ...list, requests: [request, ...list.requests] },
+  );
+};
+
+const requestsKey = (id: string) => [...TUNNEL_KEY, id, 'requests'] as const;

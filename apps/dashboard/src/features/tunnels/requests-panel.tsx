@@ -1,0 +1,115 @@
+// The captured requests of an http tunnel: a list, and beside it the one that is looked at. Which one is in the address.
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import type { CapturedRequest, CaptureList, TunnelLogEntry } from '@tunnel/contract';
+import { useRef } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { publicAddress } from '../../app/client-commands.ts';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { regionsQuery } from '../../app/regions-query.ts';
+import { Card } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty.tsx';
+import { moved } from '../../ui/keys.ts';
+import { Skeleton } from '../../ui/skeleton.tsx';
+import { useKeys } from '../../ui/use-keys.ts';
+import { requestsQuery } from './queries.ts';
+import { RequestDetail } from './request-detail.tsx';
+import { RequestRow } from './request-row.tsx';
+import { StaleNotice } from './stale-notice.tsx';
+
+export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const requests = useQuery(requestsQuery(useApi(), entry));
+  return (
+    <Card
+      title="Requests"
+      description="The last 100 that the edge keeps, for an hour past the end of the tunnel. Secrets in headers, queries and forms are hidden."
+      padded={false}
+    >
+      <Loaded
+        query={requests}
+        title="The requests cannot be shown"
+        pending={
+          <div className="px-4 pb-4 sm:px-5">
+            <Skeleton className="h-56 w-full" />
+          </div>
+        }
+      >
+        {(list) => (
+          <>
+            <div className="px-4 sm:px-5">
+              <StaleNotice query={requests} />
+            </div>
+            {list.requests.length === 0 ? <NoRequests entry={entry} /> : <Requests entry={entry} list={list} />}
+          </>
+        )}
+      </Loaded>
+    </Card>
+  );
+};
+
+const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEntry; list: CaptureList }) => {
+  const { request: chosen } = useSearch({ from: '/shell/tunnels/$id' });
+  const select = useSelect(entry);
+  const rows = useRef<HTMLUListElement>(null);
+  const index = requests.findIndex(({ id }) => id === chosen);
+  useKeys({
+    list: rows,
+    onMove: (move) => {
+      const next = moved(move, index, requests.length);
+      const id = next === null ? undefined : requests[next]?.id;
+      if (id === undefined) return;
+      select(id);
+      rows.current?.querySelector<HTMLElement>(`[data-request="${id}"]`)?.focus();
+    },
+  });
+  return (
+    <div className="border-line border-t lg:grid lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
+      <div className="border-line max-lg:border-b lg:border-r">
+        <ul ref={rows} className="max-h-72 divide-y divide-line overflow-y-auto lg:max-h-[40rem]">
+          {requests.map((request) => (
+            <li key={request.id}>
+              <RequestRow request={request} isChosen={request.id === chosen} onChoose={() => select(request.id)} />
+            </li>
+          ))}
+        </ul>
+        {truncated && <p className="px-4 py-2 text-muted text-sm sm:px-5">There were older ones.</p>}
+      </div>
+      <Chosen entry={entry} request={requests[index]} isAsked={chosen !== undefined} />
+    </div>
+  );
+};
+
+interface ChosenProps {
+  readonly entry: TunnelLogEntry;
+  readonly request: CapturedRequest | undefined;
+  readonly isAsked: boolean;
+}
+
+const Chosen = ({ entry, request, isAsked }: ChosenProps) => {
+  if (request !== undefined) return <RequestDetail key={request.id} entry={entry} request={request} />;
+  return (
+    <p className="grid min-h-32 place-items-center px-6 py-10 text-center text-muted">
+      {isAsked
+        ? 'This request is no longer kept. Choose another one.'
+        : 'Choose a request to see its headers and bodies.'}
+    </p>
+  );
+};
+
+const useSelect = ({ id }: TunnelLogEntry): ((requestId: string) => void) => {
+  const navigate = useNavigate();
+  return (request) =>
+    void navigate({ to: '/tunnels/$id', params: { id }, search: { request }, replace: true, resetScroll: false });
+};
+
+const NoRequests = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const regions = useQuery(regionsQuery(useApi()));
+  const region = regions.data?.find(({ region_id }) => region_id === entry.region_id);
+  const address = publicAddress(entry, region);
+  if (entry.unregistered_at !== null) return <Empty title="No requests are kept any more" />;
+  return (
+    <Empty title="No requests yet" {...(address === null ? {} : { command: `curl ${address}/` })}>
+      <p>Visit the tunnel, and what came and went is here within two seconds.</p>
+    </Empty>
+  );
+};

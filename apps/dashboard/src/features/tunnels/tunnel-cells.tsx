@@ -1,0 +1,75 @@
+// One tunnel in the list: a line of cells on a wide page, a small card on a phone.
+import { Link } from '@tanstack/react-router';
+import type { TunnelLogEntry } from '@tunnel/contract';
+import { Bytes, Count } from '../../ui/amount.tsx';
+import { Badge } from '../../ui/badge.tsx';
+import { Duration, Time } from '../../ui/time.tsx';
+import { visitsMeaning, visitsText } from './visits.ts';
+
+/** Columns of a wide page; the head has the same. */
+export const COLUMNS =
+  'grid-cols-[5.5rem_4rem_minmax(0,1fr)_6.5rem_7rem_7rem_6rem_5.5rem] items-center gap-x-4 px-5 sm:grid';
+
+export const TunnelState = ({ entry }: { readonly entry: Pick<TunnelLogEntry, 'unregistered_at'> }) =>
+  entry.unregistered_at === null ? (
+    <Badge tone="good" dot>
+      Live
+    </Badge>
+  ) : (
+    <Badge>Ended</Badge>
+  );
+
+/** The whole row can be pressed; it is one stop of the keyboard. */
+const TunnelLink = ({ entry }: { readonly entry: TunnelLogEntry }) => (
+  <Link
+    to="/tunnels/$id"
+    params={{ id: entry.id }}
+    className="block truncate rounded-sm font-medium after:absolute after:inset-0"
+  >
+    {entry.label === '' ? entry.tunnel_id : entry.label}
+  </Link>
+);
+
+export const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
+  <>
+    <span role="cell">
+      <TunnelState entry={entry} />
+    </span>
+    <span role="cell" className="font-mono text-sm">
+      {entry.protocol}
+    </span>
+    <span role="cell" className="min-w-0">
+      <TunnelLink entry={entry} />
+    </span>
+    <span role="cell" className="truncate text-muted">
+      {entry.region_id ?? '–'}
+    </span>
+    <span role="cell" className="text-muted">
+      <Time at={entry.registered_at} />
+    </span>
+    <span role="cell" className="text-muted">
+      <Duration from={entry.registered_at} until={entry.unregistered_at} />
+    </span>
+    <span role="cell" className="text-right" title={visitsMeaning(entry.protocol)}>
+      <Count value={entry.request_count} />
+    </span>
+    <span role="cell" className="text-right">
+      <Bytes value={entry.bytes_proxied} />
+    </span>
+  </>
+);
+
+export const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
+  <>
+    <span role="cell" className="flex items-center justify-between gap-3">
+      <TunnelLink entry={entry} />
+      <TunnelState entry={entry} />
+    </span>
+    <span role="cell" className="mt-1 flex items-baseline justify-between gap-3 text-muted text-sm">
+      <span className="min-w-0 truncate">
+        {entry.protocol} · {visitsText(entry.protocol, entry.request_count)} · <Bytes value={entry.bytes_proxied} />
+      </span>
+      <Time at={entry.registered_at} />
+    </span>
+  </>
+);

@@ -1,0 +1,103 @@
+// The numbers of one tunnel, and where it is.
+import { useQuery } from '@tanstack/react-query';
+import type { TunnelLogEntry } from '@tunnel/contract';
+import type { ReactNode } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { publicAddress } from '../../app/client-commands.ts';
+import { regionsQuery } from '../../app/regions-query.ts';
+import { Bytes, Count } from '../../ui/amount.tsx';
+import { Card } from '../../ui/card.tsx';
+import { CopyButton } from '../../ui/copy-button.tsx';
+import { momentText } from '../../ui/format.ts';
+import { Stat } from '../../ui/stat.tsx';
+import { Duration, Time } from '../../ui/time.tsx';
+import { visitsMeaning, visitsWord } from './visits.ts';
+
+export const TunnelFacts = ({ entry }: { readonly entry: TunnelLogEntry }) => (
+  <>
+    <div className="grid grid-cols-2 gap-3 sm:gap-4 lg:grid-cols-4">
+      <Stat
+        label={visitsWord(entry.protocol)}
+        value={<Count value={entry.request_count} />}
+        note={`${visitsMeaning(entry.protocol)}, since it began`}
+      />
+      <Stat label="Data" value={<Bytes value={entry.bytes_proxied} />} note="Both ways, without our framing and TLS" />
+      <Stat
+        label="Duration"
+        value={<Duration from={entry.registered_at} until={entry.unregistered_at} />}
+        note={<Began entry={entry} />}
+      />
+      <Stat label="Region" value={entry.region_id ?? '–'} note="The edge that it runs on" />
+    </div>
+    <Card className="mt-6">
+      <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-[auto_minmax(0,1fr)]">
+        <Address entry={entry} />
+        <Fact name="Label">{entry.label === '' ? 'It has no place yet' : entry.label}</Fact>
+        <Fact name="Tunnel id" copy={entry.tunnel_id}>
+          <code className="break-all font-mono text-sm">{entry.tunnel_id}</code>
+        </Fact>
+        <Fact name="Started">{momentText(Date.parse(entry.registered_at))}</Fact>
+        <Fact name="Ended">
+          {entry.unregistered_at === null ? 'It is live' : momentText(Date.parse(entry.unregistered_at))}
+        </Fact>
+      </dl>
+    </Card>
+  </>
+);
+
+const Began = ({ entry }: { readonly entry: TunnelLogEntry }) =>
+  entry.unregistered_at === null ? (
+    <>
+      Started <Time at={entry.registered_at} />
+    </>
+  ) : (
+    <>
+      Ended <Time at={entry.unregistered_at} />
+    </>
+  );
+
+const Address = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const regions = useQuery(regionsQuery(useApi()));
+  const address = publicAddress(
+    entry,
+    regions.data?.find(({ region_id }) => region_id === entry.region_id),
+  );
+  if (address === null) return null;
+  const isOpen = entry.unregistered_at === null;
+  return (
+    <Fact name="Public address" copy={address}>
+      {isOpen && entry.protocol === 'http' ? (
+        <a
+          href={address}
+          target="_blank"
+          rel="noreferrer"
+          className="break-all rounded-sm text-accent underline underline-offset-2"
+        >
+          {address}
+        </a>
+      ) : (
+        <span className={isOpen ? 'break-all' : 'break-all text-muted'}>{address}</span>
+      )}
+    </Fact>
+  );
+};
+
+interface FactProps {
+  readonly name: string;
+  readonly copy?: string;
+  readonly children: ReactNode;
+}
+
+const Fact = ({ name, copy, children }: FactProps) => (
+  <>
+    <dt className="text-muted">{name}</dt>
+    <dd className="flex min-h-[1.375rem] min-w-0 items-center gap-1 max-sm:-mt-2.5">
+      {children}
+      {copy !== undefined && (
+        <span className="-my-1.5">
+          <CopyButton text={copy} label={`Copy: ${name}`} />
+        </span>
+      )}
+    </dd>
+  </>
+);

@@ -1,0 +1,152 @@
+// The list of tunnels. Only the rows in sight are drawn, so that it stays quick however long it is; rows that come in
+// above do not move what is looked at.
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import type { TunnelLogEntry } from '@tunnel/contract';
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { classNames } from '../../ui/class-names.ts';
+import { moved } from '../../ui/keys.ts';
+import { useKeys } from '../../ui/use-keys.ts';
+import { useIsNarrow } from '../../ui/use-media.ts';
+import { COLUMNS, NarrowCells, WideCells } from './tunnel-cells.tsx';
+
+const ROW_PX = { wide: 48, narrow: 76 } as const;
+/** So many rows before the end more are asked for. */
+const AHEAD = 30;
+/** The places at the foot of a phone lie over the page. */
+const FOOT_PX = 80;
+
+const HEADS = ['State', 'Protocol', 'Label', 'Region', 'Started', 'Duration', 'Requests', 'Data'] as const;
+
+export interface TunnelListProps {
+  readonly rows: readonly TunnelLogEntry[];
+  readonly isWhole: boolean;
+  readonly onEndNear: () => void;
+}
+
+export const TunnelList = ({ rows, isWhole, onEndNear }: TunnelListProps) => {
+  const isNarrow = useIsNarrow();
+  const rowPx = isNarrow ? ROW_PX.narrow : ROW_PX.wide;
+  const list = useRef<HTMLDivElement>(null);
+  const top = useTop(list);
+  // oxlint-disable-next-line react/incompatible-library -- nothing that it returns is memoized here
+  const virtual = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: () => rowPx,
+    getItemKey: useCallback((index: number) => rows[index]?.id ?? index, [rows]),
+    overscan: 10,
+    scrollMargin: top,
+    scrollPaddingEnd: FOOT_PX,
+  });
+  useLayoutEffect(() => virtual.measure(), [virtual, rowPx]);
+  useStillWhileRowsCome(rows, rowPx, top);
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? 0;
+  const isEndNear = !isWhole && last >= rows.length - AHEAD;
+  useEffect(() => {
+    if (isEndNear) onEndNear();
+    // Again for each page that came and did not do.
+  }, [isEndNear, onEndNear, rows.length]);
+  useRowKeys(list, rows, (index) => virtual.scrollToIndex(index, { align: 'auto' }));
+  return (
+    <div role="table" aria-label="Tunnels, live ones first" aria-rowcount={isWhole ? rows.length + 1 : -1}>
+      <Head />
+      <div ref={list} role="rowgroup" className="relative" style={{ height: virtual.getTotalSize() }}>
+        {items.map(({ key, index, start }) => {
+          const entry = rows[index];
+          if (entry === undefined) return null;
+          return (
+            <div
+              key={key}
+              role="row"
+              aria-rowindex={index + 2}
+              data-index={index}
+              className={classNames(
+                'absolute inset-x-0 border-line border-b hover:bg-page has-focus-visible:bg-accent-soft',
+                isNarrow ? 'px-4 py-3' : COLUMNS,
+              )}
+              style={{ height: rowPx, transform: `translateY(${start - top}px)` }}
+            >
+              {isNarrow ? <NarrowCells entry={entry} /> : <WideCells entry={entry} />}
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+};
+
+export const Head = () => (
+  <div role="rowgroup" className="max-sm:sr-only">
+    <div
+      role="row"
+      aria-rowindex={1}
+      className={classNames(COLUMNS, 'border-line border-b bg-page py-2 text-muted text-sm')}
+    >
+      {HEADS.map((head, index) => (
+        <span key={head} role="columnheader" className={classNames('font-medium', index > 5 && 'text-right')}>
+          {head}
+        </span>
+      ))}
+    </div>
+  </div>
+);
+
+/** How far down the page the list begins. It moves when something above it appears. */
+const useTop = (list: RefObject<HTMLElement | null>): number => {
+  const [top, setTop] = useState(0);
+  useLayoutEffect(() => {
+    const measure = (): void => {
+      const place = list.current?.getBoundingClientRect();
+      if (place !== undefined) setTop(Math.round(place.top + window.scrollY));
+    };
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(document.body);
+    return () => watch.disconnect();
+  }, [list]);
+  return top;
+};
+
+/** Keeps the first row in sight where it is when others appear above it. */
+const useStillWhileRowsCome = (rows: readonly TunnelLogEntry[], rowPx: number, top: number): void => {
+  const before = useRef(rows);
+  useLayoutEffect(() => {
+    const old = before.current;
+    before.current = rows;
+    const scrolled = window.scrollY - top;
+    if (old === rows || scrolled <= 0) return;
+    const first = Math.floor(scrolled / rowPx);
+    const id = old[first]?.id;
+    const now = id === undefined || rows[first]?.id === id ? first : rows.findIndex((row) => row.id === id);
+    if (now >= 0 && now !== first) window.scrollBy({ top: (now - first) * rowPx, behavior: 'instant' });
+  }, [rows, rowPx, top]);
+};
+
+/** j, k and the arrows go from row to row. */
+const useRowKeys = (
+  list: RefObject<HTMLElement | null>,
+  rows: readonly TunnelLogEntry[],
+  show: (index: number) => void,
+): void => {
+  const wanted = useRef<string | null>(null);
+  const focusWanted = (): void => {
+    const index = rows.findIndex(({ id }) => id === wanted.current);
+    const link = list.current?.querySelector<HTMLElement>(`[data-index="${index}"] a`);
+    if (link == null) return;
+    wanted.current = null;
+    link.focus({ preventScroll: true });
+  };
+  // A row that was not drawn yet takes the focus when it is.
+  useEffect(focusWanted);
+  useKeys({
+    list,
+    onMove: (move) => {
+      const focused = document.activeElement?.closest<HTMLElement>('[data-index]')?.dataset['index'];
+      const index = moved(move, Number(focused ?? -1), rows.length);
+      if (index === null) return;
+      wanted.current = rows[index]?.id ?? null;
+      show(index);
+      focusWanted();
+    },
+  });
+};
