@@ -55,7 +55,9 @@ export const Dialog = ({ open, onClose, title, children, footer, dismissable = t
           </div>
           <div className="space-y-4 px-5 pt-3 pb-5">{children}</div>
           {footer !== undefined && (
-            <div className="flex flex-wrap justify-end gap-2 border-line border-t bg-page px-5 py-3">{footer}</div>
+            <div className="sticky bottom-0 flex flex-wrap justify-end gap-2 border-line border-t bg-page px-5 py-3">
+              {footer}
+            </div>
           )}
         </div>
       )}

@@ -62,7 +62,14 @@ export const RevokeKeyDialog = ({ apiKey, keyCount, onClose }: RevokeKeyDialogPr
             <li>It cannot be taken back. A new key has another text.</li>
           </ul>
           <p className="text-muted">
-            <ActiveTunnels count={active.data} isOnlyKey={keyCount === 1} /> <LastUse apiKey={apiKey} />
+            {apiKey.last_used_at === null ? (
+              'The key was never used: nothing that runs now depends on it.'
+            ) : (
+              <>
+                It was last used <Time at={apiKey.last_used_at} />.{' '}
+                <ActiveTunnels count={active.data} isOnlyKey={keyCount === 1} />
+              </>
+            )}
           </p>
           <MaybeProblem error={revoking.error} />
         </>
@@ -79,12 +86,3 @@ const ActiveTunnels = ({ count, isOnlyKey }: { readonly count: number | undefine
   if (isOnlyKey) return <>It is your only key: {tunnels} of your account will end.</>;
   return <>Your account has {tunnels} right now; those that use this key will end.</>;
 };
-
-const LastUse = ({ apiKey }: { readonly apiKey: ApiToken }) =>
-  apiKey.last_used_at === null ? (
-    <>The key was never used.</>
-  ) : (
-    <>
-      The key was last used <Time at={apiKey.last_used_at} />.
-    </>
-  );

@@ -13,18 +13,19 @@ import { servedText, sharesOf, shareText } from './share.ts';
 const SHOWN_AT_ONCE = 50;
 
 const HEADS = [
-  { name: 'Member' },
-  { name: 'Health' },
-  { name: 'Probe' },
+  { name: 'Member', width: 'w-[25%]' },
+  { name: 'Health', width: 'w-[15%]' },
+  { name: 'Probe', width: 'w-[9%]' },
   {
     name: 'Share',
+    width: 'w-[22%]',
     title:
       'Of what the members that are here now have served. Every new connection goes to a healthy one, chosen at random.',
   },
-  { name: 'Carried', title: 'Bytes both ways since it joined.', end: true },
-  { name: 'Failures', title: 'Failed health reports since it joined.', end: true },
-  { name: 'Connected', end: true },
-] as const satisfies readonly { name: string; title?: string; end?: boolean }[];
+  { name: 'Carried', width: 'w-[9%]', title: 'Bytes both ways since it joined.', end: true },
+  { name: 'Failures', width: 'w-[9%]', title: 'Failed health reports since it joined.', end: true },
+  { name: 'Connected', width: 'w-[11%]', end: true },
+] as const satisfies readonly { name: string; width: string; title?: string; end?: boolean }[];
 
 export const MemberTable = ({ group }: { readonly group: GroupSummary }) => {
   const [limit, setLimit] = useState(SHOWN_AT_ONCE);
@@ -33,7 +34,7 @@ export const MemberTable = ({ group }: { readonly group: GroupSummary }) => {
   return (
     <>
       <div className="overflow-x-auto">
-        <table className="cards w-full border-collapse text-left">
+        <table className="cards w-full border-collapse text-left sm:min-w-4xl sm:table-fixed">
           <caption className="sr-only">Members of the pool {group.name}</caption>
           <thead>
             <tr className="border-line border-y bg-page">
@@ -42,7 +43,7 @@ export const MemberTable = ({ group }: { readonly group: GroupSummary }) => {
                   key={head.name}
                   scope="col"
                   title={'title' in head ? head.title : undefined}
-                  className={`px-4 py-2 font-medium text-muted text-sm first:pl-5 last:pr-5 ${'end' in head ? 'text-right' : ''}`}
+                  className={`px-4 py-2 font-medium text-muted text-sm first:pl-5 last:pr-5 ${head.width} ${'end' in head ? 'text-right' : ''}`}
                 >
                   {head.name}
                 </th>
@@ -100,7 +101,7 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
       <Probe member={member} />
     </td>
     <td data-label="Share" className={CELL}>
-      <span className="block w-44 max-w-full">
+      <span className="block w-44 max-w-full sm:w-full">
         <span className="flex items-baseline justify-between gap-3 text-sm">
           <span className="font-medium">{percentText(share)}</span>
           <span className="text-muted">{servedText(member.request_count, protocol)}</span>

@@ -93,7 +93,7 @@ const Filters = ({ seen, text, setText, shown, setShown }: FiltersProps) => {
         <input
           type="search"
           aria-label="Filter the pools"
-          placeholder="Filter by name, region, address …"
+          placeholder="Filter by name, region, address"
           value={text}
           onChange={({ target }) => setText(target.value)}
           className={`${inputClass} pl-9`}

@@ -32,13 +32,13 @@ export const PoolCard = memo(({ group, open, setOpen, address, oldSince }: PoolC
       )}
     >
       <div className="flex flex-wrap items-center gap-x-6 gap-y-2 px-4 py-3 sm:px-5">
-        <h2 className="min-w-0 max-w-full">
+        <h2 className="-ml-1.5 min-w-0 max-w-full">
           <button
             type="button"
             aria-expanded={open}
             aria-controls={`${id}-members`}
             onClick={() => setOpen(poolKey(group), !open)}
-            className="-ml-1.5 flex max-w-full items-center gap-2 rounded-md px-1.5 py-1 text-left hover:bg-sunken"
+            className="flex max-w-full items-center gap-2 rounded-md px-1.5 py-1 text-left hover:bg-sunken"
           >
             <Icon name={open ? 'chevron' : 'right'} className="size-4 text-muted" />
             <span id={`${id}-name`} className="truncate font-semibold">

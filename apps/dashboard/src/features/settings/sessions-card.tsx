@@ -25,7 +25,7 @@ export const SessionsCard = () => {
   return (
     <Card
       title="Sessions"
-      description="Where you are logged in. One that is ended may still read for up to 15 minutes, until its access token runs out."
+      description="Where you are logged in. One that is ended may still work for up to 15 minutes, until its access token runs out."
       padded={false}
       actions={
         <Button
