@@ -4,10 +4,13 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { brotliCompressSync, gzipSync, constants as zlib } from 'node:zlib';
+import { hashFiles, isNoTest } from './hash-files.mjs';
 import { CACHE_DIR, filesBelow, ROOT } from './paths.mjs';
 
 const SOURCE = join(ROOT, 'apps/dashboard');
 export const DASHBOARD_DIST = join(SOURCE, 'dist');
+/** In it: what it was built from, and the size of its first load. */
+const MARKER = '.built-from';
 
 /** Everything that a person loads from the login to the overview, packed. */
 const FIRST_LOAD_MAX_BYTES = 200_000;
@@ -26,8 +29,33 @@ export const dashboardInputs = () => [
   ...filesBelow(join(SOURCE, 'public')),
 ];
 
-/** Throws with one line when it cannot be built or is too large. */
+/** All that goes into it. Most changes of the house do not. */
+const hashInputs = () =>
+  hashFiles([
+    ...['package-lock.json', 'scripts/lib/build-dashboard.mjs'].map((name) => join(ROOT, name)),
+    ...dashboardInputs(),
+    ...['apps/dashboard/src', 'packages/contract/src', 'packages/errors/src']
+      .flatMap((name) => filesBelow(join(ROOT, name)))
+      .filter(isNoTest),
+  ]);
+
+/** Gives a line about its size. Throws with one when it cannot be built or is too large. */
 export async function buildDashboard() {
+  const inputs = hashInputs();
+  const [builtFrom, size] = readMarker();
+  const bytes = builtFrom === inputs ? Number(size) : await buildAnew(inputs);
+  return `dashboard  first load ${(bytes / 1000).toFixed(1)} kB gzip of at most ${FIRST_LOAD_MAX_BYTES / 1000}`;
+}
+
+function readMarker() {
+  try {
+    return readFileSync(join(DASHBOARD_DIST, MARKER), 'utf8').split('\n');
+  } catch {
+    return [];
+  }
+}
+
+async function buildAnew(inputs) {
   const folder = join(CACHE_DIR, `dashboard-${process.pid}`);
   try {
     await runVite(folder);
@@ -37,8 +65,9 @@ export async function buildDashboard() {
     }
     rmSync(join(folder, '.vite'), { recursive: true });
     for (const file of filesBelow(folder)) pack(file);
+    writeFileSync(join(folder, MARKER), `${inputs}\n${bytes}\n`);
     replace(folder);
-    return `dashboard  first load ${(bytes / 1000).toFixed(1)} kB gzip of at most ${FIRST_LOAD_MAX_BYTES / 1000}`;
+    return bytes;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

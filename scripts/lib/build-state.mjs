@@ -1,8 +1,8 @@
 // Says whether the bundles were made from the sources as they are now, by a hash over everything that goes into them.
-import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DASHBOARD_DIST, dashboardInputs } from './build-dashboard.mjs';
+import { hashFiles, isNoTest } from './hash-files.mjs';
 import { CACHE_DIR, filesBelow, ROOT, workspaceDirs } from './paths.mjs';
 
 const MARKER = join(CACHE_DIR, 'build.json');
@@ -18,13 +18,9 @@ export function hashInputs() {
   files.push(...dashboardInputs());
   for (const dir of workspaceDirs()) {
     files.push(join(ROOT, dir, 'package.json'));
-    files.push(...filesBelow(join(ROOT, dir, 'src')).filter((file) => !/\.(?:test|conformance)\.tsx?$/.test(file)));
+    files.push(...filesBelow(join(ROOT, dir, 'src')).filter(isNoTest));
   }
-  const hash = createHash('sha256');
-  for (const file of files) {
-    if (existsSync(file)) hash.update(relative(ROOT, file)).update('\0').update(readFileSync(file)).update('\0');
-  }
-  return hash.digest('hex');
+  return hashFiles(files);
 }
 
 export function isBuildFresh() {
