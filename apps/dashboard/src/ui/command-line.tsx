@@ -1,4 +1,5 @@
 // A command to copy and run.
+import { Fragment } from 'react';
 import { CopyButton } from './copy-button.tsx';
 
 export interface CommandLineProps {
@@ -14,8 +15,17 @@ export const CommandLine = ({ command, label = 'Copy the command', onCopied }: C
       <span aria-hidden="true" className="select-none text-muted">
         ${' '}
       </span>
-      {command}
+      <Words text={command} />
     </code>
     <CopyButton text={command} label={label} {...(onCopied === undefined ? {} : { onCopied })} />
   </div>
 );
+
+/** A line may end between words, never inside of `--flag`. */
+const Words = ({ text }: { readonly text: string }) =>
+  text.split(' ').map((word, index) => (
+    <Fragment key={index}>
+      {index > 0 && ' '}
+      <span className="inline-block max-w-full break-words">{word}</span>
+    </Fragment>
+  ));

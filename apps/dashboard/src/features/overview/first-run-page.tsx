@@ -33,7 +33,7 @@ export const FirstRunPage = ({ onLeave }: { readonly onLeave: () => void }) => {
     <>
       <PageHead
         title="Put something on the internet"
-        description="Three commands, in a checkout of the project. Each turns green here when it has happened."
+        description="Three commands in a checkout. Each turns green when it has happened."
         actions={
           <Button kind={run.hasRequest ? 'primary' : 'quiet'} onClick={onLeave}>
             {run.hasRequest ? 'Go to the overview' : 'Skip'}

@@ -10,13 +10,13 @@ export type StateChoice = TunnelState | 'all';
 export type ProtocolChoice = ShownProtocol | 'all';
 
 export const STATE_CHOICES = [
-  { value: 'all', label: 'All' },
+  { value: 'all', label: 'Any state' },
   { value: 'active', label: 'Live' },
   { value: 'closed', label: 'Ended' },
 ] as const satisfies readonly { value: StateChoice; label: string }[];
 
 export const PROTOCOL_CHOICES = [
-  { value: 'all', label: 'All' },
+  { value: 'all', label: 'Any protocol' },
   { value: 'http', label: 'http' },
   { value: 'tcp', label: 'tcp' },
   { value: 'udp', label: 'udp' },

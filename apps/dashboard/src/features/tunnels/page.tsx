@@ -13,17 +13,15 @@ import { Problem } from '../../ui/problem.tsx';
 import { Skeleton } from '../../ui/skeleton.tsx';
 import { readFilter, type TunnelFilter } from './filter.ts';
 import { TunnelFilters } from './tunnel-filters.tsx';
-import { Head, TunnelList } from './tunnel-list.tsx';
+import { TunnelList } from './tunnel-list.tsx';
+import { TunnelHead } from './tunnel-row.tsx';
 import { type TunnelRows, useTunnelRows } from './use-tunnel-rows.ts';
 
 export const TunnelsPage = () => {
   const filter = readFilter(useSearch({ from: '/shell/tunnels' }));
   return (
     <>
-      <PageHead
-        title="Tunnels"
-        description="Live ones first, then those that have ended, newest first. Asked for again every 5 seconds."
-      />
+      <PageHead title="Tunnels" description="Live ones first, then those that have ended, newest first." />
       <TunnelFilters filter={filter} />
       <PanelBoundary title="The tunnels cannot be shown">
         <Tunnels key={`${filter.protocol} ${filter.state}`} filter={filter} />
@@ -80,7 +78,7 @@ const PENDING_ROWS = 8;
 const Pending = () => (
   <Card padded={false}>
     <div role="table" aria-label="Tunnels" aria-busy="true">
-      <Head />
+      <TunnelHead />
       <div role="rowgroup">
         {Array.from({ length: PENDING_ROWS }, (_, index) => (
           <div key={index} role="row" className="flex h-[76px] items-center border-line border-b px-4 sm:h-12 sm:px-5">

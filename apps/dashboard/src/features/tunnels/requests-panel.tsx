@@ -12,6 +12,7 @@ import { Empty } from '../../ui/empty.tsx';
 import { moved } from '../../ui/keys.ts';
 import { Skeleton } from '../../ui/skeleton.tsx';
 import { useKeys } from '../../ui/use-keys.ts';
+import { useMedia } from '../../ui/use-media.ts';
 import { requestsQuery } from './queries.ts';
 import { RequestDetail } from './request-detail.tsx';
 import { RequestRow } from './request-row.tsx';
@@ -51,6 +52,8 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
   const { request: chosen } = useSearch({ from: '/shell/tunnels/$id' });
   const select = useSelect(entry);
   const rows = useRef<HTMLUListElement>(null);
+  const detail = useRef<HTMLDivElement>(null);
+  const isBelow = useMedia('(width < 64rem)');
   const index = requests.findIndex(({ id }) => id === chosen);
   useKeys({
     list: rows,
@@ -68,13 +71,23 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
         <ul ref={rows} className="max-h-72 divide-y divide-line overflow-y-auto lg:max-h-[40rem]">
           {requests.map((request) => (
             <li key={request.id}>
-              <RequestRow request={request} isChosen={request.id === chosen} onChoose={() => select(request.id)} />
+              <RequestRow
+                request={request}
+                isChosen={request.id === chosen}
+                onChoose={() => {
+                  select(request.id);
+                  // On a small page it lies below the list.
+                  if (isBelow) detail.current?.scrollIntoView({ block: 'start' });
+                }}
+              />
             </li>
           ))}
         </ul>
         {truncated && <p className="px-4 py-2 text-muted text-sm sm:px-5">There were older ones.</p>}
       </div>
-      <Chosen entry={entry} request={requests[index]} isAsked={chosen !== undefined} />
+      <div ref={detail} className="min-w-0">
+        <Chosen entry={entry} request={requests[index]} isAsked={chosen !== undefined} />
+      </div>
     </div>
   );
 };

@@ -3,19 +3,14 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
-import { classNames } from '../../ui/class-names.ts';
 import { moved } from '../../ui/keys.ts';
 import { useKeys } from '../../ui/use-keys.ts';
-import { useIsNarrow } from '../../ui/use-media.ts';
-import { COLUMNS, NarrowCells, WideCells } from './tunnel-cells.tsx';
+import { TunnelHead, TunnelRow, useRowPx } from './tunnel-row.tsx';
 
-const ROW_PX = { wide: 48, narrow: 76 } as const;
 /** So many rows before the end more are asked for. */
 const AHEAD = 30;
 /** The places at the foot of a phone lie over the page. */
 const FOOT_PX = 80;
-
-const HEADS = ['State', 'Protocol', 'Label', 'Region', 'Started', 'Duration', 'Requests', 'Data'] as const;
 
 export interface TunnelListProps {
   readonly rows: readonly TunnelLogEntry[];
@@ -24,8 +19,7 @@ export interface TunnelListProps {
 }
 
 export const TunnelList = ({ rows, isWhole, onEndNear }: TunnelListProps) => {
-  const isNarrow = useIsNarrow();
-  const rowPx = isNarrow ? ROW_PX.narrow : ROW_PX.wide;
+  const rowPx = useRowPx();
   const list = useRef<HTMLDivElement>(null);
   const top = useTop(list);
   // oxlint-disable-next-line react/incompatible-library -- nothing that it returns is memoized here
@@ -49,47 +43,18 @@ export const TunnelList = ({ rows, isWhole, onEndNear }: TunnelListProps) => {
   useRowKeys(list, rows, (index) => virtual.scrollToIndex(index, { align: 'auto' }));
   return (
     <div role="table" aria-label="Tunnels, live ones first" aria-rowcount={isWhole ? rows.length + 1 : -1}>
-      <Head />
+      <TunnelHead />
       <div ref={list} role="rowgroup" className="relative" style={{ height: virtual.getTotalSize() }}>
         {items.map(({ key, index, start }) => {
           const entry = rows[index];
           if (entry === undefined) return null;
-          return (
-            <div
-              key={key}
-              role="row"
-              aria-rowindex={index + 2}
-              data-index={index}
-              className={classNames(
-                'absolute inset-x-0 border-line border-b hover:bg-page has-focus-visible:bg-accent-soft',
-                isNarrow ? 'px-4 py-3' : COLUMNS,
-              )}
-              style={{ height: rowPx, transform: `translateY(${start - top}px)` }}
-            >
-              {isNarrow ? <NarrowCells entry={entry} /> : <WideCells entry={entry} />}
-            </div>
-          );
+          const place = { transform: `translateY(${start - top}px)` };
+          return <TunnelRow key={key} {...{ entry, index }} className="absolute inset-x-0 top-0" style={place} />;
         })}
       </div>
     </div>
   );
 };
-
-export const Head = () => (
-  <div role="rowgroup" className="max-sm:sr-only">
-    <div
-      role="row"
-      aria-rowindex={1}
-      className={classNames(COLUMNS, 'border-line border-b bg-page py-2 text-muted text-sm')}
-    >
-      {HEADS.map((head, index) => (
-        <span key={head} role="columnheader" className={classNames('font-medium', index > 5 && 'text-right')}>
-          {head}
-        </span>
-      ))}
-    </div>
-  </div>
-);
 
 /** How far down the page the list begins. It moves when something above it appears. */
 const useTop = (list: RefObject<HTMLElement | null>): number => {

@@ -11,8 +11,8 @@ import { useKeys } from '../../ui/use-keys.ts';
 import { HealthPanel } from './health-panel.tsx';
 import { tunnelQuery } from './queries.ts';
 import { RequestsPanel } from './requests-panel.tsx';
-import { TunnelState } from './tunnel-cells.tsx';
 import { TunnelFacts } from './tunnel-facts.tsx';
+import { TunnelState } from './tunnel-row.tsx';
 
 export const TunnelPage = () => {
   const api = useApi();
@@ -32,6 +32,7 @@ export const TunnelPage = () => {
             Tunnels
           </Link>
         }
+        description={kindOf(tunnel.data)}
         {...(tunnel.data === undefined ? {} : { actions: <TunnelState entry={tunnel.data} /> })}
       />
       <Loaded query={tunnel} title="This tunnel cannot be shown" pending={<Pending />}>
@@ -56,9 +57,13 @@ const useLeave = (): (() => void) => {
   return () => (canGoBack ? history.back() : void navigate({ to: '/tunnels' }));
 };
 
+const kindOf = (entry: TunnelLogEntry | undefined): string =>
+  entry === undefined ? 'One tunnel' : `Tunnel of protocol ${entry.protocol}`;
+
 const titleOf = (entry: TunnelLogEntry | undefined): string => {
   if (entry === undefined) return 'Tunnel';
-  return entry.label === '' ? entry.tunnel_id : `${entry.protocol} ${entry.label}`;
+  if (entry.label === '') return entry.tunnel_id;
+  return entry.protocol === 'tcp' || entry.protocol === 'udp' ? `Port ${entry.label}` : entry.label;
 };
 
 const Pending = () => (

@@ -1,14 +1,15 @@
 // One tunnel in the list: a line of cells on a wide page, a small card on a phone.
 import { Link } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
+import type { CSSProperties } from 'react';
 import { Bytes, Count } from '../../ui/amount.tsx';
 import { Badge } from '../../ui/badge.tsx';
+import { classNames } from '../../ui/class-names.ts';
 import { Duration, Time } from '../../ui/time.tsx';
+import { useIsNarrow } from '../../ui/use-media.ts';
 import { visitsMeaning, visitsText } from './visits.ts';
 
-/** Columns of a wide page; the head has the same. */
-export const COLUMNS =
-  'grid-cols-[5.5rem_4rem_minmax(0,1fr)_6.5rem_7rem_7rem_6rem_5.5rem] items-center gap-x-4 px-5 sm:grid';
+const COLUMNS = 'grid-cols-[5.5rem_4rem_minmax(0,1fr)_6.5rem_7rem_7rem_6rem_5.5rem] items-center gap-x-4 px-5 sm:grid';
 
 export const TunnelState = ({ entry }: { readonly entry: Pick<TunnelLogEntry, 'unregistered_at'> }) =>
   entry.unregistered_at === null ? (
@@ -30,7 +31,7 @@ const TunnelLink = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   </Link>
 );
 
-export const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
+const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   <>
     <span role="cell">
       <TunnelState entry={entry} />
@@ -59,7 +60,7 @@ export const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   </>
 );
 
-export const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
+const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   <>
     <span role="cell" className="flex items-center justify-between gap-3">
       <TunnelLink entry={entry} />
@@ -73,3 +74,52 @@ export const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
     </span>
   </>
 );
+
+const HEADS = ['State', 'Protocol', 'Label', 'Region', 'Started', 'Duration', 'Requests', 'Data'] as const;
+
+export const TunnelHead = () => (
+  <div role="rowgroup" className="max-sm:sr-only">
+    <div
+      role="row"
+      aria-rowindex={1}
+      className={classNames(COLUMNS, 'border-line border-b bg-page py-2 text-muted text-sm')}
+    >
+      {HEADS.map((head, index) => (
+        <span key={head} role="columnheader" className={classNames('font-medium', index > 5 && 'text-right')}>
+          {head}
+        </span>
+      ))}
+    </div>
+  </div>
+);
+
+const ROW_PX = { wide: 48, narrow: 76 } as const;
+
+export const useRowPx = (): number => (useIsNarrow() ? ROW_PX.narrow : ROW_PX.wide);
+
+export interface TunnelRowProps {
+  readonly entry: TunnelLogEntry;
+  /** From 0, the head not counted. */
+  readonly index: number;
+  readonly className?: string;
+  readonly style?: CSSProperties;
+}
+
+export const TunnelRow = ({ entry, index, className, style }: TunnelRowProps) => {
+  const isNarrow = useIsNarrow();
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      data-index={index}
+      className={classNames(
+        'border-line border-b hover:bg-page has-focus-visible:bg-accent-soft',
+        isNarrow ? 'h-[76px] px-4 py-3' : `h-12 ${COLUMNS}`,
+        className ?? 'relative',
+      )}
+      style={style}
+    >
+      {isNarrow ? <NarrowCells entry={entry} /> : <WideCells entry={entry} />}
+    </div>
+  );
+};
