@@ -2,6 +2,7 @@
 import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
+import { withoutDescriptions } from './vite-without-descriptions.ts';
 
 /** The pages check answers against schemas; they never write a document of them. That part of zod is 5 kB of the first load. */
 const withoutJsonSchema: Plugin = {
@@ -19,7 +20,7 @@ const withoutJsonSchema: Plugin = {
 
 export default defineConfig({
   base: '/app/',
-  plugins: [withoutJsonSchema, react(), tailwindcss()],
+  plugins: [withoutJsonSchema, react(), tailwindcss(), withoutDescriptions()],
   // Workspace packages come from their sources, as everywhere in the house.
   resolve: { conditions: ['source', 'module', 'browser', 'development|production'] },
   build: {

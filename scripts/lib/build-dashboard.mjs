@@ -25,7 +25,9 @@ const PACKED = new Set(['.html', '.js', '.css', '.svg', '.json']);
 
 /** The files that the build reads besides its sources. */
 export const dashboardInputs = () => [
-  ...['index.html', 'vite.config.ts', 'tsconfig.json'].map((name) => join(SOURCE, name)),
+  ...['index.html', 'vite.config.ts', 'vite-without-descriptions.ts', 'tsconfig.json'].map((name) =>
+    join(SOURCE, name),
+  ),
   ...filesBelow(join(SOURCE, 'public')),
 ];
 
