@@ -1,14 +1,26 @@
 // Whether the page is as a media query says, now and whenever that changes.
-import { useSyncExternalStore } from 'react';
+import { useCallback, useSyncExternalStore } from 'react';
+
+/** One for each query: many rows of a list ask the same. */
+const asked = new Map<string, MediaQueryList>();
+
+const mediaOf = (query: string): MediaQueryList => {
+  const media = asked.get(query) ?? matchMedia(query);
+  asked.set(query, media);
+  return media;
+};
 
 export const useMedia = (query: string): boolean =>
   useSyncExternalStore(
-    (listener) => {
-      const media = matchMedia(query);
-      media.addEventListener('change', listener);
-      return () => media.removeEventListener('change', listener);
-    },
-    () => matchMedia(query).matches,
+    useCallback(
+      (listener: () => void) => {
+        const media = mediaOf(query);
+        media.addEventListener('change', listener);
+        return () => media.removeEventListener('change', listener);
+      },
+      [query],
+    ),
+    () => mediaOf(query).matches,
   );
 
 /** As `sm:` of the classes begins. */

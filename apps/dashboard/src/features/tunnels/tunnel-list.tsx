@@ -48,8 +48,7 @@ export const TunnelList = ({ rows, isWhole, onEndNear }: TunnelListProps) => {
         {items.map(({ key, index, start }) => {
           const entry = rows[index];
           if (entry === undefined) return null;
-          const place = { transform: `translateY(${start - top}px)` };
-          return <TunnelRow key={key} {...{ entry, index }} className="absolute inset-x-0 top-0" style={place} />;
+          return <TunnelRow key={key} {...{ entry, index }} top={start - top} />;
         })}
       </div>
     </div>
@@ -95,6 +94,7 @@ const useRowKeys = (
 ): void => {
   const wanted = useRef<string | null>(null);
   const focusWanted = (): void => {
+    if (wanted.current === null) return;
     const index = rows.findIndex(({ id }) => id === wanted.current);
     const link = list.current?.querySelector<HTMLElement>(`[data-index="${index}"] a`);
     if (link == null) return;

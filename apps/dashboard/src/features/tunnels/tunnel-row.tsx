@@ -1,7 +1,7 @@
 // One tunnel in the list: a line of cells on a wide page, a small card on a phone.
 import { Link } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
-import type { CSSProperties } from 'react';
+import { memo } from 'react';
 import { Bytes, Count } from '../../ui/amount.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { classNames } from '../../ui/class-names.ts';
@@ -101,11 +101,12 @@ export interface TunnelRowProps {
   readonly entry: TunnelLogEntry;
   /** From 0, the head not counted. */
   readonly index: number;
-  readonly className?: string;
-  readonly style?: CSSProperties;
+  /** Where it stands in a list that is drawn in part; absent: below the one before. */
+  readonly top?: number;
 }
 
-export const TunnelRow = ({ entry, index, className, style }: TunnelRowProps) => {
+/** Scrolling moves rows in and out; those that stay are not drawn again. */
+export const TunnelRow = memo(({ entry, index, top }: TunnelRowProps) => {
   const isNarrow = useIsNarrow();
   return (
     <div
@@ -115,11 +116,12 @@ export const TunnelRow = ({ entry, index, className, style }: TunnelRowProps) =>
       className={classNames(
         'border-line border-b hover:bg-page has-focus-visible:bg-accent-soft',
         isNarrow ? 'h-[76px] px-4 py-3' : `h-12 ${COLUMNS}`,
-        className ?? 'relative',
+        top === undefined ? 'relative' : 'absolute inset-x-0 top-0',
       )}
-      style={style}
+      style={top === undefined ? undefined : { transform: `translateY(${top}px)` }}
     >
       {isNarrow ? <NarrowCells entry={entry} /> : <WideCells entry={entry} />}
     </div>
   );
-};
+});
+TunnelRow.displayName = 'TunnelRow';
