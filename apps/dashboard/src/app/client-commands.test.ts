@@ -1,5 +1,11 @@
 import { expect, it } from 'vitest';
-import { createKeyCommand, httpTunnelCommand, loginCommand, publicAddress } from './client-commands.ts';
+import {
+  createKeyCommand,
+  httpTunnelCommand,
+  localServiceCommand,
+  loginCommand,
+  publicAddress,
+} from './client-commands.ts';
 
 it('a login names the platform and the person', () => {
   expect(loginCommand('http://localhost:8080/app/', 'ann@example.com')).toBe(
@@ -37,4 +43,11 @@ it('visitors come to the label below the region, or to its port', () => {
   expect(publicAddress({ protocol: 'http', label: '' }, region)).toBeNull();
   expect(publicAddress({ protocol: 'http', label: 'web' }, { http_url: '' })).toBeNull();
   expect(publicAddress({ protocol: 'http', label: 'web' }, undefined)).toBeNull();
+});
+
+it('a service is one command that a shell leaves as it is', () => {
+  expect(localServiceCommand(3000)).toBe(
+    `node -e "require('http').createServer((q, s) => s.writeHead(200, {'content-type': 'text/plain'})` +
+      `.end('Hello from my machine\\n')).listen(3000, '127.0.0.1')"`,
+  );
 });

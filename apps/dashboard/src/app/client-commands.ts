@@ -26,9 +26,11 @@ export const serverFlags = (server: ServerPlace | undefined): string[] => {
   return flags;
 };
 
-/** Answers anybody who asks; only this machine can. */
-export const localServiceCommand = (port: number): string =>
-  `node -e "require('http').createServer((q, s) => s.end('Hello from my machine\\n')).listen(${port}, '127.0.0.1')"`;
+/** Answers anybody who asks; only this machine can. As plain text, so that the captured request shows what it said. */
+export const localServiceCommand = (port: number): string => {
+  const answer = `s.writeHead(200, {'content-type': 'text/plain'}).end('Hello from my machine\\n')`;
+  return `node -e "require('http').createServer((q, s) => ${answer}).listen(${port}, '127.0.0.1')"`;
+};
 
 /** Where visitors come to; null: the region has not told. */
 export const publicAddress = (
