@@ -1,43 +1,13 @@
 // The checks, in the order in which a failure is cheapest to learn of.
-import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { CACHE_DIR, ROOT } from './paths.mjs';
+import { ROOT } from './paths.mjs';
+import { testStep } from './test-step.mjs';
 
 const tool = (path, ...args) => [join(ROOT, 'node_modules', path), ...args];
 
 const check = (name, args) => ({ name, args, count: (code) => (code === 0 ? [1, 0] : [0, 1]) });
 
-function tests(name, project, ...more) {
-  const report = join(CACHE_DIR, `${project}-tests.json`);
-  return {
-    name,
-    args: tool(
-      'vitest/vitest.mjs',
-      'run',
-      '--project',
-      project,
-      '--reporter=default',
-      '--reporter=json',
-      `--outputFile.json=${report}`,
-      ...more,
-    ),
-    before: () => rmSync(report, { force: true }),
-    count: (code) => countTests(report, code),
-  };
-}
-
-/** [passed, failed, skipped]. A file that does not load, or no test at all, counts as one failure. */
-function countTests(report, code) {
-  let totals;
-  try {
-    totals = JSON.parse(readFileSync(report, 'utf8'));
-  } catch {
-    return [0, 1, 0];
-  }
-  const { numPassedTests: passed, numFailedTests: failed, numPendingTests: skipped } = totals;
-  const silentFailure = failed === 0 && (code !== 0 || passed === 0);
-  return [passed, silentFailure ? 1 : failed, skipped];
-}
+const tests = (name, project, ...more) => testStep(name, project, ['--project', project, ...more]);
 
 /** Whole sessions over many sockets, and child processes: seconds each. `npm test` runs them; `npm run verify` has a minute. */
 const SLOW = [
@@ -48,6 +18,7 @@ const SLOW = [
   'packages/testkit/src/spawn-program.test.ts',
 ];
 
+/** At the same time: each of them waits for the disk, and uses one core for much of its time. */
 const STATIC = [
   check('types', tool('typescript/bin/tsc', '-b')),
   check('lint', tool('oxlint/bin/oxlint')),
@@ -57,6 +28,11 @@ const STATIC = [
 ];
 
 export const STEPS = {
-  fast: [...STATIC, tests('unit tests', 'unit', ...SLOW.map((file) => `--exclude=${file}`))],
-  all: [...STATIC, tests('unit tests', 'unit'), tests('database tests', 'database'), tests('system tests', 'system')],
+  fast: [STATIC, [tests('unit tests', 'unit', ...SLOW.map((file) => `--exclude=${file}`))]],
+  all: [
+    STATIC,
+    [tests('unit tests', 'unit')],
+    [tests('database tests', 'database')],
+    [tests('system tests', 'system')],
+  ],
 };
