@@ -9,6 +9,9 @@ const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
 // Those that createTestDatabase() serves: a PostgreSQL is started for them once a run.
 const DATABASE_TESTS = ['apps/*/src/**/*.db.test.ts', 'tests/**/*.db.test.ts'];
 
+// Theirs is a second, which a busy machine may take for a breath.
+const poll = { timeout: 15_000 };
+
 // Files share the modules of their worker: loading them anew for each file took as long as the tests.
 const SHARED = false;
 
@@ -23,8 +26,9 @@ export default defineConfig({
           include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts'],
           exclude: DATABASE_TESTS,
           isolate: SHARED,
-          testTimeout: 20_000,
-          hookTimeout: 20_000,
+          expect: { poll },
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
@@ -36,7 +40,7 @@ export default defineConfig({
           name: 'database',
           globalSetup: ['tests/database-setup.ts'],
           include: DATABASE_TESTS,
-          testTimeout: 30_000,
+          testTimeout: 60_000,
           hookTimeout: 60_000,
         },
       },
@@ -49,7 +53,7 @@ export default defineConfig({
           include: ['tests/{system,chaos,conformance,house,http-differential}/**/*.test.ts'],
           exclude: DATABASE_TESTS,
           isolate: SHARED,
-          testTimeout: 60_000,
+          testTimeout: 120_000,
           hookTimeout: 120_000,
         },
       },
