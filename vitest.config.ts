@@ -5,6 +5,8 @@ import { defineConfig } from 'vitest/config';
 const conditions = ['source', 'module', 'node', 'development|production'];
 const resolve = { conditions };
 const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
+// Where vitest runs a global setup; it does not take the conditions from above.
+const environments = { __vitest__: { resolve: { conditions } } };
 
 // Those that createTestDatabase() serves: a PostgreSQL is started for them once a run.
 const DATABASE_TESTS = ['apps/*/src/**/*.db.test.ts', 'tests/**/*.db.test.ts'];
@@ -34,8 +36,7 @@ export default defineConfig({
       {
         resolve,
         ssr,
-        // Where vitest runs a global setup; it does not take the conditions from above.
-        environments: { __vitest__: { resolve: { conditions } } },
+        environments,
         test: {
           name: 'database',
           globalSetup: ['tests/database-setup.ts'],
@@ -47,6 +48,7 @@ export default defineConfig({
       {
         resolve,
         ssr,
+        environments,
         test: {
           name: 'system',
           globalSetup: ['tests/global-setup.ts'],
@@ -60,6 +62,7 @@ export default defineConfig({
       {
         resolve,
         ssr,
+        environments,
         test: {
           name: 'soak',
           globalSetup: ['tests/global-setup.ts'],

@@ -156,10 +156,10 @@ describe.concurrent('a local service', () => {
       await startWeb((request, response) => {
         if (request.url !== '/drip') return;
         response.write('first ');
-        setTimeout(() => response.end('last'), 2500);
+        setTimeout(() => response.end('last'), 5000);
       }),
     );
-    const stack = await scene.stack({ server: 'first_byte_timeout_secs = 1' });
+    const stack = await scene.stack({ server: 'first_byte_timeout_secs = 4' });
     const { place } = await openHttp(scene, stack, web.port);
     const [slow, drip] = await Promise.all([
       askHttp(place, { headers: JSON_PLEASE }),

