@@ -41,6 +41,7 @@ export default defineConfig({
           name: 'database',
           globalSetup: ['tests/database-setup.ts'],
           include: DATABASE_TESTS,
+          isolate: SHARED,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
