@@ -18,6 +18,16 @@ const SLOW = [
   'packages/testkit/src/spawn-program.test.ts',
 ];
 
+/** Half a minute each, in which next to nothing runs: time limits that are waited for in earnest. */
+const WAITING = [
+  'tests/system/resume.test.ts',
+  'tests/system/refusals.test.ts',
+  'tests/system/silent-link.test.ts',
+  'tests/chaos/rough-network.test.ts',
+  'tests/conformance/load-balancing/server-sent-events.test.ts',
+  'tests/conformance/load-balancing/limits.test.ts',
+];
+
 /** At the same time: each of them waits for the disk, and uses one core for much of its time. */
 const STATIC = [
   check('types', tool('typescript/bin/tsc', '-b')),
@@ -31,8 +41,9 @@ export const STEPS = {
   fast: [STATIC, [tests('unit tests', 'unit', ...SLOW.map((file) => `--exclude=${file}`))]],
   all: [
     STATIC,
-    [tests('unit tests', 'unit')],
+    [tests('unit tests', 'unit'), testStep('waiting tests', 'waiting', ['--project', 'system', ...WAITING])],
     [tests('database tests', 'database')],
-    [tests('system tests', 'system')],
+    // They wait for processes that start; a third one has what the others leave.
+    [tests('system tests', 'system', '--maxWorkers=3', ...WAITING.map((file) => `--exclude=${file}`))],
   ],
 };
