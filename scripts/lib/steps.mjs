@@ -7,26 +7,9 @@ const tool = (path, ...args) => [join(ROOT, 'node_modules', path), ...args];
 
 const check = (name, args) => ({ name, args, count: (code) => (code === 0 ? [1, 0] : [0, 1]) });
 
-const tests = (name, project, ...more) => testStep(name, project, ['--project', project, ...more]);
-
-/** Whole sessions over many sockets, and child processes: seconds each. `npm test` runs them; `npm run verify` has a minute. */
-const SLOW = [
-  'packages/mux/src/mux-session.test.ts',
-  'packages/mux/src/byte-end.conformance.test.ts',
-  'packages/runtime/src/logger/standard-output.test.ts',
-  'packages/client/src/resume-state.test.ts',
-  'packages/testkit/src/spawn-program.test.ts',
-];
-
-/** Half a minute each, in which next to nothing runs: time limits that are waited for in earnest. */
-const WAITING = [
-  'tests/system/resume.test.ts',
-  'tests/system/refusals.test.ts',
-  'tests/system/silent-link.test.ts',
-  'tests/chaos/rough-network.test.ts',
-  'tests/conformance/load-balancing/server-sent-events.test.ts',
-  'tests/conformance/load-balancing/limits.test.ts',
-];
+/** A step is known by the first of its projects. */
+const tests = (name, projects, ...more) =>
+  testStep(name, projects[0], [...projects.flatMap((project) => ['--project', project]), ...more]);
 
 /** At the same time: each of them waits for the disk, and uses one core for much of its time. */
 const STATIC = [
@@ -38,12 +21,13 @@ const STATIC = [
 ];
 
 export const STEPS = {
-  fast: [STATIC, [tests('unit tests', 'unit', ...SLOW.map((file) => `--exclude=${file}`))]],
+  fast: [STATIC, [tests('unit tests', ['unit'])]],
   all: [
     STATIC,
-    [tests('unit tests', 'unit'), testStep('waiting tests', 'waiting', ['--project', 'system', ...WAITING])],
-    [tests('database tests', 'database')],
-    // They wait for processes that start; a third one has what the others leave.
-    [tests('system tests', 'system', '--maxWorkers=3', ...WAITING.map((file) => `--exclude=${file}`))],
+    // Those that wait leave the processor to the others.
+    [tests('unit tests', ['unit', 'slow']), tests('waiting tests', ['waiting'])],
+    [tests('database tests', ['database'])],
+    // They wait for processes that start; a third worker has what the others leave.
+    [tests('system tests', ['system'], '--maxWorkers=3')],
   ],
 };
