@@ -84,6 +84,13 @@ export const PLATFORM_BOUNDS = {
   /** Addresses and accounts whose attempts are counted. */
   ATTEMPT_KEYS_MAX: 50_000,
 
+  // --- billing ---
+  /** Of one call to the payment processor, its retries included. */
+  PROCESSOR_TIMEOUT_MS: 10_000,
+  PROCESSOR_RETRIES: 2,
+  /** What a caller is told to wait while the processor is away. */
+  PROCESSOR_RETRY_AFTER_SECS: 5,
+
   // --- mail ---
   MAIL_POLL_MS: 1000,
   MAIL_BATCH: 10,
@@ -94,4 +101,25 @@ export const PLATFORM_BOUNDS = {
   MAIL_RETRY_MIN_MS: 5000,
   MAIL_RETRY_MAX_MS: 60 * 60_000,
   MAIL_GIVE_UP_MS: 24 * 60 * 60_000,
+
+  // --- billing: metering ---
+  /** How often usage becomes meter events: at most one an account, a month and this time. */
+  METER_CUT_EVERY_MS: 60_000,
+  /** Accounts whose usage one statement cuts. */
+  METER_CUT_ROWS: 1000,
+  /** How often events that wait are looked for. */
+  METER_POLL_MS: 5000,
+  METER_BATCH: 20,
+  METER_CALL_TIMEOUT_MS: 10_000,
+  /** An event that is being sent is not taken by another process for so long. Longer than its call. */
+  METER_CLAIM_MS: 12_000,
+  METER_RETRY_MIN_MS: 5000,
+  METER_RETRY_MAX_MS: 10 * 60_000,
+  /** The processor forgets an identifier after 24 h: one that was tried so long ago is first looked for in its sums. */
+  METER_COMPARE_AFTER_MS: 20 * 60 * 60_000,
+  /** The processor finalises a month's invoice an hour after its end: usage reported later goes on the next one. */
+  METER_MONTH_OPEN_MS: 55 * 60_000,
+  /** What reporting the rest of one account may take: shorter than the processor waits for us. */
+  METER_FLUSH_MS: 8000,
+  METER_FLUSH_LOOK_MS: 200,
 } as const;

@@ -1,0 +1,86 @@
+// The way to the processor: one SDK client, a time for each call, and errors in our words.
+import type { Logger, Secret } from '@tunnel/runtime';
+import { Stripe } from 'stripe';
+import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { faultOfProcessor, processorAway } from './processor-fault.ts';
+
+export interface DeskOptions {
+  readonly secretKey: Secret;
+  readonly apiUrl: () => string;
+  readonly logger: Logger;
+}
+
+export class ProcessorDesk {
+  readonly #options: DeskOptions;
+  #client: { readonly url: string; readonly stripe: Stripe } | undefined;
+  #isAway = false;
+
+  constructor(options: DeskOptions) {
+    this.#options = options;
+  }
+
+  /** Throws faults only, but for errors of our own. */
+  async call<T>(name: string, work: (stripe: Stripe) => Promise<T>): Promise<T> {
+    try {
+      const result = await inTime(work(this.#stripe()));
+      this.#heard();
+      return result;
+    } catch (error) {
+      const fault = faultOfProcessor(error);
+      if (fault === null) throw error;
+      if (fault.code === 'BILLING_PROCESSOR_AWAY') this.#missed(name, fault.internal);
+      else {
+        this.#heard();
+        this.#options.logger.warn({ call: name, reason: fault.internal }, 'the payment processor refused a call');
+      }
+      throw fault;
+    }
+  }
+
+  /** The simulator's port may be another one after a restart. */
+  #stripe(): Stripe {
+    const url = this.#options.apiUrl();
+    if (this.#client?.url !== url) this.#client = { url, stripe: clientOf(url, this.#options.secretKey) };
+    return this.#client.stripe;
+  }
+
+  /** Told once: every call would say the same. */
+  #missed(call: string, reason: string | undefined): void {
+    if (!this.#isAway) this.#options.logger.warn({ call, reason }, 'the payment processor cannot be reached');
+    this.#isAway = true;
+  }
+
+  #heard(): void {
+    if (this.#isAway) this.#options.logger.info({}, 'the payment processor is back');
+    this.#isAway = false;
+  }
+}
+
+const clientOf = (url: string, secretKey: Secret): Stripe => {
+  const { protocol, hostname, port } = new URL(url);
+  const plain = protocol === 'http:';
+  const usualPort = plain ? 80 : 443;
+  return new Stripe(secretKey.reveal(), {
+    protocol: plain ? 'http' : 'https',
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: port === '' ? usualPort : Number(port),
+    apiVersion: Stripe.API_VERSION,
+    timeout: PLATFORM_BOUNDS.PROCESSOR_TIMEOUT_MS,
+    maxNetworkRetries: PLATFORM_BOUNDS.PROCESSOR_RETRIES,
+    telemetry: false,
+  });
+};
+
+/** The SDK counts its time anew for each of its own retries; this is for all of them. */
+const inTime = async <T>(work: Promise<T>): Promise<T> => {
+  const limitMs = PLATFORM_BOUNDS.PROCESSOR_TIMEOUT_MS;
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(processorAway(`no answer within ${limitMs} ms`)), limitMs);
+  });
+  try {
+    return await Promise.race([work, tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
