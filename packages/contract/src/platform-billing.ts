@@ -3,6 +3,9 @@ import * as z from 'zod';
 
 const cents = z.int().min(0);
 
+/** Where the payment processor sends its events. */
+export const BILLING_WEBHOOK_PATH = '/billing/webhook';
+
 /** As the processor's own forms have it. */
 export const RETURN_URL_MAX_CHARACTERS = 5000;
 
@@ -121,3 +124,8 @@ export const spendCap = z
   })
   .meta({ id: 'SpendCap' });
 export type SpendCap = z.infer<typeof spendCap>;
+
+export const receivedEvent = z
+  .object({ received: z.literal(true).meta({ description: 'It was dealt with, and need not be sent again.' }) })
+  .meta({ id: 'ReceivedEvent' });
+export type ReceivedEvent = z.infer<typeof receivedEvent>;
