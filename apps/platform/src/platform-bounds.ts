@@ -85,6 +85,37 @@ export const PLATFORM_BOUNDS = {
   ATTEMPT_KEYS_MAX: 50_000,
 
   // --- billing ---
+  /** Use that is told so long after the end of its month is still billed in it. Shorter than the processor keeps a month open. */
+  MONTH_LATE_MS: 50 * 60_000,
+  /** How often accounts over their spend cap are looked for; and how many are dealt with at once. */
+  CAPS_EVERY_MS: 5000,
+  CAPS_ROWS: 200,
+  /** Edges are told again when tunnels of an account over its cap are still open after so long. */
+  CAP_CLOSED_AGAIN_MS: 30_000,
+  /** Of a webhook of the payment processor. */
+  WEBHOOK_BODY_MAX_BYTES: MiB,
+  /** Accounts whose state at the processor is read and written at once. Each holds a database connection meanwhile. */
+  ACCOUNT_LOCKS_MAX: 6,
+  /** What a request waits for another one of its account. */
+  ACCOUNT_LOCK_WAIT_MS: 15_000,
+  /** What the processor's answers may take while an account is held. */
+  ACCOUNT_LOCK_HELD_MS: 60_000,
+  /** What a caller is told to wait then. */
+  ACCOUNT_RETRY_AFTER_SECS: 2,
+  IDEMPOTENCY_KEY_MAX_CHARACTERS: 255,
+  IDEMPOTENCY_KEPT_MS: 24 * 60 * 60_000,
+  /** What a second request with a key waits for the first one. */
+  IDEMPOTENCY_WAIT_MS: 10_000,
+  IDEMPOTENCY_LOOK_MS: 100,
+  IDEMPOTENCY_RETRY_AFTER_SECS: 2,
+  /** A request without an answer after so long has died with its process: the next one with its key is done anew. */
+  IDEMPOTENCY_LEASE_MS: 90_000,
+  /** Accounts that were not read at the processor for so long are read again: a webhook may be lost. */
+  RESYNC_AFTER_MS: 60 * 60_000,
+  RESYNC_EVERY_MS: 60_000,
+  /** Accounts that one run reads. */
+  RESYNC_ROWS: 200,
+  PROCESSOR_EVENTS_KEPT_DAYS: 30,
   /** Of one call to the payment processor, its retries included. */
   PROCESSOR_TIMEOUT_MS: 10_000,
   PROCESSOR_RETRIES: 2,

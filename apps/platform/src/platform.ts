@@ -11,7 +11,7 @@ import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
 import { addPlatformRoutes } from './http/platform-routes.ts';
-import { Jobs } from './jobs/jobs.ts';
+import { Jobs, standardJobs } from './jobs/jobs.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
@@ -75,7 +75,7 @@ class ComposedPlatform implements Platform {
     const { db, pool } = this.#database;
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
-    this.#jobs = new Jobs({ db, clock, logger });
+    this.#jobs = new Jobs({ db, clock, logger }, standardJobs(config.platform));
     this.#mail = this.#makeMail();
     this.#watch = this.#makeWatch();
     this.#app = this.#makeApp();
