@@ -33,7 +33,7 @@ export class Billing {
 
   constructor(options: BillingOptions) {
     const { settings, db, clock, logger } = options;
-    this.simulator = settings.billing.processor === 'simulator' ? makeSimulator(options) : null;
+    this.simulator = settings.billing.processor === 'simulator' ? untilThere(() => makeSimulator(options)) : null;
     const processor = makeProcessor(options, this.simulator);
     this.metering = new Metering({ db, clock, logger, processor });
     const locks = new AccountLocks({ db, clock });
@@ -77,4 +77,13 @@ const makeProcessor = ({ settings, logger }: BillingOptions, simulator: Simulato
       apiUrl: () => simulator.url,
     }),
   );
+};
+
+// Until the simulator is there.
+const untilThere = (make: () => Simulator): Simulator | null => {
+  try {
+    return make();
+  } catch {
+    return null;
+  }
 };
