@@ -38,6 +38,7 @@ const USAGE: readonly ErrorCode[] = [
   'KEY_UNKNOWN',
   'KEY_LIMIT',
   'API_BAD_REQUEST',
+  'BILLING_CAP_NOT_PAYG',
 ];
 
 /** A fault that retrying could have healed only ends a client when its first start was over time. */

@@ -2,7 +2,10 @@ import { createLogger, type Logger, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NOON } from '../../services/edges/link.fixture.ts';
+import { cutUsage } from './cut-usage.ts';
+import { claimEvents } from './meter-outbox.ts';
 import { MeteringWorld } from './metering-world.fixture.ts';
+import { sendEvent } from './send-events.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -65,25 +68,31 @@ describe('usage', () => {
 
 describe('a processor that fails', () => {
   it('is asked again later and later, with the same identifier, and never given up', async () => {
+    const { db, clock, processor } = world;
     const account = await world.addAccount();
     await world.use(account, 10);
-    world.processor.mood = 'is away';
-    world.metering().start();
+    await cutUsage(db, { now: clock.now() });
+    const send = async (): Promise<void> => {
+      const [event, ...others] = await claimEvents(db, { now: clock.now() });
+      expect([event?.identifier, others]).toEqual([`${account.userId}-2030-06-1`, []]);
+      if (event !== undefined) await sendEvent({ db, clock, processor, random: () => 0.5 }, event);
+    };
+    processor.mood = 'is away';
     const waits: number[] = [];
-    for (let attempts = 1; attempts <= 9; attempts += 1) {
-      await eventually(async () => {
-        const [event] = await world.events();
-        if ((event?.attempts ?? 0) < attempts) await world.clock.advance(5 * SECOND);
-        expect([event?.attempts, event?.claimed_until]).toEqual([attempts, null]);
-        waits.push(((event?.next_try_at.getTime() ?? 0) - (world.processor.times.at(-1) ?? 0)) / SECOND);
-      });
-      await world.clock.advance((waits.at(-1) ?? 0) * SECOND - 5 * SECOND);
+    for (let attempts = 1; attempts <= 160; attempts += 1) {
+      await expect(send()).rejects.toMatchObject({ code: 'BILLING_PROCESSOR_AWAY' });
+      const [event] = await world.events();
+      waits.push((event?.next_try_at.getTime() ?? 0) - clock.now());
+      await clock.advance((waits.at(-1) ?? 0) - 1);
+      expect(await claimEvents(db, { now: clock.now() })).toEqual([]);
+      await clock.advance(1);
     }
-    expect(waits).toEqual([5, 10, 20, 40, 80, 160, 320, 600, 600]);
-    world.processor.mood = 'takes';
-    await inTime(() => expect(world.processor.totalOf(account.customerId)).toBe(10), 10 * MINUTE);
+    expect(waits.slice(0, 9).map((ms) => ms / SECOND)).toEqual([5, 10, 20, 40, 80, 160, 320, 600, 600]);
+    expect(clock.now() - NOON).toBeGreaterThan(24 * HOUR);
+    processor.mood = 'takes';
+    await send();
     await world.allTaken();
-    expect(new Set(world.processor.calls.map(({ identifier }) => identifier)).size).toBe(1);
+    expect(processor.totalOf(account.customerId)).toBe(10);
   });
 
   it('for a whole day leaves one event an account, and gets everything when it is back', async () => {

@@ -18,8 +18,6 @@ const IDENTIFIERS_KNOWN_MS = 24 * 60 * 60_000;
 export class ScriptedProcessor implements Pick<Processor, 'reportUsage' | 'meteredBytes'> {
   mood: Mood = 'takes';
   readonly calls: UsageEvent[] = [];
-  /** When each came. */
-  readonly times: number[] = [];
   readonly looks: UsageRange[] = [];
   readonly #clock: Clock;
   readonly #taken: UsageEvent[] = [];
@@ -31,7 +29,6 @@ export class ScriptedProcessor implements Pick<Processor, 'reportUsage' | 'meter
 
   async reportUsage(event: UsageEvent): Promise<void> {
     this.calls.push(event);
-    this.times.push(this.#clock.now());
     if (this.mood === 'is away') throw new Fault('BILLING_PROCESSOR_AWAY');
     if (this.mood === 'refuses') throw new Fault('BILLING_PROCESSOR_REFUSED', { reason: 'no such customer' });
     if (this.mood === 'hangs before taking') return new Promise(() => {});
