@@ -43,6 +43,8 @@ export const PLATFORM_BOUNDS = {
   /** A stream that nobody reads is cut after so many signs of life. */
   CHANGES_UNREAD_MAX: 3,
   CHANGES_KEPT_DAYS: 7,
+  /** Accounts that edges are told of by name when their plan has changed in server.toml; of more, edges ask by themselves. */
+  PLAN_CHANGES_MAX: 1000,
   KEY_USES_FLUSH_MS: 5000,
   /** last_used_at is written at most this often for a key. */
   KEY_USE_EVERY_MS: 60_000,

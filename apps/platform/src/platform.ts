@@ -5,7 +5,6 @@ import { Billing } from './billing/billing.ts';
 import { Database } from './db/database.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
 import { migrate } from './db/migrate.ts';
-import { upsertPlans } from './db/upsert-plans.ts';
 import type { LocalEdge } from './edge-calls/ask-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
 import { HttpServer } from './http/http-server.ts';
@@ -19,6 +18,7 @@ import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { newEdgeCredential } from './services/edges/edge-credential.ts';
 import { ensureLocalEdge, localEdgeName } from './services/edges/ensure-local-edge.ts';
+import { upsertPlans } from './services/plans/upsert-plans.ts';
 import { KeyUses } from './services/tunnels/key-uses.ts';
 
 export interface PlatformDeps {

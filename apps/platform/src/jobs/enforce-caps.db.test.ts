@@ -155,7 +155,8 @@ describe('tunnels of an account over its cap', () => {
       await other.close();
     }
     const told = (await closings()).map(({ account_id }) => account_id);
-    expect(told.toSorted()).toEqual(accounts.map(({ accountId }) => accountId).toSorted());
+    expect(told).toHaveLength(count);
+    expect(new Set(told)).toEqual(new Set(accounts.map(({ accountId }) => accountId)));
     expect(await mails()).toHaveLength(count);
   });
 });

@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../db/schema.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { announceChange } from '../services/edges/announce-change.ts';
+import { announceChanges } from '../services/edges/announce-change.ts';
 import { capMail } from '../services/mail/cap-mail.ts';
 import { queueMail } from '../services/mail/queue-mail.ts';
 import { alone, type Job } from './job.ts';
@@ -118,8 +118,9 @@ const close = async (trx: Trx, closing: readonly Capped[], now: number): Promise
   await sql`
     update billing_accounts set cap_closed_at = ${new Date(now)} where user_id = any(${ids}::uuid[])
   `.execute(trx);
-  for (const { user_id: accountId, cap } of closing) {
+  const changes = closing.map(({ user_id: accountId, cap }) => {
     const { code, message } = new Fault('SPEND_CAP_REACHED', { cap: showDollars(cap) });
-    await announceChange(trx, { kind: 'account-closed', accountId, code, message });
-  }
+    return { kind: 'account-closed', accountId, code, message } as const;
+  });
+  await announceChanges(trx, changes);
 };
