@@ -37,6 +37,13 @@ const tryToSync = async (billing: BillingContext, userId: string, notReadSince: 
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     billing.logger.warn({ user_id: userId, code: error.code }, 'an account cannot be read at the payment processor');
+    // Asked again in an hour, so that it does not stand in the way of the others.
+    if (error.code === 'BILLING_PROCESSOR_REFUSED') await noteRead(billing, userId);
     return error.code !== 'BILLING_PROCESSOR_AWAY';
   }
+};
+
+const noteRead = async ({ db, clock }: BillingContext, userId: string): Promise<void> => {
+  const synced_at = new Date(clock.now());
+  await db.updateTable('billing_accounts').set({ synced_at }).where('user_id', '=', userId).execute();
 };

@@ -29,7 +29,7 @@ export const applyFacts = async (
 ): Promise<{ readonly subscription: SubscriptionState; readonly plan: string }> => {
   const now = context.clock.now();
   const step = stepOf(applied, now);
-  await setFinalMinimum(context, applied.account, step.effects);
+  await setFinalMinimum(context, applied, step.effects);
   const { user_id: userId } = applied.account;
   const user = await trx
     .selectFrom('users')
@@ -53,15 +53,23 @@ const stepOf = ({ account, facts }: AppliedFacts, now: number): SubscriptionStep
   return nextSubscription(held, { ...told, startedAt }, now);
 };
 
+/**
+ * Told each time, and not only when it changes: a process that died between this and the commit would else leave a minimum
+ * behind that nobody knows of, for an account that pays it anyway.
+ */
 const setFinalMinimum = async (
   { processor }: BillingContext,
-  { customer_id: customerId }: BillingAccount,
+  { account, facts }: AppliedFacts,
   effects: readonly SubscriptionEffect[],
 ): Promise<void> => {
-  for (const effect of effects) {
-    if (effect.kind !== 'set-final-minimum' || customerId === null) continue;
-    const { subscriptionId, periodEnd, wanted } = effect;
-    await processor.setFinalMinimum({ customerId, subscriptionId, periodEnd, wanted });
+  const { customer_id: customerId } = account;
+  const subscription = facts?.subscription ?? null;
+  if (customerId === null || subscription === null || subscription.status === 'canceled') return;
+  const wantedAt = new Map<number, boolean>();
+  for (const effect of effects) if (effect.kind === 'set-final-minimum') wantedAt.set(effect.periodEnd, effect.wanted);
+  if (subscription.periodEnd !== null) wantedAt.set(subscription.periodEnd, subscription.cancelsAtPeriodEnd);
+  for (const [periodEnd, wanted] of wantedAt) {
+    await processor.setFinalMinimum({ customerId, subscriptionId: subscription.id, periodEnd, wanted });
   }
 };
 
