@@ -1,9 +1,30 @@
-// The payment processor's stand-in on this machine: its server, its state and its life.
-import type { Clock, Logger, Secret } from '@tunnel/runtime';
+// The payment processor's stand-in on this machine: its server, its state and its life. It speaks the processor's own calls to the
+// same SDK, so what runs against it is what runs against the processor.
+import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
+import { isLoopbackHost } from './guard.ts';
+import { PeriodEnds } from './period-ends.ts';
+import { customerRoutes } from './resources/customers.ts';
+import { invoiceItemRoutes } from './resources/invoice-items.ts';
+import { invoiceRoutes } from './resources/invoices.ts';
+import { meterEventRoutes } from './resources/meter-events.ts';
+import { meterRoutes } from './resources/meters.ts';
+import { portalRoutes } from './resources/portal.ts';
+import { priceRoutes } from './resources/prices.ts';
+import { setupIntentRoutes } from './resources/setup-intents.ts';
+import { subscriptionRoutes } from './resources/subscriptions.ts';
+import { loadSecrets, type SimSecrets } from './sim-secrets.ts';
+import { SimServer } from './sim-server.ts';
+import { SimState } from './sim-state.ts';
+import { SimWorld } from './sim-world.ts';
+import { Webhooks } from './webhooks.ts';
+
+/** Periods also end without anybody's call. */
+const LOOK_MS = 10_000;
 
 export interface SimulatorOptions {
   /** Where its state is kept. */
   readonly folder: string;
+  /** Of this machine only: its control calls ask for no key. */
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
@@ -13,24 +34,116 @@ export interface SimulatorOptions {
   readonly webhookUrl: () => string | null;
 }
 
+interface Running {
+  readonly state: SimState;
+  readonly server: SimServer;
+  readonly webhooks: Webhooks;
+  readonly periodEnds: PeriodEnds;
+  readonly look: Timer;
+}
+
 export class Simulator {
-  constructor(_options: SimulatorOptions) {
-    throw new Error('not made yet');
+  readonly #options: SimulatorOptions;
+  #secrets: SimSecrets | undefined;
+  #running: Running | undefined;
+
+  constructor(options: SimulatorOptions) {
+    if (!isLoopbackHost(options.host))
+      throw new Error(`the simulator listens on this machine only, not ${options.host}`);
+    this.#options = options;
   }
 
   get url(): string {
-    throw new Error('not made yet');
+    if (this.#running === undefined) throw new Error('the simulator does not run');
+    const { host } = this.#options;
+    return `http://${host.includes(':') ? `[${host.replaceAll(/[[\]]/g, '')}]` : host}:${this.#running.server.port}`;
   }
 
+  /** Known before the start: made at the first use of its folder. */
   get secretKey(): Secret {
-    throw new Error('not made yet');
+    return this.#ownSecrets().secretKey;
   }
 
   get webhookSecret(): Secret {
-    throw new Error('not made yet');
+    return this.#ownSecrets().webhookSecret;
   }
 
-  async start(): Promise<void> {}
+  async start(): Promise<void> {
+    const { folder, clock, webhookUrl } = this.#options;
+    const { webhookSecret } = this.#ownSecrets();
+    const state = new SimState(folder, clock.now());
+    const world = new SimWorld(state, clock);
+    const logger = this.#options.logger.child({ part: 'simulator' });
+    const webhooks = new Webhooks({ world, clock, logger, secret: webhookSecret, url: webhookUrl });
+    const periodEnds = new PeriodEnds({
+      world,
+      clock,
+      delivered: (ids) => {
+        webhooks.kick();
+        return webhooks.delivered(ids);
+      },
+      hasListener: () => webhookUrl() !== null,
+    });
+    const server = this.#serverOf(world, periodEnds, webhooks);
+    try {
+      await server.start();
+    } catch (error) {
+      state.close();
+      throw error;
+    }
+    webhooks.start();
+    const look = clock.setInterval(() => void lookAround(periodEnds, webhooks, logger), LOOK_MS);
+    this.#running = { state, server, webhooks, periodEnds, look };
+    void lookAround(periodEnds, webhooks, logger);
+  }
 
-  async stop(): Promise<void> {}
+  async stop(): Promise<void> {
+    const running = this.#running;
+    this.#running = undefined;
+    if (running === undefined) return;
+    running.look.cancel();
+    const ended = running.periodEnds.stop();
+    await running.server.stop();
+    await running.webhooks.stop();
+    await ended;
+    running.state.close();
+  }
+
+  #serverOf(world: SimWorld, periodEnds: PeriodEnds, webhooks: Webhooks): SimServer {
+    const { host, port, logger } = this.#options;
+    return new SimServer({
+      host,
+      port,
+      logger,
+      world,
+      periodEnds,
+      secretKey: this.secretKey,
+      onAnswered: () => webhooks.kick(),
+      routes: [
+        ...customerRoutes,
+        ...setupIntentRoutes,
+        ...meterRoutes,
+        ...meterEventRoutes,
+        ...priceRoutes,
+        ...subscriptionRoutes,
+        ...invoiceItemRoutes,
+        ...invoiceRoutes,
+        ...portalRoutes(() => this.url),
+      ],
+    });
+  }
+
+  #ownSecrets(): SimSecrets {
+    this.#secrets ??= loadSecrets(this.#options.folder);
+    return this.#secrets;
+  }
 }
+
+const lookAround = async (periodEnds: PeriodEnds, webhooks: Webhooks, logger: Logger): Promise<void> => {
+  try {
+    await periodEnds.advance(0);
+  } catch (error) {
+    logger.error({ err: error }, 'the simulator could not end a period');
+  }
+  webhooks.kick();
+};
