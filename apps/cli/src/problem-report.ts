@@ -22,6 +22,7 @@ const COMMAND_HINTS: Partial<Record<ErrorCode, string>> = {
   KEY_LIMIT: 'Revoke one that is no longer used: `tunnel keys revoke <id>`.',
   BILLING_CAP_NOT_PAYG: 'Subscribe first, on the page of the platform.',
   BILLING_PROCESSOR_AWAY: 'Try again in a moment.',
+  SPEND_CAP_REACHED: 'Raise it with `tunnel billing cap <dollars>`, or remove it with `tunnel billing cap none`.',
   API_BAD_REQUEST: 'See `tunnel --help`.',
 };
 
