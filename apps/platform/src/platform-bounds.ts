@@ -143,9 +143,9 @@ export const PLATFORM_BOUNDS = {
   /** How often events that wait are looked for. */
   METER_POLL_MS: 5000,
   METER_BATCH: 20,
-  METER_CALL_TIMEOUT_MS: 10_000,
+  METER_CALL_TIMEOUT_MS: 5000,
   /** An event that is being sent is not taken by another process for so long. Longer than its call. */
-  METER_CLAIM_MS: 12_000,
+  METER_CLAIM_MS: 6000,
   METER_RETRY_MIN_MS: 5000,
   METER_RETRY_MAX_MS: 10 * 60_000,
   /** The processor forgets an identifier after 24 h: one that was tried so long ago is first looked for in its sums. */
