@@ -90,12 +90,12 @@ it('holds what holds there, whenever and however often it is looked at', () => {
   fc.assert(
     fc.property(steps, (drawn) => {
       const [often, once] = [new World(), new World()];
-      let facts: SubscriptionFacts | null = null;
+      let facts = null as SubscriptionFacts | null;
       let now = START;
       let [count, spells] = [0, 0];
       for (const { move, looks, elapsedMs } of drawn) {
         now += elapsedMs;
-        const before: SubscriptionFacts | null = facts;
+        const before = facts;
         facts = moved(facts, move, now, count);
         if (facts?.id !== before?.id) count += 1;
         if (facts?.status === 'past_due' && before?.status !== 'past_due') spells += 1;
