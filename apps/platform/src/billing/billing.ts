@@ -7,7 +7,6 @@ import { AccountLocks } from '../services/billing/account-locks.ts';
 import type { BillingContext } from '../services/billing/billing-context.ts';
 import { Metering } from './metering/metering.ts';
 import { createProcessor } from './processor/create-processor.ts';
-import { deferredProcessor } from './processor/deferred-processor.ts';
 import type { Processor } from './processor/processor.ts';
 import { Simulator } from './simulator/simulator.ts';
 
@@ -33,7 +32,7 @@ export class Billing {
 
   constructor(options: BillingOptions) {
     const { settings, db, clock, logger } = options;
-    this.simulator = settings.billing.processor === 'simulator' ? untilThere(() => makeSimulator(options)) : null;
+    this.simulator = settings.billing.processor === 'simulator' ? makeSimulator(options) : null;
     const processor = makeProcessor(options, this.simulator);
     this.metering = new Metering({ db, clock, logger, processor });
     const locks = new AccountLocks({ db, clock });
@@ -62,28 +61,17 @@ const makeProcessor = ({ settings, logger }: BillingOptions, simulator: Simulato
     minimumCents: payg?.monthly_minimum_cents ?? 0,
     priceCentsPerGb: payg?.price_cents_per_gb ?? 0,
   };
-  if (simulator === null) {
-    const { stripe_secret_key: secretKey, stripe_webhook_secret, stripe_api_url } = settings.billing;
+  if (simulator !== null) {
     return createProcessor({
-      ...{ secretKey, prices, logger },
-      webhookSecret: () => stripe_webhook_secret,
-      apiUrl: () => stripe_api_url,
-    });
-  }
-  return deferredProcessor(() =>
-    createProcessor({
       ...{ secretKey: simulator.secretKey, prices, logger },
       webhookSecret: () => simulator.webhookSecret,
       apiUrl: () => simulator.url,
-    }),
-  );
-};
-
-// Until the simulator is there.
-const untilThere = (make: () => Simulator): Simulator | null => {
-  try {
-    return make();
-  } catch {
-    return null;
+    });
   }
+  const { stripe_secret_key: secretKey, stripe_webhook_secret, stripe_api_url } = settings.billing;
+  return createProcessor({
+    ...{ secretKey, prices, logger },
+    webhookSecret: () => stripe_webhook_secret,
+    apiUrl: () => stripe_api_url,
+  });
 };
