@@ -1,7 +1,8 @@
 // The way to the processor: one SDK client, a time for each call, and errors in our words.
-import type { Logger, Secret } from '@tunnel/runtime';
+import { type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
 import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { OutOfTime, within } from '../../within.ts';
 import { faultOfProcessor, processorAway } from './processor-fault.ts';
 
 export interface DeskOptions {
@@ -22,11 +23,12 @@ export class ProcessorDesk {
   /** Throws faults only, but for errors of our own. */
   async call<T>(name: string, work: (stripe: Stripe) => Promise<T>): Promise<T> {
     try {
-      const result = await inTime(work(this.#stripe()));
+      // The SDK counts its time anew for each of its own retries; this is for all of them.
+      const result = await within(systemClock, work(this.#stripe()), PLATFORM_BOUNDS.PROCESSOR_TIMEOUT_MS);
       this.#heard();
       return result;
     } catch (error) {
-      const fault = faultOfProcessor(error);
+      const fault = error instanceof OutOfTime ? processorAway(error.message) : faultOfProcessor(error);
       if (fault === null) throw error;
       if (fault.code === 'BILLING_PROCESSOR_AWAY') this.#missed(name, fault.internal);
       else {
@@ -69,18 +71,4 @@ const clientOf = (url: string, secretKey: Secret): Stripe => {
     maxNetworkRetries: PLATFORM_BOUNDS.PROCESSOR_RETRIES,
     telemetry: false,
   });
-};
-
-/** The SDK counts its time anew for each of its own retries; this is for all of them. */
-const inTime = async <T>(work: Promise<T>): Promise<T> => {
-  const limitMs = PLATFORM_BOUNDS.PROCESSOR_TIMEOUT_MS;
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(processorAway(`no answer within ${limitMs} ms`)), limitMs);
-  });
-  try {
-    return await Promise.race([work, tooLate]);
-  } finally {
-    clearTimeout(timer);
-  }
 };

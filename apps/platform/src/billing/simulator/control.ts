@@ -53,7 +53,7 @@ const seconds = z.int().min(0).max(LONGEST_SECS);
 
 const clockOf = (world: SimWorld): object => ({
   now: new Date(world.now() * 1000).toISOString(),
-  ahead_secs: Math.floor(world.state.settings.offset_ms / 1000),
+  ahead_secs: Math.floor(world.aheadMs / 1000),
 });
 
 const none = z.strictObject({});

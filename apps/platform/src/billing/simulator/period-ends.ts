@@ -44,7 +44,8 @@ export class PeriodEnds {
 
   async #run(seconds: number): Promise<void> {
     const { world } = this.#deps;
-    const target = world.now() + seconds;
+    const wanted = world.aheadMs + seconds * 1000;
+    const target = Math.floor((world.realNow() + wanted) / 1000);
     // Of a run that was cut off.
     await this.#finishDrafts();
     for (let at = nextMoment(world); at !== null && at <= target && !this.#stopped; at = nextMoment(world)) {
@@ -56,7 +57,7 @@ export class PeriodEnds {
       await this.#finishDrafts();
       world.state.transact(() => retryPayments(world, moment));
     }
-    if (!this.#stopped && seconds > 0) world.state.transact(() => world.moveTo(target));
+    if (!this.#stopped) world.state.transact(() => world.setAhead(wanted));
   }
 
   async #finishDrafts(): Promise<void> {

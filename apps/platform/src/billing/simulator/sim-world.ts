@@ -14,7 +14,7 @@ export class SimWorld {
 
   /** Seconds of its own time, which may be ahead of the machine's. */
   now(): number {
-    return Math.floor((this.#clock.now() + this.state.settings.offset_ms) / 1000);
+    return Math.floor((this.#clock.now() + this.aheadMs) / 1000);
   }
 
   /** Milliseconds of the machine's time. */
@@ -22,15 +22,17 @@ export class SimWorld {
     return this.#clock.now();
   }
 
-  get isAhead(): boolean {
-    return this.state.settings.offset_ms > 0;
+  get aheadMs(): number {
+    return this.state.settings.offset_ms;
+  }
+
+  moveTo(seconds: number): void {
+    this.setAhead(seconds * 1000 - this.#clock.now());
   }
 
   /** Its time never goes back. */
-  moveTo(seconds: number): void {
-    const offset = seconds * 1000 - this.#clock.now();
-    const { settings } = this.state;
-    if (offset > settings.offset_ms) this.state.put('settings', { ...settings, offset_ms: offset });
+  setAhead(ms: number): void {
+    if (ms > this.aheadMs) this.state.put('settings', { ...this.state.settings, offset_ms: ms });
   }
 
   /** The webhook that tells of it; its id. */

@@ -12,6 +12,18 @@ import { Simulator } from './simulator.ts';
 export const SILENT = createLogger({ format: 'json', level: 'silent' });
 export const PRICES = { minimumCents: 300, priceCentsPerGb: 10 };
 
+/** Time that flies: what waits for seconds is over in a moment. */
+export const quickClock = (times = 20): Clock => {
+  const [wall, start] = [Date.now(), performance.now()];
+  const elapsed = (): number => (performance.now() - start) * times;
+  return {
+    now: () => wall + elapsed(),
+    monotonic: elapsed,
+    setTimeout: (fn, ms) => systemClock.setTimeout(fn, ms / times),
+    setInterval: (fn, ms) => systemClock.setInterval(fn, ms / times),
+  };
+};
+
 export interface Delivery {
   readonly body: string;
   readonly signature: string;
@@ -26,8 +38,9 @@ export class SimulatorScene {
   simulator: Simulator;
   readonly processor: Processor;
   readonly #receiver: Server;
-  readonly #folder: TemporaryDirectory;
+  readonly #root: TemporaryDirectory;
   readonly #clock: Clock;
+  folder: string;
 
   static async open(clock: Clock = systemClock): Promise<SimulatorScene> {
     const scene = new SimulatorScene(await temporaryDirectory(), clock);
@@ -36,8 +49,9 @@ export class SimulatorScene {
     return scene;
   }
 
-  private constructor(folder: TemporaryDirectory, clock: Clock) {
-    this.#folder = folder;
+  private constructor(root: TemporaryDirectory, clock: Clock) {
+    this.#root = root;
+    this.folder = join(root.path, 'simulator');
     this.#clock = clock;
     this.#receiver = createServer((request, response) => {
       const chunks: Buffer[] = [];
@@ -60,10 +74,6 @@ export class SimulatorScene {
     });
   }
 
-  get folder(): string {
-    return join(this.#folder.path, 'simulator');
-  }
-
   /** It stops and starts again on what it kept. */
   async restart(): Promise<void> {
     await this.simulator.stop();
@@ -72,10 +82,11 @@ export class SimulatorScene {
 
   /** As after kill -9 at this moment: another one begins on a copy of the files, the old one is never asked again. */
   async crash(spoil: (folder: string) => Promise<void> = async () => {}): Promise<void> {
-    const copy = `${this.folder}-copy-${Math.random()}`;
+    const copy = `${this.folder}-again`;
     await cp(this.folder, copy, { recursive: true });
     await spoil(copy);
     await this.simulator.stop();
+    this.folder = copy;
     this.simulator = this.#make(copy);
     await this.simulator.start();
   }
@@ -130,7 +141,7 @@ export class SimulatorScene {
     await this.simulator.stop();
     this.#receiver.closeAllConnections();
     await new Promise<void>((resolve) => this.#receiver.close(() => resolve()));
-    await this.#folder.close();
+    await this.#root.close();
   }
 
   #make(folder: string): Simulator {

@@ -60,7 +60,7 @@ const customers = (world: SimWorld): string =>
 
 const clock = (world: SimWorld): string => {
   const now = world.now();
-  const ahead = Math.floor(world.state.settings.offset_ms / 1000);
+  const ahead = Math.floor(world.aheadMs / 1000);
   const move = (label: string, secs: number): string =>
     button(label, '/_sim/clock', '/', { advance_secs: String(secs) });
   return [

@@ -80,8 +80,8 @@ const freshId = (world: SimWorld, identifier: string): string => {
  */
 const billedAt = (world: SimWorld, customer: string, timestamp: number): number => {
   const since = openSince(world, customer);
-  if (!world.isAhead || since === null || timestamp >= since) return timestamp;
-  const moved = timestamp + Math.floor(world.state.settings.offset_ms / 1000);
+  if (world.aheadMs === 0 || since === null || timestamp >= since) return timestamp;
+  const moved = timestamp + Math.floor(world.aheadMs / 1000);
   return Math.min(Math.max(moved, since), Math.max(world.now(), since));
 };
 
