@@ -8,6 +8,7 @@ import type { BillingContext } from '../services/billing/billing-context.ts';
 import { Metering } from './metering/metering.ts';
 import { createProcessor } from './processor/create-processor.ts';
 import type { Processor } from './processor/processor.ts';
+import { processorAway } from './processor/processor-fault.ts';
 import { Simulator } from './simulator/simulator.ts';
 
 export interface BillingOptions {
@@ -65,7 +66,7 @@ const makeProcessor = ({ settings, logger }: BillingOptions, simulator: Simulato
     return createProcessor({
       ...{ secretKey: simulator.secretKey, prices, logger },
       webhookSecret: () => simulator.webhookSecret,
-      apiUrl: () => simulator.url,
+      apiUrl: () => urlOf(simulator),
     });
   }
   const { stripe_secret_key: secretKey, stripe_webhook_secret, stripe_api_url } = settings.billing;
@@ -74,4 +75,13 @@ const makeProcessor = ({ settings, logger }: BillingOptions, simulator: Simulato
     webhookSecret: () => stripe_webhook_secret,
     apiUrl: () => stripe_api_url,
   });
+};
+
+/** One that has stopped, or has not started, is a processor that is away. */
+const urlOf = (simulator: Simulator): string => {
+  try {
+    return simulator.url;
+  } catch (error) {
+    throw processorAway(error instanceof Error ? error.message : String(error));
+  }
 };
