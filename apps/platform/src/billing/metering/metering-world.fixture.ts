@@ -80,8 +80,9 @@ export class MeteringWorld {
   /** Every event was taken and nothing is left to cut. */
   allTaken(): Promise<void> {
     return eventually(async () => {
-      const waiting = (await this.events()).filter(({ sent_at }) => sent_at === null);
+      // In this order: what is cut between the two is seen by the second.
       const { rows } = await sql`select from metered_usage where bytes > cut_bytes`.execute(this.db);
+      const waiting = (await this.events()).filter(({ sent_at }) => sent_at === null);
       if (waiting.length + rows.length > 0)
         throw new Error(`${waiting.length} events wait, ${rows.length} are to be cut`);
     });

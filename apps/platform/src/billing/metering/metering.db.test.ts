@@ -79,7 +79,7 @@ describe('a processor that fails', () => {
     };
     processor.mood = 'is away';
     const waits: number[] = [];
-    for (let attempts = 1; attempts <= 160; attempts += 1) {
+    for (let attempts = 1; attempts <= 10; attempts += 1) {
       await expect(send()).rejects.toMatchObject({ code: 'BILLING_PROCESSOR_AWAY' });
       const [event] = await world.events();
       waits.push((event?.next_try_at.getTime() ?? 0) - clock.now());
@@ -87,8 +87,9 @@ describe('a processor that fails', () => {
       expect(await claimEvents(db, { now: clock.now() })).toEqual([]);
       await clock.advance(1);
     }
-    expect(waits.slice(0, 9).map((ms) => ms / SECOND)).toEqual([5, 10, 20, 40, 80, 160, 320, 600, 600]);
-    expect(clock.now() - NOON).toBeGreaterThan(24 * HOUR);
+    expect(waits.map((ms) => ms / SECOND)).toEqual([5, 10, 20, 40, 80, 160, 320, 600, 600, 600]);
+    await db.updateTable('meter_events').set({ attempts: 100_000 }).execute();
+    await clock.advance(30 * 24 * HOUR);
     processor.mood = 'takes';
     await send();
     await world.allTaken();
