@@ -3,15 +3,7 @@
 import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
 import { isLoopbackHost } from './guard.ts';
 import { PeriodEnds } from './period-ends.ts';
-import { customerRoutes } from './resources/customers.ts';
-import { invoiceItemRoutes } from './resources/invoice-items.ts';
-import { invoiceRoutes } from './resources/invoices.ts';
-import { meterEventRoutes } from './resources/meter-events.ts';
-import { meterRoutes } from './resources/meters.ts';
-import { portalRoutes } from './resources/portal.ts';
-import { priceRoutes } from './resources/prices.ts';
-import { setupIntentRoutes } from './resources/setup-intents.ts';
-import { subscriptionRoutes } from './resources/subscriptions.ts';
+import { simRoutes } from './routes.ts';
 import { loadSecrets, type SimSecrets } from './sim-secrets.ts';
 import { SimServer } from './sim-server.ts';
 import { SimState } from './sim-state.ts';
@@ -119,17 +111,7 @@ export class Simulator {
       periodEnds,
       secretKey: this.secretKey,
       onAnswered: () => webhooks.kick(),
-      routes: [
-        ...customerRoutes,
-        ...setupIntentRoutes,
-        ...meterRoutes,
-        ...meterEventRoutes,
-        ...priceRoutes,
-        ...subscriptionRoutes,
-        ...invoiceItemRoutes,
-        ...invoiceRoutes,
-        ...portalRoutes(() => this.url),
-      ],
+      routes: simRoutes(() => this.url),
     });
   }
 

@@ -3,7 +3,7 @@ import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
 import { listPage } from '../list-page.ts';
 import { type MonthLine, monthEndLines, nextMonthStart } from '../month-end.ts';
-import { none, paging, text } from '../params.ts';
+import { paging, text } from '../params.ts';
 import { type Route, route } from '../route.ts';
 import { noSuch } from '../sim-error.ts';
 import type { SimInvoice, SimInvoiceLine, SimSubscription } from '../sim-objects.ts';
@@ -112,5 +112,4 @@ export const invoiceRoutes: readonly Route[] = [
     const found = state.all('invoices').filter((each) => customer === undefined || each.customer === customer);
     return listPage('/v1/invoices', found, page);
   }),
-  route('GET', '/v1/invoices/{id}', none, (world, _params, id) => invoiceOf(world, id)),
 ];
