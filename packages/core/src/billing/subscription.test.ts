@@ -63,6 +63,12 @@ describe('a subscription', () => {
     expect(effects).toEqual([finalMinimum(false), audit('billing.subscription-kept')]);
   });
 
+  it('whose end has moved unseen pays its last minimum at the end that holds', () => {
+    const later = END + 31 * 86_400_000;
+    const { effects } = nextSubscription(ENDING, facts({ cancelsAtPeriodEnd: true, periodEnd: later }), NOW);
+    expect(effects).toEqual([finalMinimum(false), { ...finalMinimum(true), periodEnd: later }]);
+  });
+
   it('that has ended leaves the free plan, and meters nothing', () => {
     for (const held of [ACTIVE, ENDING, PAST_DUE]) {
       const { state, effects } = nextSubscription(held, facts({ status: 'canceled' }), NOW);

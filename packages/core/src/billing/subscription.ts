@@ -111,14 +111,17 @@ const lives = ({ status, cancelsAtPeriodEnd }: SubscriptionState): boolean =>
 
 const isSame = (held: SubscriptionState, state: SubscriptionState): boolean => held.id === state.id;
 
+/** It belongs to one end of a period: one that is to be at another end is taken away at the first. */
 const atTheProcessor = (held: SubscriptionState, state: SubscriptionState): SubscriptionEffect[] => {
   if (state.id === null || !lives(state)) return [];
-  const wanted = state.cancelsAtPeriodEnd;
-  const periodEnd = wanted ? state.periodEnd : held.periodEnd;
-  const was = isSame(held, state) && held.cancelsAtPeriodEnd;
-  const isDone = wanted === was && (!wanted || held.periodEnd === periodEnd);
-  if (isDone || periodEnd === null) return [];
-  return [{ kind: 'set-final-minimum', subscriptionId: state.id, periodEnd, wanted }];
+  const before = isSame(held, state) && held.cancelsAtPeriodEnd ? held.periodEnd : null;
+  const after = state.cancelsAtPeriodEnd ? state.periodEnd : null;
+  if (before === after) return [];
+  const set = { kind: 'set-final-minimum', subscriptionId: state.id } as const;
+  return [
+    ...(before === null ? [] : [{ ...set, periodEnd: before, wanted: false }]),
+    ...(after === null ? [] : [{ ...set, periodEnd: after, wanted: true }]),
+  ];
 };
 
 /** Set when it begins and when it ends, and not in between: an operator may give the account another one. */
