@@ -1,4 +1,5 @@
 import { createLogger } from '@tunnel/runtime';
+import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../db/database.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
@@ -134,15 +135,21 @@ describe('tunnels of an account over its cap', () => {
 
   it('are ended whatever the number of accounts, once by two processes together', async () => {
     const count = 2 * PLATFORM_BOUNDS.CAPS_ROWS + 1;
-    const accounts = await Promise.all(
-      Array.from({ length: count }, () => addBilledAccount(world.db, { capCents: 1 })),
-    );
+    const { rows: accounts } = await sql<{ accountId: string }>`
+      with made as (
+        insert into users (email, plan) select 'many-' || n || '@example.com', 'payg' from generate_series(1, ${count}::int) n
+        returning id
+      ), billed as (
+        insert into billing_accounts (user_id, metered_from, spend_cap_cents) select id, ${new Date(NOON)}::timestamptz, 1 from made
+      )
+      select id as "accountId" from made
+    `.execute(world.db);
     await storeRecords(world, edge.actor, {
       run_id: edge.runId,
       journal_id: 'jrn_many',
       first: 1,
       records: accounts.flatMap((account) => [
-        openedOf(edge, account, `tun_of_${account.accountId}`),
+        openedOf(edge, { ...account, keyId: 'none' }, `tun_of_${account.accountId}`),
         { kind: 'usage', tunnel_id: `tun_of_${account.accountId}`, requests: 1, bytes: CENT, at: NOON } as const,
       ]),
     });
