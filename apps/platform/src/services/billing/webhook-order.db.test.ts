@@ -151,7 +151,7 @@ describe('a life that was recorded', () => {
         for (const delivery of shuffled(copies, random)) await deliver(context, delivery);
         expect(await stateNow()).toEqual(expected);
       }),
-      { numRuns: RUNS },
+      { numRuns: RUNS, endOnFailure: true },
     );
   }, 600_000);
 
@@ -165,7 +165,7 @@ describe('a life that was recorded', () => {
         await replay(life.steps.slice(0, end), random);
         expect(await stateNow()).toEqual(expected[end - 1]);
       }),
-      { numRuns: 2 * RUNS },
+      { numRuns: 2 * RUNS, endOnFailure: true },
     );
   }, 600_000);
 });
