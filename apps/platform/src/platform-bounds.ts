@@ -155,4 +155,6 @@ export const PLATFORM_BOUNDS = {
   /** What reporting the rest of one account may take: shorter than the processor waits for us. */
   METER_FLUSH_MS: 8000,
   METER_FLUSH_LOOK_MS: 200,
+  /** How an invoice came about can be looked up for so long. */
+  METER_EVENTS_KEPT_DAYS: 100,
 } as const;

@@ -17,9 +17,10 @@ interface CleanUp {
     | 'mail_outbox'
     | 'edge_changes'
     | 'processor_events'
-    | 'idempotency_keys';
+    | 'idempotency_keys'
+    | 'meter_events';
   /** ctid: where the row lies, for a table whose key has two columns. */
-  readonly key: 'token_hash' | 'id' | 'ctid';
+  readonly key: 'token_hash' | 'id' | 'identifier' | 'ctid';
   /** Which rows, by the time before which they are old. */
   readonly keptDays: number;
   readonly old: (before: Date) => ReturnType<typeof sql>;
@@ -60,6 +61,13 @@ const CLEAN_UPS: readonly CleanUp[] = [
     key: 'ctid',
     keptDays: PLATFORM_BOUNDS.IDEMPOTENCY_KEPT_MS / DAY_MS,
     old: (before) => sql`created_at < ${before}`,
+  },
+  {
+    // One that was not taken stays whatever its age.
+    table: 'meter_events',
+    key: 'identifier',
+    keptDays: PLATFORM_BOUNDS.METER_EVENTS_KEPT_DAYS,
+    old: (before) => sql`sent_at < ${before}`,
   },
 ];
 

@@ -83,6 +83,7 @@ const metering = async (db: Kysely<unknown>): Promise<void> => {
     )`.execute(db);
   await sql`create index meter_events_waiting on meter_events (next_try_at) where sent_at is null`.execute(db);
   await sql`create index meter_events_of_user on meter_events (user_id, month)`.execute(db);
+  await sql`create index meter_events_by_time on meter_events (sent_at)`.execute(db);
 };
 
 const requests = async (db: Kysely<unknown>): Promise<void> => {
