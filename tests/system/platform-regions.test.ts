@@ -3,8 +3,9 @@ import type { CapturedRequest, CaptureList } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { askHttp, placeOf, startWeb } from './http-scene.ts';
-import { MANY_LOGINS, memberFlags, openWith, Person, serverCommand, startEdgeOf } from './platform-scene.ts';
+import { MANY_LOGINS, memberFlags, openWith, Person, startEdgeOf } from './platform-scene.ts';
 import { it } from './scene.ts';
+import { serverCommand } from './server-command.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
