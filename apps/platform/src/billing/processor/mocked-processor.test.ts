@@ -57,7 +57,8 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
       secretKey: new Secret('sk_test_123'),
       webhookSecret: () => new Secret('whsec_mock'),
       apiUrl: () => `http://127.0.0.1:${(between.address() as AddressInfo).port}`,
-      prices: { minimumCents: 300, priceCentsPerGb: 10 },
+      // Odd on purpose: more parameters are needed for it.
+      prices: { minimumCents: 300, priceCentsPerGb: 7 },
       logger: createLogger({ format: 'json', level: 'silent' }),
     });
   });

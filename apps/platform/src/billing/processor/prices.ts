@@ -103,23 +103,28 @@ const meteredPrice = ({ minimumCents, priceCentsPerGb }: PriceList, meter: strin
   ...usageRate(BigInt(minimumCents), BigInt(priceCentsPerGb)),
 });
 
-/** What the minimum pays for costs nothing more. Rounded up to a whole byte, so that never too much is asked for. */
+/** What the minimum pays for costs nothing more; where that is no whole number of bytes, the part of one is asked for at once. */
 const usageRate = (minimumCents: bigint, price: bigint): Partial<Stripe.PriceCreateParams> => {
-  const perByte = Stripe.Decimal.from(centsPerByte(price));
+  const perByte = decimalOf(price);
   const free = price === 0n ? 0n : (minimumCents * GB + price - 1n) / price;
   if (free === 0n) return { billing_scheme: 'per_unit', unit_amount_decimal: perByte };
+  const part = free * price - minimumCents * GB;
   return {
     billing_scheme: 'tiered',
     tiers_mode: 'graduated',
     tiers: [
       { up_to: Number(free), unit_amount: 0 },
-      { up_to: 'inf', unit_amount_decimal: perByte },
+      {
+        up_to: 'inf',
+        unit_amount_decimal: perByte,
+        ...(part === 0n ? {} : { flat_amount_decimal: decimalOf(part) }),
+      },
     ],
   };
 };
 
-/** '0.00000001' for 10 cents a GB, with no more digits than are needed. */
-const centsPerByte = (price: bigint): string => {
-  const digits = (price % GB).toString().padStart(GB_DIGITS, '0').replace(/0+$/, '');
-  return `${price / GB}${digits === '' ? '' : `.${digits}`}`;
+/** Billionths of a cent: 0.00000001 for 10 of them, with no more digits than are needed. */
+const decimalOf = (billionths: bigint): Stripe.Decimal => {
+  const digits = (billionths % GB).toString().padStart(GB_DIGITS, '0').replace(/0+$/, '');
+  return Stripe.Decimal.from(`${billionths / GB}${digits === '' ? '' : `.${digits}`}`);
 };

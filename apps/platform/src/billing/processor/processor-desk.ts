@@ -9,22 +9,26 @@ export interface DeskOptions {
   readonly secretKey: Secret;
   readonly apiUrl: () => string;
   readonly logger: Logger;
+  /** PROCESSOR_TIMEOUT_MS unless told. */
+  readonly timeoutMs?: number;
 }
 
 export class ProcessorDesk {
   readonly #options: DeskOptions;
+  readonly #timeoutMs: number;
   #client: { readonly url: string; readonly stripe: Stripe } | undefined;
   #isAway = false;
 
   constructor(options: DeskOptions) {
     this.#options = options;
+    this.#timeoutMs = options.timeoutMs ?? PLATFORM_BOUNDS.PROCESSOR_TIMEOUT_MS;
   }
 
   /** Throws faults only, but for errors of our own. */
   async call<T>(name: string, work: (stripe: Stripe) => Promise<T>): Promise<T> {
     try {
       // The SDK counts its time anew for each of its own retries; this is for all of them.
-      const result = await within(systemClock, work(this.#stripe()), PLATFORM_BOUNDS.PROCESSOR_TIMEOUT_MS);
+      const result = await within(systemClock, work(this.#stripe()), this.#timeoutMs);
       this.#heard();
       return result;
     } catch (error) {
@@ -42,7 +46,8 @@ export class ProcessorDesk {
   /** The simulator's port may be another one after a restart. */
   #stripe(): Stripe {
     const url = this.#options.apiUrl();
-    if (this.#client?.url !== url) this.#client = { url, stripe: clientOf(url, this.#options.secretKey) };
+    if (this.#client?.url !== url)
+      this.#client = { url, stripe: clientOf(url, this.#options.secretKey, this.#timeoutMs) };
     return this.#client.stripe;
   }
 
@@ -58,7 +63,7 @@ export class ProcessorDesk {
   }
 }
 
-const clientOf = (url: string, secretKey: Secret): Stripe => {
+const clientOf = (url: string, secretKey: Secret, timeout: number): Stripe => {
   const { protocol, hostname, port } = new URL(url);
   const plain = protocol === 'http:';
   const usualPort = plain ? 80 : 443;
@@ -67,7 +72,7 @@ const clientOf = (url: string, secretKey: Secret): Stripe => {
     host: hostname.replace(/^\[(.*)\]$/, '$1'),
     port: port === '' ? usualPort : Number(port),
     apiVersion: Stripe.API_VERSION,
-    timeout: PLATFORM_BOUNDS.PROCESSOR_TIMEOUT_MS,
+    timeout,
     maxNetworkRetries: PLATFORM_BOUNDS.PROCESSOR_RETRIES,
     telemetry: false,
   });

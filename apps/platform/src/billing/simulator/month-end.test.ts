@@ -6,8 +6,8 @@ import type { SimPrice } from './sim-objects.ts';
 const GB = 10 ** 9;
 const BYTES = {
   tiers: [
-    { up_to: 30 * GB, unit_amount_decimal: '0' },
-    { up_to: null, unit_amount_decimal: '0.00000001' },
+    { up_to: 30 * GB, unit_amount_decimal: '0', flat_amount_decimal: null },
+    { up_to: null, unit_amount_decimal: '0.00000001', flat_amount_decimal: null },
   ],
   unit_amount_decimal: null,
 };

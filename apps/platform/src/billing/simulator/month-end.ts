@@ -43,21 +43,23 @@ const PLACES = 12;
 const ONE_CENT = 10n ** BigInt(PLACES);
 
 export const centsFor = (price: Pick<SimPrice, 'tiers' | 'unit_amount_decimal'>, quantity: number): number => {
-  const tiers = price.tiers ?? [{ up_to: null, unit_amount_decimal: price.unit_amount_decimal ?? '0' }];
+  const unit_amount_decimal = price.unit_amount_decimal ?? '0';
+  const tiers = price.tiers ?? [{ up_to: null, unit_amount_decimal, flat_amount_decimal: null }];
   let left = BigInt(quantity);
   let from = 0n;
   let sum = 0n;
-  for (const { up_to, unit_amount_decimal } of tiers) {
+  for (const { up_to, ...tier } of tiers) {
     const room = up_to === null ? left : BigInt(up_to) - from;
     const units = left < room ? left : room;
-    sum += units * unitAmount(unit_amount_decimal);
+    sum += units * amountOf(tier.unit_amount_decimal);
+    if (units > 0n) sum += amountOf(tier.flat_amount_decimal ?? '0');
     left -= units;
     from += units;
   }
   return Number(sum / ONE_CENT);
 };
 
-const unitAmount = (decimal: string): bigint => {
+const amountOf = (decimal: string): bigint => {
   const [whole = '0', part = ''] = decimal.split('.');
   return BigInt(whole) * ONE_CENT + BigInt(part.padEnd(PLACES, '0'));
 };

@@ -55,6 +55,8 @@ export interface SimTier {
   /** null: without an end. */
   readonly up_to: number | null;
   readonly unit_amount_decimal: string;
+  /** Once, for whoever gets so far. */
+  readonly flat_amount_decimal: string | null;
 }
 
 export interface SimPrice extends Base {

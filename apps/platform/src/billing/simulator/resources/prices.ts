@@ -14,6 +14,7 @@ const tier = z.strictObject({
   up_to: z.union([z.literal('inf').transform(() => null), whole(1, Number.MAX_SAFE_INTEGER)]),
   unit_amount: cents.optional(),
   unit_amount_decimal: decimal().optional(),
+  flat_amount_decimal: decimal().optional(),
 });
 
 const creating = z.strictObject({
@@ -85,7 +86,11 @@ const tiersOf = ({ tiers = [], tiers_mode }: Creating): SimTier[] => {
   if (tiers_mode === undefined || tiers.at(-1)?.up_to !== null) {
     throw badRequest('A tiered price needs tiers_mode, and tiers of which the last is up_to=inf.', { param: 'tiers' });
   }
-  return tiers.map((each) => ({ up_to: each.up_to, unit_amount_decimal: amountOf(each) ?? '0' }));
+  return tiers.map((each) => ({
+    up_to: each.up_to,
+    unit_amount_decimal: amountOf(each) ?? '0',
+    flat_amount_decimal: each.flat_amount_decimal ?? null,
+  }));
 };
 
 const listing = z.strictObject({
