@@ -37,6 +37,7 @@ export class Month {
     this.#special = {
       late,
       leaving,
+      ending,
       kept,
       leavingKey: { accountId: leaving.id, keyId: (await scene.newKey(leaving)).id },
     };
