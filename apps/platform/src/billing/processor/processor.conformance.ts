@@ -15,6 +15,8 @@ export interface ProcessorBench {
   confirm(clientSecret: string, card: 'good' | 'declined'): Promise<void>;
   /** As the portal does. */
   setToEnd(subscriptionId: string): Promise<void>;
+  /** Items that wait for the next invoice. */
+  waitingItems(customerId: string): Promise<number>;
   /** The real one sums usage after a while. */
   readonly sumsWithinMs: number;
   close(): Promise<void>;
@@ -85,6 +87,7 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
       const order = { customerId, subscriptionId: subscription.id, periodEnd: subscription.periodEnd!, wanted: true };
       for (const wanted of [true, true, false, false, true, false, true]) {
         await processor.setFinalMinimum({ ...order, wanted });
+        expect(await bench.waitingItems(customerId)).toBe(wanted ? 1 : 0);
       }
     });
 

@@ -80,7 +80,7 @@ export interface Processor {
   /** The last invoice lacks the fixed price, so the minimum is put on it; and taken off again when it is not wanted. */
   setFinalMinimum(order: FinalMinimumOrder): Promise<void>;
   reportUsage(event: UsageEvent): Promise<void>;
-  /** What was reported with a time of `from` or later, before `to`. */
+  /** What was reported with a time of `from` or later, before `to`; both to the whole minute. */
   meteredBytes(range: UsageRange): Promise<number>;
   openPortal(order: PortalOrder): Promise<string>;
   /** As the processor has them, newest first, at most 100. */

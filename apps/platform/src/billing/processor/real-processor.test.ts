@@ -26,6 +26,7 @@ describe.skipIf(!key.startsWith('sk_test_'))('with a test key', () => {
         await stripe.setupIntents.confirm(id, { payment_method });
       },
       setToEnd: async (id) => void (await stripe.subscriptions.update(id, { cancel_at_period_end: true })),
+      waitingItems: async (customer) => (await stripe.invoiceItems.list({ customer, pending: true })).data.length,
       sumsWithinMs: 120_000,
       close: async () => {},
     };

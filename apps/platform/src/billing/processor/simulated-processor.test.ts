@@ -11,6 +11,11 @@ describeProcessor('the simulator', async () => {
       if (status !== 200) throw new Error(JSON.stringify(body));
     },
     setToEnd: async (id) => void (await scene.control(`/subscriptions/${id}/cancel`)),
+    waitingItems: async (id) => {
+      const response = await scene.call('GET', `/v1/invoiceitems?customer=${id}`);
+      const { data } = (await response.json()) as { data: { invoice: string | null }[] };
+      return data.filter(({ invoice }) => invoice === null).length;
+    },
     sumsWithinMs: 1000,
     close: () => scene.close(),
   };

@@ -32,13 +32,9 @@ export class SimState {
   #undo: Change[] = [];
   #compactAt = COMPACT_BYTES;
 
-  /** Answers of POSTs are forgotten after a day. */
-  constructor(folder: string, nowMs: number) {
+  constructor(folder: string) {
     this.#journal = new Journal(folder);
     for (const line of this.#journal.read()) for (const change of line as Change[]) this.#apply(change);
-    for (const { id, answered_ms } of this.all('answers')) {
-      if (answered_ms < nowMs - DAY_MS) this.#table('answers').delete(id);
-    }
     this.#compact();
   }
 
@@ -81,6 +77,15 @@ export class SimState {
       this.#settle();
       throw error;
     }
+  }
+
+  /** Answers of POSTs are known for a day. */
+  forgetAnswers(nowMs: number): void {
+    this.transact(() => {
+      for (const { id, answered_ms } of this.all('answers')) {
+        if (answered_ms < nowMs - DAY_MS) this.remove('answers', id);
+      }
+    });
   }
 
   close(): void {

@@ -35,6 +35,9 @@ describe('the end of a month', () => {
     const totals: unknown[] = [];
     for (const customerId of customers) totals.push(await invoicesOf(customerId));
     expect(totals).toEqual([[paid(300)], [paid(300)], [paid(300)], [paid(312)]]);
+    const numbers: unknown[] = [];
+    for (const customerId of customers) numbers.push((await scene.processor.invoices(customerId))[0]?.['number']);
+    expect(numbers).toEqual(['SIM-000001', 'SIM-000002', 'SIM-000003', 'SIM-000004']);
   });
 
   it('bills a second month anew, also usage that is reported while the clock is ahead', async () => {

@@ -1,6 +1,7 @@
 // The simulator refuses what the processor would refuse, and whoever has no business with it.
 import { request } from 'node:http';
 import { systemClock } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SILENT, SimulatorScene } from './simulator.fixture.ts';
 import { Simulator } from './simulator.ts';
@@ -86,6 +87,35 @@ describe('a call that the processor would refuse', () => {
     expect(await refusal(other)).toMatchObject({ status: 400, error: { type: 'idempotency_error' } });
     const again = await scene.call('POST', '/v1/customers', customer, 'k');
     expect(await again.json()).toEqual(await first.json());
+  });
+
+  it('is answered anew when its key is older than a day', async () => {
+    const clock = new FakeClock(Date.now());
+    const own = await SimulatorScene.open(clock);
+    const idOf = async (): Promise<unknown> =>
+      ((await (await own.call('POST', '/v1/customers', customer, 'k')).json()) as { id: string }).id;
+    const first = await idOf();
+    await clock.advance(23 * 3_600_000);
+    expect(await idOf()).toBe(first);
+    await clock.advance(2 * 3_600_000);
+    expect(await idOf()).not.toBe(first);
+    const form = { event_name: 'e', display_name: 'E', 'default_aggregation[formula]': 'sum' };
+    const mapping = { 'customer_mapping[type]': 'by_id', 'customer_mapping[event_payload_key]': 'stripe_customer_id' };
+    await own.call('POST', '/v1/billing/meters', { ...form, ...mapping, 'value_settings[event_payload_key]': 'value' });
+    const event = {
+      event_name: 'e',
+      identifier: 'one',
+      'payload[stripe_customer_id]': String(first),
+      'payload[value]': '1',
+    };
+    const report = async (): Promise<number> => {
+      const timestamp = String(Math.floor(clock.now() / 1000));
+      return (await own.call('POST', '/v1/billing/meter_events', { ...event, timestamp })).status;
+    };
+    expect([await report(), await report()]).toEqual([200, 400]);
+    await clock.advance(25 * 3_600_000);
+    expect([await report(), await report()]).toEqual([200, 400]);
+    await own.close();
   });
 
   it('changes nothing', async () => {

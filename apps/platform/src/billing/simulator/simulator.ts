@@ -63,7 +63,7 @@ export class Simulator {
   async start(): Promise<void> {
     const { folder, clock, webhookUrl } = this.#options;
     const { webhookSecret } = this.#ownSecrets();
-    const state = new SimState(folder, clock.now());
+    const state = new SimState(folder);
     const world = new SimWorld(state, clock);
     const logger = this.#options.logger.child({ part: 'simulator' });
     const webhooks = new Webhooks({ world, clock, logger, secret: webhookSecret, url: webhookUrl });
@@ -84,9 +84,16 @@ export class Simulator {
       throw error;
     }
     webhooks.start();
-    const look = clock.setInterval(() => void lookAround(periodEnds, webhooks, logger), LOOK_MS);
+    const lookAround = (): void => {
+      state.forgetAnswers(clock.now());
+      void periodEnds
+        .advance(0)
+        .catch((error: unknown) => logger.error({ err: error }, 'the simulator could not end a period'))
+        .then(() => webhooks.kick());
+    };
+    const look = clock.setInterval(lookAround, LOOK_MS);
     this.#running = { state, server, webhooks, periodEnds, look };
-    void lookAround(periodEnds, webhooks, logger);
+    lookAround();
   }
 
   async stop(): Promise<void> {
@@ -120,12 +127,3 @@ export class Simulator {
     return this.#secrets;
   }
 }
-
-const lookAround = async (periodEnds: PeriodEnds, webhooks: Webhooks, logger: Logger): Promise<void> => {
-  try {
-    await periodEnds.advance(0);
-  } catch (error) {
-    logger.error({ err: error }, 'the simulator could not end a period');
-  }
-  webhooks.kick();
-};

@@ -16,12 +16,17 @@ export const overviewPage = (world: SimWorld): string =>
       '<p class="soft">It stands in for the payment processor on this machine. No card and no money is real.</p>',
       section('Cards to confirm', intents(world)),
       section('Customers', customers(world)),
-      section('Subscriptions', subscriptionTable(world.state.all('subscriptions'), '/')),
-      section('Invoices', invoiceTable(world.state.all('invoices'), '/')),
+      section('Subscriptions', subscriptionTable(world.state.all('subscriptions'), '/', ownerOf(world))),
+      section('Invoices', invoiceTable(world.state.all('invoices'), '/', ownerOf(world))),
       section('Clock', clock(world)),
       section('Webhooks', webhooks(world)),
     ].join('\n'),
   );
+
+const ownerOf =
+  ({ state }: SimWorld) =>
+  (id: string): string =>
+    state.get('customers', id)?.email ?? id;
 
 const intents = (world: SimWorld): string =>
   table(
@@ -34,7 +39,7 @@ const intents = (world: SimWorld): string =>
         const action = `/_sim/setup_intents/${id}/confirm`;
         return [
           code(id),
-          escaped(world.state.get('customers', customer)?.email ?? customer),
+          escaped(ownerOf(world)(customer)),
           last_setup_error === null ? '' : tag('declined'),
           button('A good card', action, '/', { card: 'good' }) +
             button('One that is declined', action, '/', { card: 'declined' }) +

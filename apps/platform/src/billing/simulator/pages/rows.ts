@@ -6,14 +6,20 @@ import { button, code, day, dollars, table, tag } from './page.ts';
 
 const INVOICES_SHOWN = 100;
 
-export const subscriptionTable = (subscriptions: readonly SimSubscription[], back: string): string =>
+/** `ownerOf`: on a page of many customers, whose it is. */
+type OwnerOf = (customerId: string) => string;
+
+const owned = (id: string, customer: string, ownerOf: OwnerOf | undefined): string =>
+  `${code(id)}${ownerOf === undefined ? '' : `<br><span class="soft">${escaped(ownerOf(customer))}</span>`}`;
+
+export const subscriptionTable = (all: readonly SimSubscription[], back: string, ownerOf?: OwnerOf): string =>
   table(
     ['Subscription', 'Status', 'Period', ''],
-    subscriptions.map((each) => {
+    all.map((each) => {
       const { start, end } = periodOf(each);
       const ends = each.cancel_at_period_end && each.status !== 'canceled';
       return [
-        code(each.id),
+        owned(each.id, each.customer, ownerOf),
         `${tag(each.status)}${ends ? ' ends with the period' : ''}`,
         `${day(start)} to ${day(end)}`,
         each.status === 'canceled' ? '' : endButton(each, back),
@@ -27,14 +33,14 @@ const endButton = (subscription: SimSubscription, back: string): string =>
     ? button('Keep it', `/_sim/subscriptions/${subscription.id}/keep`, back)
     : button('Cancel at period end', `/_sim/subscriptions/${subscription.id}/cancel`, back);
 
-export const invoiceTable = (invoices: readonly SimInvoice[], back: string): string =>
+export const invoiceTable = (all: readonly SimInvoice[], back: string, ownerOf?: OwnerOf): string =>
   table(
     ['Invoice', 'Period', 'Total', 'Status', 'Lines', ''],
-    [...invoices]
+    [...all]
       .reverse()
       .slice(0, INVOICES_SHOWN)
       .map((each) => [
-        code(each.number ?? each.id),
+        owned(each.number ?? each.id, each.customer, ownerOf),
         `${day(each.period_start)} to ${day(each.period_end)}`,
         dollars(each.total),
         tag(each.status),

@@ -58,11 +58,16 @@ export const finalizeInvoice = (world: SimWorld, draft: SimInvoice): SimInvoice 
   const final = world.state.put('invoices', {
     ...withLines(world, draft, goesOn),
     status: 'open',
-    number: `SIM-${String(world.state.count('invoices')).padStart(6, '0')}`,
+    number: nextNumber(world),
     status_transitions: { finalized_at: world.now(), paid_at: null },
   });
   world.emit('invoice.finalized', final);
   return final;
+};
+
+const nextNumber = ({ state }: SimWorld): string => {
+  const numbered = state.all('invoices').filter(({ number }) => number !== null);
+  return `SIM-${String(numbered.length + 1).padStart(6, '0')}`;
 };
 
 const withLines = (world: SimWorld, invoice: SimInvoice, goesOn: boolean): SimInvoice => {
