@@ -31,9 +31,7 @@ export interface BillingRouteNeeds extends BillingContext {
 const SIGNATURE_HEADER = 'stripe-signature';
 
 export const addBillingRoutes = (app: PlatformApp, needs: BillingRouteNeeds): void => {
-  app.use('/billing/*', (context, next) =>
-    context.req.path === BILLING_WEBHOOK_PATH ? next() : needs.requireUser(context, next),
-  );
+  app.use('/billing/*', exceptWebhook(needs.requireUser));
   app.openapi(statusRoute, async (context) => context.json(await showStatus(needs, context.get('actor')), 200));
   app.openapi(invoicesRoute, async (context) => context.json(await listInvoices(needs, context.get('actor')), 200));
   app.openapi(spendCapRoute, async (context) =>
@@ -42,6 +40,12 @@ export const addBillingRoutes = (app: PlatformApp, needs: BillingRouteNeeds): vo
   addOrderRoutes(app, needs);
   addWebhookRoute(app, needs);
 };
+
+/** The processor shows a signature in place of a token. */
+const exceptWebhook =
+  (requireUser: MiddlewareHandler<PlatformEnv>): MiddlewareHandler<PlatformEnv> =>
+  (context, next) =>
+    context.req.path === BILLING_WEBHOOK_PATH ? next() : requireUser(context, next);
 
 const addOrderRoutes = (app: PlatformApp, needs: BillingRouteNeeds): void => {
   app.openapi(subscribeRoute, async (context) => {

@@ -9,11 +9,20 @@ import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import { addBillingRoutes } from './billing-routes.ts';
 
+/** Of any answer: what is not in it is undefined all the same. */
+export interface ReplyBody {
+  readonly code: string;
+  readonly error: string;
+  readonly client_secret: string;
+  readonly payment_customer_id: string;
+  readonly payment_subscription_id: string;
+  readonly has_payment_method: boolean;
+}
+
 export interface Reply {
   readonly status: number;
   readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every form
-  readonly body: any;
+  readonly body: ReplyBody;
 }
 
 export interface AskOptions {
@@ -83,7 +92,7 @@ export class PaymentsScene {
       ...(body === undefined ? {} : { body }),
     });
     const text = await answer.text();
-    return { status: answer.status, headers: answer.headers, body: text === '' ? null : JSON.parse(text) };
+    return { status: answer.status, headers: answer.headers, body: JSON.parse(text) as ReplyBody };
   }
 
   post(user: string | null, path: string, options: AskOptions = {}): Promise<Reply> {
@@ -94,7 +103,7 @@ export class PaymentsScene {
   async control(path: string, body: object = {}): Promise<Reply> {
     const url = `${this.simulator.url}/_sim${path}`;
     const answer = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
-    return { status: answer.status, headers: answer.headers, body: await answer.json() };
+    return { status: answer.status, headers: answer.headers, body: (await answer.json()) as ReplyBody };
   }
 
   /** As the processor has it. */

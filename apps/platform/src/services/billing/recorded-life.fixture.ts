@@ -2,7 +2,7 @@
 // Tests only.
 import { eventually } from '@tunnel/testkit';
 import type { CustomerFacts } from '../../billing/processor/processor.ts';
-import { type Delivery, SimulatorScene } from '../../billing/simulator/simulator.fixture.ts';
+import type { Delivery, SimulatorScene } from '../../billing/simulator/simulator.fixture.ts';
 
 export interface LifeStep {
   readonly name: string;

@@ -156,7 +156,7 @@ describe('a life that was recorded', () => {
   }, 600_000);
 
   it('is at every point where its events say, when they come three times, late, in any order and not always in luck', async () => {
-    const expected = [];
+    const expected: Awaited<ReturnType<typeof inOrder>>[] = [];
     for (let end = 1; end <= life.steps.length; end += 1) expected.push(await inOrder(life.steps.slice(0, end)));
     expect(new Set(expected.map((state) => `${state.plan} ${state.subscription_status}`)).size).toBe(5);
     await fc.assert(
