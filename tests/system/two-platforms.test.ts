@@ -6,7 +6,7 @@ import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { Database } from '../../apps/platform/src/db/database.ts';
 import { DatabaseScene, quiet } from './database-scene.ts';
-import { mailsTo, type Payer, reportedBytes, signUpPayer } from './payer.ts';
+import { askSimulator, mailsTo, type Payer, reportedBytes, signUpPayer } from './payer.ts';
 import { MANY_LOGINS } from './platform-scene.ts';
 import { it, type Scene } from './scene.ts';
 import type { Stack } from './stack.ts';
@@ -38,7 +38,9 @@ it('report each event, and write each mail, once', async ({ scene }) => {
   }, SOON);
 
   // Both look for caps that are reached and for mails that wait.
-  await Promise.all(payers.map((payer, at) => setCap(both[at % 2] ?? first, payer, 10)));
+  await Promise.all(
+    payers.map((payer, at) => payer.client(both[at % 2] ?? first).setSpendCap({ spend_cap_cents: 10 })),
+  );
   for (const payer of payers) await use(payer, 3 * CENT);
   await eventually(() => expect(subjectsOf(both, payers)).toEqual(payers.map(() => EXPECTED)), SOON);
 
@@ -83,34 +85,14 @@ const processorAt = ({ dataDir, run }: Stack): string => {
   ].join('\n');
 };
 
-const endMonth = async ({ run }: Stack): Promise<void> => {
+const endMonth = async (stack: Stack): Promise<void> => {
   const now = new Date();
   const end = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
-  const advance_secs = Math.ceil((end - now.getTime()) / 1000) + 2 * 3600;
-  const answer = await fetch(`${run.simulator_url}/_sim/clock`, {
-    method: 'POST',
-    body: JSON.stringify({ advance_secs }),
-  });
-  expect(answer.status).toBe(200);
+  await askSimulator(stack, '/clock', { advance_secs: Math.ceil((end - now.getTime()) / 1000) + 2 * 3600 });
 };
 
-const asPayer = async (stack: Stack, { token }: Payer, path: string, method = 'GET', body?: object) => {
-  const response = await fetch(`${stack.run.platform_url}${path}`, {
-    method,
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  expect(response.status).toBe(200);
-  return (await response.json()) as unknown;
-};
-
-const setCap = (stack: Stack, payer: Payer, spend_cap_cents: number) =>
-  asPayer(stack, payer, '/billing/spend-cap', 'PATCH', { spend_cap_cents });
-
-const invoicesOf = async (stack: Stack, payer: Payer): Promise<number[]> => {
-  const { invoices } = (await asPayer(stack, payer, '/billing/invoices')) as { invoices: { total: number }[] };
-  return invoices.map(({ total }) => total);
-};
+const invoicesOf = async (stack: Stack, payer: Payer): Promise<unknown[]> =>
+  (await payer.client(stack).invoices()).invoices.map((invoice) => invoice['total']);
 
 /** Of the mails that either process wrote. */
 const subjectsOf = (stacks: readonly Stack[], payers: readonly Payer[]): string[][] =>

@@ -34,4 +34,6 @@ describe('after the end of the month', () => {
   });
 });
 
-describe('at the end', () => simulatorRowsAtTheEnd(scene));
+describe('at the end', () => {
+  simulatorRowsAtTheEnd(scene);
+});
