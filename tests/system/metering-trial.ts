@@ -20,6 +20,8 @@ const COHORTS = 3;
 /** What an event takes from being cut to being noted as taken, about; a kill comes within that of all. */
 const EVENT_MS = 15;
 const SOON = { timeoutMs: 60_000 };
+/** Grows with each event that is cut, and with each try. */
+const BEGUN = 'select count(*) + coalesce(sum(attempts), 0) as count from meter_events';
 const LOGINS = '[platform.limits]\nauth_per_minute = 100000\nauth_per_account_per_minute = 1000';
 
 export class MeteringTrial {
@@ -67,11 +69,11 @@ export class MeteringTrial {
     const cohort = this.#cohorts[this.#round % COHORTS] ?? [];
     this.#round += 1;
     for (const payer of cohort) await this.#edge.tell(payer, 1 + Math.floor(this.#random() * 3_000_000_000));
-    const before = await this.#count('select count(*) from meter_events');
+    const before = await this.#count(BEGUN);
     await this.#stack.kill();
     const started = this.#stack.start().catch(() => {});
     await eventually(async () => {
-      if ((await this.#count('select count(*) from meter_events')) === before) throw new Error('nothing was cut');
+      if ((await this.#count(BEGUN)) === before) throw new Error(`no run began:\n${this.#said()}`);
     }, SOON);
     await new Promise((resolve) => setTimeout(resolve, this.#random() * EVENT_MS * cohort.length));
     await this.#stack.kill();
@@ -101,6 +103,11 @@ export class MeteringTrial {
   /** Events that were sent more than once: their first answer was lost. */
   sentAgain(): Promise<number> {
     return this.#count('select count(*) from meter_events where attempts > 1');
+  }
+
+  #said(): string {
+    const { stdout, stderr } = this.#stack.program;
+    return [...stdout, ...stderr].slice(-20).join('\n');
   }
 
   async #count(query: string): Promise<number> {
