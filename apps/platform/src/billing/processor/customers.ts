@@ -1,6 +1,7 @@
 // Customers at the processor: one for each of our users, with what it can be charged by.
 import { sha256Hex } from '@tunnel/runtime';
 import type { Stripe } from 'stripe';
+import { createAnew } from './create-anew.ts';
 import type { CustomerFacts, CustomerOrder } from './processor.ts';
 import { isMissing } from './processor-fault.ts';
 import { newestSubscription } from './subscriptions.ts';
@@ -19,15 +20,12 @@ export const ensureCustomer = async (stripe: Stripe, order: CustomerOrder): Prom
 };
 
 /** A second call with the key gives the same customer, also one that somebody has deleted there since. */
-const createCustomer = async (stripe: Stripe, { userId, email }: CustomerOrder): Promise<Stripe.Customer> => {
-  let key = `customer:${userId}:${sha256Hex(email).slice(0, 16)}`;
-  for (;;) {
-    const made = await stripe.customers.create({ email, metadata: { user_id: userId } }, { idempotencyKey: key });
-    const present = await findCustomer(stripe, made.id);
-    if (present !== null) return present;
-    key = `customer:${userId}:after:${made.id}`;
-  }
-};
+const createCustomer = (stripe: Stripe, { userId, email }: CustomerOrder): Promise<Stripe.Customer> =>
+  createAnew(
+    `customer:${userId}:${sha256Hex(email).slice(0, 16)}`,
+    (idempotencyKey) => stripe.customers.create({ email, metadata: { user_id: userId } }, { idempotencyKey }),
+    async ({ id }) => (await findCustomer(stripe, id)) !== null,
+  );
 
 const findCustomer = async (stripe: Stripe, id: string): Promise<Stripe.Customer | null> => {
   try {

@@ -1,6 +1,7 @@
 // The fixed price is charged at the end of each month for the one to come, which stands for the month that ended. A subscription
 // that ends has no month to come: its minimum is put on the last invoice as an item of its own.
 import type { Stripe } from 'stripe';
+import { createAnew } from './create-anew.ts';
 import { CURRENCY } from './prices.ts';
 import type { FinalMinimumOrder } from './processor.ts';
 import { isMissing } from './processor-fault.ts';
@@ -28,24 +29,20 @@ export const setFinalMinimum = async (
 const keyOf = ({ subscriptionId, periodEnd }: FinalMinimumOrder): string =>
   `${KIND}:${subscriptionId}:${Math.floor(periodEnd / 1000)}`;
 
-/** Within a day the processor answers a key that it knows with the item of then, which may have been removed since. */
 const addItem = async (stripe: Stripe, cents: number, order: FinalMinimumOrder, key: string): Promise<void> => {
-  let idempotencyKey = key;
-  for (;;) {
-    const item = await stripe.invoiceItems.create(
-      {
-        customer: order.customerId,
-        subscription: order.subscriptionId,
-        amount: cents,
-        currency: CURRENCY,
-        description: 'Monthly minimum of the last month (credited toward usage)',
-        metadata: { kind: KIND, key },
-      },
-      { idempotencyKey },
-    );
-    if (await isPresent(stripe, item.id)) return;
-    idempotencyKey = `${key}:after:${item.id}`;
-  }
+  const params = {
+    customer: order.customerId,
+    subscription: order.subscriptionId,
+    amount: cents,
+    currency: CURRENCY,
+    description: 'Monthly minimum of the last month (credited toward usage)',
+    metadata: { kind: KIND, key },
+  };
+  await createAnew(
+    key,
+    (idempotencyKey) => stripe.invoiceItems.create(params, { idempotencyKey }),
+    ({ id }) => isPresent(stripe, id),
+  );
 };
 
 const isPresent = async (stripe: Stripe, id: string): Promise<boolean> => {

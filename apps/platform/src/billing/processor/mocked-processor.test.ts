@@ -47,7 +47,10 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
             if (answer.ok) seen.add(`${method} ${findRoute(ROUTES, method, path)?.route.path ?? path}`);
             for (const [own_, pattern, alter] of ALTERED) if (own_ === method && pattern.test(path)) body = alter(body);
             if (method === 'GET' && path === '/v1/invoiceitems') body = alterItems(body);
-            response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+            // So that what was made is also looked for.
+            const replayed = { 'idempotent-replayed': String(method === 'POST') };
+            const type = { 'content-type': 'application/json' };
+            response.writeHead(answer.status, { ...type, ...replayed }).end(JSON.stringify(body));
           })
           .catch((error: unknown) => response.destroy(error as Error));
       });
