@@ -5,13 +5,14 @@
 # Exit code: 0 when everything was accepted; 77 when the mock cannot be installed.
 set -uo pipefail
 
-go_path=$(go env GOPATH 2>/dev/null) || go_path=
+# What go fetched and built before is used again; lib.sh gives its programs another home.
+go_path=$(go env GOPATH 2>/dev/null)
+go_cache=$(go env GOCACHE 2>/dev/null)
 # shellcheck source=tests/tools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 version=${1:-latest}
 
-# Below $work nothing may be left that cannot be removed: the registry's own cache is made read-only.
-GOPATH=${go_path:-$work/go} GOCACHE=$work/go-cache GOFLAGS=-modcacherw GOBIN=$work/bin \
+GOPATH=${go_path:-$work/go} GOCACHE=${go_cache:-$work/go-cache} GOFLAGS=-modcacherw GOBIN=$work/bin \
   go install "github.com/stripe/stripe-mock@$version" >"$work/go.log" 2>&1 || {
   tail -n 5 "$work/go.log"
   skip stripe-mock 'go and its registry are needed'
