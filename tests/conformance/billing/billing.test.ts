@@ -5,6 +5,7 @@ import { endpointRows } from './endpoints.rows.ts';
 import { afterItsEnd, beforeItsEnd, Month } from './periods.rows.ts';
 import { BillingScene } from './scene.ts';
 import { simulatorRows, simulatorRowsAtTheEnd } from './simulator.rows.ts';
+import { statusRows } from './status.rows.ts';
 import { Story } from './story.rows.ts';
 
 const scene = new BillingScene();
@@ -23,6 +24,7 @@ describe('while the month lasts', () => {
     beforeItsEnd(scene, month);
     simulatorRows(scene);
     endpointRows(scene);
+    statusRows(scene);
   });
 });
 
