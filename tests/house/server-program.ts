@@ -16,6 +16,7 @@ export interface RunJson {
   readonly api_url: string;
   readonly control: string;
   readonly metrics_url: string;
+  readonly simulator_url: string;
   readonly admin_token_file: string;
 }
 

@@ -3,7 +3,8 @@ import type { ApiToken, CaptureList, UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { type Answering, askHttp, placeOf, startWeb } from './http-scene.ts';
-import { call, it, memberFlags, openWith, Person, serverCommand } from './platform-scene.ts';
+import { call, it, memberFlags, openWith, Person } from './platform-scene.ts';
+import { serverCommand } from './server-command.ts';
 
 const SOON = { timeoutMs: 15_000 };
 

@@ -47,6 +47,7 @@ interface RunJson {
   readonly control: string;
   readonly http_url: string;
   readonly metrics_url: string;
+  readonly simulator_url: string;
   readonly admin_token_file: string;
 }
 

@@ -36,6 +36,12 @@ it('names every address and ends with the command to type', () => {
   expect(text).toContain('\n  npx tunnel http 3000 --token-file data/admin-token\n');
 });
 
+it('names the page of the simulated payment processor, and what it is for', () => {
+  const text = readyText(facts({ simulator_url: 'http://127.0.0.1:40123' }));
+  expect(text).toContain('http://127.0.0.1:40123 (simulated: confirm cards, move the clock, no money)\n');
+  expect(readyText(facts())).not.toContain('simulated');
+});
+
 it('names the addresses of https first, and usual ports not at all', () => {
   const text = readyText(facts({ https_url: 'https://0.0.0.0:443', http_url: 'http://0.0.0.0:80' }, true));
   expect(text).toContain('https://<name>.localhost, http://<name>.localhost\n');

@@ -33,6 +33,9 @@ export const readyText = (facts: ReadyFacts): string => {
     ...(run.platform_url === null
       ? []
       : [`  platform API ${run.platform_url} (what it can do: ${run.platform_url}/docs)`]),
+    ...(run.simulator_url === null
+      ? []
+      : [`  payments     ${run.simulator_url} (simulated: confirm cards, move the clock, no money)`]),
     ...(run.control === null ? [] : edgeLines),
     `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
     '',

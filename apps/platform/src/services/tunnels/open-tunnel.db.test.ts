@@ -69,7 +69,7 @@ describe('opening a tunnel', () => {
       const answers = await Promise.all(
         Array.from({ length: 100 }, (_, index) => {
           const edge = edges[index % 2]!;
-          return openTunnel(index % 4 < 2 ? world : other, edge.actor, questionOf(edge, account));
+          return openTunnel(index % 4 < 2 ? world : { ...world, db: other.db }, edge.actor, questionOf(edge, account));
         }),
       );
       expect(answers.filter((answer) => answer.ok)).toHaveLength(10);
