@@ -1,5 +1,6 @@
 // How tests run: projects, each with the time and the parallelism its kind needs.
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // Workspace packages resolve to their sources, so a test never sees a stale build.
 const conditions = ['source', 'module', 'node', 'development|production'];
@@ -31,6 +32,29 @@ const WAITING = [
   'tests/conformance/load-balancing/server-sent-events.test.ts',
   'tests/conformance/load-balancing/limits.test.ts',
 ];
+
+/** Those that take longest begin first: one that began last would have a worker to itself, and the others nothing to do. */
+const LONGEST = [
+  'tests/system/large-transfer.test.ts',
+  'tests/house/start.test.ts',
+  'tests/house/bench.test.ts',
+  'tests/system/platform-kills.test.ts',
+  'tests/system/platform-story.test.ts',
+  'tests/system/platform-usage.test.ts',
+  'tests/system/platform-regions.test.ts',
+  'tests/house/fresh-clone.test.ts',
+  'tests/house/signals.test.ts',
+  'apps/platform/src/edge-calls/edge-calls.db.test.ts',
+  ...SLOW,
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification): boolean => LONGEST.some((file) => moduleId.endsWith(`/${file}`));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 // Theirs is a second, which a busy machine may take for a breath.
 const poll = { timeout: 15_000 };
@@ -97,6 +121,7 @@ export default defineConfig({
       },
     ],
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     passWithNoTests: true,
   },
 });
