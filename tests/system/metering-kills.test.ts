@@ -14,4 +14,4 @@ it('what the processor was told is what was used, to the byte', async () => {
   } finally {
     await trial.close();
   }
-}, 240_000);
+}, 300_000);

@@ -20,6 +20,8 @@ const COHORTS = 3;
 /** What an event takes from being cut to being noted as taken, about; a kill comes within that of all. */
 const EVENT_MS = 15;
 const SOON = { timeoutMs: 60_000 };
+/** A month whose event was held by a killed process is cut again after a minute. */
+const IN_THE_END = { timeoutMs: 180_000 };
 /** Grows with each event that is cut, and with each try. */
 const BEGUN = 'select count(*) + coalesce(sum(attempts), 0) as count from meter_events';
 const LOGINS = '[platform.limits]\nauth_per_minute = 100000\nauth_per_account_per_minute = 1000';
@@ -83,7 +85,7 @@ export class MeteringTrial {
     return left;
   }
 
-  /** Bytes by account: as used, and as reported. Once all was reported, or after a minute. */
+  /** Bytes by account: as used, and as reported. Once all was reported, or after three minutes. */
   async totals(): Promise<{ readonly used: readonly number[]; readonly reported: readonly number[] }> {
     const payers = this.#cohorts.flat();
     const { rows } = await this.#database.pool.query<{ user_id: string; bytes: number }>(
@@ -96,7 +98,7 @@ export class MeteringTrial {
       const byCustomer = await reportedBytes(this.#stack);
       reported = payers.map(({ customerId }) => byCustomer.get(customerId) ?? 0);
       if (used.some((bytes, at) => bytes !== reported[at])) throw new Error('not all is reported');
-    }, SOON).catch(() => {});
+    }, IN_THE_END).catch(() => {});
     return { used, reported };
   }
 

@@ -8,6 +8,7 @@ import type { Stack } from './stack.ts';
 
 /** For a platform that was killed and comes back. */
 const PATIENCE_MS = 60_000;
+const BEAT_MS = 5000;
 
 /** What an account is to an edge. */
 export interface EdgeAccount {
@@ -31,15 +32,25 @@ export class TellingEdge {
   static async join(platform: Stack): Promise<TellingEdge> {
     const [credential = ''] = await serverCommand(platform, 'edge-credential', 'create', randomId('edge'));
     const edge = new TellingEdge(platform, credential);
-    await edge.#ask('heartbeat', {
-      run_id: edge.#runId,
+    await edge.#beat();
+    return edge;
+  }
+
+  /** An edge that is not heard is taken for dead, and its tunnels are closed. */
+  keepBeating(): { close(): Promise<void> } {
+    const timer = setInterval(() => void this.#beat().catch(() => {}), BEAT_MS);
+    return { close: async () => clearInterval(timer) };
+  }
+
+  #beat(): Promise<unknown> {
+    return this.#ask('heartbeat', {
+      run_id: this.#runId,
       region: { id: 'telling', name: 'telling', location: '' },
       api_url: '',
       api_secret: 'nobody-asks-this-edge',
       version: '0.0.0',
       open_tunnels: 0,
     });
-    return edge;
   }
 
   /** What the platform says to a tunnel that wants to open. */

@@ -116,6 +116,7 @@ export const spendCap = z
     spend_cap_cents: z
       .int({ error: capProblem })
       .min(0, { error: CAP_RULE })
+      .max(Number.MAX_SAFE_INTEGER, { error: CAP_RULE })
       .nullable()
       .meta({
         description: 'Of the usage of a calendar month (UTC); 0 allows none, null removes it.',

@@ -105,7 +105,10 @@ export class BillingScene extends PlatformScene {
 
   /** That edge is one for the file. */
   edge(): Promise<TellingEdge> {
-    this.#edge ??= TellingEdge.join(this.server);
+    this.#edge ??= TellingEdge.join(this.server).then((edge) => {
+      this.keep(edge.keepBeating());
+      return edge;
+    });
     return this.#edge;
   }
 

@@ -28,7 +28,7 @@ export class Story {
   }
 
   untilTheMonthEnds(): void {
-    it('the story: from signing up to a cap that was reached and removed', () => this.#live());
+    it('the story: from signing up to a cap that was reached and removed', () => this.#live(), 180_000);
   }
 
   /** The invoice is the larger of 300 and the usage, to the cent. */
