@@ -19,7 +19,8 @@ const byName = (a: string, b: string): number => a.localeCompare(b);
 
 const filesOfRows = (folder: string): Map<string, string[]> => {
   const found = new Map<string, string[]>();
-  const files = readdirSync(folder).filter((name) => name.endsWith('.test.ts'));
+  // Tests of a folder that share one server are in files that its one test file brings together.
+  const files = readdirSync(folder).filter((name) => /\.(?:test|rows)\.ts$/.test(name));
   for (const file of files.sort(byName)) {
     for (const [, section, number] of readFileSync(folder + file, 'utf8').matchAll(USE)) {
       const key = `${section} ${number}`;

@@ -119,7 +119,7 @@ it.runIf(HAS_PROC).each(['SIGINT', 'SIGTERM'] as const)(
     });
     cleanUps.push(() => program.close());
     // Origin, two generators, edge and client.
-    await eventually(() => expect(descendantsOf(program.pid)).toHaveLength(5), { timeoutMs: 20_000, intervalMs: 20 });
+    await eventually(() => expect(descendantsOf(program.pid)).toHaveLength(5), { timeoutMs: 30_000 });
     const children = descendantsOf(program.pid);
     program.signal(signal);
     const { code } = await program.waitForExit();

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { node, ROOT } from './checkout.ts';
+import { ROOT } from './checkout.ts';
 
 let dir: TemporaryDirectory;
 beforeEach(async () => {
@@ -23,8 +23,8 @@ const lock = (more: object) => ({
 });
 
 const state = async (): Promise<unknown> => {
-  const program = `import { installState } from '${ROOT}/scripts/lib/install-state.mjs'; console.log(JSON.stringify(installState('${dir.path}')))`;
-  return JSON.parse((await node(['--input-type=module', '-e', program])).stdout);
+  const script = (await import(`${ROOT}/scripts/lib/install-state.mjs`)) as { installState(root: string): unknown };
+  return script.installState(dir.path);
 };
 
 it('is fresh when npm installed what the lock file asks for', async () => {

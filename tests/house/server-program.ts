@@ -1,7 +1,8 @@
 // A real tunnel-server for tests of the house: every port free, a data directory of its own.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Program, spawnProgram, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { copyDatabase } from '../system/database-template.ts';
 import { cleanEnv, ROOT, SERVER_BIN } from './checkout.ts';
 
 export interface ServerPlace {
@@ -15,6 +16,7 @@ export interface RunJson {
   readonly api_url: string;
   readonly control: string;
   readonly metrics_url: string;
+  readonly simulator_url: string;
   readonly admin_token_file: string;
 }
 
@@ -37,25 +39,38 @@ export const makePlace = async (server = '', rest = ''): Promise<ServerPlace> =>
 
 const withoutOurs = Object.fromEntries(Object.keys(process.env).map((name) => [name, undefined]));
 
-export const startServer = (place: ServerPlace, env: Record<string, string> = {}): Promise<Program> =>
-  spawnProgram({
+/** With a database that is there already, unless it is told to be the very first start. */
+const prepare = async ({ dataDir }: ServerPlace): Promise<void> => {
+  if (!existsSync(dataDir)) await copyDatabase(dataDir);
+};
+
+export const startServer = async (
+  place: ServerPlace,
+  env: Record<string, string> = {},
+  { isFirst = false } = {},
+): Promise<Program> => {
+  if (!isFirst) await prepare(place);
+  return spawnProgram({
     command: process.execPath,
     args: [SERVER_BIN, 'stack', ...place.flags],
     env: { ...withoutOurs, ...cleanEnv(), ...env },
     cwd: place.dir.path,
   });
+};
 
 /** As a person does it; `npm` is the process whose pid the program has. */
-export const startWithNpm = (place: ServerPlace): Promise<Program> =>
-  spawnProgram({
+export const startWithNpm = async (place: ServerPlace): Promise<Program> => {
+  await prepare(place);
+  return spawnProgram({
     command: 'npm',
     args: ['start', '--', ...place.flags],
     env: { ...withoutOurs, ...cleanEnv() },
     cwd: ROOT,
   });
+};
 
 export const waitUntilReady = async (program: Program): Promise<number> => {
-  const [, pid] = await program.waitForLine(/is ready \(pid (\d+)\)/, { timeoutMs: 30_000 });
+  const [, pid] = await program.waitForLine(/is ready \(pid (\d+)\)/, { timeoutMs: 60_000 });
   return Number(pid);
 };
 

@@ -18,15 +18,19 @@ const place = async (server?: string, rest?: string): Promise<ServerPlace> => {
   return made;
 };
 
-const start = async (at: ServerPlace, env?: Record<string, string>): Promise<Program> => {
-  const program = await startServer(at, env);
+const start = async (
+  at: ServerPlace,
+  env?: Record<string, string>,
+  options?: Parameters<typeof startServer>[2],
+): Promise<Program> => {
+  const program = await startServer(at, env, options);
   cleanUps.push(() => program.close());
   return program;
 };
 
 it('when ready it has written run.json, and prints the addresses and the next command', async () => {
   const at = await place();
-  const program = await start(at);
+  const program = await start(at, {}, { isFirst: true });
   const pid = await waitUntilReady(program);
   const run = readRunJson(at);
   expect(run).toEqual({
@@ -37,11 +41,13 @@ it('when ready it has written run.json, and prints the addresses and the next co
     http_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     https_url: null,
     metrics_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/),
-    simulator_url: null,
+    simulator_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     admin_token_file: join(at.dataDir, 'admin-token'),
   });
   await program.waitForLine(/npx tunnel http 3000 --token-file data\/admin-token --server 127\.0\.0\.1:\d+/);
   expect((await fetch(run.metrics_url)).status).toBe(200);
+  await program.waitForLine(/payments +http:\/\/127\.0\.0\.1:\d+ \(simulated/);
+  expect((await fetch(run.simulator_url)).status).toBe(200);
   const token = readFileSync(run.admin_token_file, 'utf8').trim();
   const status = await fetch(`${run.api_url}/api/status`, { headers: { authorization: `Bearer ${token}` } });
   expect(status.status).toBe(200);
@@ -121,7 +127,7 @@ it('a closed standard output does not stop the server', async () => {
   const command = `"${process.execPath}" "${SERVER_BIN}" stack ${at.flags.map((flag) => `'${flag}'`).join(' ')} 2>&1 | true`;
   const program = await spawnProgram({ command: 'sh', args: ['-c', command], cwd: at.dir.path });
   cleanUps.push(() => program.close());
-  const { api_url } = await eventually(() => readRunJson(at), { timeoutMs: 10_000 });
+  const { api_url } = await eventually(() => readRunJson(at), { timeoutMs: 30_000 });
   for (let asked = 0; asked < 20; asked += 1) expect((await fetch(`${api_url}/api/status`)).status).toBe(200);
 });
 

@@ -10,6 +10,7 @@ import type { Stack } from './stack.ts';
 import { sendAndReadAll } from './visitor.ts';
 
 const SOON = { timeoutMs: 30_000 };
+const WHOLE_TEST = { timeoutMs: 120_000 };
 const SIZE = 5000;
 
 /** Kills the database as often as it is started, until told to let it live. */
@@ -18,7 +19,7 @@ const keepDown = (stack: Stack): { end(): Promise<void> } => {
   const done = eventually(() => {
     for (const pid of serversOn(stack.dataDir)) process.kill(pid, 'SIGKILL');
     expect(isOver).toBe(true);
-  }, SOON);
+  }, WHOLE_TEST);
   return {
     end: () => {
       isOver = true;

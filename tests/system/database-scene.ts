@@ -60,7 +60,8 @@ export const serversOn = (dataDir: string): number[] => {
   const alike = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => commandOf(pid).includes(`\0-D\0${dataDir}/postgres\0`));
-  return alike.filter((pid) => !alike.includes(parentOf(pid))).map(Number);
+  // Without a parent it has ended since.
+  return alike.filter((pid) => !['', ...alike].includes(parentOf(pid))).map(Number);
 };
 
 /** Pids of everything that belongs to it: postmaster, workers (they work in the cluster), watchdog. */
@@ -70,7 +71,8 @@ export const processesOf = (dataDir: string): number[] =>
     .filter((pid) => commandOf(pid).includes(`${dataDir}/postgres`) || workingDirOf(pid).startsWith(`${dataDir}/`))
     .map(Number);
 
-const commandOf = (pid: string): string => {
+/** Empty when it is gone. */
+export const commandOf = (pid: string): string => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
   } catch {

@@ -57,7 +57,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect(await fateOf(controlPort)).toBe('ECONNREFUSED');
     expect(stack.program.exit).toBeNull();
     await finishDownload(visitor);
-    expect(await stack.program.waitForExit({ timeoutMs: 15_000 })).toEqual({ code: 0, signal: null });
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
     await stack.start();
     await tunnel.waitFor('reconnected');
     expect(hashOf(await sendAndReadAll(ready.assigned_port, Buffer.alloc(0)))).toBe(HASH);
@@ -75,15 +75,15 @@ describe.concurrent('SIGTERM on the edge', () => {
     expect((await sendAndReadAll(port, Buffer.from('hi'))).toString()).toBe('hi');
     const since = performance.now();
     stack.program.signal('SIGTERM');
-    expect(await stack.program.waitForExit({ timeoutMs: 15_000 })).toEqual({ code: 0, signal: null });
-    expect(performance.now() - since).toBeLessThan(15_000);
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - since).toBeLessThan(25_000);
   });
 
   it('resets what has not finished after drain_secs, and still ends with 0', async ({ scene }) => {
     const { stack, visitor } = await startTalk(scene, { server: 'drain_secs = 1' });
     const end = endOf(visitor);
     stack.program.signal('SIGTERM');
-    expect(await stack.program.waitForExit({ timeoutMs: 15_000 })).toEqual({ code: 0, signal: null });
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
     expect(await end).toBe('ECONNRESET');
   });
 
@@ -97,7 +97,7 @@ describe.concurrent('SIGTERM on the edge', () => {
         stack.program.signal('SIGTERM');
         expect(stack.program.exit).toEqual({ code: 143, signal: null });
       },
-      { timeoutMs: 10_000, intervalMs: 200 },
+      { intervalMs: 200 },
     );
     expect(await end).toBe('ECONNRESET');
   });
@@ -144,7 +144,7 @@ describe.concurrent('SIGTERM on the client', () => {
         tunnel.signal('SIGTERM');
         expect(tunnel.exit).toEqual({ code: 143, signal: null });
       },
-      { timeoutMs: 10_000, intervalMs: 200 },
+      { intervalMs: 200 },
     );
     expect(await end).toBe('ECONNRESET');
   });

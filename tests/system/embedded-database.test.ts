@@ -109,7 +109,7 @@ describe('the embedded database', () => {
     await ask(url, 'insert into kept values (44)');
     const killed = postgres.pid ?? 0;
     process.kill(killed, 'SIGKILL');
-    await eventually(async () => expect(await ask(url, 'select sum(n) from kept')).toBe(86), { timeoutMs: 10_000 });
+    await eventually(async () => expect(await ask(url, 'select sum(n) from kept')).toBe(86), { timeoutMs: 30_000 });
     expect(postgres.pid).not.toBe(killed);
     expect(serversOn(dataDir)).toEqual([postgres.pid]);
   });
@@ -136,7 +136,7 @@ describe('the embedded database', () => {
         () => 'started',
         () => 'stopped',
       );
-      await eventually(() => expect(hasCome()).toBe(true), { timeoutMs: 20_000, intervalMs: 1 });
+      await eventually(() => expect(hasCome()).toBe(true), { timeoutMs: 30_000, intervalMs: 1 });
       await postgres.stop();
       expect(['started', 'stopped']).toContain(await start);
       await eventually(() => expect(processesOf(dataDir)).toEqual([]));

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
 import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
@@ -7,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { findPackage } from '../../apps/server/src/embedded-postgres/binaries.ts';
 import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection-file.ts';
 import { ROOT } from '../house/checkout.ts';
-import { ask, DatabaseScene, processesOf, serversOn } from './database-scene.ts';
+import { ask, commandOf, DatabaseScene, processesOf, serversOn } from './database-scene.ts';
 
 const scene = new DatabaseScene();
 const used = scene.folder('used');
@@ -40,18 +39,18 @@ const keep = async (dataDir: string): Promise<{ program: Program; pid: number; u
   const args = [keeperFile, dataDir, findPackage() ?? ''];
   const program = await spawnProgram({ command: process.execPath, args });
   programs.push(program);
-  const [, pid, url = ''] = await program.waitForLine(/^ready (\d+) (.*)$/, { timeoutMs: 20_000 });
+  const [, pid, url = ''] = await program.waitForLine(/^ready (\d+) (.*)$/);
   return { program, pid: Number(pid), url: new Secret(url) };
 };
 
-const isWatchdog = (pid: number): boolean => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('watchdog');
+const isWatchdog = (pid: number): boolean => commandOf(String(pid)).includes('watchdog');
 
 it('a keeper that is killed leaves no database server behind', async () => {
   const dataDir = scene.copyOf(used);
   const { program } = await keep(dataDir);
   expect(processesOf(dataDir).length).toBeGreaterThan(0);
   program.signalGroup('SIGKILL');
-  await eventually(() => expect(processesOf(dataDir)).toEqual([]), { timeoutMs: 10_000 });
+  await eventually(() => expect(processesOf(dataDir)).toEqual([]), { timeoutMs: 30_000 });
   expect(embeddedUrl(dataDir)).toBeNull();
 });
 
@@ -87,7 +86,7 @@ it('of two that start at once on an empty directory one is refused, and the othe
   const args = [keeperFile, dataDir, findPackage() ?? ''];
   const both = await Promise.all([1, 2].map(() => spawnProgram({ command: process.execPath, args })));
   programs.push(...both);
-  const lines = await Promise.all(both.map((each) => each.waitForLine(/^(ready|refused) .*$/, { timeoutMs: 30_000 })));
+  const lines = await Promise.all(both.map((each) => each.waitForLine(/^(ready|refused) .*$/)));
   expect(new Set(lines.map((line) => line[1]))).toEqual(new Set(['ready', 'refused']));
   expect(lines.find((line) => line[1] === 'refused')?.[0]).toContain('is in use by a running server');
   const url = embeddedUrl(dataDir);

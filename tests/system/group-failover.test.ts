@@ -21,7 +21,7 @@ const HEALTH = [
   '--health-interval',
   '0.2',
   '--health-timeout',
-  '2',
+  '15',
   '--health-max-failed',
   '2',
 ];
@@ -125,7 +125,7 @@ const membersAre = (stack: Stack, counts: { readonly all: number; readonly healt
       }[];
       expect([group?.member_count, group?.healthy_count]).toEqual([counts.all, counts.healthy]);
     },
-    { timeoutMs: 15_000 },
+    { timeoutMs: 30_000 },
   );
 
 const shown = ({ id, outcome, status, error }: Visit) => ({ id, outcome, status, error });
@@ -145,28 +145,35 @@ it('a killed client and a stopped service cost no request but those that had beg
   for (let round = 0; round < ROUNDS; round += 1) {
     const [killed, stopped] = [members[round % MEMBERS]!, members[(round + 1) % MEMBERS]!];
     const answered = load.visits.length;
-    await eventually(() => expect(load.visits.length).toBeGreaterThan(answered + 100));
+    await eventually(() => expect(load.visits.length).toBeGreaterThan(answered + 100), { timeoutMs: 30_000 });
     await Promise.all([killed.kill(), stopped.stopService()]);
     await membersAre(stack, { all: MEMBERS - 1, healthy: MEMBERS - 2 });
     await Promise.all([killed.run(), stopped.startService()]);
     await membersAre(stack, all);
   }
+  // Enough to tell, however slow the machine is.
+  const visitsBy = (method: Visit['method']) => load.visits.filter((visit) => visit.method === method);
+  await eventually(
+    () => {
+      expect(visitsBy('GET').length).toBeGreaterThan(300);
+      expect(visitsBy('POST').filter(({ status }) => status === 200).length).toBeGreaterThan(50);
+    },
+    { timeoutMs: 60_000 },
+  );
   await load.stop();
 
-  const gets = load.visits.filter(({ method }) => method === 'GET');
+  const gets = visitsBy('GET');
   const lost = gets.filter(({ outcome, status }) => outcome === 'none' || (outcome === 'answered' && status !== 200));
   expect(lost.map(shown)).toEqual([]);
-  expect(gets.length).toBeGreaterThan(300);
 
-  const posts = load.visits.filter(({ method }) => method === 'POST');
+  const posts = visitsBy('POST');
   const answered = posts.filter(({ status }) => status === 200);
   const isSentAndDead = ({ status, error }: Visit): boolean => status === 502 && error === 'LOCAL_CLOSED';
   const unexplained = posts.filter((post) => post.status !== 200 && post.outcome !== 'cut' && !isSentAndDead(post));
   expect(unexplained.map(shown)).toEqual([]);
-  expect(answered.length).toBeGreaterThan(50);
 
   expect(new Set(received.map(({ id }) => id)).size).toBe(received.length);
   const whole = new Map(received.map((entry) => [entry.id, entry]));
   const proofs = answered.map(({ id, sum, text }) => ({ id, sum, service: Number(text) }));
   expect(proofs).toEqual(proofs.map(({ id }) => whole.get(id)));
-}, 60_000);
+}, 180_000);

@@ -54,7 +54,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     await visitorEnds;
     visitor.end();
     idle.end();
-    expect(await stack.program.waitForExit({ timeoutMs: 15_000 })).toEqual({ code: 0, signal: null });
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
   });
 
   it('answers what was asked and not begun with Connection: close', async ({ scene }) => {
@@ -74,7 +74,7 @@ describe.concurrent('SIGTERM on the edge', () => {
     late?.end('late but whole');
     expect(await heard).toMatch(/^HTTP\/1\.1 200 OK\r\n(.*\r\n)*connection: close\r\n/i);
     visitor.end();
-    expect(await stack.program.waitForExit({ timeoutMs: 15_000 })).toEqual({ code: 0, signal: null });
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
   });
 
   it('is not held up by visitors that are only kept alive', async ({ scene }) => {
@@ -86,8 +86,8 @@ describe.concurrent('SIGTERM on the edge', () => {
     const since = performance.now();
     stack.program.signal('SIGTERM');
     // It says nothing and does not close either: the edge does not wait for that.
-    expect(await stack.program.waitForExit({ timeoutMs: 15_000 })).toEqual({ code: 0, signal: null });
-    expect(performance.now() - since).toBeLessThan(15_000);
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - since).toBeLessThan(25_000);
     idle.destroy();
   });
 });
@@ -125,7 +125,7 @@ describe.concurrent('SIGTERM on the client', () => {
     const web = scene.keep(await startWeb((_, response) => void response.end()));
     echoSockets(web);
     const stack = await scene.stack();
-    const { tunnel, place } = await openHttp(scene, stack, web.port, ['--drain-secs', '3']);
+    const { tunnel, place } = await openHttp(scene, stack, web.port, ['--drain-secs', '6']);
     const socket = new WebSocket(`ws://127.0.0.1:${place.port}/`, { headers: { host: place.host } });
     await once(socket, 'open');
     const closed = once(socket, 'close');

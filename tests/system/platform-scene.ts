@@ -2,11 +2,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiError, CreatedKey, PlatformPools, TunnelLogEntry, UsageSummary } from '@tunnel/contract';
-import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
+import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { cleanEnv, ROOT, SERVER_BIN } from '../house/checkout.ts';
 import { Scene, it as sceneIt } from './scene.ts';
-import { type Stack, type StackOptions, withoutOurEnvironment } from './stack.ts';
+import { serverCommand } from './server-command.ts';
+import type { Stack, StackOptions } from './stack.ts';
 import type { TunnelProgram } from './tunnel-program.ts';
 
 /** Many people from one address. */
@@ -152,20 +152,6 @@ export const memberFlags = async (scene: Scene, name: string): Promise<string[]>
   const file = join(await scene.folder(), 'group-key');
   writeFileSync(file, 'the key of the group', { mode: 0o600 });
   return ['--group', name, '--group-key-file', file, '--subdomain', name];
-};
-
-/** A command of tunnel-server beside the one that runs; its output once it has ended well. */
-export const serverCommand = async (stack: Pick<Stack, 'flags'>, ...args: string[]): Promise<readonly string[]> => {
-  const program: Program = await spawnProgram({
-    command: process.execPath,
-    args: [SERVER_BIN, ...args, ...stack.flags],
-    env: { ...withoutOurEnvironment(), ...cleanEnv() },
-    cwd: join(ROOT, 'tests'),
-  });
-  const { code } = await program.waitForExit({ timeoutMs: 30_000 });
-  if (code !== 0) throw new Error(`tunnel-server ${args.join(' ')} ended with ${code}:\n${program.stderr.join('\n')}`);
-  await program.close();
-  return program.stdout;
 };
 
 /** An edge with a credential that the platform's operator made for it. */

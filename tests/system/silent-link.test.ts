@@ -8,8 +8,8 @@ import { ask, endOf, sendAndReadAll, visit } from './visitor.ts';
 
 const DEAD_AFTER_MS = 25_000;
 /** For two busy cores and the polling of the test. */
-const SLACK_MS = 2000;
-const TIMEOUT_MS = 90_000;
+const SLACK_MS = 8000;
+const TIMEOUT_MS = 120_000;
 
 interface Linked {
   readonly stack: Stack;
@@ -65,7 +65,7 @@ describe.concurrent('a link that goes silent', { timeout: TIMEOUT_MS }, () => {
     const visitorGone = endOf(visitor);
     const since = performance.now();
     relay.blackhole();
-    const waiting = { timeoutMs: DEAD_AFTER_MS + 10_000 };
+    const waiting = { timeoutMs: DEAD_AFTER_MS + 20_000 };
     const unlisted = eventually(async () => expect(await stack.tunnels()).toEqual([]), { ...waiting, intervalMs: 100 });
     const [edgeMs, clientMs, visitorMs] = await Promise.all([
       msUntil(since, unlisted),
@@ -82,7 +82,7 @@ describe.concurrent('a link that goes silent', { timeout: TIMEOUT_MS }, () => {
   it('heals over a new connection while the old one stays silent', async ({ scene }) => {
     const linked = await startLinked(scene);
     for (const connection of linked.relay.connections) connection.blackhole();
-    await expectHealed(linked, DEAD_AFTER_MS + 10_000);
+    await expectHealed(linked, DEAD_AFTER_MS + 20_000);
     expect(linked.tunnel.events('reconnecting')).toHaveLength(1);
   });
 
@@ -111,7 +111,7 @@ describe.concurrent('a link that only the client lost', { timeout: TIMEOUT_MS },
         seen.push((await stack.tunnels()).length);
         expect(tunnel.events('reconnected')).toHaveLength(1);
       },
-      { timeoutMs: 15_000, intervalMs: 10 },
+      { timeoutMs: 30_000, intervalMs: 10 },
     );
     expect(seen.filter((count) => count !== 1)).toEqual([]);
     await expectHealed(linked, 1000);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Program, spawnProgram } from '@tunnel/testkit';
 import { cleanEnv, ROOT, SERVER_BIN } from '../house/checkout.ts';
+import { copyDatabase } from './database-template.ts';
 import type { PortBlock } from './port-block.ts';
 
 export const TLS_CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
@@ -46,6 +47,7 @@ interface RunJson {
   readonly control: string;
   readonly http_url: string;
   readonly metrics_url: string;
+  readonly simulator_url: string;
   readonly admin_token_file: string;
 }
 
@@ -92,6 +94,7 @@ export class Stack {
 
   /** Also after an end of any kind: on the same data directory. */
   async start(): Promise<void> {
+    if (this.#program === undefined && this.#command !== 'edge') await copyDatabase(this.dataDir);
     this.#program = await spawnProgram({
       command: process.execPath,
       args: [SERVER_BIN, this.#command, ...this.#flags],

@@ -153,7 +153,7 @@ describe.concurrent('a tcp tunnel', () => {
       ),
     );
     const { assigned_port: port } = await (await scene.tcp(stack, service.port)).ready();
-    const dial = () => connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 });
+    const dial = () => connectSocket({ host: '127.0.0.1', port, timeoutMs: 15_000 });
     const first = new RecordingReader(await dial());
     // Only now: a reset that is quicker than the visitor's connect would be a connect that failed.
     await eventually(() => expect(ends).toHaveLength(1));

@@ -23,6 +23,9 @@ const KEY_REFUSED: readonly ErrorCode[] = [
   'CLIENT_LOGIN_NEEDED',
 ];
 
+/** Closed to traffic, with the reason in its own words; those that begin with ACCOUNT_ are too. */
+const ACCOUNT_CLOSED: readonly ErrorCode[] = ['SPEND_CAP_REACHED'];
+
 /** Wrong settings: the same command gives the same answer until someone changes it. */
 const USAGE: readonly ErrorCode[] = [
   'AUTH_TOKEN_MISSING',
@@ -38,12 +41,13 @@ const USAGE: readonly ErrorCode[] = [
   'KEY_UNKNOWN',
   'KEY_LIMIT',
   'API_BAD_REQUEST',
+  'BILLING_CAP_NOT_PAYG',
 ];
 
 /** A fault that retrying could have healed only ends a client when its first start was over time. */
 export const exitCodeOf = (fault: Fault): ExitCode => {
   if (KEY_REFUSED.includes(fault.code)) return EXIT.keyRefused;
-  if (fault.code.startsWith('ACCOUNT_')) return EXIT.accountClosed;
+  if (ACCOUNT_CLOSED.includes(fault.code) || fault.code.startsWith('ACCOUNT_')) return EXIT.accountClosed;
   if (USAGE.includes(fault.code) || fault.code.startsWith('CONFIG_')) return EXIT.usage;
   if (fault.code.startsWith('TUNNEL_') || fault.code.startsWith('GROUP_')) return EXIT.tunnelsRefused;
   if (fault.retryable && fault.code !== 'INTERNAL') return EXIT.notReached;

@@ -136,5 +136,5 @@ it('a drain does not wait for those who listen', async () => {
   const stopped = edge.stop({ drainMs: 20_000 });
   await watched.text();
   await stopped;
-  expect(performance.now() - before).toBeLessThan(5000);
+  expect(performance.now() - before).toBeLessThan(15_000);
 });

@@ -20,6 +20,9 @@ const COMMAND_HINTS: Partial<Record<ErrorCode, string>> = {
   ACCOUNT_UNVERIFIED: 'Open the link in the mail, then try again.',
   KEY_UNKNOWN: 'List the keys: `tunnel keys list`.',
   KEY_LIMIT: 'Revoke one that is no longer used: `tunnel keys revoke <id>`.',
+  BILLING_CAP_NOT_PAYG: 'Subscribe first, on the page of the platform.',
+  BILLING_PROCESSOR_AWAY: 'Try again in a moment.',
+  SPEND_CAP_REACHED: 'Raise it with `tunnel billing cap <dollars>`, or remove it with `tunnel billing cap none`.',
   API_BAD_REQUEST: 'See `tunnel --help`.',
 };
 

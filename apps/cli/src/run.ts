@@ -1,5 +1,6 @@
 // One run of the program: arguments in, exit code out. Nothing here ends the process.
 import { Command, CommanderError } from 'commander';
+import { billingCommand } from './commands/billing.ts';
 import { checkCommand } from './commands/check.ts';
 import { httpCommand } from './commands/http.ts';
 import { keysCommand } from './commands/keys.ts';
@@ -49,6 +50,7 @@ const COMMANDS = [
   logoutCommand,
   keysCommand,
   usageCommand,
+  billingCommand,
 ];
 
 /** Those below it too: they were made before they had a parent. */

@@ -177,6 +177,8 @@ describe('a connection that fails', () => {
     ['CLIENT_SERVER_UNREACHABLE', 5],
     ['AUTH_BACKEND_AWAY', 5],
     ['ACCOUNT_SUSPENDED', 6],
+    ['ACCOUNT_PAST_DUE', 6],
+    ['SPEND_CAP_REACHED', 6],
     ['GROUP_KEY_MISMATCH', 4],
     ['GROUP_PROTOCOL_MISMATCH', 4],
     ['GROUP_FIELDS_INVALID', 4],

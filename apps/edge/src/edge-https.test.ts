@@ -93,7 +93,7 @@ it('shows a renewed certificate on every port, to new connections', async () => 
   const client = await RawClient.connect(addresses.control.port, { scheme: 'wss' });
   await write(renewedCertificate());
   const { cert } = renewedCertificate();
-  await eventually(async () => expect(await shown()).toEqual([cert, cert]), { timeoutMs: 10_000, intervalMs: 100 });
+  await eventually(async () => expect(await shown()).toEqual([cert, cert]), { timeoutMs: 30_000, intervalMs: 100 });
   client.auth('admin');
   await client.next('AuthOk');
   client.ws.terminate();

@@ -43,6 +43,8 @@ export const PLATFORM_BOUNDS = {
   /** A stream that nobody reads is cut after so many signs of life. */
   CHANGES_UNREAD_MAX: 3,
   CHANGES_KEPT_DAYS: 7,
+  /** Accounts that edges are told of by name when their plan has changed in server.toml; of more, edges ask by themselves. */
+  PLAN_CHANGES_MAX: 1000,
   KEY_USES_FLUSH_MS: 5000,
   /** last_used_at is written at most this often for a key. */
   KEY_USE_EVERY_MS: 60_000,
@@ -84,6 +86,44 @@ export const PLATFORM_BOUNDS = {
   /** Addresses and accounts whose attempts are counted. */
   ATTEMPT_KEYS_MAX: 50_000,
 
+  // --- billing ---
+  /** Use that is told so long after the end of its month is still billed in it. Shorter than the processor keeps a month open. */
+  MONTH_LATE_MS: 50 * 60_000,
+  /** How often accounts over their spend cap are looked for; and how many are dealt with at once. */
+  CAPS_EVERY_MS: 5000,
+  CAPS_ROWS: 200,
+  /** Edges are told again when tunnels of an account over its cap are still open after so long. */
+  CAP_CLOSED_AGAIN_MS: 30_000,
+  /** Of a webhook of the payment processor. */
+  WEBHOOK_BODY_MAX_BYTES: MiB,
+  /** Accounts whose state at the processor is read and written at once. Each holds a database connection meanwhile. */
+  ACCOUNT_LOCKS_MAX: 6,
+  /** What a request waits for another one of its account. */
+  ACCOUNT_LOCK_WAIT_MS: 15_000,
+  /** What the processor's answers may take while an account is held. */
+  ACCOUNT_LOCK_HELD_MS: 60_000,
+  /** What a caller is told to wait then. */
+  ACCOUNT_RETRY_AFTER_SECS: 2,
+  IDEMPOTENCY_KEY_MAX_CHARACTERS: 255,
+  IDEMPOTENCY_KEPT_MS: 24 * 60 * 60_000,
+  /** What a second request with a key waits for the first one. */
+  IDEMPOTENCY_WAIT_MS: 10_000,
+  IDEMPOTENCY_LOOK_MS: 100,
+  IDEMPOTENCY_RETRY_AFTER_SECS: 2,
+  /** A request without an answer after so long has died with its process: the next one with its key is done anew. */
+  IDEMPOTENCY_LEASE_MS: 90_000,
+  /** Accounts that were not read at the processor for so long are read again: a webhook may be lost. */
+  RESYNC_AFTER_MS: 60 * 60_000,
+  RESYNC_EVERY_MS: 60_000,
+  /** Accounts that one run reads. */
+  RESYNC_ROWS: 200,
+  PROCESSOR_EVENTS_KEPT_DAYS: 30,
+  /** Of one call to the payment processor, its retries included. */
+  PROCESSOR_TIMEOUT_MS: 10_000,
+  PROCESSOR_RETRIES: 2,
+  /** What a caller is told to wait while the processor is away. */
+  PROCESSOR_RETRY_AFTER_SECS: 5,
+
   // --- mail ---
   MAIL_POLL_MS: 1000,
   MAIL_BATCH: 10,
@@ -94,4 +134,27 @@ export const PLATFORM_BOUNDS = {
   MAIL_RETRY_MIN_MS: 5000,
   MAIL_RETRY_MAX_MS: 60 * 60_000,
   MAIL_GIVE_UP_MS: 24 * 60 * 60_000,
+
+  // --- billing: metering ---
+  /** How often usage becomes meter events: at most one an account, a month and this time. */
+  METER_CUT_EVERY_MS: 60_000,
+  /** Accounts whose usage one statement cuts. */
+  METER_CUT_ROWS: 1000,
+  /** How often events that wait are looked for. */
+  METER_POLL_MS: 5000,
+  METER_BATCH: 20,
+  METER_CALL_TIMEOUT_MS: 5000,
+  /** An event that is being sent is not taken by another process for so long. Longer than its call. */
+  METER_CLAIM_MS: 6000,
+  METER_RETRY_MIN_MS: 5000,
+  METER_RETRY_MAX_MS: 10 * 60_000,
+  /** The processor forgets an identifier after 24 h: one that was tried so long ago is first looked for in its sums. */
+  METER_COMPARE_AFTER_MS: 20 * 60 * 60_000,
+  /** The processor finalises a month's invoice an hour after its end: usage reported later goes on the next one. */
+  METER_MONTH_OPEN_MS: 55 * 60_000,
+  /** What reporting the rest of one account may take: shorter than the processor waits for us. */
+  METER_FLUSH_MS: 8000,
+  METER_FLUSH_LOOK_MS: 200,
+  /** How an invoice came about can be looked up for so long. */
+  METER_EVENTS_KEPT_DAYS: 100,
 } as const;

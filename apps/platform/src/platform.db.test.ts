@@ -20,9 +20,14 @@ const openDatabase = async (options: { empty?: boolean } = {}): Promise<TestData
   return database;
 };
 
-const startPlatform = async (databaseUrl: Secret, deps: Partial<PlatformDeps> = {}) => {
+const newFolder = async () => {
   const folder = await temporaryDirectory();
   endings.push(() => folder.close());
+  return folder;
+};
+
+const startPlatform = async (databaseUrl: Secret, deps: Partial<PlatformDeps> = {}) => {
+  const folder = await newFolder();
   const config = loadServerConfig({
     env: {},
     overrides: { platform: { port: 0, plans: { free: { tunnel_limit: 7 } } } },
@@ -76,7 +81,8 @@ describe('the platform', () => {
       ...['/usage/tunnels', '/usage/tunnels/{id}', '/usage/tunnels/{id}/requests', '/load-balancing/groups'],
       ...['/health', '/health/db', '/auth/resend-verification', '/auth/sessions', '/auth/sessions/{id}'],
       ...['/usage/tunnels/{id}/health-events', '/usage/tunnels/{id}/requests/{request_id}/replay'],
-      '/.well-known/jwks.json',
+      ...['/.well-known/jwks.json', '/billing', '/billing/subscribe', '/billing/setup-intent', '/billing/portal'],
+      ...['/billing/invoices', '/billing/spend-cap', '/billing/webhook'],
     ];
     expect(Object.keys(paths)).toEqual(expect.arrayContaining(specified));
     expect(Object.keys(paths).filter((path) => path.startsWith('/internal'))).toEqual([]);
@@ -162,7 +168,7 @@ describe('the platform', () => {
       logger,
       version: '1',
       databaseUrl: url,
-      dataDir: '/tmp',
+      dataDir: (await newFolder()).path,
     });
     await expect(second.start()).rejects.toMatchObject({ code: 'CONFIG_PORT_TAKEN' });
   });

@@ -1,10 +1,10 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
+import { Billing } from './billing/billing.ts';
 import { Database } from './db/database.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
 import { migrate } from './db/migrate.ts';
-import { upsertPlans } from './db/upsert-plans.ts';
 import type { LocalEdge } from './edge-calls/ask-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
 import { readDashboard } from './http/dashboard/dashboard-files.ts';
@@ -12,12 +12,14 @@ import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
 import { addPlatformRoutes } from './http/platform-routes.ts';
-import { Jobs } from './jobs/jobs.ts';
+import { Jobs, standardJobs } from './jobs/jobs.ts';
+import { resyncBilling } from './jobs/resync-billing.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { newEdgeCredential } from './services/edges/edge-credential.ts';
 import { ensureLocalEdge, localEdgeName } from './services/edges/ensure-local-edge.ts';
+import { upsertPlans } from './services/plans/upsert-plans.ts';
 import { KeyUses } from './services/tunnels/key-uses.ts';
 
 export interface PlatformDeps {
@@ -48,6 +50,8 @@ export interface Platform {
   fetchInternal(request: Request): Promise<Response>;
   /** That edge's credential, of this run. */
   readonly localCredential: Secret;
+  /** The payment processor's stand-in, only while it runs; null: the processor is elsewhere. */
+  readonly simulatorUrl: string | null;
 }
 
 /** What all parts together may take to stop. */
@@ -64,6 +68,7 @@ class ComposedPlatform implements Platform {
   readonly #watch: DatabaseWatch;
   readonly #keyUses: KeyUses;
   readonly #changes: ChangeFeed;
+  readonly #billing: Billing;
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
@@ -78,7 +83,9 @@ class ComposedPlatform implements Platform {
     const { db, pool } = this.#database;
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
-    this.#jobs = new Jobs({ db, clock, logger });
+    this.#billing = this.#makeBilling();
+    const jobs = [...standardJobs(config.platform), resyncBilling(this.#billing.context)];
+    this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
     this.#watch = this.#makeWatch();
     this.#app = this.#makeApp();
@@ -91,6 +98,10 @@ class ComposedPlatform implements Platform {
     return this.#server.address;
   }
 
+  get simulatorUrl(): string | null {
+    return this.#billing.simulator?.url ?? null;
+  }
+
   start(): Promise<void> {
     return this.#life.start();
   }
@@ -101,6 +112,13 @@ class ComposedPlatform implements Platform {
 
   async fetchInternal(request: Request): Promise<Response> {
     return this.#app.fetch(request);
+  }
+
+  #makeBilling(): Billing {
+    const { clock, logger, dataDir } = this.#deps;
+    const { db } = this.#database;
+    const address = () => (this.#server.isOpen ? this.#server.address : null);
+    return new Billing({ settings: this.#config.platform, db, clock, logger, dataDir, address });
   }
 
   #makeMail(): MailSender {
@@ -135,6 +153,7 @@ class ComposedPlatform implements Platform {
     this.#keyUses.start();
     this.#jobs.start();
     this.#mail.start();
+    this.#billing.metering.start();
   }
 
   #makeApp(): PlatformApp {
@@ -150,6 +169,7 @@ class ComposedPlatform implements Platform {
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version },
       edges: createEdgeCalls({ db, clock, logger, localEdge: this.#localEdge() }),
+      billing: this.#billing.context,
       keyUses: this.#keyUses,
       changes: this.#changes,
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
@@ -170,9 +190,15 @@ class ComposedPlatform implements Platform {
     const life = new Lifecycle({ clock, logger });
     life.add({ name: 'database', stop: () => this.#database.close() });
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
+    // The processor's stand-in is asked by the API, and calls it.
+    const { simulator, metering } = this.#billing;
+    if (simulator !== null) {
+      life.add({ name: 'simulator', start: () => simulator.start(), stop: () => simulator.stop() });
+    }
     // Before the database is met, so that /health answers while it is away.
     life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
+    life.add({ name: 'metering', stop: () => metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });

@@ -42,6 +42,12 @@ it('names the dashboard, and in it the page to sign up', () => {
   expect(readyText(facts())).not.toContain('/app/');
 });
 
+it('names the page of the simulated payment processor, and what it is for', () => {
+  const text = readyText(facts({ simulator_url: 'http://127.0.0.1:40123' }));
+  expect(text).toContain('http://127.0.0.1:40123 (simulated: confirm cards, move the clock, no money)\n');
+  expect(readyText(facts())).not.toContain('simulated');
+});
+
 it('names the addresses of https first, and usual ports not at all', () => {
   const text = readyText(facts({ https_url: 'https://0.0.0.0:443', http_url: 'http://0.0.0.0:80' }, true));
   expect(text).toContain('https://<name>.localhost, http://<name>.localhost\n');

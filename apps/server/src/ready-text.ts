@@ -36,6 +36,9 @@ export const readyText = (facts: ReadyFacts): string => {
           `  dashboard    ${run.platform_url}/app/ (sign up: ${run.platform_url}/app/signup)`,
           `  platform API ${run.platform_url} (what it can do: ${run.platform_url}/docs)`,
         ]),
+    ...(run.simulator_url === null
+      ? []
+      : [`  payments     ${run.simulator_url} (simulated: confirm cards, move the clock, no money)`]),
     ...(run.control === null ? [] : edgeLines),
     `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
     '',

@@ -89,7 +89,7 @@ const describeRun = ({ edge, platform }: ServerParts, admin: AdminToken, pid: nu
     http_url: addresses === null ? null : httpUrl(addresses.http),
     https_url: addresses?.https ? `https://${hostPort(addresses.https)}` : null,
     metrics_url: addresses === null ? null : httpUrl(addresses.metrics, '/metrics'),
-    simulator_url: null,
+    simulator_url: platform?.simulatorUrl ?? null,
     admin_token_file: addresses === null ? null : admin.file,
   };
 };

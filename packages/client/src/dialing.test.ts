@@ -155,6 +155,8 @@ describe('a server that does not answer', () => {
     const clock = new FakeClock();
     const events: StatusEvent[] = [];
     await dial({ server: edge.address, clock, onStatus: (event) => events.push(event) });
+    // A carrier that were still being dialled would be given up on the way, and tokens for another one be heard.
+    await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
     await clock.advance(24_000);
     expect(events.some((event) => event.type === 'reconnecting')).toBe(false);
     await clock.advance(1000);

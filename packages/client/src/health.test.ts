@@ -51,8 +51,8 @@ const dial = async (options: Partial<ConnectOptions> = {}): Promise<Client> => {
   return client;
 };
 
-/** Fractions of a second are for tests and for the impatient. */
-const quick = { type: 'tcp', intervalSecs: 0.01, timeoutSecs: 1, maxFailed: 3 } as const;
+/** Fractions of a second are for tests and for the impatient; a busy machine may take its time to answer. */
+const quick = { type: 'tcp', intervalSecs: 0.01, timeoutSecs: 15, maxFailed: 3 } as const;
 const member = () =>
   ({ protocol: 'tcp', localPort, name: 'db', group: 'pool', groupKey: 'k', healthCheck: quick }) as const;
 

@@ -27,6 +27,7 @@ export const apiErrorHeaders = ({ status, values }: Fault): Record<string, strin
   if (status === 401) headers['www-authenticate'] = 'Bearer';
   // A refusal of another server that is passed on comes without its seconds.
   if (status === 429 || status === 503) headers['retry-after'] = String(values['seconds'] ?? 1);
+  if (status === 409 && values['seconds'] !== undefined) headers['retry-after'] = String(values['seconds']);
   if (status === 405 && values['allow'] !== undefined) headers['allow'] = String(values['allow']);
   // The rest of a body that is too large is not read.
   if (status === 413) headers['connection'] = 'close';

@@ -61,8 +61,9 @@ export {
   userSession,
   userSessions,
 } from './platform-auth.ts';
+export * from './platform-billing.ts';
 export type { PlatformAnswer, PlatformClientOptions, PlatformFetch, PlatformRequest } from './platform-call.ts';
-export { PlatformClient, type WithRefreshToken } from './platform-client.ts';
+export { type BillingOrder, PlatformClient, type WithRefreshToken } from './platform-client.ts';
 export { type OkBody, okBody } from './platform-health.ts';
 export {
   type ApiToken,

@@ -36,6 +36,7 @@ export interface PlatformCall<T> {
   readonly body?: object;
   readonly bearer?: boolean;
   readonly refreshToken?: string | undefined;
+  readonly idempotencyKey?: string;
 }
 
 export interface Answered<T> {
@@ -75,6 +76,7 @@ export class PlatformCaller {
         ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
         ...(call.bearer === true ? { authorization: `Bearer ${this.#accessToken()}` } : {}),
         ...(call.refreshToken === undefined ? {} : { cookie: `refresh_token=${call.refreshToken}` }),
+        ...(call.idempotencyKey === undefined ? {} : { 'idempotency-key': call.idempotencyKey }),
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
       redirect: 'error',

@@ -55,6 +55,12 @@ describe('a call', () => {
     ['POST /usage/tunnels/t/requests/r/replay', (client) => client.replay('t', 'r')],
     ['GET /usage/tunnels/t/health-events', (client) => client.healthEvents('t')],
     ['GET /load-balancing/groups', (client) => client.pools()],
+    ['GET /billing', (client) => client.billing()],
+    ['POST /billing/subscribe', (client) => client.subscribe()],
+    ['POST /billing/setup-intent', (client) => client.createSetupIntent()],
+    ['POST /billing/portal', (client) => client.openPortal({ return_url: 'https://example.com' })],
+    ['GET /billing/invoices', (client) => client.invoices()],
+    ['PATCH /billing/spend-cap', (client) => client.setSpendCap({ spend_cap_cents: null })],
     ['PATCH /auth/me', (client) => client.updateMe({ display_name: 'Ann' })],
   ])('%s carries the access token, below the path of the address', async (line, call) => {
     const { client, asks } = answering(418, 'tea');
@@ -75,6 +81,13 @@ describe('a call', () => {
     expect(asks[0]?.headers).toEqual({ accept: 'application/json', 'content-type': 'application/json' });
     expect(JSON.parse(asks[0]?.body ?? '')).toEqual(body);
   });
+});
+
+it('the key of an order goes with it', async () => {
+  const { client, asks } = answering(200, '{"client_secret":"seti_1_secret_2"}');
+  await client.createSetupIntent({ idempotencyKey: 'once' });
+  await client.createSetupIntent();
+  expect(asks.map(({ headers }) => headers['idempotency-key'])).toEqual(['once', undefined]);
 });
 
 describe('the refresh token', () => {

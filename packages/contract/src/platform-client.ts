@@ -18,6 +18,21 @@ import {
   userPublic,
   userSessions,
 } from './platform-auth.ts';
+import {
+  type BillingStatus,
+  billingStatus,
+  type InvoiceList,
+  invoiceList,
+  type PortalOrder,
+  type PortalSession,
+  portalSession,
+  type SetupIntent,
+  type SpendCap,
+  type StartedSubscription,
+  setupIntent,
+  spendCap,
+  startedSubscription,
+} from './platform-billing.ts';
 import { type Answered, type PlatformCall, PlatformCaller, type PlatformClientOptions } from './platform-call.ts';
 import { type ApiToken, apiTokens, type CreatedKey, createdKey, type NewKey } from './platform-keys.ts';
 import { type PlatformPools, platformPools } from './platform-pools.ts';
@@ -38,6 +53,11 @@ import {
 export interface WithRefreshToken<T> {
   readonly body: T;
   readonly refreshToken: string | null;
+}
+
+export interface BillingOrder {
+  /** 1 to 255 printable characters of ASCII. */
+  readonly idempotencyKey?: string;
 }
 
 const COOKIE = /(?:^|,\s*)refresh_token=([^;,\s]+)/;
@@ -147,6 +167,37 @@ export class PlatformClient {
 
   pools(): Promise<PlatformPools> {
     return this.#get('/load-balancing/groups', platformPools);
+  }
+
+  billing(): Promise<BillingStatus> {
+    return this.#get('/billing', billingStatus);
+  }
+
+  /** The order of a call that is sent again has the same key: it is done once. */
+  subscribe(order: BillingOrder = {}): Promise<StartedSubscription> {
+    return this.#ask({
+      method: 'POST',
+      path: '/billing/subscribe',
+      ...order,
+      bearer: true,
+      answer: startedSubscription,
+    });
+  }
+
+  createSetupIntent(order: BillingOrder = {}): Promise<SetupIntent> {
+    return this.#ask({ method: 'POST', path: '/billing/setup-intent', ...order, bearer: true, answer: setupIntent });
+  }
+
+  openPortal(body: PortalOrder, order: BillingOrder = {}): Promise<PortalSession> {
+    return this.#ask({ method: 'POST', path: '/billing/portal', body, ...order, bearer: true, answer: portalSession });
+  }
+
+  invoices(): Promise<InvoiceList> {
+    return this.#get('/billing/invoices', invoiceList);
+  }
+
+  setSpendCap(body: SpendCap): Promise<SpendCap> {
+    return this.#ask({ method: 'PATCH', path: '/billing/spend-cap', body, bearer: true, answer: spendCap });
   }
 
   #get<T>(path: string, answer: z.ZodType<T, T>): Promise<T> {

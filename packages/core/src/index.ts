@@ -25,6 +25,37 @@ export {
   type TunnelRequest,
 } from './admission.ts';
 export { afterConnect, afterFailure, type BackoffRules, type BackoffState, CALM } from './backoff.ts';
+export { billingMonth, monthEnd, monthOf, monthStart } from './billing/billing-month.ts';
+export {
+  type DailyLine,
+  type DayOfUse,
+  dailyLines,
+  dueCents,
+  estimateCents,
+  freeBytes,
+  isPayg,
+  type MonthSoFar,
+  usageCents,
+} from './billing/rating.ts';
+export {
+  CAP_NOTICES,
+  type CapFacts,
+  type CapNotice,
+  type CapState,
+  capState,
+  showDollars,
+} from './billing/spend-cap.ts';
+export {
+  isGraceOver,
+  NO_SUBSCRIPTION,
+  nextSubscription,
+  PAST_DUE_GRACE_MS,
+  type SubscriptionAction,
+  type SubscriptionEffect,
+  type SubscriptionFacts,
+  type SubscriptionState,
+  type SubscriptionStep,
+} from './billing/subscription.ts';
 export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
 export { type FailureRules, type FailureVerdict, FailureWindow } from './failure-window.ts';
 export { type GroupDecision, GroupDirectory } from './groups/group-directory.ts';

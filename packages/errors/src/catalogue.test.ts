@@ -5,8 +5,12 @@ const entries: [string, CatalogueEntry][] = Object.entries(CATALOGUE);
 
 const placeholdersOf = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? '');
 
-/** A gateway's trouble, but not a passing one: somebody has to correct the local service or its tunnel. */
-const STAYS_UNTIL_CORRECTED: ReadonlySet<string> = new Set(['LOCAL_MALFORMED', 'CLIENT_LOCAL_CERTIFICATE']);
+/** A gateway's trouble, but not a passing one: somebody has to correct the local service, its tunnel or the payment. */
+const STAYS_UNTIL_CORRECTED: ReadonlySet<string> = new Set([
+  'LOCAL_MALFORMED',
+  'CLIENT_LOCAL_CERTIFICATE',
+  'BILLING_PROCESSOR_REFUSED',
+]);
 
 describe('the catalogue', () => {
   it.each(entries)('%s has a text and says what to do next', (_, { text, next }) => {

@@ -134,6 +134,19 @@ export const CATALOGUE = {
   MAIL_TOKEN_INVALID: entry(400, false, 'the link is not valid: it was used before, or it has run out', 'Ask for a new mail.'),
   LOGIN_SESSION_UNKNOWN: entry(404, false, 'no such session', 'List the sessions: GET /auth/sessions.'),
 
+  // --- billing ---
+  SPEND_CAP_REACHED: entry(403, false, 'spend cap of {cap} reached', 'Raise or remove the cap: `tunnel billing cap`, or PATCH /billing/spend-cap. The next month begins at zero.'),
+  ACCOUNT_PAST_DUE: entry(403, false, 'the account is past due: a payment failed, and the {days} days since are over', 'Pay the open invoice or correct the payment method: `tunnel billing portal` gives the link.'),
+  BILLING_NO_PAYMENT_METHOD: entry(400, false, 'there is no payment method on file', 'Add one first: POST /billing/setup-intent gives the client secret for it.'),
+  BILLING_CAP_NOT_PAYG: entry(400, false, 'a spend cap is for pay-as-you-go plans; the plan `{plan}` costs nothing for usage', 'Subscribe first: POST /billing/subscribe.'),
+  BILLING_BUSY: entry(503, true, 'another billing request of this account is still under way', 'Try again after the seconds in the Retry-After header.'),
+  BILLING_PROCESSOR_AWAY: entry(503, true, 'the payment processor cannot be reached right now', 'Try again after the seconds in the Retry-After header; nothing is charged twice.'),
+  BILLING_PROCESSOR_REFUSED: entry(502, false, 'the payment processor refused: {reason}', 'Check the payment method in the billing portal; operators find more in the log.'),
+  WEBHOOK_SIGNATURE: entry(400, false, 'the signature of the event is missing or wrong', 'Operators: compare `[platform.billing] stripe_webhook_secret` with the secret of the endpoint at the processor.'),
+  IDEMPOTENCY_KEY_INVALID: entry(400, false, 'Idempotency-Key: must be 1 to {limit} printable ASCII characters', 'Send such a key, a fresh UUID for example, or none.'),
+  IDEMPOTENCY_KEY_REUSED: entry(409, false, 'this Idempotency-Key was used for another request', 'Take a new key for each new request.'),
+  IDEMPOTENCY_KEY_BUSY: entry(409, true, 'the request with this Idempotency-Key is still under way', 'Send it again with the same key after the seconds in the Retry-After header.'),
+
   // --- the client ---
   CLIENT_SERVER_UNREACHABLE: entry(503, true, 'cannot reach {server}: {reason}', 'Check --server and the network; --wait keeps trying for ever.'),
   CLIENT_SERVER_SPEAKS_TLS: entry(400, false, '{server} speaks TLS on its control port', 'Set `tls: true` (--tls).'),

@@ -19,6 +19,7 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
     title: 'The platform',
     prefixes: ['DATABASE', 'LOGIN', 'ACCESS', 'REFRESH', 'ORIGIN', 'MAIL', 'KEY', 'USER', 'PLAN', 'EDGE'],
   },
+  { title: 'Billing', prefixes: ['BILLING', 'SPEND', 'WEBHOOK', 'IDEMPOTENCY'] },
   { title: 'The client', prefixes: ['CLIENT'] },
 ];
 

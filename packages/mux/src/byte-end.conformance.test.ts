@@ -21,8 +21,7 @@ const writeAll = async (end: ByteEnd, reader: RecordingReader, bytes: Buffer, st
   for (let at = 0; at < bytes.length; at += step) {
     const drains = reader.drains;
     const free = end.write(bytes, at, Math.min(bytes.length, at + step), false);
-    if (!free)
-      await eventually(() => expect(reader.drains).toBeGreaterThan(drains), { intervalMs: 1, timeoutMs: 9000 });
+    if (!free) await eventually(() => expect(reader.drains).toBeGreaterThan(drains), { intervalMs: 1 });
   }
 };
 

@@ -84,7 +84,7 @@ describe.each([
     const echo = await startEchoServer();
     cleanups.push(() => echo.close());
     const path = await startPath(kind, 4, echo.port);
-    const sent = Array.from({ length: 40 }, (_, i) => deterministicBytes(MiB + i * 1009, i + 1));
+    const sent = Array.from({ length: 40 }, (_, i) => deterministicBytes(MiB / 2 + i * 1009, i + 1));
     const back = await Promise.all(sent.map((bytes) => roundTrip(path.port, bytes)));
     expect(back).toEqual(sent.map(hashOf));
     await eventually(() => expect([path.edge.liveStreams, path.client.liveStreams]).toEqual([0, 0]));

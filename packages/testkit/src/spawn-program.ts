@@ -32,6 +32,9 @@ export interface Program {
   close(): Promise<void>;
 }
 
+/** Two busy cores start a program in a second or two, ten of them at once in several. */
+const PATIENCE_MS = 30_000;
+
 /** Whatever ends the tests, no program outlives them. One listener for all: a test may run many at once. */
 const running = new Set<number>();
 process.once('exit', () => running.forEach((pid) => signalGroup(pid, 'SIGKILL')));
@@ -68,7 +71,7 @@ export const spawnProgram = async (options: ProgramOptions): Promise<Program> =>
     get exit() {
       return exit;
     },
-    waitForLine: async (pattern, { timeoutMs = 10_000 } = {}) => {
+    waitForLine: async (pattern, { timeoutMs = PATIENCE_MS } = {}) => {
       const { found, giveUp } = lines.waitFor(pattern);
       const early = exited.then(({ code }): never => {
         throw new Error(`${describe} ended with ${code} before ${pattern}:\n${lines.tail()}`);
@@ -84,7 +87,7 @@ export const spawnProgram = async (options: ProgramOptions): Promise<Program> =>
         giveUp();
       }
     },
-    waitForExit: ({ timeoutMs = 10_000 } = {}) =>
+    waitForExit: ({ timeoutMs = PATIENCE_MS } = {}) =>
       withDeadline(exited, timeoutMs, () => `${describe} did not end:\n${lines.tail()}`),
     signal: (signal) => void child.kill(signal),
     signalGroup: (signal) => signalGroup(pid, signal),

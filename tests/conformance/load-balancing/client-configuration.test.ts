@@ -110,7 +110,7 @@ describe.concurrent('Client tunnel configuration', () => {
     const check = { ...quick, interval_secs: 0.5 };
     const program = await startTunnels(scene, edge, { a: memberEntry(fresh(), service.port, check) });
     await program.ready();
-    await eventually(() => expect(service.probes.length).toBeGreaterThan(5), { timeoutMs: 10_000 });
+    await eventually(() => expect(service.probes.length).toBeGreaterThan(5), { timeoutMs: 30_000 });
     const gaps = service.probes.slice(1, 6).map((at, index) => at - (service.probes[index] ?? 0));
     const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
     // Half a second and some jitter, and what a busy machine adds; without the key it would be ten.
@@ -128,12 +128,12 @@ describe.concurrent('Client tunnel configuration', () => {
       }),
     );
     const group = fresh();
-    const check = { ...quick, interval_secs: 0.1, timeout_secs: 0.5 };
+    // Longer than without the key, which would be three.
+    const check = { ...quick, interval_secs: 0.1, timeout_secs: 5, max_failed: 1 };
     const program = await startTunnels(scene, edge, { a: memberEntry(group, silent.port, check) });
     await program.ready();
     await eventually(async () => expect((await edge.group(group)).total_health_failures).toBe(1));
-    expect(lasted[0]).toBeGreaterThan(200);
-    expect(lasted[0]).toBeLessThan(2500);
+    expect(lasted[0]).toBeGreaterThan(4500);
   });
 
   it(row('Client tunnel configuration', 7), async ({ scene }) => {

@@ -88,7 +88,7 @@ describe.concurrent('Contract', () => {
     const { tunnelId, publicUrl } = tunnel;
     relay.resetAll();
     await eventually(() => expect(tunnel.state).toBe('away'));
-    await eventually(() => expect(tunnel.state).toBe('open'), { timeoutMs: 10_000 });
+    await eventually(() => expect(tunnel.state).toBe('open'));
     expect([tunnel.tunnelId, tunnel.publicUrl]).toEqual([tunnelId, publicUrl]);
     // What it found healthy before is told anew.
     await untilHealthy(edge, group, 1);
@@ -149,9 +149,7 @@ describe.concurrent('Contract', () => {
     const { tunnelId } = member.tunnel;
     // The client's side is reset; the edge hears nothing of it.
     for (const connection of relay.connections) connection.lose();
-    await eventually(() => expect(member.statuses.map(({ type }) => type)).toContain('reconnected'), {
-      timeoutMs: 10_000,
-    });
+    await eventually(() => expect(member.statuses.map(({ type }) => type)).toContain('reconnected'));
     expect(await edge.group(group)).toMatchObject({ member_count: 1, healthy_count: 1 });
     expect(member.tunnel.tunnelId).toBe(tunnelId);
     expect(await namesAt(member.tunnel, 3)).toEqual(Array(3).fill(service.name));

@@ -33,7 +33,7 @@ describe.concurrent('Limits', () => {
     const service = await startNamed(scene);
     const healthCheck = { type: 'http', path: '/healthz' } as const;
     await join(scene, edge, { group: fresh(), localPort: service.port, healthCheck });
-    await eventually(() => expect(service.probes).toHaveLength(2), { timeoutMs: 15_000 });
+    await eventually(() => expect(service.probes).toHaveLength(2), { timeoutMs: 40_000 });
     const [first = 0, second = 0] = service.probes;
     // The first at once, the next after 10 s, give or take the jitter.
     expect(second - first).toBeGreaterThan(8000);
@@ -51,7 +51,7 @@ describe.concurrent('Limits', () => {
     );
     const healthCheck = { type: 'http', path: '/', intervalSecs: 60 } as const;
     await join(scene, edge, { group: fresh(), localPort: silent.port, healthCheck });
-    await eventually(() => expect(lasted).toHaveLength(1), { timeoutMs: 8000 });
+    await eventually(() => expect(lasted).toHaveLength(1), { timeoutMs: 30_000 });
     expect(lasted[0]).toBeGreaterThan(2000);
     expect(lasted[0]).toBeLessThan(9000);
   });
@@ -63,7 +63,8 @@ describe.concurrent('Limits', () => {
     const healthCheck = { type: 'http', path: '/healthz', intervalSecs: 1 } as const;
     await join(scene, edge, { group: fresh(), localPort: service.port, healthCheck }, { server: tap.server });
     await eventually(() => expect(tap.of('TunnelUnhealthy')).toHaveLength(1));
-    expect(service.probes).toHaveLength(3);
     expect(tap.of('TunnelUnhealthy')[0]).toMatchObject({ consecutive_failures: 3 });
+    // By now there may be another one.
+    expect(service.probes.length).toBeGreaterThanOrEqual(3);
   });
 });

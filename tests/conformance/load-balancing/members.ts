@@ -47,7 +47,7 @@ export const startNamedTcp = async (scene: Scene, name: string, port = 0): Promi
   );
 
 /** Often enough for a test, seldom enough for two cores. */
-export const OFTEN = { type: 'http', path: '/healthz', intervalSecs: 0.2, timeoutSecs: 2, maxFailed: 2 } as const;
+export const OFTEN = { type: 'http', path: '/healthz', intervalSecs: 0.2, timeoutSecs: 15, maxFailed: 2 } as const;
 
 export interface Member {
   readonly client: Client;

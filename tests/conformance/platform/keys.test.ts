@@ -146,7 +146,8 @@ describe('Contract', () => {
       },
     );
     // Within 2 s on a machine that does nothing else.
-    expect(performance.now() - revokedAt).toBeLessThan(4000);
+    // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
+    expect(performance.now() - revokedAt).toBeLessThan(15_000);
     await expect(connectWith(scene, key.token)).rejects.toMatchObject({ status: 401 });
     expect(await scene.server.tunnel(tunnel.tunnelId)).toBeUndefined();
   });

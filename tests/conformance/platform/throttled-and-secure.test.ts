@@ -74,5 +74,5 @@ it(row('Contract', 15, 'throttled'), async () => {
   expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
   expect(answers[0]?.status).toBe(200);
   // One attempt was the registration.
-  await eventually(() => expect(scene.rawMails(email)).toHaveLength(PER_ACCOUNT), { timeoutMs: 10_000 });
+  await eventually(() => expect(scene.rawMails(email)).toHaveLength(PER_ACCOUNT), { timeoutMs: 30_000 });
 });

@@ -37,6 +37,13 @@ pids+=($!)
 open_tunnel http "$port" --subdomain fuzz || exit 1
 curl -fsS -o "$work/answer" -H 'Host: fuzz.localhost' "$(field "$run_json" http_url)/" || exit 1
 
+# A card, confirmed at the simulator, and the subscription: what is only for those who pay can be tried too.
+bill() { curl -fsS -X POST -H "Authorization: Bearer $token" "$url/billing/$1"; }
+bill setup-intent >"$work/intent.json" || exit 1
+curl -fsS -o "$work/answer" -X POST \
+  "$(field "$run_json" simulator_url)/_sim/setup_intents/$(field "$work/intent.json" client_secret)/confirm" || exit 1
+bill subscribe >"$work/answer" || exit 1
+
 fuzz() {
   local name=$1
   shift

@@ -1,37 +1,14 @@
 // Usage at its size: fills a database with the tunnels of one busy account and of many others, then asks for usage as the API
 // does, prints how PostgreSQL answers, and checks that it never reads a large table whole and that others cost nothing.
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
-import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
 import { runScript } from '../groups/lib/script.mjs';
+import { loadBundled } from './lib/load-bundled.mjs';
 
 const USAGE = `usage: node tests/tools/platform/seed-usage.mjs [--rows N] [--all N] [--accounts N]
 1000000 rows of one account among 10000000 of 10000 accounts: about ten minutes and 6 GB below the folder for temporary files.
 TEST_DATABASE_URL names a server to use instead of the embedded one.`;
 
 /** The services are TypeScript, so they are bundled; what is measured is what they ask. */
-async function loadTrial() {
-  const outfile = join(CACHE_DIR, 'tools/usage-trial.mjs');
-  mkdirSync(join(CACHE_DIR, 'tools'), { recursive: true });
-  await build({
-    absWorkingDir: ROOT,
-    entryPoints: [fileURLToPath(new URL('lib/usage-trial.mjs', import.meta.url))],
-    outfile,
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    conditions: ['source'],
-    external: ['pg-native', 'esbuild'],
-    banner: {
-      js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
-    },
-    logLevel: 'warning',
-  });
-  return import(pathToFileURL(outfile).href);
-}
+const loadTrial = () => loadBundled(new URL('lib/usage-trial.mjs', import.meta.url), 'usage-trial');
 
 await runScript(
   {

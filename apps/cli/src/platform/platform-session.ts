@@ -29,6 +29,10 @@ export class PlatformSession {
     return new PlatformSession(file, known(file.read()), io);
   }
 
+  get platformUrl(): string {
+    return this.#saved.place.url;
+  }
+
   /** What `ask` was refused for a lack of access was not done, so that it can be asked again. */
   async call<T>(ask: (client: PlatformClient) => Promise<T>): Promise<T> {
     if (!this.#isFresh(this.#saved)) await this.#renew();

@@ -36,6 +36,7 @@ export class ScriptedPlatform {
   keys: Record<string, unknown>[] = [];
   chart: Record<string, unknown>[] = [];
   tunnels: Record<string, unknown>[] = [];
+  billing: Record<string, unknown> = { ...BILLING };
   suspended = false;
   /** While a key is made. */
   onCreate: () => void = () => {};
@@ -110,6 +111,7 @@ export class ScriptedPlatform {
     const access = (headers.authorization ?? '').replace('Bearer ', '');
     if (!this.accessTokens.has(access)) return refuse(response, refusals.access);
     if (this.suspended) return refuse(response, refusals.suspended);
+    if (path.startsWith('/billing')) return this.#billing({ method, body }, response);
     if (method === 'DELETE') {
       const left = this.keys.filter(({ id }) => path !== `/keys/${String(id)}`);
       if (left.length === this.keys.length) return refuse(response, refusals.key);
@@ -124,6 +126,14 @@ export class ScriptedPlatform {
     else if (path === '/usage') send(response, 200, SUMMARY);
     else if (path.startsWith('/usage/chart')) send(response, 200, this.chart);
     else send(response, 200, this.tunnels);
+  }
+
+  #billing({ method, body }: Pick<Ask, 'method' | 'body'>, response: ServerResponse): void {
+    if (method === 'GET') return send(response, 200, this.billing);
+    if (method === 'POST') return send(response, 200, { url: 'https://billing.example/p/1' });
+    const cap = JSON.parse(body) as { spend_cap_cents: number | null };
+    this.billing['spend_cap_cents'] = cap.spend_cap_cents;
+    return send(response, 200, cap);
   }
 }
 
@@ -165,4 +175,17 @@ const SUMMARY = {
   total_bytes_30d: 48_201_733,
   plan: 'free',
   tunnel_limit: 3,
+};
+
+export const BILLING = {
+  billing_model: 'payg',
+  plan_name: 'payg',
+  estimated_mtd_cents: 1240,
+  spend_cap_cents: 2000,
+  subscription_status: 'active',
+  current_period_end: '2030-02-01T00:00:00.000Z',
+  payment_customer_id: 'cus_1',
+  has_payment_method: true,
+  allow_custom_subdomains: true,
+  monthly_minimum_cents: 300,
 };

@@ -9,6 +9,8 @@ export interface OtherSide {
   tunnel(tunnelId: string): { isOpen: boolean; label: string; requests: number; bytes: number } | undefined;
   setLimit(accountId: string, limit: number): Promise<void>;
   closeAccount(accountId: string, code: string, message: string): Promise<void>;
+  /** The cap that the account has reached, as money; null: none. */
+  setCap(accountId: string, cap: string | null): Promise<void>;
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
 }
@@ -187,6 +189,42 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
           code: 'ACCOUNT_SUSPENDED',
           message: 'the account is suspended for a reason',
         });
+      });
+
+      it('ends all of an account at its spend cap, refuses its tunnels, and lets it in at once when it is raised', async () => {
+        const heard: Revocation[] = [];
+        set.backend.onRevoked((revocation) => heard.push(revocation));
+        expect(await ask('tun_1')).toBeNull();
+        await other.setCap(set.accountId, '$5.00');
+        const fault = { code: 'SPEND_CAP_REACHED', message: 'spend cap of $5.00 reached', retryable: false };
+        await expect.poll(() => heard, { timeout: 15_000 }).toMatchObject([{ accountId: set.accountId, fault }]);
+        expect((await set.backend.verifyKey(set.accountKeys[0])).ok).toBe(true);
+        expect(await ask('tun_2')).toMatchObject(fault);
+        await other.setCap(set.accountId, null);
+        expect((await set.backend.verifyKey(set.accountKeys[0])).ok).toBe(true);
+        expect(await ask('tun_3')).toBeNull();
+      });
+
+      it('may be away: nothing is opened for an account at its spend cap by what was known before', async () => {
+        const heard: Revocation[] = [];
+        set.backend.onRevoked((revocation) => heard.push(revocation));
+        await other.setCap(set.accountId, '$5.00');
+        await expect.poll(() => heard, { timeout: 15_000 }).toHaveLength(1);
+        // Its key is good, and known anew.
+        expect((await set.backend.verifyKey(set.accountKeys[0])).ok).toBe(true);
+        const { keyId: otherKeyId } = await keyOf(set.otherKey);
+        await other.goAway();
+        const away = { code: 'AUTH_BACKEND_AWAY', retryable: true };
+        expect(await ask('tun_1')).toMatchObject(away);
+        expect(
+          await set.backend.admitTunnel(askedTunnel('tun_2', set.otherAccountId, { keyId: otherKeyId })),
+        ).toBeNull();
+        await other.comeBack();
+        await expect.poll(() => ask('tun_3'), { timeout: 15_000 }).toMatchObject({ code: 'SPEND_CAP_REACHED' });
+        await other.setCap(set.accountId, null);
+        expect(await ask('tun_4')).toBeNull();
+        await other.goAway();
+        expect(await ask('tun_5')).toBeNull();
       });
 
       it('may be away: known keys are good, limits are kept, and all of it is told later', async () => {

@@ -35,6 +35,10 @@ const underTest = async (isRemote: boolean): Promise<BackendUnderTest> => {
         await heard();
         platform.announce({ kind: 'account-closed', account_id, code, message });
       },
+      setCap: async (accountId, cap) => {
+        await heard();
+        platform.setCap(accountId, cap);
+      },
       goAway: async () => platform.goAway(),
       comeBack: async () => {
         platform.state = 'here';

@@ -8,6 +8,7 @@ import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } 
 import { AccountTunnels } from './account-tunnels.ts';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
 import { ChangeStream } from './change-stream.ts';
+import { ClosedAccounts } from './closed-accounts.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { KnownKeys } from './known-keys.ts';
 import { type LinkFetch, PlatformLink } from './platform-link.ts';
@@ -35,6 +36,7 @@ export class PlatformBackend implements Backend {
   readonly #link: PlatformLink;
   readonly #keys: KnownKeys;
   readonly #tunnels = new AccountTunnels();
+  readonly #closed = new ClosedAccounts();
   readonly #usage: UsageLog;
   readonly #heartbeats: Heartbeats;
   readonly #changes: ChangeStream;
@@ -97,7 +99,9 @@ export class PlatformBackend implements Backend {
         custom_subdomain: asked.customSubdomain,
         at: asked.at,
       });
-      if (!answer.ok) return Fault.fromWire(answer.code, answer.message);
+      const refusal = answer.ok ? null : Fault.fromWire(answer.code, answer.message);
+      this.#closed.learn(accountId, refusal);
+      if (refusal !== null) return refusal;
     } catch {
       const refusal = this.#refusalWhileAway(asked, accountId);
       if (refusal !== null) {
@@ -113,7 +117,7 @@ export class PlatformBackend implements Backend {
   /** By what was last known, and by this edge's own count. */
   #refusalWhileAway({ keyId, customSubdomain }: TunnelAsked, accountId: string): Fault | null {
     const known = this.#keys.byKeyId(keyId);
-    if (known === undefined) return new Fault('AUTH_BACKEND_AWAY');
+    if (known === undefined || this.#closed.has(accountId)) return new Fault('AUTH_BACKEND_AWAY');
     const { plan, tunnel_limit: limit, allow_custom_subdomains: mayChoose }: AccountRights = known.account;
     if (customSubdomain && !mayChoose) return new Fault('TUNNEL_CUSTOM_SUBDOMAIN', { plan });
     if (known.unlimited || limit === null || this.#tunnels.countOf(accountId) < limit) return null;
@@ -166,10 +170,12 @@ export class PlatformBackend implements Backend {
         return;
       case 'account-closed':
         this.#keys.forget(({ account }) => account.account_id === change.account_id);
+        this.#closed.add(change.account_id);
         this.#revoke({ accountId: change.account_id, fault: Fault.fromWire(change.code, change.message) });
         return;
       case 'account-changed':
         this.#keys.accountChanged(change.account);
+        this.#closed.remove(change.account.account_id);
         return;
       case 'forget':
         void this.#askForAllKeys();

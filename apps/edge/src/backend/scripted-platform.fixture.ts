@@ -49,6 +49,7 @@ export class ScriptedPlatform {
   /** So many answers to records are lost after they were stored. */
   lostAnswers = 0;
   #changes: EdgeChange[] = [];
+  readonly #caps = new Map<string, string>();
   readonly #lines = new Set<ReadableStreamDefaultController<Uint8Array>>();
 
   addKey(token: string, accountId: string, rights: Partial<AccountRights> = {}): void {
@@ -69,6 +70,18 @@ export class ScriptedPlatform {
     const account = { ...(this.accounts.get(accountId) as AccountRights), ...rights };
     this.accounts.set(accountId, account);
     this.announce({ kind: 'account-changed', account });
+  }
+
+  /** Its keys stay good; it opens no tunnel. null: it does again. */
+  setCap(accountId: string, cap: string | null): void {
+    if (cap === null) {
+      this.#caps.delete(accountId);
+      this.setRights(accountId, {});
+      return;
+    }
+    const message = `spend cap of ${cap} reached`;
+    this.#caps.set(accountId, message);
+    this.announce({ kind: 'account-closed', account_id: accountId, code: 'SPEND_CAP_REACHED', message });
   }
 
   get openLines(): number {
@@ -133,6 +146,8 @@ export class ScriptedPlatform {
   }
 
   #open({ tunnel_id, account_id }: TunnelQuestion): Response {
+    const cap = this.#caps.get(account_id);
+    if (cap !== undefined) return refuse('SPEND_CAP_REACHED', cap);
     const limit = this.accounts.get(account_id)?.tunnel_limit ?? null;
     const open = [...this.tunnels.values()].filter(({ accountId, isOpen }) => isOpen && accountId === account_id);
     if (limit !== null && open.length >= limit) return refuse('TUNNEL_PLAN_LIMIT', `tunnel limit of ${limit} reached`);

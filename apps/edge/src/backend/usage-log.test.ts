@@ -66,7 +66,12 @@ describe('what a tunnel carries', () => {
   it('is on disk before the end of the tunnel is', () => {
     counters.bytes = 70;
     log.closed(closedTunnel('tun_1', 'alice'), 'alice');
-    expect(onDisk().map(({ kind }) => kind)).toEqual(['journal', 'opened', 'usage', 'closed']);
+    // What is before them may have its numbers by now.
+    expect(
+      onDisk()
+        .map(({ kind }) => kind)
+        .slice(-2),
+    ).toEqual(['usage', 'closed']);
   });
 });
 

@@ -103,7 +103,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const counts = new ConnectionCounts({ perTunnel: 100, perAddress: 100 });
   const relay = new Relay({ dispatcher: new Dispatcher({ random: Math.random }), counts, logger, clock });
   const listeners = new TcpListeners({ host: HOST, targetOn: (port) => tunnels.byPort(port), relay, logger });
-  const range = await freeRange(options.ports ?? 4);
+  const { guard, ...range } = await claimRange(options.ports ?? 4);
   const places = new Places(
     new PortPool({ range, listeners, clock, random: () => 0 }),
     new NamePool({ clock, random: Math.random }),
@@ -133,17 +133,27 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     control.cut();
     await listeners.closeAll();
     listeners.resetConnections();
+    guard.close();
   };
   return { control, backend, tunnels, relay, listeners, port: control.address.port, range, stop };
 };
 
-/** Ports next to each other that nobody holds, below those that the kernel gives out by itself. */
-const freeRange = async (size: number): Promise<{ from: number; to: number }> => {
+const BLOCK_PORTS = 8;
+
+/**
+ * Ports next to each other that nobody holds, below those that the kernel gives out by itself. Tests of other processes
+ * do the same: the block belongs to whoever listens on its first port.
+ */
+const claimRange = async (size: number): Promise<{ from: number; to: number; guard: Server }> => {
   for (;;) {
-    const from = 21_000 + Math.floor(Math.random() * 9000);
+    const first = 21_000 + BLOCK_PORTS * Math.floor(Math.random() * 1000);
+    const guard = await tryPort(first);
+    if (guard === null) continue;
+    const from = first + 1;
     const servers = await Promise.all(Array.from({ length: size }, (_, n) => tryPort(from + n)));
     for (const server of servers) server?.close();
-    if (servers.every((server) => server !== null)) return { from, to: from + size - 1 };
+    if (servers.every((server) => server !== null)) return { from, to: from + size - 1, guard };
+    guard.close();
   }
 };
 

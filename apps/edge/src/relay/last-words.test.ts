@@ -96,7 +96,7 @@ describe('a visitor that speaks HTTP reads a 502', () => {
     const visitor = path.visit();
     visitor.write('PATCH /slow HTTP/1.1\r\n');
     const answer = text(visitor);
-    await eventually(() => expect(visitor.bytesWritten).toBe(22));
+    await eventually(() => expect(path.bytesRead()).toBe(22));
     await passSilence(path);
     expect(await answer).toContain('502 Bad Gateway');
     visitor.end();

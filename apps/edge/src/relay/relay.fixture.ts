@@ -37,6 +37,8 @@ export interface RelayStand {
   readonly port: number;
   /** The ports of all visitors so far; the system gives a port out again. */
   readonly visitorPorts: number[];
+  /** What has been read of all visitors so far. */
+  bytesRead(): number;
   visit(): net.Socket;
 }
 
@@ -153,7 +155,9 @@ export class RelayStage {
     const clock = new FakeClock();
     const relay = new Relay({ dispatcher: new Dispatcher({ random }), counts, logger, clock });
     const visitorPorts: number[] = [];
+    const accepted: net.Socket[] = [];
     const accept = (socket: net.Socket): void => {
+      accepted.push(socket);
       visitorPorts.push(socket.remotePort ?? 0);
       relay.carry(socket, target);
     };
@@ -165,7 +169,8 @@ export class RelayStage {
       socket.on('error', () => {});
       return socket;
     };
-    return { relay, counts, clock, port, visitorPorts, visit };
+    const bytesRead = (): number => accepted.reduce((sum, socket) => sum + socket.bytesRead, 0);
+    return { relay, counts, clock, port, visitorPorts, bytesRead, visit };
   }
 }
 

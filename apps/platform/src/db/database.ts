@@ -14,6 +14,8 @@ export interface DatabaseOptions {
   readonly logger: Logger;
   /** Connections at once. */
   readonly connections?: number;
+  /** For a connection to be had, and for a statement. */
+  readonly timeoutMs?: number;
 }
 
 const INT8 = 20;
@@ -30,14 +32,15 @@ export class Database {
   readonly db: Db;
   readonly pool: pg.Pool;
 
-  constructor({ url, logger, connections = DATABASE_BOUNDS.CONNECTIONS }: DatabaseOptions) {
+  constructor({ url, logger, connections = DATABASE_BOUNDS.CONNECTIONS, timeoutMs }: DatabaseOptions) {
+    const statementTimeoutMs = timeoutMs ?? DATABASE_BOUNDS.STATEMENT_TIMEOUT_MS;
     this.pool = new pg.Pool({
       connectionString: url.reveal(),
       max: connections,
-      connectionTimeoutMillis: DATABASE_BOUNDS.CONNECT_TIMEOUT_MS,
+      connectionTimeoutMillis: timeoutMs ?? DATABASE_BOUNDS.CONNECT_TIMEOUT_MS,
       idleTimeoutMillis: DATABASE_BOUNDS.IDLE_MS,
-      statement_timeout: DATABASE_BOUNDS.STATEMENT_TIMEOUT_MS,
-      idle_in_transaction_session_timeout: DATABASE_BOUNDS.STATEMENT_TIMEOUT_MS,
+      statement_timeout: statementTimeoutMs,
+      idle_in_transaction_session_timeout: statementTimeoutMs,
       application_name: 'tunnel-platform',
       keepAlive: true,
       types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },

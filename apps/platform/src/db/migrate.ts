@@ -4,6 +4,7 @@ import type { Db } from './database.ts';
 import { up as accounts } from './migrations/0001-accounts.ts';
 import { up as keysAndUsage } from './migrations/0002-keys-and-usage.ts';
 import { up as signingKeys } from './migrations/0003-signing-keys.ts';
+import { up as billing } from './migrations/0004-billing.ts';
 import { up as regionsAndFilters } from './migrations/0005-regions-and-filters.ts';
 
 /** In this order; a name that has been released never changes. */
@@ -11,6 +12,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-accounts': { up: accounts },
   '0002-keys-and-usage': { up: keysAndUsage },
   '0003-signing-keys': { up: signingKeys },
+  '0004-billing': { up: billing },
   '0005-regions-and-filters': { up: regionsAndFilters },
 };
 

@@ -163,6 +163,73 @@ export interface SigningKeysTable {
   created_at: GivenTimestamp;
 }
 
+export interface BillingAccountsTable {
+  user_id: string;
+  customer_id: string | null;
+  has_payment_method: Generated<boolean>;
+  subscription_id: string | null;
+  subscription_status: 'active' | 'past_due' | 'canceled' | null;
+  cancels_at_period_end: Generated<boolean>;
+  current_period_end: Timestamp | null;
+  metered_from: Timestamp | null;
+  past_due_since: Timestamp | null;
+  past_due_mailed_at: Timestamp | null;
+  subscriptions: Generated<number>;
+  spend_cap_cents: number | null;
+  cap_closed_at: Timestamp | null;
+  synced_at: Timestamp | null;
+  updated_at: GivenTimestamp;
+}
+
+export interface CapNoticesTable {
+  user_id: string;
+  month: string;
+  percent: number;
+  at: GivenTimestamp;
+}
+
+export interface MeteredUsageTable {
+  user_id: string;
+  /** YYYY-MM. */
+  month: string;
+  bytes: BigCount;
+  cut_bytes: BigCount;
+  cuts: Generated<number>;
+}
+
+export interface MeterEventsTable {
+  identifier: string;
+  user_id: string;
+  month: string;
+  bytes: number;
+  occurred_at: Timestamp;
+  created_at: GivenTimestamp;
+  next_try_at: GivenTimestamp;
+  attempts: Generated<number>;
+  claimed_until: Timestamp | null;
+  first_tried_at: Timestamp | null;
+  sent_at: Timestamp | null;
+}
+
+export interface ProcessorEventsTable {
+  id: string;
+  type: string;
+  customer_id: string | null;
+  received_at: GivenTimestamp;
+  handled_at: Timestamp | null;
+}
+
+export interface IdempotencyKeysTable {
+  user_id: string;
+  key: string;
+  operation: string;
+  request_hash: string;
+  created_at: GivenTimestamp;
+  status: number | null;
+  /** JSON as text when it is written. */
+  body: ColumnType<unknown, string | null, string | null>;
+}
+
 export interface Schema {
   plans: PlansTable;
   users: UsersTable;
@@ -178,4 +245,10 @@ export interface Schema {
   edge_changes: EdgeChangesTable;
   audit_log: AuditLogTable;
   signing_keys: SigningKeysTable;
+  billing_accounts: BillingAccountsTable;
+  cap_notices: CapNoticesTable;
+  metered_usage: MeteredUsageTable;
+  meter_events: MeterEventsTable;
+  processor_events: ProcessorEventsTable;
+  idempotency_keys: IdempotencyKeysTable;
 }

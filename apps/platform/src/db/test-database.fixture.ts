@@ -25,6 +25,9 @@ export interface TestDatabaseOptions {
   readonly connections?: number;
 }
 
+/** A hundred at once wait long for a connection on a busy machine; a platform in earnest would send them away. */
+export const PATIENCE_MS = 60_000;
+
 export const createTestDatabase = async (options: TestDatabaseOptions = {}): Promise<TestDatabase> => {
   const { url: serverUrl, template } = inject('testDatabase');
   const server = new Secret(serverUrl);
@@ -32,7 +35,7 @@ export const createTestDatabase = async (options: TestDatabaseOptions = {}): Pro
   await onServer(server, `create database ${name} template ${options.empty === true ? 'template0' : template}`);
   const url = urlOf(server, name);
   const logger = createLogger({ format: 'human', level: 'silent' });
-  const database = new Database({ url, logger, connections: options.connections ?? 10 });
+  const database = new Database({ url, logger, connections: options.connections ?? 10, timeoutMs: PATIENCE_MS });
   return {
     db: database.db,
     url,

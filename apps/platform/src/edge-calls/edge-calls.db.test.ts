@@ -114,15 +114,15 @@ describe('asking all regions for pools', () => {
 
   it('names each region once that does not answer within 2 s, is gone, refuses, or says something else', async () => {
     await startEdge('well', json([groupOf('well')]));
-    await startEdge('silent', silent);
-    await startEdge('silent', silent);
+    // So many that one after the other would take long.
+    for (let edges = 0; edges < 5; edges += 1) await startEdge('silent', silent);
     await startEdge('wrong', json([{ protocol: 'http' }]));
     await startEdge('refusing', json({ error: 'no', code: 'AUTH_TOKEN_INVALID', request_id: 'r' }, 401));
     await startEdge('moved', (_, response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end());
     await addEdge(world, 'unreachable');
     const began = performance.now();
     const { groups, warnings } = await calls(at()).groups(account.accountId);
-    expect(performance.now() - began).toBeLessThan(4000);
+    expect(performance.now() - began).toBeLessThan(8000);
     expect(groups).toHaveLength(1);
     expect(warnings.map((warning) => /^region (\S+) did not answer/.exec(warning)?.[1])).toEqual([
       'moved',

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { createLogger, systemClock } from '@tunnel/runtime';
+import { type Clock, createLogger, systemClock } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
 import { HttpServer } from './http-server.ts';
 import { createPlatformApp } from './platform-app.ts';
 
@@ -14,7 +16,7 @@ afterEach(async () => {
   for (const server of open.splice(0)) await server.stop();
 });
 
-const start = async (port = 0) => {
+const start = async ({ port = 0, clock = systemClock as Clock } = {}) => {
   const app = createPlatformApp({ logger, settings });
   let finish = (): void => {};
   const slow = new Promise<void>((resolve) => {
@@ -35,7 +37,7 @@ const start = async (port = 0) => {
     await slow;
     return context.text('done');
   });
-  const server = new HttpServer({ host: '127.0.0.1', port, app, clock: systemClock, logger });
+  const server = new HttpServer({ host: '127.0.0.1', port, app, clock, logger });
   await server.start();
   open.push(server);
   return { server, finish, asked, url: `http://127.0.0.1:${server.address.port}` };
@@ -99,19 +101,23 @@ describe('the HTTP server of the platform', () => {
   });
 
   it('lets a request finish when it stops, and takes no other', async () => {
-    const { server, url, finish, asked } = await start();
+    // Time stands still: however slow the machine is, the request is within its grace.
+    const clock = new FakeClock();
+    const { server, url, finish, asked } = await start({ clock });
     const answer = fetch(`${url}/slow`);
     await asked;
     const stopped = server.stop();
     await expect(fetch(`${url}/address`)).rejects.toThrow();
     finish();
     expect(await (await answer).text()).toBe('done');
+    // The connection of the caller, which is idle now, is swept away.
+    await clock.advance(PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS);
     await stopped;
   });
 
   it('names the port that is taken and the key that sets it', async () => {
     const { server } = await start();
-    await expect(start(server.address.port)).rejects.toMatchObject({
+    await expect(start({ port: server.address.port })).rejects.toMatchObject({
       code: 'CONFIG_PORT_TAKEN',
       values: { key: '[platform] port', port: server.address.port },
     });

@@ -52,6 +52,10 @@ export class HttpServer {
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerNoRequest(socket, error, logger));
   }
 
+  get isOpen(): boolean {
+    return this.#server.listening;
+  }
+
   get address(): { host: string; port: number } {
     if (this.#address === undefined) throw new Error('[platform] port is not open');
     return this.#address;

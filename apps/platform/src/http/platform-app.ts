@@ -1,6 +1,6 @@
 // The HTTP shell of the platform: what holds for every request and every answer. Routes are hung into it by their own files.
 import { OpenAPIHono } from '@hono/zod-openapi';
-import { EDGE_LINK_PATH, REQUEST_ID_PATTERN } from '@tunnel/contract';
+import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH, REQUEST_ID_PATTERN } from '@tunnel/contract';
 import { callerAddressOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Logger, randomId, type ServerConfig } from '@tunnel/runtime';
@@ -94,18 +94,24 @@ const bodyTooLarge = (limit: number) => (): never => {
 };
 
 const readUpTo = (limit: number): MiddlewareHandler => bodyLimit({ maxSize: limit, onError: bodyTooLarge(limit) });
-const readBodyUpTo = readUpTo(PLATFORM_BOUNDS.BODY_MAX_BYTES);
-const readBatchUpTo = readUpTo(PLATFORM_BOUNDS.EDGE_LINK_BODY_MAX_BYTES);
+const bodyBound = (limit: number) => ({ limit, read: readUpTo(limit) });
+const ANY_BODY = bodyBound(PLATFORM_BOUNDS.BODY_MAX_BYTES);
+const BATCH = bodyBound(PLATFORM_BOUNDS.EDGE_LINK_BODY_MAX_BYTES);
+const WEBHOOK = bodyBound(PLATFORM_BOUNDS.WEBHOOK_BODY_MAX_BYTES);
+
+const boundOf = (path: string): typeof ANY_BODY => {
+  if (path === BILLING_WEBHOOK_PATH) return WEBHOOK;
+  return path.startsWith(EDGE_LINK_PATH) ? BATCH : ANY_BODY;
+};
 
 /** A body is judged by its announced length; one without is read up to the limit. A GET that announces one too. */
 const refuseLargeBody: MiddlewareHandler<PlatformEnv> = (context, next) => {
   const { path, method } = context.req;
-  const isBatch = path.startsWith(EDGE_LINK_PATH);
-  const limit = isBatch ? PLATFORM_BOUNDS.EDGE_LINK_BODY_MAX_BYTES : PLATFORM_BOUNDS.BODY_MAX_BYTES;
+  const { limit, read } = boundOf(path);
   const length = headerOf(context, 'content-length');
   if (length !== undefined && Number(length) > limit) bodyTooLarge(limit)();
   if (length !== undefined || method === 'GET' || method === 'HEAD') return next();
-  return isBatch ? readBatchUpTo(context, next) : readBodyUpTo(context, next);
+  return read(context, next);
 };
 
 const answerError = async (

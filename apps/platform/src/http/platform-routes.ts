@@ -1,8 +1,10 @@
 // All routes of the platform, and what each of them needs besides the services' context.
+
 import { AccessTokens } from '../services/auth/access-tokens.ts';
 import { KnownUsers } from '../services/auth/known-users.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
+import type { BillingContext } from '../services/billing/billing-context.ts';
 import type { GroupEdges } from '../services/groups/list-groups.ts';
 import type { TunnelEdges } from '../services/usage/ask-edge.ts';
 import type { DashboardFiles } from './dashboard/dashboard-files.ts';
@@ -10,6 +12,7 @@ import { addDashboardRoutes } from './dashboard/dashboard-routes.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-user.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
+import { addBillingRoutes } from './routes/billing-routes.ts';
 import { addDocsRoutes } from './routes/docs-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkNeeds } from './routes/edge-link-routes.ts';
 import { addHealthRoutes } from './routes/health-routes.ts';
@@ -19,6 +22,7 @@ import { addUsageRoutes } from './routes/usage-routes.ts';
 
 export interface PlatformRouteNeeds extends RouteContext, EdgeLinkNeeds {
   readonly edges: GroupEdges & TunnelEdges;
+  readonly billing: BillingContext;
   readonly dashboard: DashboardFiles;
   /** A mail waits in the outbox. */
   readonly mailWaits: () => void;
@@ -40,6 +44,7 @@ export const addPlatformRoutes = (app: PlatformApp, needs: PlatformRouteNeeds): 
   addKeyRoutes(app, withUser);
   addUsageRoutes(app, withUser);
   addLoadBalancingRoutes(app, withUser);
+  addBillingRoutes(app, { ...needs.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, needs);
   addDocsRoutes(app, needs);
   addDashboardRoutes(app, needs.dashboard);

@@ -1,4 +1,4 @@
-// Deletes what nobody will ask for again: expired tokens, mails that were dealt with, and old changes.
+// Deletes what nobody will ask for again: expired tokens, mails and webhooks that were dealt with, old changes and answers.
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
@@ -10,8 +10,17 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const SESSION_KEPT_DAYS = 31;
 
 interface CleanUp {
-  readonly table: 'refresh_tokens' | 'mail_tokens' | 'refresh_families' | 'mail_outbox' | 'edge_changes';
-  readonly key: 'token_hash' | 'id';
+  readonly table:
+    | 'refresh_tokens'
+    | 'mail_tokens'
+    | 'refresh_families'
+    | 'mail_outbox'
+    | 'edge_changes'
+    | 'processor_events'
+    | 'idempotency_keys'
+    | 'meter_events';
+  /** ctid: where the row lies, for a table whose key has two columns. */
+  readonly key: 'token_hash' | 'id' | 'identifier' | 'ctid';
   /** Which rows, by the time before which they are old. */
   readonly keptDays: number;
   readonly old: (before: Date) => ReturnType<typeof sql>;
@@ -40,6 +49,25 @@ const CLEAN_UPS: readonly CleanUp[] = [
     key: 'id',
     keptDays: PLATFORM_BOUNDS.CHANGES_KEPT_DAYS,
     old: (before) => sql`at < ${before} and id < (select max(id) from edge_changes)`,
+  },
+  {
+    table: 'processor_events',
+    key: 'id',
+    keptDays: PLATFORM_BOUNDS.PROCESSOR_EVENTS_KEPT_DAYS,
+    old: (before) => sql`received_at < ${before}`,
+  },
+  {
+    table: 'idempotency_keys',
+    key: 'ctid',
+    keptDays: PLATFORM_BOUNDS.IDEMPOTENCY_KEPT_MS / DAY_MS,
+    old: (before) => sql`created_at < ${before}`,
+  },
+  {
+    // One that was not taken stays whatever its age.
+    table: 'meter_events',
+    key: 'identifier',
+    keptDays: PLATFORM_BOUNDS.METER_EVENTS_KEPT_DAYS,
+    old: (before) => sql`sent_at < ${before}`,
   },
 ];
 

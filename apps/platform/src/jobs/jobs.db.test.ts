@@ -57,6 +57,15 @@ describe('cleaning up', () => {
         { ...mail, subject: 'just sent', sent_at: daysAgo(6) },
       ])
       .execute();
+    const event = { user_id: account.accountId, month: '2030-01', bytes: 1, occurred_at: daysAgo(300) };
+    await db
+      .insertInto('meter_events')
+      .values([
+        { ...event, identifier: 'long ago', sent_at: daysAgo(101) },
+        { ...event, identifier: 'lately', sent_at: daysAgo(99) },
+        { ...event, identifier: 'not yet', created_at: daysAgo(300) },
+      ])
+      .execute();
     await cleanUp.run(world);
     const namesOf = async (query: { execute(): Promise<{ name: string }[]> }) =>
       (await query.execute()).map(({ name }) => name).toSorted();
@@ -64,6 +73,7 @@ describe('cleaning up', () => {
     expect(await namesOf(db.selectFrom('refresh_families').select('user_agent as name'))).toEqual(['', 'recent']);
     expect(await namesOf(db.selectFrom('mail_tokens').select('token_hash as name'))).toEqual(['new']);
     expect(await namesOf(db.selectFrom('mail_outbox').select('subject as name'))).toEqual(['just sent', 'waiting']);
+    expect(await namesOf(db.selectFrom('meter_events').select('identifier as name'))).toEqual(['lately', 'not yet']);
   });
 
   it('deletes more than one statement takes, also when two processes do it at once', async () => {

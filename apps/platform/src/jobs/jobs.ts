@@ -3,9 +3,14 @@ import type { Timer } from '@tunnel/runtime';
 import { isDatabaseAway } from '../db/database-away.ts';
 import { cleanUp } from './clean-up.ts';
 import { closeLostEntries } from './close-lost-entries.ts';
+import { enforceCaps } from './enforce-caps.ts';
 import type { Job, JobContext } from './job.ts';
 
-const ALL: readonly Job[] = [closeLostEntries, cleanUp];
+export const standardJobs = (settings: { readonly public_url: string }): readonly Job[] => [
+  closeLostEntries,
+  enforceCaps({ publicUrl: settings.public_url }),
+  cleanUp,
+];
 
 export class Jobs {
   readonly #context: JobContext;
@@ -13,7 +18,7 @@ export class Jobs {
   readonly #running = new Map<Job, Promise<void>>();
   readonly #timers = new Map<Job, Timer>();
 
-  constructor(context: JobContext, jobs: readonly Job[] = ALL) {
+  constructor(context: JobContext, jobs: readonly Job[]) {
     this.#context = context;
     this.#jobs = jobs;
   }

@@ -4,6 +4,7 @@ import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { isDatabaseAway } from '../db/database-away.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { within } from '../within.ts';
 import type { MailTransport } from './mail-transport.ts';
 import { type ClaimedMail, claimMails, markGivenUp, markRetry, markSent } from './outbox.ts';
 
@@ -104,15 +105,3 @@ export class MailSender {
 /** Mail servers repeat addresses in what they say. */
 const reasonOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replaceAll(/[^\s<>"']+@[^\s<>"']+/g, '[address]');
-
-const within = async <T>(clock: Clock, work: Promise<T>, ms: number): Promise<T> => {
-  let timer: Timer | undefined;
-  const end = new Promise<never>((_resolve, reject) => {
-    timer = clock.setTimeout(() => reject(new Error(`it took more than ${ms / 1000} s`)), ms);
-  });
-  try {
-    return await Promise.race([work, end]);
-  } finally {
-    timer?.cancel();
-  }
-};

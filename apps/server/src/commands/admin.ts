@@ -66,7 +66,7 @@ export const admin = (finish: (code: number) => void): Command => {
         .argument('<email>')
         .argument('<plan>')
         .action(async (email: string, plan: string, flags: Flags) => {
-          const result = await open(flags, ({ db }) => setPlan({ db }, consoleOperator(), { email, plan }));
+          const result = await open(flags, ({ db }) => setPlan({ db, clock }, consoleOperator(), { email, plan }));
           sayChange(flags, `${email} has plan ${plan}`, result);
         }),
     )

@@ -85,6 +85,17 @@ export const url = (options: UrlOptions) => {
 
 const isHttpUrl = (value: string): boolean => /^https?:\/\//i.test(value) && URL.canParse(value);
 
+/** Of a service that is sent a secret, so never in clear over a network. */
+export const serviceUrl = () => {
+  const error = 'an https URL of a host alone (http only on this machine)';
+  return z.string({ error }).refine((value) => isHttpUrl(value) && isServiceUrl(new URL(value)), { error });
+};
+
+const LOOPBACK_HOST = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+const isServiceUrl = ({ protocol, hostname, href, origin }: URL): boolean =>
+  href === `${origin}/` && (protocol === 'https:' || LOOPBACK_HOST.test(hostname));
+
 export const addressList = () => {
   const error = 'an IP address or a network such as "10.0.0.0/8"';
   return z.array(z.string({ error }).refine(isAddressOrNetwork, { error }), {

@@ -2,7 +2,7 @@ import { appendFileSync, chmodSync, readdirSync, readFileSync, statSync, writeFi
 import { join } from 'node:path';
 import type { JournalRecord } from '@tunnel/contract';
 import type { Logger } from '@tunnel/runtime';
-import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Journal } from './journal.ts';
 import { JournalFile } from './journal-file.ts';
@@ -220,7 +220,7 @@ describe('the file of a journal', () => {
       bytes += 50 * round;
       await new Promise(setImmediate);
     }
-    await vi.waitFor(() => expect(statSync(onlyFile()).size).toBeLessThan(60_000));
+    await eventually(() => expect(statSync(onlyFile()).size).toBeLessThan(60_000));
     await journal.close();
     const batches = await drain(await startJournal());
     const records = batches.flatMap((batch) => batch.records);

@@ -208,8 +208,10 @@ describe('connections to a service of HTTP/2', () => {
     const { stand, sessions } = await startService(echo);
     await ask(visit(stand), { ':method': 'POST' }, 'x');
     expect(sessions.size).toBe(1);
-    await stand.http.clock.advance(LIMITS.H2C_SESSION_IDLE_MS + 1000);
-    await eventually(() => expect([sessions.size, stand.http.pair.edge.liveStreams]).toEqual([0, 0]));
+    await eventually(async () => {
+      await stand.http.clock.advance(LIMITS.H2C_SESSION_IDLE_MS + 1000);
+      expect([sessions.size, stand.http.pair.edge.liveStreams]).toEqual([0, 0]);
+    });
   });
 
   it('are replaced when the service has hung up, also between two requests', async () => {

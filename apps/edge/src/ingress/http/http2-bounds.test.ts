@@ -115,7 +115,7 @@ describe('one HTTP/2 connection', () => {
         before = written;
         expect(seen).toBe(written);
       },
-      { intervalMs: 200, timeoutMs: 10_000 },
+      { intervalMs: 200 },
     );
     // Windows of the visitor and of the tunnel's stream, and the buffers of four sockets.
     expect(written).toBeLessThan(24 * MiB);
@@ -150,7 +150,7 @@ describe('one HTTP/2 connection', () => {
         before = written;
         expect([seen, request !== undefined]).toEqual([written, true]);
       },
-      { intervalMs: 200, timeoutMs: 10_000 },
+      { intervalMs: 200 },
     );
     expect(written).toBeLessThan(24 * MiB);
     expect((await ask(session, { ':path': '/' })).body).toBe('quick');

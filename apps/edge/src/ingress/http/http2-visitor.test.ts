@@ -195,7 +195,11 @@ describe('what goes wrong in HTTP/2', () => {
     const session = visit(stand);
     const answer = ask(session, { ':path': '/' });
     await eventually(() => expect(stand.http.dials).toBe(1));
-    await stand.http.clock.advance(61_000);
+    // Its time begins when the request is with the service.
+    await eventually(async () => {
+      await stand.http.clock.advance(61_000);
+      expect(stand.http.ingress.totals.responses[5]).toBe(1);
+    });
     expect((await answer).headers['x-tunnel-error']).toBe('LOCAL_TIMEOUT');
   });
 

@@ -16,7 +16,7 @@ import { exampleOf } from './example-of.ts';
 /** Of the API, not of the program. */
 export const API_VERSION = '0.2.24';
 
-const DESCRIPTION = `Accounts, API keys, usage and the live state of load-balanced pools.
+const DESCRIPTION = `Accounts, API keys, usage, the live state of load-balanced pools, and pay-as-you-go billing.
 
 Tunnels are not made here: a tunnel client makes them, with an API key of POST /keys.
 Log in with POST /auth/login and send the access token as \`Authorization: Bearer <ACCESS_TOKEN>\`; it lasts 15 minutes.
@@ -29,6 +29,10 @@ const TAGS = [
   { name: 'keys', description: 'API keys, with which tunnel clients come in.' },
   { name: 'usage', description: 'Tunnels, requests and bytes: sums, days, and the log.' },
   { name: 'load balancing', description: 'Pools of tunnels, live.' },
+  {
+    name: 'billing',
+    description: 'Pay as you go: the subscription, the spend cap, and the doors to the payment processor.',
+  },
   { name: 'health', description: 'Probes.' },
   { name: 'documents', description: 'This description.' },
   { name: EXTENSIONS, description: 'Beyond the specification of the API.' },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findAccount } from '../billing/billing-account.ts';
 import { addAccount, addKey, createLinkWorld, type LinkWorld, OPERATOR } from '../edges/link.fixture.ts';
 import { listUsers } from './list-users.ts';
 import { restore } from './restore.ts';
@@ -65,6 +66,17 @@ describe('an operator', () => {
     expect(await changesOf(accountId)).toEqual([{ kind: 'account-changed', code: null }]);
   });
 
+  it('meters an account from the moment on that it is given a plan with a price', async () => {
+    const { accountId, email } = await addAccount(world.db);
+    const meteredFrom = async () => (await findAccount(world.db, accountId))?.metered_from?.getTime();
+    const begin = world.clock.now();
+    await setPlan(world, OPERATOR, { email, plan: 'payg' });
+    expect(await meteredFrom()).toBe(begin);
+    await world.clock.advance(1000);
+    for (const plan of ['free', 'payg', 'free']) await setPlan(world, OPERATOR, { email, plan });
+    expect(await meteredFrom()).toBe(begin);
+  });
+
   it('frees a key from the limit, and binds it again', async () => {
     const { accountId } = await addAccount(world.db);
     const { keyId } = await addKey(world.db, accountId);
@@ -100,7 +112,8 @@ describe('an operator', () => {
   });
 
   it('lists accounts in pages that neither repeat nor skip', async () => {
-    for (let i = 0; i < 4; i += 1) await addAccount(world.db);
+    const { email } = await addAccount(world.db);
+    for (let i = 0; i < 3; i += 1) await addAccount(world.db);
     const all = await listUsers(world);
     expect(all.length).toBeGreaterThan(5);
     const paged = await listUsers(world, { limit: 2 });
@@ -110,6 +123,7 @@ describe('an operator', () => {
       paged.push(...page);
     }
     expect(paged).toEqual(all);
-    expect(all[0]).toMatchObject({ plan: 'free', emailVerified: false, openTunnels: 0 });
+    const listed = all.find((user) => user.email === email);
+    expect(listed).toMatchObject({ plan: 'free', emailVerified: false, openTunnels: 0 });
   });
 });

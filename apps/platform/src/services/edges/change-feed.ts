@@ -81,7 +81,9 @@ export class ChangeFeed {
   }
 
   async #sendAfter(cursor: number, lines: readonly ChangeLine[]): Promise<void> {
-    const { changes, last } = await readChanges(this.#deps.db, cursor, PLATFORM_BOUNDS.CHANGES_PAGE);
+    const { db, clock } = this.#deps;
+    const wanted = { after: cursor, limit: PLATFORM_BOUNDS.CHANGES_PAGE, now: clock.now() };
+    const { changes, last } = await readChanges(db, wanted);
     if (last === null) return;
     for (const line of lines) {
       line.cursor = last;

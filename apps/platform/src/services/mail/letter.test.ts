@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { capMail } from './cap-mail.ts';
+import { paymentFailedMail } from './payment-failed-mail.ts';
 import { resetMail } from './reset-mail.ts';
 import { verificationMail } from './verification-mail.ts';
 
@@ -19,5 +21,21 @@ describe('our mails', () => {
     expect(html).toContain(`href="http://localhost:8080/app/reset-password?token=${TOKEN}"`);
     expect(html).toContain('o&#39;neil&amp;co@example.com');
     expect(html).not.toContain("o'neil&co");
+  });
+
+  it('about money say how much, and where to change it, in plain ASCII', () => {
+    const url = 'https://tunnel.example/';
+    const most = capMail(url, 'ann@example.com', { percent: 80, capCents: 2050, usedCents: 1640 });
+    expect(most.subject).toBe('80 % of your spend cap is used');
+    const all = capMail(url, 'ann@example.com', { percent: 100, capCents: 2050, usedCents: 2051 });
+    expect(all.subject).toBe('Your spend cap of $20.50 is reached');
+    expect(all.text.replaceAll('\n', ' ')).toContain('has used $20.51 this month, and its spend cap is $20.50.');
+    const failed = paymentFailedMail(url, 'ann@example.com');
+    expect(failed.text.replaceAll('\n', ' ')).toContain('Nothing changes for 7 days.');
+    for (const { text, html } of [most, all, failed]) {
+      expect(text.split('\n')).toContain('https://tunnel.example/app/billing');
+      expect(text).toMatch(/^[\n -~]*$/);
+      expect(html).toContain('href="https://tunnel.example/app/billing"');
+    }
   });
 });

@@ -31,12 +31,20 @@ export interface DaySum {
   bytes: number;
 }
 
+/** Of one record. */
+export interface UsedBytes {
+  readonly userId: string;
+  readonly at: Date;
+  readonly bytes: number;
+}
+
 export interface EntryChanges {
   readonly changed: readonly LogEntry[];
   readonly abandoned: readonly LogEntry[];
   /** Tunnels to add to each key's count; may be negative. */
   readonly keyCounts: ReadonlyMap<string, number>;
   readonly days: readonly DaySum[];
+  readonly used: readonly UsedBytes[];
   /** Records of tunnels that are not in the log, or not this edge's. */
   readonly ignored: number;
 }
@@ -52,6 +60,7 @@ export const applyRecords = (
 ): EntryChanges => {
   const sums = new Sums();
   const touched = new Set<LogEntry>();
+  const used: UsedBytes[] = [];
   let ignored = 0;
   for (const record of records) {
     const entry = entries.get(record.tunnel_id);
@@ -63,14 +72,16 @@ export const applyRecords = (
     if (record.kind === 'opened') applyOpened(entry, record, currentRun);
     else if (record.kind === 'closed') applyClosed(entry, record);
     else {
-      applyUsage(entry, timeOf(record.at), record);
-      sums.use(entry.userId, dayOf(timeOf(record.at)), record);
+      const at = timeOf(record.at);
+      applyUsage(entry, at, record);
+      sums.use(entry.userId, dayOf(at), record);
+      if (record.bytes > 0) used.push({ userId: entry.userId, at, bytes: record.bytes });
     }
   }
   for (const entry of touched) sums.count(entry, Number(entry.fresh) - Number(entry.abandoned));
   const changed = [...touched].filter((entry) => !entry.abandoned);
   const abandoned = [...touched].filter((entry) => entry.abandoned);
-  return { changed, abandoned, keyCounts: sums.keyCounts, days: sums.inOrder(), ignored };
+  return { changed, abandoned, keyCounts: sums.keyCounts, days: sums.inOrder(), used, ignored };
 };
 
 const applyOpened = (entry: LogEntry, record: Opened, currentRun: string | null): void => {

@@ -1,6 +1,7 @@
 import { createLogger } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../db/database.ts';
+import { PATIENCE_MS } from '../../db/test-database.fixture.ts';
 import { heartbeat } from '../edges/heartbeat.ts';
 import {
   type Account,
@@ -63,12 +64,12 @@ describe('opening a tunnel', () => {
     const account = await addAccount(world.db);
     const edges = [await addEdge(world, 'eu'), await addEdge(world, 'us')];
     const logger = createLogger({ format: 'json', level: 'silent' });
-    const other = new Database({ url: world.database.url, logger, connections: 20 });
+    const other = new Database({ url: world.database.url, logger, connections: 20, timeoutMs: PATIENCE_MS });
     try {
       const answers = await Promise.all(
         Array.from({ length: 100 }, (_, index) => {
           const edge = edges[index % 2]!;
-          return openTunnel(index % 4 < 2 ? world : other, edge.actor, questionOf(edge, account));
+          return openTunnel(index % 4 < 2 ? world : { ...world, db: other.db }, edge.actor, questionOf(edge, account));
         }),
       );
       expect(answers.filter((answer) => answer.ok)).toHaveLength(10);

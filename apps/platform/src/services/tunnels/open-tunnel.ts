@@ -3,13 +3,14 @@ import type { TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
+import { refusalByBilling } from '../billing/cap-refusal.ts';
 import { isUuid } from '../is-uuid.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { dayOf, timeOf } from './record-time.ts';
 import { refusal } from './refusal.ts';
 
 export const openTunnel = async (
-  { db }: Pick<ServiceContext, 'db'>,
+  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
   { edgeId }: EdgeActor,
   question: TunnelQuestion,
   /** Aborted when the edge no longer waits for the answer: it goes on as if there were none, so nothing may be counted. */
@@ -23,7 +24,10 @@ export const openTunnel = async (
     const key = await keyOf(trx, question);
     const refused = refusalOfOwner(account, key) ?? (await refuseOldRun(trx, edgeId, question.run_id));
     if (refused !== null || account === undefined || key === undefined) return refused ?? refusal('AUTH_TOKEN_INVALID');
+    const byBilling = await refusalByBilling(trx, question.account_id, clock.now());
+    if (byBilling.ofAll !== null) return byBilling.ofAll;
     if (await isResumed(trx, edgeId, question)) return { ok: true };
+    if (byBilling.ofNew !== null) return byBilling.ofNew;
     if (question.custom_subdomain && !account.allow_custom_subdomains) {
       return refusal('TUNNEL_CUSTOM_SUBDOMAIN', { plan: account.plan });
     }

@@ -3,6 +3,7 @@ import { createLogger, randomId } from '@tunnel/runtime';
 import type { QueryResult, RootOperationNode, UnknownRow } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../db/database.ts';
+import { PATIENCE_MS } from '../../db/test-database.fixture.ts';
 import { heartbeat } from '../edges/heartbeat.ts';
 import {
   type Account,
@@ -211,7 +212,7 @@ describe('how often a record is stored', () => {
   it('is once, when two processes are sent the same at once', async () => {
     const { journal, records, sums } = await prepare();
     const logger = createLogger({ format: 'json', level: 'silent' });
-    const other = new Database({ url: world.database.url, logger, connections: 10 });
+    const other = new Database({ url: world.database.url, logger, connections: 10, timeoutMs: PATIENCE_MS });
     try {
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, i) =>

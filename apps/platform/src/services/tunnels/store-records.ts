@@ -4,6 +4,7 @@ import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
+import { addMetered } from './add-metered.ts';
 import { applyRecords } from './entry-changes.ts';
 import { insertOpened, lockEntries, writeChanges } from './log-entries.ts';
 import { withoutNul } from './without-nul.ts';
@@ -29,7 +30,7 @@ export const storeRecords = async (
     }
     const unseen = batch.records.slice(next - first);
     if (unseen.length === 0) return { last_record: last, ignored: 0, refused: null };
-    const ignored = await store(trx, edgeId, withoutNul(unseen));
+    const ignored = await store(trx, edgeId, withoutNul(unseen), clock.now());
     const last_record = last + unseen.length;
     await trx
       .updateTable('edge_journals')
@@ -58,12 +59,13 @@ const lockJournal = async (trx: Trx, edgeId: string, journalId: string, now: Dat
 };
 
 /** How many were ignored. */
-const store = async (trx: Trx, edgeId: string, records: readonly JournalRecord[]): Promise<number> => {
+const store = async (trx: Trx, edgeId: string, records: readonly JournalRecord[], now: number): Promise<number> => {
   const fresh = await insertOpened(trx, edgeId, records);
   const tunnelIds = [...new Set(records.map((record) => record.tunnel_id))];
   const entries = await lockEntries(trx, edgeId, tunnelIds, fresh);
   const changes = applyRecords(entries, records, await currentRun(trx, edgeId));
   await writeChanges(trx, changes);
+  await addMetered(trx, changes.used, now);
   return changes.ignored;
 };
 

@@ -8,6 +8,7 @@ import {
   oneOf,
   secretText,
   section,
+  serviceUrl,
   table,
   url,
   wholeNumber,
@@ -47,6 +48,8 @@ export const platformSchema = section({
     simulator_port: listenPort().default(0),
     stripe_secret_key: secretText().prefault(''),
     stripe_webhook_secret: secretText().prefault(''),
+    /** Elsewhere only for a stand-in. */
+    stripe_api_url: serviceUrl().default('https://api.stripe.com'),
   }),
   limits: section({
     auth_per_minute: wholeNumber(1, 1_000_000).default(30),

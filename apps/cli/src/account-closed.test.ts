@@ -1,0 +1,146 @@
+// An account that is closed to traffic, from the edge's word to the exit code: the client ends, and does not come back.
+import { writeFileSync } from 'node:fs';
+import { createServer, get, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createEdge, type Edge, type EdgeDeps } from '@tunnel/edge';
+import { Fault } from '@tunnel/errors';
+import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run } from './run.ts';
+import { makeWorld, type World } from './world.fixture.ts';
+
+type Backend = NonNullable<EdgeDeps['backend']>;
+type Asked = Parameters<Backend['admitTunnel']>[0];
+type Listener = Parameters<Backend['onRevoked']>[0];
+
+/** One account with any key, that can be closed. */
+class OneAccount implements Backend {
+  logins = 0;
+  readonly asked: string[] = [];
+  /** By the name of the tunnel. */
+  refuse: (name: string) => Fault | null = () => null;
+  readonly #listeners = new Set<Listener>();
+
+  async verifyKey(): ReturnType<Backend['verifyKey']> {
+    this.logins += 1;
+    return { ok: true, owner: { kind: 'account', accountId: 'ann' }, keyId: 'key_1' };
+  }
+
+  async admitTunnel({ name }: Asked): Promise<Fault | null> {
+    this.asked.push(name);
+    return this.refuse(name);
+  }
+
+  close(fault: Fault): void {
+    for (const listener of this.#listeners) listener({ accountId: 'ann', fault });
+  }
+
+  onRevoked(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  placeSought(): void {}
+  tunnelOpened(): void {}
+  tunnelClosed(): void {}
+  streamEnded(): void {}
+  ready(): void {}
+  async start(): Promise<void> {}
+  async stop(): Promise<void> {}
+}
+
+let home: TemporaryDirectory;
+let edge: Edge;
+let backend: OneAccount;
+let service: Server;
+let localPort: number;
+let flags: string[];
+const runs: { world: World; code: Promise<number> }[] = [];
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  service = createServer((_, response) => response.end('here'));
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  localPort = (service.address() as AddressInfo).port;
+  const overrides = { server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 } };
+  const logger = createLogger({ level: 'silent', format: 'json' });
+  backend = new OneAccount();
+  edge = createEdge(loadServerConfig({ env: {}, overrides }), {
+    ...{ clock: systemClock, logger, adminToken: new Secret('admin'), backend },
+  });
+  await edge.start();
+  flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 't', '--drain-secs', '0'];
+});
+afterEach(async () => {
+  for (const { world, code } of runs.splice(0)) {
+    world.signal('SIGTERM');
+    await code;
+  }
+  await edge.stop({ drainMs: 0 });
+  service.closeAllConnections();
+  await new Promise((resolve) => service.close(resolve));
+  await home.close();
+});
+
+const start = (args: readonly string[]): { world: World; code: Promise<number> } => {
+  const world = makeWorld({ home: home.path, env: { NO_COLOR: '1' } });
+  const started = { world, code: run([...args, ...flags], world) };
+  runs.push(started);
+  return started;
+};
+
+const visit = (name: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const { port } = edge.addresses.http;
+    const headers = { host: `${name}.localhost` };
+    get({ host: '127.0.0.1', port, headers, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    }).on('error', reject);
+  });
+
+const CAP = () => new Fault('SPEND_CAP_REACHED', { cap: '$5.00' });
+const PAST_DUE = () => new Fault('ACCOUNT_PAST_DUE', { days: 7 });
+
+describe.each([
+  ['over its spend cap', CAP, 'spend cap of $5.00 reached'],
+  ['past due', PAST_DUE, 'the account is past due: a payment failed, and the 7 days since are over'],
+])('an account that is %s', (_, fault, text) => {
+  it('ends the client with 6 when its tunnel is refused, after one try', async () => {
+    backend.refuse = fault;
+    const { world, code } = start(['http', String(localPort), '--name', 'web']);
+    expect(await code).toBe(6);
+    expect(world.err()).toContain(`tunnel: web: ${text}\n`);
+    expect([backend.logins, backend.asked]).toEqual([1, ['web']]);
+  });
+
+  it('ends the client with 6 when its session is closed: no visitor is held, and nobody comes back', async () => {
+    const { world, code } = start(['http', String(localPort), '--subdomain', 'shop']);
+    await eventually(async () => expect(await visit('shop')).toBe(200));
+    backend.close(fault());
+    expect(await visit('shop')).toBe(404);
+    expect(await code).toBe(6);
+    expect(world.err()).toContain(text);
+    expect([backend.logins, backend.asked.length]).toEqual([1, 1]);
+  });
+
+  it('ends the client with 6 also when other tunnels are refused for other reasons', async () => {
+    backend.refuse = (name) => (name === 'db' ? new Fault('TUNNEL_PLAN_LIMIT', { limit: 1 }) : fault());
+    const tunnels = `web: {proto: http, local_port: ${localPort}}\n  db: {proto: tcp, local_port: ${localPort}}`;
+    writeFileSync(join(home.path, 'config.yml'), `tunnels:\n  ${tunnels}\n`);
+    const { code } = start(['start', '--config', join(home.path, 'config.yml')]);
+    expect(await code).toBe(6);
+  });
+});
+
+it('tunnels that an account past due has stay while new ones are refused', async () => {
+  backend.refuse = (name) => (name === 'new' ? PAST_DUE() : null);
+  const tunnels = `old: {proto: http, local_port: ${localPort}, subdomain: old}\n  new: {proto: http, local_port: ${localPort}}`;
+  writeFileSync(join(home.path, 'config.yml'), `tunnels:\n  ${tunnels}\n`);
+  const { world, code } = start(['start', '--config', join(home.path, 'config.yml')]);
+  await eventually(() => expect(world.out() + world.err()).toContain('past due'));
+  await eventually(async () => expect(await visit('old')).toBe(200));
+  world.signal('SIGINT');
+  expect(await code).toBe(0);
+});

@@ -1,0 +1,90 @@
+// `tunnel billing`: what the account that is logged in pays, its spend cap, and the way to the billing portal.
+import { Command, InvalidArgumentError } from 'commander';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { billingLines } from '../output/billing-lines.ts';
+import { coloursOf } from '../output/colours.ts';
+import { centsOf, dollarsText } from '../output/dollars.ts';
+import { PlatformSession } from '../platform/platform-session.ts';
+import { oneLine } from '../problem-report.ts';
+
+type Finish = (code: ExitCode) => void;
+
+const EXAMPLES = `
+Example:
+  $ tunnel billing
+  $ tunnel billing cap 20
+  $ tunnel billing portal`;
+
+export const billingCommand = (io: Io, finish: Finish): Command =>
+  new Command('billing')
+    .description('show what the account pays, cap it, and open the billing portal, after `tunnel login`')
+    .addHelpText('after', EXAMPLES)
+    .addCommand(statusCommand(io, finish), { isDefault: true })
+    .addCommand(capCommand(io, finish))
+    .addCommand(portalCommand(io, finish));
+
+const statusCommand = (io: Io, finish: Finish): Command =>
+  new Command('status')
+    .description('plan, this month so far, cap, subscription and payment method')
+    .option('--json', 'print it as JSON, as GET /billing gives it')
+    .addHelpText('after', '\nExample:\n  $ tunnel billing --json')
+    .action(async ({ json }: { json?: boolean }) => {
+      const status = await PlatformSession.open(io).call((client) => client.billing());
+      const width = io.stdout.isTTY === true ? io.stdout.columns || 80 : null;
+      const lines = json === true ? [JSON.stringify(status)] : billingLines(status, { width, colours: coloursOf(io) });
+      io.stdout.write(`${lines.join('\n')}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+const CAP_EXAMPLES = `
+Example:
+  $ tunnel billing cap 20
+  $ tunnel billing cap 20.50
+  $ tunnel billing cap none
+
+Usage of a calendar month (UTC) counts, without the minimum. When it is reached, tunnels are closed and new ones refused until the
+cap is raised or the month is over. 0 allows no usage at all.`;
+
+const capCommand = (io: Io, finish: Finish): Command =>
+  new Command('cap')
+    .description('set or remove the spend cap of a month')
+    .argument('<amount>', 'US dollars, as 20 or 20.50; or none', parseCap)
+    .option('--json', 'print the answer as JSON')
+    .addHelpText('after', CAP_EXAMPLES)
+    .action(async (cap: Cap, { json }: { json?: boolean }) => {
+      const set = await PlatformSession.open(io).call((client) => client.setSpendCap({ spend_cap_cents: cap.cents }));
+      const { spend_cap_cents: cents } = set;
+      const text = cents === null ? 'there is no spend cap now' : `the spend cap is ${dollarsText(cents)} a month`;
+      io.stdout.write(json === true ? `${JSON.stringify(set)}\n` : `${text}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+/** In an object: commander takes a parsed null for an argument that was not given. */
+interface Cap {
+  readonly cents: number | null;
+}
+
+const parseCap = (text: string): Cap => {
+  if (text.toLowerCase() === 'none') return { cents: null };
+  const cents = centsOf(text);
+  if (cents === null) throw new InvalidArgumentError('It must be US dollars, as 20 or 20.50, or none.');
+  return { cents };
+};
+
+const portalCommand = (io: Io, finish: Finish): Command =>
+  new Command('portal')
+    .description("print a link to the payment processor's billing portal: invoices, payment method, cancelling")
+    .option('--return-url <url>', "where the portal leads back to (default: the platform's dashboard)")
+    .option('--json', 'print the answer as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ tunnel billing portal\n\nWhoever has the link is let in: it is for you alone.',
+    )
+    .action(async ({ returnUrl, json }: { returnUrl?: string; json?: boolean }) => {
+      const session = PlatformSession.open(io);
+      const return_url = returnUrl ?? `${session.platformUrl.replace(/\/$/, '')}/app/`;
+      const portal = await session.call((client) => client.openPortal({ return_url }));
+      io.stdout.write(json === true ? `${JSON.stringify(portal)}\n` : `${oneLine(portal.url)}\n`);
+      finish(EXIT.endedAsAsked);
+    });

@@ -1,0 +1,140 @@
+// Reports usage to the processor: cuts it into events every minute, sends what waits, and goes on until each was taken.
+import { Fault } from '@tunnel/errors';
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import type { Db } from '../../db/database.ts';
+import { isDatabaseAway } from '../../db/database-away.ts';
+import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { within } from '../../within.ts';
+import type { Processor } from '../processor/processor.ts';
+import { cutUsage } from './cut-usage.ts';
+import { type ClaimedEvent, claimEvents, countWaiting } from './meter-outbox.ts';
+import { type SendContext, sendEvent } from './send-events.ts';
+
+export interface MeteringContext {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly processor: Pick<Processor, 'reportUsage' | 'meteredBytes'>;
+  readonly random?: () => number;
+}
+
+/** Events whose refusal was told of; more are told of again. */
+const REFUSED_MAX = 10_000;
+
+export class Metering {
+  readonly #context: MeteringContext & SendContext;
+  #timer: Timer | undefined;
+  #round: Promise<void> | undefined;
+  #nextCutAt = 0;
+  /** Told of once when it begins, and once when it is over. */
+  #isAway = false;
+  readonly #refused = new Set<string>();
+
+  constructor(context: MeteringContext) {
+    this.#context = { ...context, random: context.random ?? Math.random };
+  }
+
+  start(): void {
+    this.#timer ??= this.#context.clock.setInterval(() => this.#wake(), PLATFORM_BOUNDS.METER_POLL_MS);
+    this.#wake();
+  }
+
+  /** An event that is being sent gets a moment; its answer may be lost, and then it is sent again after the next start. */
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    const { clock } = this.#context;
+    await within(clock, this.#round ?? Promise.resolve(), PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS).catch(() => {});
+  }
+
+  /** All that one account used until now is cut and sent. Rejects when not everything was taken. */
+  async flush(userId: string): Promise<void> {
+    const { db, clock } = this.#context;
+    const endsAt = clock.monotonic() + PLATFORM_BOUNDS.METER_FLUSH_MS;
+    // First what waits: it keeps its month from being cut.
+    await this.#sendWaiting(userId, endsAt);
+    await cutUsage(db, { now: clock.now(), userId });
+    await this.#sendWaiting(userId, endsAt);
+  }
+
+  async #sendWaiting(userId: string, endsAt: number): Promise<void> {
+    const { db, clock } = this.#context;
+    for (;;) {
+      const events = await claimEvents(db, { now: clock.now(), userId });
+      await this.#sendAll(events);
+      if (events.length > 0) continue;
+      if ((await countWaiting(db, userId)) === 0) return;
+      // Another round holds one, here or in another process.
+      if (clock.monotonic() >= endsAt) throw new Fault('BILLING_PROCESSOR_AWAY');
+      await pause(clock, PLATFORM_BOUNDS.METER_FLUSH_LOOK_MS);
+    }
+  }
+
+  #wake(): void {
+    if (this.#timer === undefined || this.#round !== undefined) return;
+    this.#round = this.#run().finally(() => {
+      this.#round = undefined;
+    });
+  }
+
+  async #run(): Promise<void> {
+    const { db, clock, logger } = this.#context;
+    try {
+      const now = clock.now();
+      if (now >= this.#nextCutAt) {
+        await cutUsage(db, { now });
+        this.#nextCutAt = now + PLATFORM_BOUNDS.METER_CUT_EVERY_MS;
+      }
+      while (this.#timer !== undefined) {
+        const events = await claimEvents(db, { now: clock.now() });
+        if (events.length === 0) return;
+        // The rest would fail as well; it is looked at again soon.
+        await this.#sendAll(events).catch(() => {});
+        if (this.#isAway) return;
+      }
+    } catch (error) {
+      // Whoever watches the database tells of that.
+      if (!isDatabaseAway(error)) logger.error({ err: error }, 'usage cannot be reported to the payment processor');
+    }
+  }
+
+  /** Each is tried; rejects with the first failure. */
+  async #sendAll(events: readonly ClaimedEvent[]): Promise<void> {
+    const results = await Promise.allSettled(events.map((event) => this.#send(event)));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+  }
+
+  async #send(event: ClaimedEvent): Promise<void> {
+    try {
+      await sendEvent(this.#context, event);
+    } catch (error) {
+      this.#failed(event, error);
+      throw error;
+    }
+    this.#refused.delete(event.identifier);
+    if (!this.#isAway) return;
+    this.#isAway = false;
+    this.#context.logger.info({}, 'the payment processor takes usage again');
+  }
+
+  #failed({ identifier, bytes, attempts }: ClaimedEvent, error: unknown): void {
+    const { logger } = this.#context;
+    const code = error instanceof Fault ? error.code : null;
+    if (code === 'BILLING_PROCESSOR_AWAY') {
+      if (!this.#isAway) logger.warn({}, 'usage cannot be reported: it is kept until the payment processor is back');
+      this.#isAway = true;
+    } else if (code === 'BILLING_PROCESSOR_REFUSED') {
+      if (this.#refused.has(identifier) || this.#refused.size >= REFUSED_MAX) return;
+      this.#refused.add(identifier);
+      const fields = { identifier, bytes, attempts, err: error };
+      logger.error(fields, 'the payment processor refuses to take usage; it is tried again');
+    } else if (!isDatabaseAway(error)) {
+      logger.error({ identifier, err: error }, 'usage was not reported; it is tried again');
+    }
+  }
+}
+
+const pause = (clock: Clock, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    clock.setTimeout(resolve, ms);
+  });

@@ -1,0 +1,52 @@
+// The processor that the configuration names: one code path, pointed at the real one or at a stand-in.
+import type { Logger, Secret } from '@tunnel/runtime';
+import { createSetupIntent, ensureCustomer, readCustomer, usePaymentMethod } from './customers.ts';
+import { readEvent } from './events.ts';
+import { setFinalMinimum } from './final-minimum.ts';
+import { type PriceList, Prices } from './prices.ts';
+import type { Processor } from './processor.ts';
+import { ProcessorDesk } from './processor-desk.ts';
+import { keepSubscription, subscribe } from './subscriptions.ts';
+import { meteredBytes, reportUsage } from './usage.ts';
+
+export interface ProcessorOptions {
+  readonly secretKey: Secret;
+  /** Asked for at each use: the simulator knows its own only after its start. */
+  readonly webhookSecret: () => Secret;
+  readonly apiUrl: () => string;
+  readonly prices: PriceList;
+  readonly logger: Logger;
+}
+
+const INVOICES_SHOWN = 100;
+
+export const createProcessor = (options: ProcessorOptions): Processor => {
+  const desk = new ProcessorDesk(options);
+  const prices = new Prices(options.prices);
+  const { minimumCents } = options.prices;
+  return {
+    ensureCustomer: (user) => desk.call('ensure customer', (stripe) => ensureCustomer(stripe, user)),
+    createSetupIntent: (customerId, key) =>
+      desk.call('create setup intent', (stripe) => createSetupIntent(stripe, customerId, key)),
+    readCustomer: (customerId) => desk.call('read customer', (stripe) => readCustomer(stripe, customerId)),
+    usePaymentMethod: (customerId, methodId) =>
+      desk.call('use payment method', (stripe) => usePaymentMethod(stripe, customerId, methodId)),
+    subscribe: (order) => desk.call('subscribe', (stripe) => subscribe(stripe, prices, order)),
+    keepSubscription: (id) => desk.call('keep subscription', (stripe) => keepSubscription(stripe, id)),
+    setFinalMinimum: (order) =>
+      desk.call('set final minimum', (stripe) => setFinalMinimum(stripe, minimumCents, order)),
+    reportUsage: (event) => desk.call('report usage', (stripe) => reportUsage(stripe, prices, event)),
+    meteredBytes: (range) => desk.call('sum usage', (stripe) => meteredBytes(stripe, prices, range)),
+    openPortal: ({ customerId, returnUrl }) =>
+      desk.call('open portal', async (stripe) => {
+        const session = await stripe.billingPortal.sessions.create({ customer: customerId, return_url: returnUrl });
+        return session.url;
+      }),
+    invoices: (customerId) =>
+      desk.call('list invoices', async (stripe) => {
+        const { data } = await stripe.invoices.list({ customer: customerId, limit: INVOICES_SHOWN });
+        return data.map((invoice) => ({ ...invoice }));
+      }),
+    readEvent: async (rawBody, signature) => readEvent(rawBody, signature, options.webhookSecret()),
+  };
+};

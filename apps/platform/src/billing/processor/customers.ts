@@ -1,0 +1,76 @@
+// Customers at the processor: one for each of our users, with what it can be charged by.
+import { sha256Hex } from '@tunnel/runtime';
+import type { Stripe } from 'stripe';
+import { createAnew } from './create-anew.ts';
+import type { CustomerFacts, CustomerOrder } from './processor.ts';
+import { isMissing } from './processor-fault.ts';
+import { newestSubscription } from './subscriptions.ts';
+
+const PAGE = 100;
+
+/** Looked for before it is made: the processor knows an idempotency key only for a day. */
+export const ensureCustomer = async (stripe: Stripe, order: CustomerOrder): Promise<string> => {
+  const found = await stripe.customers.list({ email: order.email, limit: PAGE });
+  const known = found.data.find((customer) => customer.metadata['user_id'] === order.userId);
+  const customer = known ?? (await createCustomer(stripe, order));
+  if (order.name !== null && customer.name !== order.name) {
+    await stripe.customers.update(customer.id, { name: order.name });
+  }
+  return customer.id;
+};
+
+/** A second call with the key gives the same customer, also one that somebody has deleted there since. */
+const createCustomer = (stripe: Stripe, { userId, email }: CustomerOrder): Promise<Stripe.Customer> =>
+  createAnew(
+    `customer:${userId}:${sha256Hex(email).slice(0, 16)}`,
+    (idempotencyKey) => stripe.customers.create({ email, metadata: { user_id: userId } }, { idempotencyKey }),
+    async ({ id }) => (await findCustomer(stripe, id)) !== null,
+  );
+
+const findCustomer = async (stripe: Stripe, id: string): Promise<Stripe.Customer | null> => {
+  try {
+    const customer = await stripe.customers.retrieve(id);
+    return customer.deleted === true ? null : customer;
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+};
+
+export const createSetupIntent = async (
+  stripe: Stripe,
+  customerId: string,
+  idempotencyKey: string,
+): Promise<{ clientSecret: string }> => {
+  const intent = await stripe.setupIntents.create(
+    {
+      customer: customerId,
+      usage: 'off_session',
+      automatic_payment_methods: { enabled: true, allow_redirects: 'never' },
+    },
+    { idempotencyKey },
+  );
+  if (intent.client_secret === null) throw new Error('the setup intent has no client secret');
+  return { clientSecret: intent.client_secret };
+};
+
+export const readCustomer = async (stripe: Stripe, customerId: string): Promise<CustomerFacts | null> => {
+  const customer = await findCustomer(stripe, customerId);
+  if (customer === null) return null;
+  const [methods, subscription] = await Promise.all([
+    stripe.customers.listPaymentMethods(customerId, { limit: PAGE }),
+    newestSubscription(stripe, customerId),
+  ]);
+  return {
+    defaultPaymentMethod: idOf(customer.invoice_settings.default_payment_method),
+    paymentMethods: methods.data.map(({ id }) => id),
+    subscription,
+  };
+};
+
+export const usePaymentMethod = async (stripe: Stripe, customerId: string, methodId: string): Promise<void> => {
+  await stripe.customers.update(customerId, { invoice_settings: { default_payment_method: methodId } });
+};
+
+const idOf = (reference: string | { readonly id: string } | null): string | null =>
+  typeof reference === 'string' ? reference : (reference?.id ?? null);

@@ -1,0 +1,59 @@
+// Amounts other than the usual ones: the invoice is still max(minimum, usage).
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SILENT, SimulatorScene } from '../simulator/simulator.fixture.ts';
+import { createProcessor } from './create-processor.ts';
+import type { Processor } from './processor.ts';
+
+let scene: SimulatorScene;
+
+beforeEach(async () => {
+  scene = await SimulatorScene.open();
+});
+afterEach(() => scene.close());
+
+const processorWith = (minimumCents: number, priceCentsPerGb: number): Processor =>
+  createProcessor({
+    secretKey: scene.simulator.secretKey,
+    webhookSecret: () => scene.simulator.webhookSecret,
+    apiUrl: () => scene.simulator.url,
+    prices: { minimumCents, priceCentsPerGb },
+    logger: SILENT,
+  });
+
+describe('prices', () => {
+  it.each([
+    [300, 10, 31_230_000_000],
+    [0, 10, 1_230_000_000],
+    [300, 7, 50_000_000_000],
+    [300, 7, 49_999_999_999],
+    [300, 7, 42_857_142_858],
+    [100, 3, 33_333_333_334],
+    [500, 0, 99_000_000_000],
+    [0, 0, 99_000_000_000],
+    [1, 123_456_789, 1_000_000_000],
+  ])('a minimum of %i cents, %i cents a GB, %i bytes', async (minimumCents, priceCentsPerGb, bytes) => {
+    const processor = processorWith(minimumCents, priceCentsPerGb);
+    const customerId = await scene.customerWithCard();
+    await processor.subscribe({ customerId, userId: 'u', idempotencyKey: 's' });
+    await processor.reportUsage({ identifier: 'one', customerId, bytes, at: Date.now() });
+    await scene.endMonth();
+    const usage = Number((BigInt(bytes) * BigInt(priceCentsPerGb)) / 10n ** 9n);
+    expect(await processor.invoices(customerId)).toMatchObject([{ total: Math.max(minimumCents, usage) }]);
+  });
+
+  it('are made once, also by two processes at once, and found again', async () => {
+    const all = [1, 2, 3].map(() => processorWith(300, 10));
+    const customers: string[] = [];
+    for (const _ of all) customers.push(await scene.customerWithCard());
+    const order = (index: number) => ({ customerId: customers[index]!, userId: 'u', idempotencyKey: `s${index}` });
+    await Promise.all(all.map((processor, index) => processor.subscribe(order(index))));
+    await processorWith(300, 10).subscribe({ ...order(0), idempotencyKey: 'later' });
+    const { data } = (await (await scene.call('GET', '/v1/prices')).json()) as { data: { lookup_key: string }[] };
+    expect(data.map(({ lookup_key }) => lookup_key).sort()).toEqual([
+      'tunnel_payg_bytes_10_300',
+      'tunnel_payg_minimum_300',
+    ]);
+    const meters = (await (await scene.call('GET', '/v1/billing/meters')).json()) as { data: unknown[] };
+    expect(meters.data).toHaveLength(1);
+  });
+});

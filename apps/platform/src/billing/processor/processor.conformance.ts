@@ -1,0 +1,251 @@
+// What holds of the processor, whoever stands behind it: run against the simulator, and against the real one with a test key.
+import { randomUUID } from 'node:crypto';
+import { createLogger, Secret } from '@tunnel/runtime';
+import { eventually } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { signWebhook } from '../simulator/webhook-signature.ts';
+import { createProcessor } from './create-processor.ts';
+import type { Processor } from './processor.ts';
+
+/** Where the two differ: what a browser or a person does. */
+export interface ProcessorBench {
+  readonly processor: Processor;
+  readonly webhookSecret: Secret;
+  /** Rejects when the card is declined. */
+  confirm(clientSecret: string, card: 'good' | 'declined'): Promise<void>;
+  /** As the portal does. */
+  setToEnd(subscriptionId: string): Promise<void>;
+  /** Items that wait for the next invoice. */
+  waitingItems(customerId: string): Promise<number>;
+  /** The real one sums usage after a while. */
+  readonly sumsWithinMs: number;
+  close(): Promise<void>;
+}
+
+const nextMonth = (): number => {
+  const now = new Date();
+  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
+};
+
+export const describeProcessor = (name: string, open: () => Promise<ProcessorBench>): void => {
+  describe(`the processor: ${name}`, () => {
+    let bench: ProcessorBench;
+    let processor: Processor;
+
+    beforeAll(async () => {
+      bench = await open();
+      processor = bench.processor;
+    });
+    afterAll(() => bench.close());
+
+    const newCustomer = async (): Promise<string> => {
+      const userId = randomUUID();
+      return processor.ensureCustomer({ userId, email: `${userId}@example.com`, name: 'Ann' });
+    };
+
+    const withCard = async (): Promise<string> => {
+      const customerId = await newCustomer();
+      const { clientSecret } = await processor.createSetupIntent(customerId, randomUUID());
+      await bench.confirm(clientSecret, 'good');
+      const facts = await processor.readCustomer(customerId);
+      await processor.usePaymentMethod(customerId, facts!.paymentMethods[0]!);
+      return customerId;
+    };
+
+    const subscribed = async () => {
+      const customerId = await withCard();
+      const order = { customerId, userId: randomUUID(), idempotencyKey: randomUUID() };
+      return { customerId, order, subscription: await processor.subscribe(order) };
+    };
+
+    describeCustomers(() => ({ bench, processor, newCustomer, withCard }));
+
+    it('gives one subscription, to the end of the month, however often it is asked for', async () => {
+      const { customerId, order, subscription } = await subscribed();
+      expect(subscription).toMatchObject({ status: 'active', cancelsAtPeriodEnd: false, periodEnd: nextMonth() });
+      expect(Math.abs(subscription.startedAt - Date.now())).toBeLessThan(60_000);
+      const again = await processor.subscribe(order);
+      const other = await processor.subscribe({ ...order, idempotencyKey: randomUUID() });
+      expect([again.id, other.id]).toEqual([subscription.id, subscription.id]);
+      expect((await processor.readCustomer(customerId))?.subscription).toEqual(subscription);
+      expect(await processor.invoices(customerId)).toSatisfy((all: { total: number }[]) =>
+        all.every(({ total }) => total === 0),
+      );
+    });
+
+    it('keeps a subscription that was set to end', async () => {
+      const { customerId, subscription } = await subscribed();
+      await bench.setToEnd(subscription.id);
+      const ending = await processor.readCustomer(customerId);
+      expect(ending?.subscription).toEqual({ ...subscription, cancelsAtPeriodEnd: true });
+      expect(await processor.keepSubscription(subscription.id)).toEqual(subscription);
+      expect(await processor.keepSubscription(subscription.id)).toEqual(subscription);
+    });
+
+    it('puts the final minimum on once, takes it off, and puts it on again', async () => {
+      const { customerId, subscription } = await subscribed();
+      const order = { customerId, subscriptionId: subscription.id, periodEnd: subscription.periodEnd!, wanted: true };
+      for (const wanted of [true, true, false, false, true, false, true]) {
+        await processor.setFinalMinimum({ ...order, wanted });
+        expect(await bench.waitingItems(customerId)).toBe(wanted ? 1 : 0);
+      }
+    });
+
+    it('counts each identifier once, and sums by time', async () => {
+      const { customerId } = await subscribed();
+      const at = Date.now();
+      const event = { identifier: `${customerId}-1`, customerId, bytes: 5_000_000_007, at };
+      await processor.reportUsage(event);
+      await processor.reportUsage(event);
+      // The same event with another time is still the same event.
+      await processor.reportUsage({ ...event, at: at - 1000 });
+      await processor.reportUsage({ ...event, identifier: `${customerId}-2`, bytes: 93 });
+      const range = { customerId, from: at - 3_600_000, to: at + 60_000 };
+      await eventually(async () => expect(await processor.meteredBytes(range)).toBe(5_000_000_100), {
+        timeoutMs: bench.sumsWithinMs,
+      });
+      expect(await processor.meteredBytes({ ...range, to: at - 1_800_000 })).toBe(0);
+      expect(await processor.meteredBytes({ ...range, customerId: await newCustomer() })).toBe(0);
+    });
+
+    it('opens a portal at an address of its own', async () => {
+      const returnUrl = 'https://platform.example/app/billing';
+      const url = await processor.openPortal({ customerId: await newCustomer(), returnUrl });
+      expect(new URL(url).protocol).toMatch(/^https?:$/);
+    });
+
+    it('refuses what it does not know, in its own words', async () => {
+      await expect(processor.createSetupIntent('cus_nobody', randomUUID())).rejects.toMatchObject({
+        code: 'BILLING_PROCESSOR_REFUSED',
+        message: expect.stringContaining('No such customer'),
+      });
+    });
+
+    describeSignatures(() => bench);
+  });
+
+  describeAway();
+};
+
+interface Parts {
+  readonly bench: ProcessorBench;
+  readonly processor: Processor;
+  newCustomer(): Promise<string>;
+  withCard(): Promise<string>;
+}
+
+const describeCustomers = (parts: () => Parts): void => {
+  it('makes one customer for a user, however often and however much at once', async () => {
+    const { processor } = parts();
+    const userId = randomUUID();
+    const order = { userId, email: `${userId}@example.com`, name: null };
+    const [first, ...others] = await Promise.all([1, 2, 3].map(() => processor.ensureCustomer(order)));
+    expect(others).toEqual([first, first]);
+    expect(await processor.ensureCustomer({ ...order, name: 'Ann' })).toBe(first);
+    expect(await processor.readCustomer(first!)).toEqual({
+      defaultPaymentMethod: null,
+      paymentMethods: [],
+      subscription: null,
+    });
+    expect(await processor.readCustomer('cus_nobody')).toBeNull();
+  });
+
+  it('takes a card by a setup intent, which becomes the default when it is told so', async () => {
+    const { processor, bench, newCustomer } = parts();
+    const customerId = await newCustomer();
+    const key = randomUUID();
+    const { clientSecret } = await processor.createSetupIntent(customerId, key);
+    expect(await processor.createSetupIntent(customerId, key)).toEqual({ clientSecret });
+    await bench.confirm(clientSecret, 'good');
+    const facts = await processor.readCustomer(customerId);
+    expect(facts).toMatchObject({ defaultPaymentMethod: null, paymentMethods: [expect.stringMatching(/^pm_/)] });
+    await processor.usePaymentMethod(customerId, facts!.paymentMethods[0]!);
+    expect(await processor.readCustomer(customerId)).toMatchObject({
+      defaultPaymentMethod: facts!.paymentMethods[0],
+    });
+  });
+
+  it('takes no card that is declined, and another one after it', async () => {
+    const { processor, bench, newCustomer } = parts();
+    const customerId = await newCustomer();
+    const { clientSecret } = await processor.createSetupIntent(customerId, randomUUID());
+    await expect(bench.confirm(clientSecret, 'declined')).rejects.toThrow(/declined/);
+    expect(await processor.readCustomer(customerId)).toMatchObject({ paymentMethods: [] });
+    await bench.confirm(clientSecret, 'good');
+    expect((await processor.readCustomer(customerId))?.paymentMethods).toHaveLength(1);
+  });
+};
+
+const BODY = JSON.stringify({
+  id: 'evt_1',
+  object: 'event',
+  type: 'invoice.paid',
+  created: 1_700_000_000,
+  data: { object: { object: 'invoice', customer: 'cus_1', description: 'Ünïcode' } },
+});
+
+const describeSignatures = (bench: () => ProcessorBench): void => {
+  const now = (): number => Math.floor(Date.now() / 1000);
+  const sign = (body: string, at = now(), secret = bench().webhookSecret): string => signWebhook(body, secret, at);
+  const refused = { code: 'WEBHOOK_SIGNATURE', status: 400 };
+
+  it('reads an event that is signed, from text and from bytes', async () => {
+    const event = { id: 'evt_1', type: 'invoice.paid', customerId: 'cus_1', createdAt: 1_700_000_000_000 };
+    expect(await bench().processor.readEvent(BODY, sign(BODY))).toEqual(event);
+    expect(await bench().processor.readEvent(new TextEncoder().encode(BODY), sign(BODY))).toEqual(event);
+  });
+
+  it('knows whom an event is about', async () => {
+    const about = async (object: object): Promise<string | null> => {
+      const body = JSON.stringify({ id: 'evt_2', type: 'x', created: 1, data: { object } });
+      return (await bench().processor.readEvent(body, sign(body))).customerId;
+    };
+    expect(await about({ object: 'customer', id: 'cus_7' })).toBe('cus_7');
+    expect(await about({ object: 'subscription', customer: { id: 'cus_8' } })).toBe('cus_8');
+    expect(await about({ object: 'price' })).toBeNull();
+  });
+
+  it.each([
+    ['another secret', () => ({ signature: sign(BODY, now(), new Secret('whsec_other')) })],
+    ['a changed byte', () => ({ body: BODY.replace('cus_1', 'cus_2'), signature: sign(BODY) })],
+    ['a time long ago', () => ({ signature: sign(BODY, now() - 301) })],
+    ['no header', () => ({ signature: '' })],
+    ['a header without a signature', () => ({ signature: `t=${now()}` })],
+    ['nonsense', () => ({ signature: 'v1=0' })],
+    ['something that is no event', () => ({ body: '{"id":1}', signature: sign('{"id":1}') })],
+    ['something that is no JSON', () => ({ body: 'x', signature: sign('x') })],
+    ['nothing', () => ({ body: '', signature: sign('') })],
+  ])('refuses %s', async (_what, make) => {
+    const { body = BODY, signature } = make() as { body?: string; signature: string };
+    await expect(bench().processor.readEvent(body, signature)).rejects.toMatchObject(refused);
+    await expect(bench().processor.readEvent(new TextEncoder().encode(body), signature)).rejects.toMatchObject(refused);
+  });
+
+  it('refuses bytes that read as the text that was signed, but are others', async () => {
+    const text = BODY.replace('Ünïcode', '\uFFFD');
+    const bytes = new TextEncoder().encode(text);
+    const at = bytes.indexOf(0xef);
+    const other = Buffer.concat([bytes.subarray(0, at), Buffer.from([0xff]), bytes.subarray(at + 3)]);
+    await expect(bench().processor.readEvent(other, sign(text))).rejects.toMatchObject(refused);
+    const withMark = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bytes]);
+    await expect(bench().processor.readEvent(withMark, sign(text))).rejects.toMatchObject(refused);
+  });
+};
+
+const describeAway = (): void => {
+  it('says that it is away when nobody is there', async () => {
+    const processor = createProcessor({
+      secretKey: new Secret('sk_test_nobody'),
+      webhookSecret: () => new Secret('whsec_nobody'),
+      // Port 9 discards what it gets, where it is open at all.
+      apiUrl: () => 'http://127.0.0.1:9',
+      prices: { minimumCents: 300, priceCentsPerGb: 10 },
+      logger: createLogger({ format: 'json', level: 'silent' }),
+    });
+    await expect(processor.readCustomer('cus_1')).rejects.toMatchObject({
+      code: 'BILLING_PROCESSOR_AWAY',
+      status: 503,
+      retryable: true,
+    });
+  });
+};

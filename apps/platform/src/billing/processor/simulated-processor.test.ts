@@ -1,0 +1,22 @@
+import { SimulatorScene } from '../simulator/simulator.fixture.ts';
+import { describeProcessor } from './processor.conformance.ts';
+
+describeProcessor('the simulator', async () => {
+  const scene = await SimulatorScene.open();
+  return {
+    processor: scene.processor,
+    webhookSecret: scene.simulator.webhookSecret,
+    confirm: async (clientSecret, card) => {
+      const { status, body } = await scene.control(`/setup_intents/${clientSecret}/confirm`, { card });
+      if (status !== 200) throw new Error(JSON.stringify(body));
+    },
+    setToEnd: async (id) => void (await scene.control(`/subscriptions/${id}/cancel`)),
+    waitingItems: async (id) => {
+      const response = await scene.call('GET', `/v1/invoiceitems?customer=${id}`);
+      const { data } = (await response.json()) as { data: { invoice: string | null }[] };
+      return data.filter(({ invoice }) => invoice === null).length;
+    },
+    sumsWithinMs: 1000,
+    close: () => scene.close(),
+  };
+});

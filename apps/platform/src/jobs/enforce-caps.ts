@@ -1,0 +1,126 @@
+// Ends the tunnels of accounts that have reached their spend cap, on every edge, and writes to those who come near it.
+import { type CapState, capState, monthOf, showDollars, usageCents } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { sql, type Transaction } from 'kysely';
+import type { Schema } from '../db/schema.ts';
+import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { announceChanges } from '../services/edges/announce-change.ts';
+import { capMail } from '../services/mail/cap-mail.ts';
+import { queueMail } from '../services/mail/queue-mail.ts';
+import { alone, type Job } from './job.ts';
+
+const LOCK = 3;
+
+type Trx = Transaction<Schema>;
+
+export const enforceCaps = ({ publicUrl }: { readonly publicUrl: string }): Job => ({
+  name: 'enforce caps',
+  everyMs: PLATFORM_BOUNDS.CAPS_EVERY_MS,
+  run: async ({ db, clock, logger }) => {
+    for (;;) {
+      const done = await alone(db, LOCK, (trx) => enforceSome(trx, publicUrl, clock.now()));
+      if (done === null) return;
+      if (done.closed > 0) logger.info({ accounts: done.closed }, 'the spend cap of accounts is reached');
+      if (done.accounts < PLATFORM_BOUNDS.CAPS_ROWS) return;
+    }
+  },
+});
+
+interface CappedRow {
+  readonly user_id: string;
+  readonly email: string;
+  readonly cap: number;
+  readonly bytes: number;
+  readonly price: number;
+  /** It has tunnels, and edges were not told a moment ago. */
+  readonly to_close: boolean;
+}
+
+type Capped = CappedRow & CapState;
+
+/** Everything that may wait for a lock comes before the announcements: only one transaction at a time announces. */
+const enforceSome = async (
+  trx: Trx,
+  publicUrl: string,
+  now: number,
+): Promise<{ readonly accounts: number; readonly closed: number }> => {
+  const month = monthOf(now);
+  const due = (await findDue(trx, month, now)).map((row): Capped => ({ ...row, ...stateOf(row) }));
+  const done = new Set<Capped>();
+  for (const account of due) if (await notify(trx, account, { publicUrl, month, now })) done.add(account);
+  const closing = due.filter(({ to_close, reached }) => to_close && reached);
+  if (closing.length > 0) await close(trx, closing, now);
+  for (const account of closing) done.add(account);
+  return { accounts: done.size, closed: closing.length };
+};
+
+const stateOf = ({ bytes, price, cap }: CappedRow): CapState =>
+  capState({ bytes, priceCentsPerGb: price, capCents: cap });
+
+/**
+ * Those that something is to be done for: tunnels are open although the cap is reached, or a mail was not written this month.
+ * One whose cap is being changed at this very moment is left for the next run.
+ */
+const findDue = async (trx: Trx, month: string, now: number): Promise<readonly CappedRow[]> => {
+  const toldBefore = new Date(now - PLATFORM_BOUNDS.CAP_CLOSED_AGAIN_MS);
+  const isUntold = (percent: number) => sql`not exists (
+    select from cap_notices notice
+    where notice.user_id = account.user_id and notice.month = ${month} and notice.percent = ${percent}
+  )`;
+  const { rows } = await sql<CappedRow>`
+    select account.user_id, users.email, account.spend_cap_cents as cap, coalesce(usage.bytes, 0) as bytes,
+      plans.price_cents_per_gb as price, tunnels.to_close
+    from billing_accounts account
+    join users on users.id = account.user_id
+    join plans on plans.name = users.plan and plans.price_cents_per_gb > 0
+    left join metered_usage usage on usage.user_id = account.user_id and usage.month = ${month}
+    cross join lateral (
+      select account.spend_cap_cents as cap,
+        floor(coalesce(usage.bytes, 0)::numeric * plans.price_cents_per_gb / 1000000000) as used
+    ) cents
+    cross join lateral (
+      select (account.cap_closed_at is null or account.cap_closed_at <= ${toldBefore}) and exists (
+        select from tunnel_log entry where entry.user_id = account.user_id and entry.unregistered_at is null
+      ) as to_close
+    ) tunnels
+    where account.spend_cap_cents is not null and cents.used * 100 >= cents.cap * 80 and (
+      (cents.used >= cents.cap and tunnels.to_close)
+      or (cents.cap > 0 and cents.used >= cents.cap and ${isUntold(100)})
+      or (cents.used < cents.cap and ${isUntold(80)})
+    )
+    order by account.user_id
+    limit ${PLATFORM_BOUNDS.CAPS_ROWS}
+    for no key update of account skip locked
+  `.execute(trx);
+  return rows;
+};
+
+/** Once a month for each percentage. Whether it was told now. */
+const notify = async (
+  trx: Trx,
+  { user_id, email, notice, cap, bytes, price }: Capped,
+  { publicUrl, month, now }: { readonly publicUrl: string; readonly month: string; readonly now: number },
+): Promise<boolean> => {
+  if (notice === null) return false;
+  const { numInsertedOrUpdatedRows } = await trx
+    .insertInto('cap_notices')
+    .values({ user_id, month, percent: notice, at: new Date(now) })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  if (numInsertedOrUpdatedRows === 0n) return false;
+  const news = { percent: notice, capCents: cap, usedCents: usageCents(bytes, price) };
+  await queueMail(trx, capMail(publicUrl, email, news), now);
+  return true;
+};
+
+const close = async (trx: Trx, closing: readonly Capped[], now: number): Promise<void> => {
+  const ids = closing.map(({ user_id }) => user_id);
+  await sql`
+    update billing_accounts set cap_closed_at = ${new Date(now)} where user_id = any(${ids}::uuid[])
+  `.execute(trx);
+  const changes = closing.map(({ user_id: accountId, cap }) => {
+    const { code, message } = new Fault('SPEND_CAP_REACHED', { cap: showDollars(cap) });
+    return { kind: 'account-closed', accountId, code, message } as const;
+  });
+  await announceChanges(trx, changes);
+};

@@ -1,0 +1,49 @@
+// Reads accounts again that the processor was not asked about for an hour: a webhook may be lost.
+import { Fault } from '@tunnel/errors';
+import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import type { BillingContext } from '../services/billing/billing-context.ts';
+import { syncAccount } from '../services/billing/sync-account.ts';
+import type { Job } from './job.ts';
+
+/** Two processes may find the same accounts: whoever comes second sees that it was read, and does not ask again. */
+export const resyncBilling = (billing: BillingContext): Job => ({
+  name: 'resync billing',
+  everyMs: PLATFORM_BOUNDS.RESYNC_EVERY_MS,
+  run: async () => {
+    const notReadSince = billing.clock.now() - PLATFORM_BOUNDS.RESYNC_AFTER_MS;
+    for (const userId of await longUnread(billing, notReadSince)) {
+      if (!(await tryToSync(billing, userId, notReadSince))) return;
+    }
+  },
+});
+
+const longUnread = async ({ db }: BillingContext, notReadSince: number): Promise<string[]> => {
+  const rows = await db
+    .selectFrom('billing_accounts')
+    .select('user_id')
+    .where('customer_id', 'is not', null)
+    .where((row) => row.or([row('synced_at', 'is', null), row('synced_at', '<=', new Date(notReadSince))]))
+    .orderBy('synced_at', (order) => order.asc().nullsFirst())
+    .limit(PLATFORM_BOUNDS.RESYNC_ROWS)
+    .execute();
+  return rows.map(({ user_id }) => user_id);
+};
+
+/** false: the others would fail as well. */
+const tryToSync = async (billing: BillingContext, userId: string, notReadSince: number): Promise<boolean> => {
+  try {
+    await syncAccount(billing, userId, { notReadSince, mayForget: false });
+    return true;
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    billing.logger.warn({ user_id: userId, code: error.code }, 'an account cannot be read at the payment processor');
+    // Asked again in an hour, so that it does not stand in the way of the others.
+    if (error.code === 'BILLING_PROCESSOR_REFUSED') await noteRead(billing, userId);
+    return error.code !== 'BILLING_PROCESSOR_AWAY';
+  }
+};
+
+const noteRead = async ({ db, clock }: BillingContext, userId: string): Promise<void> => {
+  const synced_at = new Date(clock.now());
+  await db.updateTable('billing_accounts').set({ synced_at }).where('user_id', '=', userId).execute();
+};

@@ -1,0 +1,64 @@
+// One at a time for each account, in all platform processes: whoever reads an account at the payment processor writes what it
+// made of it before the next one reads.
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import { sql, type Transaction } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import type { Schema } from '../../db/schema.ts';
+import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { Turns } from './turns.ts';
+
+/** Half of the lock's number; the other half is the account's. 'ba' in ASCII. */
+const ACCOUNT_LOCKS = 0x6261;
+const LOCK_NOT_AVAILABLE = '55P03';
+
+export interface AccountLocksOptions {
+  readonly db: Db;
+  readonly clock: Clock;
+  /** How long one waits for the others. */
+  readonly waitMs?: number;
+}
+
+export class AccountLocks {
+  readonly #db: Db;
+  readonly #waitMs: number;
+  readonly #turns: Turns;
+
+  constructor({ db, clock, waitMs = PLATFORM_BOUNDS.ACCOUNT_LOCK_WAIT_MS }: AccountLocksOptions) {
+    this.#db = db;
+    this.#waitMs = waitMs;
+    // Here first: those who would wait in the database would each hold a connection, until none is left for anybody.
+    this.#turns = new Turns({ clock, atOnce: PLATFORM_BOUNDS.ACCOUNT_LOCKS_MAX, waitMs, tooLate: busy });
+  }
+
+  /**
+   * The work asks the processor first, while no row is locked, and writes then, all in one transaction. It must not ask for a
+   * second connection. Rejects with BILLING_BUSY when the others take too long.
+   */
+  async hold<T>(userId: string, work: (trx: Transaction<Schema>) => Promise<T>): Promise<T> {
+    const end = await this.#turns.take(userId);
+    try {
+      return await this.#db.transaction().execute(async (trx) => {
+        await this.#lock(trx, userId);
+        return work(trx);
+      });
+    } finally {
+      end();
+    }
+  }
+
+  async #lock(trx: Transaction<Schema>, userId: string): Promise<void> {
+    const heldMs = PLATFORM_BOUNDS.ACCOUNT_LOCK_HELD_MS;
+    await sql`
+      select set_config('idle_in_transaction_session_timeout', ${String(heldMs)}, true),
+        set_config('lock_timeout', ${String(this.#waitMs)}, true)
+    `.execute(trx);
+    try {
+      await sql`select pg_advisory_xact_lock(${ACCOUNT_LOCKS}::int, hashtext(${userId}))`.execute(trx);
+    } catch (error) {
+      throw (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE ? busy() : error;
+    }
+  }
+}
+
+const busy = (): Fault => new Fault('BILLING_BUSY', { seconds: PLATFORM_BOUNDS.ACCOUNT_RETRY_AFTER_SECS });

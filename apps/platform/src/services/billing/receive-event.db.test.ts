@@ -1,0 +1,96 @@
+import { Fault } from '@tunnel/errors';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type BillingScene, NOON, openBillingScene } from './billing-scene.fixture.ts';
+import { receiveEvent } from './receive-event.ts';
+
+let scene: BillingScene;
+beforeAll(async () => {
+  scene = await openBillingScene();
+});
+afterEach(() => {
+  scene.processor.mood = 'well';
+  scene.onFlush = async () => {};
+});
+afterAll(() => scene.close());
+
+const send = (id: string, type: string, customerId: string | null, signature = 'good'): Promise<void> => {
+  const body = new TextEncoder().encode(JSON.stringify({ id, type, customerId, createdAt: NOON }));
+  return receiveEvent(scene.context, { body, signature });
+};
+const noted = (id: string) =>
+  scene.context.db.selectFrom('processor_events').selectAll().where('id', '=', id).executeTakeFirst();
+const reads = (customerId: string): number =>
+  scene.processor.callsOf('readCustomer').filter((id) => id === customerId).length;
+
+describe('an event of the processor', () => {
+  it('with a wrong signature is refused, and leaves no trace', async () => {
+    await expect(send('evt_forged', 'invoice.paid', null, 'forged')).rejects.toMatchObject({
+      code: 'WEBHOOK_SIGNATURE',
+      status: 400,
+    });
+    expect(await noted('evt_forged')).toBeUndefined();
+  });
+
+  it('is a reason to read the customer: what it says itself does not count', async () => {
+    const { user, customerId } = await scene.addSubscriber('ada');
+    // It tells of an end that is not so.
+    await send('evt_1', 'customer.subscription.deleted', customerId);
+    expect(await scene.accountOf(user)).toMatchObject({ subscription_status: 'active' });
+    expect(await noted('evt_1')).toMatchObject({
+      type: 'customer.subscription.deleted',
+      customer_id: customerId,
+      received_at: new Date(NOON),
+      handled_at: new Date(NOON),
+    });
+  });
+
+  it('that was dealt with is not dealt with again', async () => {
+    const { customerId } = await scene.addSubscriber('bob');
+    const before = reads(customerId);
+    for (let time = 0; time < 3; time += 1) await send('evt_2', 'invoice.paid', customerId);
+    expect(reads(customerId)).toBe(before + 1);
+  });
+
+  it('is noted before it is acted upon, and stays open when that failed', async () => {
+    const { user, customerId } = await scene.addPayer('carl');
+    scene.processor.mood = 'away';
+    await expect(send('evt_3', 'payment_method.attached', customerId)).rejects.toMatchObject({ status: 503 });
+    expect(await noted('evt_3')).toMatchObject({ handled_at: null });
+    scene.processor.mood = 'well';
+    await send('evt_3', 'payment_method.attached', customerId);
+    expect(await noted('evt_3')).toMatchObject({ handled_at: new Date(NOON) });
+    expect((await scene.accountOf(user)).has_payment_method).toBe(true);
+  });
+
+  it('of a draft invoice first reports what was used, and fails when that cannot be done', async () => {
+    const { user, customerId } = await scene.addSubscriber('dora');
+    const before = reads(customerId);
+    scene.onFlush = async () => {
+      expect(reads(customerId)).toBe(before);
+      throw new Fault('BILLING_PROCESSOR_AWAY');
+    };
+    await expect(send('evt_4', 'invoice.created', customerId)).rejects.toMatchObject({ status: 503 });
+    expect(await noted('evt_4')).toMatchObject({ handled_at: null });
+    scene.onFlush = async () => {};
+    await send('evt_4', 'invoice.created', customerId);
+    await send('evt_5', 'invoice.finalized', customerId);
+    expect(scene.flushed).toEqual([user.userId, user.userId]);
+  });
+
+  it.each([
+    ['of a customer that is not ours', 'invoice.paid', 'cus_stranger'],
+    ['of no customer', 'invoice.paid', null],
+    ['of a kind that is no matter of ours', 'charge.dispute.created', 'cus_stranger'],
+  ])('%s is noted and answered', async (name, type, customerId) => {
+    await send(`evt ${name}`, type, customerId);
+    expect(await noted(`evt ${name}`)).toMatchObject({ handled_at: new Date(NOON) });
+  });
+
+  it('that comes many times at once ends in the same state', async () => {
+    const { user, customerId } = await scene.addSubscriber('erin');
+    scene.processor.changeSubscription(customerId, { status: 'past_due' });
+    await Promise.all(Array.from({ length: 10 }, () => send('evt_6', 'invoice.payment_failed', customerId)));
+    expect(await scene.accountOf(user)).toMatchObject({ subscription_status: 'past_due' });
+    expect(await scene.mailsTo('erin')).toEqual(['A payment failed']);
+  });
+});

@@ -1,0 +1,73 @@
+// A whole life of a customer at the simulator, recorded: after each step what it sent, and what it then says of the customer.
+// Tests only.
+import { eventually } from '@tunnel/testkit';
+import type { CustomerFacts } from '../../billing/processor/processor.ts';
+import type { Delivery, SimulatorScene } from '../../billing/simulator/simulator.fixture.ts';
+
+export interface LifeStep {
+  readonly name: string;
+  readonly deliveries: readonly Delivery[];
+  readonly facts: CustomerFacts;
+}
+
+export interface RecordedLife {
+  readonly customerId: string;
+  readonly steps: readonly LifeStep[];
+}
+
+const GB = 1_000_000_000;
+
+export const recordLife = async (scene: SimulatorScene, userId: string): Promise<RecordedLife> => {
+  const { processor } = scene;
+  const customerId = await processor.ensureCustomer({ userId, email: `${userId}@example.com`, name: null });
+  const steps: LifeStep[] = [];
+  const step = async (name: string, work: () => Promise<unknown>): Promise<void> => {
+    const before = scene.deliveries.length;
+    await work();
+    await allDelivered(scene);
+    const facts = await processor.readCustomer(customerId);
+    if (facts === null) throw new Error('the customer is gone');
+    steps.push({ name, facts, deliveries: scene.deliveries.slice(before) });
+  };
+  const idOfSubscription = async (): Promise<string> =>
+    (await processor.readCustomer(customerId))?.subscription?.id ?? '';
+  const card = (kind: string) => scene.control(`/customers/${customerId}/cards`, { card: kind });
+  const use = (month: number, bytes: number) =>
+    processor.reportUsage({ identifier: `${userId}-${month}`, customerId, bytes, at: Date.now() });
+
+  await step('attach', async () => {
+    const { clientSecret } = await processor.createSetupIntent(customerId, `setup:${userId}`);
+    await scene.control(`/setup_intents/${clientSecret}/confirm`, { card: 'good' });
+  });
+  await step('subscribe', async () => {
+    const [method = ''] = (await processor.readCustomer(customerId))?.paymentMethods ?? [];
+    await processor.usePaymentMethod(customerId, method);
+    await processor.subscribe({ customerId, userId, idempotencyKey: `subscribe:${userId}:1` });
+  });
+  await step('month end, paid', async () => {
+    await use(1, 31 * GB);
+    await scene.endMonth();
+  });
+  await step('month end, failed', async () => {
+    await card('fails_later');
+    await scene.endMonth();
+  });
+  await step('paid after all', async () => {
+    await card('good');
+    const open = (await processor.invoices(customerId)).filter(({ status }) => status === 'open');
+    for (const { id } of open) await scene.control(`/invoices/${String(id)}/pay`);
+  });
+  await step('set to end', async () => scene.control(`/subscriptions/${await idOfSubscription()}/cancel`));
+  await step('kept', async () => scene.control(`/subscriptions/${await idOfSubscription()}/keep`));
+  await step('set to end again', async () => scene.control(`/subscriptions/${await idOfSubscription()}/cancel`));
+  await step('deleted', () => scene.endMonth());
+  return { customerId, steps };
+};
+
+const allDelivered = (scene: SimulatorScene): Promise<void> =>
+  eventually(async () => {
+    const { webhooks } = (await (await fetch(`${scene.simulator.url}/_sim`)).json()) as {
+      webhooks: { waiting: number };
+    };
+    if (webhooks.waiting > 0) throw new Error('events wait');
+  });

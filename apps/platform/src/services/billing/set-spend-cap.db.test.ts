@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type BillingScene, openBillingScene } from './billing-scene.fixture.ts';
+import { setSpendCap } from './set-spend-cap.ts';
+
+let scene: BillingScene;
+beforeAll(async () => {
+  scene = await openBillingScene();
+});
+afterAll(() => scene.close());
+
+const setCap = (user: Parameters<typeof setSpendCap>[1], spend_cap_cents: number | null) =>
+  setSpendCap(scene.context, user, { spend_cap_cents });
+
+it('is for plans that cost something by usage', async () => {
+  const user = await scene.addUser('free');
+  await expect(setCap(user, 500)).rejects.toMatchObject({ code: 'BILLING_CAP_NOT_PAYG', status: 400 });
+  await expect(setCap(user, null)).rejects.toMatchObject({ code: 'BILLING_CAP_NOT_PAYG' });
+  expect(await scene.changesOf(user)).toEqual([]);
+});
+
+it('is set, raised and removed; edges are told of each change, and the audit says from what to what', async () => {
+  // Without a subscription too: an operator gave the plan.
+  const user = await scene.addUser('given', 'payg');
+  for (const cap of [500, 0, Number.MAX_SAFE_INTEGER, null]) {
+    expect(await setCap(user, cap)).toEqual({ spend_cap_cents: cap });
+    expect((await scene.accountOf(user)).spend_cap_cents).toBe(cap);
+  }
+  expect(await scene.changesOf(user)).toEqual(Array.from({ length: 4 }, () => 'account-changed'));
+  const audits = await scene.auditsOf(user);
+  expect(audits.map(({ details }) => details)).toEqual([
+    { from: null, to: 500 },
+    { from: 500, to: 0 },
+    { from: 0, to: Number.MAX_SAFE_INTEGER },
+    { from: Number.MAX_SAFE_INTEGER, to: null },
+  ]);
+  expect(audits[0]).toMatchObject({ actor: `user:${user.userId}`, action: 'billing.spend-cap-set' });
+});
+
+it('that is set to what it is changes nothing', async () => {
+  const user = await scene.addUser('same', 'payg');
+  await setCap(user, null);
+  await setCap(user, 700);
+  await setCap(user, 700);
+  expect(await scene.changesOf(user)).toEqual(['account-changed']);
+  expect(await scene.auditsOf(user)).toHaveLength(1);
+});
+
+it('that is new is watched from its beginning: whoever was closed before may be closed again at once', async () => {
+  const user = await scene.addUser('closed', 'payg');
+  await setCap(user, 500);
+  const { db } = scene.context;
+  await db
+    .updateTable('billing_accounts')
+    .set({ cap_closed_at: new Date() })
+    .where('user_id', '=', user.userId)
+    .execute();
+  await setCap(user, 600);
+  expect((await scene.accountOf(user)).cap_closed_at).toBeNull();
+});
+
+it('keeps what the subscription holds', async () => {
+  const { user, customerId } = await scene.addSubscriber('payer');
+  await setCap(user, 100);
+  expect(await scene.accountOf(user)).toMatchObject({ customer_id: customerId, subscription_status: 'active' });
+});

@@ -1,0 +1,46 @@
+// Sets or removes the bound of what a month's usage may cost. One that was raised or removed lets tunnels in at once.
+import type { SpendCap } from '@tunnel/contract';
+import { isPayg } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import { actorName } from '../audit/actor-name.ts';
+import { writeAudit } from '../audit/write-audit.ts';
+import { announceChange } from '../edges/announce-change.ts';
+import type { ServiceContext, UserActor } from '../service-context.ts';
+import { findAccount } from './billing-account.ts';
+
+export const setSpendCap = async (
+  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
+  actor: UserActor,
+  { spend_cap_cents }: SpendCap,
+): Promise<SpendCap> => {
+  const { userId } = actor;
+  return db.transaction().execute(async (trx) => {
+    await refuseFreePlan(trx, userId);
+    const from = (await findAccount(trx, userId))?.spend_cap_cents ?? null;
+    if (from === spend_cap_cents) return { spend_cap_cents };
+    // Never closed yet: an account over a new cap is closed by the next run of the job.
+    const cap = { spend_cap_cents, cap_closed_at: null, updated_at: new Date(clock.now()) };
+    await trx
+      .insertInto('billing_accounts')
+      .values({ user_id: userId, ...cap })
+      .onConflict((conflict) => conflict.column('user_id').doUpdateSet(cap))
+      .execute();
+    const details = { from, to: spend_cap_cents };
+    await writeAudit(trx, { actor: actorName(actor), action: 'billing.spend-cap-set', userId, details });
+    await announceChange(trx, { kind: 'account-changed', accountId: userId });
+    return { spend_cap_cents };
+  });
+};
+
+const refuseFreePlan = async (trx: Transaction<Schema>, userId: string): Promise<void> => {
+  const { plan, priceCentsPerGb } = await trx
+    .selectFrom('users')
+    .innerJoin('plans', 'plans.name', 'users.plan')
+    .select(['users.plan', 'plans.price_cents_per_gb as priceCentsPerGb'])
+    .where('users.id', '=', userId)
+    .forNoKeyUpdate('users')
+    .executeTakeFirstOrThrow();
+  if (!isPayg({ priceCentsPerGb })) throw new Fault('BILLING_CAP_NOT_PAYG', { plan });
+};

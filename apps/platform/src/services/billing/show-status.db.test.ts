@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { setMetered } from './billed-account.fixture.ts';
+import { type BillingScene, NOON, openBillingScene } from './billing-scene.fixture.ts';
+import { PERIOD_END } from './memory-processor.fixture.ts';
+import { setSpendCap } from './set-spend-cap.ts';
+import { showStatus } from './show-status.ts';
+
+const DAY_MS = 24 * 60 * 60_000;
+
+let scene: BillingScene;
+beforeAll(async () => {
+  scene = await openBillingScene();
+});
+afterAll(() => scene.close());
+
+it('a free account owes nothing and has nothing', async () => {
+  const user = await scene.addUser('free');
+  await setMetered(scene.context.db, user.userId, 5e12, NOON);
+  expect(await showStatus(scene.context, user)).toEqual({
+    billing_model: 'free',
+    plan_name: 'free',
+    estimated_mtd_cents: 0,
+    spend_cap_cents: null,
+    subscription_status: null,
+    current_period_end: null,
+    payment_customer_id: null,
+    has_payment_method: false,
+    allow_custom_subdomains: true,
+    monthly_minimum_cents: 0,
+  });
+});
+
+it('a subscriber sees all of it, also while the processor is away', async () => {
+  const { user, customerId } = await scene.addSubscriber('payer');
+  await setSpendCap(scene.context, user, { spend_cap_cents: 2000 });
+  scene.processor.mood = 'away';
+  expect(await showStatus(scene.context, user)).toEqual({
+    billing_model: 'payg',
+    plan_name: 'payg',
+    estimated_mtd_cents: 300,
+    spend_cap_cents: 2000,
+    subscription_status: 'active',
+    current_period_end: new Date(PERIOD_END).toISOString(),
+    payment_customer_id: customerId,
+    has_payment_method: true,
+    allow_custom_subdomains: true,
+    monthly_minimum_cents: 300,
+  });
+  scene.processor.mood = 'well';
+});
+
+it('the estimate is the larger of minimum and usage, of this month alone', async () => {
+  const { user } = await scene.addSubscriber('user');
+  const estimate = async (): Promise<number> => (await showStatus(scene.context, user)).estimated_mtd_cents;
+  await setMetered(scene.context.db, user.userId, 9e12, NOON - 31 * DAY_MS);
+  expect(await estimate()).toBe(300);
+  await setMetered(scene.context.db, user.userId, 30_099_999_999, NOON);
+  expect(await estimate()).toBe(300);
+  await setMetered(scene.context.db, user.userId, 30_100_000_000, NOON);
+  expect(await estimate()).toBe(301);
+  await setMetered(scene.context.db, user.userId, 2 ** 53 - 1, NOON);
+  expect(await estimate()).toBe(90_071_992);
+});

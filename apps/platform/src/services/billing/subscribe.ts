@@ -1,0 +1,58 @@
+// Starts the pay-as-you-go subscription, or tells of the one that lives. The processor is asked what it has, and not our tables:
+// so a late webhook, or a crash between making it there and storing it here, never makes a second one.
+import type { StartedSubscription } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { CustomerFacts, SubscriptionFacts } from '../../billing/processor/processor.ts';
+import { actorName } from '../audit/actor-name.ts';
+import type { UserActor } from '../service-context.ts';
+import { applyFacts, hasPaymentMethod } from './apply-facts.ts';
+import { type BillingAccount, findAccount } from './billing-account.ts';
+import type { BillingContext } from './billing-context.ts';
+
+export const subscribe = async (context: BillingContext, actor: UserActor): Promise<StartedSubscription> => {
+  const { userId } = actor;
+  try {
+    return await context.locks.hold(userId, async (trx) => {
+      const account = await findAccount(trx, userId);
+      if (account === undefined || account.customer_id === null) throw new Fault('BILLING_NO_PAYMENT_METHOD');
+      const customer = await context.processor.readCustomer(account.customer_id);
+      if (customer === null) throw new Fault('BILLING_NO_PAYMENT_METHOD');
+      const present = await livingSubscription(context, account, customer);
+      const facts = { ...customer, subscription: present };
+      const { subscription, plan } = await applyFacts(context, trx, { account, facts, actor: actorName(actor) });
+      return { status: subscription.status ?? present.status, plan, payment_subscription_id: present.id };
+    });
+  } catch (error) {
+    // What was refused is remembered there with its key: the next try takes another one.
+    if (error instanceof Fault && error.code === 'BILLING_PROCESSOR_REFUSED') await takeNextKey(context, userId);
+    throw error;
+  }
+};
+
+/** As it is, kept when it was set to end, or new. */
+const livingSubscription = async (
+  { processor }: BillingContext,
+  account: BillingAccount,
+  customer: CustomerFacts,
+): Promise<SubscriptionFacts> => {
+  const { subscription } = customer;
+  const lives = subscription !== null && subscription.status !== 'canceled';
+  if (lives && !subscription.cancelsAtPeriodEnd) return subscription;
+  if (!hasPaymentMethod(customer)) throw new Fault('BILLING_NO_PAYMENT_METHOD');
+  if (lives) return processor.keepSubscription(subscription.id);
+  const { customer_id, user_id: userId, subscriptions } = account;
+  const customerId = customer_id ?? '';
+  const [first] = customer.paymentMethods;
+  if (customer.defaultPaymentMethod === null && first !== undefined) {
+    await processor.usePaymentMethod(customerId, first);
+  }
+  return processor.subscribe({ customerId, userId, idempotencyKey: `subscribe:${userId}:${subscriptions + 1}` });
+};
+
+const takeNextKey = async ({ db }: BillingContext, userId: string): Promise<void> => {
+  await db
+    .updateTable('billing_accounts')
+    .set((row) => ({ subscriptions: row('subscriptions', '+', 1) }))
+    .where('user_id', '=', userId)
+    .execute();
+};

@@ -1,0 +1,171 @@
+// Any order and any number of deliveries give the same end state: lives recorded at the simulator, replayed at random.
+import { createLogger, loadServerConfig } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Delivery, SimulatorScene } from '../../billing/simulator/simulator.fixture.ts';
+import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
+import { upsertPlans } from '../plans/upsert-plans.ts';
+import { AccountLocks } from './account-locks.ts';
+import { findAccount } from './billing-account.ts';
+import type { BillingContext } from './billing-context.ts';
+import { NOON } from './billing-scene.fixture.ts';
+import { MemoryProcessor } from './memory-processor.fixture.ts';
+import { receiveEvent } from './receive-event.ts';
+import { type RecordedLife, recordLife } from './recorded-life.fixture.ts';
+
+const TIMES = 3;
+/** More by hand: PROPERTY_RUNS=100. */
+const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 3);
+
+let simulated: SimulatorScene;
+let database: TestDatabase;
+let userId: string;
+let life: RecordedLife;
+const clock = new FakeClock(NOON);
+const settings = loadServerConfig({ env: {} }).platform;
+
+beforeAll(async () => {
+  simulated = await SimulatorScene.open();
+  database = await createTestDatabase();
+  const { db } = database;
+  await upsertPlans(db, settings.plans);
+  const row = { email: 'ada@example.com', plan: 'free', display_name: null, password_hash: null };
+  userId = (await db.insertInto('users').values(row).returning('id').executeTakeFirstOrThrow()).id;
+  life = await recordLife(simulated, userId);
+}, 60_000);
+afterAll(async () => {
+  await database.close();
+  await simulated.close();
+});
+
+const contextOf = (processor: BillingContext['processor']): BillingContext => ({
+  ...{ db: database.db, clock, settings, processor },
+  logger: createLogger({ level: 'silent', format: 'json' }),
+  locks: new AccountLocks({ db: database.db, clock }),
+  metering: { flush: async () => {} },
+});
+
+/** As if nothing had ever been heard of this customer. */
+const forgetAll = async (): Promise<void> => {
+  const { db } = database;
+  await db.deleteFrom('billing_accounts').execute();
+  await db.deleteFrom('processor_events').execute();
+  await db.updateTable('users').set({ plan: 'free' }).execute();
+  await db.insertInto('billing_accounts').values({ user_id: userId, customer_id: life.customerId }).execute();
+};
+
+const stateNow = async () => {
+  const account = await findAccount(database.db, userId);
+  const { plan } = await database.db.selectFrom('users').select('plan').executeTakeFirstOrThrow();
+  return { ...account, plan, synced_at: null, updated_at: null };
+};
+
+const deliver = (context: BillingContext, { body, signature }: Delivery): Promise<void> =>
+  receiveEvent(context, { body: new TextEncoder().encode(body), signature });
+
+const shuffled = <T>(items: readonly T[], keys: readonly number[]): T[] =>
+  items
+    .map((item, index) => ({ item, key: keys[index % keys.length] ?? 0 }))
+    .toSorted((a, b) => a.key - b.key)
+    .map(({ item }) => item);
+
+const keys = (length: number) => fc.array(fc.nat(), { minLength: length, maxLength: length, size: 'max' });
+
+/** The customer is as after each step, and events of a step come then or later; some meet a processor that is away. */
+const replay = async (steps: RecordedLife['steps'], random: readonly number[]): Promise<void> => {
+  const processor = new MemoryProcessor();
+  processor.readEvent = (body, signature) => simulated.processor.readEvent(body, signature);
+  const context = contextOf(processor);
+  let at = 0;
+  const next = (): number => random[(at += 1) % random.length] ?? 0;
+  const waiting = steps.map((): Delivery[] => []);
+  for (const [index, { deliveries }] of steps.entries()) {
+    for (const delivery of deliveries) {
+      for (let time = 0; time < TIMES; time += 1) waiting[index + (next() % (steps.length - index))]?.push(delivery);
+    }
+  }
+  const failed: Delivery[] = [];
+  for (const [index, { facts }] of steps.entries()) {
+    processor.customers.set(life.customerId, facts);
+    for (const delivery of shuffled(waiting[index] ?? [], random.slice(index))) {
+      processor.mood = next() % 5 === 0 ? 'away' : 'well';
+      await deliver(context, delivery).catch(() => failed.push(delivery));
+    }
+  }
+  processor.mood = 'well';
+  // What was not taken is sent again.
+  for (const delivery of failed) await deliver(context, delivery);
+};
+
+/** Each event once, in its order, and nothing fails. */
+const inOrder = async (steps: RecordedLife['steps']) => {
+  await forgetAll();
+  const processor = new MemoryProcessor();
+  processor.readEvent = (body, signature) => simulated.processor.readEvent(body, signature);
+  for (const { facts, deliveries } of steps) {
+    processor.customers.set(life.customerId, facts);
+    for (const delivery of deliveries) await deliver(contextOf(processor), delivery);
+  }
+  return stateNow();
+};
+
+describe('a life that was recorded', () => {
+  it('has every turn that a subscription can take', () => {
+    expect(life.steps.map(({ name, facts: { subscription } }) => [name, subscription?.status ?? null])).toEqual([
+      ['attach', null],
+      ['subscribe', 'active'],
+      ['month end, paid', 'active'],
+      ['month end, failed', 'past_due'],
+      ['paid after all', 'active'],
+      ['set to end', 'active'],
+      ['kept', 'active'],
+      ['set to end again', 'active'],
+      ['deleted', 'canceled'],
+    ]);
+    const types = new Set(life.steps.flatMap(({ deliveries }) => deliveries.map(({ type }) => type)));
+    for (const type of [
+      'payment_method.attached',
+      'customer.subscription.created',
+      'customer.subscription.updated',
+      'customer.subscription.deleted',
+      'invoice.created',
+      'invoice.paid',
+      'invoice.payment_failed',
+    ]) {
+      expect(types).toContain(type);
+    }
+    for (const { name, deliveries } of life.steps) expect([name, deliveries.length > 0]).toEqual([name, true]);
+  });
+
+  it('ends the same when each event comes three times, in any order, after the whole of it', async () => {
+    const all = life.steps.flatMap(({ deliveries }) => deliveries);
+    const expected = await inOrder(life.steps);
+    expect(expected).toMatchObject({ plan: 'free', subscription_status: 'canceled', subscriptions: 1 });
+    const copies = Array.from({ length: TIMES }, () => all).flat();
+    // The simulator itself is read, as it is at the end.
+    const context = contextOf(simulated.processor);
+    await fc.assert(
+      fc.asyncProperty(keys(copies.length), async (random) => {
+        await forgetAll();
+        for (const delivery of shuffled(copies, random)) await deliver(context, delivery);
+        expect(await stateNow()).toEqual(expected);
+      }),
+      { numRuns: RUNS, endOnFailure: true },
+    );
+  }, 600_000);
+
+  it('is at every point where its events say, when they come three times, late, in any order and not always in luck', async () => {
+    const expected: Awaited<ReturnType<typeof inOrder>>[] = [];
+    for (let end = 1; end <= life.steps.length; end += 1) expected.push(await inOrder(life.steps.slice(0, end)));
+    expect(new Set(expected.map((state) => `${state.plan} ${state.subscription_status}`)).size).toBe(5);
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: life.steps.length }), keys(300), async (end, random) => {
+        await forgetAll();
+        await replay(life.steps.slice(0, end), random);
+        expect(await stateNow()).toEqual(expected[end - 1]);
+      }),
+      { numRuns: 2 * RUNS, endOnFailure: true },
+    );
+  }, 600_000);
+});

@@ -1,0 +1,41 @@
+// All tests of the folder on one server: first what needs no end of the month, then one end of it for all, and what comes after.
+import { afterAll, beforeAll, describe } from 'vitest';
+import { capRows } from './cap.rows.ts';
+import { endpointRows } from './endpoints.rows.ts';
+import { afterItsEnd, beforeItsEnd, Month } from './periods.rows.ts';
+import { BillingScene } from './scene.ts';
+import { simulatorRows, simulatorRowsAtTheEnd } from './simulator.rows.ts';
+import { statusRows } from './status.rows.ts';
+import { Story } from './story.rows.ts';
+
+const scene = new BillingScene();
+const [month, story] = [new Month(scene), new Story(scene)];
+beforeAll(async () => {
+  await scene.start();
+  await month.prepare();
+});
+afterAll(() => scene.close());
+
+// The tests of each part run at once, because most of them wait for something; the parts do not.
+describe('while the month lasts', () => {
+  describe.concurrent('everything', () => {
+    story.untilTheMonthEnds();
+    capRows(scene);
+    beforeItsEnd(scene, month);
+    simulatorRows(scene);
+    endpointRows(scene);
+    statusRows(scene);
+  });
+});
+
+describe('after the end of the month', () => {
+  beforeAll(() => scene.endMonth());
+  describe.concurrent('everything', () => {
+    story.afterTheMonth();
+    afterItsEnd(scene, month);
+  });
+});
+
+describe('at the end', () => {
+  simulatorRowsAtTheEnd(scene);
+});

@@ -1,0 +1,149 @@
+// What a month costs and what comes after it, for accounts that were made ready before its end.
+import { eventually } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import type { EdgeAccount } from '../../system/telling-edge.ts';
+import { TUNNEL_LIMIT } from '../platform/scene.ts';
+import { row } from './rows.ts';
+import { type BillingScene, CENT, GB, type Invoice, type Payer, SOON } from './scene.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** What each used until the month's end. */
+const USED = [0, 1, 30 * GB - 1, 30 * GB, 30 * GB + CENT - 1, 30 * GB + CENT, 31_234_567_890, 123 * GB] as const;
+
+/** By hand: 10 cents for 10^9 bytes, rounded down once, and 300 at least. */
+const dueFor = (bytes: number): number => Math.max(300, Number(BigInt(bytes) / 100_000_000n));
+
+export class Month {
+  readonly #scene: BillingScene;
+  readonly #payers = new Map<number, Payer>();
+  #special: { late: Payer; leaving: Payer; ending: Payer; kept: Payer; leavingKey: EdgeAccount } | undefined;
+
+  constructor(scene: BillingScene) {
+    this.#scene = scene;
+  }
+
+  get special() {
+    if (this.#special === undefined) throw new Error('the month was not prepared');
+    return this.#special;
+  }
+
+  async prepare(): Promise<void> {
+    const scene = this.#scene;
+    await Promise.all(USED.map(async (bytes) => this.#payers.set(bytes, await scene.payer())));
+    const others = [scene.payer('fails_later'), scene.payer(), scene.payer(), scene.payer()] as const;
+    const [late, leaving, ending, kept] = await Promise.all(others);
+    for (const [bytes, payer] of this.#payers) if (bytes > 0) await scene.use(payer, bytes);
+    this.#special = {
+      late,
+      leaving,
+      ending,
+      kept,
+      leavingKey: { accountId: leaving.id, keyId: (await scene.newKey(leaving)).id },
+    };
+  }
+
+  payer(bytes: number): Payer {
+    const payer = this.#payers.get(bytes);
+    if (payer === undefined) throw new Error(`nobody used ${bytes}`);
+    return payer;
+  }
+
+  invoice(bytes: number): Promise<Invoice> {
+    return this.#scene.invoiceWhen(this.payer(bytes), 'paid');
+  }
+}
+
+export const beforeItsEnd = (scene: BillingScene, month: Month): void => {
+  it(row('Contract', 11, 'canceled, before the period is over'), async () => {
+    const { leaving, ending, kept, leavingKey } = month.special;
+    for (const payer of [leaving, ending, kept]) {
+      expect((await scene.sim(`subscriptions/${payer.subscriptionId}/cancel`)).status).toBe(200);
+      const status = await scene.billingWhen(payer, (now) => now.subscription_status === 'canceled');
+      expect(status).toMatchObject({ billing_model: 'payg', plan_name: 'payg', estimated_mtd_cents: 300 });
+    }
+    // Subscribing again keeps it.
+    const again = await scene.subscribe(kept);
+    expect(again).toMatchObject({ status: 'active', payment_subscription_id: kept.subscriptionId });
+    // More tunnels than the plan after it allows.
+    const edge = await scene.edge();
+    for (let opened = 0; opened <= TUNNEL_LIMIT; opened += 1) {
+      expect(await edge.open(leavingKey)).toEqual({ ok: true });
+    }
+  });
+};
+
+export const afterItsEnd = (scene: BillingScene, month: Month): void => {
+  it.each(USED)(row('Contract', 2, '%d bytes'), async (bytes) => {
+    const { total, amount_paid } = await month.invoice(bytes);
+    expect([total, amount_paid]).toEqual([dueFor(bytes), dueFor(bytes)]);
+  });
+
+  it(row('Limits', 2), async () => {
+    // Credited: not 300 and 312, but 312.
+    expect([(await month.invoice(0)).total, (await month.invoice(31_234_567_890)).total]).toEqual([300, 312]);
+  });
+
+  it(row('Contract', 3), async () => {
+    const amounts = async (bytes: number): Promise<number[]> =>
+      (await month.invoice(bytes)).lines.data.map(({ amount }) => amount).toSorted((a, b) => a - b);
+    expect([await amounts(123 * GB), await amounts(30 * GB)]).toEqual([
+      [300, 930],
+      [0, 300],
+    ]);
+    const now = new Date();
+    const end = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 2, 1)).toISOString();
+    await scene.billingWhen(month.payer(0), ({ current_period_end }) => current_period_end === end);
+  });
+
+  it(row('Contract', 11), async () => {
+    const { late, ending, kept } = month.special;
+    const stays = { billing_model: 'payg', subscription_status: 'active' };
+    expect(await scene.billing(month.payer(0))).toMatchObject(stays);
+    expect(await scene.billing(kept)).toMatchObject(stays);
+    await scene.billingWhen(late, (now) => now.subscription_status === 'past_due');
+    const gone = await scene.billingWhen(ending, (now) => now.billing_model === 'free');
+    expect(gone).toMatchObject({ plan_name: 'free', subscription_status: 'canceled', estimated_mtd_cents: 0 });
+  });
+
+  it(row('Contract', 12), async () => {
+    const { late } = month.special;
+    await scene.billingWhen(late, (now) => now.subscription_status === 'past_due');
+    expect((await scene.invoiceWhen(late, 'open')).total).toBe(300);
+    await eventually(async () => {
+      const subjects = (await scene.mails(late.email)).map(({ subject }) => subject);
+      expect(subjects.filter((subject) => subject === 'A payment failed')).toHaveLength(1);
+    }, SOON);
+    const [edge, key] = [await scene.edge(), await scene.newKey(late)];
+    const open = (tunnelId?: string) => edge.open({ accountId: late.id, keyId: key.id }, tunnelId);
+    const pastDueFor = (days: number) =>
+      scene.db
+        .updateTable('billing_accounts')
+        .set({ past_due_since: new Date(Date.now() - days * DAY_MS) })
+        .where('user_id', '=', late.id)
+        .execute();
+    expect(await open('tun_of_before')).toEqual({ ok: true });
+    await pastDueFor(6.99);
+    expect(await open()).toEqual({ ok: true });
+    await pastDueFor(7.01);
+    expect(await open()).toMatchObject({ ok: false, code: 'ACCOUNT_PAST_DUE' });
+    // One that lives stays, and comes back after its connection was lost.
+    expect(await open('tun_of_before')).toEqual({ ok: true });
+    expect(await scene.billing(late)).toMatchObject({ billing_model: 'payg', plan_name: 'payg' });
+  });
+
+  it(row('Contract', 13), async () => {
+    const { leaving, leavingKey } = month.special;
+    await scene.billingWhen(leaving, (now) => now.billing_model === 'free');
+    const edge = await scene.edge();
+    expect(await edge.open(leavingKey)).toMatchObject({ ok: false, code: 'TUNNEL_PLAN_LIMIT' });
+    const { body } = await scene.get('/usage', leaving.token);
+    expect(body).toMatchObject({ plan: 'free', active_tunnels: TUNNEL_LIMIT + 1 });
+    // The last month had its minimum too.
+    expect((await scene.invoiceWhen(leaving, 'paid')).total).toBe(300);
+    const again = await scene.subscribe(leaving);
+    expect(again).toMatchObject({ status: 'active', plan: 'payg' });
+    expect(again.payment_subscription_id).not.toBe(leaving.subscriptionId);
+    expect(await edge.open(leavingKey)).toEqual({ ok: true });
+  });
+};

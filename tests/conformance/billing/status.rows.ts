@@ -1,0 +1,62 @@
+// Each field of BillingStatus: of somebody who never paid, of somebody who does, and as it changes.
+import { beforeAll, expect, it } from 'vitest';
+import { refusalOf } from '../platform/asking.ts';
+import type { Person } from '../platform/scene.ts';
+import { row } from './rows.ts';
+import type { BillingScene, Payer } from './scene.ts';
+
+export const statusRows = (scene: BillingScene): void => {
+  let free: Person;
+  let payer: Payer;
+  beforeAll(async () => {
+    [free, payer] = await Promise.all([scene.person(), scene.payer()]);
+  });
+  const both = async () => Promise.all([scene.billing(free), scene.billing(payer)]);
+
+  it(row('BillingStatus', 1), async () => {
+    expect((await both()).map((status) => status.billing_model)).toEqual(['free', 'payg']);
+  });
+  it(row('BillingStatus', 2), async () => {
+    expect((await both()).map((status) => status.plan_name)).toEqual(['free', 'payg']);
+  });
+  it(row('BillingStatus', 3), async () => {
+    expect((await both()).map((status) => status.estimated_mtd_cents)).toEqual([0, 300]);
+  });
+  it(row('BillingStatus', 4), async () => {
+    const own = await scene.payer();
+    expect((await scene.billing(own)).spend_cap_cents).toBeNull();
+    await scene.cap(own, { spend_cap_cents: 2000 });
+    expect((await scene.billing(own)).spend_cap_cents).toBe(2000);
+  });
+  it(row('BillingStatus', 5), async () => {
+    expect((await both()).map((status) => status.subscription_status)).toEqual([null, 'active']);
+  });
+  it(row('BillingStatus', 6), async () => {
+    const now = new Date();
+    const end = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)).toISOString();
+    expect((await both()).map((status) => status.current_period_end)).toEqual([null, end]);
+  });
+  it(row('BillingStatus', 7), async () => {
+    const own = await scene.person();
+    expect((await scene.billing(own)).payment_customer_id).toBeNull();
+    await scene.order('setup-intent', own);
+    const { payment_customer_id: id } = await scene.billing(own);
+    expect(id).toMatch(/^cus_\w+$/);
+    await scene.order('setup-intent', own);
+    expect((await scene.billing(own)).payment_customer_id).toBe(id);
+  });
+  it(row('BillingStatus', 8), async () => {
+    const own = await scene.person();
+    expect(await scene.addCard(own, 'declined')).toBe(402);
+    expect((await scene.billing(own)).has_payment_method).toBe(false);
+    expect(refusalOf(await scene.order('subscribe', own))).toEqual([400, 'BILLING_NO_PAYMENT_METHOD']);
+    await scene.addCard(own);
+    await scene.billingWhen(own, ({ has_payment_method }) => has_payment_method);
+  });
+  it(row('BillingStatus', 9), async () => {
+    expect((await both()).map((status) => status.allow_custom_subdomains)).toEqual([true, true]);
+  });
+  it(row('BillingStatus', 10), async () => {
+    expect((await both()).map((status) => status.monthly_minimum_cents)).toEqual([0, 300]);
+  });
+};

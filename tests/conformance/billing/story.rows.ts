@@ -1,0 +1,159 @@
+// The whole story once, over HTTP and with the executables: an account that stays below the minimum, and one that goes above it.
+// The end of the month is the same one for all tests of the folder, so the story goes on after it.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { eventually } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { ROOT } from '../../house/checkout.ts';
+import { openWith } from '../../system/platform-scene.ts';
+import { withoutOurEnvironment } from '../../system/stack.ts';
+import { fateOf, visit } from '../../system/visitor.ts';
+import { newEmail, PASSWORD, type Person } from '../platform/scene.ts';
+import { type BillingScene, CENT, SOON } from './scene.ts';
+
+const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
+/** One and a half cents. */
+const VISIT_BYTES = 1.5 * CENT;
+const BLOCK = Buffer.alloc(1_000_000, 'traffic ');
+
+export class Story {
+  readonly #scene: BillingScene;
+  #people: { below: Person; above: Person } | undefined;
+
+  constructor(scene: BillingScene) {
+    this.#scene = scene;
+  }
+
+  untilTheMonthEnds(): void {
+    it('the story: from signing up to a cap that was reached and removed', () => this.#live(), 180_000);
+  }
+
+  /** The invoice is the larger of 300 and the usage, to the cent. */
+  afterTheMonth(): void {
+    it('the story: the invoice', async () => {
+      const scene = this.#scene;
+      if (this.#people === undefined) throw new Error('the story has no beginning');
+      const { below, above } = this.#people;
+      const [small, large] = [await scene.invoiceWhen(below, 'paid'), await scene.invoiceWhen(above, 'paid')];
+      expect([small.total, small.amount_paid]).toEqual([300, 300]);
+      expect([large.total, large.amount_paid]).toEqual([456, 456]);
+      expect(await reportedBytes(scene, below)).toBe(2 * VISIT_BYTES);
+      expect(await reportedBytes(scene, above)).toBe(45_678_901_234);
+    });
+  }
+
+  async #live(): Promise<void> {
+    const scene = this.#scene;
+    // Register, verify, log in.
+    const email = newEmail('story');
+    expect((await scene.post('/auth/register', { email, password: PASSWORD })).status).toBe(201);
+    expect((await scene.get(`/auth/verify-email/${await scene.mailedToken(email)}`)).status).toBe(200);
+    const person = await scene.enter(email);
+    const home = await logIn(scene, email);
+    expect(await tunnel(home, ['billing'])).toContain('plan free: nothing is charged');
+
+    // A payment method: the browser's part is the simulator's.
+    expect((await scene.order('subscribe', person)).status).toBe(400);
+    const intent = await scene.clientSecret(person);
+    expect((await scene.sim(`setup_intents/${intent}/confirm`)).status).toBe(200);
+    const started = await scene.subscribe(person);
+    expect(started).toMatchObject({ status: 'active', plan: 'payg' });
+    expect(await scene.subscribe(person)).toEqual(started);
+    expect((await scene.billing(person)).estimated_mtd_cents).toBe(300);
+
+    // Traffic, and another account with much more of it.
+    const above = await scene.payer();
+    await scene.use(above, 45_678_901_234);
+    expect((await scene.billing(above)).estimated_mtd_cents).toBe(456);
+    const service = scene.keep(await startSource(VISIT_BYTES));
+    const key = await scene.newKey(person);
+    const live = await openWith(scene, scene.server, key, ['tcp', service.port]);
+    const { assigned_port: port } = await live.ready();
+    expect(await readAll(port)).toBe(VISIT_BYTES);
+    await meteredWhen(scene, person, VISIT_BYTES);
+    expect((await scene.billing(person)).estimated_mtd_cents).toBe(300);
+
+    // The cap: one cent is reached, so the live tunnel is closed and a new one refused.
+    expect(live.exit).toBeNull();
+    expect(await tunnel(home, ['billing', 'cap', '0.01'])).toBe('the spend cap is $0.01 a month\n');
+    expect(await live.exitCode()).toBe(6);
+    expect(live.stdout.join('\n')).toContain('spend cap of $0.01 reached');
+    expect(await fateOf(port)).toBe('ECONNREFUSED');
+    const refused = await openWith(scene, scene.server, key, ['tcp', service.port]);
+    expect(await refused.exitCode()).toBe(6);
+    expect(said(refused)).toContain('spend cap of $0.01 reached');
+    expect(refused.events('ready')).toEqual([]);
+
+    // Removed: it works at once.
+    expect(await tunnel(home, ['billing', 'cap', 'none'])).toBe('there is no spend cap now\n');
+    const again = await openWith(scene, scene.server, key, ['tcp', service.port]);
+    expect(await readAll((await again.ready()).assigned_port)).toBe(VISIT_BYTES);
+    await meteredWhen(scene, person, 2 * VISIT_BYTES);
+
+    this.#people = { below: person, above };
+  }
+}
+
+const said = ({ stdout, stderr }: { stdout: readonly string[]; stderr: readonly string[] }): string =>
+  [...stdout, ...stderr].join('\n');
+
+/** Output of `tunnel` with this home folder, once it has ended well. */
+const tunnel = async (home: string, args: readonly string[], input = ''): Promise<string> => {
+  const env = { ...withoutOurEnvironment(), HOME: home };
+  const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env, cwd: home });
+  child.stdin.end(input);
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  expect([child.exitCode, err]).toEqual([0, '']);
+  return out;
+};
+
+const logIn = async (scene: BillingScene, email: string): Promise<string> => {
+  const home = await scene.folder();
+  await tunnel(home, ['login', '--platform', scene.url, '--email', email, '--password-stdin'], PASSWORD);
+  return home;
+};
+
+/** Sends so much to everybody who comes, and a FIN. */
+const startSource = async (bytes: number): Promise<{ port: number; close(): Promise<void> }> => {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    let left = bytes;
+    const send = (): void => {
+      while (left > 0) {
+        const piece = BLOCK.subarray(0, left);
+        left -= piece.length;
+        if (!socket.write(piece)) return void socket.once('drain', send);
+      }
+      socket.end();
+    };
+    send();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+};
+
+const readAll = async (port: number): Promise<number> => {
+  const socket = await visit(port);
+  let bytes = 0;
+  for await (const piece of socket as AsyncIterable<Buffer>) bytes += piece.length;
+  return bytes;
+};
+
+const meteredWhen = (scene: BillingScene, person: Person, bytes: number): Promise<void> =>
+  eventually(async () => {
+    const rows = await scene.db.selectFrom('metered_usage').selectAll().where('user_id', '=', person.id).execute();
+    expect(rows.map((row) => row.bytes)).toEqual([bytes]);
+  }, SOON);
+
+const reportedBytes = async (scene: BillingScene, person: Person): Promise<number> => {
+  const events = await scene.db.selectFrom('meter_events').selectAll().where('user_id', '=', person.id).execute();
+  expect(events.every(({ sent_at }) => sent_at !== null)).toBe(true);
+  return events.reduce((sum, { bytes }) => sum + bytes, 0);
+};

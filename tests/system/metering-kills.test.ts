@@ -1,0 +1,17 @@
+// kill -9 of the platform while it reports usage to the payment processor: the short version of tests/tools/billing/metering-kill.mjs.
+import { expect, it } from 'vitest';
+import { MeteringTrial } from './metering-trial.ts';
+
+const KILLS = 3;
+
+it('what the processor was told is what was used, to the byte', async () => {
+  const trial = await MeteringTrial.open({ accounts: 3, random: Math.random });
+  try {
+    for (let kills = 0; kills < KILLS; kills += 1) await trial.killOnce();
+    const { used, reported } = await trial.totals();
+    expect(Math.min(...used)).toBeGreaterThan(0);
+    expect(reported).toEqual(used);
+  } finally {
+    await trial.close();
+  }
+}, 300_000);

@@ -1,0 +1,104 @@
+// Two platform processes on one database: each piece of work is done by one of them. The first has the simulator; to the second
+// it is the payment processor somewhere else.
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { Database } from '../../apps/platform/src/db/database.ts';
+import { DatabaseScene, quiet } from './database-scene.ts';
+import { askSimulator, mailsTo, type Payer, reportedBytes, signUpPayer } from './payer.ts';
+import { MANY_LOGINS } from './platform-scene.ts';
+import { it, type Scene } from './scene.ts';
+import type { Stack } from './stack.ts';
+import { TellingEdge } from './telling-edge.ts';
+
+const SOON = { timeoutMs: 60_000 };
+const PAYERS = 6;
+/** At 10 cents for 10^9 bytes. */
+const CENT = 100_000_000;
+
+it('report each event, and write each mail, once', async ({ scene }) => {
+  const url = await openDatabase(scene);
+  const database = scene.keep(new Database({ url, logger: quiet, connections: 2 }));
+  const tables = `${MANY_LOGINS}\n[database]\nurl = "${url.reveal()}"`;
+  const first = await scene.stack({ command: 'platform', tables });
+  const payers = await Promise.all(Array.from({ length: PAYERS }, () => signUpPayer(first)));
+  const edges = [await TellingEdge.join(first)];
+  const use = (payer: Payer, bytes: number) => edges[edges.length - 1]?.tell(payer, bytes);
+  for (const payer of payers) await use(payer, 7 * CENT + 1);
+
+  // The second reports at its start what is there, while the end of the month makes the first report it.
+  const second = scene.stack({ command: 'platform', tables: `${tables}\n${processorAt(first)}` });
+  await Promise.all([second, endMonth(first)]);
+  edges.push(await TellingEdge.join(await second));
+  const both = [first, await second];
+  await eventually(async () => {
+    const reported = await reportedBytes(first);
+    expect(payers.map(({ customerId }) => reported.get(customerId))).toEqual(payers.map(() => 7 * CENT + 1));
+  }, SOON);
+
+  // Both look for caps that are reached and for mails that wait.
+  await Promise.all(
+    payers.map((payer, at) => payer.client(both[at % 2] ?? first).setSpendCap({ spend_cap_cents: 10 })),
+  );
+  for (const payer of payers) await use(payer, 3 * CENT);
+  await eventually(() => expect(subjectsOf(both, payers)).toEqual(payers.map(() => EXPECTED)), SOON);
+
+  // Those of the cap's usage may be on their way by now.
+  const events = await database.db.selectFrom('meter_events').select(['identifier', 'attempts']).execute();
+  expect(events.filter(({ identifier }) => identifier.endsWith('-1'))).toEqual(
+    payers.map(() => ({ identifier: expect.any(String), attempts: 1 })),
+  );
+  const notices = await database.db.selectFrom('cap_notices').selectAll().execute();
+  expect(notices).toHaveLength(PAYERS);
+  expect(subjectsOf(both, payers)).toEqual(payers.map(() => EXPECTED));
+  const invoices = await Promise.all(payers.map((payer) => invoicesOf(both[1] ?? first, payer)));
+  expect(invoices).toEqual(payers.map(() => [300]));
+}, 240_000);
+
+const EXPECTED = ['Please verify your e-mail address', 'Your spend cap of $0.10 is reached'];
+
+const openDatabase = async (scene: Scene) => {
+  const databases = new DatabaseScene();
+  scene.keep({
+    close: async () => {
+      await databases.stopAll();
+      databases.remove();
+    },
+  });
+  const folder = databases.folder();
+  mkdirSync(folder, { recursive: true });
+  return (await databases.embedded(folder).start()).url;
+};
+
+const processorAt = ({ dataDir, run }: Stack): string => {
+  const secrets = JSON.parse(readFileSync(join(dataDir, 'simulator', 'secrets.json'), 'utf8')) as {
+    secret_key: string;
+    webhook_secret: string;
+  };
+  return [
+    '[platform.billing]',
+    'processor = "stripe"',
+    `stripe_secret_key = "${secrets.secret_key}"`,
+    `stripe_webhook_secret = "${secrets.webhook_secret}"`,
+    `stripe_api_url = "${run.simulator_url}"`,
+  ].join('\n');
+};
+
+const endMonth = async (stack: Stack): Promise<void> => {
+  const now = new Date();
+  const end = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
+  await askSimulator(stack, '/clock', { advance_secs: Math.ceil((end - now.getTime()) / 1000) + 2 * 3600 });
+};
+
+const invoicesOf = async (stack: Stack, payer: Payer): Promise<unknown[]> =>
+  (await payer.client(stack).invoices()).invoices.map((invoice) => invoice['total']);
+
+/** Of the mails that either process wrote. */
+const subjectsOf = (stacks: readonly Stack[], payers: readonly Payer[]): string[][] =>
+  payers.map(({ email }) =>
+    stacks
+      .flatMap((stack) => mailsTo(stack, email))
+      .map((raw) => /^Subject: (.*)\r$/m.exec(raw)?.[1] ?? '')
+      .toSorted(),
+  );
