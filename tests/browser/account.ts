@@ -26,8 +26,12 @@ export class Account {
     this.#token = token;
   }
 
-  static async signUp(stack: StackPlace, name = 'ann', displayName = 'Ann Example'): Promise<Account> {
-    const email = newAddress(name);
+  static async signUp(
+    stack: StackPlace,
+    name = 'ann',
+    displayName = 'Ann Example',
+    email = newAddress(name),
+  ): Promise<Account> {
     await ask(stack, '/auth/register', { body: { email, password: PASSWORD, display_name: displayName } });
     await ask(stack, await mailedPath(stack, email, '/auth/verify-email/'));
     return Account.logIn(stack, email);

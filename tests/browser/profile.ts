@@ -9,6 +9,9 @@ const WAIT_MS = 30_000;
 const TELL_POLICY_VIOLATIONS = `addEventListener('securitypolicyviolation', (event) =>
   console.error('content security policy: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sample))`;
 
+/** What a page tells when it cannot be loaded; the platform is away then. */
+const ABOUT_ABSENCE = /^Fault: cannot reach /;
+
 /** What the browser itself says about answers like 401; those are for the pages to handle. */
 const ABOUT_ANSWERS = /^Failed to load resource:/;
 
@@ -71,6 +74,13 @@ export class Profile {
     this.#mayBeAway = true;
   }
 
+  /** What every tab shows, for people who look for the reason of a failure. */
+  async picture(file: string): Promise<void> {
+    for (const [index, page] of this.context.pages().entries()) {
+      await page.screenshot({ path: `${file}-${index + 1}.png`, fullPage: true });
+    }
+  }
+
   close(): Promise<void> {
     return this.context.close();
   }
@@ -79,6 +89,7 @@ export class Profile {
     this.context.on('weberror', (error) => this.#faults.push(`error in a script: ${error.error().stack}`));
     this.context.on('console', (message) => {
       if (message.type() !== 'error' || ABOUT_ANSWERS.test(message.text())) return;
+      if (this.#mayBeAway && ABOUT_ABSENCE.test(message.text())) return;
       this.#faults.push(`console: ${message.text()}`);
     });
     this.context.on('request', (request) => {

@@ -1,9 +1,14 @@
 // What a browser test has: the shared stack, a browser of its own profile, and programs and services that end with it.
+import { join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { expect, inject } from 'vitest';
+import { ROOT } from '../house/checkout.ts';
 import { it as sceneIt } from '../system/scene.ts';
 import { type StackPlace, stackAt } from './own-stack.ts';
 import { Profile } from './profile.ts';
+
+/** Pictures of the pages of tests that failed. */
+const FAILURES = join(ROOT, '.cache/browser-failures');
 
 const place = inject('browserPlace');
 
@@ -14,7 +19,7 @@ interface BrowserScene {
   profile: Profile;
 }
 
-const withBrowser = sceneIt.extend<BrowserScene>({
+export const withBrowser = sceneIt.extend<BrowserScene>({
   browser: [
     async ({ task: _ }, use) => {
       const browser = await chromium.connect(place.endpoint ?? '');
@@ -23,13 +28,18 @@ const withBrowser = sceneIt.extend<BrowserScene>({
     },
     { scope: 'file' },
   ],
-  stack: async ({ task: _ }, use) => use(stackAt(place.dataDir, place.flags)),
-  profile: async ({ browser, stack }, use) => {
+  stack: [async ({ task: _ }, use) => use(stackAt(place.dataDir, place.flags)), { scope: 'file' }],
+  profile: async ({ browser, stack, task }, use) => {
     const profile = await Profile.open(browser, stack);
     await use(profile);
+    if (task.result?.state === 'fail') await profile.picture(join(FAILURES, task.id)).catch(() => {});
     await profile.close();
     expect(profile.faults).toEqual([]);
   },
 });
 
-export const it = (place.endpoint === null ? withBrowser.skip : withBrowser) as typeof withBrowser;
+/** Where no browser runs there is nothing to test. */
+export const orSkip = <T extends { readonly skip: unknown }>(some: T): T =>
+  place.endpoint === null ? (some.skip as T) : some;
+
+export const it = orSkip(withBrowser);

@@ -1,59 +1,8 @@
-// What one test has running: stacks, tunnel programs, services, folders. All of it is gone when the test is over.
-import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+// Tests with a scene: what one of them has running is gone when it is over.
 import { it as plainIt } from 'vitest';
-import { claimPortBlock } from './port-block.ts';
-import { Stack, type StackOptions } from './stack.ts';
-import { TunnelProgram, type TunnelRun } from './tunnel-program.ts';
+import { Scene } from './running-things.ts';
 
-interface Closable {
-  close(): Promise<void>;
-}
-
-export class Scene {
-  readonly #kept: Closable[] = [];
-
-  /** Closed at the end, the latest first. */
-  keep<T extends Closable>(thing: T): T {
-    this.#kept.push(thing);
-    return thing;
-  }
-
-  async folder(): Promise<string> {
-    const made: TemporaryDirectory = await temporaryDirectory();
-    return this.keep(made).path;
-  }
-
-  async stack(options: StackOptions = {}): Promise<Stack> {
-    const ports = this.keep(await claimPortBlock());
-    const stack = this.keep(new Stack(await this.folder(), ports, options));
-    await stack.start();
-    return stack;
-  }
-
-  /** `tunnel` with these arguments as they are. */
-  async run(args: readonly string[], more: Partial<Omit<TunnelRun, 'args'>> = {}): Promise<TunnelProgram> {
-    const home = more.home ?? (await this.folder());
-    return this.keep(await TunnelProgram.run({ ...more, args, home }));
-  }
-
-  /** `tunnel tcp PORT --json` at this stack, with its admin token. */
-  tcp(
-    stack: Stack,
-    localPort: number,
-    {
-      flags = [],
-      server = stack.control,
-      ...more
-    }: Partial<Omit<TunnelRun, 'args'>> & { flags?: readonly string[]; server?: string } = {},
-  ): Promise<TunnelProgram> {
-    const args = ['tcp', String(localPort), '--json', '--server', server, '--token-file', stack.tokenFile, ...flags];
-    return this.run(args, more);
-  }
-
-  async close(): Promise<void> {
-    for (const thing of this.#kept.splice(0).reverse()) await thing.close();
-  }
-}
+export { Scene };
 
 /** Tests that get a scene of their own, so that they may run at the same time. */
 export const it = plainIt.extend<{ scene: Scene }>({

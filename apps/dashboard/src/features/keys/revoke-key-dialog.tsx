@@ -62,19 +62,22 @@ export const RevokeKeyDialog = ({ apiKey, keyCount, onClose }: RevokeKeyDialogPr
             <li>It cannot be taken back. A new key has another text.</li>
           </ul>
           <p className="text-muted">
-            {apiKey.last_used_at === null ? (
-              'The key was never used: nothing that runs now depends on it.'
-            ) : (
-              <>
-                It was last used <Time at={apiKey.last_used_at} />.{' '}
-                <ActiveTunnels count={active.data} isOnlyKey={keyCount === 1} />
-              </>
-            )}
+            <LastUse apiKey={apiKey} /> <ActiveTunnels count={active.data} isOnlyKey={keyCount === 1} />
           </p>
           <MaybeProblem error={revoking.error} />
         </>
       )}
     </Dialog>
+  );
+};
+
+/** It is written down some seconds after the use itself. */
+const LastUse = ({ apiKey }: { readonly apiKey: ApiToken }) => {
+  if (apiKey.last_used_at === null) return <>No use of it is known yet.</>;
+  return (
+    <>
+      It was last used <Time at={apiKey.last_used_at} />.
+    </>
   );
 };
 

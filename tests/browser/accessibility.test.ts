@@ -1,0 +1,117 @@
+// Every page for everybody: no serious finding of axe in light and in dark, one landmark of each kind, all of it by keyboard.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { Scene } from '../system/scene.ts';
+import { ACCOUNT_PAGES, DIALOG_PAGES, DOOR_PAGES, visit } from './dashboard-pages.ts';
+import { type Example, makeExample } from './example-account.ts';
+import { walkByTab } from './keyboard-walk.ts';
+import { orSkip, withBrowser } from './scene.ts';
+
+/** Its tunnels are clients of their own: one account for all tests of this file. */
+const it = orSkip(
+  withBrowser.extend<{ example: Example }>({
+    example: [
+      async ({ stack }, use) => {
+        const scene = new Scene();
+        const names = { web: `web-${process.pid}`, pool: `good-${process.pid}`, downPool: `bad-${process.pid}` };
+        await use(await makeExample(scene, stack, names));
+        await scene.close();
+      },
+      { scope: 'file' },
+    ],
+  }),
+);
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const PLACES = ['Overview', 'Tunnels', 'Pools', 'Keys', 'Billing', 'Settings'];
+
+interface AxeFinding {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: { readonly html: string; readonly failureSummary: string }[];
+}
+
+const seriousFindings = async (page: Page): Promise<string[]> => {
+  if ((await page.evaluate('typeof globalThis.axe')) === 'undefined') await page.evaluate(AXE);
+  const { violations } = (await page.evaluate(`axe.run(document, { resultTypes: ['violations'] })`)) as {
+    violations: AxeFinding[];
+  };
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`));
+};
+
+/** In the light, and in the dark. */
+const findingsOf = async (page: Page): Promise<string[]> => {
+  const found: string[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    found.push(...(await seriousFindings(page)).map((finding) => `${colorScheme}: ${finding}`));
+  }
+  return found;
+};
+
+const landmarks = async (page: Page): Promise<{ main: number; nav: number }> => ({
+  main: await page.getByRole('main').count(),
+  nav: await page.getByRole('navigation').count(),
+});
+
+const placesOf = (page: Page): Promise<string[]> => page.getByRole('navigation').getByRole('link').allInnerTexts();
+
+it.for(DOOR_PAGES)(
+  'before sign-in, $name: no serious finding, one main part, no places, all by keyboard',
+  async (shown, { profile }) => {
+    const page = await profile.context.newPage();
+    await visit(page, profile, shown);
+    expect(await findingsOf(page)).toEqual([]);
+    expect(await landmarks(page)).toEqual({ main: 1, nav: 0 });
+    expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
+  },
+);
+
+it.for(ACCOUNT_PAGES)(
+  '$name: no serious finding, one of each landmark, the six places, all by keyboard',
+  async (shown, { example: { account, tunnelId }, profile }) => {
+    await profile.logIn(account.email);
+    const page = await profile.context.newPage();
+    await visit(page, profile, shown, tunnelId);
+    expect(await findingsOf(page)).toEqual([]);
+    expect(await landmarks(page)).toEqual({ main: 1, nav: 1 });
+    expect(await placesOf(page)).toEqual(PLACES);
+    expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
+
+    await page.setViewportSize({ width: 360, height: 800 });
+    expect(await placesOf(page)).toEqual(PLACES);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
+    expect(await seriousFindings(page)).toEqual([]);
+  },
+);
+
+it.for(DIALOG_PAGES)('the dialog $name: no serious finding', async (shown, { example: { account }, profile }) => {
+  await profile.logIn(account.email);
+  const page = await profile.context.newPage();
+  await visit(page, profile, shown);
+  expect(await findingsOf(page)).toEqual([]);
+});
+
+it('who comes by keyboard can skip to the content, open a tunnel from the list, and come back', async ({
+  example: { account },
+  profile,
+}) => {
+  await profile.logIn(account.email);
+  const page = await profile.tab('/tunnels');
+  await page.getByText(/of them live/).waitFor();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate('document.activeElement.tagName')).toBe('MAIN');
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await page.keyboard.press('k');
+  const label = (await page.evaluate('document.activeElement.textContent')) as string;
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: label, level: 1 }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('heading', { name: 'Tunnels', level: 1 }).waitFor();
+});

@@ -1,0 +1,56 @@
+// A platform that is away: a banner, what was there stays in sight, and all is well again by itself.
+import { expect } from 'vitest';
+import { Account } from './account.ts';
+import { startOwnStack } from './own-stack.ts';
+import { Profile } from './profile.ts';
+import { it } from './scene.ts';
+
+const BANNER = 'The platform cannot be reached.';
+
+it('a browser without its network shows the banner over what it knows, and recovers', async ({ profile, stack }) => {
+  const account = await Account.signUp(stack, 'offline');
+  await account.newKey('laptop');
+  await profile.logIn(account.email);
+  profile.allowAbsence();
+  const page = await profile.tab('/keys');
+  await page.getByRole('row', { name: 'laptop' }).waitFor();
+  await profile.context.setOffline(true);
+  await page.getByRole('button', { name: 'Revoke laptop' }).click();
+  await page.getByRole('button', { name: 'Revoke key' }).click();
+  await page.getByText(BANNER).waitFor();
+  await page.getByRole('dialog').getByRole('alert').waitFor();
+  await page.getByRole('button', { name: 'Keep it' }).click();
+  // A page that is not there yet cannot come either.
+  await page.getByRole('link', { name: 'Pools' }).click();
+  await page.getByText(BANNER).waitFor();
+
+  await profile.context.setOffline(false);
+  await page.getByText(BANNER).waitFor({ state: 'detached' });
+  await page.getByRole('heading', { name: 'Pools', level: 1 }).waitFor();
+  await page.getByText('No pools yet').waitFor();
+  await page.getByRole('link', { name: 'Keys' }).click();
+  await page.getByRole('row', { name: 'laptop' }).waitFor();
+});
+
+it('a platform that stops and starts again on its data is left and found by the open page', async ({
+  browser,
+  scene,
+}) => {
+  const { stack } = scene.keep(await startOwnStack({ fixedPorts: true }));
+  const account = await Account.signUp(stack, 'restart');
+  const profile = await Profile.open(browser, stack);
+  scene.keep(profile);
+  profile.allowAbsence();
+  await profile.logIn(account.email);
+  const page = await profile.tab('/pools');
+  await page.getByText('No pools yet').waitFor();
+  await stack.stop();
+  await page.getByText(BANNER).waitFor();
+  expect(await page.getByText('No pools yet').isVisible()).toBe(true);
+
+  await stack.start();
+  await page.getByText(BANNER).waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'Keys' }).click();
+  await page.getByText('No keys yet').waitFor();
+  expect(profile.faults).toEqual([]);
+});

@@ -1,0 +1,62 @@
+// Paying, with the simulated processor of the default start: a card, a subscription, and a cap that closes tunnels.
+import { expect } from 'vitest';
+import { startWeb } from '../system/http-scene.ts';
+import { Account } from './account.ts';
+import { it } from './scene.ts';
+
+it('a card on the page of the processor, a subscription, and a cap of 0 that closes the tunnel with exit 6', async ({
+  profile,
+  scene,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'payer');
+  const key = await account.newKey();
+  const web = scene.keep(await startWeb((_request, response) => void response.end('hello')));
+  const open = () =>
+    scene.run(['http', String(web.port), '--json', '--server', stack.control], { env: { TUNNEL_API_KEY: key.token } });
+  const tunnel = await open();
+  await tunnel.ready();
+  await profile.logIn(account.email);
+  const page = await profile.tab('/billing');
+  await page.getByText('None on file').waitFor();
+  await page.getByText('A cap is for pay as you go.').waitFor();
+
+  profile.allowHostOf(stack.run.simulator_url ?? '');
+  await page.getByRole('button', { name: 'Add a payment method' }).click();
+  await page.getByRole('button', { name: 'Add a good card' }).click();
+  await page.getByText('default').waitFor();
+  await page.getByRole('link', { name: 'Back' }).click();
+  await page.getByText('On file', { exact: true }).waitFor();
+
+  await page.getByRole('button', { name: 'Subscribe' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('$0.10 per GB').waitFor();
+  await dialog.getByText('At least $3.00 a month.').waitFor();
+  await dialog.getByRole('button', { name: 'Subscribe' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  await page.getByText('Pay as you go').first().waitFor();
+  await page.getByText('Active', { exact: true }).waitFor();
+  expect(tunnel.exit).toBeNull();
+
+  const cap = page.getByLabel('Cap in dollars a month');
+  await cap.fill('many');
+  await page.getByRole('button', { name: 'Set cap' }).click();
+  await page.getByRole('alert').waitFor();
+  await cap.fill('0');
+  await page.getByRole('button', { name: 'Set cap' }).click();
+  await page.getByText('The cap is $0.00 now.').waitFor();
+  expect(await tunnel.exitCode(70_000)).toBe(6);
+  const refused = await open();
+  expect(await refused.exitCode()).toBe(6);
+  expect([...refused.stdout, ...refused.stderr].join('\n')).toContain('spend cap of $0.00 reached');
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await page
+    .getByText(/spend cap/i)
+    .first()
+    .waitFor();
+
+  await page.getByRole('link', { name: 'Billing' }).click();
+  await page.getByRole('button', { name: 'Remove cap' }).click();
+  await page.getByText('There is no cap now.').waitFor();
+  await (await open()).ready();
+});

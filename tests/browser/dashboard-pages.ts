@@ -1,0 +1,76 @@
+// Every page of the dashboard, and by what one sees that it is there.
+import type { Page } from 'playwright-core';
+
+export interface DashboardPage {
+  readonly name: string;
+  readonly path: string;
+  /** Of its first heading. */
+  readonly heading: string | RegExp;
+  /** What comes last: when it is there the page is whole. */
+  readonly whole?: string | RegExp;
+  /** What somebody does first: a dialog that is opened, a row that is chosen. */
+  readonly act?: (page: Page) => Promise<void>;
+}
+
+/** Before sign-in. */
+export const DOOR_PAGES: readonly DashboardPage[] = [
+  { name: 'login', path: '/login', heading: 'Log in' },
+  { name: 'signup', path: '/signup', heading: 'Create an account' },
+  { name: 'check-mail', path: '/check-mail', heading: 'Get a new verification mail' },
+  { name: 'verify', path: '/verify?token=x', heading: 'Verify your address', whole: 'Get a new mail' },
+  { name: 'forgot', path: '/forgot', heading: 'Forgot your password?' },
+  { name: 'reset-password', path: '/reset-password?token=x', heading: 'Choose a new password' },
+];
+
+/** In a path, for the id of an http tunnel with requests. */
+const TUNNEL = ':tunnel';
+
+/** Of an account that has something everywhere. */
+export const ACCOUNT_PAGES: readonly DashboardPage[] = [
+  { name: 'overview', path: '/', heading: 'Overview', whole: 'Recent tunnels' },
+  { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /of them live/ },
+  {
+    name: 'tunnel',
+    path: `/tunnels/${TUNNEL}`,
+    // Its own name, when it is known.
+    heading: /^(?!Tunnel$)/,
+    whole: 'Replay',
+    act: (page) => page.locator('[data-request]', { hasText: '/items' }).first().click(),
+  },
+  { name: 'pools', path: '/pools', heading: 'Pools', whole: /dispatched/ },
+  { name: 'keys', path: '/keys', heading: 'Keys', whole: 'build server' },
+  { name: 'billing', path: '/billing', heading: 'Billing', whole: 'Spend cap' },
+  { name: 'settings', path: '/settings', heading: 'Settings', whole: 'This one' },
+  { name: 'not-found', path: '/nowhere', heading: 'Page not found' },
+];
+
+/** What a page shows when somebody is about to do something. */
+export const DIALOG_PAGES: readonly DashboardPage[] = [
+  {
+    name: 'create-key',
+    path: '/keys',
+    heading: 'Keys',
+    whole: 'Label',
+    act: (page) => page.getByRole('button', { name: 'Create key' }).first().click(),
+  },
+  {
+    name: 'revoke-key',
+    path: '/keys',
+    heading: 'Keys',
+    whole: 'Keep it',
+    act: (page) => page.getByRole('button', { name: 'Revoke laptop' }).click(),
+  },
+];
+
+export interface Visited {
+  urlOf(path: string): string;
+}
+
+/** Goes there, and waits until all of it is there. */
+export const visit = async (page: Page, at: Visited, shown: DashboardPage, tunnelId = ''): Promise<void> => {
+  await page.goto(at.urlOf(shown.path.replace(TUNNEL, tunnelId)));
+  await page.getByRole('heading', { name: shown.heading, level: 1 }).waitFor();
+  await shown.act?.(page);
+  if (shown.whole !== undefined) await page.getByText(shown.whole).first().waitFor();
+  await page.waitForFunction(`document.querySelector('.skeleton, [aria-busy="true"]') === null`);
+};

@@ -1,0 +1,63 @@
+// From nothing to the first request, with the commands that the pages themselves show.
+import { expect } from 'vitest';
+import { claimPortBlock } from '../system/port-block.ts';
+import { mailedPath, newAddress, PASSWORD } from './account.ts';
+import { commandIn, paste } from './pasted-command.ts';
+import { it } from './scene.ts';
+
+it('signs up, runs the three commands, and sees each turn green up to the first request, which it replays', async ({
+  profile,
+  scene,
+  stack,
+}) => {
+  const email = newAddress('new');
+  const page = await profile.tab('/signup');
+  await page.getByLabel('Name').fill('Nia New');
+  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+  await page.getByRole('button', { name: 'Create account' }).click();
+  await page.getByRole('heading', { name: 'Check your mail' }).waitFor();
+  await page.goto(stack.run.platform_url + (await mailedPath(stack, email, '/auth/verify-email/')));
+  await page.getByRole('link', { name: 'Log in' }).click();
+  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+  await page.getByRole('button', { name: 'Log in' }).click();
+
+  const step = (number: number, isDone: boolean) => page.locator(`[data-step="${number}"][data-done="${isDone}"]`);
+  for (const number of [1, 2, 3]) await step(number, false).waitFor();
+  const home = await scene.folder();
+  const ports = scene.keep(await claimPortBlock());
+  // Everybody's port 3000 is one; a test has a port of its own.
+  const onOwnPort = (command: string): string => command.replaceAll('3000', String(ports.from));
+
+  // At a terminal it asks for the password.
+  const logIn = (await commandIn(step(1, false))).replace(' && ', ' --password-stdin && ');
+  const loggingIn = await paste(scene, `echo '${PASSWORD}' | ${logIn}`, home);
+  expect(await loggingIn.waitForExit({ timeoutMs: 60_000 }), loggingIn.stderr.join('\n')).toMatchObject({ code: 0 });
+  await step(1, true).waitFor();
+
+  await paste(scene, onOwnPort(await commandIn(step(2, false))), home);
+  const tunnel = await paste(scene, onOwnPort(await commandIn(step(3, false))), home);
+  await step(3, true).waitFor();
+  const link = page.getByRole('link', { name: /^https?:/ });
+  const address = (await link.getAttribute('href')) ?? '';
+  profile.allowHostOf(address);
+  const [visit] = await Promise.all([profile.context.waitForEvent('page'), link.click()]);
+  await visit.getByText('Hello from my machine').waitFor();
+  await visit.close();
+  await step(2, true).waitFor();
+  await page.getByText('Your first request came through.').waitFor();
+
+  await page.getByRole('link', { name: 'See the request' }).click();
+  await page.locator('[data-request]', { hasText: 'GET/' }).last().click();
+  await page.getByRole('heading', { name: 'GET /', level: 3 }).waitFor();
+  await page.getByText('Hello from my machine').waitFor();
+  await page.getByRole('button', { name: 'Replay' }).click();
+  await page.getByText('Your service answered with').waitFor();
+  await page.getByRole('link', { name: 'see the new request' }).click();
+  await page.getByText('Replay of').waitFor();
+
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+  expect(tunnel.exit).toBeNull();
+});

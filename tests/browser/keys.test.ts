@@ -1,0 +1,70 @@
+// A key from its making to its revocation, with a client that uses it.
+import { expect } from 'vitest';
+import { startWeb } from '../system/http-scene.ts';
+import { Account } from './account.ts';
+import { commandIn, paste } from './pasted-command.ts';
+import { it } from './scene.ts';
+
+it('a key is shown once, works by the command beside it, and revoked in the page it ends its session with exit 3', async ({
+  profile,
+  scene,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'keys');
+  await account.newKey('kept');
+  const web = scene.keep(await startWeb((_request, response) => void response.end('hello')));
+  await profile.logIn(account.email);
+  const page = await profile.tab('/keys');
+  await page.getByRole('button', { name: 'Create key' }).first().click();
+  await page.getByRole('dialog').getByLabel('Label').fill('desk of Ann');
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog', { name: 'desk of Ann' });
+  const shown = (await dialog.locator('code').first().innerText()).trim();
+  expect(shown).toMatch(/^tnl_[0-9A-Za-z]{38}$/);
+  const command = await commandIn(dialog);
+  expect(command).toContain(shown);
+  // Nothing but its own button closes it.
+  await page.keyboard.press('Escape');
+  await dialog.getByRole('button', { name: 'I have stored it' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  expect(await page.content()).not.toContain(shown);
+
+  const client = await paste(scene, command.replaceAll('3000', String(web.port)));
+  await client.waitForLine(/https?:\/\/\S+localhost/, { timeoutMs: 60_000 });
+  const row = page.getByRole('row', { name: 'desk of Ann' });
+  await page.reload();
+  await row.waitFor();
+  await row.getByRole('button', { name: 'Revoke' }).click();
+  const question = page.getByRole('dialog', { name: 'Revoke “desk of Ann”?' });
+  await question.getByText('closed within 2 seconds').waitFor();
+  await question.getByText('1 active tunnel').waitFor();
+  await question.getByRole('button', { name: 'Revoke key' }).click();
+  expect(await client.waitForExit({ timeoutMs: 20_000 })).toMatchObject({ code: 3 });
+  await row.waitFor({ state: 'detached' });
+  await page.getByRole('row', { name: 'kept' }).waitFor();
+});
+
+it('a refused label keeps the dialog open with the words of the API and the id of the request', async ({
+  profile,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'refused');
+  await profile.logIn(account.email);
+  const page = await profile.tab('/keys');
+  await page.route('**/keys', (route) =>
+    route.request().method() === 'POST'
+      ? route.fulfill({
+          status: 429,
+          json: { error: 'too many keys for now', code: 'RATE_LIMITED', request_id: 'req_of_the_test' },
+        })
+      : route.fallback(),
+  );
+  await page.getByRole('button', { name: 'Create key' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('button', { name: 'Create key' }).click();
+  await dialog.getByText('Give the key a label.').waitFor();
+  await dialog.getByLabel('Label').fill('laptop');
+  await dialog.getByRole('button', { name: 'Create key' }).click();
+  await dialog.getByText(/too many keys for now/i).waitFor();
+  await dialog.getByText('req_of_the_test').waitFor();
+});

@@ -1,0 +1,66 @@
+// Lists of any length keep a small page: only what is near the screen is drawn.
+import type { GroupSummary, TunnelLogEntry } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { Account } from './account.ts';
+import { manyPools, manyTunnels } from './many-things.ts';
+import { it } from './scene.ts';
+
+const NODES_MAX = 4000;
+
+const nodeCount = (page: Page): Promise<number> => page.evaluate<number>('document.querySelectorAll("*").length');
+
+/** To the end of what is there, again and again, until `isEnd`. */
+const scrollToEnd = (page: Page, isEnd: () => Promise<boolean>): Promise<void> =>
+  eventually(
+    async () => {
+      await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+      if (!(await isEnd())) throw new Error('not at the end yet');
+    },
+    { timeoutMs: 60_000, intervalMs: 50 },
+  );
+
+it('2,000 tunnels are scrolled through to the last with a page that stays small', async ({ profile, stack }) => {
+  const account = await Account.signUp(stack, 'long');
+  await profile.logIn(account.email);
+  const all: TunnelLogEntry[] = manyTunnels(2000);
+  // Answered in front of the platform: making them with clients would take an hour.
+  await profile.context.route('**/usage/tunnels?*', (route) => {
+    const asked = new URL(route.request().url()).searchParams;
+    const isLive = asked.get('state') === 'active';
+    const some = all.filter(({ unregistered_at: end }) => (end === null) === isLive);
+    const offset = Number(asked.get('offset') ?? 0);
+    return route.fulfill({ json: some.slice(offset, offset + Number(asked.get('limit') ?? 50)) });
+  });
+  const page = await profile.tab('/tunnels');
+  await page.getByRole('row').nth(5).waitFor();
+  expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
+  const last = page.getByRole('link', { name: all.at(-1)?.label ?? '' });
+  await scrollToEnd(page, () => last.isVisible());
+  expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
+  expect(await page.getByRole('row').count()).toBeLessThan(100);
+});
+
+it('60 pools with 50 members each are scrolled, filtered and opened with a page that stays small', async ({
+  profile,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'wide');
+  await profile.logIn(account.email);
+  const groups: GroupSummary[] = manyPools(60, 50);
+  await profile.context.route('**/load-balancing/groups', (route) => route.fulfill({ json: { groups, warnings: [] } }));
+  const page = await profile.tab('/pools');
+  await page.getByText('60 pools').waitFor();
+  expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
+  await scrollToEnd(page, () =>
+    page.getByRole('article', { name: groups.at(-1)?.name ?? '', exact: true }).isVisible(),
+  );
+  expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
+  await page.getByLabel('Filter the pools').fill(groups[30]?.name ?? '');
+  const pool = page.getByRole('article', { name: groups[30]?.name ?? '', exact: true });
+  await pool.waitFor();
+  await pool.getByRole('button', { expanded: false }).click();
+  await pool.getByRole('row').nth(20).waitFor();
+  expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
+});

@@ -1,0 +1,101 @@
+// Sessions that end in the middle of work, and several tabs.
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { Account, ask, mailedPath, PASSWORD } from './account.ts';
+import { it } from './scene.ts';
+
+const NEW_PASSWORD = 'another battery staple';
+
+const logInAt = async (page: Page, email: string, password: string): Promise<void> => {
+  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(password);
+  await page.getByRole('button', { name: 'Log in' }).click();
+};
+
+it('a session that ended in the middle of work leads to the login, and from there back to the page', async ({
+  profile,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'ended');
+  await profile.logIn(account.email);
+  const page = await profile.tab('/tunnels?state=closed');
+  await page.getByRole('heading', { name: 'Tunnels', level: 1 }).waitFor();
+  // A new password ends every session of the account, and its access tokens.
+  await ask(stack, '/auth/forgot-password', { body: { email: account.email } });
+  const token = new URL(await mailedPath(stack, account.email, '/app/reset-password'), 'http://x').searchParams.get(
+    'token',
+  );
+  await ask(stack, '/auth/reset-password', { body: { token, password: NEW_PASSWORD } });
+
+  await page.getByText('Your session has ended. Log in to go on.').waitFor();
+  expect(new URL(page.url()).searchParams.get('next')).toBe('/app/tunnels?state=closed');
+  expect(await page.getByRole('navigation').count()).toBe(0);
+  await logInAt(page, account.email, NEW_PASSWORD);
+  await page.getByRole('heading', { name: 'Tunnels', level: 1 }).waitFor();
+  expect(page.url()).toBe(profile.urlOf('/tunnels?state=closed'));
+  expect(await page.getByRole('radio', { name: 'Ended' }).isChecked()).toBe(true);
+});
+
+it('an access token that ran out is renewed by the cookie, and nobody notices', async ({ profile, stack }) => {
+  const account = await Account.signUp(stack, 'renewed');
+  await profile.logIn(account.email);
+  const page = await profile.tab('/settings');
+  await page.getByRole('heading', { name: 'Settings', level: 1 }).waitFor();
+  let refused = 0;
+  let renewed = 0;
+  await page.route('**/keys', async (route) => {
+    if (route.request().method() !== 'POST' || refused > 0) return route.fallback();
+    refused += 1;
+    return route.fulfill({
+      status: 401,
+      json: { error: 'the access token has run out', code: 'ACCESS_TOKEN_INVALID' },
+    });
+  });
+  page.on('request', (request) => {
+    if (request.url().endsWith('/auth/refresh')) renewed += 1;
+  });
+  await page.getByRole('link', { name: 'Keys' }).click();
+  await page.getByRole('button', { name: 'Create key' }).first().click();
+  await page.getByRole('dialog').getByLabel('Label').fill('renewed');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').getByText(/^tnl_/).first().waitFor();
+  expect([refused, renewed]).toEqual([1, 1]);
+});
+
+it('a page asked for without a session comes after the login; a page of somebody else is never the next', async ({
+  profile,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'next');
+  const page = await profile.tab('/keys');
+  await page.getByText('Log in to go on.').waitFor();
+  await logInAt(page, account.email, PASSWORD);
+  await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();
+
+  for (const next of ['https://example.com/', '//example.com/app/', '/auth/logout']) {
+    await page.goto(profile.urlOf(`/login?next=${encodeURIComponent(next)}`));
+    await page.getByRole('navigation').waitFor();
+    expect(new URL(page.url()).pathname, next).toBe('/app/');
+  }
+});
+
+it('two tabs share one session: out in one is out in both, in again too, and renewing at once harms neither', async ({
+  profile,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'tabs');
+  await profile.logIn(account.email);
+  const [one, two] = [await profile.tab('/keys'), await profile.tab('/settings')];
+  for (const tab of [one, two]) await tab.getByRole('navigation').waitFor();
+  for (let times = 0; times < 3; times += 1) {
+    await Promise.all([one.reload(), two.reload()]);
+    await Promise.all([one, two].map((tab) => tab.getByRole('navigation').waitFor()));
+  }
+
+  await two.getByRole('button', { name: 'Log out' }).click();
+  for (const tab of [one, two]) await tab.getByText('You are logged out.').waitFor();
+  expect(await profile.context.cookies(`${stack.run.platform_url}/auth/refresh`)).toEqual([]);
+  await logInAt(one, account.email, PASSWORD);
+  await one.getByRole('navigation').waitFor();
+  await two.getByRole('navigation').waitFor();
+});

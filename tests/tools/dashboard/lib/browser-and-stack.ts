@@ -1,0 +1,32 @@
+// A browser and a stack for a script; both are gone when it is over.
+import { type Browser, chromium } from 'playwright-core';
+import { type OwnStack, startOwnStack } from '../../../browser/own-stack.ts';
+import { startChromium, stopChromium } from '../../../browser/start-chromium.ts';
+import { Scene } from '../../../system/running-things.ts';
+import type { Stack } from '../../../system/stack.ts';
+
+export interface Tools {
+  readonly values: Readonly<Record<string, number>>;
+  readonly say: (line: string) => void;
+  readonly check: (isRight: boolean, what: string) => void;
+}
+
+export interface Stage {
+  readonly browser: Browser;
+  readonly stack: Stack;
+  readonly scene: Scene;
+}
+
+export const onStage = async <T>(play: (stage: Stage) => Promise<T>): Promise<T> => {
+  const started = await startChromium();
+  if (started.server === null) throw new Error(`no browser runs here: ${started.reason}`);
+  const scene = new Scene();
+  try {
+    const { stack }: OwnStack = scene.keep(await startOwnStack());
+    const browser = await chromium.connect(started.server.wsEndpoint());
+    return await play({ browser, stack, scene });
+  } finally {
+    await stopChromium(started.server);
+    await scene.close();
+  }
+};

@@ -1,0 +1,79 @@
+// Takes a picture of each page as somebody sees it whose account has been used for a while.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Account } from '../../../browser/account.ts';
+import {
+  ACCOUNT_PAGES,
+  type DashboardPage,
+  DIALOG_PAGES,
+  DOOR_PAGES,
+  visit,
+} from '../../../browser/dashboard-pages.ts';
+import { makeExample } from '../../../browser/example-account.ts';
+import { Profile } from '../../../browser/profile.ts';
+import { ROOT } from '../../../house/checkout.ts';
+import { onStage, type Stage, type Tools } from './browser-and-stack.ts';
+import { seedHistory } from './seed-history.ts';
+
+const FOLDER = join(ROOT, 'docs/screenshots');
+const DEVICES = { desktop: { width: 1440, height: 900 }, phone: { width: 360, height: 800 } } as const;
+const THEMES = ['light', 'dark'] as const;
+
+const FIRST_RUN: DashboardPage = { name: 'first-run', path: '/', heading: 'Put something on the internet' };
+
+interface Who {
+  readonly pages: readonly DashboardPage[];
+  /** undefined: nobody is signed in. */
+  readonly email?: string;
+  readonly tunnelId?: string;
+}
+
+export const takeScreenshots = (tools: Tools): Promise<string> =>
+  onStage(async (stage) => {
+    mkdirSync(FOLDER, { recursive: true });
+    const { stack, scene } = stage;
+    const account = await Account.signUp(stack, 'ann', 'Ann Example', 'ann@example.com');
+    const names = { web: 'blog', pool: 'shop', downPool: 'checkout' };
+    const { tunnelId } = await makeExample(scene, stack, names, account);
+    await seedHistory(stack.dataDir, account.email, 60);
+    const beginner = await Account.signUp(stack, 'nia', 'Nia New', 'nia@example.com');
+    const whos: Who[] = [
+      { pages: DOOR_PAGES },
+      { pages: [FIRST_RUN], email: beginner.email },
+      { pages: [...ACCOUNT_PAGES, ...DIALOG_PAGES], email: account.email, tunnelId },
+    ];
+    let taken = 0;
+    for (const who of whos) {
+      for (const device of Object.keys(DEVICES) as (keyof typeof DEVICES)[]) {
+        taken += await picturesOn(stage, who, device, tools);
+      }
+    }
+    return `${taken} pictures are in docs/screenshots`;
+  });
+
+const picturesOn = async (
+  { browser, stack }: Stage,
+  { pages, email, tunnelId }: Who,
+  device: keyof typeof DEVICES,
+  { say, check }: Tools,
+): Promise<number> => {
+  const profile = await Profile.open(browser, stack, { viewport: DEVICES[device], hasTouch: device === 'phone' });
+  if (email !== undefined) await profile.logIn(email);
+  const page = await profile.context.newPage();
+  for (const shown of pages) {
+    await visit(page, profile, shown, tunnelId);
+    for (const colorScheme of THEMES) {
+      await page.emulateMedia({ colorScheme });
+      // Charts are drawn again in the colours of the theme.
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+      await page.screenshot({
+        path: join(FOLDER, `${shown.name}-${device}-${colorScheme}.png`),
+        animations: 'disabled',
+      });
+    }
+    say(`${shown.name} on a ${device}`);
+  }
+  check(profile.faults.length === 0, `no fault in the pages${profile.faults.map((fault) => `\n  ${fault}`).join('')}`);
+  await profile.close();
+  return pages.length * THEMES.length;
+};
