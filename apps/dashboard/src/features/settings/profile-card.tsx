@@ -34,8 +34,7 @@ export const ProfileCard = () => {
 const NameForm = ({ user }: { readonly user: UserPublic }) => {
   const api = useApi();
   const queries = useQueryClient();
-  const saved = user.display_name ?? '';
-  const [name, setName] = useState(saved);
+  const [name, setName] = useState(user.display_name ?? '');
   const saving = useMutation({
     mutationFn: (wanted: string) => api.updateMe({ display_name: wanted === '' ? null : wanted }),
     onSuccess: (after) => {
@@ -43,10 +42,9 @@ const NameForm = ({ user }: { readonly user: UserPublic }) => {
       setName(after.display_name ?? '');
     },
   });
-  const changed = name.trim() !== saved;
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    if (changed && !saving.isPending) saving.mutate(name.trim());
+    if (!saving.isPending) saving.mutate(name.trim());
   };
   return (
     <form onSubmit={submit} noValidate className="space-y-3">
@@ -64,7 +62,7 @@ const NameForm = ({ user }: { readonly user: UserPublic }) => {
         }}
       />
       <div className="flex items-center gap-3">
-        <Button type="submit" disabled={!changed && !saving.isPending} pending={saving.isPending}>
+        <Button type="submit" pending={saving.isPending}>
           Save name
         </Button>
         <span role="status" className="text-good">
