@@ -1,6 +1,6 @@
 // Keeps an error where it happened: a panel that fails says so, and the rest of the page goes on.
 import type { UseQueryResult } from '@tanstack/react-query';
-import { Component, type ReactNode } from 'react';
+import { Component, type ReactNode, useState } from 'react';
 import { Problem } from '../ui/problem.tsx';
 
 interface BoundaryProps {
@@ -51,11 +51,14 @@ export const Loaded = <T,>({ query, title = 'This cannot be shown right now', pe
 );
 
 const LoadedInside = <T,>({ query, title, pending, children }: LoadedProps<T>) => {
+  // Asked again, a query that never succeeded is on its way as if for the first time; what went wrong stays in sight.
+  const [error, setError] = useState<unknown>(null);
+  if (query.isError && query.error !== error) setError(query.error);
   if (query.data !== undefined) return children(query.data);
-  if (!query.isError) return pending;
+  if (error === null) return pending;
   return (
     <div className="p-4">
-      <Problem {...(title === undefined ? {} : { title })} error={query.error} onRetry={() => void query.refetch()} />
+      <Problem {...(title === undefined ? {} : { title })} error={error} onRetry={() => void query.refetch()} />
     </div>
   );
 };

@@ -1,15 +1,12 @@
 // The cost of this month in words. Pure.
+import type { BillingStatus } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
 import { moneyText } from '../../ui/format.ts';
 
-/** Of BillingStatus. */
-export interface CostFacts {
-  readonly billing_model: 'free' | 'payg';
-  readonly estimated_mtd_cents: number;
-  readonly spend_cap_cents: number | null;
-  readonly monthly_minimum_cents: number;
-  readonly subscription_status: 'active' | 'past_due' | 'canceled' | null;
-}
+export type CostFacts = Pick<
+  BillingStatus,
+  'billing_model' | 'estimated_mtd_cents' | 'spend_cap_cents' | 'monthly_minimum_cents' | 'subscription_status'
+>;
 
 export interface CostView {
   readonly note: string;

@@ -2,7 +2,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { PlatformClient, TunnelLogEntry } from '@tunnel/contract';
 import { LIVE_MS } from '../../app/query-client.ts';
-import type { CostFacts } from './cost.ts';
 
 /** A day of a chart changes slowly to the eye. */
 const CHART_EVERY_MS = 30_000;
@@ -30,11 +29,7 @@ export const poolStatesQuery = (api: PlatformClient) =>
   queryOptions({ queryKey: ['pools', 'states'], queryFn: () => api.pools(), refetchInterval: LIVE_MS.overview });
 
 export const costQuery = (api: PlatformClient) =>
-  queryOptions({
-    queryKey: ['billing'],
-    queryFn: () => (api as unknown as { billing(): Promise<CostFacts> }).billing(),
-    refetchInterval: CHART_EVERY_MS,
-  });
+  queryOptions({ queryKey: ['billing'], queryFn: () => api.billing(), refetchInterval: CHART_EVERY_MS });
 
 /** How far somebody new has come. */
 export const firstRunQuery = (api: PlatformClient) =>

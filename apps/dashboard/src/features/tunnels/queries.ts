@@ -58,7 +58,12 @@ export const changeEnded = (queries: QueryClient, protocol: Protocol, change: (l
 };
 
 export const tunnelQuery = (api: PlatformClient, id: string) =>
-  queryOptions({ queryKey: [...TUNNEL_KEY, id], queryFn: () => api.tunnel(id), refetchInterval: LIVE_MS.tunnels });
+  queryOptions({
+    queryKey: [...TUNNEL_KEY, id],
+    queryFn: () => api.tunnel(id),
+    // One that is not there will not come.
+    refetchInterval: ({ state }) => (state.data === undefined && state.error !== null ? false : LIVE_MS.tunnels),
+  });
 
 export const healthQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
   queryOptions({

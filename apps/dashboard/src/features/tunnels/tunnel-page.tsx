@@ -2,8 +2,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useCanGoBack, useParams, useRouter } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
+import { buttonClass } from '../../ui/button-class.ts';
+import { Card } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
 import { Skeleton } from '../../ui/skeleton.tsx';
@@ -35,20 +39,26 @@ export const TunnelPage = () => {
         description={kindOf(tunnel.data)}
         {...(tunnel.data === undefined ? {} : { actions: <TunnelState entry={tunnel.data} /> })}
       />
-      <Loaded query={tunnel} title="This tunnel cannot be shown" pending={<Pending />}>
-        {(entry) => (
-          <div className="space-y-6">
-            <PanelBoundary>
-              <TunnelFacts entry={entry} />
-            </PanelBoundary>
-            {entry.protocol === 'http' && <RequestsPanel entry={entry} />}
-            <HealthPanel entry={entry} />
-          </div>
-        )}
-      </Loaded>
+      {isUnknown(tunnel.error) ? (
+        <NoTunnel />
+      ) : (
+        <Loaded query={tunnel} title="This tunnel cannot be shown" pending={<Pending />}>
+          {(entry) => <TunnelPanels entry={entry} />}
+        </Loaded>
+      )}
     </>
   );
 };
+
+const TunnelPanels = ({ entry }: { readonly entry: TunnelLogEntry }) => (
+  <div className="space-y-6">
+    <PanelBoundary>
+      <TunnelFacts entry={entry} />
+    </PanelBoundary>
+    {entry.protocol === 'http' && <RequestsPanel entry={entry} />}
+    <HealthPanel entry={entry} />
+  </div>
+);
 
 /** Back to the list as it was left, with its filter and its place; a page that was opened by its address has none. */
 const useLeave = (): (() => void) => {
@@ -57,8 +67,27 @@ const useLeave = (): (() => void) => {
   return () => (canGoBack ? history.back() : void navigate({ to: '/tunnels' }));
 };
 
+/** Its place is kept while nothing is known. */
 const kindOf = (entry: TunnelLogEntry | undefined): string =>
-  entry === undefined ? 'One tunnel' : `Tunnel of protocol ${entry.protocol}`;
+  entry === undefined ? '\u00a0' : `Tunnel of protocol ${entry.protocol}`;
+
+const NoTunnel = () => (
+  <Card padded={false}>
+    <Empty
+      icon="tunnels"
+      title="No such tunnel"
+      action={
+        <Link to="/tunnels" className={buttonClass('secondary')}>
+          Show all tunnels
+        </Link>
+      }
+    >
+      <p>There is none with this id, or it is of another account.</p>
+    </Empty>
+  </Card>
+);
+
+const isUnknown = (error: unknown): boolean => error instanceof Fault && error.code === 'TUNNEL_UNKNOWN';
 
 const titleOf = (entry: TunnelLogEntry | undefined): string => {
   if (entry === undefined) return 'Tunnel';
