@@ -40,6 +40,23 @@ export const billingStatus = z
   .meta({ id: 'BillingStatus' });
 export type BillingStatus = z.infer<typeof billingStatus>;
 
+export const billingUsage = z
+  .object({
+    month: z.string().meta({ description: 'The calendar month (UTC).', examples: ['2030-01'] }),
+    metered_bytes: cents.meta({
+      description: 'Carried in this month so far, since the subscription began; 0 on a free plan.',
+      examples: [12_345_678_901],
+    }),
+    usage_cents: cents.meta({ description: 'What they cost, rounded down once.', examples: [123] }),
+    price_cents_per_gb: cents.meta({
+      description: 'For 10^9 bytes, of the plan; on a free plan what it would be with a subscription.',
+      examples: [10],
+    }),
+    monthly_minimum_cents: cents.meta({ description: 'As the price.', examples: [300] }),
+  })
+  .meta({ id: 'BillingUsage', description: 'What the estimate of the month is made of.' });
+export type BillingUsage = z.infer<typeof billingUsage>;
+
 export const startedSubscription = z
   .object({
     status: z.string().meta({ description: 'As `subscription_status` of GET /billing.', examples: ['active'] }),

@@ -56,6 +56,7 @@ describe('a call', () => {
     ['GET /usage/tunnels/t/health-events', (client) => client.healthEvents('t')],
     ['GET /load-balancing/groups', (client) => client.pools()],
     ['GET /billing', (client) => client.billing()],
+    ['GET /billing/usage', (client) => client.billingUsage()],
     ['POST /billing/subscribe', (client) => client.subscribe()],
     ['POST /billing/setup-intent', (client) => client.createSetupIntent()],
     ['POST /billing/portal', (client) => client.openPortal({ return_url: 'https://example.com' })],

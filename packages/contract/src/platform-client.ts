@@ -20,7 +20,9 @@ import {
 } from './platform-auth.ts';
 import {
   type BillingStatus,
+  type BillingUsage,
   billingStatus,
+  billingUsage,
   type InvoiceList,
   invoiceList,
   type PortalOrder,
@@ -171,6 +173,10 @@ export class PlatformClient {
 
   billing(): Promise<BillingStatus> {
     return this.#get('/billing', billingStatus);
+  }
+
+  billingUsage(): Promise<BillingUsage> {
+    return this.#get('/billing/usage', billingUsage);
   }
 
   /** The order of a call that is sent again has the same key: it is done once. */

@@ -50,6 +50,7 @@ export const ROWS = {
     'simulator: its page lets a person do the same',
     'ours: POST /billing/webhook, proven by its signature',
     'Idempotency-Key is honoured on the POSTs',
+    'ours: GET /billing/usage, what the estimate is made of; without a subscription its prices; 401',
   ]),
 } as const;
 

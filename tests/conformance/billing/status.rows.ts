@@ -1,9 +1,10 @@
-// Each field of BillingStatus: of somebody who never paid, of somebody who does, and as it changes.
+// Each field of BillingStatus, and what its estimate is made of: of somebody who never paid, of somebody who does, and as it changes.
+import { billingUsage } from '@tunnel/contract';
 import { beforeAll, expect, it } from 'vitest';
 import { refusalOf } from '../platform/asking.ts';
 import type { Person } from '../platform/scene.ts';
 import { row } from './rows.ts';
-import type { BillingScene, Payer } from './scene.ts';
+import { type BillingScene, CENT, type Payer } from './scene.ts';
 
 export const statusRows = (scene: BillingScene): void => {
   let free: Person;
@@ -58,5 +59,16 @@ export const statusRows = (scene: BillingScene): void => {
   });
   it(row('BillingStatus', 10), async () => {
     expect((await both()).map((status) => status.monthly_minimum_cents)).toEqual([0, 300]);
+  });
+  it(row('Contract', 22), async () => {
+    const own = await scene.payer();
+    await scene.use(own, 8 * CENT - 1);
+    const usage = async ({ token }: Pick<Person, 'token'>) =>
+      billingUsage.strict().parse((await scene.get('/billing/usage', token)).body);
+    const prices = { price_cents_per_gb: 10, monthly_minimum_cents: 300 };
+    expect(await usage(own)).toMatchObject({ metered_bytes: 8 * CENT - 1, usage_cents: 7, ...prices });
+    expect(await usage(free)).toMatchObject({ metered_bytes: 0, usage_cents: 0, ...prices });
+    expect((await usage(own)).month).toMatch(/^\d{4}-\d\d$/);
+    expect(refusalOf(await scene.get('/billing/usage'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
   });
 };

@@ -47,6 +47,7 @@ const METHODS: Readonly<Record<string, string>> = {
   '/usage/tunnels/x/requests/y/replay': 'POST',
   '/load-balancing/groups': 'GET, HEAD',
   '/billing': 'GET, HEAD',
+  '/billing/usage': 'GET, HEAD',
   '/billing/subscribe': 'POST',
   '/billing/setup-intent': 'POST',
   '/billing/portal': 'POST',

@@ -3,6 +3,7 @@ import { createRoute, z } from '@hono/zod-openapi';
 import {
   BILLING_WEBHOOK_PATH,
   billingStatus,
+  billingUsage,
   invoiceList,
   portalOrder,
   portalSession,
@@ -55,6 +56,15 @@ export const statusRoute = createRoute({
   summary: 'Where your account stands: plan, estimate of the month, cap, subscription',
   security: withUser,
   responses: { 200: json(billingStatus, 'Told while the payment processor is away too.'), ...userRefusals },
+});
+
+export const usageRoute = createRoute({
+  method: 'get',
+  path: '/billing/usage',
+  tags: ['billing', EXTENSIONS],
+  summary: 'What the estimate of the month is made of: bytes, cents, prices',
+  security: withUser,
+  responses: { 200: json(billingUsage, 'Told while the payment processor is away too.'), ...userRefusals },
 });
 
 export const subscribeRoute = createRoute({

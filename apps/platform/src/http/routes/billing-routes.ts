@@ -10,6 +10,7 @@ import { openPortal } from '../../services/billing/open-portal.ts';
 import { receiveEvent } from '../../services/billing/receive-event.ts';
 import { setSpendCap } from '../../services/billing/set-spend-cap.ts';
 import { showStatus } from '../../services/billing/show-status.ts';
+import { showUsage } from '../../services/billing/show-usage.ts';
 import { subscribe } from '../../services/billing/subscribe.ts';
 import { once } from '../idempotency.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
@@ -21,6 +22,7 @@ import {
   spendCapRoute,
   statusRoute,
   subscribeRoute,
+  usageRoute,
   webhookRoute,
 } from './billing-route-list.ts';
 
@@ -33,6 +35,7 @@ const SIGNATURE_HEADER = 'stripe-signature';
 export const addBillingRoutes = (app: PlatformApp, needs: BillingRouteNeeds): void => {
   app.use('/billing/*', exceptWebhook(needs.requireUser));
   app.openapi(statusRoute, async (context) => context.json(await showStatus(needs, context.get('actor')), 200));
+  app.openapi(usageRoute, async (context) => context.json(await showUsage(needs, context.get('actor')), 200));
   app.openapi(invoicesRoute, async (context) => context.json(await listInvoices(needs, context.get('actor')), 200));
   app.openapi(spendCapRoute, async (context) =>
     context.json(await setSpendCap(needs, context.get('actor'), context.req.valid('json')), 200),
