@@ -1,4 +1,67 @@
 // What the account pays, and the most that it may.
+import { useQuery } from '@tanstack/react-query';
+import type { BillingStatus } from '@tunnel/contract';
+import { useApi } from '../../app/app-context.tsx';
+import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
+import { Skeleton } from '../../ui/skeleton.tsx';
+import { CapCard } from './cap-card.tsx';
+import { InvoicesCard } from './invoices-card.tsx';
+import { MonthCard } from './month-card.tsx';
+import { PaymentCard } from './payment-card.tsx';
+import { PlanCard } from './plan-card.tsx';
+import { billingQuery, billingUsageQuery } from './queries.ts';
 
-export const BillingPage = () => <PageHead title="Billing" />;
+export const BillingPage = () => {
+  const billing = useQuery(billingQuery(useApi()));
+  return (
+    <>
+      <PageHead
+        title="Billing"
+        description="What your account pays, how it is computed, and the most that it may be."
+      />
+      <div className="space-y-6">
+        <Loaded query={billing} title="Your billing cannot be shown" pending={<BillingPending />}>
+          {(status) => <BillingPanels status={status} />}
+        </Loaded>
+        <PanelBoundary>
+          <InvoicesCard />
+        </PanelBoundary>
+      </div>
+    </>
+  );
+};
+
+const BillingPanels = ({ status }: { readonly status: BillingStatus }) => {
+  // What it is computed from may be missing; the estimate itself is there without.
+  const usage = useQuery(billingUsageQuery(useApi())).data ?? null;
+  return (
+    <>
+      <PanelBoundary>
+        <PlanCard status={status} prices={usage} />
+      </PanelBoundary>
+      <div className="grid gap-6 lg:grid-cols-2">
+        <PanelBoundary>
+          <MonthCard status={status} usage={usage} />
+        </PanelBoundary>
+        <PanelBoundary>
+          <PaymentCard status={status} />
+        </PanelBoundary>
+      </div>
+      <PanelBoundary>
+        <CapCard status={status} usageCents={usage?.usage_cents ?? null} />
+      </PanelBoundary>
+    </>
+  );
+};
+
+const BillingPending = () => (
+  <>
+    <Skeleton className="h-44 w-full" />
+    <div className="grid gap-6 lg:grid-cols-2">
+      <Skeleton className="h-64 w-full" />
+      <Skeleton className="h-64 w-full" />
+    </div>
+    <Skeleton className="h-60 w-full" />
+  </>
+);

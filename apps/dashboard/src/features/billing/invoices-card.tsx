@@ -1,0 +1,71 @@
+// The invoices, as the payment processor has them.
+import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { Badge } from '../../ui/badge.tsx';
+import { Card } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty.tsx';
+import { dateText, momentText } from '../../ui/format.ts';
+import { Icon } from '../../ui/icon.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { type Invoice, readInvoice } from './invoice.ts';
+import { invoicesQuery } from './queries.ts';
+
+export const InvoicesCard = () => {
+  const invoices = useQuery(invoicesQuery(useApi()));
+  return (
+    <Card title="Invoices" description="Newest first. One is made at the end of each month." padded={false}>
+      <Loaded query={invoices} title="The invoices cannot be shown" pending={<InvoiceTable />}>
+        {(list) => <InvoiceTable list={list} />}
+      </Loaded>
+    </Card>
+  );
+};
+
+const InvoiceTable = ({ list }: { readonly list?: readonly Readonly<Record<string, unknown>>[] }) => {
+  const rows = useMemo(() => list?.map(readInvoice), [list]);
+  return (
+    <Table
+      caption="Invoices"
+      columns={COLUMNS}
+      rows={rows}
+      rowKey={({ key }) => key}
+      skeletonRows={2}
+      empty={
+        <div className="border-line border-t">
+          <Empty icon="billing" title="No invoices yet">
+            The first one comes on the first day of the month after you have subscribed.
+          </Empty>
+        </div>
+      }
+    />
+  );
+};
+
+const COLUMNS: readonly Column<Invoice>[] = [
+  { key: 'number', header: 'Number', isHead: true, cell: ({ number }) => <span className="break-all">{number}</span> },
+  {
+    key: 'date',
+    header: 'Date',
+    cell: ({ at }) => (at === null ? '—' : <time title={momentText(at)}>{dateText(at)}</time>),
+  },
+  { key: 'status', header: 'Status', cell: ({ status }) => <Badge tone={status.tone}>{status.text}</Badge> },
+  { key: 'amount', header: 'Amount', align: 'end', cell: ({ amount }) => amount ?? '—' },
+  { key: 'link', header: 'Document', align: 'end', cell: (invoice) => <InvoiceLink invoice={invoice} /> },
+];
+
+const InvoiceLink = ({ invoice }: { readonly invoice: Invoice }) =>
+  invoice.url === null ? (
+    <span className="text-muted">—</span>
+  ) : (
+    <a
+      href={invoice.url}
+      target="_blank"
+      rel="noreferrer"
+      aria-label={`Open invoice ${invoice.number}, in a new tab`}
+      className="inline-flex items-center gap-1 rounded-sm text-accent hover:underline"
+    >
+      Open <Icon name="outside" />
+    </a>
+  );

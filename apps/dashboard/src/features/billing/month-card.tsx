@@ -1,0 +1,89 @@
+// What this month comes to so far, and how that is computed.
+import type { BillingStatus, BillingUsage } from '@tunnel/contract';
+import type { ReactNode } from 'react';
+import { Bytes } from '../../ui/amount.tsx';
+import { Bar } from '../../ui/bar.tsx';
+import { Card } from '../../ui/card.tsx';
+import { moneyText, percentText } from '../../ui/format.ts';
+import { useNow } from '../../ui/now.ts';
+import { Skeleton } from '../../ui/skeleton.tsx';
+import { capShare, capTone, monthText } from './month.ts';
+
+export interface MonthCardProps {
+  readonly status: BillingStatus;
+  /** null: not known yet. */
+  readonly usage: BillingUsage | null;
+}
+
+export const MonthCard = ({ status, usage }: MonthCardProps) => (
+  <Card
+    title="This month so far"
+    description={`${useNow(monthText)}, UTC. An estimate: what is on its way from the edges is added within seconds.`}
+  >
+    <p className="font-semibold text-2xl tracking-tight">{moneyText(status.estimated_mtd_cents)}</p>
+    {status.billing_model === 'free' ? (
+      <p className="mt-1 text-muted">Usage on a free plan costs nothing, and is never billed later.</p>
+    ) : (
+      <div className="mt-4 space-y-5">
+        {usage === null ? (
+          <Skeleton className="h-40 w-full" />
+        ) : (
+          <Computed usage={usage} due={status.estimated_mtd_cents} />
+        )}
+        {usage !== null && status.spend_cap_cents !== null && (
+          <CapBar used={usage.usage_cents} cap={status.spend_cap_cents} />
+        )}
+      </div>
+    )}
+  </Card>
+);
+
+const Computed = ({ usage, due }: { readonly usage: BillingUsage; readonly due: number }) => (
+  <table className="w-full max-w-xl border-collapse">
+    <caption className="sr-only">How the estimate is computed</caption>
+    <tbody>
+      <Line name="Usage" note={<UsageSum usage={usage} />} cents={usage.usage_cents} />
+      <Line name="Monthly minimum" note="Credited toward usage" cents={usage.monthly_minimum_cents} />
+      <Line name="Due for the month" note="The larger of the two" cents={due} isSum />
+    </tbody>
+  </table>
+);
+
+const UsageSum = ({ usage }: { readonly usage: BillingUsage }) => (
+  <>
+    <Bytes value={usage.metered_bytes} /> × {moneyText(usage.price_cents_per_gb)} per GB, rounded down
+  </>
+);
+
+interface LineProps {
+  readonly name: string;
+  readonly note: ReactNode;
+  readonly cents: number;
+  readonly isSum?: boolean;
+}
+
+const Line = ({ name, note, cents, isSum = false }: LineProps) => (
+  <tr className={isSum ? 'border-edge border-t font-semibold' : 'border-line border-t first:border-t-0'}>
+    <th scope="row" className={`py-2 text-left ${isSum ? '' : 'font-normal'}`}>
+      {name}
+      <span className="block font-normal text-muted text-sm">{note}</span>
+    </th>
+    <td className="py-2 text-right align-top">{moneyText(cents)}</td>
+  </tr>
+);
+
+const CapBar = ({ used, cap }: { readonly used: number; readonly cap: number }) => {
+  const share = capShare(used, cap);
+  const text = `${moneyText(used)} of the ${moneyText(cap)} cap used`;
+  return (
+    <div className="max-w-xl">
+      <div className="mb-1.5 flex flex-wrap items-baseline justify-between gap-x-4">
+        <span>{text}</span>
+        <span className={share >= 1 ? 'font-semibold text-bad' : 'text-muted'}>
+          {share >= 1 ? 'Reached: tunnels are closed' : percentText(share)}
+        </span>
+      </div>
+      <Bar share={share} label={text} tone={capTone(share)} className="h-2" />
+    </div>
+  );
+};
