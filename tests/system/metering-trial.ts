@@ -17,6 +17,8 @@ export interface TrialOptions {
 
 /** A killed process holds what it was sending for 6 s: an account takes part in every third round. */
 const COHORTS = 3;
+/** Who signs up together; more passwords at once would be refused. */
+const AT_ONCE = 12;
 /** What an event takes from being cut to being noted as taken, about; a kill comes within that of all. */
 const EVENT_MS = 15;
 const SOON = { timeoutMs: 60_000 };
@@ -48,11 +50,14 @@ export class MeteringTrial {
 
   static async open({ accounts, random }: TrialOptions): Promise<MeteringTrial> {
     const parts = await openParts();
-    const cohorts: Payer[][] = [];
-    for (let cohort = 0; cohort < COHORTS; cohort += 1) {
-      cohorts.push(await Promise.all(Array.from({ length: accounts }, () => signUpPayer(parts.stack))));
+    const edge = await TellingEdge.join(parts.stack);
+    const payers: Payer[] = [];
+    while (payers.length < accounts * COHORTS) {
+      const count = Math.min(AT_ONCE, accounts * COHORTS - payers.length);
+      payers.push(...(await Promise.all(Array.from({ length: count }, () => signUpPayer(parts.stack)))));
     }
-    return new MeteringTrial(parts, cohorts, await TellingEdge.join(parts.stack), random);
+    const cohorts = Array.from({ length: COHORTS }, (_none, at) => payers.slice(at * accounts, (at + 1) * accounts));
+    return new MeteringTrial(parts, cohorts, edge, random);
   }
 
   async close(): Promise<void> {

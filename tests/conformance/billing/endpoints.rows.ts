@@ -1,6 +1,7 @@
 // The six endpoints, and what they refuse. No test minds what the others do meanwhile.
 import { billingStatus, invoiceList, portalSession, setupIntent, startedSubscription } from '@tunnel/contract';
 import { setPlan } from '@tunnel/platform';
+import { systemClock } from '@tunnel/runtime';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from '../platform/asking.ts';
 import type { Person } from '../platform/scene.ts';
@@ -121,7 +122,7 @@ export const endpointRows = (scene: BillingScene): void => {
       expect(answer.error).toContain('`free`');
     }
     const own = await scene.person();
-    await setPlan({ db: scene.db }, OPERATOR, { email: own.email, plan: 'payg' });
+    await setPlan({ db: scene.db, clock: systemClock }, OPERATOR, { email: own.email, plan: 'payg' });
     expect((await scene.cap(own, { spend_cap_cents: 500 })).status).toBe(200);
   });
 

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { type ApiToken, apiTokens, createdKey } from '@tunnel/contract';
 import { setPlan, setUnlimited } from '@tunnel/platform';
+import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './asking.ts';
@@ -98,7 +99,7 @@ describe('ApiToken', () => {
     expect(key.tunnel_limit).toBe(TUNNEL_LIMIT);
     const cyd = await scene.person();
     const { id } = await scene.newKey(cyd);
-    await setPlan({ db: scene.db }, OPERATOR, { email: cyd.email, plan: 'payg' });
+    await setPlan({ db: scene.db, clock: systemClock }, OPERATOR, { email: cyd.email, plan: 'payg' });
     expect(await listed(cyd, id)).toMatchObject({ tier: 'payg', tunnel_limit: null });
   });
   it(row('ApiToken', 9), () => expect(key.status).toBe('active'));

@@ -12,6 +12,7 @@ import {
   userPublic,
 } from '@tunnel/contract';
 import { setPlan } from '@tunnel/platform';
+import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { row } from './rows.ts';
@@ -131,7 +132,11 @@ describe('UsageSummary', () => {
   it(row('UsageSummary', 6), async () => {
     expect(summary.tunnel_limit).toBe(TUNNEL_LIMIT);
     const bob = await scene.person();
-    await setPlan({ db: scene.db }, { kind: 'operator', name: 'test' }, { email: bob.email, plan: 'payg' });
+    await setPlan(
+      { db: scene.db, clock: systemClock },
+      { kind: 'operator', name: 'test' },
+      { email: bob.email, plan: 'payg' },
+    );
     await eventually(
       async () => {
         const { body } = await scene.get('/usage', bob.token);
