@@ -5,26 +5,33 @@ const payg = (more: Partial<CostFacts>): CostFacts => ({
   ...{ billing_model: 'payg', estimated_mtd_cents: 300, spend_cap_cents: null, monthly_minimum_cents: 300 },
   ...{ subscription_status: 'active', ...more },
 });
+const used = (usage_cents: number) => ({ usage_cents });
 
 it('a free plan costs nothing', () => {
-  expect(viewCost(payg({ billing_model: 'free', estimated_mtd_cents: 0 }))).toMatchObject({ share: null });
+  const free = payg({ billing_model: 'free', estimated_mtd_cents: 0 });
+  expect(viewCost(free, used(0))).toEqual({ note: 'The free plan costs nothing', share: null, tone: 'neutral' });
 });
 
-it('below the minimum no share of the cap is made up', () => {
-  expect(viewCost(payg({ spend_cap_cents: 2000 }))).toEqual({
-    note: 'This month so far (UTC): the minimum of $3.00; cap $20.00',
-    share: null,
+it('the cap is compared with usage, not with the minimum', () => {
+  expect(viewCost(payg({ spend_cap_cents: 200 }), used(20))).toEqual({
+    note: 'So far (UTC): usage $0.20, minimum $3.00, cap $2.00',
+    share: 0.1,
     tone: 'accent',
   });
 });
 
-it('above it the cap comes nearer, and is reached', () => {
-  expect(viewCost(payg({ estimated_mtd_cents: 1000, spend_cap_cents: 2000 }))).toMatchObject({ share: 0.5 });
-  expect(viewCost(payg({ estimated_mtd_cents: 1700, spend_cap_cents: 2000 })).tone).toBe('warn');
-  expect(viewCost(payg({ estimated_mtd_cents: 2100, spend_cap_cents: 2000 })).tone).toBe('bad');
-  expect(viewCost(payg({ spend_cap_cents: 0 }))).toMatchObject({ share: 1, tone: 'bad' });
+it('no share is made up while the usage is not known', () => {
+  expect(viewCost(payg({ spend_cap_cents: 200 }), undefined)).toMatchObject({ share: null, tone: 'neutral' });
+});
+
+it('the cap comes nearer, and is reached', () => {
+  const capped = payg({ estimated_mtd_cents: 1700, spend_cap_cents: 2000 });
+  expect(viewCost(capped, used(1700)).tone).toBe('warn');
+  expect(viewCost(capped, used(2100)).tone).toBe('bad');
+  expect(viewCost(payg({ spend_cap_cents: 0 }), used(0))).toMatchObject({ share: 1, tone: 'bad' });
 });
 
 it('says so when there is no cap', () => {
-  expect(viewCost(payg({ estimated_mtd_cents: 900 })).note).toBe('This month so far (UTC); no spend cap');
+  const view = viewCost(payg({ estimated_mtd_cents: 900 }), used(900));
+  expect(view).toEqual({ note: 'So far (UTC): usage $9.00, no cap', share: null, tone: 'neutral' });
 });

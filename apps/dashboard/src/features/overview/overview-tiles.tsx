@@ -8,8 +8,9 @@ import { Bar } from '../../ui/bar.tsx';
 import { percentText, plural } from '../../ui/format.ts';
 import { Skeleton } from '../../ui/skeleton.tsx';
 import { Stat } from '../../ui/stat.tsx';
+import { billingQuery, billingUsageQuery } from '../billing/queries.ts';
 import { viewCost } from './cost.ts';
-import { costQuery, usageQuery } from './queries.ts';
+import { usageQuery } from './queries.ts';
 
 export const OverviewTiles = () => {
   const usage = useQuery(usageQuery(useApi()));
@@ -71,11 +72,13 @@ const ActiveTile = ({ summary: { active_tunnels: active, tunnel_limit: limit, pl
 );
 
 const CostTile = () => {
-  const cost = useQuery(costQuery(useApi()));
+  const api = useApi();
+  const cost = useQuery(billingQuery(api));
+  const used = useQuery(billingUsageQuery(api)).data;
   return (
     <Loaded query={cost} title="The cost cannot be shown" pending={<Pending />}>
       {(facts) => {
-        const { note, share, tone } = viewCost(facts);
+        const { note, share, tone } = viewCost(facts, used);
         return (
           <Stat label="Cost, this month" value={<Money cents={facts.estimated_mtd_cents} />} note={note}>
             {share !== null && (

@@ -28,9 +28,6 @@ export const recentTunnelsQuery = (api: PlatformClient) =>
 export const poolStatesQuery = (api: PlatformClient) =>
   queryOptions({ queryKey: ['pools', 'states'], queryFn: () => api.pools(), refetchInterval: LIVE_MS.overview });
 
-export const costQuery = (api: PlatformClient) =>
-  queryOptions({ queryKey: ['billing'], queryFn: () => api.billing(), refetchInterval: CHART_EVERY_MS });
-
 /** How far somebody new has come. */
 export const firstRunQuery = (api: PlatformClient) =>
   queryOptions({

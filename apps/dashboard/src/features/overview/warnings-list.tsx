@@ -3,15 +3,17 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useApi } from '../../app/app-context.tsx';
 import { Notice } from '../../ui/notice.tsx';
-import { costQuery, poolStatesQuery, usageQuery } from './queries.ts';
+import { billingQuery, billingUsageQuery } from '../billing/queries.ts';
+import { poolStatesQuery, usageQuery } from './queries.ts';
 import { warningsOf } from './warnings.ts';
 
 export const Warnings = () => {
   const api = useApi();
   const usage = useQuery(usageQuery(api)).data;
   const pools = useQuery(poolStatesQuery(api)).data;
-  const cost = useQuery(costQuery(api)).data;
-  const warnings = warningsOf({ usage, pools, cost });
+  const cost = useQuery(billingQuery(api)).data;
+  const used = useQuery(billingUsageQuery(api)).data;
+  const warnings = warningsOf({ usage, pools, cost, used });
   if (warnings.length === 0) return null;
   return (
     <div className="space-y-3">

@@ -31,6 +31,8 @@ it('tells of a full limit, of pools without a healthy member, and of silent regi
 });
 
 it('tells of the cap and of a failed payment', () => {
-  expect(keysOf({ cost: { ...cost, spend_cap_cents: 1000, subscription_status: 'active' } })).toEqual(['cap']);
+  expect(
+    keysOf({ cost: { ...cost, spend_cap_cents: 1000, subscription_status: 'active' }, used: { usage_cents: 900 } }),
+  ).toEqual(['cap']);
   expect(keysOf({ cost: { ...cost, spend_cap_cents: null, subscription_status: 'past_due' } })).toEqual(['past-due']);
 });

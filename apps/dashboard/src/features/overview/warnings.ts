@@ -2,7 +2,7 @@
 import type { PlatformPools, UsageSummary } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
 import { plural } from '../../ui/format.ts';
-import { type CostFacts, viewCost } from './cost.ts';
+import { type CostFacts, type UsedFacts, viewCost } from './cost.ts';
 
 export interface Warning {
   readonly key: string;
@@ -16,11 +16,12 @@ export interface WarningFacts {
   readonly usage?: UsageSummary | undefined;
   readonly pools?: PlatformPools | undefined;
   readonly cost?: CostFacts | undefined;
+  readonly used?: UsedFacts | undefined;
 }
 
-export const warningsOf = ({ usage, pools, cost }: WarningFacts): Warning[] => [
+export const warningsOf = ({ usage, pools, cost, used }: WarningFacts): Warning[] => [
   ...(pools === undefined ? [] : poolWarnings(pools)),
-  ...(cost === undefined ? [] : costWarnings(cost)),
+  ...(cost === undefined ? [] : costWarnings(cost, used)),
   ...(usage === undefined ? [] : limitWarnings(usage)),
 ];
 
@@ -48,14 +49,14 @@ const poolWarnings = ({ groups, warnings }: PlatformPools): Warning[] => {
   return [...zero, ...silent];
 };
 
-const costWarnings = (cost: CostFacts): Warning[] => {
+const costWarnings = (cost: CostFacts, used: UsedFacts | undefined): Warning[] => {
   const found: Warning[] = [];
   const add = (key: string, tone: Warning['tone'], text: string): void =>
     void found.push({ key, tone, text, to: '/billing', link: 'Go to billing' });
   if (cost.subscription_status === 'past_due') {
     add('past-due', 'bad', 'A payment has failed. After 7 days new tunnels are refused.');
   }
-  const { tone } = viewCost(cost);
+  const { tone } = viewCost(cost, used);
   if (tone === 'bad') add('cap', 'bad', 'The spend cap is reached: new tunnels are refused, live ones are closed.');
   if (tone === 'warn') add('cap', 'warn', 'More than 80 % of the spend cap is used.');
   return found;

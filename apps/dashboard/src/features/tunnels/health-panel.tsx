@@ -13,18 +13,28 @@ import { StaleNotice } from './stale-notice.tsx';
 export const HealthPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const health = useQuery(healthQuery(useApi(), entry));
   return (
-    <Card title="Health events" description="Each time that its own probe began or ceased to succeed; the last 50.">
-      <Loaded query={health} title="The health events cannot be shown" pending={<SkeletonLines count={2} />}>
+    <Card
+      title="Health events"
+      description="Each time that its own probe began or ceased to succeed; the last 50."
+      padded={false}
+    >
+      <Loaded query={health} title="The health events cannot be shown" pending={<Pending />}>
         {(events) => (
-          <>
+          <div className="px-4 pb-4 sm:px-5 sm:pb-5">
             <StaleNotice query={health} />
             {events.length === 0 ? <NoEvents isLive={entry.unregistered_at === null} /> : <Timeline events={events} />}
-          </>
+          </div>
         )}
       </Loaded>
     </Card>
   );
 };
+
+const Pending = () => (
+  <div className="px-4 pb-4 sm:px-5 sm:pb-5">
+    <SkeletonLines count={2} />
+  </div>
+);
 
 const NoEvents = ({ isLive }: { readonly isLive: boolean }) => (
   <p className="text-muted">
