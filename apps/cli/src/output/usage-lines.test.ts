@@ -50,8 +50,8 @@ const USAGE: Usage = {
     tunnel_limit: 3,
   },
   chart: [
-    { date: '2030-01-01', tunnels: 1, requests: 0 },
-    { date: '2030-01-02', tunnels: 2, requests: 310 },
+    { date: '2030-01-01', tunnels: 1, requests: 0, bytes: 0 },
+    { date: '2030-01-02', tunnels: 2, requests: 310, bytes: 0 },
   ],
   tunnels: [
     {
