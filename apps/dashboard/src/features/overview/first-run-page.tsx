@@ -13,6 +13,7 @@ import {
 import { meQuery } from '../../app/me-query.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
 import { regionsQuery } from '../../app/regions-query.ts';
+import type { Tone } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { buttonClass } from '../../ui/button-class.ts';
 import { Card } from '../../ui/card.tsx';
@@ -35,8 +36,8 @@ export const FirstRunPage = ({ onLeave }: { readonly onLeave: () => void }) => {
         title="Put something on the internet"
         description="Three commands in a checkout. Each turns green when it has happened."
         actions={
-          <Button kind={run.hasRequest ? 'primary' : 'quiet'} onClick={onLeave}>
-            {run.hasRequest ? 'Go to the overview' : 'Skip'}
+          <Button kind={run.visit === 'answered' ? 'primary' : 'quiet'} onClick={onLeave}>
+            {run.visit === 'answered' ? 'Go to the overview' : 'Skip'}
           </Button>
         }
       />
@@ -94,6 +95,12 @@ const Steps = ({ run }: { readonly run: FirstRun }) => {
   );
 };
 
+const VISITS: Record<FirstRun['visit'], { readonly tone: Tone; readonly words: string }> = {
+  none: { tone: 'accent', words: 'Now visit it.' },
+  lost: { tone: 'warn', words: 'A visitor came to your tunnel, but no service answered.' },
+  answered: { tone: 'good', words: 'Your first request came through.' },
+};
+
 const Visit = ({ tunnel, run }: { readonly tunnel: TunnelLogEntry; readonly run: FirstRun }) => {
   const regions = useQuery(regionsQuery(useApi())).data;
   const address = publicAddress(
@@ -101,8 +108,8 @@ const Visit = ({ tunnel, run }: { readonly tunnel: TunnelLogEntry; readonly run:
     regions?.find(({ region_id }) => region_id === tunnel.region_id),
   );
   return (
-    <Notice tone={run.hasRequest ? 'good' : 'accent'} live>
-      <p className="font-medium">{run.hasRequest ? 'Your first request came through.' : 'Now visit it.'}</p>
+    <Notice tone={VISITS[run.visit].tone} live>
+      <p className="font-medium">{VISITS[run.visit].words}</p>
       {address !== null && tunnel.unregistered_at === null && (
         <p className="mt-1">
           <a
@@ -115,7 +122,7 @@ const Visit = ({ tunnel, run }: { readonly tunnel: TunnelLogEntry; readonly run:
           </a>
         </p>
       )}
-      {run.hasRequest && (
+      {run.visit !== 'none' && (
         <p className="mt-3">
           <Link to="/tunnels/$id" params={{ id: tunnel.id }} className={buttonClass('secondary', 'small')}>
             See the request

@@ -17,28 +17,32 @@ const request = (status: number | null, error: string | null): CapturedRequest =
   ...{ response_body: null, aborted: false, replayable: true },
 });
 const read = (facts: Partial<FirstRunFacts>) => readFirstRun({ keys: [], tunnel: undefined, requests: [], ...facts });
-const doneOf = (facts: Partial<FirstRunFacts>): boolean[] => {
-  const { key: first, service, tunnel: third, hasRequest } = read(facts);
-  return [first.isDone, service.isDone, third.isDone, hasRequest];
+const doneOf = (facts: Partial<FirstRunFacts>): (boolean | string)[] => {
+  const { key: first, service, tunnel: third, visit } = read(facts);
+  return [first.isDone, service.isDone, third.isDone, visit];
 };
 
 it('goes green step by step, as the API comes to know', () => {
-  expect(doneOf({})).toEqual([false, false, false, false]);
-  expect(doneOf({ keys: [key(null)] })).toEqual([true, false, false, false]);
-  expect(doneOf({ keys: [key(AT)], tunnel: tunnel() })).toEqual([true, false, true, false]);
+  expect(doneOf({})).toEqual([false, false, false, 'none']);
+  expect(doneOf({ keys: [key(null)] })).toEqual([true, false, false, 'none']);
+  expect(doneOf({ keys: [key(AT)], tunnel: tunnel() })).toEqual([true, false, true, 'none']);
   const answered = { keys: [key(AT)], tunnel: tunnel(), requests: [request(200, null)] };
-  expect(doneOf(answered)).toEqual([true, true, true, true]);
+  expect(doneOf(answered)).toEqual([true, true, true, 'answered']);
 });
 
 it('an answer of the edge is none of the service, and says what is missing', () => {
-  const { service, hasRequest } = read({ tunnel: tunnel(), requests: [request(502, 'LOCAL_UNREACHABLE')] });
-  expect([service.isDone, service.isTrouble, hasRequest]).toEqual([false, true, true]);
+  const { service, visit } = read({ tunnel: tunnel(), requests: [request(502, 'LOCAL_UNREACHABLE')] });
+  expect([service.isDone, service.isTrouble, visit]).toEqual([false, true, 'lost']);
   expect(service.note).toContain('LOCAL_UNREACHABLE');
 });
 
 it('a key that was used tells that a client has come', () => {
   expect(read({ keys: [key(null)] }).tunnel.note).toBe('Waiting for your first tunnel');
   expect(read({ keys: [key(AT)] }).tunnel.note).toContain('A client is connected');
+});
+
+it('where no requests are kept, their count is enough', () => {
+  expect(read({ tunnel: tunnel({ request_count: 1 }) }).visit).toBe('answered');
 });
 
 it('a tunnel that ended was there', () => {

@@ -21,26 +21,30 @@ export interface FirstRun {
   readonly key: Step;
   readonly service: Step;
   readonly tunnel: Step;
-  readonly hasRequest: boolean;
+  /** `lost`: a visitor came, and no service answered. */
+  readonly visit: 'none' | 'lost' | 'answered';
 }
 
-export const readFirstRun = (facts: FirstRunFacts): FirstRun => ({
-  key: keyStep(facts),
-  service: serviceStep(facts),
-  tunnel: tunnelStep(facts),
-  hasRequest: facts.requests.length > 0 || (facts.tunnel?.request_count ?? 0) > 0,
-});
+export const readFirstRun = (facts: FirstRunFacts): FirstRun => {
+  const service = serviceStep(facts);
+  const visit = facts.requests.length > 0 && !service.isDone ? 'lost' : 'none';
+  return { key: keyStep(facts), service, tunnel: tunnelStep(facts), visit: service.isDone ? 'answered' : visit };
+};
 
-const keyStep = ({ keys }: FirstRunFacts): Step => {
+const keyStep = ({ keys, tunnel }: FirstRunFacts): Step => {
   const key = keys.find(({ last_used_at }) => last_used_at !== null) ?? keys[0];
   if (key === undefined) return { isDone: false, note: 'Waiting for your first key' };
-  const use = key.last_used_at === null ? 'It has not been used yet.' : 'A client has come with it.';
+  // The time of its use is written a little later than the tunnel.
+  const use =
+    key.last_used_at === null && tunnel === undefined ? 'It has not been used yet.' : 'A client has come with it.';
   return { isDone: true, note: `You have the key “${key.label}”. ${use}` };
 };
 
 /** Nobody but the client sees the service: that it runs is known once it has answered. */
-const serviceStep = ({ requests }: FirstRunFacts): Step => {
-  if (requests.some(isAnswered)) return { isDone: true, note: 'Your service has answered a visitor.' };
+const serviceStep = ({ requests, tunnel }: FirstRunFacts): Step => {
+  // An edge that keeps no requests counts them all the same.
+  const isCountedOnly = requests.length === 0 && (tunnel?.request_count ?? 0) > 0;
+  if (isCountedOnly || requests.some(isAnswered)) return { isDone: true, note: 'Your service has answered a visitor.' };
   const failed = requests.find(({ error }) => error !== null);
   if (failed !== undefined) {
     const note = `A visitor came, but nothing answers on port 3000 (${failed.error}). Run this command, then visit again.`;
