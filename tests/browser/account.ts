@@ -51,8 +51,8 @@ export class Account {
     return ask<T>(this.stack, path, { token: this.#token, body });
   }
 
-  delete(path: string): Promise<unknown> {
-    return ask(this.stack, path, { token: this.#token, method: 'DELETE' });
+  patch<T>(path: string, body: unknown): Promise<T> {
+    return ask<T>(this.stack, path, { token: this.#token, body, method: 'PATCH' });
   }
 
   newKey(label = 'laptop'): Promise<CreatedKey> {

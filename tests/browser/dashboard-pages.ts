@@ -72,5 +72,5 @@ export const visit = async (page: Page, at: Visited, shown: DashboardPage, tunne
   await page.getByRole('heading', { name: shown.heading, level: 1 }).waitFor();
   await shown.act?.(page);
   if (shown.whole !== undefined) await page.getByText(shown.whole).first().waitFor();
-  await page.waitForFunction(`document.querySelector('.skeleton, [aria-busy="true"]') === null`);
+  await page.locator('.skeleton, [aria-busy="true"]').first().waitFor({ state: 'detached' });
 };

@@ -23,11 +23,18 @@ export interface ExampleNames {
   readonly downPool: string;
 }
 
+export interface ExampleOptions {
+  /** A new one unless told. */
+  readonly account?: Account;
+  /** To the pool that is well. */
+  readonly visits?: number;
+}
+
 export const makeExample = async (
   scene: Scene,
   stack: StackPlace,
   names: ExampleNames,
-  known?: Account,
+  { account: known, visits = 12 }: ExampleOptions = {},
 ): Promise<Example> => {
   const account = known ?? (await Account.signUp(stack, 'ann'));
   const key = await account.newKey('laptop');
@@ -63,7 +70,7 @@ export const makeExample = async (
     headers: { 'content-type': 'application/json' },
   });
   const pool = placeOf((await members[0]?.ready())?.public_url ?? '');
-  for (let visits = 0; visits < 12; visits += 1) await askHttp(pool, { path: '/items' });
+  for (let done = 0; done < visits; done += 1) await askHttp(pool, { path: '/items' });
   const { tunnel_id: tunnelId } = await web.ready();
   await eventually(
     async () => {

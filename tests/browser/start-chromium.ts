@@ -1,5 +1,5 @@
 // A Chromium for tests and scripts: one that is installed, else the one of a development dependency.
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { type BrowserServer, chromium } from 'playwright-core';
 import { ROOT } from '../house/checkout.ts';
@@ -38,7 +38,8 @@ interface Candidate {
 
 const candidates = (): Candidate[] => [
   ...NAMES.flatMap(onPath).map((path) => ({ name: path, find: () => ({ path, env: {} }) })),
-  { name: '@sparticuz/chromium', find: packed },
+  { name: '@sparticuz/chromium', find: () => packed(false) },
+  { name: '@sparticuz/chromium with its libraries', find: () => packed(true) },
 ];
 
 const onPath = (name: string): string[] => {
@@ -55,19 +56,33 @@ const isExecutable = (file: string): boolean => {
   }
 };
 
-/** Unpacked into our own cache: in the folder for temporary files anybody could put another program in its place. */
-const packed = async (): Promise<Found> => {
+/**
+ * Unpacked into our own cache: in the folder for temporary files anybody could put another program in its place.
+ * `withLibraries`: with those of the system it comes from, for machines that lack what a browser needs.
+ */
+const packed = async (withLibraries: boolean): Promise<Found> => {
   if (process.platform !== 'linux') throw new Error('for Linux alone');
-  const folder = join(ROOT, '.cache/chromium');
+  const folder = join(ROOT, '.cache', withLibraries ? 'chromium-whole' : 'chromium');
   mkdirSync(folder, { recursive: true });
-  const before = process.env['TMPDIR'];
-  process.env['TMPDIR'] = folder;
+  const fonts = existsSync('/etc/fonts/fonts.conf') ? {} : { FONTCONFIG_PATH: join(folder, 'fonts') };
+  const libraries = withLibraries ? { LD_LIBRARY_PATH: join(folder, 'al2023/lib') } : {};
+  const { default: chromiumPack } = await import('@sparticuz/chromium');
+  const settings = { TMPDIR: folder, ...(withLibraries ? { AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs20.x' } : {}) };
+  const path = await withVariables(settings, () => chromiumPack.executablePath());
+  return { path, env: { ...fonts, ...libraries } };
+};
+
+/** The package takes its settings from the environment. */
+const withVariables = async <T>(settings: Record<string, string>, work: () => Promise<T>): Promise<T> => {
+  const before = Object.keys(settings).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, settings);
   try {
-    const { default: packedChromium } = await import('@sparticuz/chromium');
-    return { path: await packedChromium.executablePath(), env: {} };
+    return await work();
   } finally {
-    if (before === undefined) delete process.env['TMPDIR'];
-    else process.env['TMPDIR'] = before;
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
   }
 };
 

@@ -33,7 +33,7 @@ where email = $1`;
 /** A month that grows, with quiet weekends; today is left to what really happens. */
 const DAYS = `
 insert into usage_daily (user_id, day, tunnels, requests, bytes)
-select users.id, day, 2 + n % 4, requests, requests * (9000 + (n * 1237) % 14000)
+select users.id, day, 2 + n % 4, requests, requests * (90000 + (n * 12370) % 140000)
 from users, lateral (select n, day, ((400 + (30 - n) * 45 + (n * 613) % 420)
     * case when extract(isodow from day) > 5 then 0.35 else 1 end)::bigint as requests
   from (select n, (now() at time zone 'utc')::date - n as day from generate_series(1, 29) n) as days) as rows

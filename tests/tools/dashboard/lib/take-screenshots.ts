@@ -14,6 +14,7 @@ import { Profile } from '../../../browser/profile.ts';
 import { ROOT } from '../../../house/checkout.ts';
 import { onStage, type Stage, type Tools } from './browser-and-stack.ts';
 import { seedHistory } from './seed-history.ts';
+import { subscribe } from './subscribe.ts';
 
 const FOLDER = join(ROOT, 'docs/screenshots');
 const DEVICES = { desktop: { width: 1440, height: 900 }, phone: { width: 360, height: 800 } } as const;
@@ -34,8 +35,9 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
     const { stack, scene } = stage;
     const account = await Account.signUp(stack, 'ann', 'Ann Example', 'ann@example.com');
     const names = { web: 'blog', pool: 'shop', downPool: 'checkout' };
-    const { tunnelId } = await makeExample(scene, stack, names, account);
+    const { tunnelId } = await makeExample(scene, stack, names, { account, visits: 240 });
     await seedHistory(stack.dataDir, account.email, 60);
+    await subscribe(stack, account);
     const beginner = await Account.signUp(stack, 'nia', 'Nia New', 'nia@example.com');
     const whos: Who[] = [
       { pages: DOOR_PAGES },

@@ -54,8 +54,8 @@ const tryTunnels = async (profile: Profile, tunnels: number): Promise<Row[]> => 
     ['tunnels: next row by keyboard', () => page.keyboard.press('j')],
     ['tunnels: only tcp', () => page.getByRole('radio', { name: 'tcp' }).click()],
     ['tunnels: only live ones', () => page.getByRole('radio', { name: 'Live' }).click()],
-    ['tunnels: all again', () => page.getByRole('radio', { name: 'All' }).first().click()],
-    ['tunnels: every protocol again', () => page.getByRole('radio', { name: 'All' }).last().click()],
+    ['tunnels: in any state again', () => page.getByRole('radio', { name: 'Any state' }).click()],
+    ['tunnels: of any protocol again', () => page.getByRole('radio', { name: 'Any protocol' }).click()],
     ['tunnels: open one', () => page.getByRole('row').nth(3).getByRole('link').click()],
     ['tunnels: back to the list', () => page.keyboard.press('Escape')],
   ];

@@ -1,0 +1,24 @@
+// An account that pays: a card at the simulated processor, a subscription, a cap, and the invoice of a month.
+import type { Account } from '../../../browser/account.ts';
+import type { Stack } from '../../../system/stack.ts';
+
+const CAP_CENTS = 2000;
+/** Past the end of any month. */
+const MONTH_SECS = 32 * 86_400;
+
+export const subscribe = async (stack: Stack, account: Account): Promise<void> => {
+  const { client_secret: secret } = await account.post<{ client_secret: string }>('/billing/setup-intent');
+  await atSimulator(stack, `/_sim/setup_intents/${secret}/confirm`, { card: 'good' });
+  await account.post('/billing/subscribe');
+  await account.patch('/billing/spend-cap', { spend_cap_cents: CAP_CENTS });
+  await atSimulator(stack, '/_sim/clock', { advance_secs: MONTH_SECS });
+};
+
+const atSimulator = async ({ run }: Stack, path: string, body: unknown): Promise<void> => {
+  const answer = await fetch(run.simulator_url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+};
