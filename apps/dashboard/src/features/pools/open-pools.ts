@@ -1,6 +1,6 @@
 // Which pools show their members: small ones do, large ones when asked. What was chosen is remembered in this tab.
 import type { GroupSummary } from '@tunnel/contract';
-import { useCallback, useState } from 'react';
+import { startTransition, useCallback, useState } from 'react';
 import { poolKey } from './pools-seen.ts';
 
 /** A pool of more members is closed at first. */
@@ -24,11 +24,14 @@ export const choose = (chosen: Chosen, key: string, open: boolean): Chosen => {
 export const useOpenPools = (): { readonly chosen: Chosen; readonly setOpen: (key: string, open: boolean) => void } => {
   const [chosen, setChosen] = useState(recall);
   const setOpen = useCallback((key: string, open: boolean): void => {
-    setChosen((before) => {
-      const after = choose(before, key, open);
-      remember(after);
-      return after;
-    });
+    // Fifty rows take a while to draw; the page answers meanwhile.
+    startTransition(() =>
+      setChosen((before) => {
+        const after = choose(before, key, open);
+        remember(after);
+        return after;
+      }),
+    );
   }, []);
   return { chosen, setOpen };
 };

@@ -38,9 +38,10 @@ export const PoolsPage = () => {
 const PoolsPanel = ({ seen }: { readonly seen: PoolsSeen }) => {
   const [text, setText] = useState('');
   const [shown, setShown] = useState<PoolsShown>('all');
-  // Typing stays quick, whatever the size of the list.
+  // Typing and choosing stay quick, whatever the size of the list.
   const words = useDeferredValue(text);
-  const groups = useMemo(() => filterPools(seen.groups, words, shown), [seen.groups, words, shown]);
+  const wanted = useDeferredValue(shown);
+  const groups = useMemo(() => filterPools(seen.groups, words, wanted), [seen.groups, words, wanted]);
   const regions = useQuery(regionsQuery(useApi())).data ?? NO_REGIONS;
   const showAll = (): void => {
     setText('');
