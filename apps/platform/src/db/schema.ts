@@ -226,8 +226,7 @@ export interface IdempotencyKeysTable {
   request_hash: string;
   created_at: GivenTimestamp;
   status: number | null;
-  /** JSON as text when it is written. */
-  body: ColumnType<unknown, string | null, string | null>;
+  body: string | null;
 }
 
 export interface Schema {

@@ -61,6 +61,14 @@ describe('an order with an Idempotency-Key', () => {
     expect(done).toEqual(['k']);
   });
 
+  it('leaves nothing readable behind: neither its key nor its answer', async () => {
+    work = async () => ({ client_secret: 'open-sesame' });
+    await order('my-own-key');
+    const rows = await scene.database.db.selectFrom('idempotency_keys').selectAll().execute();
+    expect(rows).toHaveLength(1);
+    expect(JSON.stringify(rows)).not.toMatch(/open-sesame|client_secret|my-own-key/);
+  });
+
   it('is another one with another key, of another account, or without a key', async () => {
     numbered();
     await order('k');

@@ -3,6 +3,7 @@ import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { nameOfKey, openAnswer, sealAnswer } from './sealed-answer.ts';
 
 /** One order of one account. */
 export interface KeyedOrder {
@@ -35,7 +36,7 @@ export const takeSlot = async (db: Db, order: KeyedOrder, now: number): Promise<
   const takenAt = new Date(now);
   const taken = await sql`
     insert into idempotency_keys (user_id, key, operation, request_hash, created_at)
-    values (${userId}, ${key}, ${order.operation}, ${order.requestHash}, ${takenAt})
+    values (${userId}, ${nameOfKey(order)}, ${order.operation}, ${order.requestHash}, ${takenAt})
     on conflict (user_id, key) do update
     set operation = excluded.operation, request_hash = excluded.request_hash, created_at = excluded.created_at,
       status = null, body = null
@@ -56,21 +57,21 @@ const readSlot = async (db: Db, { userId, key, operation, requestHash }: KeyedOr
     .selectFrom('idempotency_keys')
     .select(['operation', 'request_hash', 'status', 'body'])
     .where('user_id', '=', userId)
-    .where('key', '=', key)
+    .where('key', '=', nameOfKey({ userId, key }))
     .executeTakeFirst();
   // Left a moment ago: to be taken with the next look.
   if (row === undefined) return { kind: 'under-way' };
   if (row.operation !== operation || row.request_hash !== requestHash) throw new Fault('IDEMPOTENCY_KEY_REUSED');
-  if (row.status === null) return { kind: 'under-way' };
-  return { kind: 'answered', answer: { status: row.status, body: row.body } };
+  if (row.status === null || row.body === null) return { kind: 'under-way' };
+  return { kind: 'answered', answer: { status: row.status, body: openAnswer({ userId, key }, row.body) } };
 };
 
 export const keepAnswer = async (db: Db, slot: AnswerSlot, { status, body }: KeptAnswer): Promise<void> => {
   await db
     .updateTable('idempotency_keys')
-    .set({ status, body: JSON.stringify(body) })
+    .set({ status, body: sealAnswer(slot, body) })
     .where('user_id', '=', slot.userId)
-    .where('key', '=', slot.key)
+    .where('key', '=', nameOfKey(slot))
     .where('created_at', '=', slot.takenAt)
     .execute();
 };
@@ -80,7 +81,7 @@ export const leaveSlot = async (db: Db, slot: AnswerSlot): Promise<void> => {
   await db
     .deleteFrom('idempotency_keys')
     .where('user_id', '=', slot.userId)
-    .where('key', '=', slot.key)
+    .where('key', '=', nameOfKey(slot))
     .where('created_at', '=', slot.takenAt)
     .execute();
 };

@@ -99,13 +99,14 @@ const requests = async (db: Kysely<unknown>): Promise<void> => {
   await sql`
     create table idempotency_keys (
       user_id uuid not null references users (id) on delete cascade,
+      -- A hash of the key: what is kept can only be opened by whoever has it.
       key text not null,
       operation text not null,
       request_hash text not null,
       created_at timestamptz not null default now(),
       -- The answer; null while the request is under way.
       status integer,
-      body jsonb,
+      body text,
       primary key (user_id, key)
     )`.execute(db);
   await sql`create index idempotency_keys_by_time on idempotency_keys (created_at)`.execute(db);
