@@ -35,7 +35,7 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
     return async () => {};
   }
   try {
-    build();
+    await build();
     const own: OwnStack = await startOwnStack();
     const { dataDir, flags } = own.stack;
     project.provide('browserPlace', { endpoint: server.wsEndpoint(), dataDir, flags });

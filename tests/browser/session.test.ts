@@ -67,8 +67,16 @@ it('a page asked for without a session comes after the login; a page of somebody
   stack,
 }) => {
   const account = await Account.signUp(stack, 'next');
-  const page = await profile.tab('/keys');
+  const page = await profile.context.newPage();
+  // A slow platform: the page has begun to wait before it is known that nobody is signed in.
+  const isWaiting = page.getByRole('status').filter({ hasText: 'Loading' });
+  await page.route('**/auth/refresh', async (route) => {
+    await isWaiting.waitFor();
+    await route.fallback();
+  });
+  await page.goto(profile.urlOf('/keys'));
   await page.getByText('Log in to go on.').waitFor();
+  await page.unrouteAll();
   await logInAt(page, account.email, PASSWORD);
   await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();
 

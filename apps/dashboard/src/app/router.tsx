@@ -146,7 +146,8 @@ export const createAppRouter = (context: RouterContext): ReturnType<typeof makeR
   const { session, queries } = context;
   session.subscribe(() => {
     const { state } = session;
-    if (state.phase !== 'signed-out') return;
+    // Who came without a session is led to the login by the page, which knows where they wanted to go.
+    if (state.phase !== 'signed-out' || state.because === 'none') return;
     const { location, matches } = router.state;
     const left = state.because === 'ended' ? nextOf(location.href) : {};
     const onPage = matches.some(({ routeId }) => routeId === shell.id);
