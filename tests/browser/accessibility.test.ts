@@ -1,10 +1,9 @@
 // Every page for everybody: no serious finding of axe in light and in dark, one landmark of each kind, all of it by keyboard.
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { Scene } from '../system/scene.ts';
-import { ACCOUNT_PAGES, DIALOG_PAGES, DOOR_PAGES, visit } from './dashboard-pages.ts';
+import { ACCOUNT_PAGES, DIALOG_PAGES, DOOR_PAGES, SUBSCRIBE_PAGE, visit } from './dashboard-pages.ts';
 import { type Example, makeExample } from './example-account.ts';
 import { walkByTab } from './keyboard-walk.ts';
 import { orSkip, withBrowser } from './scene.ts';
@@ -24,20 +23,12 @@ const it = orSkip(
   }),
 );
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const PLACES = ['Overview', 'Tunnels', 'Pools', 'Keys', 'Billing', 'Settings'];
 
-interface AxeFinding {
-  readonly id: string;
-  readonly impact: string;
-  readonly nodes: { readonly html: string; readonly failureSummary: string }[];
-}
-
 const seriousFindings = async (page: Page): Promise<string[]> => {
-  if ((await page.evaluate('typeof globalThis.axe')) === 'undefined') await page.evaluate(AXE);
-  const { violations } = (await page.evaluate(`axe.run(document, { resultTypes: ['violations'] })`)) as {
-    violations: AxeFinding[];
-  };
+  if ((await page.evaluate('typeof globalThis.axe')) === 'undefined') await page.evaluate(axe.source);
+  const run = `axe.run(document, { resultTypes: ['violations'] })`;
+  const { violations } = await page.evaluate<Pick<axe.AxeResults, 'violations'>>(run);
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`));
@@ -89,12 +80,15 @@ it.for(ACCOUNT_PAGES)(
   },
 );
 
-it.for(DIALOG_PAGES)('the dialog $name: no serious finding', async (shown, { example: { account }, profile }) => {
-  await profile.logIn(account.email);
-  const page = await profile.context.newPage();
-  await visit(page, profile, shown);
-  expect(await findingsOf(page)).toEqual([]);
-});
+it.for([...DIALOG_PAGES, SUBSCRIBE_PAGE])(
+  'the dialog $name: no serious finding',
+  async (shown, { example: { account }, profile }) => {
+    await profile.logIn(account.email);
+    const page = await profile.context.newPage();
+    await visit(page, profile, shown);
+    expect(await findingsOf(page)).toEqual([]);
+  },
+);
 
 it('who comes by keyboard can skip to the content, open a tunnel from the list, and come back', async ({
   example: { account },
@@ -114,4 +108,26 @@ it('who comes by keyboard can skip to the content, open a tunnel from the list, 
   await page.getByRole('heading', { name: label, level: 1 }).waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('heading', { name: 'Tunnels', level: 1 }).waitFor();
+});
+
+it('what these tests look for is found where it is', async ({ profile }) => {
+  const page = await profile.tab('/login');
+  await page.getByRole('heading', { name: 'Log in', level: 1 }).waitFor();
+  await page.evaluate(`{
+    const picture = document.querySelector('main').appendChild(document.createElement('img'));
+    picture.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACw=';
+    const bare = document.createElement('button');
+    bare.textContent = 'bare';
+    bare.style.outline = 'none';
+    const shy = document.createElement('button');
+    shy.textContent = 'shy';
+    shy.addEventListener('focus', () => shy.blur());
+    const last = document.createElement('button');
+    last.textContent = 'last';
+    document.querySelector('main').append(bare, shy, last);
+  }`);
+  expect((await seriousFindings(page)).join()).toContain('image-alt');
+  const { missed, unseen } = await walkByTab(page);
+  expect(unseen).toEqual([expect.stringContaining('bare')]);
+  expect(missed).toContainEqual(expect.stringContaining('shy'));
 });

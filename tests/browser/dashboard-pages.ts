@@ -60,7 +60,27 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
     whole: 'Keep it',
     act: (page) => page.getByRole('button', { name: 'Revoke laptop' }).click(),
   },
+  {
+    name: 'new-key',
+    path: '/keys',
+    heading: 'Keys',
+    whole: 'I have stored it',
+    act: async (page) => {
+      await page.getByRole('button', { name: 'Create key' }).first().click();
+      await page.getByRole('dialog').getByLabel('Label').fill('raspberry pi');
+      await page.keyboard.press('Enter');
+    },
+  },
 ];
+
+/** For an account that does not pay yet. */
+export const SUBSCRIBE_PAGE: DashboardPage = {
+  name: 'subscribe',
+  path: '/billing',
+  heading: 'Billing',
+  whole: 'Not now',
+  act: (page) => page.getByRole('button', { name: 'Subscribe' }).click(),
+};
 
 export interface Visited {
   urlOf(path: string): string;
