@@ -18,7 +18,9 @@ import { usePause } from './use-pause.ts';
 const PAUSE_MS = 30_000;
 
 export const CheckMailPage = () => {
-  const { email } = useLocation().state;
+  const { state } = useLocation();
+  // As it was when the page opened: on the way to another page the location is already that one's.
+  const [email] = useState(state.email);
   return email === undefined || email === '' ? <AskForAddress /> : <MailSent email={email} />;
 };
 
