@@ -14,10 +14,14 @@ const WHEEL_TURNS = 120;
 
 interface Row {
   readonly what: string;
-  readonly ms: number;
+  readonly value: number;
+  readonly unit: 'ms' | 'elements';
   readonly limit: number;
   readonly note: string;
 }
+
+/** However long the lists are. */
+const NODES = { unit: 'elements', limit: 4000, note: '' } as const;
 
 export const tryScale = ({ values, say, check }: Tools): Promise<string> =>
   onStage(async ({ browser, stack }) => {
@@ -32,12 +36,16 @@ export const tryScale = ({ values, say, check }: Tools): Promise<string> =>
       route.fulfill({ json: { groups, warnings: [] } }),
     );
     const rows = [...(await tryTunnels(profile, tunnels)), ...(await tryPools(profile, pools))];
-    for (const { what, ms, limit, note } of rows) {
-      check(ms < limit, `${what.padEnd(44)} ${ms.toFixed(0).padStart(5)} ms of ${limit}  ${note}`);
+    for (const { what, value, unit, limit, note } of rows) {
+      check(
+        Math.round(value) <= limit,
+        `${what.padEnd(44)} ${value.toFixed(0).padStart(5)} of ${limit} ${unit}  ${note}`,
+      );
     }
     check(profile.faults.length === 0, 'no fault in the pages');
     await profile.close();
-    return `the slowest interaction took ${Math.max(...rows.map(({ ms }) => ms)).toFixed(0)} ms`;
+    const interactions = rows.filter(({ limit }) => limit === LIMIT_MS).map(({ value }) => value);
+    return `the slowest of ${interactions.length} interactions took ${Math.max(...interactions)} ms`;
   });
 
 const tryTunnels = async (profile: Profile, tunnels: number): Promise<Row[]> => {
@@ -60,7 +68,7 @@ const tryTunnels = async (profile: Profile, tunnels: number): Promise<Row[]> => 
     ['tunnels: back to the list', () => page.keyboard.press('Escape')],
   ];
   for (const [what, act] of acts) rows.push(await actRow(meter, what, act));
-  rows.push({ what: 'tunnels: elements in the page', ms: nodes, limit: 4000, note: '(a count, no time)' });
+  rows.push({ what: 'tunnels: the page', value: nodes, ...NODES });
   await page.close();
   return rows;
 };
@@ -99,7 +107,7 @@ const tryPools = async (profile: Profile, pools: number): Promise<Row[]> => {
 const actRow = async (meter: PageMeter, what: string, act: () => Promise<void>): Promise<Row> => {
   const { paintMs, longTaskMs } = await meter.interaction(act);
   const note = `input to paint; longest task ${longTaskMs === 0 ? 'below 50' : longTaskMs.toFixed(0)} ms`;
-  return { what, ms: paintMs, limit: LIMIT_MS, note };
+  return { what, value: paintMs, unit: 'ms', limit: LIMIT_MS, note };
 };
 
 const scrollRow = async (page: Page, meter: PageMeter, what: string, direction = 1): Promise<Row> => {
@@ -108,7 +116,7 @@ const scrollRow = async (page: Page, meter: PageMeter, what: string, direction =
     for (let turns = 0; turns < WHEEL_TURNS; turns += 1) await page.mouse.wheel(0, direction * 400);
   });
   const note = `95 % of the frames come sooner; ${longTasks} long tasks, the longest ${longestMs.toFixed(0)} ms`;
-  return { what, ms: p95FrameMs, limit: FRAME_LIMIT_MS, note };
+  return { what, value: p95FrameMs, unit: 'ms', limit: FRAME_LIMIT_MS, note };
 };
 
 /** Until no more is loaded. */
