@@ -1,4 +1,5 @@
 // From nothing to the first request, with the commands that the pages themselves show.
+import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { claimPortBlock } from '../system/port-block.ts';
 import { mailedPath, newAddress, PASSWORD } from './account.ts';
@@ -37,6 +38,7 @@ it('signs up, runs the three commands, and sees each turn green up to the first 
   await step(1, true).waitFor();
 
   await paste(scene, onOwnPort(await commandIn(step(2, false))), home);
+  await eventually(async () => expect((await fetch(`http://127.0.0.1:${ports.from}/`)).status).toBe(200));
   const tunnel = await paste(scene, onOwnPort(await commandIn(step(3, false))), home);
   await step(3, true).waitFor();
   const link = page.getByRole('link', { name: /^https?:/ });

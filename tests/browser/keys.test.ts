@@ -15,12 +15,23 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   const web = scene.keep(await startWeb((_request, response) => void response.end('hello')));
   await profile.logIn(account.email);
   const page = await profile.tab('/keys');
+  let answer = (): void => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await page.route('**/usage/regions', async (route) => {
+    await answered;
+    await route.fallback();
+  });
   await page.getByRole('button', { name: 'Create key' }).first().click();
   await page.getByRole('dialog').getByLabel('Label').fill('desk of Ann');
   await page.keyboard.press('Enter');
   const dialog = page.getByRole('dialog', { name: 'desk of Ann' });
   const shown = (await dialog.locator('code').first().innerText()).trim();
   expect(shown).toMatch(/^tnl_[0-9A-Za-z]{38}$/);
+  // Without the address of the edge the command would go elsewhere: there is none to copy yet.
+  expect(await dialog.getByRole('button', { name: 'Copy the command' }).count()).toBe(0);
+  answer();
   const command = await commandIn(dialog);
   expect(command).toContain(shown);
   // Nothing but its own button closes it.

@@ -7,7 +7,12 @@ import { withoutOurEnvironment } from '../system/stack.ts';
 
 /** What the copy button beside it copies. */
 export const commandIn = async (place: Locator): Promise<string> => {
-  const text = (await place.locator('code', { hasText: '$ ' }).first().innerText()).trim();
+  const text = (
+    await place
+      .locator('code', { hasText: /\$\s+\S/ })
+      .first()
+      .innerText()
+  ).trim();
   return text.replace(/^\$\s+/, '');
 };
 

@@ -7,8 +7,8 @@ export interface EmptyProps {
   readonly icon?: IconName;
   readonly title: string;
   readonly children?: ReactNode;
-  /** To copy. */
-  readonly command?: string;
+  /** To copy; null: what it needs is on its way. */
+  readonly command?: string | null;
   readonly action?: ReactNode;
 }
 

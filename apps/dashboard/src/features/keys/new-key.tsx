@@ -1,8 +1,6 @@
 // A key that was just made, with the command that uses it. It is never shown again.
-import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { regionsQuery } from '../../app/regions-query.ts';
+import { useServer } from '../../app/use-server.ts';
 import { Choice } from '../../ui/choice.tsx';
 import { CommandLine } from '../../ui/command-line.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
@@ -41,8 +39,8 @@ export const NewKey = ({ token, label }: NewKeyProps) => {
 
 const Commands = ({ token, label }: NewKeyProps) => {
   const [way, setWay] = useState<'file' | 'variable'>('file');
-  const [region] = useQuery(regionsQuery(useApi())).data ?? [];
-  const { withFile, withVariable } = keyCommands(token, label, region);
+  const server = useServer();
+  const commands = server === null ? null : keyCommands(token, label, server);
   return (
     <div className="space-y-2">
       <div className="flex flex-wrap items-center justify-between gap-2">
@@ -57,7 +55,10 @@ const Commands = ({ token, label }: NewKeyProps) => {
           ]}
         />
       </div>
-      <CommandLine command={way === 'file' ? withFile : withVariable} label="Copy the command that opens a tunnel" />
+      <CommandLine
+        command={commands === null ? null : commands[way === 'file' ? 'withFile' : 'withVariable']}
+        label="Copy the command that opens a tunnel"
+      />
       <p className="text-muted text-sm">
         {way === 'file'
           ? 'Puts the key into a file that you alone can read, and opens a tunnel with it.'

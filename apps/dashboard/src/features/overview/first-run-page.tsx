@@ -13,6 +13,7 @@ import {
 import { meQuery } from '../../app/me-query.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
 import { regionsQuery } from '../../app/regions-query.ts';
+import { useServer } from '../../app/use-server.ts';
 import type { Tone } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { buttonClass } from '../../ui/button-class.ts';
@@ -59,6 +60,7 @@ const Steps = ({ run }: { readonly run: FirstRun }) => {
   const api = useApi();
   const email = useQuery(meQuery(api)).data?.email ?? 'you@example.com';
   const regions = useQuery(regionsQuery(api)).data;
+  const server = useServer();
   const login = loginCommand(window.location.origin, email);
   return (
     <ol className="space-y-8">
@@ -78,10 +80,7 @@ const Steps = ({ run }: { readonly run: FirstRun }) => {
       </FirstRunStep>
       <FirstRunStep number={3} title="Publish it" step={run.tunnel}>
         <CommandLine
-          command={httpTunnelCommand(
-            PORT,
-            regions?.find(({ control }) => control !== ''),
-          )}
+          command={server === null ? null : httpTunnelCommand(PORT, server)}
           label="Copy the command that starts a tunnel"
         />
         <p className="mt-2 text-muted text-sm">In another terminal. The tunnel lives for as long as it runs.</p>

@@ -1,34 +1,35 @@
 // An account without pools: what they are, and the commands that make one.
-import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useApi } from '../../app/app-context.tsx';
 import { serverFlags } from '../../app/client-commands.ts';
-import { regionsQuery } from '../../app/regions-query.ts';
+import { useServer } from '../../app/use-server.ts';
 import { Card } from '../../ui/card.tsx';
 import { CommandLine } from '../../ui/command-line.tsx';
 import { Empty } from '../../ui/empty.tsx';
 
 const KEY_FILE = '~/.tunnel/shop-key';
-/** `flags`: how the client finds its server. */
-const stepsFor = (flags: string): { readonly text: string; readonly command: string }[] => [
+/** `flags`: how the client finds its server; null: not known yet. */
+const stepsFor = (flags: string | null): { readonly text: string; readonly command: string | null }[] => [
   {
     text: 'Make a group key, once. All members share it; only its hash leaves their machines.',
     command: `mkdir -p ~/.tunnel && (umask 077; head -c 24 /dev/urandom | base64 > ${KEY_FILE})`,
   },
   {
     text: 'Start the first member. It is probed, and gets visitors when its probe succeeds.',
-    command: `npx tunnel http 3000${flags} --group shop --group-key-file ${KEY_FILE} --health tcp`,
+    command: memberCommand(3000, flags),
   },
   {
     text: 'Start another one: on this machine, or on any other that has the group key.',
-    command: `npx tunnel http 3001${flags} --group shop --group-key-file ${KEY_FILE} --health tcp`,
+    command: memberCommand(3001, flags),
   },
 ];
 
+const memberCommand = (port: number, flags: string | null): string | null =>
+  flags === null ? null : `npx tunnel http ${port}${flags} --group shop --group-key-file ${KEY_FILE} --health tcp`;
+
 export const PoolsEmpty = () => {
-  const [region] = useQuery(regionsQuery(useApi())).data ?? [];
-  const flags = serverFlags(region).map((flag) => ` ${flag}`);
-  return <PoolsEmptyCard steps={stepsFor(flags.join(''))} />;
+  const server = useServer();
+  const flags = server === null ? null : serverFlags(server).map((flag) => ` ${flag}`);
+  return <PoolsEmptyCard steps={stepsFor(flags?.join('') ?? null)} />;
 };
 
 const PoolsEmptyCard = ({ steps }: { readonly steps: ReturnType<typeof stepsFor> }) => (

@@ -1,10 +1,8 @@
 // The tunnels of the account, those that live first.
-import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
-import { useApi } from '../../app/app-context.tsx';
 import { httpTunnelCommand } from '../../app/client-commands.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
-import { regionsQuery } from '../../app/regions-query.ts';
+import { useServer } from '../../app/use-server.ts';
 import { Card } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty.tsx';
 import { countText, plural } from '../../ui/format.ts';
@@ -94,10 +92,9 @@ const Pending = () => (
 );
 
 const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
-  const api = useApi();
-  const regions = useQuery(regionsQuery(api));
+  const server = useServer();
   const isFiltered = filter.state !== undefined || filter.protocol !== undefined;
-  const command = httpTunnelCommand(3000, regions.data?.[0]);
+  const command = server === null ? null : httpTunnelCommand(3000, server);
   if (isFiltered) {
     return (
       <Card padded={false}>
