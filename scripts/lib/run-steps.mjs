@@ -40,15 +40,25 @@ function runStep(step) {
   });
 }
 
-/** Each group's steps run at the same time, one group after the other. */
+/** The end of each of its steps: they run one after the other. */
+function runLane(lane) {
+  let before = Promise.resolve();
+  return lane.map((step) => {
+    before = before.then(() => runStep(step));
+    return before;
+  });
+}
+
+/** One group after the other. What is in a group, steps or lanes of steps, runs at the same time. */
 export async function runSteps(groups) {
   const begin = performance.now();
-  const all = groups.flat();
+  const all = groups.flat(2);
   let passed = 0;
   let failed = 0;
   for (const group of groups) {
-    const ends = group.map((step) => runStep(step));
-    for (const [index, step] of group.entries()) {
+    const lanes = group.map((lane) => [lane].flat());
+    const ends = lanes.flatMap(runLane);
+    for (const [index, step] of lanes.flat().entries()) {
       process.stdout.write(`[${all.indexOf(step) + 1}/${all.length}] ${step.name}\n`);
       const { code, took, output } = await ends[index];
       const [good, bad, skipped = 0] = step.count(code);

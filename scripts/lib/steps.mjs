@@ -43,8 +43,10 @@ export const STEPS = {
   all: [
     STATIC,
     // Those that wait leave the processor to the others.
-    [tests('unit tests', ['unit', 'slow']), tests('waiting tests', ['waiting'])],
-    [tests('database tests', ['database'])],
+    [
+      [tests('unit tests', ['unit', 'slow']), tests('database tests', ['database'])],
+      tests('waiting tests', ['waiting']),
+    ],
     // They wait for processes that start; a third worker has what the others leave.
     [tests('system tests', ['system'], '--maxWorkers=3')],
     [browserTests()],

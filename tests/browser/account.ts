@@ -6,7 +6,8 @@ import { eventually } from '@tunnel/testkit';
 import PostalMime from 'postal-mime';
 import type { StackPlace } from './own-stack.ts';
 
-const SOON = { timeoutMs: 20_000, intervalMs: 50 };
+/** Longer than a claim of the outbox, which a process that was too busy may have left behind. */
+const SOON = { timeoutMs: 75_000, intervalMs: 50 };
 
 export const PASSWORD = 'correct horse battery';
 

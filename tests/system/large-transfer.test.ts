@@ -38,7 +38,7 @@ const expectSmall = (pids: readonly number[]): void => {
 };
 
 describe.each([
-  ['in clear', false, GIB / 2],
+  ['in clear', false, GIB / 4],
   ['over TLS', true, GIB / 4],
 ])('%s', (_, tls, bytes) => {
   const flags = tls ? ['--tls', '--insecure'] : [];
