@@ -3,8 +3,6 @@ import { lazy, Suspense } from 'react';
 import type { ChartProps } from './chart-canvas.tsx';
 import { Skeleton } from './skeleton.tsx';
 
-export type { ChartPoint, ChartProps } from './chart-canvas.tsx';
-
 const ChartCanvas = lazy(() => import('./chart-canvas.tsx').then((module) => ({ default: module.ChartCanvas })));
 
 export const Chart = (props: ChartProps) => (

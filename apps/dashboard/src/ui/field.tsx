@@ -60,18 +60,3 @@ export const TextField = ({ label, hint, error = null, aside, className, ...inpu
     </FieldFrame>
   );
 };
-
-export interface SelectFieldProps extends Omit<ComponentProps<'select'>, 'id'>, FieldWords {
-  readonly children: ReactNode;
-}
-
-export const SelectField = ({ label, hint, error = null, className, children, ...select }: SelectFieldProps) => {
-  const id = useId();
-  return (
-    <FieldFrame {...{ id, label, hint, error }}>
-      <select {...select} {...describedBy(id, { hint, error })} className={classNames(inputClass, 'pr-8', className)}>
-        {children}
-      </select>
-    </FieldFrame>
-  );
-};
