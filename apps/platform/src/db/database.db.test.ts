@@ -1,6 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from '@tunnel/runtime';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Database } from './database.ts';
 import { isDatabaseAway } from './database-away.ts';
 import { createTestDatabase, type TestDatabase } from './test-database.fixture.ts';
 
@@ -30,5 +32,16 @@ describe('a connection that breaks', () => {
     );
     expect(isDatabaseAway(error)).toBe(true);
     expect((await sql`select 1`.execute(database.db)).rows).toHaveLength(1);
+  });
+
+  it('while idle is told of, and not when everything ends', async () => {
+    const warn = vi.fn();
+    const own = new Database({ url: database.url, logger: { warn } as unknown as Logger });
+    const lost = (): unknown => own.pool.emit('error', new Error('lost'), {});
+    lost();
+    expect(warn).toHaveBeenCalledOnce();
+    await own.close();
+    lost();
+    expect(warn).toHaveBeenCalledOnce();
   });
 });

@@ -31,6 +31,7 @@ const parserOf = (oid: number, format?: 'text' | 'binary'): ((text: string) => u
 export class Database {
   readonly db: Db;
   readonly pool: pg.Pool;
+  #isClosing = false;
 
   constructor({ url, logger, connections = DATABASE_BOUNDS.CONNECTIONS, timeoutMs }: DatabaseOptions) {
     const statementTimeoutMs = timeoutMs ?? DATABASE_BOUNDS.STATEMENT_TIMEOUT_MS;
@@ -46,13 +47,17 @@ export class Database {
       types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
     });
     // An idle connection that breaks is replaced by the next query; without a listener it would end the process.
-    this.pool.on('error', (error) => logger.warn({ reason: error.message }, 'a database connection was lost'));
+    this.pool.on('error', (error) => {
+      // Those that are told goodbye may hear first that an embedded server stops.
+      if (!this.#isClosing) logger.warn({ reason: error.message }, 'a database connection was lost');
+    });
     // So would one that breaks between two queries of a transaction: the pool listens to idle ones alone. The next query fails.
     this.pool.on('connect', (client) => client.on('error', () => {}));
     this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: this.pool }) });
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true;
     await this.db.destroy();
   }
 }
