@@ -1,5 +1,5 @@
 // Ends the tunnels of accounts that have reached their spend cap, on every edge, and writes to those who come near it.
-import { type CapState, capState, monthOf, showDollars, usageCents } from '@tunnel/core';
+import { CAP_NOTICES, type CapState, capState, monthOf, showDollars, usageCents } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../db/schema.ts';
@@ -10,6 +10,7 @@ import { queueMail } from '../services/mail/queue-mail.ts';
 import { alone, type Job } from './job.ts';
 
 const LOCK = 3;
+const [NEAR, ALL] = CAP_NOTICES;
 
 type Trx = Transaction<Schema>;
 
@@ -83,10 +84,10 @@ const findDue = async (trx: Trx, month: string, now: number): Promise<readonly C
         select from tunnel_log entry where entry.user_id = account.user_id and entry.unregistered_at is null
       ) as to_close
     ) tunnels
-    where account.spend_cap_cents is not null and cents.used * 100 >= cents.cap * 80 and (
+    where account.spend_cap_cents is not null and cents.used * 100 >= cents.cap * ${NEAR}::int and (
       (cents.used >= cents.cap and tunnels.to_close)
-      or (cents.cap > 0 and cents.used >= cents.cap and ${isUntold(100)})
-      or (cents.used < cents.cap and ${isUntold(80)})
+      or (cents.cap > 0 and cents.used >= cents.cap and ${isUntold(ALL)})
+      or (cents.used < cents.cap and ${isUntold(NEAR)})
     )
     order by account.user_id
     limit ${PLATFORM_BOUNDS.CAPS_ROWS}

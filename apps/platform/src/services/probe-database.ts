@@ -3,6 +3,7 @@ import type { Clock } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { within } from '../within.ts';
 
 export class DatabaseProbe {
   readonly #db: Db;
@@ -18,7 +19,7 @@ export class DatabaseProbe {
     this.#underWay ??= this.#ask().finally(() => {
       this.#underWay = null;
     });
-    return this.#withinLimit(this.#underWay);
+    return within(this.#clock, this.#underWay, PLATFORM_BOUNDS.DATABASE_PROBE_MS).catch(() => false);
   }
 
   async #ask(): Promise<boolean> {
@@ -28,19 +29,6 @@ export class DatabaseProbe {
     } catch {
       // Whatever it is: a database that cannot say 1 is of no use.
       return false;
-    }
-  }
-
-  async #withinLimit(answer: Promise<boolean>): Promise<boolean> {
-    let giveUp = (): void => {};
-    const late = new Promise<boolean>((resolve) => {
-      giveUp = () => resolve(false);
-    });
-    const timer = this.#clock.setTimeout(giveUp, PLATFORM_BOUNDS.DATABASE_PROBE_MS);
-    try {
-      return await Promise.race([answer, late]);
-    } finally {
-      timer.cancel();
     }
   }
 }
