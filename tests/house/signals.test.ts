@@ -82,7 +82,8 @@ const hasScript = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdou
 // Where util-linux's `script` is missing, this one is skipped: nothing else here makes a terminal.
 it.runIf(hasScript)('Ctrl-C in a terminal drains, ends with 0 and leaves nothing behind', async () => {
   const at = await place();
-  const typed = `npm start -- ${at.flags.join(' ')}`;
+  // exec: a plain sh (what $SHELL falls back to) would die of the Ctrl-C itself, whatever npm ends with.
+  const typed = `exec npm start -- ${at.flags.join(' ')}`;
   const env = { ...cleanEnv(), TUNNEL_LOG: 'json' };
   const program = await spawnProgram({ command: 'script', args: ['-qec', typed, '/dev/null'], env, cwd: ROOT });
   cleanUps.push(() => program.close());
