@@ -34,7 +34,8 @@ export class Profile {
   }
 
   static async open(browser: Browser, stack: StackPlace, options: ProfileOptions = {}): Promise<Profile> {
-    const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
+    // The language is given: on a machine without one, a browser may name a tag that its own Intl refuses.
+    const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-US', ...options });
     context.setDefaultTimeout(WAIT_MS);
     await context.addInitScript(TELL_POLICY_VIOLATIONS);
     return new Profile(context, stack);

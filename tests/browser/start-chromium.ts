@@ -1,5 +1,5 @@
 // A Chromium for tests and scripts: one that is installed, else the one of a development dependency.
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { type BrowserServer, chromium } from 'playwright-core';
 import { ROOT } from '../house/checkout.ts';
@@ -64,12 +64,20 @@ const packed = async (withLibraries: boolean): Promise<Found> => {
   if (process.platform !== 'linux') throw new Error('for Linux alone');
   const folder = join(ROOT, '.cache', withLibraries ? 'chromium-whole' : 'chromium');
   mkdirSync(folder, { recursive: true });
-  const fonts = existsSync('/etc/fonts/fonts.conf') ? {} : { FONTCONFIG_PATH: join(folder, 'fonts') };
   const libraries = withLibraries ? { LD_LIBRARY_PATH: join(folder, 'al2023/lib') } : {};
   const { default: chromiumPack } = await import('@sparticuz/chromium');
   const settings = { TMPDIR: folder, ...(withLibraries ? { AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs20.x' } : {}) };
   const path = await withVariables(settings, () => chromiumPack.executablePath());
-  return { path, env: { ...fonts, ...libraries } };
+  return { path, env: { FONTCONFIG_FILE: withFonts(folder), ...libraries } };
+};
+
+/** Where no font is installed, text has no size and every page looks hidden. The package's own file names another folder. */
+const withFonts = (folder: string): string => {
+  const file = join(folder, 'fonts.conf');
+  const system = '<include ignore_missing="yes">/etc/fonts/fonts.conf</include>';
+  const own = `<dir>${join(folder, 'fonts')}</dir><cachedir>${join(folder, 'fonts-cache')}</cachedir>`;
+  writeFileSync(file, `<?xml version="1.0"?>\n<fontconfig>${system}${own}</fontconfig>\n`);
+  return file;
 };
 
 /** The package takes its settings from the environment. */
