@@ -58,5 +58,8 @@ const textOf = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error);
 };
 
+/** Control characters, ends of lines and paragraphs, and signs that turn the direction of what follows. */
+const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu;
+
 /** An edge's message may hold anything; a line of ours stays a line, and moves no cursor. */
-export const oneLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();
+export const oneLine = (text: string): string => text.replace(STEERING, ' ').trim();

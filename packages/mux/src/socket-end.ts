@@ -5,6 +5,7 @@ import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from './byte-end.ts';
 import { ByteQueue } from './byte-queue.ts';
+import { resetSafely } from './reset-safely.ts';
 import { confirmEnd, dialStatically, type ReadPath, readStatically, type StaticReader } from './static-read.ts';
 
 /** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
@@ -183,9 +184,7 @@ export class SocketEnd implements ByteEnd, StaticReader {
   reset(_reason: StreamReason): void {
     if (this.#over) return;
     this.#finish();
-    // Below TLS there is no reset to be had: its peer sees a close without the closing alert.
-    if (this.#socket.connecting || this.#isTls) this.#socket.destroy();
-    else this.#socket.resetAndDestroy();
+    resetSafely(this.#socket);
   }
 
   readonly #onError = (error: NodeJS.ErrnoException): void => {

@@ -60,8 +60,8 @@ const createCommand = (io: Io, finish: Finish): Command =>
       if (place !== null) saveKey(place, created.token, io);
       if (json === true) io.stdout.write(`${JSON.stringify(place === null ? created : { id: created.id })}\n`);
       else if (place === null) {
-        io.stderr.write(`key ${created.id} is made; it is shown this once:\n`);
-        io.stdout.write(`${created.token}\n`);
+        io.stderr.write(`key ${oneLine(created.id)} is made; it is shown this once:\n`);
+        io.stdout.write(`${oneLine(created.token)}\n`);
       } else io.stdout.write(keptText(created.id, place));
       finish(EXIT.endedAsAsked);
     });

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, Server } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type Clock, createLogger, systemClock } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
 import { HttpServer } from './http-server.ts';
 import { createPlatformApp } from './platform-app.ts';
@@ -122,4 +122,14 @@ describe('the HTTP server of the platform', () => {
       values: { key: '[platform] port', port: server.address.port },
     });
   });
+});
+
+it('a connection that cannot be accepted, as when no descriptors are left, does not end the process', async () => {
+  const listen = vi.spyOn(Server.prototype, 'listen');
+  const { server, url } = await start();
+  const [inner] = listen.mock.contexts;
+  listen.mockRestore();
+  expect(() => (inner as Server).emit('error', new Error('accept ENFILE'))).not.toThrow();
+  expect(server.isOpen).toBe(true);
+  expect((await fetch(`${url}/address`)).status).toBe(200);
 });

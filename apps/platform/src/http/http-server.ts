@@ -62,13 +62,15 @@ export class HttpServer {
   }
 
   async start(): Promise<void> {
-    const { host, port } = this.#options;
+    const { host, port, logger } = this.#options;
     this.#server.listen({ host, port });
     try {
       await once(this.#server, 'listening');
     } catch (error) {
       throw portFault(error, host, port);
     }
+    // As when no descriptors are left: without a listener it would end the process.
+    this.#server.on('error', (error) => logger.warn({ err: error }, 'a connection could not be accepted'));
     const { address, port: opened } = this.#server.address() as AddressInfo;
     this.#address = { host: address, port: opened };
   }

@@ -36,6 +36,7 @@ test('other fields stay as they are', () => {
 
 test('texts that look like keys are masked wherever they stand', () => {
   expect(maskText(`key ${KEY} refused`)).toBe('key tnl_[secret] refused');
+  expect(maskText('edge tne_Ab3-_defghijklmnop refused')).toBe('edge tne_[secret] refused');
   expect(maskText('authorization: Bearer abc.def-123 sent')).toBe('authorization: Bearer [secret] sent');
   expect(maskText('postgres://tunnel:hunter2@db/tunnel')).toBe('postgres://tunnel:[secret]@db/tunnel');
   expect(JSON.stringify(maskFields({ note: [`x ${KEY}`], err: new Error(`bad ${KEY}`) }))).not.toContain(KEY);

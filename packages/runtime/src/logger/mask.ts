@@ -10,12 +10,13 @@ const MOST_ENTRIES = 100;
 const SECRET_NAME =
   /(token|secret|password|apikey|groupkey|authorization|cookie|credential|privatekey|secretkey|smtpurl)s?$/;
 
-const API_KEY = /\btnl_[A-Za-z0-9]{6,}/g;
+/** Of clients and of edges. */
+const OWN_KEY = /\b(tn[le]_)[\w-]{6,}/g;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi;
 const URL_PASSWORD = /(:\/\/[^\s/:@]*):[^\s/@]+@/g;
 
 export const maskText = (text: string): string =>
-  text.replace(API_KEY, `tnl_${MASK}`).replace(BEARER, `$1 ${MASK}`).replace(URL_PASSWORD, `$1:${MASK}@`);
+  text.replace(OWN_KEY, `$1${MASK}`).replace(BEARER, `$1 ${MASK}`).replace(URL_PASSWORD, `$1:${MASK}@`);
 
 export const maskFields = (fields: object): Record<string, unknown> =>
   fields instanceof Error ? { err: maskError(fields, MOST_LEVELS) } : maskEntries(fields, MOST_LEVELS);

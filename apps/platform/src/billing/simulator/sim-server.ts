@@ -40,7 +40,7 @@ export class SimServer {
   }
 
   async start(): Promise<void> {
-    const { host, port } = this.#deps;
+    const { host, port, logger } = this.#deps;
     this.#server.listen({ host, port });
     try {
       await once(this.#server, 'listening');
@@ -49,6 +49,8 @@ export class SimServer {
       if (reason === 'EADDRINUSE') throw new Fault('CONFIG_PORT_TAKEN', { host, port, key: PORT_KEY });
       throw new Fault('CONFIG_PORT_DENIED', { host, port, key: PORT_KEY, reason: reason ?? message }, { cause: error });
     }
+    // Of a connection that could not be accepted: without a listener it would end the process.
+    this.#server.on('error', (error) => logger.warn({ err: error }, 'a connection could not be accepted'));
   }
 
   async stop(): Promise<void> {

@@ -183,4 +183,16 @@ describe('signing keys', () => {
     expect((await publishedKeys()).keys.map(({ kid }) => kid)[0]).toBe('sig_new');
     expect((await publishedKeys()).keys).toHaveLength(2);
   });
+
+  it('that were taken out end their tokens within a minute, also those that were known, whatever end they name', async () => {
+    const own = await openAccounts();
+    await own.signUp('eve@example.com');
+    const known = (await own.logIn('eve@example.com')).bearer;
+    expect((await me(known, own)).status).toBe(200);
+    await own.database.db.deleteFrom('signing_keys').execute();
+    await own.clock.advance(60_000);
+    expect(await codeOf(await me(known, own))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
+    expect((await me((await own.logIn('eve@example.com')).bearer, own)).status).toBe(200);
+    await own.close();
+  });
 });

@@ -20,6 +20,12 @@ export interface AccessClaims {
   readonly expiresAt: number;
 }
 
+/** What was found of a token when its signature was checked. */
+interface CheckedToken {
+  readonly claims: AccessClaims;
+  readonly kid: string;
+}
+
 export interface AccessTokensOptions {
   readonly keys: SigningKeys;
   readonly clock: Clock;
@@ -30,7 +36,7 @@ export interface AccessTokensOptions {
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   /** By the hash of the token: a signature takes a hundred times as long to check. */
-  readonly #checked = new BoundedCache<AccessClaims>(PLATFORM_BOUNDS.VERIFIED_TOKENS_MAX);
+  readonly #checked = new BoundedCache<CheckedToken>(PLATFORM_BOUNDS.VERIFIED_TOKENS_MAX);
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;
@@ -56,16 +62,22 @@ export class AccessTokens {
     if (token.length > TOKEN_MAX_CHARACTERS) return null;
     const key = hash('sha256', token, 'base64');
     const known = this.#checked.get(key);
-    if (known !== undefined) return this.#options.clock.now() < known.expiresAt ? known : null;
-    const claims = await this.#verify(token);
-    if (claims !== null) this.#checked.set(key, claims);
-    return claims;
+    if (known !== undefined) return (await this.#stillHolds(known)) ? known.claims : null;
+    const checked = await this.#verify(token);
+    if (checked !== null) this.#checked.set(key, checked);
+    return checked?.claims ?? null;
   }
 
-  async #verify(token: string): Promise<AccessClaims | null> {
+  /** A key that leaked is taken out of the database: whoever had it may have signed a token without an end. */
+  async #stillHolds({ claims, kid }: CheckedToken): Promise<boolean> {
+    const { keys, clock } = this.#options;
+    return clock.now() < claims.expiresAt && (await keys.find(kid)) !== undefined;
+  }
+
+  async #verify(token: string): Promise<CheckedToken | null> {
     const { keys, clock, issuer } = this.#options;
     try {
-      const { payload } = await jwtVerify(
+      const { payload, protectedHeader } = await jwtVerify(
         token,
         async ({ kid = '' }) => {
           const key = await keys.find(kid);
@@ -82,7 +94,7 @@ export class AccessTokens {
       );
       const { sub, exp, epoch } = payload;
       if (sub === undefined || exp === undefined || typeof epoch !== 'number') return null;
-      return { userId: sub, epoch, expiresAt: exp * 1000 };
+      return { claims: { userId: sub, epoch, expiresAt: exp * 1000 }, kid: protectedHeader.kid ?? '' };
     } catch (error) {
       if (error instanceof errors.JOSEError) return null;
       throw error;
