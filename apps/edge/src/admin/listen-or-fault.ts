@@ -22,6 +22,8 @@ export const listenOrFault = async (
   } catch (error) {
     throw toFault(error, on);
   }
+  // An accept that fails later (no memory, no file left) costs that connection; unheard, it would cost the process.
+  server.on('error', () => {});
   const { address, port } = server.address() as AddressInfo;
   return { host: address, port };
 };

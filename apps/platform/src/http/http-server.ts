@@ -50,6 +50,9 @@ export class HttpServer {
     this.#server.on('checkExpectation', listener);
     this.#server.maxConnections = PLATFORM_BOUNDS.CONNECTIONS_MAX;
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerNoRequest(socket, error, logger));
+    this.#server.on('error', (error: Error) => {
+      if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
+    });
   }
 
   get isOpen(): boolean {
