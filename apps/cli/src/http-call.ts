@@ -1,8 +1,7 @@
 // One HTTP call that carries a secret: nothing is written before it is known where the connection leads. No redirects.
-import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
-import { isLoopback } from '@tunnel/client';
+import { isLoopback, readAuthorities } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 
 export interface HttpTrust {
@@ -58,15 +57,6 @@ const certificateTrust = ({ caFile, insecure }: HttpTrust): { rejectUnauthorized
   rejectUnauthorized: !insecure,
   ...(caFile === undefined ? {} : { ca: readAuthorities(caFile) }),
 });
-
-const readAuthorities = (file: string): string => {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason }, { cause: error });
-  }
-};
 
 const readAnswer = async (response: IncomingMessage): Promise<HttpAnswer> => {
   const parts: Buffer[] = [];

@@ -21,6 +21,15 @@ it('a refused config is one line with the next step, and exit code 2', () => {
   });
 });
 
+it('a question needs no full stop behind it', () => {
+  const problem = new ConfigProblem('CONFIG_UNKNOWN_KEY', {
+    where: 'server.toml:3',
+    key: 'server.prot',
+    suggestion: '; did you mean `port`?',
+  });
+  expect(report(problem).text).toContain('did you mean `port`? Remove the key');
+});
+
 it('a taken port names the port and its key', () => {
   const { text, code } = report(
     new Fault('CONFIG_PORT_TAKEN', { port: 4040, host: '127.0.0.1', key: '[server] control_port' }),

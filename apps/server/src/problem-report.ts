@@ -16,7 +16,8 @@ export const faultOf = (error: unknown): Fault | undefined => {
 export const exitCodeOf = (fault: Fault): number => (fault.code.startsWith('CONFIG_') ? EXIT_USAGE : EXIT_UNEXPECTED);
 
 /** Two sentences: what is wrong, and what to do about it. */
-export const problemText = (fault: Fault): string => `${fault.message.replace(/\.$/, '')}. ${fault.next}`;
+export const problemText = (fault: Fault): string =>
+  `${fault.message}${/[.?!]$/.test(fault.message) ? '' : '.'} ${fault.next}`;
 
 interface Output {
   write(text: string): unknown;

@@ -18,8 +18,13 @@ const WORDS: Readonly<Record<string, string>> = {
 export const reasonOf = (error: unknown): string => {
   if (error instanceof Fault) return error.message;
   const code = codeOf(error);
-  return WORDS[code] ?? (error instanceof Error && error.message !== '' ? error.message : code || 'unknown error');
+  return (
+    WORDS[code] ?? (error instanceof Error && error.message !== '' ? plain(error.message) : code || 'unknown error')
+  );
 };
+
+/** Newer Node.js adds advice about its own flags, which whoever runs the client does not type. */
+const plain = (message: string): string => message.replace(/; if the root CA is installed locally, .*$/s, '');
 
 export const codeOf = (error: unknown): string => {
   const code: unknown = (error as { code?: unknown } | null | undefined)?.code;

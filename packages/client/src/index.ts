@@ -8,6 +8,6 @@ export type { RequestEvent, RequestListener } from './requests/request-events.ts
 export { DEFAULT_CONTROL_PORT, parseServerAddress, type ServerAddress } from './server-address.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
 export type { TrafficCounts } from './traffic.ts';
-export { isLoopback } from './transport-security.ts';
+export { isLoopback, readAuthorities } from './transport-security.ts';
 export type { Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
 export { checkTunnelSpec, type TunnelSpec } from './tunnel-spec.ts';

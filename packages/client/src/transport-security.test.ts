@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { Fault } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
 import { decideSecurity, isLoopback } from './transport-security.ts';
@@ -25,7 +26,14 @@ describe('decideSecurity', () => {
 
   it('names a CA file that cannot be read', () => {
     expect(() => decideSecurity('edge.example.com', { caFile: '/nowhere/ca.pem' })).toThrow(Fault);
-    expect(() => decideSecurity('edge.example.com', { caFile: '/nowhere/ca.pem' })).toThrow('/nowhere/ca.pem');
+    expect(() => decideSecurity('edge.example.com', { caFile: '/nowhere/ca.pem' })).toThrow(
+      '/nowhere/ca.pem: no such file',
+    );
+  });
+
+  it('does not take a file without a certificate for one of authorities', () => {
+    const caFile = fileURLToPath(import.meta.url);
+    expect(() => decideSecurity('edge.example.com', { caFile })).toThrow(`${caFile}: it holds no certificate`);
   });
 
   it('does not take a name that only looks like loopback for it', () => {

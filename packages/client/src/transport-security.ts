@@ -33,11 +33,23 @@ export const isLoopback = (host: string): boolean => {
   return plain === '::1' || plain === 'localhost' || plain === 'localhost.';
 };
 
-const readAuthorities = (file: string): string => {
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+};
+
+/** A file without a certificate would be taken in silence, and every server be refused for another reason. */
+export const readAuthorities = (file: string): string => {
+  let text: string;
   try {
-    return readFileSync(file, 'utf8');
+    text = readFileSync(file, 'utf8');
   } catch (error) {
-    const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason }, { cause: error });
+    const { code = 'unreadable' } = error as NodeJS.ErrnoException;
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: REASONS[code] ?? code }, { cause: error });
   }
+  if (!/-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/.test(text)) {
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: 'it holds no certificate in PEM form' });
+  }
+  return text;
 };

@@ -28,8 +28,11 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   CONTROL_HANDSHAKE_TIMEOUT_MS: ms('connect, TLS and WebSocket upgrade together, as seen by the client'),
   CONTROL_CLOSE_TIMEOUT_MS: ms('how long the answer to a close frame is awaited before the socket is destroyed'),
   CONTROL_HEAD_MAX_BYTES: bytes('request heads on the control port: an upgrade needs a few hundred bytes'),
+  CONTROL_HANDSHAKES_MAX: count(
+    'connections to the control port that have not asked for an upgrade yet; above this the one that waits longest is closed',
+  ),
   CONTROL_UNAUTHENTICATED_MAX: count(
-    'connections that have not said who they are, together: strangers cannot use up the sockets',
+    'upgraded connections that have not said who they are, together: strangers cannot use up the sockets',
   ),
   AUTH_FAILURE_WINDOW_MS: ms('the minute that `[limits] auth_failures_per_minute` speaks of'),
   AUTH_FAILURE_ADDRESSES_MAX: count('addresses whose refused keys are remembered; the oldest is forgotten first'),

@@ -3,7 +3,7 @@ import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { problemLines } from '../problem-report.ts';
+import { oneLine, problemLines } from '../problem-report.ts';
 import type { Output } from './output.ts';
 import { requestLine } from './request-line.ts';
 import { countsText, eventLine, inspectorText } from './words.ts';
@@ -48,7 +48,7 @@ export class LineOutput implements Output {
 
   #complain(tunnel: Tunnel, fault: Fault): void {
     const [what = '', ...hints] = problemLines(fault);
-    const named = what.replace(/^tunnel: /, `tunnel: ${tunnel.name}: `);
+    const named = what.replace(/^tunnel: /, `tunnel: ${oneLine(tunnel.name)}: `);
     this.#io.stderr.write(`${[named, ...hints].join('\n')}\n`);
   }
 }

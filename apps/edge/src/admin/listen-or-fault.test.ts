@@ -1,14 +1,22 @@
-import { createServer } from 'node:http';
-import { expect, it } from 'vitest';
+import { createServer } from 'node:net';
+import { describe, expect, it } from 'vitest';
 import { listenOrFault } from './listen-or-fault.ts';
 
-it('a connection that cannot be accepted later, as when no descriptors are left, does not end the process', async () => {
-  const server = createServer();
-  await listenOrFault(server, { host: '127.0.0.1', port: 0, key: '[server] api_port' });
-  try {
-    expect(() => server.emit('error', new Error('accept ENFILE'))).not.toThrow();
+const any = { host: '127.0.0.1', port: 0, key: '[server] api_port' };
+
+describe('a listener', () => {
+  it('names the key of a port that is taken', async () => {
+    const first = createServer();
+    const { port } = await listenOrFault(first, any);
+    await expect(listenOrFault(createServer(), { ...any, port })).rejects.toMatchObject({ code: 'CONFIG_PORT_TAKEN' });
+    first.close();
+  });
+
+  it('outlives a connection that could not be accepted', async () => {
+    const server = createServer();
+    await listenOrFault(server, any);
+    expect(() => server.emit('error', new Error('accept ENOBUFS'))).not.toThrow();
     expect(server.listening).toBe(true);
-  } finally {
     server.close();
-  }
+  });
 });

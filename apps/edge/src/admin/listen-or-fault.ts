@@ -22,8 +22,7 @@ export const listenOrFault = async (
   } catch (error) {
     throw toFault(error, on);
   }
-  // Later ones are of connections that could not be accepted, as when no descriptors are left; without a listener they would
-  // end the process.
+  // An accept that fails later (no memory, no file left) costs that connection; unheard, it would cost the process.
   server.on('error', () => {});
   const { address, port } = server.address() as AddressInfo;
   return { host: address, port };

@@ -7,6 +7,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { type ListenOn, listenOrFault } from '../admin/listen-or-fault.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls-files.ts';
 import { refuseUpgrade } from './upgrade-answers.ts';
+import { WaitingSockets } from './waiting-sockets.ts';
 
 /** How often node looks for heads that are over their time. */
 const CHECK_INTERVAL_MS = 2000;
@@ -18,6 +19,7 @@ export interface ControlServerOptions {
   readonly refusal: () => string | null;
   readonly onControl: (ws: WebSocket, request: IncomingMessage) => void;
   readonly onCarrier: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+  readonly handshakesMax?: number;
 }
 
 export class ControlServer {
@@ -29,17 +31,25 @@ export class ControlServer {
     maxPayload: LIMITS.CONTROL_FRAME_MAX_BYTES,
     clientTracking: false,
   });
+  readonly #waiting: WaitingSockets;
   #address: { host: string; port: number } | undefined;
 
   constructor(options: ControlServerOptions) {
     this.#given = options;
+    this.#waiting = new WaitingSockets(options.handshakesMax ?? LIMITS.CONTROL_HANDSHAKES_MAX);
     this.#server = openServer(options.tls);
+    this.#server.on('connection', (socket: Socket) => this.#waiting.add(socket));
     this.#server.on('request', answerRequest);
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
     );
     // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
     this.#server.on('clientError', (_error, socket) => socket.destroy());
+  }
+
+  /** Connections that have not asked for anything yet. */
+  get waiting(): number {
+    return this.#waiting.size;
   }
 
   get address(): { host: string; port: number } {
@@ -66,6 +76,7 @@ export class ControlServer {
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     // node has taken its own listener off; an error without one would end the process.
     socket.on('error', () => {});
+    this.#waiting.remove(socket);
     const path = request.url?.split('?', 1)[0];
     if (path !== CONTROL_PATH && path !== CARRIER_PATH) return refuseUpgrade(socket, 404, `nothing at ${shown(path)}`);
     if (path === CARRIER_PATH) return this.#given.onCarrier(request, socket, head);

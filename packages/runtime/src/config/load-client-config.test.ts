@@ -105,3 +105,10 @@ test('an alias bomb is refused, not unrolled', async () => {
   await writeFile(file, `${levels.join('\n')}\n`);
   expect(() => loadClientConfig({ file, env: {} })).toThrow('there are too many aliases');
 });
+
+test('a second document is refused at its line, not left out in silence', async () => {
+  await writeFile(file, 'server: 127.0.0.1:4040\n---\nserver: 127.0.0.1:4041\n');
+  expect(() => loadClientConfig({ file, env: {} })).toThrow(/config\.yml:\d+: a second document begins here/);
+  await writeFile(file, '---\nserver: 127.0.0.1:4040\n...\n');
+  expect(loadClientConfig({ file, env: {} }).server).toBe('127.0.0.1:4040');
+});

@@ -7,7 +7,7 @@ import { readConfigText } from './read-config-text.ts';
 export const yamlLayer = (file: string): Layer => {
   const lineCounter = new LineCounter();
   const text = readConfigText(file);
-  const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'silent' });
+  const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' });
   const lineAt = (offset: number): number => Math.max(1, lineCounter.linePos(offset).line);
   const refuse = (line: number, reason: string): ConfigProblem =>
     new ConfigProblem('CONFIG_SYNTAX', { file, line, reason });
@@ -57,6 +57,7 @@ const PLAIN_REASONS = new Set<string>([
 
 const yamlReason = ({ code, message }: YAMLError): string => {
   if (code === 'TAG_RESOLVE_FAILED') return 'a text that begins with ! needs quotes';
+  if (code === 'MULTIPLE_DOCS') return 'a second document begins here; the file may hold one';
   return PLAIN_REASONS.has(code) ? message.replace(/\s+/g, ' ') : 'unexpected text';
 };
 
