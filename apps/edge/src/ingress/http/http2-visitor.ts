@@ -7,7 +7,7 @@ import type { Tunnel } from '../../pool/tunnel.ts';
 import type { RawFields } from './http2-fields.ts';
 import { Http2Request, type RequestingVisitor } from './http2-request.ts';
 import type { LocalAnswer } from './local-answer.ts';
-import type { Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
+import type { Caller, Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
 
 /** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
 const SESSION_OPTIONS = {
@@ -65,9 +65,9 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     request.begin(raw);
   }
 
-  route(head: RequestHead): Tunnel | LocalAnswer {
+  route(head: RequestHead, caller: Caller): Tunnel | LocalAnswer {
     const dispatch = this.#dispatchOf(head.host);
-    const route = this.owner.route(dispatch, head);
+    const route = this.owner.route(dispatch, head, caller);
     this.#remember(head.host, dispatch);
     return route;
   }
