@@ -14,6 +14,20 @@ it('refuses one more than the limit of a tunnel or of an address', () => {
   expect(counts.opened('t', 'z')).toEqual({ kind: 'counted' });
 });
 
+it('counts the connection of a proxy for its tunnel, and the addresses behind it by themselves', () => {
+  const counts = new ConnectionCounts({ perTunnel: 2, perAddress: 1 });
+  expect(counts.opened('t', null)).toEqual({ kind: 'counted' });
+  expect(counts.opened('t', null)).toEqual({ kind: 'counted' });
+  expect(counts.opened('t', null)).toEqual({ kind: 'tunnel-full', limit: 2 });
+  expect(counts.addressOpened('x')).toEqual({ kind: 'counted' });
+  expect(counts.addressOpened('x')).toEqual({ kind: 'address-full', limit: 1 });
+  expect(counts.opened('u', 'x')).toEqual({ kind: 'address-full', limit: 1 });
+  expect([counts.ofTunnel('u'), counts.total]).toEqual([0, 2]);
+  counts.addressClosed('x');
+  counts.closed('t', null);
+  expect([counts.ofTunnel('t'), counts.ofAddress('x'), counts.total]).toEqual([1, 0, 1]);
+});
+
 it('counts exactly what is open, whatever comes and goes', () => {
   const move = fc.tuple(fc.boolean(), fc.constantFrom('t', 'u'), fc.constantFrom('x', 'y'));
   fc.assert(

@@ -10,6 +10,8 @@ export type ConnectionVerdict =
   | { readonly kind: 'tunnel-full'; readonly limit: number }
   | { readonly kind: 'address-full'; readonly limit: number };
 
+const COUNTED: ConnectionVerdict = { kind: 'counted' };
+
 export class ConnectionCounts {
   readonly #limits: ConnectionLimits;
   readonly #ofTunnel = new Map<string, number>();
@@ -32,21 +34,36 @@ export class ConnectionCounts {
     return this.#ofAddress.get(address) ?? 0;
   }
 
-  /** Counted: the caller owes one closed() with the same values. */
-  opened(tunnelId: string, address: string): ConnectionVerdict {
-    const { perTunnel, perAddress } = this.#limits;
+  /**
+   * Counted: the caller owes one closed() with the same values. `address` null: a proxy's connection, which is many visitors';
+   * their addresses are counted by addressOpened(), request by request.
+   */
+  opened(tunnelId: string, address: string | null): ConnectionVerdict {
+    const { perTunnel } = this.#limits;
     if (this.ofTunnel(tunnelId) >= perTunnel) return { kind: 'tunnel-full', limit: perTunnel };
-    if (this.ofAddress(address) >= perAddress) return { kind: 'address-full', limit: perAddress };
+    const verdict = address === null ? COUNTED : this.addressOpened(address);
+    if (verdict.kind !== 'counted') return verdict;
     this.#ofTunnel.set(tunnelId, this.ofTunnel(tunnelId) + 1);
-    this.#ofAddress.set(address, this.ofAddress(address) + 1);
     this.#total += 1;
-    return { kind: 'counted' };
+    return verdict;
   }
 
-  closed(tunnelId: string, address: string): void {
+  closed(tunnelId: string, address: string | null): void {
     decrement(this.#ofTunnel, tunnelId);
-    decrement(this.#ofAddress, address);
+    if (address !== null) this.addressClosed(address);
     this.#total -= 1;
+  }
+
+  /** Counted: the caller owes one addressClosed(). */
+  addressOpened(address: string): ConnectionVerdict {
+    const { perAddress } = this.#limits;
+    if (this.ofAddress(address) >= perAddress) return { kind: 'address-full', limit: perAddress };
+    this.#ofAddress.set(address, this.ofAddress(address) + 1);
+    return COUNTED;
+  }
+
+  addressClosed(address: string): void {
+    decrement(this.#ofAddress, address);
   }
 }
 

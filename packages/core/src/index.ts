@@ -91,7 +91,7 @@ export { NameLeases, type NameUse, type NameWish } from './names/name-leases.ts'
 export { foldSubdomain, problemOfSubdomain, RESERVED_SUBDOMAINS, SUBDOMAIN_MAX_CHARACTERS } from './names/subdomain.ts';
 export { subdomainOf } from './names/subdomain-of-host.ts';
 export { problemOfAddress } from './net/address-guard.ts';
-export { type CallerAddress, callerAddressOf, plainAddress } from './net/caller-address.ts';
+export { type CallerAddress, callerAddressOf, plainAddress, TrustedProxies } from './net/caller-address.ts';
 export { mayAlertPrivate } from './net/may-alert-private.ts';
 export { type Owner, ownerKey, sameOwner } from './owner.ts';
 export { type OwnPlace, type Place, placeKey, samePlace } from './place.ts';

@@ -122,6 +122,7 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   ),
   HTTP2_RESETS_WINDOW_MS: ms('the time in which they are counted: a page left behind cancels some hundred at once'),
   HTTP2_SIGNALS_PER_SECOND: count('pings and settings of one connection; gRPC measures its path with many'),
+  HTTP2_QUIET_MS: ms('without a byte of a visitor, after this it is looked whether its connection still works'),
 
   H2C_SESSIONS_PER_TUNNEL: count('connections to one local service that speaks HTTP/2; further calls share them'),
   H2C_STREAMS_PER_SESSION: count('calls on one such connection before another one is opened'),

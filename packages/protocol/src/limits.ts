@@ -94,6 +94,7 @@ export const LIMITS = {
   HTTP2_RESETS_MAX: 500,
   HTTP2_RESETS_WINDOW_MS: 10_000,
   HTTP2_SIGNALS_PER_SECOND: 5000,
+  HTTP2_QUIET_MS: 30_000,
 
   // --- local services that speak HTTP/2 ---
   H2C_SESSIONS_PER_TUNNEL: 16,

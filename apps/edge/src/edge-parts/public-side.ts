@@ -52,6 +52,7 @@ export class PublicSide {
       captures: this.captures,
       headTimeoutMs: server.head_timeout_secs * 1000,
       firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
+      trustedProxies: server.trusted_proxies,
       redirectPort: () => this.ports.redirectPort,
       onStreamEnd,
     });

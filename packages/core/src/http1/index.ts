@@ -5,6 +5,7 @@ export { isFieldValue, isToken } from './char-classes.ts';
 export { CHUNK_END, chunkLine, lastChunk } from './chunk-text.ts';
 export { ChunkedBody, type ChunkedForm } from './chunked-body.ts';
 export { type ErrorWords, type RenderedError, renderError } from './error-page.ts';
+export { forwardedForOf, forwardedProtoOf } from './forwarded-claims.ts';
 export type { Framing } from './framing.ts';
 export type { HeadProblem } from './head-problem.ts';
 export {

@@ -1,11 +1,14 @@
 // The head that the local service gets: the visitor's, without what concerns only the visitor's connection, with what only we know.
 import { isFieldValue } from './char-classes.ts';
 import type { FieldRole } from './field-role.ts';
+import { forwardedForOf } from './forwarded-claims.ts';
 import { keptLines } from './kept-lines.ts';
 import type { RequestHead } from './request-head.ts';
 
 export interface ServiceRequestOptions {
   readonly visitorAddress: string;
+  /** All of X-Forwarded-For, where a proxy that is believed has spoken; else the address is appended to what the visitor claims. */
+  readonly forwardedFor?: string | undefined;
   /** How the visitor reached us. */
   readonly proto: 'http' | 'https';
   /** `keep`: the service sees the public name. */
@@ -19,7 +22,7 @@ export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions
   const isKept = head.version === '1.1' ? isKeptOf11 : isKeptOf10;
   return (
     `${head.method} ${head.path} HTTP/1.1\r\nHost: ${host}\r\n${keptLines(head, isKept)}` +
-    `X-Forwarded-For: ${forwardedFor(head, options.visitorAddress)}\r\n` +
+    `X-Forwarded-For: ${options.forwardedFor ?? forwardedFor(head, options.visitorAddress)}\r\n` +
     `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n${framingLine(head)}${connectionLines(head)}\r\n`
   );
 };
@@ -30,13 +33,8 @@ const isKeptOf11 = (role: FieldRole): boolean => role === 'ordinary' || role ===
 const isKeptOf10 = (role: FieldRole): boolean => role === 'ordinary';
 
 const forwardedFor = (head: RequestHead, visitorAddress: string): string => {
-  let chain = '';
-  for (const field of head.headers) {
-    if (field.role !== 'forwarded-for') continue;
-    const { value } = field;
-    if (value !== '') chain += `${value}, `;
-  }
-  return chain + printable(visitorAddress);
+  const claim = forwardedForOf(head);
+  return claim === '' ? printable(visitorAddress) : `${claim}, ${printable(visitorAddress)}`;
 };
 
 /** Written anew: `Content-Length:   0005` is one length to us and must not be another one to the service. */

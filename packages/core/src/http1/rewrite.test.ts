@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { forwardedForOf, forwardedProtoOf } from './forwarded-claims.ts';
 import { requestHeadFor } from './request-for-service.ts';
 import { requestHeadFromParts } from './request-from-parts.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
@@ -31,6 +32,24 @@ describe('the head for the local service', () => {
       'X-A:b',
       ...FORWARDED,
     ]);
+  });
+
+  it('says who asks as a believed proxy has it', () => {
+    const head = request('GET / HTTP/1.1', 'Host: web.localhost', 'X-Forwarded-For: 6.6.6.6, 10.0.0.2');
+    expect(requestHeadFor(head, { ...OPTIONS, forwardedFor: '6.6.6.6' }).split('\r\n')).toContain(
+      'X-Forwarded-For: 6.6.6.6',
+    );
+  });
+
+  it.each([
+    [['X-Forwarded-For: a', 'x-forwarded-for:', 'X-Forwarded-For: b, c'], 'a, b, c', null],
+    [['X-Forwarded-Proto: HTTPS'], '', 'https'],
+    [['X-Forwarded-Proto: https, http'], '', 'http'],
+    [['X-Forwarded-Proto: http', 'X-Forwarded-Proto: https'], '', 'https'],
+    [['X-Forwarded-Proto: wss', 'X_Forwarded_Proto: https'], '', null],
+  ] as const)('%j claims to be for %j by %j', (lines, addresses, proto) => {
+    const head = request('GET / HTTP/1.1', 'Host: web.localhost', ...lines);
+    expect([forwardedForOf(head), forwardedProtoOf(head)]).toEqual([addresses, proto]);
   });
 
   it('has nothing that is about the connection only', () => {

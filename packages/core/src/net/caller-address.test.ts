@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { callerAddressOf } from './caller-address.ts';
+import { callerAddressOf, TrustedProxies } from './caller-address.ts';
 
 const callerAddress = (peer: string, forwardedFor: string | undefined, trusted: readonly string[]): string =>
   callerAddressOf(trusted)(peer, forwardedFor);
@@ -23,4 +23,14 @@ it('a network of proxies is trusted as a whole, in either family, and what is no
   expect(callerAddress('fd12::1', '2001:db8::5, ::1', trusted)).toBe('2001:db8::5');
   expect(callerAddress('11.0.0.1', '203.0.113.9', trusted)).toBe('11.0.0.1');
   expect(callerAddress('10.9.8.7', '203.0.113.9, unknown', trusted)).toBe('10.9.8.7');
+});
+
+it('tells a service what the caller claims and then its address, without the proxies of ours', () => {
+  const proxies = new TrustedProxies(['10.0.0.0/8']);
+  const chainOf = (peer: string, forwardedFor?: string): string => proxies.callerOf(peer, forwardedFor).chain;
+  expect(chainOf('10.0.0.1', '6.6.6.6, 203.0.113.9, 10.0.0.2')).toBe('6.6.6.6, 203.0.113.9');
+  expect(chainOf('10.0.0.1', '203.0.113.9')).toBe('203.0.113.9');
+  expect(chainOf('10.0.0.1')).toBe('10.0.0.1');
+  expect(chainOf('10.0.0.1', '203.0.113.9,, unknown')).toBe('203.0.113.9, unknown, 10.0.0.1');
+  expect(chainOf('203.0.113.9', '6.6.6.6')).toBe('6.6.6.6, 203.0.113.9');
 });

@@ -8,26 +8,52 @@ export const plainAddress = (address: string): string => MAPPED_IPV4.exec(addres
 
 export type CallerAddress = (peer: string, forwardedFor: string | undefined) => string;
 
+export interface Caller {
+  readonly address: string;
+  /** What the caller claims to speak for, and its own address last: X-Forwarded-For as if it had come without our proxies. */
+  readonly chain: string;
+}
+
+/** Addresses and networks, as in `trusted_proxies` of server.toml. */
+export class TrustedProxies {
+  readonly #networks: readonly (readonly [ipaddr.IPv4 | ipaddr.IPv6, number])[];
+
+  constructor(trusted: readonly string[]) {
+    this.#networks = trusted.map((entry) =>
+      ipaddr.parseCIDR(entry.includes('/') ? entry : `${entry}/${bitsOf(entry)}`),
+    );
+  }
+
+  /** `address` as plainAddress gives it; what is no address is trusted by nobody. */
+  trusts(address: string): boolean {
+    if (this.#networks.length === 0 || !ipaddr.isValid(address)) return false;
+    const parsed = ipaddr.parse(address);
+    return this.#networks.some(
+      ([network, bits]) => network.kind() === parsed.kind() && parsed.match([network, bits] as never),
+    );
+  }
+
+  callerOf(peer: string, forwardedFor: string | undefined): Caller {
+    let address = plainAddress(peer);
+    const hops = forwardedFor === undefined ? [] : forwardedFor.split(',').map((hop) => hop.trim());
+    // From the right: each entry was written by the hop after it, so it counts only while that hop is trusted.
+    while (this.trusts(address)) {
+      const before = plainAddress(hops.at(-1) ?? '');
+      // Anything that is no address was not written by a proxy of ours.
+      if (!ipaddr.isValid(before)) break;
+      hops.pop();
+      address = before;
+    }
+    const claims = hops.filter((hop) => hop !== '');
+    return { address, chain: [...claims, address].join(', ') };
+  }
+}
+
 /** `trusted`: addresses and networks, as in `trusted_proxies` of server.toml. */
 export const callerAddressOf = (trusted: readonly string[]): CallerAddress => {
   if (trusted.length === 0) return plainAddress;
-  const networks = trusted.map((entry) => ipaddr.parseCIDR(entry.includes('/') ? entry : `${entry}/${bitsOf(entry)}`));
-  const isTrusted = (text: string): boolean => {
-    const address = ipaddr.parse(text);
-    return networks.some((network) => network[0].kind() === address.kind() && address.match(network));
-  };
-  return (peer, forwardedFor) => {
-    let address = plainAddress(peer);
-    const hops = forwardedFor?.split(',') ?? [];
-    // From the right: each entry was written by the hop after it, so it counts only while that hop is trusted.
-    while (ipaddr.isValid(address) && isTrusted(address)) {
-      const before = plainAddress(hops.pop()?.trim() ?? '');
-      // Anything that is no address was not written by a proxy of ours.
-      if (!ipaddr.isValid(before)) break;
-      address = before;
-    }
-    return address;
-  };
+  const proxies = new TrustedProxies(trusted);
+  return (peer, forwardedFor) => proxies.callerOf(peer, forwardedFor).address;
 };
 
 const bitsOf = (address: string): number => (ipaddr.parse(address).kind() === 'ipv4' ? 32 : 128);

@@ -28,6 +28,12 @@ describe('variables', () => {
     expect(load_balancing.enabled).toBe(true);
   });
 
+  test('a domain is kept in lower case, as hosts are compared with it', () => {
+    expect(loadServerConfig({ env: { TUNNEL_SERVER__DOMAIN: 'Edge.Example.COM' } }).server.domain).toBe(
+      'edge.example.com',
+    );
+  });
+
   test('text that is no TOML value stands for itself', () => {
     const config = loadServerConfig({
       env: {

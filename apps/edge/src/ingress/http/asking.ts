@@ -27,6 +27,7 @@ export const callTunnel = ({ facts, owner, head, hasBody, startedMs, asker }: As
   const rewrite = tunnel.http?.hostHeader ?? null;
   const text = requestHeadFor(head, {
     visitorAddress: facts.address,
+    forwardedFor: facts.forwardedFor,
     proto: facts.scheme,
     hostHeader: rewrite === null ? 'keep' : { rewrite },
   });

@@ -33,6 +33,9 @@ type State = 'opening' | 'open' | 'retiring' | 'closed';
 const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
 const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
 
+/** Looks in a row at a connection that is not read any more, before it is taken for over. */
+const DEAF_LOOKS = 3;
+
 const SESSION_OPTIONS = {
   maxSessionMemory: Math.ceil(LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
   maxHeaderListPairs: LIMITS.HTTP2_FIELDS_MAX,
@@ -49,6 +52,8 @@ export class H2cSession implements OpenAnswer {
   #state: State = 'opening';
   #waiting: H2cTaker[] = [];
   #session: ClientHttp2Session | null = null;
+  #connection: StreamDuplex | null = null;
+  #deafLooks = 0;
   #callsMax: number = LIMITS.H2C_STREAMS_PER_SESSION;
   #calls = 0;
   #callsEver = 0;
@@ -75,6 +80,8 @@ export class H2cSession implements OpenAnswer {
   }
 
   get takesCalls(): boolean {
+    // Closed, and yet open: node waits for calls that never end.
+    if (this.#session?.closed === true) return false;
     return this.#state === 'opening' || this.#state === 'open';
   }
 
@@ -96,10 +103,9 @@ export class H2cSession implements OpenAnswer {
 
   onOpened(stream: MuxStream): void {
     if (this.#state !== 'opening') return stream.reset(UNUSED);
-    const session = connect('http://localhost', {
-      ...SESSION_OPTIONS,
-      createConnection: () => new StreamDuplex(stream, this.#given.onBytes),
-    });
+    const connection = new StreamDuplex(stream, this.#given.onBytes);
+    const session = connect('http://localhost', { ...SESSION_OPTIONS, createConnection: () => connection });
+    this.#connection = connection;
     this.#session = session;
     session.on('remoteSettings', (settings: Settings) => this.#onSettings(settings));
     session.on('goaway', () => this.#retire());
@@ -154,8 +160,10 @@ export class H2cSession implements OpenAnswer {
     return stream;
   }
 
-  /** false: it may be forgotten. */
+  /** Once a second. false: it may be forgotten. */
   isKept(nowMs: number, isCurrent: boolean): boolean {
+    this.#deafLooks = this.#isDeaf() ? this.#deafLooks + 1 : 0;
+    if (this.#deafLooks === DEAF_LOOKS) this.close();
     const isOld = nowMs - this.#idleSinceMs >= LIMITS.H2C_SESSION_IDLE_MS;
     if (this.#state === 'open' && this.load === 0 && (isOld || !isCurrent)) this.#retire();
     // Connected, and then silence: those who waited have given up by now, or do so here.
@@ -164,6 +172,15 @@ export class H2cSession implements OpenAnswer {
       this.close();
     }
     return this.state !== 'closed';
+  }
+
+  /**
+   * After an error of the service's in HTTP/2 nghttp2 neither reads nor writes any more, and node says nothing. It also stops to
+   * read while it waits to write, and that is well.
+   */
+  #isDeaf(): boolean {
+    const connection = this.#connection;
+    return connection !== null && !connection.destroyed && connection.isPaused() && connection.writableLength === 0;
   }
 
   #retire(): void {

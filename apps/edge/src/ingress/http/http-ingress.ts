@@ -2,7 +2,7 @@
 // has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { plainAddress, type RequestHead } from '@tunnel/core';
+import type { RequestHead } from '@tunnel/core';
 import { adoptSocket } from '@tunnel/mux';
 import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
@@ -10,6 +10,7 @@ import type { CaptureStore } from '../../capture/capture-store.ts';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { TunnelTable } from '../../pool/tunnel-table.ts';
+import { BelievedFacts } from './believed-facts.ts';
 import { H2cSessions } from './h2c-sessions.ts';
 import { HttpRouter, type HttpRouterOptions } from './http-router.ts';
 import { HttpTotals } from './http-totals.ts';
@@ -18,7 +19,7 @@ import { Http2Visitor } from './http2-visitor.ts';
 import { IdleStreams } from './idle-streams.ts';
 import { isLocalAnswer, type LocalAnswer } from './local-answer.ts';
 import { requestFormOf } from './service-call.ts';
-import type { Dispatch, Visitor, VisitorOwner } from './visitor.ts';
+import type { Caller, Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
 
 export interface HttpIngressOptions extends HttpRouterOptions {
   readonly clock: Clock;
@@ -26,6 +27,8 @@ export interface HttpIngressOptions extends HttpRouterOptions {
   readonly captures: Pick<CaptureStore, 'begin'>;
   readonly headTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
+  /** Addresses and networks. */
+  readonly trustedProxies: readonly string[];
   /** A request is answered, or a connection over. */
   readonly onStreamEnd?: () => void;
 }
@@ -38,6 +41,7 @@ export class HttpIngress implements VisitorOwner {
   readonly totals = new HttpTotals();
   readonly #given: HttpIngressOptions;
   readonly #router: HttpRouter;
+  readonly #believed: BelievedFacts;
   readonly #visitors = new Set<Visitor>();
   #ticking: Timer | undefined;
   #isDraining = false;
@@ -46,6 +50,7 @@ export class HttpIngress implements VisitorOwner {
   constructor(options: HttpIngressOptions) {
     this.#given = options;
     this.#router = new HttpRouter(options);
+    this.#believed = new BelievedFacts(options.trustedProxies);
     this.headTimeoutMs = options.headTimeoutMs;
     this.firstByteTimeoutMs = options.firstByteTimeoutMs;
     this.h2c = new H2cSessions(this);
@@ -73,7 +78,7 @@ export class HttpIngress implements VisitorOwner {
       socket.destroy();
       return;
     }
-    const visitor = new Http1Visitor(adoptSocket(socket), { address: plainAddress(remoteAddress), scheme }, this);
+    const visitor = new Http1Visitor(adoptSocket(socket), this.#believed.ofConnection(remoteAddress, scheme), this);
     this.#visitors.add(visitor);
     visitor.start();
   }
@@ -85,7 +90,7 @@ export class HttpIngress implements VisitorOwner {
       socket.destroy();
       return;
     }
-    const visitor = new Http2Visitor(socket, { address: plainAddress(remoteAddress), scheme: 'https' }, this);
+    const visitor = new Http2Visitor(socket, this.#believed.ofConnection(remoteAddress, 'https'), this);
     this.#visitors.add(visitor);
     visitor.start();
     if (this.#isDraining) visitor.shutDown();
@@ -93,8 +98,12 @@ export class HttpIngress implements VisitorOwner {
 
   // ---- routing ----
 
-  route(dispatch: Dispatch, head: RequestHead): Tunnel | LocalAnswer {
-    const route = this.#router.route(dispatch, head);
+  factsOf(connection: VisitorFacts, head: RequestHead): VisitorFacts {
+    return this.#believed.ofRequest(connection, head);
+  }
+
+  route(dispatch: Dispatch, head: RequestHead, caller: Caller): Tunnel | LocalAnswer {
+    const route = this.#router.route(dispatch, head, caller);
     if (!isLocalAnswer(route)) this.countRequest(route);
     return route;
   }
@@ -105,6 +114,10 @@ export class HttpIngress implements VisitorOwner {
 
   leave(dispatch: Dispatch): void {
     this.#router.leave(dispatch);
+  }
+
+  release(caller: Caller): void {
+    this.#router.release(caller);
   }
 
   countRequest(tunnel: Tunnel): void {

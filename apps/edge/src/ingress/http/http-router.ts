@@ -15,7 +15,7 @@ import type { Tunnel } from '../../pool/tunnel.ts';
 import { isGroup, type Target, type TunnelTable } from '../../pool/tunnel-table.ts';
 import { isLocalAnswer, type LocalAnswer } from './local-answer.ts';
 import { requestFormOf } from './service-call.ts';
-import type { Dispatch } from './visitor.ts';
+import type { Caller, Dispatch } from './visitor.ts';
 
 export interface HttpRouterOptions {
   readonly domain: string;
@@ -39,12 +39,30 @@ export class HttpRouter {
     this.#given = options;
   }
 
-  route(dispatch: Dispatch, head: RequestHead): Tunnel | LocalAnswer {
-    const redirectPort = dispatch.facts.scheme === 'http' ? this.#given.redirectPort() : null;
-    if (redirectPort !== null) return { own: redirectToHttps(head, redirectPort) };
+  route(dispatch: Dispatch, head: RequestHead, caller: Caller): Tunnel | LocalAnswer {
+    const redirectPort = caller.facts.scheme === 'http' ? this.#given.redirectPort() : null;
+    // A visitor of HTTP/1.0 may name no host: there is nowhere to send it.
+    if (redirectPort !== null && head.host !== '') return { own: redirectToHttps(head, redirectPort) };
     const target = this.#targetOf(head.host);
     if (isLocalAnswer(target)) return target;
-    return this.#staying(dispatch, target) ?? this.#dispatch(dispatch, target);
+    return this.#claim(caller) ?? this.#staying(dispatch, target) ?? this.#dispatch(dispatch, target);
+  }
+
+  /** What comes through a proxy counts for its visitor's address, request by request; null: it may go on. */
+  #claim(caller: Caller): LocalAnswer | null {
+    const { isProxy, address } = caller.facts;
+    if (!isProxy) return null;
+    const verdict = this.#given.counts.addressOpened(address);
+    if (verdict.kind !== 'counted') return refusalOf(verdict);
+    caller.countedAddress = address;
+    return null;
+  }
+
+  release(caller: Caller): void {
+    const { countedAddress } = caller;
+    if (countedAddress === null) return;
+    caller.countedAddress = null;
+    this.#given.counts.addressClosed(countedAddress);
   }
 
   #targetOf(host: string): Target | LocalAnswer {
@@ -88,7 +106,7 @@ export class HttpRouter {
 
   /** A connection counts for the tunnel that serves it. */
   #enter(dispatch: Dispatch, tunnel: Tunnel): ConnectionVerdict {
-    const verdict = this.#given.counts.opened(tunnel.tunnelId, dispatch.facts.address);
+    const verdict = this.#given.counts.opened(tunnel.tunnelId, countedFor(dispatch));
     if (verdict.kind !== 'counted') return verdict;
     dispatch.tunnel = tunnel;
     dispatch.isServed = false;
@@ -101,7 +119,7 @@ export class HttpRouter {
     dispatch.tunnel = null;
     if (tunnel === null) return;
     tunnel.counters.openConnections -= 1;
-    this.#given.counts.closed(tunnel.tunnelId, dispatch.facts.address);
+    this.#given.counts.closed(tunnel.tunnelId, countedFor(dispatch));
   }
 
   // ---- another member ----
@@ -152,6 +170,9 @@ export class HttpRouter {
     else if (!dispatcher.stays(group, from)) dispatcher.dispatched(to);
   }
 }
+
+/** null: a proxy's connection is nobody's alone. */
+const countedFor = ({ facts }: Dispatch): string | null => (facts.isProxy ? null : facts.address);
 
 const refusalOf = (verdict: Exclude<ConnectionVerdict, { kind: 'counted' }>): LocalAnswer => {
   const code = verdict.kind === 'tunnel-full' ? 'CONNECTIONS_PER_TUNNEL' : 'CONNECTIONS_PER_ADDRESS';

@@ -76,6 +76,7 @@ export const startIngress = async (
     captures: { begin: () => null },
     headTimeoutMs: 15_000,
     firstByteTimeoutMs: 60_000,
+    trustedProxies: [],
     redirectPort: () => null,
     ...options,
   });

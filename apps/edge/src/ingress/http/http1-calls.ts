@@ -3,16 +3,19 @@ import { type RequestHead, scannerOf } from '@tunnel/core';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { Asker, FailedTry } from './asker.ts';
 import { type Asking, askAnother, callTunnel } from './asking.ts';
+import type { LocalAnswer } from './local-answer.ts';
 import { type BodyStep, RequestBody } from './request-body.ts';
 import { requestFormOf, type ServiceCall } from './service-call.ts';
-import type { Dispatch, VisitorFacts, VisitorOwner } from './visitor.ts';
+import type { Caller, Dispatch, VisitorFacts, VisitorOwner } from './visitor.ts';
 
 /** It is the asking of the request under way: those of one connection follow each other, so there is one object for all. */
-export class Http1Calls implements Asking {
+export class Http1Calls implements Asking, Caller {
   readonly owner: VisitorOwner;
   readonly #dispatch: Dispatch;
   /** The first byte of its head has come. */
   startedMs = 0;
+  facts: VisitorFacts;
+  countedAddress: string | null = null;
   // Set by begin().
   head!: RequestHead;
   asker!: Asker;
@@ -22,15 +25,17 @@ export class Http1Calls implements Asking {
 
   constructor(dispatch: Dispatch, owner: VisitorOwner) {
     this.#dispatch = dispatch;
+    this.facts = dispatch.facts;
     this.owner = owner;
-  }
-
-  get facts(): VisitorFacts {
-    return this.#dispatch.facts;
   }
 
   get hasBody(): boolean {
     return this.#body !== null;
+  }
+
+  route(head: RequestHead): Tunnel | LocalAnswer {
+    this.facts = this.owner.factsOf(this.#dispatch.facts, head);
+    return this.owner.route(this.#dispatch, head, this);
   }
 
   begin(tunnel: Tunnel, head: RequestHead, asker: Asker): void {
@@ -86,6 +91,12 @@ export class Http1Calls implements Asking {
 
   /** The answer is out; what still comes of the body goes nowhere. */
   done(): void {
+    this.switched();
+    this.owner.release(this);
+  }
+
+  /** The request has become a bridge, and is counted as long as that lasts. */
+  switched(): void {
     this.#call = null;
     this.#body = null;
   }

@@ -100,7 +100,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
     this.#phase = hasBodyOf(head.framing) ? 'body' : 'answering';
     this.#deadlineMs = Number.POSITIVE_INFINITY;
     const response = new Http1Response(this, this.#out, head);
-    const route = this.#owner.route(this, head);
+    const route = this.calls.route(head);
     if (isLocalAnswer(route)) response.answer(route);
     else this.calls.begin(route, head, response);
   }
@@ -147,7 +147,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   onSwitched(stream: MuxStream): void {
     const early = this.#rest;
-    this.calls.done();
+    this.calls.switched();
     this.#phase = 'bridge';
     this.#rest = null;
     const { tunnel } = this;

@@ -39,10 +39,12 @@ const visit = (stand: HttpsStand): ClientHttp2Session => {
 
 const goawayOf = async (session: ClientHttp2Session): Promise<number> => Number((await once(session, 'goaway'))[0]);
 
-const [HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY] = [1, 3, 4, 6, 7] as const;
+const [DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE] = [0, 1, 2, 3, 4, 6, 7, 8] as const;
 const [END_STREAM, END_HEADERS] = [1, 4] as const;
 /** GET https://web.localhost/ in HPACK, without its table. */
-const GET = Buffer.concat([Buffer.from([0x82, 0x87, 0x84, 0x41, 13]), Buffer.from('web.localhost')]);
+const AUTHORITY = Buffer.concat([Buffer.from([0x41, 13]), Buffer.from('web.localhost')]);
+const GET = Buffer.concat([Buffer.from([0x82, 0x87, 0x84]), AUTHORITY]);
+const GET_ENDLESS = Buffer.concat([Buffer.from([0x82, 0x87, 0x04, 8]), Buffer.from('/endless'), AUTHORITY]);
 
 const frame = (type: number, flags: number, id: number, payload: Uint8Array | readonly number[]): Buffer => {
   const head = Buffer.alloc(9);
@@ -79,6 +81,14 @@ class RawHttp2 {
       });
     });
     socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(SETTINGS, 0, 0, [])]));
+  }
+
+  write(...frames: Buffer[]): void {
+    this.#socket.write(Buffer.concat(frames));
+  }
+
+  stopReading(): void {
+    this.#socket.pause();
   }
 
   flood(next: () => Buffer): void {
@@ -200,6 +210,58 @@ describe('one HTTP/2 connection', () => {
     raw.flood(() => pings);
     expect(await raw.goaway).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
+  });
+
+  it.each([
+    ['data behind the end of a request', frame(DATA, 0, 1, [120]), constants.NGHTTP2_STREAM_CLOSED],
+    ['a request that depends on itself', frame(PRIORITY, 0, 1, [0, 0, 0, 1, 1]), constants.NGHTTP2_PROTOCOL_ERROR],
+  ])('is closed after %s, and counts for nobody, also when its visitor stays', async (_what, bad, code) => {
+    const stand = await start(() => {});
+    const raw = await RawHttp2.enter(stand);
+    raw.write(frame(HEADERS, END_STREAM | END_HEADERS, 1, GET));
+    await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(1));
+    raw.write(bad);
+    expect(await raw.goaway).toBe(code);
+    await eventually(async () => {
+      await stand.http.clock.advance(LIMITS.HTTP2_QUIET_MS);
+      expect(stand.http.ingress.connections).toBe(0);
+    });
+    expect(stand.http.tunnel.counters.openConnections).toBe(0);
+  });
+
+  it('is left alone when it is only quiet, or does not read', async () => {
+    let written = 0;
+    const onRequest: http.RequestListener = (request, response) => {
+      if (request.url !== '/endless') return;
+      const more = (): void => {
+        while (!response.destroyed && response.write(PIECE)) written += PIECE.length;
+        written += PIECE.length;
+      };
+      response.on('drain', more);
+      more();
+    };
+    const stand = await start(onRequest, { firstByteTimeoutMs: Number.POSITIVE_INFINITY });
+    const quiet = visit(stand).request({ ':path': '/' });
+    quiet.on('error', () => {});
+    const raw = await RawHttp2.enter(stand);
+    raw.stopReading();
+    // All the room that there is in HTTP/2, so that it is the socket that fills up.
+    const windows = [
+      frame(SETTINGS, 0, 0, [0, 4, 0x7f, 0xff, 0xff, 0xff]),
+      frame(WINDOW_UPDATE, 0, 0, [0x70, 0, 0, 0]),
+    ];
+    raw.write(...windows, frame(HEADERS, END_STREAM | END_HEADERS, 1, GET_ENDLESS));
+    let before = -1;
+    await eventually(
+      () => {
+        const seen = before;
+        before = written;
+        expect([seen > 0, seen]).toEqual([true, written]);
+      },
+      { intervalMs: 200 },
+    );
+    for (let at = 0; at < 5; at += 1) await stand.http.clock.advance(LIMITS.HTTP2_QUIET_MS);
+    expect([stand.http.ingress.connections, quiet.closed]).toEqual([2, false]);
   });
 
   it('counts once for each tunnel that it asks for', async () => {

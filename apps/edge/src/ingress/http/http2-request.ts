@@ -13,7 +13,7 @@ import { type RawFields, requestHeadOf, valueIn } from './http2-fields.ts';
 import { isLocalAnswer, type LocalAnswer } from './local-answer.ts';
 import { refusalCodeOf } from './refusal-code.ts';
 import { hasBodyOf, requestFormOf, type ServiceCall } from './service-call.ts';
-import type { VisitorFacts, VisitorOwner } from './visitor.ts';
+import type { Caller, VisitorFacts, VisitorOwner } from './visitor.ts';
 
 const UNASKED: StreamReason = { code: 'cancelled', text: 'protocols cannot be switched in HTTP/2' };
 
@@ -21,7 +21,7 @@ const UNASKED: StreamReason = { code: 'cancelled', text: 'protocols cannot be sw
 export interface RequestingVisitor {
   readonly facts: VisitorFacts;
   readonly owner: VisitorOwner;
-  route(head: RequestHead): Tunnel | LocalAnswer;
+  route(head: RequestHead, caller: Caller): Tunnel | LocalAnswer;
   /** Another member for a request that those in `tried` did not get; null: there is none. */
   another(head: RequestHead, tried: readonly Tunnel[], hasBody: boolean): Tunnel | null;
   /** A service has answered a request for this authority. */
@@ -30,11 +30,13 @@ export interface RequestingVisitor {
   onOver(request: Http2Request, isTakenBack: boolean): void;
 }
 
-export class Http2Request implements Asker, Asking {
+export class Http2Request implements Asker, Asking, Caller {
   readonly bodyForm: ChunkedForm = 'data';
   readonly startedMs: number;
   // Set by begin(), before anything is asked.
   head!: RequestHead;
+  facts: VisitorFacts;
+  countedAddress: string | null = null;
   tried: Tunnel[] | null = null;
   readonly #visitor: RequestingVisitor;
   readonly #stream: ServerHttp2Stream;
@@ -46,6 +48,7 @@ export class Http2Request implements Asker, Asking {
   constructor(visitor: RequestingVisitor, stream: ServerHttp2Stream) {
     this.#visitor = visitor;
     this.#stream = stream;
+    this.facts = visitor.facts;
     this.startedMs = visitor.owner.now();
     this.#answer = new Http2Answer(stream, (status) => this.#tell(status));
     // What went wrong is told by the close that follows; without a listener it would end the process.
@@ -53,10 +56,6 @@ export class Http2Request implements Asker, Asking {
     stream.on('aborted', () => this.#leave());
     stream.on('close', () => this.#onClosed());
     stream.on('drain', () => this.#call?.resume());
-  }
-
-  get facts(): VisitorFacts {
-    return this.#visitor.facts;
   }
 
   get owner(): VisitorOwner {
@@ -79,7 +78,8 @@ export class Http2Request implements Asker, Asking {
       return;
     }
     this.head = head;
-    const route = this.#visitor.route(head);
+    this.facts = this.owner.factsOf(this.facts, head);
+    const route = this.#visitor.route(head, this);
     if (isLocalAnswer(route)) this.#answerOwn(route);
     else this.#ask(route);
   }
@@ -196,6 +196,7 @@ export class Http2Request implements Asker, Asking {
   #onClosed(): void {
     const isTakenBack = this.#call !== null || (this.#stream.aborted && !this.#answer.isCut);
     this.#leave();
+    this.owner.release(this);
     this.#visitor.onOver(this, isTakenBack);
   }
 }

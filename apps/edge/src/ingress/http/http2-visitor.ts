@@ -5,9 +5,10 @@ import type { RequestHead } from '@tunnel/core';
 import { LIMITS } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { RawFields } from './http2-fields.ts';
+import { Http2Pulse } from './http2-pulse.ts';
 import { Http2Request, type RequestingVisitor } from './http2-request.ts';
 import type { LocalAnswer } from './local-answer.ts';
-import type { Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
+import type { Caller, Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
 
 /** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
 const SESSION_OPTIONS = {
@@ -26,6 +27,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   readonly facts: VisitorFacts;
   readonly owner: VisitorOwner;
   readonly #session: ServerHttp2Session;
+  readonly #pulse: Http2Pulse;
   readonly #requests = new Set<Http2Request>();
   /** By authority, without its port. */
   readonly #dispatches = new Map<string, Dispatch>();
@@ -43,6 +45,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     this.#takenBackSinceMs = owner.now();
     this.#deadlineMs = owner.now() + owner.headTimeoutMs;
     this.#session = performServerHandshake(socket, SESSION_OPTIONS);
+    this.#pulse = new Http2Pulse(this.#session, socket, owner.now());
   }
 
   start(): void {
@@ -65,9 +68,9 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     request.begin(raw);
   }
 
-  route(head: RequestHead): Tunnel | LocalAnswer {
+  route(head: RequestHead, caller: Caller): Tunnel | LocalAnswer {
     const dispatch = this.#dispatchOf(head.host);
-    const route = this.owner.route(dispatch, head);
+    const route = this.owner.route(dispatch, head, caller);
     this.#remember(head.host, dispatch);
     return route;
   }
@@ -124,6 +127,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
       this.#takenBackSinceMs = nowMs;
     }
     for (const request of this.#requests) request.tick(nowMs);
+    if (this.#pulse.isOver(nowMs)) return this.close();
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'open') this.shutDown();
     else if (this.#requests.size === 0) this.close();

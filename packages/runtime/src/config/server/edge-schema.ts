@@ -26,7 +26,9 @@ const domain = z
   .string({ error: DOMAIN })
   .regex(/^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i, {
     error: DOMAIN,
-  });
+  })
+  // Hosts are compared in lower case.
+  .toLowerCase();
 
 export const serverSchema = section({
   host: filledText().default('127.0.0.1'),
