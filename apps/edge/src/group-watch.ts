@@ -36,7 +36,8 @@ export class GroupWatch {
   }
 
   /** What a client should be told of its alert URL; null: nothing. */
-  readonly checkAlertUrl = (url: string): Promise<string | null> => this.alerts.urls.checkAtRegistration(url);
+  readonly checkAlertUrl = (url: string, withinMs: number): Promise<string | null> =>
+    this.alerts.urls.checkAtRegistration(url, withinMs);
 
   #sendAlert({ group, urls, memberCount, at }: ZeroHealthy): void {
     this.alerts.send({

@@ -187,6 +187,9 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
     'a registration waits this long for the name in its alert URL; the alert checks it anyway',
   ),
   ALERT_LOOKUPS_AT_ONCE: count('registrations that wait for such a name; further ones are not warned'),
+  ALERT_LOOKUPS_PER_CONNECTION_MS: ms(
+    'what the names of all tunnels of one client may cost it before the next ones are not looked up: well below REGISTER_TIMEOUT_MS',
+  ),
   ALERT_DNS_TRY_MS: ms('the first of two questions to a name server; the second one waits twice as long'),
 
   API_BODY_MAX_BYTES: bytes('no request of the REST needs more'),

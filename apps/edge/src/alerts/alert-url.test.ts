@@ -150,6 +150,21 @@ describe('the check at a registration', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('takes no longer than it may; without time left nobody is asked, and what needs no asking is told all the same', async () => {
+    const clock = new FakeClock();
+    let asked = 0;
+    const silent = (): Promise<never> => {
+      asked += 1;
+      return new Promise(() => {});
+    };
+    const urls = urlsOf(silent, false, clock);
+    const check = urls.checkAtRegistration('https://slow.example/', 300);
+    await clock.advance(300);
+    expect([await check, asked]).toEqual([null, 1]);
+    expect([await urls.checkAtRegistration('https://slow.example/', 0), asked]).toEqual([null, 1]);
+    expect(await urls.checkAtRegistration('http://127.0.0.1/', 0)).toMatch(/is a loopback address$/);
+  });
+
   it('asks for a bounded number of names at once; further registrations are not warned', async () => {
     const clock = new FakeClock();
     let asked = 0;

@@ -60,13 +60,18 @@ export class AlertUrls {
     }
   }
 
-  /** A warning for the tenant, or null. It never holds up a registration for long; the alert is checked in any case. */
-  async checkAtRegistration(text: string): Promise<string | null> {
+  /**
+   * A warning for the tenant, or null. It never holds up a registration for long, and no longer than `withinMs`; the alert
+   * is checked in any case.
+   */
+  async checkAtRegistration(text: string, withinMs: number = LIMITS.ALERT_LOOKUP_TIMEOUT_MS): Promise<string | null> {
     const reading = this.read(text);
     if (reading.kind === 'refused') return warningOf(reading);
-    if (literalOf(reading.url) !== null || this.#checksUnderWay >= LIMITS.ALERT_LOOKUPS_AT_ONCE) return null;
+    const waitMs = Math.min(withinMs, LIMITS.ALERT_LOOKUP_TIMEOUT_MS);
+    if (literalOf(reading.url) !== null || waitMs <= 0 || this.#checksUnderWay >= LIMITS.ALERT_LOOKUPS_AT_ONCE)
+      return null;
     const deadline = new AbortController();
-    const timer = this.#clock.setTimeout(() => deadline.abort(), LIMITS.ALERT_LOOKUP_TIMEOUT_MS);
+    const timer = this.#clock.setTimeout(() => deadline.abort(), waitMs);
     this.#checksUnderWay += 1;
     try {
       const verdict = await this.pin(reading.url, deadline.signal);

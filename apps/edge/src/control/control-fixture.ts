@@ -93,6 +93,7 @@ export interface ControlFixtureOptions {
   readonly failuresPerMinute?: number;
   readonly loadBalancing?: boolean;
   readonly watchers?: readonly GroupWatcher[];
+  readonly checkAlertUrl?: (url: string, withinMs: number) => Promise<string | null>;
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
 }
 
@@ -126,7 +127,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     groups,
     tunnels,
     loadBalancing: options.loadBalancing ?? true,
-    checkAlertUrl: async (url) => (url.includes('refused') ? `alert webhook refused: ${url}` : null),
+    checkAlertUrl: options.checkAlertUrl ?? refuseByName,
   });
   await control.start();
   const stop = async (): Promise<void> => {
@@ -137,6 +138,9 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   };
   return { control, backend, tunnels, relay, listeners, port: control.address.port, range, stop };
 };
+
+const refuseByName = async (url: string): Promise<string | null> =>
+  url.includes('refused') ? `alert webhook refused: ${url}` : null;
 
 const BLOCK_PORTS = 8;
 

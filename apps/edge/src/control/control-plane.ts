@@ -42,7 +42,7 @@ export interface ControlPlaneOptions {
   readonly tunnels: TunnelTable;
   /** [load_balancing] enabled. */
   readonly loadBalancing: boolean;
-  readonly checkAlertUrl: (url: string) => Promise<string | null>;
+  readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
 }
 
 export class ControlPlane {

@@ -2,7 +2,13 @@
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { GroupWatcher } from '../pool/group-events.ts';
-import { type ControlFixture, startControl, tryPort, WINDOW_MS } from './control-fixture.ts';
+import {
+  type ControlFixture,
+  type ControlFixtureOptions,
+  startControl,
+  tryPort,
+  WINDOW_MS,
+} from './control-fixture.ts';
 import { RawClient } from './raw-client.ts';
 
 const KEY = '1'.repeat(64);
@@ -23,7 +29,9 @@ const watcher: GroupWatcher = {
   zeroHealthy: ({ memberCount, urls }) => void told.push(`alert ${memberCount} ${urls.join()}`),
 };
 
-const start = async (options: { readonly loadBalancing?: boolean } = {}): Promise<void> => {
+type StartOptions = Pick<ControlFixtureOptions, 'loadBalancing' | 'checkAlertUrl'>;
+
+const start = async (options: StartOptions = {}): Promise<void> => {
   clock = new FakeClock();
   told = [];
   fixture = await startControl({ clock, ports: 3, tunnelsPerSession: 5, watchers: [watcher], ...options });
@@ -130,6 +138,24 @@ describe('joining', () => {
       'alert webhook refused: https://refused.test/',
     ]);
     expect((await member({ ...webhook })).tunnel.warnings[0]).toMatch(/without a group/);
+  });
+
+  it('looks up names of alert urls for a bounded time on one connection, however many tunnels name one', async () => {
+    await fixture.stop();
+    const allowed: number[] = [];
+    const slowly = async (_url: string, withinMs: number): Promise<null> => {
+      allowed.push(withinMs);
+      await clock.advance(2000);
+      return null;
+    };
+    await start({ checkAlertUrl: slowly });
+    const named = { ...GROUP, health_check: { alert_webhook: 'https://silent.test/' } };
+    const { client, claim } = await enter();
+    for (let n = 0; n < 4; n += 1) await client.registered(named);
+    expect(allowed).toEqual([5000, 3000, 1000, -1000]);
+    const back = await enter('alice', claim);
+    await back.client.registered(named);
+    expect(allowed.at(-1)).toBe(5000);
   });
 });
 

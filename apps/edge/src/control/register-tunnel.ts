@@ -34,7 +34,7 @@ export interface RegisterContext {
   /** The kill switch. */
   readonly loadBalancing: boolean;
   /** What the client should be told of its alert URL; null: nothing. */
-  readonly checkAlertUrl: (url: string) => Promise<string | null>;
+  readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   readonly domain: string;
   readonly publicHttp: PublicHttp;
   readonly tunnelLimit: number;
@@ -65,7 +65,7 @@ const answerTo = async (
 ): Promise<readonly ControlMessageInput[]> => {
   try {
     if (context.isDraining()) throw new Fault('EDGE_SHUTTING_DOWN');
-    const warnings = await warningsOf(context, request);
+    const warnings = await warningsOf(context, session, request);
     const { tunnel, isFirst } = await openTunnel(context, session, connection, request);
     const assigned = tunnel.assignedPort === null ? {} : { assigned_port: tunnel.assignedPort };
     const answer: ControlMessageInput = {
@@ -88,13 +88,16 @@ const answerTo = async (
 };
 
 const warningsOf = async (
-  { loadBalancing, checkAlertUrl }: RegisterContext,
+  { loadBalancing, checkAlertUrl, clock }: RegisterContext,
+  session: Session,
   { group, health_check }: Request,
 ): Promise<string[]> => {
   const url = health_check?.alert_webhook;
   if (!loadBalancing || url === undefined) return [];
   if (group === undefined) return ['alert_webhook: nothing is sent for a tunnel without a group'];
-  const warning = await checkAlertUrl(url);
+  const begunAt = clock.monotonic();
+  const warning = await checkAlertUrl(url, session.alertLookupMs);
+  session.alertLookupMs -= clock.monotonic() - begunAt;
   return warning === null ? [] : [warning];
 };
 

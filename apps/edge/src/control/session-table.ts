@@ -131,6 +131,7 @@ export class SessionTable {
 
   #attach(session: Session, connection: ControlConnection): void {
     session.connection = connection;
+    session.alertLookupMs = LIMITS.ALERT_LOOKUPS_PER_CONNECTION_MS;
     session.mux = this.#given.muxes.open(session);
     this.#byConnection.set(connection, session);
   }

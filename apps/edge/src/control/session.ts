@@ -17,6 +17,11 @@ export class Session {
   mux: MuxSession | null = null;
   /** Living and held ones, by id. */
   readonly tunnels = new Map<string, Tunnel>();
+  /**
+   * How long names of alert URLs may still be looked up on this connection. Frames are handled in turn, so that a silent name
+   * server would hold up the last tunnel of many for longer than its client waits, and each time it comes back.
+   */
+  alertLookupMs = 0;
   /** Registrations run one after the other, also those of a connection and of the one that replaced it. */
   registering: Promise<unknown> = Promise.resolve();
 
