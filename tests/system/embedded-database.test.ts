@@ -114,6 +114,22 @@ describe('the embedded database', () => {
     expect(serversOn(dataDir)).toEqual([postgres.pid]);
   });
 
+  it.runIf(onLinux)('is back after somebody told it to end, though connections were open', async () => {
+    const dataDir = scene.copyOf(used);
+    const postgres = scene.embedded(dataDir);
+    const { url } = await postgres.start();
+    const told = postgres.pid ?? 0;
+    const held = ask(url, 'select pg_sleep(600)').catch((error: Error) => error.message);
+    await eventually(async () =>
+      expect(await ask(url, "select count(*) from pg_stat_activity where query like '%pg_sleep(600)'")).toBe(1),
+    );
+    process.kill(told, 'SIGTERM');
+    expect(await held).toMatch(/^terminating connection/);
+    await eventually(async () => expect(await ask(url, 'select n from kept')).toBe(42), { timeoutMs: 30_000 });
+    expect(serversOn(dataDir)).toEqual([postgres.pid]);
+    expect(postgres.pid).not.toBe(told);
+  });
+
   it('can be stopped while it is being started again', async () => {
     const dataDir = scene.copyOf(used);
     const postgres = scene.embedded(dataDir);

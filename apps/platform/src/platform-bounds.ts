@@ -126,9 +126,11 @@ export const PLATFORM_BOUNDS = {
 
   // --- mail ---
   MAIL_POLL_MS: 1000,
-  MAIL_BATCH: 10,
-  /** A mail that is being sent is not taken by another process for so long. Longer than the time that sending may take. */
-  MAIL_CLAIM_MS: 60_000,
+  /** Mails that one process holds, and how many of them it sends at once. */
+  MAIL_BATCH: 100,
+  MAIL_SENDS_MAX: 10,
+  /** A mail that is being sent is not taken by another process for so long; claimed again while it is. What a process that died had waits for this. */
+  MAIL_CLAIM_MS: 10_000,
   MAIL_SEND_TIMEOUT_MS: 45_000,
   MAIL_CONNECT_TIMEOUT_MS: 10_000,
   MAIL_RETRY_MIN_MS: 5000,

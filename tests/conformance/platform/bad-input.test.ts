@@ -102,6 +102,8 @@ describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
     expectField(deep, 'body', 'deep');
     const latin1 = await sendRaw(endpoint, new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]));
     expect([latin1.status, latin1.code]).toEqual([400, 'API_BAD_REQUEST']);
+    const inText = new Uint8Array(Buffer.from(JSON.stringify({ ...good(), padding: '\u00ff' }), 'latin1'));
+    expect(await sendRaw(endpoint, inText)).toMatchObject({ status: 400, error: 'the body is not valid UTF-8' });
   });
 
   it('413: a body of a megabyte, announced or not', async () => {

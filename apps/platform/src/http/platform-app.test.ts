@@ -49,7 +49,7 @@ const makeApp = (deps: Partial<PlatformAppDeps> = {}) => {
 };
 const app = makeApp();
 
-const post = (body: string | ReadableStream, headers: Record<string, string> = {}, path = '/echo/1') =>
+const post = (body: string | ReadableStream | Uint8Array, headers: Record<string, string> = {}, path = '/echo/1') =>
   app.request(path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
@@ -133,6 +133,15 @@ describe('bodies', () => {
     const [status, code, text] = await refusal(await post('{"label":"a",}'));
     expect([status, code]).toEqual([400, 'API_BAD_REQUEST']);
     expect(text).toMatch(/^the body is not valid JSON/);
+  });
+
+  it.each([[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0xaf]])('refuses %j, which is no UTF-8', async (...bytes) => {
+    const body = Buffer.concat([Buffer.from('{"label":"a'), Buffer.from(bytes), Buffer.from('"}')]);
+    expect(await refusal(await post(body))).toEqual([400, 'API_BAD_REQUEST', 'the body is not valid UTF-8']);
+    const announced = { 'content-length': String(body.length) };
+    expect((await refusal(await post(body, announced)))[2]).toBe('the body is not valid UTF-8');
+    // The sign for what could not be read is a letter like others.
+    expect((await post('{"label":"\ufffd"}')).status).toBe(200);
   });
 
   it('refuses bodies that are not JSON with 415', async () => {

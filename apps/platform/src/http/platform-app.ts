@@ -15,7 +15,7 @@ import { isDashboardPath } from './dashboard/dashboard-routes.ts';
 import { databaseAway, errorAnswer } from './error-mapper.ts';
 import { refusalOf } from './known-methods.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
-import { problemOfJson, refuseUnreadable } from './read-request.ts';
+import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
 import { headerOf, socketOf } from './request-header.ts';
 
 export interface PlatformAppDeps {
@@ -110,8 +110,12 @@ const refuseLargeBody: MiddlewareHandler<PlatformEnv> = (context, next) => {
   const { limit, read } = boundOf(path);
   const length = headerOf(context, 'content-length');
   if (length !== undefined && Number(length) > limit) bodyTooLarge(limit)();
-  if (length !== undefined || method === 'GET' || method === 'HEAD') return next();
-  return read(context, next);
+  if (method === 'GET' || method === 'HEAD') return next();
+  const goOn = (): Promise<void> => {
+    keepBytes(context);
+    return next();
+  };
+  return length === undefined ? read(context, goOn) : goOn();
 };
 
 const answerError = async (

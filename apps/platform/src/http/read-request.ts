@@ -1,8 +1,10 @@
 // What every request has to be before a handler sees it: of the described types, without characters that no text has.
+import { isUtf8 } from 'node:buffer';
 import type { Hook } from '@hono/zod-openapi';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import type { PlatformEnv } from './platform-env.ts';
+import { headerOf } from './request-header.ts';
 
 /** PostgreSQL stores no NUL, and UTF-8 has no lone surrogate: neither is part of any text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
@@ -11,8 +13,21 @@ const NO_TEXT = /\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc
 /** Quoted in an answer: a line, not a page. */
 const SHOWN_CHARACTERS = 200;
 
+/**
+ * Reads a JSON body as bytes. Whoever asks for its text later is given what is made of them, and the bytes are still there: a
+ * text does not tell that what it was made of was none.
+ */
+export const keepBytes = (context: Context<PlatformEnv>): void => {
+  if (!saysJson(context)) return;
+  // Whoever reads the text hears of a body that breaks off.
+  context.req.arrayBuffer().catch(() => {});
+};
+
+const saysJson = (context: Context<PlatformEnv>): boolean => /json/i.test(headerOf(context, 'content-type') ?? '');
+
 /** The hook of all routes, called with what the schema made of a body, a query or the parameters of a path. */
-export const refuseUnreadable: Hook<unknown, PlatformEnv, string, unknown> = (result) => {
+export const refuseUnreadable: Hook<unknown, PlatformEnv, string, unknown> = async (result, context) => {
+  if (result.target === 'json' && saysJson(context) && !isUtf8(await context.req.arrayBuffer())) throw notUtf8();
   if (!result.success) throw badRequest(result.error.issues[0], result.target);
   // An odd parameter of a path is a thing that does not exist: its route answers 404.
   if (result.target === 'param') return;
@@ -20,6 +35,8 @@ export const refuseUnreadable: Hook<unknown, PlatformEnv, string, unknown> = (re
   if (field === null) return;
   throw new Fault('API_BAD_REQUEST', { reason: `${field}: contains a character that no text has` });
 };
+
+const notUtf8 = (): Fault => new Fault('API_BAD_REQUEST', { reason: 'the body is not valid UTF-8' });
 
 interface Issue {
   readonly path: readonly PropertyKey[];
@@ -73,7 +90,7 @@ const nameOf = (found: Spot): string => {
 
 /** Says where broken JSON breaks; null: the body is not the trouble. */
 export const problemOfJson = async (context: Context<PlatformEnv>): Promise<string | null> => {
-  if (!/json/i.test(context.req.header('content-type') ?? '')) return null;
+  if (!saysJson(context)) return null;
   try {
     JSON.parse(await context.req.text());
     return null;

@@ -1,12 +1,14 @@
-// Sends what waits in the outbox: at once when it is woken, and by looking every second for what others left there.
+// Sends what waits in the outbox: at once when it is woken, and by looking every second for what others left there. The looking
+// goes on while mails are being sent, so that one which a mail server holds up keeps no other waiting.
 import { decideMailRetry } from '@tunnel/core';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { isDatabaseAway } from '../db/database-away.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
 import { within } from '../within.ts';
+import { HeldMails } from './held-mails.ts';
 import type { MailTransport } from './mail-transport.ts';
-import { type ClaimedMail, claimMails, markGivenUp, markRetry, markSent } from './outbox.ts';
+import { type ClaimedMail, claimMails, type MailOutcome, renewClaims } from './outbox.ts';
 
 const RETRY = {
   minMs: PLATFORM_BOUNDS.MAIL_RETRY_MIN_MS,
@@ -24,10 +26,13 @@ export interface MailSenderOptions {
 
 export class MailSender {
   readonly #options: MailSenderOptions;
+  readonly #held = new HeldMails();
+  readonly #sending = new Set<Promise<void>>();
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
   /** Somebody called while a round was under way: it may have missed that one. */
   #calledAgain = false;
+  #renewedAt = 0;
 
   constructor(options: MailSenderOptions) {
     this.#options = options;
@@ -42,8 +47,12 @@ export class MailSender {
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
-    const { clock, transport } = this.#options;
-    await within(clock, this.#round ?? Promise.resolve(), PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS).catch(() => {});
+    const { clock, transport, db } = this.#options;
+    this.#held.letGoUnsent(clock.now());
+    const atMost = PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS;
+    await within(clock, Promise.all(this.#sending), atMost).catch(() => {});
+    const written = Promise.resolve(this.#round).then(() => this.#held.settle(db, clock.now()));
+    await within(clock, written, atMost).catch(() => {});
     transport.close();
   }
 
@@ -53,7 +62,7 @@ export class MailSender {
       this.#calledAgain = true;
       return;
     }
-    this.#round = this.#sendAll().finally(() => {
+    this.#round = this.#goRound().finally(() => {
       this.#round = undefined;
       if (!this.#calledAgain) return;
       this.#calledAgain = false;
@@ -61,44 +70,63 @@ export class MailSender {
     });
   }
 
-  async #sendAll(): Promise<void> {
+  async #goRound(): Promise<void> {
     const { db, clock, logger } = this.#options;
     try {
-      while (this.#timer !== undefined) {
-        const mails = await claimMails(db, clock.now());
-        if (mails.length === 0) return;
-        await Promise.all(mails.map((mail) => this.#send(mail)));
-      }
+      // Before anything is claimed: a mail whose end the database has not heard of would be claimed, and sent, again.
+      await this.#held.settle(db, clock.now());
+      await this.#renew();
+      const room = PLATFORM_BOUNDS.MAIL_BATCH - this.#held.size;
+      if (room > 0 && this.#timer !== undefined) this.#held.take(await claimMails(db, clock.now(), room));
+      this.#sendNext();
     } catch (error) {
       // That the database is away is told by whoever watches it. The mails are still there when it comes back.
       if (!isDatabaseAway(error)) logger.error({ err: error }, 'the mail outbox cannot be read');
     }
   }
 
-  async #send(mail: ClaimedMail): Promise<void> {
-    const { db, clock, transport } = this.#options;
-    try {
-      await within(clock, transport.send(mail), PLATFORM_BOUNDS.MAIL_SEND_TIMEOUT_MS);
-    } catch (error) {
-      await this.#failed(mail, error);
-      return;
-    }
-    await markSent(db, mail, clock.now());
+  async #renew(): Promise<void> {
+    const { db, clock } = this.#options;
+    const now = clock.monotonic();
+    if (now - this.#renewedAt < PLATFORM_BOUNDS.MAIL_CLAIM_MS / 4) return;
+    this.#renewedAt = now;
+    await renewClaims(db, this.#held.unfinished, clock.now());
   }
 
-  async #failed(mail: ClaimedMail, error: unknown): Promise<void> {
-    const { db, clock, logger, random = Math.random } = this.#options;
-    const { id: mail_id, attempts, writtenAt } = mail;
-    const now = clock.now();
-    const retry = decideMailRetry({ writtenAt: writtenAt.getTime(), attempts }, now, random(), RETRY);
+  #sendNext(): void {
+    while (this.#timer !== undefined && this.#sending.size < PLATFORM_BOUNDS.MAIL_SENDS_MAX) {
+      const mail = this.#held.next();
+      if (mail === undefined) return;
+      const sending = this.#send(mail).then((outcome) => {
+        this.#held.finish(mail, outcome);
+        this.#sending.delete(sending);
+        this.#sendNext();
+        this.wake();
+      });
+      this.#sending.add(sending);
+    }
+  }
+
+  async #send(mail: ClaimedMail): Promise<MailOutcome> {
+    const { clock, transport } = this.#options;
+    try {
+      await within(clock, transport.send(mail), PLATFORM_BOUNDS.MAIL_SEND_TIMEOUT_MS);
+      return { kind: 'sent' };
+    } catch (error) {
+      return this.#failed(mail, error);
+    }
+  }
+
+  #failed({ id: mail_id, attempts, writtenAt }: ClaimedMail, error: unknown): MailOutcome {
+    const { clock, logger, random = Math.random } = this.#options;
+    const retry = decideMailRetry({ writtenAt: writtenAt.getTime(), attempts }, clock.now(), random(), RETRY);
     const fields = { mail_id, attempts, reason: reasonOf(error) };
     if (retry.kind === 'give-up') {
-      await markGivenUp(db, mail, now);
       logger.error(fields, 'a mail could not be sent for a day and is given up');
-      return;
+      return { kind: 'given-up' };
     }
-    await markRetry(db, mail, retry.at);
     logger.warn({ ...fields, next_try_at: new Date(retry.at).toISOString() }, 'a mail could not be sent');
+    return retry;
   }
 }
 

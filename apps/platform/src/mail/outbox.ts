@@ -9,17 +9,22 @@ export interface ClaimedMail extends WaitingMail {
   readonly attempts: number;
 }
 
+/** What became of a try. */
+export type MailOutcome =
+  | { readonly kind: 'sent' }
+  | { readonly kind: 'retry'; readonly at: number }
+  | { readonly kind: 'given-up' };
+
 const FORGOTTEN = { text_body: '', html_body: '' };
 
+/** A process that dies meanwhile leaves it to the others. */
+const claimedUntil = (now: number): Date => new Date(now + PLATFORM_BOUNDS.MAIL_CLAIM_MS);
+
 /** Those that are due and that nobody else holds, the one that waits longest first. */
-export const claimMails = async (db: Db, now: number): Promise<ClaimedMail[]> => {
+export const claimMails = async (db: Db, now: number, most: number): Promise<ClaimedMail[]> => {
   const rows = await db
     .updateTable('mail_outbox')
-    .set((mail) => ({
-      attempts: mail('attempts', '+', 1),
-      // A process that dies meanwhile leaves it to the others.
-      next_try_at: new Date(now + PLATFORM_BOUNDS.MAIL_CLAIM_MS),
-    }))
+    .set((mail) => ({ attempts: mail('attempts', '+', 1), next_try_at: claimedUntil(now) }))
     .where('id', 'in', (mail) =>
       mail
         .selectFrom('mail_outbox')
@@ -28,7 +33,7 @@ export const claimMails = async (db: Db, now: number): Promise<ClaimedMail[]> =>
         .where('given_up_at', 'is', null)
         .where('next_try_at', '<=', new Date(now))
         .orderBy('next_try_at')
-        .limit(PLATFORM_BOUNDS.MAIL_BATCH)
+        .limit(most)
         .forUpdate()
         .skipLocked(),
     )
@@ -45,25 +50,36 @@ export const claimMails = async (db: Db, now: number): Promise<ClaimedMail[]> =>
   }));
 };
 
-export const markSent = async (db: Db, { id }: ClaimedMail, now: number): Promise<void> => {
-  const done = { sent_at: new Date(now), ...FORGOTTEN };
-  await db.updateTable('mail_outbox').set(done).where('id', '=', id).execute();
-};
-
-/** Not if somebody else has claimed it since: then it is theirs. */
-export const markRetry = async (db: Db, { id, attempts }: ClaimedMail, at: number): Promise<void> => {
+/** For those that take longer than a claim lasts. */
+export const renewClaims = async (db: Db, ids: readonly string[], now: number): Promise<void> => {
+  if (ids.length === 0) return;
   await db
     .updateTable('mail_outbox')
-    .set({ next_try_at: new Date(at) })
-    .where('id', '=', id)
-    .where('attempts', '=', attempts)
+    .set({ next_try_at: claimedUntil(now) })
+    .where('id', 'in', ids)
+    .where('sent_at', 'is', null)
+    .where('given_up_at', 'is', null)
     .execute();
 };
 
-export const markGivenUp = async (db: Db, { id, attempts }: ClaimedMail, now: number): Promise<void> => {
+export const markSent = async (db: Db, ids: readonly string[], now: number): Promise<void> => {
+  if (ids.length === 0) return;
+  const done = { sent_at: new Date(now), ...FORGOTTEN };
+  await db.updateTable('mail_outbox').set(done).where('id', 'in', ids).execute();
+};
+
+/** Not if somebody else has claimed it since: then it is theirs. */
+export const markUnsent = async (
+  db: Db,
+  { id, attempts }: ClaimedMail,
+  outcome: Exclude<MailOutcome, { kind: 'sent' }>,
+  now: number,
+): Promise<void> => {
   await db
     .updateTable('mail_outbox')
-    .set({ given_up_at: new Date(now), ...FORGOTTEN })
+    .set(
+      outcome.kind === 'retry' ? { next_try_at: new Date(outcome.at) } : { given_up_at: new Date(now), ...FORGOTTEN },
+    )
     .where('id', '=', id)
     .where('attempts', '=', attempts)
     .execute();

@@ -6,6 +6,8 @@ import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
 import { lastProblem, type Programs, spawnAs } from './run-program.ts';
 
 const READY = 'database system is ready to accept connections';
+/** It lets nobody in any more, and ends when the last connection does: ours never do. */
+const WAITS_FOR_US = 'received smart shutdown request';
 const SERIOUS = /^(FATAL|PANIC|WARNING):/;
 /** Of one connection, or of a server that starts or stops: whoever is concerned is told. */
 const ORDINARY = /terminating connection|the database system is|database ".*" does not exist/;
@@ -69,6 +71,8 @@ export class ServerProcess {
 
   #said(line: string): void {
     if (line.includes(READY)) this.#onReady();
+    // Somebody else's SIGTERM. Half a server is worse than one that ends now and is started again.
+    if (line.includes(WAITS_FOR_US) && !this.#stopping) this.#child.kill('SIGINT');
     const short = line.slice(0, POSTGRES_BOUNDS.LOG_LINE_CHARS);
     this.#lines.push(short);
     if (this.#lines.length > POSTGRES_BOUNDS.KEPT_LOG_LINES) this.#lines.shift();
