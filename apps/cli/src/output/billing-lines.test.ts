@@ -63,7 +63,10 @@ it.each([
 
 it('no line is wider than the terminal', () => {
   for (const width of [30, 60, 200]) {
-    const lines = billingLines({ status: { ...PAYG, subscription_status: 'past_due' }, usedCents: 1240 }, { width, colours: PLAIN });
+    const lines = billingLines(
+      { status: { ...PAYG, subscription_status: 'past_due' }, usedCents: 1240 },
+      { width, colours: PLAIN },
+    );
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(width);
   }
 });
