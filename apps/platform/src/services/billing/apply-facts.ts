@@ -82,6 +82,7 @@ const writeAccount = async (
   now: number,
 ): Promise<void> => {
   const isNew = state.id !== null && state.id !== account.subscription_id;
+  if (isNew) await leaveUnreported(trx, account.user_id);
   await trx
     .updateTable('billing_accounts')
     .set({
@@ -99,6 +100,16 @@ const writeAccount = async (
       updated_at: new Date(now),
     })
     .where('user_id', '=', account.user_id)
+    .execute();
+};
+
+/** What was used before a subscription is never billed: what was not made an event by then does not become one. */
+const leaveUnreported = async (trx: Trx, userId: string): Promise<void> => {
+  await trx
+    .updateTable('metered_usage')
+    .set((usage) => ({ bytes: usage.ref('cut_bytes') }))
+    .where('user_id', '=', userId)
+    .whereRef('bytes', '>', 'cut_bytes')
     .execute();
 };
 
