@@ -84,7 +84,12 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
 
     it('puts the final minimum on once, takes it off, and puts it on again', async () => {
       const { customerId, subscription } = await subscribed();
-      const order = { customerId, subscriptionId: subscription.id, periodEnd: subscription.periodEnd!, wanted: true };
+      const order = {
+        customerId,
+        subscriptionId: subscription.id,
+        periodEnd: subscription.periodEnd!,
+        hasEnded: false,
+      };
       for (const wanted of [true, true, false, false, true, false, true]) {
         await processor.setFinalMinimum({ ...order, wanted });
         expect(await bench.waitingItems(customerId)).toBe(wanted ? 1 : 0);

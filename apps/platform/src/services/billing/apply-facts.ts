@@ -64,12 +64,14 @@ const setFinalMinimum = async (
 ): Promise<void> => {
   const { customer_id: customerId } = account;
   const subscription = facts?.subscription ?? null;
-  if (customerId === null || subscription === null || subscription.status === 'canceled') return;
+  if (customerId === null || subscription === null) return;
+  const hasEnded = subscription.status === 'canceled';
   const wantedAt = new Map<number, boolean>();
   for (const effect of effects) if (effect.kind === 'set-final-minimum') wantedAt.set(effect.periodEnd, effect.wanted);
-  if (subscription.periodEnd !== null) wantedAt.set(subscription.periodEnd, subscription.cancelsAtPeriodEnd);
+  const { id: subscriptionId, periodEnd: present, cancelsAtPeriodEnd } = subscription;
+  if (present !== null && !hasEnded) wantedAt.set(present, cancelsAtPeriodEnd);
   for (const [periodEnd, wanted] of wantedAt) {
-    await processor.setFinalMinimum({ customerId, subscriptionId: subscription.id, periodEnd, wanted });
+    await processor.setFinalMinimum({ customerId, subscriptionId, periodEnd, wanted, hasEnded });
   }
 };
 

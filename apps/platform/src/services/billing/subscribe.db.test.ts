@@ -96,7 +96,10 @@ it('never bills what an account used before its subscription began', async () =>
   // While it lives, all of it counts, however often it is asked for.
   expect(await unreported()).toBe(1);
   scene.processor.changeSubscription(customerId, { status: 'canceled' });
-  await db.updateTable('meter_events').set({ sent_at: new Date(NOON) }).execute();
+  await db
+    .updateTable('meter_events')
+    .set({ sent_at: new Date(NOON) })
+    .execute();
   await setMetered(db, user.userId, 3_000_000_000, NOON);
   await subscribe(scene.context, user);
   expect(await meteredOf(db, user.userId)).toEqual([{ month: '2030-06', bytes: 2_000_000_000 }]);
