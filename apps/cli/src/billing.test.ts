@@ -33,9 +33,15 @@ describe('the state', () => {
   it.each([[[]], [['status']]])('is shown by %j', async (args) => {
     const { code, io } = await billing(args);
     expect([code, io.err()]).toEqual([0, '']);
-    expect(platform.paths()).toEqual(['GET /billing']);
+    expect(platform.paths()).toEqual(['GET /billing', 'GET /billing/usage']);
     expect(io.out()).toContain('plan payg: pay as you go\n');
     expect(io.out()).toContain('$12.40 so far, $3.00 at least');
+  });
+
+  it('tells how much of a cap below the minimum is used', async () => {
+    Object.assign(platform.billing, { estimated_mtd_cents: 300, spend_cap_cents: 100 });
+    platform.usedCents = 123;
+    expect((await billing()).io.out()).toContain('123 %: reached, no tunnels\n');
   });
 
   it.each([[['--json']], [['status', '--json']]])('is the answer itself with %j', async (args) => {

@@ -3,6 +3,7 @@ export { type DuplexPair, type DuplexPairOptions, duplexPair } from './duplex-pa
 export { startEchoServer } from './echo-server.ts';
 export { type EventuallyOptions, eventually } from './eventually.ts';
 export { FakeClock } from './fake-clock.ts';
+export { monthWithRoom } from './month-with-room.ts';
 export {
   carrierPair,
   type EndKind,

@@ -1,4 +1,5 @@
 // All tests of the folder on one server: first what needs no end of the month, then one end of it for all, and what comes after.
+import { monthWithRoom } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { capRows } from './cap.rows.ts';
 import { endpointRows } from './endpoints.rows.ts';
@@ -10,10 +11,13 @@ import { Story } from './story.rows.ts';
 
 const scene = new BillingScene();
 const [month, story] = [new Month(scene), new Story(scene)];
+/** What all of it takes on a busy machine. */
+const ROOM_MS = 240_000;
 beforeAll(async () => {
+  await monthWithRoom(ROOM_MS);
   await scene.start();
   await month.prepare();
-});
+}, ROOM_MS + 120_000);
 afterAll(() => scene.close());
 
 // The tests of each part run at once, because most of them wait for something; the parts do not.

@@ -1,4 +1,5 @@
 // `tunnel billing`: what the account that is logged in pays, its spend cap, and the way to the billing portal.
+import type { BillingStatus } from '@tunnel/contract';
 import { Command, InvalidArgumentError } from 'commander';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
@@ -30,12 +31,19 @@ const statusCommand = (io: Io, finish: Finish): Command =>
     .option('--json', 'print it as JSON, as GET /billing gives it')
     .addHelpText('after', '\nExample:\n  $ tunnel billing --json')
     .action(async ({ json }: { json?: boolean }) => {
-      const status = await PlatformSession.open(io).call((client) => client.billing());
-      const width = io.stdout.isTTY === true ? io.stdout.columns || 80 : null;
-      const lines = json === true ? [JSON.stringify(status)] : billingLines(status, { width, colours: coloursOf(io) });
+      const session = PlatformSession.open(io);
+      const status = await session.call((client) => client.billing());
+      const lines = json === true ? [JSON.stringify(status)] : await linesOf(io, session, status);
       io.stdout.write(`${lines.join('\n')}\n`);
       finish(EXIT.endedAsAsked);
     });
+
+const linesOf = async (io: Io, session: PlatformSession, status: BillingStatus): Promise<string[]> => {
+  const isCapped = status.billing_model === 'payg' && status.spend_cap_cents !== null;
+  const usedCents = isCapped ? (await session.call((client) => client.billingUsage())).usage_cents : 0;
+  const width = io.stdout.isTTY === true ? io.stdout.columns || 80 : null;
+  return billingLines({ status, usedCents }, { width, colours: coloursOf(io) });
+};
 
 const CAP_EXAMPLES = `
 Example:

@@ -8,10 +8,10 @@ import { centsOf, dollarsText } from './dollars.ts';
 
 const PLAIN = pc.createColors(false);
 const PAYG = BILLING as BillingStatus;
-const linesOf = (more: Partial<BillingStatus> = {}): string[] =>
-  billingLines({ ...PAYG, ...more }, { width: null, colours: PLAIN });
-const rowOf = (name: string, more: Partial<BillingStatus> = {}): string =>
-  linesOf(more)
+const linesOf = (more: Partial<BillingStatus> = {}, usedCents = PAYG.estimated_mtd_cents): string[] =>
+  billingLines({ status: { ...PAYG, ...more }, usedCents }, { width: null, colours: PLAIN });
+const rowOf = (name: string, more: Partial<BillingStatus> = {}, usedCents?: number): string =>
+  linesOf(more, usedCents)
     .find((line) => line.startsWith(`  ${name}`))
     ?.slice(`  ${name}`.length)
     .trim() ?? '';
@@ -20,7 +20,7 @@ it('says all of a plan that is paid for', () => {
   expect(linesOf()).toEqual([
     'plan payg: pay as you go',
     '  this month (UTC)  $12.40 so far, $3.00 at least',
-    '  spend cap         $20.00  ████████████░░░░░░░░ 62 %',
+    '  spend cap         $20.00  ████████████░░░░░░░░ 62 % ($12.40 of usage)',
     '  subscription      active',
     `  period ends       ${momentText('2030-02-01T00:00:00.000Z')}`,
     '  payment method    on file',
@@ -40,15 +40,16 @@ it('says little of a plan that is free', () => {
 
 describe('the cap', () => {
   it.each([
-    [{ spend_cap_cents: null }, 'none'],
-    [{ spend_cap_cents: 0 }, '$0.00: no usage is allowed'],
-    [{ estimated_mtd_cents: 300, spend_cap_cents: 200 }, '$2.00 of usage; not more than $3.00 was used'],
-    [{ estimated_mtd_cents: 301, spend_cap_cents: 100_000 }, '$1000.00  █░░░░░░░░░░░░░░░░░░░ 0 %'],
-    [{ estimated_mtd_cents: 1999 }, '$20.00  ███████████████████░ 99 %'],
-    [{ estimated_mtd_cents: 2000 }, '$20.00  ████████████████████ 100 %: reached, no tunnels'],
-    [{ estimated_mtd_cents: 9000 }, '$20.00  ████████████████████ 450 %: reached, no tunnels'],
-  ])('with %j is %s', (more, text) => {
-    expect(rowOf('spend cap', more)).toBe(text);
+    [null, 1240, 'none'],
+    [0, 0, '$0.00: no usage is allowed'],
+    [200, 0, '$2.00  ░░░░░░░░░░░░░░░░░░░░ 0 % ($0.00 of usage)'],
+    [200, 123, '$2.00  ████████████░░░░░░░░ 61 % ($1.23 of usage)'],
+    [200, 200, '$2.00  ████████████████████ 100 %: reached, no tunnels'],
+    [100_000, 301, '$1000.00  █░░░░░░░░░░░░░░░░░░░ 0 % ($3.01 of usage)'],
+    [2000, 1999, '$20.00  ███████████████████░ 99 % ($19.99 of usage)'],
+    [2000, 9000, '$20.00  ████████████████████ 450 %: reached, no tunnels'],
+  ])('of %j with %j used is %s', (spend_cap_cents, used, text) => {
+    expect(rowOf('spend cap', { spend_cap_cents }, used)).toBe(text);
   });
 });
 
@@ -62,7 +63,10 @@ it.each([
 
 it('no line is wider than the terminal', () => {
   for (const width of [30, 60, 200]) {
-    const lines = billingLines({ ...PAYG, subscription_status: 'past_due' }, { width, colours: PLAIN });
+    const lines = billingLines(
+      { status: { ...PAYG, subscription_status: 'past_due' }, usedCents: 1240 },
+      { width, colours: PLAIN },
+    );
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(width);
   }
 });

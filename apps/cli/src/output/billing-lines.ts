@@ -6,6 +6,12 @@ import { momentText } from './columns.ts';
 import { cutVisible } from './cut-visible.ts';
 import { dollarsText } from './dollars.ts';
 
+export interface BillingFacts {
+  readonly status: BillingStatus;
+  /** Of this month. Up to the minimum the estimate does not tell it, and only usage counts for the cap. */
+  readonly usedCents: number;
+}
+
 export interface BillingLook {
   /** null: no terminal. */
   readonly width: number | null;
@@ -16,8 +22,9 @@ const BAR_WIDTH = 20;
 /** From here on the owner was told by mail. */
 const NEAR_PERCENT = 80;
 
-export const billingLines = (status: BillingStatus, { width, colours }: BillingLook): string[] => {
-  const rows = status.billing_model === 'free' ? freeRows(status) : paygRows(status, colours);
+export const billingLines = (facts: BillingFacts, { width, colours }: BillingLook): string[] => {
+  const { status } = facts;
+  const rows = status.billing_model === 'free' ? freeRows(status) : paygRows(facts, colours);
   const nameWidth = Math.max(...rows.map(([name]) => name.length));
   const lines = [titleOf(status, colours), ...rows.map(([name, text]) => `  ${name.padEnd(nameWidth)}  ${text}`)];
   return width === null ? lines : lines.map((line) => cutVisible(line, Math.max(20, width - 1)));
@@ -33,11 +40,11 @@ const freeRows = (status: BillingStatus): Row[] => [
   ['payment method', status.has_payment_method ? 'on file' : 'none'],
 ];
 
-const paygRows = (status: BillingStatus, colours: Colours): Row[] => {
+const paygRows = ({ status, usedCents }: BillingFacts, colours: Colours): Row[] => {
   const { estimated_mtd_cents: estimate, monthly_minimum_cents: minimum, current_period_end: end } = status;
   return [
     ['this month (UTC)', `${dollarsText(estimate)} so far, ${dollarsText(minimum)} at least`],
-    ['spend cap', capText(status, colours)],
+    ['spend cap', capText(status.spend_cap_cents, usedCents, colours)],
     ['subscription', subscriptionText(status, colours)],
     ...(end === null ? [] : [['period ends', momentText(end)] as const]),
     ['payment method', status.has_payment_method ? 'on file' : colours.yellow('none')],
@@ -56,15 +63,12 @@ const subscriptionText = ({ subscription_status: state }: BillingStatus, colours
   return state === 'active' ? words : colours.yellow(words);
 };
 
-const capText = (status: BillingStatus, colours: Colours): string => {
-  const { spend_cap_cents: cap, estimated_mtd_cents: estimate, monthly_minimum_cents: minimum } = status;
+const capText = (cap: number | null, used: number, colours: Colours): string => {
   if (cap === null) return 'none';
   if (cap === 0) return `${dollarsText(0)}: no usage is allowed`;
-  // Up to the minimum the estimate does not tell how much was used, and only usage counts for the cap.
-  if (estimate <= minimum) return `${dollarsText(cap)} of usage; not more than ${dollarsText(minimum)} was used`;
-  const percent = Math.floor((estimate / cap) * 100);
-  const end = percent >= 100 ? ': reached, no tunnels' : '';
-  return `${dollarsText(cap)}  ${paintOf(percent, colours)(barOf(percent))} ${percent} %${end}`;
+  const percent = Math.floor((used * 100) / cap);
+  const end = used >= cap ? ': reached, no tunnels' : ` (${dollarsText(used)} of usage)`;
+  return `${dollarsText(cap)}  ${paintOf(percent, colours)(barOf(percent, used))} ${percent} %${end}`;
 };
 
 const paintOf = (percent: number, colours: Colours): ((text: string) => string) => {
@@ -73,7 +77,7 @@ const paintOf = (percent: number, colours: Colours): ((text: string) => string) 
 };
 
 /** What was used is seen: at least one block, and all of them only when it is all. */
-const barOf = (percent: number): string => {
-  const full = Math.max(1, Math.min(BAR_WIDTH, Math.floor((percent * BAR_WIDTH) / 100)));
+const barOf = (percent: number, used: number): string => {
+  const full = Math.max(used > 0 ? 1 : 0, Math.min(BAR_WIDTH, Math.floor((percent * BAR_WIDTH) / 100)));
   return '█'.repeat(full) + '░'.repeat(BAR_WIDTH - full);
 };

@@ -37,6 +37,7 @@ export class ScriptedPlatform {
   chart: Record<string, unknown>[] = [];
   tunnels: Record<string, unknown>[] = [];
   billing: Record<string, unknown> = { ...BILLING };
+  usedCents = 1240;
   suspended = false;
   /** While a key is made. */
   onCreate: () => void = () => {};
@@ -111,7 +112,7 @@ export class ScriptedPlatform {
     const access = (headers.authorization ?? '').replace('Bearer ', '');
     if (!this.accessTokens.has(access)) return refuse(response, refusals.access);
     if (this.suspended) return refuse(response, refusals.suspended);
-    if (path.startsWith('/billing')) return this.#billing({ method, body }, response);
+    if (path.startsWith('/billing')) return this.#billing({ method, path, body }, response);
     if (method === 'DELETE') {
       const left = this.keys.filter(({ id }) => path !== `/keys/${String(id)}`);
       if (left.length === this.keys.length) return refuse(response, refusals.key);
@@ -128,7 +129,8 @@ export class ScriptedPlatform {
     else send(response, 200, this.tunnels);
   }
 
-  #billing({ method, body }: Pick<Ask, 'method' | 'body'>, response: ServerResponse): void {
+  #billing({ method, path, body }: Omit<Ask, 'headers'>, response: ServerResponse): void {
+    if (path === '/billing/usage') return send(response, 200, { ...BILLING_USAGE, usage_cents: this.usedCents });
     if (method === 'GET') return send(response, 200, this.billing);
     if (method === 'POST') return send(response, 200, { url: 'https://billing.example/p/1' });
     const cap = JSON.parse(body) as { spend_cap_cents: number | null };
@@ -175,6 +177,13 @@ const SUMMARY = {
   total_bytes_30d: 48_201_733,
   plan: 'free',
   tunnel_limit: 3,
+};
+
+const BILLING_USAGE = {
+  month: '2030-01',
+  metered_bytes: 124_000_000_000,
+  price_cents_per_gb: 10,
+  monthly_minimum_cents: 300,
 };
 
 export const BILLING = {

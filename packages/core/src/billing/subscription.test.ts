@@ -28,6 +28,8 @@ const [ACTIVE, ENDING, PAST_DUE, ENDED] = [
   after(facts(), facts({ status: 'canceled' })),
 ];
 
+const kindsOf = (held: SubscriptionState, told: SubscriptionFacts): string[] =>
+  nextSubscription(held, told, NOW).effects.map(({ kind }) => kind);
 const audit = (action: string) => ({ kind: 'audit', action });
 const PAYG = [{ kind: 'set-plan', plan: 'payg' }, { kind: 'announce-account' }];
 const FREE = [{ kind: 'set-plan', plan: 'free' }, { kind: 'announce-account' }];
@@ -67,6 +69,17 @@ describe('a subscription', () => {
     const later = END + 31 * 86_400_000;
     const { effects } = nextSubscription(ENDING, facts({ cancelsAtPeriodEnd: true, periodEnd: later }), NOW);
     expect(effects).toEqual([finalMinimum(false), { ...finalMinimum(true), periodEnd: later }]);
+  });
+
+  it('that was set to end and has ended unseen pays its last minimum, one that was ended at once does not', () => {
+    const ended = facts({ status: 'canceled', cancelsAtPeriodEnd: true });
+    for (const held of [ACTIVE, PAST_DUE]) {
+      expect(nextSubscription(held, ended, NOW).effects).toContainEqual(finalMinimum(true));
+    }
+    for (const held of [NO_SUBSCRIPTION, ENDING, ENDED, { ...ACTIVE, id: 'sub_0' }]) {
+      expect(kindsOf(held, ended)).not.toContain('set-final-minimum');
+    }
+    expect(kindsOf(ACTIVE, facts({ status: 'canceled' }))).not.toContain('set-final-minimum');
   });
 
   it('that has ended leaves the free plan, and meters nothing', () => {

@@ -6,6 +6,7 @@
 export interface SubscriptionFacts {
   readonly id: string;
   readonly status: 'active' | 'past_due' | 'canceled';
+  /** Of one that is canceled: it did. */
   readonly cancelsAtPeriodEnd: boolean;
   /** Times in milliseconds since the epoch. */
   readonly periodEnd: number | null;
@@ -80,7 +81,12 @@ export const nextSubscription = (
   now: number,
 ): SubscriptionStep => {
   const state = stateOf(held, facts, now);
-  const effects = [...atTheProcessor(held, state), ...ofThePlan(held, state), ...audits(held, state)];
+  const effects = [
+    ...atTheProcessor(held, state),
+    ...ofUnseenEnd(held, facts),
+    ...ofThePlan(held, state),
+    ...audits(held, state),
+  ];
   if (state.pastDueMailedAt !== null && !(isSame(held, state) && held.pastDueMailedAt !== null)) {
     effects.push({ kind: 'mail-payment-failed' });
   }
@@ -122,6 +128,17 @@ const atTheProcessor = (held: SubscriptionState, state: SubscriptionState): Subs
     ...(before === null ? [] : [{ ...set, periodEnd: before, wanted: false }]),
     ...(after === null ? [] : [{ ...set, periodEnd: after, wanted: true }]),
   ];
+};
+
+/**
+ * Set to end, and ended, since we last looked: the minimum can still go on the draft of its last invoice. Of one that we knew to
+ * end it is there already.
+ */
+const ofUnseenEnd = (held: SubscriptionState, facts: SubscriptionFacts | null): SubscriptionEffect[] => {
+  const wasSeen = !lives(held) || held.cancelsAtPeriodEnd || held.id !== facts?.id;
+  if (wasSeen || facts.status !== 'canceled' || !facts.cancelsAtPeriodEnd || facts.periodEnd === null) return [];
+  const { id: subscriptionId, periodEnd } = facts;
+  return [{ kind: 'set-final-minimum', subscriptionId, periodEnd, wanted: true }];
 };
 
 /** Set when it begins and when it ends, and not in between: an operator may give the account another one. */

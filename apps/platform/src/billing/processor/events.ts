@@ -5,9 +5,12 @@ import { Stripe } from 'stripe';
 import * as z from 'zod';
 import type { ProcessorEvent } from './processor.ts';
 
+/** What the database can hold. */
+const name = z.string().regex(/^[\x20-\x7e]{1,255}$/);
+
 const eventShape = z.object({
-  id: z.string().min(1).max(255),
-  type: z.string().min(1).max(255),
+  id: name,
+  type: name,
   created: z.number(),
   data: z.object({ object: z.record(z.string(), z.unknown()) }),
 });
@@ -35,7 +38,6 @@ const badSignature = (internal: string): Fault => new Fault('WEBHOOK_SIGNATURE',
 
 const customerOf = (object: Record<string, unknown>): string | null => {
   const reference = object['object'] === 'customer' ? object['id'] : object['customer'];
-  if (typeof reference === 'string') return reference;
-  const expanded = z.object({ id: z.string() }).safeParse(reference);
+  const expanded = z.object({ id: name }).safeParse(typeof reference === 'string' ? { id: reference } : reference);
   return expanded.success ? expanded.data.id : null;
 };

@@ -30,9 +30,11 @@ const keyOf = ({ subscriptionId, periodEnd }: FinalMinimumOrder): string =>
   `${KIND}:${subscriptionId}:${Math.floor(periodEnd / 1000)}`;
 
 const addItem = async (stripe: Stripe, cents: number, order: FinalMinimumOrder, key: string): Promise<void> => {
+  const place = await placeOf(stripe, order);
+  if (place === null) return;
   const params = {
+    ...place,
     customer: order.customerId,
-    subscription: order.subscriptionId,
     amount: cents,
     currency: CURRENCY,
     description: 'Monthly minimum of the last month (credited toward usage)',
@@ -43,6 +45,16 @@ const addItem = async (stripe: Stripe, cents: number, order: FinalMinimumOrder, 
     (idempotencyKey) => stripe.invoiceItems.create(params, { idempotencyKey }),
     ({ id }) => isPresent(stripe, id),
   );
+};
+
+/** Nothing waits for a subscription that has ended: its last invoice takes items until it is final. */
+const placeOf = async (
+  stripe: Stripe,
+  { customerId: customer, subscriptionId: subscription, hasEnded }: FinalMinimumOrder,
+): Promise<{ readonly subscription: string } | { readonly invoice: string } | null> => {
+  if (!hasEnded) return { subscription };
+  const { data } = await stripe.invoices.list({ customer, subscription, status: 'draft', limit: 1 });
+  return data[0] === undefined ? null : { invoice: data[0].id };
 };
 
 const isPresent = async (stripe: Stripe, id: string): Promise<boolean> => {

@@ -83,8 +83,9 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
     await processor.meteredBytes({ customerId, from: Date.now() - 3_600_000, to: Date.now() });
     await processor.openPortal({ customerId, returnUrl: 'https://platform.example/app/' });
     expect(await processor.invoices(customerId)).not.toEqual([]);
-    const order = { customerId, subscriptionId: 'sub_123', periodEnd: 1_000_000, wanted: true };
+    const order = { customerId, subscriptionId: 'sub_123', periodEnd: 1_000_000, wanted: true, hasEnded: false };
     await processor.setFinalMinimum(order);
+    await processor.setFinalMinimum({ ...order, hasEnded: true });
     alterItems = (body) => itemOf({ ...body, data: [{ id: 'ii_1' }] }, 'final-minimum:sub_123:1000');
     await processor.setFinalMinimum({ ...order, wanted: false });
   });

@@ -60,6 +60,9 @@ describe('the way to the processor', () => {
     ['too many calls', refusing(429, { type: 'rate_limit_error', message: 'slow down' })],
     ['the same call still under way', refusing(409, { type: 'idempotency_error', message: 'in use' })],
     ['what is no JSON', (response: ServerResponse) => void response.writeHead(200).end('<html>')],
+    ['an object of nobody', json(200, {})],
+    ['a list of nothing', json(200, [])],
+    ['an error of somebody on the way', json(503, { message: 'Service Unavailable' })],
     ['nothing', () => {}],
     ['a broken connection', (response: ServerResponse) => void response.destroy()],
   ])('takes %s for away', async (_what, given) => {

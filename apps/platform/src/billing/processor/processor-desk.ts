@@ -4,6 +4,7 @@ import { Stripe } from 'stripe';
 import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
 import { OutOfTime, within } from '../../within.ts';
 import { faultOfProcessor, processorAway } from './processor-fault.ts';
+import { strictHttpClient } from './strict-http-client.ts';
 
 export interface DeskOptions {
   readonly secretKey: Secret;
@@ -75,5 +76,6 @@ const clientOf = (url: string, secretKey: Secret, timeout: number): Stripe => {
     timeout,
     maxNetworkRetries: PLATFORM_BOUNDS.PROCESSOR_RETRIES,
     telemetry: false,
+    httpClient: strictHttpClient(),
   });
 };

@@ -84,7 +84,12 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
 
     it('puts the final minimum on once, takes it off, and puts it on again', async () => {
       const { customerId, subscription } = await subscribed();
-      const order = { customerId, subscriptionId: subscription.id, periodEnd: subscription.periodEnd!, wanted: true };
+      const order = {
+        customerId,
+        subscriptionId: subscription.id,
+        periodEnd: subscription.periodEnd!,
+        hasEnded: false,
+      };
       for (const wanted of [true, true, false, false, true, false, true]) {
         await processor.setFinalMinimum({ ...order, wanted });
         expect(await bench.waitingItems(customerId)).toBe(wanted ? 1 : 0);
@@ -184,6 +189,8 @@ const BODY = JSON.stringify({
   data: { object: { object: 'invoice', customer: 'cus_1', description: 'Ünïcode' } },
 });
 
+const NUL_BODY = BODY.replace('evt_1', String.raw`evt_\u0000`);
+
 const describeSignatures = (bench: () => ProcessorBench): void => {
   const now = (): number => Math.floor(Date.now() / 1000);
   const sign = (body: string, at = now(), secret = bench().webhookSecret): string => signWebhook(body, secret, at);
@@ -203,6 +210,7 @@ const describeSignatures = (bench: () => ProcessorBench): void => {
     expect(await about({ object: 'customer', id: 'cus_7' })).toBe('cus_7');
     expect(await about({ object: 'subscription', customer: { id: 'cus_8' } })).toBe('cus_8');
     expect(await about({ object: 'price' })).toBeNull();
+    expect(await about({ object: 'invoice', customer: 'cus_\0' })).toBeNull();
   });
 
   it.each([
@@ -213,6 +221,7 @@ const describeSignatures = (bench: () => ProcessorBench): void => {
     ['a header without a signature', () => ({ signature: `t=${now()}` })],
     ['nonsense', () => ({ signature: 'v1=0' })],
     ['something that is no event', () => ({ body: '{"id":1}', signature: sign('{"id":1}') })],
+    ['an id that no table takes', () => ({ body: NUL_BODY, signature: sign(NUL_BODY) })],
     ['something that is no JSON', () => ({ body: 'x', signature: sign('x') })],
     ['nothing', () => ({ body: '', signature: sign('') })],
   ])('refuses %s', async (_what, make) => {

@@ -4,6 +4,7 @@
 export interface SubscriptionFacts {
   readonly id: string;
   readonly status: 'active' | 'past_due' | 'canceled';
+  /** Of one that is canceled: it did. */
   readonly cancelsAtPeriodEnd: boolean;
   readonly periodEnd: number | null;
   readonly startedAt: number;
@@ -40,6 +41,8 @@ export interface FinalMinimumOrder {
   readonly subscriptionId: string;
   readonly periodEnd: number;
   readonly wanted: boolean;
+  /** Then it goes on the draft of the last invoice; without effect once that is final. */
+  readonly hasEnded: boolean;
 }
 
 export interface UsageEvent {

@@ -45,11 +45,17 @@ const confirm: Control = ({ world }, body, id) => {
 };
 
 const moveClock: Control = async ({ world, periodEnds }, body) => {
-  const { advance_secs } = checked(z.strictObject({ advance_secs: z.coerce.number().pipe(seconds) }), body);
+  const { advance_secs } = checked(z.strictObject({ advance_secs: secondsOfForm }), body);
   await periodEnds.advance(advance_secs);
   return clockOf(world);
 };
-const seconds = z.int().min(0).max(LONGEST_SECS);
+const rule = `must be a whole number of seconds from 0 to ${LONGEST_SECS}`;
+const seconds = z.int({ error: rule }).min(0, { error: rule }).max(LONGEST_SECS, { error: rule });
+/** A form has text alone. */
+const secondsOfForm = z.preprocess(
+  (given) => (typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : given),
+  seconds,
+);
 
 const clockOf = (world: SimWorld): object => ({
   now: new Date(world.now() * 1000).toISOString(),

@@ -78,7 +78,7 @@ describe('the end of a month', () => {
     const { customerId, subscriptionId } = await scene.subscriber();
     await scene.control(`/subscriptions/${subscriptionId}/cancel`);
     const ending = (await scene.processor.readCustomer(customerId))?.subscription;
-    const order = { customerId, subscriptionId, periodEnd: ending!.periodEnd!, wanted: true };
+    const order = { customerId, subscriptionId, periodEnd: ending!.periodEnd!, wanted: true, hasEnded: false };
     await scene.processor.setFinalMinimum(order);
     await scene.processor.setFinalMinimum({ ...order, wanted: false });
     await scene.processor.setFinalMinimum(order);
@@ -96,6 +96,28 @@ describe('the end of a month', () => {
     await scene.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(350)]);
     await eventually(() => expect(scene.deliveries.map(({ type }) => type)).toContain('customer.subscription.deleted'));
+  });
+
+  it('takes the minimum on the draft of a subscription whose end was not heard of before', async () => {
+    const { customerId, subscriptionId } = await scene.subscriber();
+    await scene.control(`/subscriptions/${subscriptionId}/cancel`);
+    await report(customerId, 35_000_000_000);
+    const addMinimum = async (): Promise<void> => {
+      const ended = (await scene.processor.readCustomer(customerId))!.subscription!;
+      expect(ended).toMatchObject({ status: 'canceled', cancelsAtPeriodEnd: true });
+      const order = { customerId, subscriptionId, periodEnd: ended.periodEnd!, wanted: true, hasEnded: true };
+      await scene.processor.setFinalMinimum(order);
+    };
+    scene.respond = async ({ type }) => {
+      // Events come again; the item does not.
+      if (type === 'invoice.created') for (const _time of [1, 2]) await addMinimum();
+      return 200;
+    };
+    await scene.endMonth();
+    expect(await invoicesOf(customerId)).toEqual([paid(350)]);
+    // It is final: too late.
+    await addMinimum();
+    expect(await invoicesOf(customerId)).toEqual([paid(350)]);
   });
 
   it('makes a new subscription after the last one ended', async () => {

@@ -215,6 +215,8 @@ describe('control calls', () => {
     ['/clock', { advance_secs: 1.5 }, 400],
     ['/clock', { advance_secs: 'soon' }, 400],
     ['/clock', { advance_secs: 1e12 }, 400],
+    ['/clock', { advance_secs: null }, 400],
+    ['/clock', { advance_secs: true }, 400],
     ['/clock', {}, 400],
     ['/clock', { advance_secs: 1, more: 1 }, 400],
     ['/subscriptions/sub_x/cancel', {}, 404],

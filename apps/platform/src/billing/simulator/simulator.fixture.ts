@@ -4,13 +4,16 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type Clock, createLogger, systemClock } from '@tunnel/runtime';
-import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { monthWithRoom, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { createProcessor } from '../processor/create-processor.ts';
 import type { Processor } from '../processor/processor.ts';
 import { Simulator } from './simulator.ts';
 
 export const SILENT = createLogger({ format: 'json', level: 'silent' });
 export const PRICES = { minimumCents: 300, priceCentsPerGb: 10 };
+
+/** What a test takes on a busy machine. */
+const ROOM_MS = 30_000;
 
 /** Time that flies: what waits for seconds is over in a moment. */
 export const quickClock = (times = 20): Clock => {
@@ -43,6 +46,7 @@ export class SimulatorScene {
   folder: string;
 
   static async open(clock: Clock = systemClock): Promise<SimulatorScene> {
+    await monthWithRoom(ROOM_MS);
     const scene = new SimulatorScene(await temporaryDirectory(), clock);
     await new Promise<void>((resolve) => scene.#receiver.listen(0, '127.0.0.1', resolve));
     await scene.simulator.start();

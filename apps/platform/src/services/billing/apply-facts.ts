@@ -64,12 +64,14 @@ const setFinalMinimum = async (
 ): Promise<void> => {
   const { customer_id: customerId } = account;
   const subscription = facts?.subscription ?? null;
-  if (customerId === null || subscription === null || subscription.status === 'canceled') return;
+  if (customerId === null || subscription === null) return;
+  const hasEnded = subscription.status === 'canceled';
   const wantedAt = new Map<number, boolean>();
   for (const effect of effects) if (effect.kind === 'set-final-minimum') wantedAt.set(effect.periodEnd, effect.wanted);
-  if (subscription.periodEnd !== null) wantedAt.set(subscription.periodEnd, subscription.cancelsAtPeriodEnd);
+  const { id: subscriptionId, periodEnd: present, cancelsAtPeriodEnd } = subscription;
+  if (present !== null && !hasEnded) wantedAt.set(present, cancelsAtPeriodEnd);
   for (const [periodEnd, wanted] of wantedAt) {
-    await processor.setFinalMinimum({ customerId, subscriptionId: subscription.id, periodEnd, wanted });
+    await processor.setFinalMinimum({ customerId, subscriptionId, periodEnd, wanted, hasEnded });
   }
 };
 
@@ -82,6 +84,7 @@ const writeAccount = async (
   now: number,
 ): Promise<void> => {
   const isNew = state.id !== null && state.id !== account.subscription_id;
+  if (isNew) await leaveUnreported(trx, account.user_id);
   await trx
     .updateTable('billing_accounts')
     .set({
@@ -99,6 +102,16 @@ const writeAccount = async (
       updated_at: new Date(now),
     })
     .where('user_id', '=', account.user_id)
+    .execute();
+};
+
+/** What was used before a subscription is never billed: what was not made an event by then does not become one. */
+const leaveUnreported = async (trx: Trx, userId: string): Promise<void> => {
+  await trx
+    .updateTable('metered_usage')
+    .set((usage) => ({ bytes: usage.ref('cut_bytes') }))
+    .where('user_id', '=', userId)
+    .whereRef('bytes', '>', 'cut_bytes')
     .execute();
 };
 

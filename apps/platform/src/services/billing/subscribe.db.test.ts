@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { cutUsage } from '../../billing/metering/cut-usage.ts';
+import { meteredOf, setMetered } from './billed-account.fixture.ts';
 import { type BillingScene, NOON, openBillingScene } from './billing-scene.fixture.ts';
 import { PERIOD_END } from './memory-processor.fixture.ts';
 import { subscribe } from './subscribe.ts';
@@ -80,6 +82,27 @@ describe('a subscription', () => {
     ]);
     expect(await scene.accountOf(user)).toMatchObject({ subscription_id: payment_subscription_id, subscriptions: 2 });
   });
+});
+
+it('never bills what an account used before its subscription began', async () => {
+  const { user, customerId } = await scene.addPayer('ines');
+  const { db } = scene.database;
+  const unreported = async (): Promise<number> => {
+    await setMetered(db, user.userId, 2_000_000_000, NOON);
+    await subscribe(scene.context, user);
+    return cutUsage(db, { now: NOON, userId: user.userId });
+  };
+  expect(await unreported()).toBe(0);
+  // While it lives, all of it counts, however often it is asked for.
+  expect(await unreported()).toBe(1);
+  scene.processor.changeSubscription(customerId, { status: 'canceled' });
+  await db
+    .updateTable('meter_events')
+    .set({ sent_at: new Date(NOON) })
+    .execute();
+  await setMetered(db, user.userId, 3_000_000_000, NOON);
+  await subscribe(scene.context, user);
+  expect(await meteredOf(db, user.userId)).toEqual([{ month: '2030-06', bytes: 2_000_000_000 }]);
 });
 
 const isOf = (order: unknown, customerId: string): boolean =>

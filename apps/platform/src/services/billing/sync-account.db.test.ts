@@ -54,6 +54,21 @@ describe('an account that is read at the processor', () => {
     expect(await scene.changesOf(user)).toHaveLength(2);
   });
 
+  it('whose end was not heard of before it came gets its last minimum all the same', async () => {
+    const { user, customerId } = await scene.addSubscriber('silent');
+    scene.processor.changeSubscription(customerId, { status: 'canceled', cancelsAtPeriodEnd: true });
+    scene.processor.moodOf = { setFinalMinimum: 'away' };
+    await expect(syncAccount(scene.context, user.userId)).rejects.toMatchObject({ code: 'BILLING_PROCESSOR_AWAY' });
+    expect(await scene.planOf(user)).toBe('payg');
+    scene.processor.moodOf = {};
+    await syncAccount(scene.context, user.userId);
+    await syncAccount(scene.context, user.userId);
+    const orders = scene.processor.callsOf('setFinalMinimum') as { customerId: string; hasEnded: boolean }[];
+    const own = orders.filter((order) => order.customerId === customerId && order.hasEnded);
+    expect(own).toMatchObject(Array.from({ length: 2 }, () => ({ periodEnd: PERIOD_END, wanted: true })));
+    expect(await scene.planOf(user)).toBe('free');
+  });
+
   it('that is set to end is shown as canceled, keeps its plan and gets its last minimum; then it is free', async () => {
     const { user, customerId } = await scene.addSubscriber('leaver');
     scene.processor.changeSubscription(customerId, { cancelsAtPeriodEnd: true });
@@ -66,6 +81,7 @@ describe('an account that is read at the processor', () => {
       subscriptionId: expect.any(String) as string,
       periodEnd: PERIOD_END,
       wanted: true,
+      hasEnded: false,
     });
     scene.processor.changeSubscription(customerId, { status: 'canceled' });
     await syncAccount(scene.context, user.userId);

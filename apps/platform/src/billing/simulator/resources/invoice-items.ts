@@ -1,4 +1,4 @@
-// Items that wait for the next invoice of a subscription.
+// Items that wait for the next invoice of a subscription, or are put on a draft.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
 import { listPage } from '../list-page.ts';
@@ -8,11 +8,14 @@ import { badRequest, noSuch } from '../sim-error.ts';
 import type { SimInvoiceItem } from '../sim-objects.ts';
 import type { SimWorld } from '../sim-world.ts';
 import { customerOf } from './customers.ts';
+import { invoiceOf } from './invoices.ts';
 import { subscriptionOf } from './subscriptions.ts';
 
 const creating = z.strictObject({
   customer: text(),
-  subscription: text(),
+  // One of the two.
+  subscription: text().optional(),
+  invoice: text().optional(),
   amount: whole(0, 99_999_999),
   currency: z.literal('usd'),
   description: text(),
@@ -20,12 +23,9 @@ const creating = z.strictObject({
 });
 
 const create = (world: SimWorld, params: z.output<typeof creating>): SimInvoiceItem => {
-  const { subscription, ...fields } = params;
+  const { subscription: _subscription, invoice: _invoice, ...fields } = params;
   customerOf(world, params.customer);
-  const of = subscriptionOf(world, subscription);
-  if (of.customer !== params.customer || of.status === 'canceled') {
-    throw badRequest('The subscription is not a living one of this customer.', { param: 'subscription' });
-  }
+  const { subscription, invoice } = placeOf(world, params);
   return world.state.put('invoice_items', {
     id: randomId('ii'),
     object: 'invoiceitem',
@@ -33,8 +33,33 @@ const create = (world: SimWorld, params: z.output<typeof creating>): SimInvoiceI
     date: world.now(),
     ...fields,
     parent: { type: 'subscription_details', subscription_details: { subscription } },
-    invoice: null,
+    invoice,
   });
+};
+
+type Place = Pick<SimInvoiceItem, 'invoice'> & { readonly subscription: string };
+
+const placeOf = (world: SimWorld, { customer, subscription, invoice }: z.output<typeof creating>): Place => {
+  if (subscription === undefined) return onDraft(world, customer, invoice ?? '');
+  if (invoice === undefined) return onNext(world, customer, subscription);
+  throw badRequest('You may only specify one of these parameters: subscription, invoice.', { param: 'invoice' });
+};
+
+/** It waits for the next invoice. */
+const onNext = (world: SimWorld, customer: string, subscription: string): Place => {
+  const of = subscriptionOf(world, subscription);
+  if (of.customer !== customer || of.status === 'canceled') {
+    throw badRequest('The subscription is not a living one of this customer.', { param: 'subscription' });
+  }
+  return { subscription: of.id, invoice: null };
+};
+
+const onDraft = (world: SimWorld, customer: string, invoice: string): Place => {
+  const of = invoiceOf(world, invoice);
+  if (of.customer !== customer || of.status !== 'draft') {
+    throw badRequest('The invoice is not a draft of this customer.', { param: 'invoice' });
+  }
+  return { subscription: of.parent.subscription_details.subscription, invoice: of.id };
 };
 
 const itemOf = (world: SimWorld, id: string): SimInvoiceItem => {

@@ -10,6 +10,8 @@ import type { SimInvoice, SimInvoiceLine, SimSubscription } from '../sim-objects
 import type { SimWorld } from '../sim-world.ts';
 import { periodOf, subscriptionOf } from './subscriptions.ts';
 
+const subscriptionIdOf = ({ parent }: SimInvoice): string => parent.subscription_details.subscription;
+
 export const invoiceOf = (world: SimWorld, id: string): SimInvoice => {
   const invoice = world.state.get('invoices', id);
   if (invoice === undefined) throw noSuch('invoice', id);
@@ -110,11 +112,20 @@ const lineItem = (invoice: SimInvoice, line: MonthLine, index: number): SimInvoi
   };
 };
 
-const listing = z.strictObject({ ...paging, customer: text().optional() });
+const listing = z.strictObject({
+  ...paging,
+  customer: text().optional(),
+  subscription: text().optional(),
+  status: z.enum(['draft', 'open', 'paid']).optional(),
+});
 
 export const invoiceRoutes: readonly Route[] = [
-  route('GET', '/v1/invoices', listing, ({ state }, { customer, ...page }) => {
-    const found = state.all('invoices').filter((each) => customer === undefined || each.customer === customer);
+  route('GET', '/v1/invoices', listing, ({ state }, { customer, subscription, status, ...page }) => {
+    const found = state
+      .all('invoices')
+      .filter((each) => customer === undefined || each.customer === customer)
+      .filter((each) => subscription === undefined || subscription === subscriptionIdOf(each))
+      .filter((each) => status === undefined || each.status === status);
     return listPage('/v1/invoices', found, page);
   }),
 ];
