@@ -21,6 +21,11 @@ test('data cannot forge a line or steer the terminal', () => {
   expect(text.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
 });
 
+test('nor turn the direction of a line: what a member says of its health is in the log', () => {
+  const text = formatForPeople(line({ reason: 'a\u202eb', label: '\u2066x', msg: 'down\u2028\u200f' }), false);
+  expect(text).toBe('03:04:05 INFO  down?? reason="a?b" label="?x"\n');
+});
+
 test('colour only when asked for', () => {
   expect(formatForPeople(line({ msg: 'x' }), true)).toContain('\u001b[36mINFO');
 });

@@ -23,7 +23,7 @@ export const formatForPeople = (jsonLine: string, colour: boolean): string => {
 };
 
 const fieldText = (value: unknown): string => {
-  if (typeof value === 'string') return /^[^\s"=\p{Cc}]+$/u.test(value) ? value : oneLine(JSON.stringify(value));
+  if (typeof value === 'string') return /^[^\s"=\p{Cc}\p{Cf}]+$/u.test(value) ? value : oneLine(JSON.stringify(value));
   // A stack is many lines; the message says what happened.
   if (isError(value)) return oneLine(JSON.stringify(value.message));
   return oneLine(JSON.stringify(value) ?? 'undefined');
@@ -36,6 +36,12 @@ const isError = (value: unknown): value is { message: string } =>
   'message' in value &&
   typeof value.message === 'string';
 
+/** Signs that turn the direction of what follows them, and ends of lines and paragraphs. */
+const TURNING = /[\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
 /** Line breaks and escape sequences that came in with the data must not forge lines or steer a terminal. */
 const oneLine = (text: string): string =>
-  text.replace(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1)).replace(/[\u007f-\u009f]/g, '?');
+  text
+    .replace(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))
+    .replace(/[\u007f-\u009f]/g, '?')
+    .replace(TURNING, '?');
