@@ -1,5 +1,6 @@
 // What connect() takes, and what becomes of it: checked once, defaults filled in.
 import { Fault } from '@tunnel/errors';
+import { LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger, type Logger, Secret, systemClock } from '@tunnel/runtime';
 import type { Endpoint } from './dial-socket.ts';
 import { parseServerAddress } from './server-address.ts';
@@ -44,8 +45,11 @@ const DEFAULT_AGENT = `tunnel-client/0.1.0 node/${process.versions.node}`;
 /** Throws a Fault for what cannot work. */
 export const settle = (options: ConnectOptions): ClientSettings => {
   const address = parseServerAddress(options.server);
-  const token = typeof options.token === 'string' ? new Secret(options.token) : options.token;
+  const given: string | Secret | undefined = options.token;
+  const token = typeof given === 'object' ? given : new Secret(given ?? '');
   if (token.reveal().trim() === '') throw new Fault('AUTH_TOKEN_MISSING');
+  // A file that is no key, as a rule. The edge could not even read the frame, and would not say why.
+  if (token.reveal().length > LIMITS.CONTROL_TOKEN_MAX_CHARS) throw new Fault('AUTH_TOKEN_INVALID');
   const { stateDir, stateKey = '' } = options;
   return {
     endpoint: { address, security: decideSecurity(address.host, options) },

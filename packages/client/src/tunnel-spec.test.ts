@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkTunnelSpec, localAddress, wishesOf } from './tunnel-spec.ts';
+import { checkTunnelSpec, localAddress, type TunnelSpec, wishesOf } from './tunnel-spec.ts';
 
 const http = { protocol: 'http', localPort: 3000 } as const;
 const tcp = { protocol: 'tcp', localPort: 5432 } as const;
@@ -43,6 +43,29 @@ describe('a spec that cannot work', () => {
 
   it.each(['', 'a b', 'a\r\nX: y', 'ä', 'a'.repeat(256)])('a Host header %j', (hostHeader) => {
     expect(() => checkTunnelSpec({ ...http, hostHeader })).toThrow('the Host header must be');
+  });
+
+  it.each([
+    ['no protocol', { protocol: undefined }, 'a tunnel is http, https, tcp'],
+    ['an unknown protocol', { protocol: 'ftp' }, 'a tunnel is http, https, tcp'],
+    ['no local port', { localPort: undefined }, 'the local port must be'],
+    ['local port 0', { localPort: 0 }, 'the local port must be'],
+    ['a local port as text', { localPort: '5432' }, 'the local port must be'],
+    ['public port 0', { remotePort: 0 }, 'the public port must be'],
+    ['public port 65536', { remotePort: 65_536 }, 'the public port must be'],
+    ['a name that fits no frame', { name: 'a'.repeat(201) }, 'at most 100 characters'],
+    ['a name that is no text', { name: 5 }, 'at most 100 characters'],
+    ['an empty local host', { localHost: '' }, 'the local host must be'],
+    ['a local host that fits no frame', { localHost: 'a'.repeat(300) }, 'the local host must be'],
+    ['a subdomain that is no text', { protocol: 'http', subdomain: 5 }, 'RegisterTunnel.subdomain'],
+    ['a capture that is neither', { protocol: 'http', capture: 'no' }, 'RegisterTunnel.capture'],
+  ])('%s', (_, odd, reason) => {
+    expect(() => checkTunnelSpec({ ...tcp, ...odd } as TunnelSpec)).toThrow(reason);
+  });
+
+  it('leaves to the edge what a frame can carry', () => {
+    checkTunnelSpec({ ...tcp, name: '🔑'.repeat(100), remotePort: 65_535, localHost: 'a'.repeat(253) });
+    checkTunnelSpec({ ...tcp, protocol: 'udp', name: '' });
   });
 
   it('a subdomain that fits no frame', () => {

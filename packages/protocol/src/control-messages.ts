@@ -45,7 +45,7 @@ export type HealthCheckSpec = z.infer<typeof healthCheckSpec>;
 const auth = z.object({
   type: z.literal('Auth'),
   versions: z.array(z.int()).min(1).max(16),
-  token: z.string().min(1).max(512),
+  token: z.string().min(1).max(LIMITS.CONTROL_TOKEN_MAX_CHARS),
   agent: z.string().max(200).default(''),
   resume: z.object({ session_id: id, secret }).optional(),
 });

@@ -17,6 +17,9 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
     'the largest honest control message is a few KiB; a stranger cannot make us hold more',
   ),
   CONTROL_TEXT_MAX_CHARS: chars('a message or reason for people; a longer one is cut by its sender'),
+  CONTROL_TOKEN_MAX_CHARS: chars(
+    'a key is well below this; a client takes anything longer for a wrong file and does not send it',
+  ),
   CONTROL_SEND_QUEUE_MAX_BYTES: bytes(
     'a peer that does not read its control messages is closed instead of filling memory',
   ),

@@ -12,6 +12,13 @@ describe('a listener', () => {
     first.close();
   });
 
+  it('says of a host that is not this machine what is wrong with it', async () => {
+    await expect(listenOrFault(createServer(), { ...any, host: '203.0.113.9' })).rejects.toMatchObject({
+      code: 'CONFIG_PORT_DENIED',
+      message: expect.stringContaining('this machine does not have that address'),
+    });
+  });
+
   it('outlives a connection that could not be accepted', async () => {
     const server = createServer();
     await listenOrFault(server, any);

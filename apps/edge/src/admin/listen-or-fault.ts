@@ -31,5 +31,12 @@ export const listenOrFault = async (
 const toFault = (error: unknown, { host, port, key }: ListenOn): Fault => {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE') return new Fault('CONFIG_PORT_TAKEN', { host, port, key });
-  return new Fault('CONFIG_PORT_DENIED', { host, port, key, reason: code ?? message }, { cause: error });
+  const reason = REASONS[code ?? ''] ?? code ?? message;
+  return new Fault('CONFIG_PORT_DENIED', { host, port, key, reason }, { cause: error });
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EADDRNOTAVAIL: 'this machine does not have that address',
+  ENOTFOUND: 'host not found',
 };
