@@ -72,6 +72,7 @@ export const LIMITS = {
 
   // --- groups ---
   MEMBER_TRIES_MAX: 64,
+  MEMBER_TRIES_MS: 60_000,
 
   // --- HTTP visitors ---
   HTTP_KEEP_ALIVE_MS: 75_000,
