@@ -100,6 +100,7 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
 
   HTTP_KEEP_ALIVE_MS: ms('how long a visitor may take to the next request on the same connection'),
   HTTP_LINGER_MS: ms('after our last word the visitor has this long to read it and to close'),
+  HTTP_LINGER_MAX_MS: ms('the same for one that still sends its body, and will read when that is out'),
   HTTP_IDLE_STREAMS_PER_TUNNEL: count('open connections to one local service that wait for the next request'),
   HTTP_IDLE_STREAM_MS: ms('how long such a connection waits; most services hang up after 5 s'),
   HTTP_IDLE_STREAM_UNSAFE_MS: ms(
