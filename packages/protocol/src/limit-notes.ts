@@ -100,9 +100,13 @@ export const LIMIT_NOTES: Readonly<Record<LimitName, LimitNote>> = {
   MEMBER_TRIES_MAX: count(
     'members of a group that one visitor may be tried with; in a large pool that is down, a flood of visitors must not become a larger one of dials',
   ),
+  MEMBER_TRIES_MS: ms(
+    'from the first member that did not take a visitor: later no further one is begun, as each may take the time of a dial',
+  ),
 
   HTTP_KEEP_ALIVE_MS: ms('how long a visitor may take to the next request on the same connection'),
   HTTP_LINGER_MS: ms('after our last word the visitor has this long to read it and to close'),
+  HTTP_LINGER_MAX_MS: ms('the same for one that still sends its body, and will read when that is out'),
   HTTP_IDLE_STREAMS_PER_TUNNEL: count('open connections to one local service that wait for the next request'),
   HTTP_IDLE_STREAM_MS: ms('how long such a connection waits; most services hang up after 5 s'),
   HTTP_IDLE_STREAM_UNSAFE_MS: ms(

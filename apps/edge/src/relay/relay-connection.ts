@@ -51,6 +51,8 @@ export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers
   #state: State = 'opening';
   #tunnel: Tunnel;
   #tried: readonly Tunnel[] = NONE;
+  /** When the first of those failed; the owner's to set and to read. */
+  failedSinceMs = 0;
   #opening: Opening | null = null;
   #splice: Splice | null = null;
 

@@ -49,6 +49,20 @@ const sendAll = async (visitor: Socket, bytes: Buffer): Promise<Buffer> => {
   return Buffer.concat(chunks);
 };
 
+it('nobody else is asked when the first member has failed long ago', async () => {
+  const held: MuxStream[] = [];
+  const path = await startGroup([refusing, (stream) => void held.push(stream), silent]);
+  const visitor = path.visit();
+  const end = endOf(visitor);
+  await eventually(() => expect(held).toHaveLength(1));
+  await path.clock.advance(LIMITS.MEMBER_TRIES_MS);
+  held[0]?.refuse({ code: 'dial-timeout', text: 'ETIMEDOUT' });
+  await passSilence(path);
+  expect(await end).toBe('ECONNRESET');
+  await expectOver(path, path.members);
+  expect(asked(path.members)).toEqual([1, 1, 0]);
+});
+
 describe('the next member has the connection, with all that waited,', () => {
   it('when the first could not dial', async () => {
     const echo = kept(await startEchoServer());

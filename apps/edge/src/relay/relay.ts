@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { type ConnectionCounts, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { adoptSocket, type ByteEnd } from '@tunnel/mux';
-import type { StreamReason } from '@tunnel/protocol';
+import { LIMITS, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { faultOfRefusal } from '../ingress/http/refusal-fault.ts';
 import { hostPort } from '../ingress/peer-address.ts';
@@ -128,9 +128,12 @@ export class Relay implements RelayConnectionOwner, LastWordsOwner {
   // ---- from the connections ----
 
   another(connection: RelayConnection): Tunnel | null {
-    const { tunnel, address } = connection;
+    const { tunnel, address, tried } = connection;
+    const now = this.#clock.monotonic();
     this.#assigner.takeBack(tunnel, address);
-    const assignment = this.#assigner.assign(connection.target, address, connection.tried);
+    if (tried.length === 1) connection.failedSinceMs = now;
+    if (now - connection.failedSinceMs >= LIMITS.MEMBER_TRIES_MS) return null;
+    const assignment = this.#assigner.assign(connection.target, address, tried);
     if (!('tunnel' in assignment)) return null;
     this.#dispatcher.moved(tunnel, assignment.tunnel);
     return assignment.tunnel;

@@ -2,6 +2,7 @@
 import * as http from 'node:http';
 import * as net from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
+import { LIMITS } from '@tunnel/protocol';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Dispatcher } from '../../pool/dispatcher.ts';
@@ -139,6 +140,23 @@ describe('a request that no service has got', () => {
     expect([offeredTo(), stand.ingress.totals.requests]).toEqual([[1, 1, 1], 1]);
     expect(stand.members.flatMap((member) => stand.captured(member))).toHaveLength(1);
     expect(stand.group.tally({ kind: 'operator' }).totalDispatches).toBe(1);
+  });
+
+  it('is put to nobody else when the first has failed long ago', async () => {
+    const held: MuxStream[] = [];
+    const hold = (stream: MuxStream): void => void held.push(stream);
+    const four = await stand.join({});
+    one.refuse();
+    for (const member of [two, three, four]) member.onStream = hold;
+    const answer = talk(stand.port, GET);
+    for (let at = 0; at < 2; at += 1) {
+      await eventually(() => expect(held).toHaveLength(at + 1));
+      // Not all at once: each try by itself is well within its time.
+      await stand.clock.advance(LIMITS.MEMBER_TRIES_MS / 2);
+      held[at]?.refuse({ code: 'dial-timeout', text: 'ETIMEDOUT' });
+    }
+    expect(await answer).toMatch(/^HTTP\/1\.1 502 .*x-tunnel-error: LOCAL_UNREACHABLE\r\n/s);
+    expect(offeredTo()).toEqual([1, 1, 1, 0]);
   });
 
   it('goes to no unhealthy member', async () => {

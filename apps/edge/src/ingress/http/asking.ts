@@ -1,5 +1,6 @@
 // Puts a visitor's request to the service behind a tunnel, and to another member of its group when the first did not get it.
 import { type RequestHead, requestHeadFor } from '@tunnel/core';
+import { LIMITS } from '@tunnel/protocol';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { Asker, FailedTry } from './asker.ts';
 import { callService } from './call-service.ts';
@@ -16,6 +17,8 @@ export interface Asking {
   readonly asker: Asker;
   /** Those it was put to in vain; null: none. */
   tried: Tunnel[] | null;
+  /** When the first of those failed. */
+  failedSinceMs: number;
   /** Another member for it; null: there is none. The last one tried is not the one that serves it. */
   another(tried: readonly Tunnel[]): Tunnel | null;
   /** The call that it is now. */
@@ -37,8 +40,11 @@ export const callTunnel = ({ facts, owner, head, hasBody, startedMs, asker }: As
 
 /** false: there is nobody else to ask. */
 export const askAnother = (asking: Asking, failed: FailedTry): boolean => {
+  const now = asking.owner.now();
+  if (asking.tried === null) asking.failedSinceMs = now;
   asking.tried ??= [];
   asking.tried.push(failed.tunnel);
+  if (now - asking.failedSinceMs >= LIMITS.MEMBER_TRIES_MS) return false;
   const next = asking.another(asking.tried);
   if (next === null) return false;
   failed.recorder?.discard();

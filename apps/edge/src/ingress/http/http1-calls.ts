@@ -20,6 +20,7 @@ export class Http1Calls implements Asking, Caller {
   head!: RequestHead;
   asker!: Asker;
   tried: Tunnel[] | null = null;
+  failedSinceMs = 0;
   #call: ServiceCall | null = null;
   #body: RequestBody | null = null;
 

@@ -36,6 +36,8 @@ export class Http1Response implements Asker {
   readonly #head: RequestHead | null;
   #keepAlive: boolean;
   #isBegun = false;
+  /** Of the service's head; null: none, or it is out. Until then it can be taken back. */
+  #waitingStatus: number | null = null;
 
   constructor(visitor: RespondingVisitor, out: VisitorWriter, head: RequestHead | null) {
     this.#visitor = visitor;
@@ -57,10 +59,13 @@ export class Http1Response implements Asker {
     const { text, form, keepAlive } = this.#rewritten(head);
     this.bodyForm = form;
     this.#keepAlive = keepAlive;
-    this.#begin(head.status, text);
+    this.#isBegun = true;
+    this.#waitingStatus = head.status;
+    this.#out.text(text);
   }
 
   onBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+    this.#goOut();
     return this.#out.bytes(bytes, start, end, lend);
   }
 
@@ -72,16 +77,18 @@ export class Http1Response implements Asker {
   onTrailers(): void {}
 
   onTurn(): void {
+    this.#goOut();
     this.#out.flush();
   }
 
   onDone(requestDone: boolean): void {
-    this.#out.flush();
+    this.onTurn();
     this.#visitor.onResponded(this.#keepAlive && requestDone);
   }
 
   onFailed(fault: Fault, failed: FailedTry | null): void {
-    if (this.#isBegun) this.#visitor.onCutOff();
+    if (this.#waitingStatus !== null) this.#takeBack({ fault });
+    else if (this.#isBegun) this.#visitor.onCutOff();
     else if (failed === null || !this.#visitor.calls.askAnother(failed)) this.answer({ fault });
   }
 
@@ -109,6 +116,19 @@ export class Http1Response implements Asker {
   /** Until the request is complete nobody knows whether another one can follow: then none does. */
   #decideKeepAlive(): void {
     if (!this.#visitor.requestDone || this.#visitor.calls.owner.isDraining) this.#keepAlive = false;
+  }
+
+  #goOut(): void {
+    if (this.#waitingStatus === null) return;
+    this.#visitor.calls.answered(this.#waitingStatus);
+    this.#waitingStatus = null;
+  }
+
+  /** What came right behind the head was malformed: nothing has left yet. */
+  #takeBack(answer: LocalAnswer): void {
+    this.#waitingStatus = null;
+    this.#out.drop();
+    this.answer(answer);
   }
 
   #begin(status: number, text: string): void {

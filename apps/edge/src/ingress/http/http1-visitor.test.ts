@@ -300,6 +300,17 @@ describe('what goes wrong', () => {
     expect(await answer).toMatch(/^HTTP\/1\.1 408 /);
   });
 
+  it("a body that is malformed right behind its head gets 502, and the head is nobody's answer", async () => {
+    const stand = await startRawService((socket) => {
+      socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n'));
+    });
+    const answer = await talk(stand.port, get('/1') + get('/2', 'Connection: close\r\n'));
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 502', 'HTTP/1.1 502']);
+    expect(answer).toMatch(/x-tunnel-error: LOCAL_MALFORMED/);
+    expect(stand.ingress.totals.responses).toEqual([0, 0, 0, 0, 0, 2]);
+    expect(stand.dials).toBe(2);
+  });
+
   it('an early answer to a body that still comes ends the connection', async () => {
     const stand = await startRawService((socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno'));

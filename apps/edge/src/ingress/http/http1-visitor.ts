@@ -8,6 +8,7 @@ import { bridge } from './bridge.ts';
 import { HeadReader } from './head-reader.ts';
 import { Http1Calls } from './http1-calls.ts';
 import { Http1Response, type RespondingVisitor } from './http1-response.ts';
+import { Linger } from './linger.ts';
 import { isLocalAnswer } from './local-answer.ts';
 import { refusalCodeOf } from './refusal-code.ts';
 import { hasBodyOf } from './service-call.ts';
@@ -44,8 +45,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   /** Bytes of pipelined requests that wait for their turn; their sender is paused. */
   #rest: ByteQueue | null = null;
   #bridge: Splice | null = null;
-  /** In 'lingering': which of the two sides has nothing more to say. */
-  #saidAll = false;
+  /** In 'lingering'. */
+  #linger: Linger | null = null;
   #visitorEnded = false;
   #deadlineMs: number;
 
@@ -77,7 +78,10 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
       else if (this.#phase === 'answering') {
         this.#keepRest(bytes, at, end);
         return false;
-      } else return true;
+      } else {
+        this.#linger?.onBytes(this.#owner.now());
+        return true;
+      }
     }
     return this.#goOn;
   }
@@ -186,7 +190,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
     if (this.#phase !== 'head' && this.#phase !== 'lingering') return this.close();
     this.#visitorEnded = true;
     if (this.#phase === 'head') this.#lastWord();
-    else if (this.#saidAll) this.#closed();
+    else if (this.#linger?.saidAll) this.#closed();
   }
 
   onReset(): void {
@@ -196,13 +200,12 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   // ---- time and the end ----
 
-  /** Once a second. */
   tick(nowMs: number): void {
     this.calls.tick(nowMs);
-    if (nowMs < this.#deadlineMs) return;
-    if (this.#phase === 'head' && this.#heads.begun) this.#refuse(408, '', 0);
-    else if (this.#phase === 'head') this.#lastWord();
-    else if (this.#phase === 'lingering') this.close();
+    if (this.#linger?.isOver(nowMs)) this.close();
+    if (this.#phase !== 'head' || nowMs < this.#deadlineMs) return;
+    if (this.#heads.begun) this.#refuse(408, '', 0);
+    else this.#lastWord();
   }
 
   /** The edge is shutting down: an idle connection ends now, a busy one after its response. */
@@ -215,10 +218,10 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
     if (this.#isClosed()) return;
     this.#phase = 'lingering';
     this.#rest = null;
-    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    const linger = new Linger();
+    this.#linger = linger;
     this.#end.end(() => {
-      this.#saidAll = true;
-      this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_LINGER_MS;
+      linger.onSaidAll(this.#owner.now());
       if (this.#visitorEnded) this.#closed();
     });
     this.#end.resume();

@@ -38,6 +38,7 @@ export class Http2Request implements Asker, Asking, Caller {
   facts: VisitorFacts;
   countedAddress: string | null = null;
   tried: Tunnel[] | null = null;
+  failedSinceMs = 0;
   readonly #visitor: RequestingVisitor;
   readonly #stream: ServerHttp2Stream;
   readonly #answer: Http2Answer;

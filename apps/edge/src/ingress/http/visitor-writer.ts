@@ -34,6 +34,11 @@ export class VisitorWriter {
     return this.#end.write(joined, 0, joined.length, true);
   }
 
+  /** Of what has not left. */
+  drop(): void {
+    this.#head = '';
+  }
+
   flush(): void {
     const head = this.#head;
     if (head === '') return;
