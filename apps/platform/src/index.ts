@@ -1,6 +1,6 @@
 export { Database } from './db/database.ts';
 export { isDatabaseAway } from './db/database-away.ts';
-export { migrate, pendingMigrations } from './db/migrate.ts';
+export { migrate, migratePatiently, pendingMigrations } from './db/migrate.ts';
 export type { MailNotice } from './mail/mail-transport.ts';
 export { createPlatform, type Platform, type PlatformDeps } from './platform.ts';
 export { type ListedUser, listUsers } from './services/admin/list-users.ts';

@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import { Billing } from './billing/billing.ts';
 import { Database } from './db/database.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
-import { migrate } from './db/migrate.ts';
+import { migratePatiently } from './db/migrate.ts';
 import type { LocalEdge } from './edge-calls/ask-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
 import { readDashboard } from './http/dashboard/dashboard-files.ts';
@@ -130,10 +130,10 @@ class ComposedPlatform implements Platform {
 
   #makeWatch(): DatabaseWatch {
     const { db } = this.#database;
-    const { clock, logger, localEdge, dataDir } = this.#deps;
+    const { clock, logger, localEdge, dataDir, databaseUrl: url } = this.#deps;
     return new DatabaseWatch({
       prepare: async () => {
-        const applied = await migrate(db);
+        const applied = await migratePatiently({ url, logger });
         if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
         await upsertPlans(db, this.#config.platform.plans);
         if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), this.localCredential);

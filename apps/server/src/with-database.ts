@@ -2,7 +2,7 @@
 // as long as the command takes.
 
 import { Fault } from '@tunnel/errors';
-import { Database, isDatabaseAway, migrate, pendingMigrations } from '@tunnel/platform';
+import { Database, isDatabaseAway, migratePatiently, pendingMigrations } from '@tunnel/platform';
 import { createLogger, type Secret, type ServerConfig, systemClock } from '@tunnel/runtime';
 import { openDataDir } from './data-dir.ts';
 import { embeddedUrl } from './embedded-postgres/connection-file.ts';
@@ -10,16 +10,16 @@ import { EmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 
 const logger = createLogger({ level: 'warn', format: 'human', stream: process.stderr });
 
-/** `prepared`: the tables are brought up to date first. Throws a fault when there is no database. */
+/** `prepared`: the tables are brought up to date first. `patient`: no statement is cut. Throws a fault when there is no database. */
 export const withDatabase = async <T>(
   config: ServerConfig,
-  { prepared }: { readonly prepared: boolean },
+  { prepared, patient = false }: { readonly prepared: boolean; readonly patient?: boolean },
   act: (database: Database) => Promise<T>,
 ): Promise<T> => {
   const { url, stop } = await findDatabase(config);
-  const database = new Database({ url, logger, connections: 2 });
+  const database = new Database({ url, logger, connections: 2, patient });
   try {
-    if (prepared && (await pendingMigrations(database.db)).length > 0) await migrate(database.db);
+    if (prepared && (await pendingMigrations(database.db)).length > 0) await migratePatiently({ url, logger });
     return await act(database);
   } catch (error) {
     throw isDatabaseAway(error) ? new Fault('DATABASE_AWAY', {}, { cause: error }) : error;

@@ -1,5 +1,12 @@
 // Tells an error that says "no database right now" from one that says "this query is wrong".
 
+/** It let a statement wait for longer than any may take. */
+export class DatabaseSilent extends Error {
+  constructor() {
+    super('the database does not answer');
+  }
+}
+
 /** Of the socket and its name. */
 const SOCKET_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
@@ -29,6 +36,7 @@ const WORDS = new RegExp(
 
 export const isDatabaseAway = (error: unknown): boolean => {
   if (!(error instanceof Error)) return false;
+  if (error instanceof DatabaseSilent) return true;
   const { code } = error as { code?: unknown };
   if (typeof code === 'string' && (SOCKET_CODES.has(code) || SERVER_CODE.test(code))) return true;
   if (WORDS.test(error.message)) return true;

@@ -45,6 +45,11 @@ export class DatabaseProxy {
     await closed;
   }
 
+  /** Nothing passes on the connections of now any more, and neither side hears of it. */
+  freeze(): void {
+    for (const socket of this.#sockets) socket.unpipe().pause();
+  }
+
   #join(socket: Socket): void {
     const folder = this.#target.searchParams.get('host');
     const port = Number(this.#target.port || 5432);

@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Logger } from '@tunnel/runtime';
+import { createLogger, type Logger } from '@tunnel/runtime';
+import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from './database.ts';
 import { isDatabaseAway } from './database-away.ts';
+import { DatabaseProxy } from './database-proxy.fixture.ts';
 import { createTestDatabase, type TestDatabase } from './test-database.fixture.ts';
 
 let database: TestDatabase;
@@ -44,4 +46,45 @@ describe('a connection that breaks', () => {
     lost();
     expect(warn).toHaveBeenCalledOnce();
   });
+});
+
+const silent = createLogger({ level: 'silent', format: 'json' });
+const reasonOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+
+/** Connections have a second to be made: on a busy machine that may be too short for the first. */
+const met = (own: Database): Promise<void> =>
+  eventually(async () => expect((await sql`select 1`.execute(own.db)).rows).toHaveLength(1));
+
+it('a database that neither answers nor hangs up is away after a while, and its connection is given up', async () => {
+  const proxy = new DatabaseProxy(database.url);
+  const url = await proxy.reserve();
+  await proxy.open();
+  const own = new Database({ url, logger: silent, timeoutMs: 1000, connections: 1 });
+  try {
+    await met(own);
+    const work = own.db.transaction().execute(async (trx) => {
+      await sql`select 1`.execute(trx);
+      proxy.freeze();
+      await sql`select 2`.execute(trx);
+    });
+    expect(isDatabaseAway(await reasonOf(work))).toBe(true);
+    await met(own);
+  } finally {
+    await own.close();
+    await proxy.cut();
+  }
+});
+
+it('a statement may take as long as it likes where patience is asked for', async () => {
+  const hasty = new Database({ url: database.url, logger: silent, timeoutMs: 1000 });
+  const patient = new Database({ url: database.url, logger: silent, timeoutMs: 1000, patient: true });
+  await Promise.all([met(hasty), met(patient)]);
+  const slow = sql`select pg_sleep(1.5)`;
+  const [cut, done] = await Promise.all([reasonOf(slow.execute(hasty.db)), reasonOf(slow.execute(patient.db))]);
+  expect([cut, done]).toEqual([expect.objectContaining({ code: '57014' }), null]);
+  await Promise.all([hasty.close(), patient.close()]);
 });

@@ -3,6 +3,7 @@
 import type { Logger, Secret } from '@tunnel/runtime';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import { answeringPool } from './answering-pool.ts';
 import { DATABASE_BOUNDS } from './database-bounds.ts';
 import type { Schema } from './schema.ts';
 
@@ -16,6 +17,8 @@ export interface DatabaseOptions {
   readonly connections?: number;
   /** For a connection to be had, and for a statement. */
   readonly timeoutMs?: number;
+  /** No statement is cut short. */
+  readonly patient?: boolean;
 }
 
 const INT8 = 20;
@@ -33,11 +36,11 @@ export class Database {
   readonly pool: pg.Pool;
   #isClosing = false;
 
-  constructor({ url, logger, connections = DATABASE_BOUNDS.CONNECTIONS, timeoutMs }: DatabaseOptions) {
-    const statementTimeoutMs = timeoutMs ?? DATABASE_BOUNDS.STATEMENT_TIMEOUT_MS;
+  constructor({ url, logger, connections, timeoutMs, patient = false }: DatabaseOptions) {
+    const statementTimeoutMs = patient ? 0 : (timeoutMs ?? DATABASE_BOUNDS.STATEMENT_TIMEOUT_MS);
     this.pool = new pg.Pool({
       connectionString: url.reveal(),
-      max: connections,
+      max: connections ?? DATABASE_BOUNDS.CONNECTIONS,
       connectionTimeoutMillis: timeoutMs ?? DATABASE_BOUNDS.CONNECT_TIMEOUT_MS,
       idleTimeoutMillis: DATABASE_BOUNDS.IDLE_MS,
       statement_timeout: statementTimeoutMs,
@@ -53,7 +56,9 @@ export class Database {
     });
     // So would one that breaks between two queries of a transaction: the pool listens to idle ones alone. The next query fails.
     this.pool.on('connect', (client) => client.on('error', () => {}));
-    this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: this.pool }) });
+    const answersMs = statementTimeoutMs + DATABASE_BOUNDS.ANSWER_GRACE_MS;
+    const pool = patient ? this.pool : answeringPool(this.pool, answersMs);
+    this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
   }
 
   async close(): Promise<void> {

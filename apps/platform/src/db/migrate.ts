@@ -1,11 +1,12 @@
 // Brings the tables up to date: forward only, one process at a time (kysely takes an advisory lock of PostgreSQL).
 import { type Migration, Migrator } from 'kysely';
-import type { Db } from './database.ts';
+import { Database, type DatabaseOptions, type Db } from './database.ts';
 import { up as accounts } from './migrations/0001-accounts.ts';
 import { up as keysAndUsage } from './migrations/0002-keys-and-usage.ts';
 import { up as signingKeys } from './migrations/0003-signing-keys.ts';
 import { up as billing } from './migrations/0004-billing.ts';
 import { up as regionsAndFilters } from './migrations/0005-regions-and-filters.ts';
+import { up as tunnelsWithoutPlace } from './migrations/0006-tunnels-without-place.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -14,6 +15,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0003-signing-keys': { up: signingKeys },
   '0004-billing': { up: billing },
   '0005-regions-and-filters': { up: regionsAndFilters },
+  '0006-tunnels-without-place': { up: tunnelsWithoutPlace },
 };
 
 const migratorOf = (db: Db): Migrator =>
@@ -24,6 +26,19 @@ export const migrate = async (db: Db): Promise<string[]> => {
   const { error, results = [] } = await migratorOf(db).migrateToLatest();
   if (error !== undefined) throw error instanceof Error ? error : new Error('the migrations failed', { cause: error });
   return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);
+};
+
+/**
+ * The same over connections of its own, on which no statement is cut short: an index of a long log takes its time, and who waits
+ * for another process to make it waits as long.
+ */
+export const migratePatiently = async (options: Pick<DatabaseOptions, 'url' | 'logger'>): Promise<string[]> => {
+  const database = new Database({ ...options, connections: 2, patient: true });
+  try {
+    return await migrate(database.db);
+  } finally {
+    await database.close();
+  }
 };
 
 /** Names of those that are missing. */

@@ -17,7 +17,8 @@ export const migrate = (finish: (code: number) => void): Command =>
     .addHelpText('after', '\nExample:\n  tunnel-server migrate --config server.toml --check')
     .action(async (flags: MigrateFlags) => {
       const isCheck = flags.check === true;
-      const steps = await withDatabase(loadConfig(flags, process.env), { prepared: false }, ({ db }) =>
+      const config = loadConfig(flags, process.env);
+      const steps = await withDatabase(config, { prepared: false, patient: true }, ({ db }) =>
         isCheck ? pendingMigrations(db) : applyMigrations(db),
       );
       const text = isCheck ? checkText(steps) : appliedText(steps);

@@ -96,8 +96,8 @@ describe('the finished value', () => {
   test('secrets do not print', () => {
     const env = {
       TUNNEL_AUTH__ADMIN_TOKEN: 'open-sesame',
-      TUNNEL_DATABASE__URL: 'open-sesame',
-      TUNNEL_PLATFORM__MAIL__SMTP_URL: 'open-sesame',
+      TUNNEL_DATABASE__URL: 'postgres://open-sesame@db/tunnel',
+      TUNNEL_PLATFORM__MAIL__SMTP_URL: 'smtp://open-sesame@mail',
       TUNNEL_PLATFORM__BILLING__STRIPE_SECRET_KEY: 'open-sesame',
       TUNNEL_PLATFORM__BILLING__STRIPE_WEBHOOK_SECRET: 'open-sesame',
       TUNNEL_LOAD_BALANCING__ALERT_SECRET: 'open-sesame',

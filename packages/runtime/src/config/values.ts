@@ -114,6 +114,15 @@ const isAddressOrNetwork = (value: string): boolean => {
 export const secretText = () =>
   withMeta(z.string({ error: 'a string' }), { concealed: true }).transform((value) => new Secret(value));
 
+/** With a password in it; empty: there is none. */
+export const secretUrl = (begins: RegExp, example: string) =>
+  withMeta(
+    z
+      .string({ error: 'a string' })
+      .refine((value) => value === '' || begins.test(value), { error: `empty or a URL such as ${example}` }),
+    { concealed: true },
+  ).transform((value) => new Secret(value));
+
 export const filledSecretText = () => {
   const error = 'a string that is not empty';
   return withMeta(z.string({ error }).min(1, { error }), { concealed: true }).transform((value) => new Secret(value));

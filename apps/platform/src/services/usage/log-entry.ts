@@ -1,6 +1,6 @@
 // One row of the tunnel log as its owner sees it.
 import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { TunnelLogTable } from '../../db/schema.ts';
 
@@ -25,7 +25,8 @@ export const withoutPlace = (db: Db, userId: string) =>
     .select('id')
     .where('user_id', '=', userId)
     .where('unregistered_at', 'is', null)
-    .where('label', '=', '');
+    // Written out, so that the index of just these is found.
+    .where('label', '=', sql.lit(''));
 
 export const presentLogEntry = (row: LogRow): TunnelLogEntry => ({
   ...row,

@@ -7,6 +7,7 @@ import {
   listenPort,
   oneOf,
   secretText,
+  secretUrl,
   section,
   serviceUrl,
   table,
@@ -40,7 +41,7 @@ export const platformSchema = section({
   trusted_proxies: addressList().default([]),
   mail: section({
     transport: oneOf(['file', 'smtp']).default('file'),
-    smtp_url: secretText().prefault(''),
+    smtp_url: secretUrl(/^smtps?:\/\//i, 'smtp://user:password@host:587').prefault(''),
     from: filledText().default('Tunnel <no-reply@localhost>'),
   }),
   billing: section({

@@ -1,7 +1,7 @@
 // The whole server.toml as one schema, and its typed value.
 import type * as z from 'zod';
 import type { DeepReadonly } from '../deep-freeze.ts';
-import { filledText, secretText, section, table } from '../values.ts';
+import { filledText, secretUrl, section, table } from '../values.ts';
 import {
   authSchema,
   captureSchema,
@@ -15,7 +15,9 @@ import { platformSchema } from './platform-schema.ts';
 
 export const serverFileSchema = table({
   data_dir: filledText().default('./data'),
-  database: section({ url: secretText().prefault('') }),
+  database: section({
+    url: secretUrl(/^postgres(ql)?:\/\//i, 'postgres://user:password@host/name').prefault(''),
+  }),
   platform: platformSchema,
   server: serverSchema,
   region: regionSchema,
