@@ -55,14 +55,19 @@ describe('the end of a month', () => {
     expect((await scene.processor.readCustomer(customerId))?.subscription).toMatchObject({ id: subscriptionId });
   });
 
-  it('waits for the platform to report the rest before a draft is final', async () => {
+  it('waits for the platform to report the rest before a draft is final, also when the clock is ahead', async () => {
     const { customerId } = await scene.subscriber();
-    scene.respond = async ({ type }) => {
-      if (type === 'invoice.created') await report(customerId, 60_000_000_000);
+    let bytes = 60_000_000_000;
+    scene.respond = async ({ type, id: identifier }) => {
+      // Of a platform that takes some seconds for it.
+      const at = Date.now() + 3000;
+      if (type === 'invoice.created') await scene.processor.reportUsage({ identifier, customerId, bytes, at });
       return 200;
     };
     await scene.endMonth();
-    expect(await invoicesOf(customerId)).toEqual([paid(600)]);
+    bytes = 70_000_000_000;
+    await scene.endMonth();
+    expect(await invoicesOf(customerId)).toEqual([paid(700), paid(600)]);
   });
 
   it('does not wait for ever for somebody who never answers', async () => {
