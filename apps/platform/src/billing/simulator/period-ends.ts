@@ -8,7 +8,7 @@ import { changeSubscription, periodOf } from './resources/subscriptions.ts';
 import type { SimSubscription } from './sim-objects.ts';
 import type { SimWorld } from './sim-world.ts';
 
-/** A draft is final when the platform has answered the news of it, or after so long. */
+/** Drafts are final when the platform has answered the news of them, or has taken none of it for so long. */
 const DRAFT_WAIT_MS = 10_000;
 
 export interface PeriodEndsDeps {
@@ -73,19 +73,34 @@ export class PeriodEnds {
   }
 
   async #news(): Promise<void> {
-    const { world, clock, delivered, hasListener } = this.#deps;
+    const { world, delivered, hasListener } = this.#deps;
     const isNews = (payload: object): boolean => 'type' in payload && payload.type === 'invoice.created';
     const waiting = world.state.all('events').filter(({ payload }) => isNews(payload));
     if (waiting.length === 0 || !hasListener()) return;
-    const longEnough = new Promise<void>((resolve) => {
-      const timer = clock.setTimeout(resolve, DRAFT_WAIT_MS);
-      this.#endWait = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
-    await Promise.race([delivered(waiting.map(({ id }) => id)), longEnough]);
+    const silence = this.#silence();
+    const all = waiting.map(({ id }) => delivered([id]).then(silence.heard));
+    await Promise.race([Promise.all(all), silence.isLong]);
     this.#endWait();
+  }
+
+  /** Many accounts take their time: only nothing at all for so long is too long. */
+  #silence(): { readonly isLong: Promise<void>; readonly heard: () => void } {
+    const { clock } = this.#deps;
+    let [end, isOver] = [(): void => {}, false];
+    const isLong = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    let timer = clock.setTimeout(end, DRAFT_WAIT_MS);
+    const heard = (): void => {
+      timer.cancel();
+      if (!isOver) timer = clock.setTimeout(end, DRAFT_WAIT_MS);
+    };
+    this.#endWait = () => {
+      isOver = true;
+      timer.cancel();
+      end();
+    };
+    return { isLong, heard };
   }
 }
 

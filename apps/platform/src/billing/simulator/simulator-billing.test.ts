@@ -1,5 +1,5 @@
 // What the simulator charges, and what follows when a card fails.
-import { eventually } from '@tunnel/testkit';
+import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { quickClock, SimulatorScene } from './simulator.fixture.ts';
 
@@ -55,14 +55,19 @@ describe('the end of a month', () => {
     expect((await scene.processor.readCustomer(customerId))?.subscription).toMatchObject({ id: subscriptionId });
   });
 
-  it('waits for the platform to report the rest before a draft is final', async () => {
+  it('waits for the platform to report the rest before a draft is final, also when the clock is ahead', async () => {
     const { customerId } = await scene.subscriber();
-    scene.respond = async ({ type }) => {
-      if (type === 'invoice.created') await report(customerId, 60_000_000_000);
+    let bytes = 60_000_000_000;
+    scene.respond = async ({ type, id: identifier }) => {
+      // Of a platform that takes some seconds for it.
+      const at = Date.now() + 3000;
+      if (type === 'invoice.created') await scene.processor.reportUsage({ identifier, customerId, bytes, at });
       return 200;
     };
     await scene.endMonth();
-    expect(await invoicesOf(customerId)).toEqual([paid(600)]);
+    bytes = 70_000_000_000;
+    await scene.endMonth();
+    expect(await invoicesOf(customerId)).toEqual([paid(700), paid(600)]);
   });
 
   it('does not wait for ever for somebody who never answers', async () => {
@@ -72,6 +77,24 @@ describe('the end of a month', () => {
     scene.respond = ({ type }) => (type === 'invoice.created' ? 503 : 200);
     await scene.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(300)]);
+  });
+
+  it('waits for somebody who is slow with many', async () => {
+    await scene.close();
+    const clock = new FakeClock(Date.now());
+    scene = await SimulatorScene.open(clock);
+    const customers: string[] = [];
+    for (let count = 0; count < 4; count += 1) customers.push((await scene.subscriber()).customerId);
+    scene.respond = async ({ type, body, id: identifier }) => {
+      if (type !== 'invoice.created') return 200;
+      // Longer for all of them than it waits for one.
+      await clock.advance(6000);
+      const customerId = String((JSON.parse(body) as { data: { object: { customer: unknown } } }).data.object.customer);
+      await scene.processor.reportUsage({ identifier, customerId, bytes: 40_000_000_000, at: clock.now() });
+      return 200;
+    };
+    await scene.endMonth();
+    expect(await Promise.all(customers.map(invoicesOf))).toEqual(customers.map(() => [paid(400)]));
   });
 
   it('ends a subscription that was set to end, with the minimum as its last item', async () => {

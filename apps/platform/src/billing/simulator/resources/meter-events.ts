@@ -5,7 +5,7 @@ import { type Route, route } from '../route.ts';
 import { badRequest } from '../sim-error.ts';
 import type { SimWorld } from '../sim-world.ts';
 import { customerOf } from './customers.ts';
-import { openSince } from './subscriptions.ts';
+import { lastOfDraft, openSince } from './subscriptions.ts';
 
 const DAY_SECS = 24 * 60 * 60;
 const REMEMBERED_MS = DAY_SECS * 1000;
@@ -76,13 +76,14 @@ const freshId = (world: SimWorld, identifier: string): string => {
 
 /**
  * The processor never bills what falls before the periods that are open. Here that would also hit usage of this minute once the
- * clock was moved ahead, so it is then moved along; else it stays where it is, unbilled.
+ * clock was moved ahead, so it is then moved along, into the period whose invoice is a draft if there is one: that one waits for
+ * it. Else it stays where it is, unbilled.
  */
 const billedAt = (world: SimWorld, customer: string, timestamp: number): number => {
   const since = openSince(world, customer);
   if (world.aheadMs === 0 || since === null || timestamp >= since) return timestamp;
   const moved = timestamp + Math.floor(world.aheadMs / 1000);
-  return Math.min(Math.max(moved, since), Math.max(world.now(), since));
+  return Math.min(Math.max(moved, since), lastOfDraft(world, customer) ?? Math.max(world.now(), since));
 };
 
 export const meterEventRoutes: readonly Route[] = [route('POST', '/v1/billing/meter_events', creating, create)];

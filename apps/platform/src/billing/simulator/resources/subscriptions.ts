@@ -6,7 +6,7 @@ import { nextMonthStart } from '../month-end.ts';
 import { flag, metadata, none, paging, text } from '../params.ts';
 import { type Route, route } from '../route.ts';
 import { badRequest, noSuch } from '../sim-error.ts';
-import type { SimPrice, SimSubscription, SimSubscriptionItem } from '../sim-objects.ts';
+import type { SimInvoice, SimPrice, SimSubscription, SimSubscriptionItem } from '../sim-objects.ts';
 import type { SimWorld } from '../sim-world.ts';
 import { customerOf } from './customers.ts';
 
@@ -91,12 +91,20 @@ export const periodOf = ({ items }: SimSubscription): { start: number; end: numb
 };
 
 /** The start of the oldest period of the customer that is not yet billed; null when there is none. */
-export const openSince = ({ state }: SimWorld, customer: string): number | null => {
-  const living = state.all('subscriptions').filter((each) => each.customer === customer && each.status !== 'canceled');
-  const drafts = state.all('invoices').filter((each) => each.customer === customer && each.status === 'draft');
-  const starts = [...living.map((each) => periodOf(each).start), ...drafts.map((each) => each.period_start)];
-  return starts.length === 0 ? null : Math.min(...starts);
+export const openSince = (world: SimWorld, customer: string): number | null => {
+  const own = world.state.all('subscriptions').filter((each) => each.customer === customer);
+  const living = own.filter(({ status }) => status !== 'canceled').map((each) => periodOf(each).start);
+  return least([...living, ...draftsOf(world, customer).map(({ period_start }) => period_start)]);
 };
+
+/** The last second of the period that is being billed; null when there is none. */
+export const lastOfDraft = (world: SimWorld, customer: string): number | null =>
+  least(draftsOf(world, customer).map(({ period_end }) => period_end - 1));
+
+const draftsOf = ({ state }: SimWorld, customer: string): SimInvoice[] =>
+  state.all('invoices').filter((each) => each.customer === customer && each.status === 'draft');
+
+const least = (times: readonly number[]): number | null => (times.length === 0 ? null : Math.min(...times));
 
 /** Tells of it when something did change. */
 export const changeSubscription = (
