@@ -25,23 +25,33 @@ const it = orSkip(
 
 const PLACES = ['Overview', 'Tunnels', 'Pools', 'Keys', 'Billing', 'Settings'];
 
-const seriousFindings = async (page: Page): Promise<string[]> => {
+/** `rules`: those alone; all of them unless told. */
+const seriousFindings = async (page: Page, rules?: readonly string[]): Promise<string[]> => {
   if ((await page.evaluate('typeof globalThis.axe')) === 'undefined') await page.evaluate(axe.source);
-  const run = `axe.run(document, { resultTypes: ['violations'] })`;
+  const options = { resultTypes: ['violations'], ...(rules === undefined ? {} : { runOnly: rules }) };
+  const run = `axe.run(document, ${JSON.stringify(options)})`;
   const { violations } = await page.evaluate<Pick<axe.AxeResults, 'violations'>>(run);
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`));
 };
 
-/** In the light as it is, and in the dark on a phone: both forms and both sets of colours. */
+/** Both forms and both sets of colours; what the colours do not change is looked at once for each form. */
 const findingsOf = async (page: Page): Promise<string[]> => {
-  await page.emulateMedia({ colorScheme: 'light' });
-  const found = (await seriousFindings(page)).map((finding) => `light: ${finding}`);
-  await page.emulateMedia({ colorScheme: 'dark' });
+  const found: string[] = [];
+  const look = async (place: string, colorScheme: 'light' | 'dark', rules?: readonly string[]): Promise<void> => {
+    await page.emulateMedia({ colorScheme });
+    found.push(...(await seriousFindings(page, rules)).map((finding) => `${colorScheme}, ${place}: ${finding}`));
+  };
+  await look('on a desk', 'light');
+  await look('on a desk', 'dark', COLOURS);
   await page.setViewportSize({ width: 360, height: 800 });
-  return [...found, ...(await seriousFindings(page)).map((finding) => `dark, on a phone: ${finding}`)];
+  await look('on a phone', 'dark');
+  await look('on a phone', 'light', COLOURS);
+  return found;
 };
+
+const COLOURS = ['color-contrast'];
 
 const landmarks = async (page: Page): Promise<{ main: number; nav: number }> => ({
   main: await page.getByRole('main').count(),

@@ -15,7 +15,8 @@ const ABOUT_ABSENCE = /^Fault: cannot reach /;
 /** What the browser itself says about answers like 401; those are for the pages to handle. */
 const ABOUT_ANSWERS = /^Failed to load resource:/;
 
-export interface ProfileOptions extends Pick<BrowserContextOptions, 'colorScheme' | 'viewport' | 'reducedMotion'> {
+export interface ProfileOptions
+  extends Pick<BrowserContextOptions, 'colorScheme' | 'viewport' | 'reducedMotion' | 'timezoneId'> {
   readonly hasTouch?: boolean;
 }
 

@@ -11,9 +11,14 @@ import { Session, type SessionWorld } from './session.ts';
 import { createSessionWorld, openTabNews } from './session-world.ts';
 import { followOtherTabs } from './theme.ts';
 
+/** More than the platform itself waits for an edge, and that for a service, when a request is replayed: 35 s. */
+const ANSWER_WITHIN_MS = 40_000;
+
 export const createApp = (): ReactNode => {
   const { origin } = window.location;
-  const ask = (url: string, request: RequestInit): Promise<Response> => fetch(url, request);
+  // A platform that takes a call and never answers is away, too; a browser would wait for minutes.
+  const ask = (url: string, request: RequestInit): Promise<Response> =>
+    fetch(url, { ...request, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
   const reach: Reach = new Reach(
     { probe: () => probe(ask, origin), after: (ms, act) => void setTimeout(act, ms) },
     () => {

@@ -40,24 +40,26 @@ export interface LoadedProps<T> {
   readonly title?: string;
   /** In the size of what comes. */
   readonly pending: ReactNode;
+  /** Of the frame of an error: the room around it that nothing else gives. */
+  readonly errorClass?: string;
   readonly children: (data: T) => ReactNode;
 }
 
 /** For what is asked of the API. What was there before stays in sight when asking again fails: the banner tells. */
-export const Loaded = <T,>({ query, title = 'This cannot be shown right now', pending, children }: LoadedProps<T>) => (
+export const Loaded = <T,>({ title = 'This cannot be shown right now', ...inside }: LoadedProps<T>) => (
   <PanelBoundary title={title}>
-    <LoadedInside {...{ query, title, pending, children }} />
+    <LoadedInside title={title} {...inside} />
   </PanelBoundary>
 );
 
-const LoadedInside = <T,>({ query, title, pending, children }: LoadedProps<T>) => {
+const LoadedInside = <T,>({ query, title, pending, errorClass, children }: LoadedProps<T>) => {
   // Asked again, a query that never succeeded is on its way as if for the first time; what went wrong stays in sight.
   const [error, setError] = useState<unknown>(null);
   if (query.isError && query.error !== error) setError(query.error);
   if (query.data !== undefined) return children(query.data);
   if (error === null) return pending;
   return (
-    <div className="p-4">
+    <div className={errorClass}>
       <Problem {...(title === undefined ? {} : { title })} error={error} onRetry={() => void query.refetch()} />
     </div>
   );

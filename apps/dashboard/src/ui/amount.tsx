@@ -11,6 +11,4 @@ export const Count = ({ value }: { readonly value: number }) => (
   <span title={countText(value)}>{shortCountText(value)}</span>
 );
 
-export const Money = ({ cents }: { readonly cents: number }) => (
-  <span className="whitespace-nowrap">{moneyText(cents)}</span>
-);
+export const Money = ({ cents }: { readonly cents: number }) => <span>{moneyText(cents)}</span>;

@@ -15,30 +15,32 @@ export interface ChartProps {
   /** What is counted, and over which time. */
   readonly label: string;
   readonly points: readonly ChartPoint[];
-  /** A value as text, for the axis and the pointer. */
+  /** A value as text, for the pointer. */
   readonly format: (value: number) => string;
+  /** In short, for the axis, which is narrow. */
+  readonly formatShort: (value: number) => string;
 }
 
-export const ChartCanvas = ({ label, points, format }: ChartProps) => {
+export const ChartCanvas = ({ label, points, format, formatShort }: ChartProps) => {
   const place = useRef<HTMLDivElement>(null);
   const [told, setTold] = useState<number | null>(null);
   const theme = useThemeCount();
   useEffect(() => {
     const host = place.current;
     if (host === null) return;
-    const plot = new uPlot(optionsFor(host, format, setTold), dataOf(points), host);
+    const plot = new uPlot(optionsFor(host, formatShort, setTold), dataOf(points), host);
     const watch = new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height: CHART_HEIGHT_PX }));
     watch.observe(host);
     return () => {
       watch.disconnect();
       plot.destroy();
     };
-  }, [points, format, theme]);
+  }, [points, formatShort, theme]);
   const point = told === null ? undefined : points[told];
   return (
     <figure className="m-0">
       <div ref={place} role="img" aria-label={`${label}. ${summaryOf(points, format)}`} className="h-[180px] w-full" />
-      <figcaption className="mt-1 h-5 text-muted text-sm" aria-hidden="true">
+      <figcaption className="mt-1 min-h-5 text-muted text-sm" aria-hidden="true">
         {point === undefined ? summaryOf(points, format) : `${dayOf(point)} (UTC): ${format(point.value)}`}
       </figcaption>
     </figure>
@@ -78,7 +80,7 @@ const FONT = '11px ui-sans-serif, system-ui, sans-serif';
 
 const optionsFor = (
   host: HTMLElement,
-  format: (value: number) => string,
+  formatShort: (value: number) => string,
   onPoint: (index: number | null) => void,
 ): uPlot.Options => {
   const accent = colour(host, '--color-accent');
@@ -105,7 +107,13 @@ const optionsFor = (
         values: (_plot, days) => days.map((day) => utcDayText(day * 1000)),
         space: 60,
       },
-      { ...axis, grid: { stroke: line, width: 1 }, values: (_plot, marks) => marks.map(format), size: 60, space: 36 },
+      {
+        ...axis,
+        grid: { stroke: line, width: 1 },
+        values: (_plot, marks) => marks.map(formatShort),
+        size: 60,
+        space: 36,
+      },
     ],
     series: [{}, { stroke: accent, fill: accent, width: 0, points: { show: false }, ...(bars ? { paths: bars } : {}) }],
     hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },

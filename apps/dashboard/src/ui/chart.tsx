@@ -11,4 +11,9 @@ export const Chart = (props: ChartProps) => (
   </Suspense>
 );
 
-export const ChartSkeleton = () => <Skeleton className="h-[180px] w-full" />;
+/** With the line below the drawing. */
+export const ChartSkeleton = () => (
+  <div className="pb-6">
+    <Skeleton className="h-[180px] w-full" />
+  </div>
+);

@@ -1,5 +1,5 @@
 // A dialog: the browser's own, so that focus, Escape and the page behind it behave.
-import { type MouseEvent, type ReactNode, useEffect, useId, useRef } from 'react';
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useEffect, useId, useRef } from 'react';
 import { Icon } from './icon.tsx';
 
 export interface DialogProps {
@@ -9,7 +9,7 @@ export interface DialogProps {
   readonly children: ReactNode;
   /** Buttons. */
   readonly footer?: ReactNode;
-  /** false: it goes away by its own buttons alone, because what it shows is shown once. */
+  /** false: it goes away by its own buttons alone, because what it shows, or is about to show, is shown once. */
   readonly dismissable?: boolean;
 }
 
@@ -18,18 +18,35 @@ export const Dialog = ({ open, onClose, title, children, footer, dismissable = t
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = ref.current;
-    if (open && dialog?.open === false) dialog.showModal();
+    if (open && dialog?.open === false) {
+      dialog.showModal();
+      // One with a field was opened to type into it; the browser would begin with the button that closes.
+      dialog.querySelector('input')?.focus();
+    }
     if (!open && dialog?.open === true) dialog.close();
   }, [open]);
   const pressOutside = (event: MouseEvent): void => {
     if (dismissable && event.target === ref.current) onClose();
   };
+  // A browser lets Escape be refused once; the second time it closes the dialog, whatever is said.
+  const pressKey = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape') return;
+    event.preventDefault();
+    if (dismissable) onClose();
+  };
+  const stay = (): void => {
+    if (!open) return;
+    if (dismissable) onClose();
+    else ref.current?.showModal();
+  };
   return (
-    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions -- Escape does the same
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- Escape does the same
     <dialog
       ref={ref}
       aria-labelledby={id}
       onClick={pressOutside}
+      onKeyDown={pressKey}
+      onClose={stay}
       onCancel={(event) => {
         event.preventDefault();
         if (dismissable) onClose();
@@ -39,7 +56,7 @@ export const Dialog = ({ open, onClose, title, children, footer, dismissable = t
       {open && (
         <div>
           <div className="flex items-start justify-between gap-4 px-5 pt-5">
-            <h2 id={id} className="font-semibold text-lg">
+            <h2 id={id} className="min-w-0 font-semibold text-lg">
               {title}
             </h2>
             {dismissable && (
@@ -47,7 +64,7 @@ export const Dialog = ({ open, onClose, title, children, footer, dismissable = t
                 type="button"
                 aria-label="Close"
                 onClick={onClose}
-                className="-mr-1.5 grid size-8 place-items-center rounded-md text-muted hover:bg-sunken hover:text-ink"
+                className="-mr-1.5 grid size-8 shrink-0 place-items-center rounded-md text-muted hover:bg-sunken hover:text-ink"
               >
                 <Icon name="cross" />
               </button>

@@ -23,6 +23,6 @@ export const fieldProblem = (error: unknown, field: string): string | null => {
 
 /** The catalogue's texts begin small, to stand after a colon. */
 export const sentence = (text: string): string => {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  const begun = /^https?:/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 };

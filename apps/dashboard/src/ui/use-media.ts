@@ -23,5 +23,5 @@ export const useMedia = (query: string): boolean =>
     () => mediaOf(query).matches,
   );
 
-/** As `sm:` of the classes begins. */
-export const useIsNarrow = (): boolean => useMedia('(width < 40rem)');
+/** Until `md:` of the classes begins. */
+export const useIsNarrow = (): boolean => useMedia('(width < 48rem)');

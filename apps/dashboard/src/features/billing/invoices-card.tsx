@@ -6,17 +6,23 @@ import { Loaded } from '../../app/panel-boundary.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty.tsx';
-import { dateText, momentText } from '../../ui/format.ts';
+import { momentText } from '../../ui/format.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { type Invoice, readInvoice } from './invoice.ts';
+import { utcDateText } from './month.ts';
 import { invoicesQuery } from './queries.ts';
 
 export const InvoicesCard = () => {
   const invoices = useQuery(invoicesQuery(useApi()));
   return (
     <Card title="Invoices" description="Newest first. One is made at the end of each month." padded={false}>
-      <Loaded query={invoices} title="The invoices cannot be shown" pending={<InvoiceTable />}>
+      <Loaded
+        query={invoices}
+        title="The invoices cannot be shown"
+        pending={<InvoiceTable />}
+        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
+      >
         {(list) => <InvoiceTable list={list} />}
       </Loaded>
     </Card>
@@ -47,8 +53,8 @@ const COLUMNS: readonly Column<Invoice>[] = [
   { key: 'number', header: 'Number', isHead: true, cell: ({ number }) => <span className="break-all">{number}</span> },
   {
     key: 'date',
-    header: 'Date',
-    cell: ({ at }) => (at === null ? '—' : <time title={momentText(at)}>{dateText(at)}</time>),
+    header: 'Date (UTC)',
+    cell: ({ at }) => (at === null ? '—' : <time title={momentText(at)}>{utcDateText(at)}</time>),
   },
   { key: 'status', header: 'Status', cell: ({ status }) => <Badge tone={status.tone}>{status.text}</Badge> },
   { key: 'amount', header: 'Amount', align: 'end', cell: ({ amount }) => amount ?? '—' },

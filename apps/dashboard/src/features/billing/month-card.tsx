@@ -26,13 +26,16 @@ export const MonthCard = ({ status, usage }: MonthCardProps) => (
     ) : (
       <div className="mt-4 space-y-5">
         {usage === null ? (
-          <Skeleton className="h-40 w-full" />
+          <Skeleton className="h-44 w-full max-w-xl" />
         ) : (
           <Computed usage={usage} due={status.estimated_mtd_cents} />
         )}
-        {usage !== null && status.spend_cap_cents !== null && (
-          <CapBar used={usage.usage_cents} cap={status.spend_cap_cents} />
-        )}
+        {status.spend_cap_cents !== null &&
+          (usage === null ? (
+            <Skeleton className="h-9 w-full max-w-xl" />
+          ) : (
+            <CapBar used={usage.usage_cents} cap={status.spend_cap_cents} />
+          ))}
       </div>
     )}
   </Card>
@@ -68,7 +71,7 @@ const Line = ({ name, note, cents, isSum = false }: LineProps) => (
       {name}
       <span className="block font-normal text-muted text-sm">{note}</span>
     </th>
-    <td className="py-2 text-right align-top">{moneyText(cents)}</td>
+    <td className="py-2 pl-4 text-right align-top">{moneyText(cents)}</td>
   </tr>
 );
 

@@ -50,10 +50,14 @@ export const CreateKeyDialog = ({ open, onClose }: CreateKeyDialogProps) => {
     <Dialog
       open={open}
       onClose={close}
+      // A key that is being made would be there and never have been seen.
+      dismissable={!creating.isPending}
       title="Create a key"
       footer={
         <>
-          <Button onClick={close}>Cancel</Button>
+          <Button disabled={creating.isPending} onClick={close}>
+            Cancel
+          </Button>
           <Button kind="primary" type="submit" form={FORM} pending={creating.isPending}>
             Create key
           </Button>
@@ -88,8 +92,6 @@ const LabelForm = ({ label, setLabel, create }: LabelFormProps) => {
         value={label}
         maxLength={KEY_LABEL_MAX_CHARACTERS}
         autoComplete="off"
-        // oxlint-disable-next-line jsx-a11y/no-autofocus -- the dialog was opened to type here
-        autoFocus
         placeholder="laptop"
         hint="For you to tell your keys apart: the machine or the person that uses it."
         error={tried && missing ? 'Give the key a label.' : null}

@@ -42,8 +42,8 @@ const columnsFor = (onRevoke: ((key: ApiToken) => void) | undefined): readonly C
     header: 'Label',
     isHead: true,
     cell: ({ label, token_hash }) => (
-      <span className="min-w-0">
-        <span className="block break-words">{label}</span>
+      <span className="inline-block min-w-0 sm:min-w-32">
+        <span className="block wrap-anywhere">{label}</span>
         <span
           className="font-mono font-normal text-muted text-xs"
           title={`SHA-256 of the key: ${token_hash}. The key itself is not stored.`}

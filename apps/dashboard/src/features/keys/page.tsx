@@ -31,7 +31,7 @@ export const KeysPage = () => {
         actions={create}
       />
       <Card padded={false}>
-        <Loaded query={keys} title="The keys cannot be shown" pending={<KeyTable />}>
+        <Loaded query={keys} title="The keys cannot be shown" pending={<KeyTable />} errorClass="p-4 sm:p-5">
           {(list) => <KeyTable keys={list} onRevoke={setRevoking} create={create} />}
         </Loaded>
       </Card>

@@ -5,7 +5,7 @@ import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
 import { Bytes, Count, Money } from '../../ui/amount.tsx';
 import { Bar } from '../../ui/bar.tsx';
-import { percentText, plural } from '../../ui/format.ts';
+import { countText, percentText, plural } from '../../ui/format.ts';
 import { Skeleton } from '../../ui/skeleton.tsx';
 import { Stat } from '../../ui/stat.tsx';
 import { billingQuery, billingUsageQuery } from '../billing/queries.ts';
@@ -15,19 +15,21 @@ import { usageQuery } from './queries.ts';
 export const OverviewTiles = () => {
   const usage = useQuery(usageQuery(useApi()));
   return (
-    <div className="grid grid-cols-2 gap-3 sm:gap-4 lg:grid-cols-4">
+    // A row is as high as a tile with two lines and a bar, on a phone with three lines: what is below does not move.
+    <div className="grid auto-rows-[minmax(9.25rem,auto)] grid-cols-2 gap-3 sm:gap-4 lg:auto-rows-[minmax(9.875rem,auto)] lg:grid-cols-4">
       <UsageTiles usage={usage} />
       <CostTile />
     </div>
   );
 };
 
-const Pending = () => <Skeleton className="h-[120px] w-full" />;
+const Pending = () => <Skeleton className="w-full" />;
 
 const UsageTiles = ({ usage }: { readonly usage: UseQueryResult<UsageSummary> }) => (
   <Loaded
     query={usage}
     title="Your usage cannot be shown"
+    errorClass="col-span-2 lg:col-span-3"
     pending={
       <>
         <Pending />
@@ -65,7 +67,7 @@ const ActiveTile = ({ summary: { active_tunnels: active, tunnel_limit: limit, pl
         className="mt-3"
         share={limit === 0 ? 1 : active / limit}
         tone={active >= limit ? 'warn' : 'accent'}
-        label={`${active} of ${plural(limit, 'tunnel')} in use`}
+        label={`${countText(active)} of ${plural(limit, 'tunnel')} in use`}
       />
     )}
   </Stat>
@@ -76,7 +78,7 @@ const CostTile = () => {
   const cost = useQuery(billingQuery(api));
   const used = useQuery(billingUsageQuery(api)).data;
   return (
-    <Loaded query={cost} title="The cost cannot be shown" pending={<Pending />}>
+    <Loaded query={cost} title="The cost cannot be shown" pending={<Pending />} errorClass="max-lg:col-span-2">
       {(facts) => {
         const { note, share, tone } = viewCost(facts, used);
         return (

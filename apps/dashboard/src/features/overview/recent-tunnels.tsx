@@ -2,7 +2,9 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
+import { httpTunnelCommand } from '../../app/client-commands.ts';
 import { Loaded } from '../../app/panel-boundary.tsx';
+import { useServer } from '../../app/use-server.ts';
 import { Card } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty.tsx';
 import { SkeletonLines } from '../../ui/skeleton.tsx';
@@ -19,7 +21,12 @@ export const RecentTunnels = ({ query }: { readonly query: UseQueryResult<Tunnel
       </Link>
     }
   >
-    <Loaded query={query} title="The tunnels cannot be shown" pending={<Pending />}>
+    <Loaded
+      query={query}
+      title="The tunnels cannot be shown"
+      pending={<Pending />}
+      errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
+    >
       {(rows) => (rows.length === 0 ? <NoTunnels /> : <Rows rows={rows} />)}
     </Loaded>
   </Card>
@@ -37,13 +44,16 @@ const Rows = ({ rows }: { readonly rows: readonly TunnelLogEntry[] }) => (
 );
 
 const Pending = () => (
-  <div className="h-[380px] px-4 sm:h-[277px] sm:px-5">
+  <div className="h-[380px] px-4 sm:px-5 md:h-[277px]">
     <SkeletonLines count={5} />
   </div>
 );
 
-const NoTunnels = () => (
-  <Empty icon="tunnels" title="No tunnels yet" command="npx tunnel http 3000">
-    <p>Publish the service on port 3000 of your machine.</p>
-  </Empty>
-);
+const NoTunnels = () => {
+  const server = useServer();
+  return (
+    <Empty icon="tunnels" title="No tunnels yet" command={server === null ? null : httpTunnelCommand(3000, server)}>
+      <p>Publish the service on port 3000 of your machine.</p>
+    </Empty>
+  );
+};

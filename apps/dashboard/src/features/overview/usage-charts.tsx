@@ -6,7 +6,7 @@ import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Chart, ChartSkeleton } from '../../ui/chart.tsx';
-import { bytesText, countText, utcDayText } from '../../ui/format.ts';
+import { bytesText, countText, shortCountText, utcDayText } from '../../ui/format.ts';
 import { Table } from '../../ui/table.tsx';
 import { chartQuery } from './queries.ts';
 
@@ -17,12 +17,14 @@ export const UsageCharts = () => (
       title="Requests a day"
       description="HTTP requests, and connections of tcp tunnels. Days are those of UTC."
       format={countText}
+      formatShort={shortCountText}
     />
     <UsageChart
       field="bytes"
       title="Data a day"
       description="Bytes carried both ways. Days are those of UTC."
       format={bytesText}
+      formatShort={bytesText}
     />
   </div>
 );
@@ -32,9 +34,10 @@ interface UsageChartProps {
   readonly title: string;
   readonly description: string;
   readonly format: (value: number) => string;
+  readonly formatShort: (value: number) => string;
 }
 
-const UsageChart = ({ field, title, description, format }: UsageChartProps) => {
+const UsageChart = ({ field, title, description, format, formatShort }: UsageChartProps) => {
   const chart = useQuery(chartQuery(useApi()));
   return (
     <Card title={title} description={description}>
@@ -42,12 +45,12 @@ const UsageChart = ({ field, title, description, format }: UsageChartProps) => {
         query={chart}
         title="The chart cannot be shown"
         pending={
-          <div className="pb-[3.25rem]">
+          <div className="pb-8">
             <ChartSkeleton />
           </div>
         }
       >
-        {(days) => <Days {...{ days, field, title, format }} />}
+        {(days) => <Days {...{ days, field, title, format, formatShort }} />}
       </Loaded>
     </Card>
   );
@@ -57,11 +60,11 @@ interface DaysProps extends Omit<UsageChartProps, 'description'> {
   readonly days: readonly UsageChartPoint[];
 }
 
-const Days = ({ days, field, title, format }: DaysProps) => {
+const Days = ({ days, field, title, format, formatShort }: DaysProps) => {
   const points = useMemo(() => days.map((day) => ({ date: day.date, value: day[field] })), [days, field]);
   return (
     <>
-      <Chart label={`${title}, the last ${days.length} days`} points={points} format={format} />
+      <Chart label={`${title}, the last ${days.length} days`} {...{ points, format, formatShort }} />
       <details className="mt-3">
         <summary className="w-max rounded-sm text-muted text-sm hover:text-ink">Show as a table</summary>
         {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a place that scrolls */}

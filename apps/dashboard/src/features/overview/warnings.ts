@@ -1,7 +1,8 @@
 // What the owner of the account should know first. Pure.
 import type { PlatformPools, UsageSummary } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
-import { plural } from '../../ui/format.ts';
+import { countText, plural } from '../../ui/format.ts';
+import { sentence } from '../../ui/problem-text.ts';
 import { type CostFacts, type UsedFacts, viewCost } from './cost.ts';
 
 export interface Warning {
@@ -44,7 +45,7 @@ const poolWarnings = ({ groups, warnings }: PlatformPools): Warning[] => {
           },
         ];
   const silent = warnings.map(
-    (text): Warning => ({ key: text, tone: 'warn', text, to: '/pools', link: 'See the pools' }),
+    (text): Warning => ({ key: text, tone: 'warn', text: sentence(text), to: '/pools', link: 'See the pools' }),
   );
   return [...zero, ...silent];
 };
@@ -69,7 +70,7 @@ const limitWarnings = ({ active_tunnels: active, tunnel_limit: limit, plan }: Us
         {
           key: 'limit',
           tone: 'warn',
-          text: `All ${limit} tunnels of the ${plan} plan are in use: one more is refused.`,
+          text: `All ${countText(limit)} tunnels of the ${plan} plan are in use: one more is refused.`,
           to: '/tunnels',
           link: 'See the tunnels',
         },

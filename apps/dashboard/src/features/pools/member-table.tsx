@@ -89,7 +89,7 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
         >
           {member.tunnel_id}
         </Link>
-        <span className="block text-muted text-sm" title="Where its client connects from.">
+        <span className="block break-all text-muted text-sm" title="Where its client connects from.">
           {member.client_addr}
         </span>
       </span>
@@ -103,8 +103,8 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
     <td data-label="Share" className={CELL}>
       <span className="block w-44 max-w-full sm:w-full">
         <span className="flex items-baseline justify-between gap-3 text-sm">
-          <span className="font-medium">{percentText(share)}</span>
-          <span className="text-muted">{servedText(member.request_count, protocol)}</span>
+          <span className="whitespace-nowrap font-medium">{percentText(share)}</span>
+          <span className="text-right text-muted">{servedText(member.request_count, protocol)}</span>
         </span>
         <Bar
           share={share}

@@ -42,11 +42,13 @@ const PoolsPanel = ({ seen }: { readonly seen: PoolsSeen }) => {
   const words = useDeferredValue(text);
   const wanted = useDeferredValue(shown);
   const groups = useMemo(() => filterPools(seen.groups, words, wanted), [seen.groups, words, wanted]);
-  const regions = useQuery(regionsQuery(useApi())).data ?? NO_REGIONS;
+  const { data: regions = NO_REGIONS, isPending } = useQuery(regionsQuery(useApi()));
   const showAll = (): void => {
     setText('');
     setShown('all');
   };
+  // They have the addresses, with which a pool takes more room.
+  if (isPending) return <PoolsPending />;
   return (
     <div className="space-y-4">
       <PoolNotices seen={seen} />

@@ -41,7 +41,7 @@ export const PoolCard = memo(({ group, open, setOpen, address, oldSince }: PoolC
             className="flex max-w-full items-center gap-2 rounded-md px-1.5 py-1 text-left hover:bg-sunken"
           >
             <Icon name={open ? 'chevron' : 'right'} className="size-4 text-muted" />
-            <span id={`${id}-name`} className="truncate font-semibold">
+            <span id={`${id}-name`} className="min-w-0 wrap-anywhere font-semibold">
               {group.name}
             </span>
           </button>

@@ -19,7 +19,11 @@ export const ProfileCard = () => {
   const me = useQuery(meQuery(useApi()));
   return (
     <Card title="Account">
-      <Loaded query={me} title="Your account cannot be shown" pending={<Skeleton className="h-40 w-full" />}>
+      <Loaded
+        query={me}
+        title="Your account cannot be shown"
+        pending={<Skeleton className="h-[21.375rem] w-full md:h-39" />}
+      >
         {(user) => (
           <div className="grid gap-6 md:grid-cols-2">
             <NameForm key={user.id} user={user} />

@@ -43,7 +43,12 @@ export const SessionsCard = () => {
           <Problem title="A session was not ended" error={error} />
         </div>
       )}
-      <Loaded query={sessions} title="The sessions cannot be shown" pending={<Sessions columns={columns} />}>
+      <Loaded
+        query={sessions}
+        title="The sessions cannot be shown"
+        pending={<Sessions columns={columns} />}
+        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
+      >
         {(list) => <Sessions columns={columns} list={list} />}
       </Loaded>
     </Card>
@@ -74,7 +79,7 @@ const columnsFor = (
     header: 'Program',
     isHead: true,
     cell: ({ user_agent, current }) => (
-      <span title={user_agent} className="inline-flex flex-wrap items-center gap-x-2 gap-y-1 break-words">
+      <span title={user_agent} className="inline-flex flex-wrap items-center gap-x-2 gap-y-1 max-sm:justify-end">
         {programName(user_agent)}
         {current && <Badge tone="accent">This one</Badge>}
       </span>

@@ -18,7 +18,12 @@ export const HealthPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
       description="Each time that its own probe began or ceased to succeed; the last 50."
       padded={false}
     >
-      <Loaded query={health} title="The health events cannot be shown" pending={<Pending />}>
+      <Loaded
+        query={health}
+        title="The health events cannot be shown"
+        pending={<Pending />}
+        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
+      >
         {(events) => (
           <div className="px-4 pb-4 sm:px-5 sm:pb-5">
             <StaleNotice query={health} />

@@ -79,7 +79,7 @@ const Pending = () => (
       <TunnelHead />
       <div role="rowgroup">
         {Array.from({ length: PENDING_ROWS }, (_, index) => (
-          <div key={index} role="row" className="flex h-[76px] items-center border-line border-b px-4 sm:h-12 sm:px-5">
+          <div key={index} role="row" className="flex h-[76px] items-center border-line border-b px-4 md:h-12 md:px-5">
             <span role="cell" className="w-full">
               <Skeleton className="h-5 w-full" />
               <span className="sr-only">Loading</span>

@@ -29,6 +29,7 @@ export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => 
       <Loaded
         query={requests}
         title="The requests cannot be shown"
+        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
         pending={
           <div className="px-4 pb-4 sm:px-5">
             <Skeleton className="h-56 w-full" />

@@ -9,6 +9,7 @@ import { Bytes, Count } from '../../ui/amount.tsx';
 import { Card } from '../../ui/card.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { momentText } from '../../ui/format.ts';
+import { Skeleton } from '../../ui/skeleton.tsx';
 import { Stat } from '../../ui/stat.tsx';
 import { Duration, Time } from '../../ui/time.tsx';
 import { visitsMeaning, visitsWord } from './visits.ts';
@@ -32,7 +33,9 @@ export const TunnelFacts = ({ entry }: { readonly entry: TunnelLogEntry }) => (
     <Card className="mt-6">
       <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-[auto_minmax(0,1fr)]">
         <Address entry={entry} />
-        <Fact name="Label">{entry.label === '' ? 'It has no place yet' : entry.label}</Fact>
+        <Fact name="Label">
+          <span className="min-w-0">{entry.label === '' ? 'It has no place yet' : entry.label}</span>
+        </Fact>
         <Fact name="Tunnel id" copy={entry.tunnel_id}>
           <code className="break-all font-mono text-sm">{entry.tunnel_id}</code>
         </Fact>
@@ -62,7 +65,7 @@ const Address = ({ entry }: { readonly entry: TunnelLogEntry }) => {
     entry,
     regions.data?.find(({ region_id }) => region_id === entry.region_id),
   );
-  if (address === null) return null;
+  if (address === null) return regions.isPending && entry.protocol !== 'p2p' ? <PendingAddress /> : null;
   const isOpen = entry.unregistered_at === null;
   return (
     <Fact name="Public address" copy={address}>
@@ -81,6 +84,13 @@ const Address = ({ entry }: { readonly entry: TunnelLogEntry }) => {
     </Fact>
   );
 };
+
+/** Its place is kept, so that what is below does not move. */
+const PendingAddress = () => (
+  <Fact name="Public address">
+    <Skeleton className="h-5 w-56" />
+  </Fact>
+);
 
 interface FactProps {
   readonly name: string;

@@ -9,7 +9,10 @@ import { Duration, Time } from '../../ui/time.tsx';
 import { useIsNarrow } from '../../ui/use-media.ts';
 import { visitsMeaning, visitsText } from './visits.ts';
 
-const COLUMNS = 'grid-cols-[5.5rem_4rem_minmax(0,1fr)_6.5rem_7rem_7rem_6rem_5.5rem] items-center gap-x-4 px-5 sm:grid';
+/** The label needs its room: where there is little, region and duration are left to the page of the tunnel. */
+const COLUMNS =
+  'grid-cols-[5rem_4rem_minmax(0,1fr)_7rem_6rem_5.5rem] lg:grid-cols-[5.5rem_4rem_minmax(0,1fr)_6.5rem_7rem_7rem_6rem_5.5rem] items-center gap-x-4 px-5 md:grid';
+const WITH_ROOM = 'max-lg:hidden';
 
 export const TunnelState = ({ entry }: { readonly entry: Pick<TunnelLogEntry, 'unregistered_at'> }) =>
   entry.unregistered_at === null ? (
@@ -42,13 +45,13 @@ const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
     <span role="cell" className="min-w-0">
       <TunnelLink entry={entry} />
     </span>
-    <span role="cell" className="truncate text-muted">
+    <span role="cell" className={classNames('truncate text-muted', WITH_ROOM)} title={entry.region_id ?? undefined}>
       {entry.region_id ?? '–'}
     </span>
     <span role="cell" className="text-muted">
       <Time at={entry.registered_at} />
     </span>
-    <span role="cell" className="text-muted">
+    <span role="cell" className={classNames('text-muted', WITH_ROOM)}>
       <Duration from={entry.registered_at} until={entry.unregistered_at} />
     </span>
     <span role="cell" className="text-right" title={visitsMeaning(entry.protocol)}>
@@ -75,17 +78,26 @@ const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   </>
 );
 
-const HEADS = ['State', 'Protocol', 'Label', 'Region', 'Started', 'Duration', 'Requests', 'Data'] as const;
+const HEADS = [
+  { head: 'State' },
+  { head: 'Protocol' },
+  { head: 'Label' },
+  { head: 'Region', look: WITH_ROOM },
+  { head: 'Started' },
+  { head: 'Duration', look: WITH_ROOM },
+  { head: 'Requests', look: 'text-right' },
+  { head: 'Data', look: 'text-right' },
+] as const;
 
 export const TunnelHead = () => (
-  <div role="rowgroup" className="max-sm:sr-only">
+  <div role="rowgroup" className="max-md:sr-only">
     <div
       role="row"
       aria-rowindex={1}
       className={classNames(COLUMNS, 'border-line border-b bg-page py-2 text-muted text-sm')}
     >
-      {HEADS.map((head, index) => (
-        <span key={head} role="columnheader" className={classNames('font-medium', index > 5 && 'text-right')}>
+      {HEADS.map(({ head, ...more }) => (
+        <span key={head} role="columnheader" className={classNames('font-medium', 'look' in more && more.look)}>
           {head}
         </span>
       ))}

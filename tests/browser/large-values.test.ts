@@ -1,0 +1,173 @@
+// Names as long as they may be and numbers of any size: nothing is cut off, lies over something else, or moves when it comes.
+import type { BillingStatus, GroupSummary, TunnelLogEntry, UsageSummary } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { Account } from './account.ts';
+import { manyPools, manyTunnels } from './many-things.ts';
+import { Profile } from './profile.ts';
+import { orSkip, withBrowser } from './scene.ts';
+
+/** One account for all tests of this file. */
+const it = orSkip(
+  withBrowser.extend<{ email: string }>({
+    email: [
+      async ({ stack }, use) => {
+        const account = await Account.signUp(stack, 'large');
+        await account.newKey('W'.repeat(100));
+        await use(account.email);
+      },
+      { scope: 'file' },
+    ],
+  }),
+);
+
+const SOON = { timeoutMs: 20_000, intervalMs: 50 };
+
+const LABEL = 'a'.repeat(63);
+const NAME = 'g'.repeat(100);
+const ADDRESS = '[2001:0db8:85a3:0000:0000:8a2e:0370:7334]:65535';
+
+const tunnels: TunnelLogEntry[] = manyTunnels(5).map((entry) => ({
+  ...entry,
+  label: LABEL,
+  region_id: 'eu-central-frankfurt-12',
+  request_count: 123_456_789_012,
+  bytes_proxied: 9e15,
+}));
+
+const groups: GroupSummary[] = manyPools(1, 3).map((group) => ({
+  ...group,
+  name: NAME,
+  label: LABEL,
+  healthy_count: 0,
+  unhealthy_count: 3,
+  members: group.members.map((member) => ({ ...member, client_addr: ADDRESS, request_count: 123_456_789_012 })),
+}));
+
+const large = async ({ context }: Profile): Promise<void> => {
+  const change = (pattern: string, make: (body: never) => unknown): Promise<unknown> =>
+    context.route(pattern, async (route) => {
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, json: make((await answer.json()) as never) });
+    });
+  await change('**/usage', (body: UsageSummary) => ({ ...body, total_requests_30d: 9e15, total_bytes_30d: 9e15 }));
+  await change('**/billing', (body: BillingStatus) => ({ ...body, estimated_mtd_cents: 123_456_789 }));
+  await context.route('**/usage/tunnels?*', (route) => route.fulfill({ json: tunnels }));
+  await context.route(`**/usage/tunnels/${tunnels[0]?.id}`, (route) => route.fulfill({ json: tunnels[0] }));
+  await context.route('**/load-balancing/groups', (route) => route.fulfill({ json: { groups, warnings: [] } }));
+};
+
+/** What can be pressed and cannot be seen whole; and a page that is wider than the screen. */
+const cutOff = (page: Page): Promise<string[]> =>
+  page.evaluate<string[]>(`(() => {
+    const width = document.documentElement.clientWidth;
+    const wide = document.documentElement.scrollWidth > width ? ['the page'] : [];
+    const parts = [...document.querySelectorAll('main a, main button, dialog[open] button, dialog[open] li')];
+    const outside = parts.filter((part) => {
+      const { left, right, width: own } = part.getBoundingClientRect();
+      return left < 0 || right > width || own < 20;
+    });
+    return [...wide, ...outside.map((part) => part.getAttribute('aria-label') ?? part.textContent)];
+  })()`);
+
+const PAGES = [
+  ['/', 'Recent tunnels'],
+  ['/tunnels', '5 of them live'],
+  [`/tunnels/${tunnels[0]?.id}`, 'Tunnel id'],
+  ['/pools', 'No healthy member.'],
+  ['/keys', 'Revoke'],
+] as const;
+
+it.for(PAGES)(
+  '%s: long names and large numbers stay in sight on a phone, a tablet and a desk',
+  async ([path, whole], { profile, email }) => {
+    await profile.logIn(email);
+    await large(profile);
+    const page = await profile.tab(path);
+    await page.getByText(whole).first().waitFor();
+    // Members of a pool may be scrolled sideways where there is little room.
+    for (const width of path === '/pools' ? [360, 1440] : [360, 768, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      await eventually(async () => expect([width, await cutOff(page)]).toEqual([width, []]), SOON);
+    }
+  },
+);
+
+it('the question about a key with a long label is whole on a phone', async ({ profile, email }) => {
+  await profile.logIn(email);
+  const page = await profile.tab('/keys');
+  await page.setViewportSize({ width: 360, height: 800 });
+  await page.getByRole('button', { name: /^Revoke W/ }).click();
+  await page.getByRole('dialog').getByText('closed within 2 seconds').waitFor();
+  expect(await cutOff(page)).toEqual([]);
+});
+
+it('the address of a member lies over nothing', async ({ profile, email }) => {
+  await profile.logIn(email);
+  await large(profile);
+  const page = await profile.tab('/pools');
+  await page.getByText(ADDRESS).first().waitFor();
+  const text = await page.evaluate<number>(`(() => {
+    const range = document.createRange();
+    range.selectNodeContents(document.querySelector('tbody th'));
+    return range.getBoundingClientRect().right;
+  })()`);
+  const health = await page.getByRole('row').nth(1).getByRole('cell').first().boundingBox();
+  expect(text).toBeLessThanOrEqual(health?.x ?? 0);
+});
+
+it('the day of an invoice is that of UTC, wherever one is', async ({ browser, stack, email }) => {
+  const profile = await Profile.open(browser, stack, { timezoneId: 'America/Los_Angeles' });
+  await profile.logIn(email);
+  const invoice = { id: 'in_1', number: 'A-1', status: 'paid', total: 300, currency: 'usd', created: 1_796_083_200 };
+  await profile.context.route('**/billing/invoices', (route) => route.fulfill({ json: { invoices: [invoice] } }));
+  const page = await profile.tab('/billing');
+  await page.getByRole('row', { name: 'A-1' }).getByText('1 December 2026').waitFor();
+  await profile.close();
+});
+
+/** Held back until they are let go. */
+const hold = async ({ context }: Profile, pattern: RegExp): Promise<() => void> => {
+  let letGo = (): void => {};
+  const free = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  await context.route(pattern, async (route) => {
+    await free;
+    await route.fallback();
+  });
+  return letGo;
+};
+
+it.for([
+  { path: '/', width: 1440, held: /:\d+\/usage(\/chart)?(\?|$)/, below: 'Requests a day', sign: /most on|none$/ },
+  { path: '/', width: 1440, held: /chart-canvas/, below: 'Recent tunnels', sign: /most on|: none/ },
+  { path: '/settings', width: 360, held: /\/auth\/me$/, below: 'Sessions', sign: 'Verified' },
+  { path: '/settings', width: 1440, held: /\/auth\/me$/, below: 'Sessions', sign: 'Verified' },
+  {
+    path: `/tunnels/${tunnels[0]?.id}`,
+    width: 360,
+    held: /\/usage\/regions$/,
+    below: 'Health events',
+    sign: /^http:\/\/a/,
+  },
+])('$path at $width px: what comes late moves nothing ($below)', async (row, { profile, email }) => {
+  await profile.logIn(email);
+  await profile.context.route('**/usage/tunnels?*', (route) => route.fulfill({ json: manyTunnels(5) }));
+  const one = { ...manyTunnels(1)[0], protocol: 'http', label: 'a' };
+  await profile.context.route(`**/usage/tunnels/${one.id}`, (route) => route.fulfill({ json: one }));
+  await profile.context.route(`**/usage/tunnels/${one.id}/*`, (route) => route.fulfill({ json: [] }));
+  const letGo = await hold(profile, row.held);
+  const page = await profile.context.newPage();
+  await page.setViewportSize({ width: row.width, height: 900 });
+  await page.goto(profile.urlOf(row.path));
+  const heading = page.getByRole('heading', { name: row.below, exact: true });
+  await heading.waitFor();
+  const top = async (): Promise<number> => Math.round((await heading.boundingBox())?.y ?? -1);
+  await page.locator('.skeleton').first().waitFor();
+  const before = await top();
+  letGo();
+  await page.getByText(row.sign).first().waitFor();
+  expect(await top()).toBe(before);
+});
