@@ -89,16 +89,19 @@ describe('API keys', () => {
     expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([401, 401, 401]);
   });
 
-  it('are bounded in number', async () => {
+  it('are bounded in number, also when many are asked for at once', async () => {
     const { db } = scene.database;
     const { id } = await db
       .insertInto('users')
       .values({ email: 'many@example.com', plan: 'free', display_name: null, password_hash: null })
       .returning('id')
       .executeTakeFirstOrThrow();
-    const rows = Array.from({ length: 1000 }, (_, n) => ({ user_id: id, label: 'x', token_hash: `hash-${n}` }));
+    const rows = Array.from({ length: 999 }, (_, n) => ({ user_id: id, label: 'x', token_hash: `hash-${n}` }));
     await db.insertInto('api_keys').values(rows).execute();
-    const answer = await scene.ask({ kind: 'user', userId: id }, 'POST', '/keys', { label: 'one more' });
+    const make = () => scene.ask({ kind: 'user', userId: id }, 'POST', '/keys', { label: 'one more' });
+    const atOnce = await Promise.all(Array.from({ length: 5 }, make));
+    expect(atOnce.filter(({ status }) => status === 201)).toHaveLength(1);
+    const answer = await make();
     expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'KEY_LIMIT' }]);
   });
 });

@@ -18,6 +18,8 @@ export const createKey = async (
   const token = makeApiKey(randomBytes(API_KEY_RANDOM_BYTES));
   const limit = PLATFORM_BOUNDS.KEYS_PER_ACCOUNT_MAX;
   return db.transaction().execute(async (trx) => {
+    // One after the other: those who count at once would all find room.
+    await trx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
     const { held } = await trx
       .selectFrom('api_keys')
       .select((count) => count.fn.countAll<number>().as('held'))
