@@ -21,7 +21,7 @@ export const durationText = (ms: number): string => {
 };
 
 export const routeText = ({ publicUrl, protocol, localHost, localPort }: Tunnel): string =>
-  `${publicUrl} -> ${protocol === 'https' ? 'https://' : ''}${localHost}:${localPort}`;
+  `${oneLine(publicUrl)} -> ${protocol === 'https' ? 'https://' : ''}${localHost}:${localPort}`;
 
 /** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
 export const countsText = ({ counts }: Tunnel): string => {
@@ -64,7 +64,7 @@ export const eventLine = (event: StatusEvent): string | undefined => {
     case 'tunnel-opened':
       return withWarnings(event.tunnel, `${routeText(event.tunnel)}${groupText(event.tunnel)}`);
     case 'tunnel-moved':
-      return withWarnings(event.tunnel, `now at ${routeText(event.tunnel)} (was ${event.previousUrl})`);
+      return withWarnings(event.tunnel, `now at ${routeText(event.tunnel)} (was ${oneLine(event.previousUrl)})`);
     case 'health':
       return `${event.tunnel.name}: ${healthText(event)}`;
     default:
