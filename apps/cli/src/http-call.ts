@@ -2,7 +2,7 @@
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { isLoopback, readAuthorities } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
+import type { Fault } from '@tunnel/errors';
 
 export interface HttpTrust {
   /** Clear text goes to this machine, and nowhere else. */
