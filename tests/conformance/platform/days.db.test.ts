@@ -85,7 +85,7 @@ it(row('Contract', 26), async () => {
   const entry = { user_id: person.id, edge_id: edge.id, run_id: 'run', tunnel_id: 'tun_1', protocol: 'http' };
   await db
     .insertInto('tunnel_log')
-    .values({ ...entry, registered_at: new Date(heardAt.getTime() - MINUTE) })
+    .values({ ...entry, label: 'web', registered_at: new Date(heardAt.getTime() - MINUTE) })
     .execute();
   expect(await read('/usage')).toMatchObject({ active_tunnels: 1 });
   await platform.clock.advance(30 * SECOND);
