@@ -12,6 +12,8 @@ it('an error about a field stands at that field', () => {
 
 it('says what the API said, as a sentence', () => {
   expect(problemText(Fault.fromWire('OF_TOMORROW', 'no more today'))).toBe('No more today.');
+  const elsewhere = Fault.fromWire('OF_TOMORROW', 'http://x is no platform');
+  expect(problemText(elsewhere)).toBe('http://x is no platform.');
   expect(problemText(new TypeError('x is undefined'))).not.toContain('undefined');
   expect(problemText(new Fault('CLIENT_PLATFORM_UNREACHABLE', { url: 'u', reason: 'r' }))).toContain(
     'cannot be reached',
