@@ -6,7 +6,7 @@ import { eventually } from '@tunnel/testkit';
 import PostalMime from 'postal-mime';
 import type { StackPlace } from './own-stack.ts';
 
-/** Longer than a claim of the outbox, which a process that was too busy may have left behind. */
+/** Several claims of the outbox: a busy machine writes its mails in seconds, and a process that was stopped leaves its claims behind. */
 const SOON = { timeoutMs: 75_000, intervalMs: 50 };
 
 export const PASSWORD = 'correct horse battery';
