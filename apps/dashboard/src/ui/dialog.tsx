@@ -1,5 +1,5 @@
 // A dialog: the browser's own, so that focus, Escape and the page behind it behave.
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useEffect, useId, useRef } from 'react';
+import { type KeyboardEvent, type MouseEvent, type ReactNode, type RefObject, useEffect, useId, useRef } from 'react';
 import { Icon } from './icon.tsx';
 
 export interface DialogProps {
@@ -15,16 +15,7 @@ export interface DialogProps {
 
 export const Dialog = ({ open, onClose, title, children, footer, dismissable = true }: DialogProps) => {
   const id = useId();
-  const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    const dialog = ref.current;
-    if (open && dialog?.open === false) {
-      dialog.showModal();
-      // One with a field was opened to type into it; the browser would begin with the button that closes.
-      dialog.querySelector('input')?.focus();
-    }
-    if (!open && dialog?.open === true) dialog.close();
-  }, [open]);
+  const ref = useOpened(open);
   const pressOutside = (event: MouseEvent): void => {
     if (dismissable && event.target === ref.current) onClose();
   };
@@ -59,16 +50,7 @@ export const Dialog = ({ open, onClose, title, children, footer, dismissable = t
             <h2 id={id} className="min-w-0 font-semibold text-lg">
               {title}
             </h2>
-            {dismissable && (
-              <button
-                type="button"
-                aria-label="Close"
-                onClick={onClose}
-                className="-mr-1.5 grid size-8 shrink-0 place-items-center rounded-md text-muted hover:bg-sunken hover:text-ink"
-              >
-                <Icon name="cross" />
-              </button>
-            )}
+            {dismissable && <CloseButton onClose={onClose} />}
           </div>
           <div className="space-y-4 px-5 pt-3 pb-5">{children}</div>
           {footer !== undefined && (
@@ -81,3 +63,29 @@ export const Dialog = ({ open, onClose, title, children, footer, dismissable = t
     </dialog>
   );
 };
+
+/** The browser's dialog follows `open`. */
+const useOpened = (open: boolean): RefObject<HTMLDialogElement | null> => {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = ref.current;
+    if (open && dialog?.open === false) {
+      dialog.showModal();
+      // One with a field was opened to type into it; the browser would begin with the button that closes.
+      dialog.querySelector('input')?.focus();
+    }
+    if (!open && dialog?.open === true) dialog.close();
+  }, [open]);
+  return ref;
+};
+
+const CloseButton = ({ onClose }: Pick<DialogProps, 'onClose'>) => (
+  <button
+    type="button"
+    aria-label="Close"
+    onClick={onClose}
+    className="-mr-1.5 grid size-8 shrink-0 place-items-center rounded-md text-muted hover:bg-sunken hover:text-ink"
+  >
+    <Icon name="cross" />
+  </button>
+);
