@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 import { isTunnelId } from '../is-tunnel-id.ts';
 import { isUuid } from '../is-uuid.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
-import { LOG_COLUMNS, presentLogEntry, withoutPlace } from './log-entry.ts';
+import { LOG_COLUMNS, presentLogEntry } from './log-entry.ts';
 
 export const findTunnel = async (
   { db }: Pick<ServiceContext, 'db'>,
@@ -16,7 +16,6 @@ export const findTunnel = async (
     .selectFrom('tunnel_log')
     .select(LOG_COLUMNS)
     .where('user_id', '=', userId)
-    .where('id', 'not in', withoutPlace(db, userId))
     .where((is) => (isUuid(id) ? is.or([is('id', '=', id), is('tunnel_id', '=', id)]) : is('tunnel_id', '=', id)))
     .executeTakeFirst();
   if (row === undefined) throw new Fault('TUNNEL_UNKNOWN');

@@ -1,7 +1,7 @@
 // The log of an account's tunnels, newest first; equal times are told apart by id, so that pages do not overlap.
 import type { ShownProtocol, TunnelLogEntry, TunnelState } from '@tunnel/contract';
 import type { ServiceContext, UserActor } from '../service-context.ts';
-import { LOG_COLUMNS, presentLogEntry, withoutPlace } from './log-entry.ts';
+import { LOG_COLUMNS, presentLogEntry } from './log-entry.ts';
 
 export interface LogPage {
   readonly limit: number;
@@ -26,8 +26,6 @@ export const listTunnels = async (
         .selectFrom('tunnel_log')
         .select('id')
         .where('user_id', '=', userId)
-        // By its id, which the index has; there are never many.
-        .where('id', 'not in', withoutPlace(db, userId))
         .$if(protocol !== undefined, (some) => some.where('protocol', '=', protocol ?? ''))
         .$if(state !== undefined, (some) => some.where('unregistered_at', state === 'active' ? 'is' : 'is not', null))
         .orderBy('registered_at', 'desc')

@@ -18,7 +18,7 @@ export const summarizeUsage = async (
     join plans on plans.name = users.plan
     cross join lateral (
       select count(*) as active_tunnels from tunnel_log
-      where tunnel_log.user_id = users.id and unregistered_at is null and label <> ''
+      where tunnel_log.user_id = users.id and unregistered_at is null
     ) as open
     cross join lateral (
       select coalesce(sum(tunnels), 0)::bigint as total_tunnels_30d,
