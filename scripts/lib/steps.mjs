@@ -38,17 +38,19 @@ const STATIC = [
   check('unused code', tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
 ];
 
+/** On two cores: while some wait for a database, a timer or a process that starts, a third has what they leave. */
+const THREE = '--maxWorkers=3';
+
 export const STEPS = {
   fast: [STATIC, [tests('unit tests', ['unit'])]],
   all: [
     STATIC,
     // Those that wait leave the processor to the others.
     [
-      [tests('unit tests', ['unit', 'slow']), tests('database tests', ['database'])],
+      [tests('unit tests', ['unit', 'slow'], THREE), tests('database tests', ['database'], THREE)],
       tests('waiting tests', ['waiting']),
     ],
-    // They wait for processes that start; a third worker has what the others leave.
-    [tests('system tests', ['system'], '--maxWorkers=3')],
+    [tests('system tests', ['system'], THREE)],
     [browserTests()],
   ],
 };
