@@ -143,7 +143,7 @@ const hold = async ({ context }: Profile, pattern: RegExp): Promise<() => void> 
 it.for([
   { path: '/', width: 1440, held: /:\d+\/usage(\/chart)?(\?|$)/, below: 'Requests a day', sign: /most on|none$/ },
   { path: '/', width: 1440, held: /chart-canvas/, below: 'Recent tunnels', sign: /most on|: none/ },
-  { path: '/settings', width: 360, held: /\/auth\/me$/, below: 'Sessions', sign: 'Verified' },
+  { path: '/settings', width: 1440, held: /\/auth\/me$/, below: 'Sessions', sign: 'Verified' },
   {
     path: `/tunnels/${tunnels[0]?.id}`,
     width: 360,

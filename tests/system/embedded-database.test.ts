@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { findPackage } from '../../apps/server/src/embedded-postgres/binaries.ts';
 import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection-file.ts';
 import { ask, DatabaseScene, processesOf, serversOn } from './database-scene.ts';
@@ -229,6 +229,8 @@ describe('a place that is not made for it', () => {
     for (const { target } of links) rmSync(join(packageDir, target), { force: true });
     const before = readdirSync(packageDir, { recursive: true });
     chmodSync(join(packageDir, 'native/lib'), 0o555);
+    // Whoever is not root could not remove what is in it.
+    onTestFinished(() => chmodSync(join(packageDir, 'native/lib'), 0o755));
     const { url } = await scene.embedded(scene.folder(), { packageDir }).start();
     expect(await ask(url, 'select 1')).toBe(1);
     expect(readdirSync(packageDir, { recursive: true })).toEqual(before);
