@@ -3,6 +3,7 @@ import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { type HttpStand, startHttpStand, talk } from './http.fixture.ts';
+import { DATA, END_HEADERS, END_STREAM, frame, HEADERS, PRIORITY, SETTINGS } from './http2-frames.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -10,17 +11,6 @@ afterEach(async () => {
 });
 
 const PREFACE_BYTES = 24;
-const [DATA, HEADERS, PRIORITY, SETTINGS] = [0, 1, 2, 4] as const;
-const [END_STREAM, END_HEADERS] = [1, 4] as const;
-
-const frame = (type: number, flags: number, id: number, payload: Uint8Array | readonly number[] = []): Buffer => {
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(payload.length, 0, 3);
-  head.writeUInt8(type, 3);
-  head.writeUInt8(flags, 4);
-  head.writeUInt32BE(id, 5);
-  return Buffer.concat([head, Buffer.from(payload)]);
-};
 
 /** `:status: 200`, and `ok`. */
 const answerTo = (id: number): Buffer =>

@@ -9,6 +9,19 @@ import { LIMITS } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { HttpIngressOptions } from './http-ingress.ts';
+import {
+  DATA,
+  END_HEADERS,
+  END_STREAM,
+  frame,
+  GOAWAY,
+  HEADERS,
+  PING,
+  PRIORITY,
+  RST_STREAM,
+  SETTINGS,
+  WINDOW_UPDATE,
+} from './http2-frames.fixture.ts';
 import { ask, dialTls, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -39,21 +52,10 @@ const visit = (stand: HttpsStand): ClientHttp2Session => {
 
 const goawayOf = async (session: ClientHttp2Session): Promise<number> => Number((await once(session, 'goaway'))[0]);
 
-const [DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE] = [0, 1, 2, 3, 4, 6, 7, 8] as const;
-const [END_STREAM, END_HEADERS] = [1, 4] as const;
 /** GET https://web.localhost/ in HPACK, without its table. */
 const AUTHORITY = Buffer.concat([Buffer.from([0x41, 13]), Buffer.from('web.localhost')]);
 const GET = Buffer.concat([Buffer.from([0x82, 0x87, 0x84]), AUTHORITY]);
 const GET_ENDLESS = Buffer.concat([Buffer.from([0x82, 0x87, 0x04, 8]), Buffer.from('/endless'), AUTHORITY]);
-
-const frame = (type: number, flags: number, id: number, payload: Uint8Array | readonly number[]): Buffer => {
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(payload.length, 0, 3);
-  head.writeUInt8(type, 3);
-  head.writeUInt8(flags, 4);
-  head.writeUInt32BE(id, 5);
-  return Buffer.concat([head, Buffer.from(payload)]);
-};
 
 /** A visitor that minds no rule: it writes frames, and waits for the one that ends it. */
 class RawHttp2 {
