@@ -10,7 +10,7 @@ const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
 const environments = { __vitest__: { resolve: { conditions } } };
 
 const UNIT_TESTS = ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts'];
-const SYSTEM_TESTS = ['tests/{system,chaos,conformance,house,http-differential}/**/*.test.ts'];
+const SYSTEM_TESTS = ['tests/{system,chaos,conformance,house,repo,http-differential}/**/*.test.ts'];
 // Those that createTestDatabase() serves: a PostgreSQL is started for them once a run.
 const DATABASE_TESTS = ['apps/*/src/**/*.db.test.ts', 'tests/**/*.db.test.ts'];
 

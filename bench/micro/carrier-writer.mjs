@@ -1,7 +1,7 @@
 // Batching: what it costs to gather the frames of one turn and send them. The socket below takes everything at once.
 
 import { HEAD_ROOM_BYTES } from '@tunnel/mux';
-import { encodeCredit, FRAME, LIMITS } from '@tunnel/protocol';
+import { encodeCredit, FRAME, WIRE_LIMITS } from '@tunnel/protocol';
 import { CarrierWriter } from '../../packages/mux/src/carrier-writer.ts';
 
 const SMALL = 128;
@@ -34,9 +34,9 @@ function sending(perTurn, sentEach, send) {
 }
 
 const small = Buffer.alloc(HEAD_ROOM_BYTES + SMALL);
-const large = Buffer.alloc(HEAD_ROOM_BYTES + LIMITS.FRAME_DATA_MAX_BYTES);
+const large = Buffer.alloc(HEAD_ROOM_BYTES + WIRE_LIMITS.FRAME_DATA_MAX_BYTES);
 const credit = encodeCredit(FRAME.WINDOW, 2, 65_536);
-const frameBytes = (length) => LIMITS.FRAME_HEADER_BYTES + length;
+const frameBytes = (length) => WIRE_LIMITS.FRAME_HEADER_BYTES + length;
 
 const sendSmall = (writer, index) => writer.sendData(2 * index, small, HEAD_ROOM_BYTES, small.length, false);
 const sendLarge = (writer, index) => writer.sendData(2 * index, large, HEAD_ROOM_BYTES, large.length, true);
@@ -48,6 +48,6 @@ export const carrierWriter = [
   { name: 'batching: WINDOW, 50 a turn', run: sending(50, credit.length, (writer) => writer.send(credit)) },
   {
     name: 'batching: DATA of 256 KiB in place, 4 a turn',
-    run: sending(4, frameBytes(LIMITS.FRAME_DATA_MAX_BYTES), sendLarge),
+    run: sending(4, frameBytes(WIRE_LIMITS.FRAME_DATA_MAX_BYTES), sendLarge),
   },
 ];

@@ -1,7 +1,7 @@
 // The frame parser: many small frames in one buffer, bulk frames in read-sized pieces, and small frames cut anywhere.
-import { FRAME, FrameParser, LIMITS, writeFrameHeader } from '@tunnel/protocol';
+import { FRAME, FrameParser, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 
-const HEADER = LIMITS.FRAME_HEADER_BYTES;
+const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const SMALL = 128;
 const READ = 64 * 1024;
 
@@ -39,7 +39,7 @@ function pushing(bytes, framesInBytes, pieceBytes) {
 }
 
 const small = framesOf(100, SMALL);
-const bulk = framesOf(4, LIMITS.FRAME_DATA_MAX_BYTES);
+const bulk = framesOf(4, WIRE_LIMITS.FRAME_DATA_MAX_BYTES);
 
 export const frameParser = [
   { name: 'frame parser: frames of 128 bytes, 100 a read', run: pushing(small, 100, small.length) },

@@ -3,8 +3,7 @@
 // With ordinary kernel buffers the 8,000 sockets would use up the memory the kernel has for TCP, and slow down every other
 // program of the machine: run it in a network of its own with small buffers (CONTRIBUTING.md, "Long tests").
 import * as net from 'node:net';
-import { adoptSocket, connectSocket, type MuxStream, splice } from '@tunnel/mux';
-import { LIMITS } from '@tunnel/protocol';
+import { adoptSocket, connectSocket, MUX_LIMITS, type MuxStream, splice } from '@tunnel/mux';
 import {
   deterministicBytes,
   eventually,
@@ -108,7 +107,7 @@ describe.each(['plain', 'tls'] as const)('%s carriers', (kind) => {
       `${kind}: ${VISITORS} stalled readers: ${grown.toFixed(0)} MiB more, ${committed.toFixed(0)} MiB promised`,
     );
     expect(committed).toBeLessThan(
-      LIMITS.SESSION_BUDGET_BYTES / MiB + (VISITORS * LIMITS.STREAM_WINDOW_FLOOR_BYTES) / MiB,
+      MUX_LIMITS.SESSION_BUDGET_BYTES / MiB + (VISITORS * MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES) / MiB,
     );
     expect(grown).toBeLessThan(400);
   });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { adoptSocket, type ByteEnd, connectSocket } from '@tunnel/mux';
+import { adoptSocket, type ByteDuplex, connectSocket } from '@tunnel/mux';
 import {
   deterministicBytes,
   eventually,
@@ -141,7 +141,7 @@ describe.concurrent('a tcp tunnel', () => {
   it('does not let a transfer that was cut off look complete, whichever side did it', async ({ scene }) => {
     // Our own ends on both sides: a plain net.Socket may call a reset right behind bytes an end.
     const atService: RecordingReader[] = [];
-    const ends: ByteEnd[] = [];
+    const ends: ByteDuplex[] = [];
     const service = scene.keep(
       await startTcpServer(
         (socket) => {

@@ -1,8 +1,8 @@
 // The certificate that the edge shows: loaded at the start, and again whenever its files change. Looking is by stat, not by
 // fs.watch: it follows symbolic links, and survives renames, network file systems and containers.
 import { stat } from 'node:fs/promises';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { EDGE_LIMITS } from './limits.ts';
 import { loadTlsFiles, type TlsFiles, type TlsPaths } from './tls-files.ts';
 
 export interface CertificateOptions {
@@ -38,7 +38,7 @@ export class Certificate {
     this.#settled = await stateOf(paths);
     this.#current = await loadTlsFiles(paths);
     if (this.#current === null) return;
-    this.#looking = clock.setInterval(() => void this.look(), LIMITS.TLS_FILES_LOOK_MS);
+    this.#looking = clock.setInterval(() => void this.look(), EDGE_LIMITS.TLS_FILES_LOOK_MS);
   }
 
   stop(): void {

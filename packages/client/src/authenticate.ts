@@ -1,6 +1,6 @@
 // The first exchange on a control connection: who we are, which session we want back, and the edge's answer.
 import { Fault } from '@tunnel/errors';
-import { CLOSE_CODES, LIMITS, type MessageOf, SUPPORTED_VERSIONS } from '@tunnel/protocol';
+import { CLOSE_CODES, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock, Secret } from '@tunnel/runtime';
 import type { ControlLink } from './control-link.ts';
 
@@ -27,10 +27,10 @@ export class AttemptFailed extends Error {
 /** Rejects with AttemptFailed. The link is closed then. */
 export const authenticate = (link: ControlLink, who: Credentials, clock: Clock): Promise<MessageOf<'AuthOk'>> =>
   new Promise((resolve, reject) => {
-    const seconds = LIMITS.CONTROL_AUTH_TIMEOUT_MS / 1000;
+    const seconds = WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS / 1000;
     const timer = clock.setTimeout(
       () => link.drop(new Fault('CONTROL_DEAD', { seconds })),
-      LIMITS.CONTROL_AUTH_TIMEOUT_MS,
+      WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS,
     );
     const fail = (failure: AttemptFailed): void => {
       timer.cancel();

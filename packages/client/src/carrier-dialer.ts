@@ -1,10 +1,11 @@
 // Opens one carrier: a connection of its own to the control port, upgraded with a single-use token.
 import { Fault } from '@tunnel/errors';
 import { type Carrier, createCarrier } from '@tunnel/mux';
-import { CARRIER_PROTOCOL, LIMITS } from '@tunnel/protocol';
+import { CARRIER_PROTOCOL } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { reasonOf, unreachable } from './dial-faults.ts';
 import { dialSocket, type Endpoint } from './dial-socket.ts';
+import { CLIENT_LIMITS } from './limits.ts';
 import { readUpgradeHead } from './upgrade-head.ts';
 
 export interface CarrierDialOptions {
@@ -18,8 +19,8 @@ export interface CarrierDialOptions {
 export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOptions): Promise<Carrier> => {
   const late = new AbortController();
   const timer = options.clock.setTimeout(
-    () => late.abort(new Error(`no answer within ${LIMITS.CARRIER_DIAL_TIMEOUT_MS / 1000} s`)),
-    LIMITS.CARRIER_DIAL_TIMEOUT_MS,
+    () => late.abort(new Error(`no answer within ${CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS / 1000} s`)),
+    CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS,
   );
   const signal = AbortSignal.any([late.signal, options.signal]);
   const server = endpoint.address.text;

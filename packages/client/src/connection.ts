@@ -1,11 +1,12 @@
 // Keeps one session with the edge: connects, notices the loss, waits, connects again. Holds no tunnel and no rule about one.
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
-import { type ControlMessage, LIMITS, type StreamHead, type StreamReason } from '@tunnel/protocol';
+import { type ControlMessage, type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import { AttemptFailed, authenticate, type Credentials } from './authenticate.ts';
 import { dialControl } from './control-dialer.ts';
 import { ControlLink } from './control-link.ts';
+import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
 import { RetiredSessions } from './retired-sessions.ts';
 import { RetryPace } from './retry-pace.ts';
@@ -165,7 +166,10 @@ export class Connection {
     const paceMs = this.#pace.nextDelayMs();
     // A start that gives up after a while must not sleep through its end.
     const hasDeadline = !this.#everUp && !this.#settings.wait;
-    const delayMs = Math.max(hasDeadline ? Math.min(paceMs, LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : paceMs, atLeastMs);
+    const delayMs = Math.max(
+      hasDeadline ? Math.min(paceMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : paceMs,
+      atLeastMs,
+    );
     const timer = this.#settings.clock.setTimeout(() => void this.#attempt(), delayMs);
     this.#phase = { kind: 'waiting', timer };
     this.#handlers.onWaiting({ attempt: this.#pace.failures, delayMs, fault, planned });

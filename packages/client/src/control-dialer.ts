@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
+import { WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import WebSocket from 'ws';
 import { certificateFault, codeOf, mayBeWrongKind, notAnEdge, reasonOf, unreachable } from './dial-faults.ts';
@@ -20,10 +20,10 @@ export interface ControlDialOptions<T> {
 /** Rejects with a Fault: CLIENT_SERVER_UNREACHABLE when trying again can help, another CLIENT_ code when it cannot. */
 export const dialControl = async <T>(endpoint: Endpoint, options: ControlDialOptions<T>): Promise<T> => {
   const late = new AbortController();
-  const seconds = LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS / 1000;
+  const seconds = WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS / 1000;
   const timer = options.clock.setTimeout(
     () => late.abort(unreachable(endpoint.address.text, `no answer within ${seconds} s`)),
-    LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+    WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
   );
   const signal = AbortSignal.any([late.signal, options.signal]);
   try {
@@ -43,7 +43,7 @@ const upgrade = <T>(endpoint: Endpoint, socket: Socket, options: ControlDialOpti
     const webSocket = new WebSocket(`ws://${address.text}/_control`, {
       createConnection: () => socket,
       perMessageDeflate: false,
-      maxPayload: LIMITS.CONTROL_FRAME_MAX_BYTES,
+      maxPayload: WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES,
       headers: { 'user-agent': options.agent },
     });
     const abort = (): void => fail(options.signal.reason);

@@ -7,10 +7,11 @@ import {
   type ControlMessageInput,
   decodeControl,
   encodeControl,
-  LIMITS,
+  WIRE_LIMITS,
 } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
+import { CLIENT_LIMITS } from './limits.ts';
 
 /** Why a control connection is over. */
 export interface LinkEnd {
@@ -30,8 +31,8 @@ export interface LinkPace {
 }
 
 const DEFAULT_PACE: LinkPace = {
-  pingEveryMs: LIMITS.CONTROL_PING_INTERVAL_MS,
-  deadAfterMs: LIMITS.CONTROL_DEAD_AFTER_MS,
+  pingEveryMs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS,
+  deadAfterMs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS,
 };
 
 export class ControlLink {
@@ -79,7 +80,7 @@ export class ControlLink {
   send(message: ControlMessageInput): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     this.#socket.send(encodeControl(message));
-    if (this.#socket.bufferedAmount > LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.drop(new Fault('CONTROL_SLOW'));
+    if (this.#socket.bufferedAmount > WIRE_LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.drop(new Fault('CONTROL_SLOW'));
   }
 
   /** Every CLIENT_TICK_MS, by the owner of the timer. */
@@ -87,7 +88,7 @@ export class ControlLink {
     if (this.#end !== null) return;
     const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
     // Judged as of the end of this tick: the bound holds although nobody looks in between.
-    const verdict = judgeLiveness(facts, now + LIMITS.CLIENT_TICK_MS - 1, this.#pace);
+    const verdict = judgeLiveness(facts, now + CLIENT_LIMITS.CLIENT_TICK_MS - 1, this.#pace);
     if (verdict === 'dead') {
       this.drop(new Fault('CONTROL_DEAD', { seconds: Math.round(this.#pace.deadAfterMs / 1000) }));
     } else if (verdict === 'ping-due') {
@@ -100,7 +101,7 @@ export class ControlLink {
   /** Ends in good order; what was sent before goes out first. A peer that does not answer is not waited for. */
   close(code: number, reason: string): void {
     if (this.#end !== null || this.#closing !== null) return;
-    this.#closing = this.#clock.setTimeout(() => this.#socket.terminate(), LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
+    this.#closing = this.#clock.setTimeout(() => this.#socket.terminate(), CLIENT_LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
     this.#socket.close(code, reason);
   }
 
@@ -145,7 +146,8 @@ const textOf = (data: RawData): string =>
 const faultOfClose = (code: number): Fault => {
   if (code === 1000 || code === 1001) return new Fault('EDGE_SHUTTING_DOWN');
   if (code === CLOSE_CODES.authRefused) return new Fault('AUTH_TOKEN_INVALID');
-  if (code === CLOSE_CODES.dead) return new Fault('CONTROL_DEAD', { seconds: LIMITS.CONTROL_DEAD_AFTER_MS / 1000 });
+  if (code === CLOSE_CODES.dead)
+    return new Fault('CONTROL_DEAD', { seconds: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS / 1000 });
   if (code === CLOSE_CODES.replaced) return new Fault('CONTROL_REPLACED');
   if (code === CLOSE_CODES.slow) return new Fault('CONTROL_SLOW');
   return new Fault('CARRIER_LOST');

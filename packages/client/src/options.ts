@@ -1,6 +1,6 @@
 // What connect() takes, and what becomes of it: checked once, defaults filled in.
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
+import { WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger, type Logger, Secret, systemClock } from '@tunnel/runtime';
 import type { Endpoint } from './dial-socket.ts';
 import { parseServerAddress } from './server-address.ts';
@@ -49,7 +49,7 @@ export const settle = (options: ConnectOptions): ClientSettings => {
   const token = typeof given === 'object' ? given : new Secret(given ?? '');
   if (token.reveal().trim() === '') throw new Fault('AUTH_TOKEN_MISSING');
   // A file that is no key, as a rule. The edge could not even read the frame, and would not say why.
-  if (token.reveal().length > LIMITS.CONTROL_TOKEN_MAX_CHARS) throw new Fault('AUTH_TOKEN_INVALID');
+  if (token.reveal().length > WIRE_LIMITS.CONTROL_TOKEN_MAX_CHARS) throw new Fault('AUTH_TOKEN_INVALID');
   const { stateDir, stateKey = '' } = options;
   return {
     endpoint: { address, security: decideSecurity(address.host, options) },

@@ -1,7 +1,7 @@
 // Asks a port which language it speaks after a handshake failed, so that the error names the setting to change. No key is sent.
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { LIMITS } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from './limits.ts';
 import type { ServerAddress } from './server-address.ts';
 
 export type PortKind = 'tls' | 'http' | 'other';
@@ -30,7 +30,7 @@ const ask = (socket: Socket, listen: (socket: Socket, answer: (yes: boolean) => 
       resolve(yes);
     };
     listen(socket, answer);
-    socket.setTimeout(LIMITS.KIND_PROBE_TIMEOUT_MS, () => answer(false));
+    socket.setTimeout(CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS, () => answer(false));
     socket.on('error', () => answer(false));
     socket.on('close', () => answer(false));
   });

@@ -2,9 +2,9 @@
 // Files are small and written rarely, so the calls are synchronous: a kill -9 finds either the old state or the new one.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LIMITS } from '@tunnel/protocol';
 import { type Logger, sha256Hex } from '@tunnel/runtime';
 import { type FileLock, isLockHeld, takeLock } from './file-lock.ts';
+import { CLIENT_LIMITS } from './limits.ts';
 
 export interface SavedTunnel {
   /** Protocol, name and local address: what makes it the same tunnel after a restart. */
@@ -48,7 +48,7 @@ export const takeSlot = ({ dir, key, logger }: SlotOptions): ResumeStore | null 
     // A slot with a state and no living holder was left by a kill: that one first.
     const left = slots.filter((path) => existsSync(`${path}.json`) && !isHeld(path));
     for (const path of [...left, ...slots]) {
-      const lock = takeLock(`${path}.lock`, LIMITS.FOREIGN_SLOT_STALE_AFTER_MS);
+      const lock = takeLock(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS);
       if (lock !== null) return new FileStore(`${path}.json`, lock, logger);
     }
     logger.warn({ dir, slots: slots.length }, 'all resume slots are taken; a restart of this client will not resume');
@@ -63,10 +63,10 @@ export const takeSlot = ({ dir, key, logger }: SlotOptions): ResumeStore | null 
 
 const slotPaths = (dir: string, key: string): string[] => {
   const name = sha256Hex(key).slice(0, 16);
-  return Array.from({ length: LIMITS.RESUME_SLOTS_MAX }, (_, index) => join(dir, `${name}-${index}`));
+  return Array.from({ length: CLIENT_LIMITS.RESUME_SLOTS_MAX }, (_, index) => join(dir, `${name}-${index}`));
 };
 
-const isHeld = (path: string): boolean => isLockHeld(`${path}.lock`, LIMITS.FOREIGN_SLOT_STALE_AFTER_MS);
+const isHeld = (path: string): boolean => isLockHeld(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS);
 
 class FileStore implements ResumeStore {
   readonly #path: string;

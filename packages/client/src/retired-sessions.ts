@@ -1,5 +1,6 @@
 // Sessions that were replaced: they take nothing new and are closed when their last stream has ended.
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type StreamReason } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from './limits.ts';
 import type { Session } from './session.ts';
 
 export class RetiredSessions {
@@ -10,7 +11,7 @@ export class RetiredSessions {
     this.#sessions.add(session);
     // A client that flaps must not gather connections without end: the oldest gives way.
     const [oldest] = this.#sessions;
-    if (this.#sessions.size > LIMITS.RETIRED_SESSIONS_MAX && oldest !== undefined) {
+    if (this.#sessions.size > CLIENT_LIMITS.RETIRED_SESSIONS_MAX && oldest !== undefined) {
       this.#close(oldest, { code: 'limit', text: 'too many connections were lost with streams on them' });
     }
   }

@@ -1,7 +1,7 @@
 // How long to wait before the next try: the rule of core, with its state, the clock and chance.
 import { afterConnect, afterFailure, type BackoffRules, CALM } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from './limits.ts';
 
 export class RetryPace {
   readonly #clock: Clock;
@@ -10,10 +10,14 @@ export class RetryPace {
   #state = CALM;
 
   /** `maxMs`: the longest wait. */
-  constructor(clock: Clock, random: () => number, maxMs: number = LIMITS.RECONNECT_MAX_MS) {
+  constructor(clock: Clock, random: () => number, maxMs: number = CLIENT_LIMITS.RECONNECT_MAX_MS) {
     this.#clock = clock;
     this.#random = random;
-    this.#rules = { minMs: LIMITS.RECONNECT_MIN_MS, maxMs, stableAfterMs: LIMITS.RECONNECT_STABLE_AFTER_MS };
+    this.#rules = {
+      minMs: CLIENT_LIMITS.RECONNECT_MIN_MS,
+      maxMs,
+      stableAfterMs: CLIENT_LIMITS.RECONNECT_STABLE_AFTER_MS,
+    };
   }
 
   /** Failures in a row so far. */

@@ -2,14 +2,7 @@
 // after a loss its streams may finish on the carriers that still live, and a new session takes over.
 import { Fault } from '@tunnel/errors';
 import { MuxSession, type MuxStream, processBudget } from '@tunnel/mux';
-import {
-  CLOSE_CODES,
-  type ControlMessage,
-  LIMITS,
-  type MessageOf,
-  type StreamHead,
-  type StreamReason,
-} from '@tunnel/protocol';
+import { CLOSE_CODES, type ControlMessage, type MessageOf, type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { AttemptFailed } from './authenticate.ts';
 import { dialCarrier } from './carrier-dialer.ts';
@@ -17,6 +10,7 @@ import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
 import type { Endpoint } from './dial-socket.ts';
+import { CLIENT_LIMITS } from './limits.ts';
 
 export interface SessionEnd {
   readonly fault: Fault;
@@ -80,7 +74,7 @@ export class Session {
     const late = clock.setTimeout(() => {
       const reason = this.#lastDialError === undefined ? 'no carrier could be opened' : reasonOf(this.#lastDialError);
       this.link.drop(unreachable(endpoint.address.text, reason));
-    }, LIMITS.FIRST_CARRIER_TIMEOUT_MS);
+    }, CLIENT_LIMITS.FIRST_CARRIER_TIMEOUT_MS);
     try {
       await new Promise<void>((resolve, reject) => {
         this.#started = { resolve, reject };

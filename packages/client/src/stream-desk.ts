@@ -1,9 +1,10 @@
 // Where visitors' streams arrive: each is given to the tunnel it names. Knows how many are being served.
 import type { Fault } from '@tunnel/errors';
-import type { ByteEnd, MuxStream } from '@tunnel/mux';
-import { LIMITS, type StreamHead } from '@tunnel/protocol';
+import type { ByteDuplex, MuxStream } from '@tunnel/mux';
+import { type StreamHead } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { forwardStream } from './forward/forward-stream.ts';
+import { CLIENT_LIMITS } from './limits.ts';
 import type { StatusEvent } from './status.ts';
 import type { KeptTunnel } from './tunnel.ts';
 
@@ -14,7 +15,7 @@ export interface StreamDeskDeps {
   readonly expectsTunnels: () => boolean;
   readonly emit: (event: StatusEvent) => void;
   /** What stands for a visitor's end: itself, or one that looks at what passes. */
-  readonly wrap: (visitor: ByteEnd, tunnel: KeptTunnel) => ByteEnd;
+  readonly wrap: (visitor: ByteDuplex, tunnel: KeptTunnel) => ByteDuplex;
   readonly forward?: typeof forwardStream;
 }
 
@@ -42,7 +43,7 @@ export class StreamDesk {
     const tunnel = this.#deps.find(head.tunnelId);
     if (tunnel !== undefined) return this.#serve(stream, tunnel);
     if (!this.#deps.expectsTunnels()) return refuseUnknown(stream);
-    if (this.#parked.length >= LIMITS.PARKED_STREAMS_MAX) {
+    if (this.#parked.length >= CLIENT_LIMITS.PARKED_STREAMS_MAX) {
       return stream.refuse({ code: 'limit', text: 'too many visitors before the tunnel is ready' });
     }
     this.#parked.push({ stream, head });
@@ -79,7 +80,7 @@ export class StreamDesk {
 
   #notice(tunnel: KeptTunnel, fault: Fault): void {
     const now = this.#deps.clock.monotonic();
-    if (now - tunnel.lastLocalNoticeAt < LIMITS.LOCAL_DIAL_NOTICE_EVERY_MS) return;
+    if (now - tunnel.lastLocalNoticeAt < CLIENT_LIMITS.LOCAL_DIAL_NOTICE_EVERY_MS) return;
     tunnel.lastLocalNoticeAt = now;
     this.#deps.emit({ type: 'local-error', tunnel, fault });
   }

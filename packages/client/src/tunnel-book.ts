@@ -1,7 +1,8 @@
 // The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
 import { Fault } from '@tunnel/errors';
-import { type ControlMessage, type ControlMessageInput, LIMITS, type MessageOf } from '@tunnel/protocol';
+import { type ControlMessage, type ControlMessageInput, type MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
 import { HealthDesk } from './probes/health-desk.ts';
 import type { SavedTunnel } from './resume-state.ts';
@@ -179,8 +180,8 @@ export class TunnelBook {
     this.#lastRequest += 1;
     const requestId = `r${this.#lastRequest}`;
     const timer = this.#deps.settings.clock.setTimeout(() => {
-      link.drop(new Fault('CONTROL_DEAD', { seconds: LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
-    }, LIMITS.REGISTER_TIMEOUT_MS);
+      link.drop(new Fault('CONTROL_DEAD', { seconds: CLIENT_LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
+    }, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
     this.#questions.set(requestId, { ...question, timer });
     link.send(message(requestId));
   }

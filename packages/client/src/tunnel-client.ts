@@ -1,13 +1,14 @@
 // The client behind the interface: one connection, the tunnels on it, the visitors in them, and what a restart needs.
 
 import { Fault } from '@tunnel/errors';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type StreamReason } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import type { Client, ClientState, CloseOptions } from './client.ts';
 import { Connection, type Wait } from './connection.ts';
 import { unreachable } from './dial-faults.ts';
 import { sayFarewell } from './farewell.ts';
 import { type Inspector, startInspector } from './inspector/inspector.ts';
+import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
 import type { RequestListener } from './requests/request-events.ts';
 import { RequestFeed } from './requests/request-feed.ts';
@@ -58,7 +59,7 @@ export class TunnelClient implements Client {
     const saved = this.#store?.load() ?? null;
     this.#resume = saved;
     this.#book.recall(saved?.tunnels ?? []);
-    this.#ticker = settings.clock.setInterval(() => this.#tick(), LIMITS.CLIENT_TICK_MS);
+    this.#ticker = settings.clock.setInterval(() => this.#tick(), CLIENT_LIMITS.CLIENT_TICK_MS);
   }
 
   get state(): ClientState {
@@ -92,12 +93,12 @@ export class TunnelClient implements Client {
   async start(): Promise<void> {
     const { clock, wait, endpoint } = this.#settings;
     const server = endpoint.address.text;
-    const seconds = LIMITS.FIRST_CONNECT_TIMEOUT_MS / 1000;
+    const seconds = CLIENT_LIMITS.FIRST_CONNECT_TIMEOUT_MS / 1000;
     const deadline = wait
       ? null
       : clock.setTimeout(() => {
           this.#finish(this.#lastFault ?? unreachable(server, `no answer within ${seconds} s`));
-        }, LIMITS.FIRST_CONNECT_TIMEOUT_MS);
+        }, CLIENT_LIMITS.FIRST_CONNECT_TIMEOUT_MS);
     this.#feed.emit({ type: 'connecting', server });
     const up = new Promise<'up'>((resolve) => {
       this.#onFirstUp = () => resolve('up');

@@ -1,6 +1,6 @@
 // Reads the answer to an upgrade request off a socket: bounded, strict, and not one byte too many.
 import type { Socket } from 'node:net';
-import { LIMITS } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from './limits.ts';
 
 export interface UpgradeHead {
   readonly status: number;
@@ -35,7 +35,11 @@ export const readUpgradeHead = (socket: Socket, signal: AbortSignal): Promise<Up
       const searchFrom = Math.max(0, seen.length - END.length + 1);
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
       const end = seen.indexOf(END, searchFrom);
-      if (end < 0 ? seen.length > LIMITS.CARRIER_UPGRADE_HEAD_MAX_BYTES : end > LIMITS.CARRIER_UPGRADE_HEAD_MAX_BYTES) {
+      if (
+        end < 0
+          ? seen.length > CLIENT_LIMITS.CARRIER_UPGRADE_HEAD_MAX_BYTES
+          : end > CLIENT_LIMITS.CARRIER_UPGRADE_HEAD_MAX_BYTES
+      ) {
         return fail(new Error('the answer to the upgrade is too long'));
       }
       if (end < 0) return;

@@ -6,7 +6,7 @@ const FACTS: AdmissionFacts = {
   tunnelLimit: 2,
   protocols: ['http', 'https', 'tcp'],
   ports: { from: 20000, to: 20099 },
-  heldPlace: null,
+  heldEndpoint: null,
   loadBalancing: true,
 };
 
@@ -20,44 +20,44 @@ const refusal = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts
 
 describe('what is admitted', () => {
   it('asks for any port, the preferred one, or exactly the one that was named', () => {
-    expect(decide({})).toEqual({ kind: 'admitted', wish: { kind: 'port', wish: { kind: 'any' } } });
+    expect(decide({})).toEqual({ kind: 'admitted', wanted: { kind: 'port', wanted: { kind: 'any' } } });
     expect(decide({ preferredPort: 20005 })).toEqual({
       kind: 'admitted',
-      wish: { kind: 'port', wish: { kind: 'rather', port: 20005 } },
+      wanted: { kind: 'port', wanted: { kind: 'preferred', port: 20005 } },
     });
     expect(decide({ remotePort: 20005, preferredPort: 20006 })).toEqual({
       kind: 'admitted',
-      wish: { kind: 'port', wish: { kind: 'exactly', port: 20005 } },
+      wanted: { kind: 'port', wanted: { kind: 'exact', port: 20005 } },
     });
   });
 
   it('goes back to the held port on a return, unless another was named', () => {
-    expect(decide({ preferredPort: 20006 }, { heldPlace: { kind: 'port', port: 20009 } })).toEqual({
+    expect(decide({ preferredPort: 20006 }, { heldEndpoint: { kind: 'port', port: 20009 } })).toEqual({
       kind: 'admitted',
-      wish: { kind: 'port', wish: { kind: 'rather', port: 20009 } },
+      wanted: { kind: 'port', wanted: { kind: 'preferred', port: 20009 } },
     });
-    expect(decide({ remotePort: 20001 }, { heldPlace: { kind: 'port', port: 20009 } })).toMatchObject({
-      wish: { kind: 'port', wish: { kind: 'exactly', port: 20001 } },
+    expect(decide({ remotePort: 20001 }, { heldEndpoint: { kind: 'port', port: 20009 } })).toMatchObject({
+      wanted: { kind: 'port', wanted: { kind: 'exact', port: 20001 } },
     });
   });
 
   it('asks for any name, the one it had, or exactly the one that was named, in lower case', () => {
     const wishOf = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
       const decision = decide({ protocol: 'http', ...request }, facts);
-      return decision.kind === 'admitted' ? decision.wish : decision;
+      return decision.kind === 'admitted' ? decision.wanted : decision;
     };
-    expect(wishOf({})).toEqual({ kind: 'name', wish: { kind: 'any' } });
-    expect(wishOf({ subdomain: 'Web' })).toEqual({ kind: 'name', wish: { kind: 'exactly', name: 'web' } });
-    expect(wishOf({ preferredSubdomain: 'web' })).toEqual({ kind: 'name', wish: { kind: 'rather', name: 'web' } });
-    expect(wishOf({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wish: { kind: 'any' } });
-    expect(wishOf({}, { heldPlace: { kind: 'name', name: 'old' } })).toEqual({
+    expect(wishOf({})).toEqual({ kind: 'name', wanted: { kind: 'any' } });
+    expect(wishOf({ subdomain: 'Web' })).toEqual({ kind: 'name', wanted: { kind: 'exact', name: 'web' } });
+    expect(wishOf({ preferredSubdomain: 'web' })).toEqual({ kind: 'name', wanted: { kind: 'preferred', name: 'web' } });
+    expect(wishOf({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
+    expect(wishOf({}, { heldEndpoint: { kind: 'name', name: 'old' } })).toEqual({
       kind: 'name',
-      wish: { kind: 'rather', name: 'old' },
+      wanted: { kind: 'preferred', name: 'old' },
     });
   });
 
   it('never counts a return against the limit', () => {
-    expect(decide({}, { tunnelCount: 2, heldPlace: { kind: 'port', port: 20009 } }).kind).toBe('admitted');
+    expect(decide({}, { tunnelCount: 2, heldEndpoint: { kind: 'port', port: 20009 } }).kind).toBe('admitted');
   });
 
   it('takes names of 1 to 100 printable characters of any script', () => {
@@ -97,27 +97,27 @@ const HASH = 'a'.repeat(64);
 describe('a tunnel that wants into a group', () => {
   const wishOf = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
     const decision = decide({ group: 'web', groupKeyHash: HASH, ...request }, facts);
-    return decision.kind === 'admitted' ? decision.wish : decision.fault.message;
+    return decision.kind === 'admitted' ? decision.wanted : decision.fault.message;
   };
 
-  it('asks for it by name, key hash and protocol, and for a place in case it begins it', () => {
+  it('asks for it by name, key hash and protocol, and for an endpoint in case it begins it', () => {
     expect(wishOf({ protocol: 'tcp', preferredPort: 20005 })).toEqual({
       kind: 'group',
-      wish: {
+      wanted: {
         protocol: 'tcp',
         name: 'web',
         keyHash: HASH,
-        place: { kind: 'port', wish: { kind: 'rather', port: 20005 } },
+        endpoint: { kind: 'port', wanted: { kind: 'preferred', port: 20005 } },
       },
     });
     expect(wishOf({ protocol: 'https', subdomain: 'Shop' })).toMatchObject({
       kind: 'group',
-      wish: { protocol: 'https', name: 'web', place: { kind: 'name', name: 'shop' } },
+      wanted: { protocol: 'https', name: 'web', endpoint: { kind: 'name', name: 'shop' } },
     });
   });
 
   it('of http has the name of the group for a subdomain, where that can be one', () => {
-    expect(wishOf({ protocol: 'http', group: 'Web' })).toMatchObject({ wish: { place: { name: 'web' } } });
+    expect(wishOf({ protocol: 'http', group: 'Web' })).toMatchObject({ wanted: { endpoint: { name: 'web' } } });
     expect(wishOf({ protocol: 'http', group: 'my web' })).toMatch(/^group `my web` needs a subdomain, because/);
     expect(wishOf({ protocol: 'http', group: 'api' })).toMatch(/needs a subdomain/);
     expect(wishOf({ protocol: 'http', group: 'my web', subdomain: 'w' })).toMatchObject({ kind: 'group' });
@@ -126,7 +126,7 @@ describe('a tunnel that wants into a group', () => {
 
   it('is an ordinary one when load balancing is off, whatever its fields say', () => {
     const off = { loadBalancing: false };
-    expect(wishOf({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', wish: { kind: 'any' } });
+    expect(wishOf({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', wanted: { kind: 'any' } });
     expect(wishOf({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
     expect(wishOf({ protocol: 'tcp', groupKeyHash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
     expect(wishOf({ protocol: 'tcp', healthCheck: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });
@@ -166,7 +166,7 @@ describe('a tunnel that wants into a group', () => {
 
   it('counts against the limit, and never when it returns', () => {
     expect(wishOf({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
-    expect(wishOf({}, { tunnelCount: 2, heldPlace: { kind: 'member', groupId: 'g' } })).toMatchObject({
+    expect(wishOf({}, { tunnelCount: 2, heldEndpoint: { kind: 'member', groupId: 'g' } })).toMatchObject({
       kind: 'group',
     });
   });

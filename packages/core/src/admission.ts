@@ -1,12 +1,12 @@
-// Decides whether a session may register a tunnel, and which place it may ask the leases for. Says; never does.
+// Decides whether a session may register a tunnel, and which endpoint it may ask the leases for. Says; never does.
 import { Fault } from '@tunnel/errors';
 import { type GroupFields, groupSubdomain, isGroupProtocol, refuseGroupFields } from './groups/group-request.ts';
 import type { GroupProtocol } from './groups/tunnel-group.ts';
-import type { NameWish } from './names/name-leases.ts';
+import type { WantedName } from './names/name-leases.ts';
 import { problemOfText, shownText } from './names/printable.ts';
 import { foldSubdomain, problemOfSubdomain } from './names/subdomain.ts';
-import type { Place } from './place.ts';
-import type { PortWish } from './port-leases.ts';
+import type { WantedPort } from './port-leases.ts';
+import type { PublicEndpoint } from './public-endpoint.ts';
 
 export interface TunnelRequest extends GroupFields {
   readonly name: string;
@@ -21,17 +21,19 @@ export interface TunnelRequest extends GroupFields {
   readonly preferredSubdomain?: string | undefined;
 }
 
-export type PlaceWish =
-  | { readonly kind: 'port'; readonly wish: PortWish }
-  | { readonly kind: 'name'; readonly wish: NameWish }
-  | { readonly kind: 'group'; readonly wish: GroupWish };
+export type WantedEndpoint =
+  | { readonly kind: 'port'; readonly wanted: WantedPort }
+  | { readonly kind: 'name'; readonly wanted: WantedName }
+  | { readonly kind: 'group'; readonly wanted: WantedGroup };
 
-/** `place` counts when the group does not exist yet. */
-export interface GroupWish {
+/** `endpoint` counts when the group does not exist yet. */
+export interface WantedGroup {
   readonly protocol: GroupProtocol;
   readonly name: string;
   readonly keyHash: string;
-  readonly place: { readonly kind: 'port'; readonly wish: PortWish } | { readonly kind: 'name'; readonly name: string };
+  readonly endpoint:
+    | { readonly kind: 'port'; readonly wanted: WantedPort }
+    | { readonly kind: 'name'; readonly name: string };
 }
 
 export interface AdmissionFacts {
@@ -40,14 +42,14 @@ export interface AdmissionFacts {
   readonly tunnelLimit: number;
   readonly protocols: readonly string[];
   readonly ports: { readonly from: number; readonly to: number };
-  /** The place of the same tunnel before: a return, which never counts against the limit. */
-  readonly heldPlace: Place | null;
+  /** The endpoint of the same tunnel before: a return, which never counts against the limit. */
+  readonly heldEndpoint: PublicEndpoint | null;
   /** The kill switch. Off: what is said about groups and health is accepted and ignored. */
   readonly loadBalancing: boolean;
 }
 
 export type Admission =
-  | { readonly kind: 'admitted'; readonly wish: PlaceWish }
+  | { readonly kind: 'admitted'; readonly wanted: WantedEndpoint }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
 export const TUNNEL_NAME_MAX_CHARACTERS = 100;
@@ -61,15 +63,15 @@ export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): 
     const supported = facts.protocols.join(', ');
     return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol: request.protocol, supported }));
   }
-  const placed = placeFor(request, facts);
+  const placed = endpointFor(request, facts);
   if (placed.kind === 'refused') return placed;
-  if (facts.heldPlace === null && facts.tunnelCount >= facts.tunnelLimit) {
+  if (facts.heldEndpoint === null && facts.tunnelCount >= facts.tunnelLimit) {
     return refuse(new Fault('TUNNEL_LIMIT', { limit: facts.tunnelLimit }));
   }
   return placed;
 };
 
-const placeFor = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
+const endpointFor = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
   const { group, groupKeyHash, protocol } = request;
   const oddity = facts.loadBalancing ? refuseGroupFields(request) : null;
   if (oddity !== null) return refuse(oddity);
@@ -80,37 +82,40 @@ const placeFor = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
   const named = { protocol, name: group, keyHash: groupKeyHash };
   if (protocol === 'tcp') {
     const placed = portFor(request, facts);
-    if (placed.kind === 'refused' || placed.wish.kind !== 'port') return placed;
-    return { kind: 'admitted', wish: { kind: 'group', wish: { ...named, place: placed.wish } } };
+    if (placed.kind === 'refused' || placed.wanted.kind !== 'port') return placed;
+    return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: placed.wanted } } };
   }
   const subdomain = groupSubdomain(group, request.subdomain);
   if (subdomain instanceof Fault) return refuse(subdomain);
-  return { kind: 'admitted', wish: { kind: 'group', wish: { ...named, place: { kind: 'name', name: subdomain } } } };
+  return {
+    kind: 'admitted',
+    wanted: { kind: 'group', wanted: { ...named, endpoint: { kind: 'name', name: subdomain } } },
+  };
 };
 
-const portFor = ({ remotePort, preferredPort }: TunnelRequest, { ports, heldPlace }: AdmissionFacts): Admission => {
+const portFor = ({ remotePort, preferredPort }: TunnelRequest, { ports, heldEndpoint }: AdmissionFacts): Admission => {
   if (remotePort !== undefined && (remotePort < ports.from || remotePort > ports.to)) {
     return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, ...ports }));
   }
-  if (remotePort !== undefined) return admitPort({ kind: 'exactly', port: remotePort });
-  const rather = heldPlace?.kind === 'port' ? heldPlace.port : preferredPort;
-  return admitPort(rather === undefined ? { kind: 'any' } : { kind: 'rather', port: rather });
+  if (remotePort !== undefined) return admitPort({ kind: 'exact', port: remotePort });
+  const rather = heldEndpoint?.kind === 'port' ? heldEndpoint.port : preferredPort;
+  return admitPort(rather === undefined ? { kind: 'any' } : { kind: 'preferred', port: rather });
 };
 
-const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldPlace }: AdmissionFacts): Admission => {
+const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldEndpoint }: AdmissionFacts): Admission => {
   if (subdomain !== undefined) {
     const reason = problemOfSubdomain(subdomain);
     if (reason !== null)
       return refuse(new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(subdomain), reason }));
-    return admitName({ kind: 'exactly', name: foldSubdomain(subdomain) });
+    return admitName({ kind: 'exact', name: foldSubdomain(subdomain) });
   }
-  const rather = heldPlace?.kind === 'name' ? heldPlace.name : preferredSubdomain;
+  const rather = heldEndpoint?.kind === 'name' ? heldEndpoint.name : preferredSubdomain;
   const isUsable = rather !== undefined && problemOfSubdomain(rather) === null;
-  return admitName(isUsable ? { kind: 'rather', name: foldSubdomain(rather) } : { kind: 'any' });
+  return admitName(isUsable ? { kind: 'preferred', name: foldSubdomain(rather) } : { kind: 'any' });
 };
 
-const admitPort = (wish: PortWish): Admission => ({ kind: 'admitted', wish: { kind: 'port', wish } });
-const admitName = (wish: NameWish): Admission => ({ kind: 'admitted', wish: { kind: 'name', wish } });
+const admitPort = (wanted: WantedPort): Admission => ({ kind: 'admitted', wanted: { kind: 'port', wanted } });
+const admitName = (wanted: WantedName): Admission => ({ kind: 'admitted', wanted: { kind: 'name', wanted } });
 
 /** null: a valid name. */
 export const problemOfName = (name: string): string | null => problemOfText(name, TUNNEL_NAME_MAX_CHARACTERS);

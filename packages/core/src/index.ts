@@ -18,11 +18,11 @@ export {
   type Admission,
   type AdmissionFacts,
   decideAdmission,
-  type GroupWish,
-  type PlaceWish,
   problemOfName,
   TUNNEL_NAME_MAX_CHARACTERS,
   type TunnelRequest,
+  type WantedEndpoint,
+  type WantedGroup,
 } from './admission.ts';
 export { afterConnect, afterFailure, type BackoffRules, type BackoffState, CALM } from './backoff.ts';
 export { billingMonth, monthEnd, monthOf, monthStart } from './billing/billing-month.ts';
@@ -87,15 +87,15 @@ export * from './http1/index.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './keys/api-key.ts';
 export { judgeLiveness, type LivenessFacts, type LivenessRules, type LivenessVerdict } from './liveness.ts';
 export { generateName } from './names/generate-name.ts';
-export { NameLeases, type NameUse, type NameWish } from './names/name-leases.ts';
+export { NameLeases, type NameUse, type WantedName } from './names/name-leases.ts';
 export { foldSubdomain, problemOfSubdomain, RESERVED_SUBDOMAINS, SUBDOMAIN_MAX_CHARACTERS } from './names/subdomain.ts';
 export { subdomainOf } from './names/subdomain-of-host.ts';
 export { problemOfAddress } from './net/address-guard.ts';
 export { type CallerAddress, callerAddressOf, plainAddress, TrustedProxies } from './net/caller-address.ts';
 export { mayAlertPrivate } from './net/may-alert-private.ts';
 export { type Owner, ownerKey, sameOwner } from './owner.ts';
-export { type OwnPlace, type Place, placeKey, samePlace } from './place.ts';
-export { type LeaseAnswer, PortLeases, type PortUse, type PortWish } from './port-leases.ts';
+export { type LeaseAnswer, PortLeases, type PortUse, type WantedPort } from './port-leases.ts';
+export { endpointKey, type LeasedEndpoint, type PublicEndpoint, sameEndpoint } from './public-endpoint.ts';
 export {
   findTunnel,
   type SessionEffect,

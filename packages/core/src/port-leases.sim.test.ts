@@ -1,7 +1,7 @@
 // Random use of a small range against a model that is slow and obvious.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { PortLeases, type PortWish } from './port-leases.ts';
+import { PortLeases, type WantedPort } from './port-leases.ts';
 
 const FROM = 20000;
 const TO = 20004;
@@ -11,10 +11,10 @@ interface Use {
   readonly until: number;
 }
 
-const wish: fc.Arbitrary<PortWish> = fc.oneof(
+const wanted: fc.Arbitrary<WantedPort> = fc.oneof(
   fc.constant({ kind: 'any' } as const),
   fc.record({
-    kind: fc.constantFrom('exactly' as const, 'rather' as const),
+    kind: fc.constantFrom('exact' as const, 'preferred' as const),
     port: fc.integer({ min: FROM - 1, max: TO + 1 }),
   }),
 );
@@ -23,7 +23,7 @@ const move = fc.record({
   do: fc.constantFrom('lease', 'lease', 'hold', 'release', 'outside'),
   owner: fc.constantFrom('a', 'b', 'c'),
   port: fc.integer({ min: FROM, max: TO }),
-  wish,
+  wanted,
   random: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
   elapsedMs: fc.nat({ max: 50 }),
 });
@@ -40,8 +40,8 @@ it('agrees with a plain map of owners after each step: a port has one owner', ()
         expect(leases.freeCount(now)).toBe(TO - FROM + 1 - model.size);
         const isOwn = model.get(step.port)?.owner === step.owner;
         if (step.do === 'lease') {
-          const answer = leases.lease(step.owner, step.wish, step.random, now);
-          expectLease(model, step.owner, step.wish, answer);
+          const answer = leases.lease(step.owner, step.wanted, step.random, now);
+          expectLease(model, step.owner, step.wanted, answer);
           if (answer.kind === 'leased') model.set(answer.port, { owner: step.owner, until: Number.POSITIVE_INFINITY });
         } else if (step.do === 'release') {
           expect(leases.release(step.port, step.owner)).toBe(isOwn);
@@ -65,14 +65,14 @@ it('agrees with a plain map of owners after each step: a port has one owner', ()
 const expectLease = (
   model: ReadonlyMap<number, Use>,
   owner: string,
-  wanted: PortWish,
+  wanted: WantedPort,
   answer: { readonly kind: string; readonly port?: number },
 ): void => {
   const isInRange = wanted.kind !== 'any' && wanted.port >= FROM && wanted.port <= TO;
   const use = wanted.kind === 'any' ? undefined : model.get(wanted.port);
   if (isInRange && (use === undefined || use.owner === null || use.owner === owner)) {
     expect(answer).toEqual({ kind: 'leased', port: wanted.port });
-  } else if (wanted.kind === 'exactly') {
+  } else if (wanted.kind === 'exact') {
     expect(answer.kind).toBe(isInRange ? 'in-use' : 'out-of-range');
   } else if (model.size === TO - FROM + 1) {
     expect(answer.kind).toBe('exhausted');

@@ -21,33 +21,33 @@ describe('leasing', () => {
 
   it('refuses a port by number that is taken or outside of the range', () => {
     const leases = range();
-    expect(leases.lease('a', { kind: 'exactly', port: 20002 }, 0, 0)).toEqual({ kind: 'leased', port: 20002 });
-    expect(leases.lease('b', { kind: 'exactly', port: 20002 }, 0, 0)).toEqual({ kind: 'in-use', port: 20002 });
-    expect(leases.lease('b', { kind: 'exactly', port: 19999 }, 0, 0)).toEqual({ kind: 'out-of-range', port: 19999 });
-    expect(leases.lease('b', { kind: 'exactly', port: 20001.5 }, 0, 0).kind).toBe('out-of-range');
+    expect(leases.lease('a', { kind: 'exact', port: 20002 }, 0, 0)).toEqual({ kind: 'leased', port: 20002 });
+    expect(leases.lease('b', { kind: 'exact', port: 20002 }, 0, 0)).toEqual({ kind: 'in-use', port: 20002 });
+    expect(leases.lease('b', { kind: 'exact', port: 19999 }, 0, 0)).toEqual({ kind: 'out-of-range', port: 19999 });
+    expect(leases.lease('b', { kind: 'exact', port: 20001.5 }, 0, 0).kind).toBe('out-of-range');
   });
 
   it('takes another one when a preferred port is taken or outside of the range', () => {
     const leases = range();
-    leases.lease('a', { kind: 'rather', port: 20002 }, 0, 0);
-    expect(leases.lease('b', { kind: 'rather', port: 20002 }, 0, 0)).toEqual({ kind: 'leased', port: 20000 });
-    expect(leases.lease('c', { kind: 'rather', port: 80 }, 0, 0).kind).toBe('leased');
+    leases.lease('a', { kind: 'preferred', port: 20002 }, 0, 0);
+    expect(leases.lease('b', { kind: 'preferred', port: 20002 }, 0, 0)).toEqual({ kind: 'leased', port: 20000 });
+    expect(leases.lease('c', { kind: 'preferred', port: 80 }, 0, 0).kind).toBe('leased');
   });
 });
 
 describe('holding', () => {
   it('keeps the port from others until the time, and for its owner', () => {
     const leases = range();
-    leases.lease('a', { kind: 'exactly', port: 20001 }, 0, 0);
+    leases.lease('a', { kind: 'exact', port: 20001 }, 0, 0);
     expect(leases.hold(20001, 'a', 30_000)).toBe(true);
-    expect(leases.lease('b', { kind: 'exactly', port: 20001 }, 0, 29_999).kind).toBe('in-use');
-    expect(leases.lease('a', { kind: 'exactly', port: 20001 }, 0, 29_999).kind).toBe('leased');
+    expect(leases.lease('b', { kind: 'exact', port: 20001 }, 0, 29_999).kind).toBe('in-use');
+    expect(leases.lease('a', { kind: 'exact', port: 20001 }, 0, 29_999).kind).toBe('leased');
     expect(leases.useOf(20001, 99_000)).toEqual({ kind: 'leased', owner: 'a' });
   });
 
   it('is over by itself at the time', () => {
     const leases = range();
-    leases.lease('a', { kind: 'exactly', port: 20001 }, 0, 0);
+    leases.lease('a', { kind: 'exact', port: 20001 }, 0, 0);
     leases.hold(20001, 'a', 30_000);
     expect(leases.freeCount(29_999)).toBe(3);
     expect(leases.freeCount(30_000)).toBe(4);
@@ -57,9 +57,9 @@ describe('holding', () => {
 describe('releasing', () => {
   it('is only for the owner: a late release does not take the port from its successor', () => {
     const leases = range();
-    leases.lease('a', { kind: 'exactly', port: 20001 }, 0, 0);
+    leases.lease('a', { kind: 'exact', port: 20001 }, 0, 0);
     expect(leases.release(20001, 'a')).toBe(true);
-    leases.lease('b', { kind: 'exactly', port: 20001 }, 0, 0);
+    leases.lease('b', { kind: 'exact', port: 20001 }, 0, 0);
     expect(leases.release(20001, 'a')).toBe(false);
     expect(leases.hold(20001, 'a', 1)).toBe(false);
     expect(leases.useOf(20001, 0)).toEqual({ kind: 'leased', owner: 'b' });
@@ -72,7 +72,7 @@ describe('a port of another program', () => {
     leases.lease('a', ANY, 0, 0);
     expect(leases.markOutside(20000, 'a', 10_000)).toBe(true);
     expect(leases.lease('a', ANY, 0, 9_999)).toEqual({ kind: 'exhausted' });
-    expect(leases.lease('a', { kind: 'exactly', port: 20000 }, 0, 9_999).kind).toBe('leased');
+    expect(leases.lease('a', { kind: 'exact', port: 20000 }, 0, 9_999).kind).toBe('leased');
     leases.markOutside(20000, 'a', 20_000);
     expect(leases.lease('b', ANY, 0, 20_000).kind).toBe('leased');
   });

@@ -1,9 +1,9 @@
 // The ports of one range and who owns each. A port has one owner: a living tunnel, or one that is awaited back.
 // Mutates in place (a lease is O(1) at any range size), but time and chance are arguments.
 
-export type PortWish =
-  | { readonly kind: 'exactly'; readonly port: number }
-  | { readonly kind: 'rather'; readonly port: number }
+export type WantedPort =
+  | { readonly kind: 'exact'; readonly port: number }
+  | { readonly kind: 'preferred'; readonly port: number }
   | { readonly kind: 'any' };
 
 export type LeaseAnswer =
@@ -34,12 +34,12 @@ export class PortLeases {
   }
 
   /** `random` in [0, 1). */
-  lease(owner: string, wish: PortWish, random: number, now: number): LeaseAnswer {
+  lease(owner: string, wanted: WantedPort, random: number, now: number): LeaseAnswer {
     this.#endTimedUses(now);
-    if (wish.kind !== 'any') {
-      if (this.#isObtainable(wish.port, owner)) return this.#take(wish.port, owner);
-      if (wish.kind === 'exactly') {
-        return { kind: this.#isInRange(wish.port) ? 'in-use' : 'out-of-range', port: wish.port };
+    if (wanted.kind !== 'any') {
+      if (this.#isObtainable(wanted.port, owner)) return this.#take(wanted.port, owner);
+      if (wanted.kind === 'exact') {
+        return { kind: this.#isInRange(wanted.port) ? 'in-use' : 'out-of-range', port: wanted.port };
       }
     }
     const port = this.#free[Math.floor(random * this.#free.length)];
@@ -95,11 +95,11 @@ export class PortLeases {
   }
 
   #take(port: number, owner: string): LeaseAnswer {
-    const place = this.#placeOf.get(port);
-    if (place !== undefined) {
+    const endpoint = this.#placeOf.get(port);
+    if (endpoint !== undefined) {
       const last = this.#free[this.#free.length - 1] as number;
-      this.#free[place] = last;
-      this.#placeOf.set(last, place);
+      this.#free[endpoint] = last;
+      this.#placeOf.set(last, endpoint);
       this.#free.pop();
       this.#placeOf.delete(port);
     }

@@ -1,7 +1,7 @@
-// Random lives of a session against a ledger of places that only believes in effects.
+// Random lives of a session against a ledger of endpoints that only believes in effects.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Place, placeKey } from './place.ts';
+import { endpointKey, type PublicEndpoint } from './public-endpoint.ts';
 import {
   type SessionEffect,
   type SessionEvent,
@@ -15,13 +15,13 @@ const IDS = ['a', 'b', 'c'] as const;
 
 type Move =
   | { readonly do: 'lose' | 'lose-old' | 'resume' | 'end' | 'wait' }
-  | { readonly do: 'register' | 'register-late'; readonly tunnel: number; readonly place: number }
+  | { readonly do: 'register' | 'register-late'; readonly tunnel: number; readonly endpoint: number }
   | { readonly do: 'unregister'; readonly tunnel: number };
 
 const tunnel = fc.nat({ max: IDS.length - 1 });
 const move: fc.Arbitrary<Move> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('register' as const), tunnel, place: fc.nat({ max: 2 }) }) },
-  fc.record({ do: fc.constant('register-late' as const), tunnel, place: fc.nat({ max: 2 }) }),
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('register' as const), tunnel, endpoint: fc.nat({ max: 2 }) }) },
+  fc.record({ do: fc.constant('register-late' as const), tunnel, endpoint: fc.nat({ max: 2 }) }),
   fc.record({ do: fc.constant('unregister' as const), tunnel }),
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('lose' as const, 'resume' as const, 'wait' as const) }) },
   fc.record({ do: fc.constantFrom('lose-old' as const, 'end' as const) }),
@@ -34,7 +34,7 @@ class Ledger {
   readonly open = new Set<string>();
   forgotten = false;
 
-  /** The driver opens a listener, or joins the group, then says so: only a place that is nobody else's can be opened. */
+  /** The driver opens a listener, or joins the group, then says so: only an endpoint that is nobody else's can be opened. */
   canListen(at: string, owner: string): boolean {
     const user = this.listening.get(at) ?? this.held.get(at)?.owner;
     return user === undefined || user === owner;
@@ -50,16 +50,16 @@ class Ledger {
       case 'list-tunnel':
         expect(this.listening.get(keyOf(effect))).toBe(effect.tunnelId);
         return;
-      case 'close-place':
+      case 'close-endpoint':
         expect(this.listening.get(keyOf(effect))).toBe(effect.tunnelId);
         this.listening.delete(keyOf(effect));
         // A member has left with that: nothing of its group is its own.
-        if (effect.place.kind !== 'member') this.held.set(keyOf(effect), { owner: effect.tunnelId, until: -1 });
+        if (effect.endpoint.kind !== 'member') this.held.set(keyOf(effect), { owner: effect.tunnelId, until: -1 });
         return;
-      case 'hold-place':
-      case 'release-place':
+      case 'hold-endpoint':
+      case 'release-endpoint':
         expect(this.held.get(keyOf(effect))?.owner).toBe(effect.tunnelId);
-        if (effect.kind === 'release-place') this.held.delete(keyOf(effect));
+        if (effect.kind === 'release-endpoint') this.held.delete(keyOf(effect));
         else this.held.set(keyOf(effect), { owner: effect.tunnelId, until: effect.until });
         return;
       case 'tunnel-opened':
@@ -78,11 +78,11 @@ class Ledger {
 }
 
 /** Of a group, each member has its own share. */
-const keyOf = ({ place, tunnelId }: { readonly place: Place; readonly tunnelId: string }): string =>
-  place.kind === 'member' ? `${placeKey(place)} ${tunnelId}` : placeKey(place);
+const keyOf = ({ endpoint, tunnelId }: { readonly endpoint: PublicEndpoint; readonly tunnelId: string }): string =>
+  endpoint.kind === 'member' ? `${endpointKey(endpoint)} ${tunnelId}` : endpointKey(endpoint);
 
-/** Two ports a tunnel, and a group for all: it may move, and never meets another one's place. */
-const placeOf = (tunnelAt: number, which: number): Place =>
+/** Two ports a tunnel, and a group for all: it may move, and never meets another one's endpoint. */
+const endpointOf = (tunnelAt: number, which: number): PublicEndpoint =>
   which === 2 ? { kind: 'member', groupId: 'pool' } : { kind: 'port', port: 20_000 + tunnelAt * 2 + which };
 
 it('keeps one owner a port, one open entry a tunnel, and nothing at all after the end, whatever happens', () => {
@@ -110,16 +110,16 @@ it('keeps one owner a port, one open entry a tunnel, and nothing at all after th
         if ('tunnel' in what) {
           const tunnelId = IDS[what.tunnel] as string;
           if (action === 'unregister') feed({ kind: 'tunnel-ended', tunnelId });
-          else if ('place' in what) {
-            const place = placeOf(what.tunnel, what.place);
-            const at = keyOf({ place, tunnelId });
+          else if ('endpoint' in what) {
+            const endpoint = endpointOf(what.tunnel, what.endpoint);
+            const at = keyOf({ endpoint, tunnelId });
             if (!ledger.canListen(at, tunnelId)) continue;
             ledger.listen(at, tunnelId);
             feed({
               kind: 'tunnel-registered',
               connectionId: action === 'register' ? connectionId : connectionId - 1,
               tunnelId,
-              place,
+              endpoint,
             });
           }
         }
@@ -146,7 +146,7 @@ const checkAgainst = (state: SessionState, ledger: Ledger): void => {
   const tunnels = state.kind === 'ended' ? [] : state.tunnels;
   const live = tunnels.filter(({ kind }) => kind === 'live').map((one) => `${keyOf(one)}=${one.tunnelId}`);
   const held = tunnels
-    .filter(({ kind, place }) => kind === 'held' && place.kind !== 'member')
+    .filter(({ kind, endpoint }) => kind === 'held' && endpoint.kind !== 'member')
     .map((one) => `${keyOf(one)}=${one.tunnelId}`);
   expect([...ledger.listening].map(([at, owner]) => `${at}=${owner}`).sort()).toEqual(live.sort());
   expect([...ledger.held].map(([at, { owner }]) => `${at}=${owner}`).sort()).toEqual(held.sort());

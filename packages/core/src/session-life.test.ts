@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Place } from './place.ts';
+import type { PublicEndpoint } from './public-endpoint.ts';
 import {
   type SessionEffect,
   type SessionEvent,
@@ -18,12 +18,12 @@ const run = (...steps: readonly (readonly [number, SessionEvent])[]): [SessionSt
   return [state, effects];
 };
 
-const at = (port: number): Place => ({ kind: 'port', port });
+const at = (port: number): PublicEndpoint => ({ kind: 'port', port });
 const registered = (tunnelId: string, port: number, connectionId = 1): SessionEvent => ({
   kind: 'tunnel-registered',
   connectionId,
   tunnelId,
-  place: at(port),
+  endpoint: at(port),
 });
 const lost = (connectionId = 1): SessionEvent => ({ kind: 'connection-lost', connectionId });
 const resumed = (connectionId: number): SessionEvent => ({ kind: 'resumed', connectionId });
@@ -34,8 +34,8 @@ describe('a session that is lost', () => {
   it('closes the listener and holds the port for 30 s', () => {
     const [state, effects] = run([0, registered('a', 20000)], [1000, lost()]);
     expect(effects).toEqual([
-      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
-      { kind: 'hold-place', tunnelId: 'a', place: at(20000), until: 31_000 },
+      { kind: 'close-endpoint', tunnelId: 'a', endpoint: at(20000) },
+      { kind: 'hold-endpoint', tunnelId: 'a', endpoint: at(20000), until: 31_000 },
     ]);
     expect(state).toMatchObject({ kind: 'lost', until: 31_000 });
   });
@@ -45,7 +45,7 @@ describe('a session that is lost', () => {
     const [state, effects] = run([0, registered('a', 20000)], [1000, lost()], [31_000, TIME]);
     expect(state.kind).toBe('ended');
     expect(effects).toEqual([
-      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'release-endpoint', tunnelId: 'a', endpoint: at(20000) },
       { kind: 'tunnel-closed', tunnelId: 'a', at: 1000 },
       { kind: 'forget-session' },
     ]);
@@ -58,7 +58,7 @@ describe('a session that is lost', () => {
       [5000, resumed(2)],
       [5100, registered('a', 20000, 2)],
     );
-    expect(effects).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', place: at(20000) }]);
+    expect(effects).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', endpoint: at(20000) }]);
     expect(state).toMatchObject({ kind: 'live', connectionId: 2 });
   });
 
@@ -70,8 +70,8 @@ describe('a session that is lost', () => {
       [5100, registered('a', 20007, 2)],
     );
     expect(effects).toEqual([
-      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
-      { kind: 'list-tunnel', tunnelId: 'a', place: at(20007) },
+      { kind: 'release-endpoint', tunnelId: 'a', endpoint: at(20000) },
+      { kind: 'list-tunnel', tunnelId: 'a', endpoint: at(20007) },
     ]);
   });
 
@@ -86,7 +86,7 @@ describe('a session that is lost', () => {
     expect(run(...steps, [58_999, TIME])[1]).toEqual([]);
     const [state, effects] = run(...steps, [59_000, TIME]);
     expect(effects).toEqual([
-      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'release-endpoint', tunnelId: 'a', endpoint: at(20000) },
       { kind: 'tunnel-closed', tunnelId: 'a', at: 1000 },
     ]);
     expect(state).toMatchObject({ kind: 'live', tunnels: [{ tunnelId: 'b', kind: 'live' }] });
@@ -119,12 +119,12 @@ describe('a resume while the old socket is still believed in', () => {
 
   it('goes on when the tunnel is claimed, and closes it after 30 s when it is not', () => {
     const claimed = run([0, registered('a', 20000)], [1000, resumed(2)], [2000, registered('a', 20000, 2)]);
-    expect(claimed[1]).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', place: at(20000) }]);
+    expect(claimed[1]).toEqual([{ kind: 'list-tunnel', tunnelId: 'a', endpoint: at(20000) }]);
     expect(transitionSession(claimed[0], TIME, 99_000, RULES)[1]).toEqual([]);
     const [, effects] = run([0, registered('a', 20000)], [1000, resumed(2)], [31_000, TIME]);
     expect(effects).toEqual([
-      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
-      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'close-endpoint', tunnelId: 'a', endpoint: at(20000) },
+      { kind: 'release-endpoint', tunnelId: 'a', endpoint: at(20000) },
       { kind: 'tunnel-closed', tunnelId: 'a', at: 1000 },
     ]);
   });
@@ -133,15 +133,15 @@ describe('a resume while the old socket is still believed in', () => {
 describe('an end on purpose', () => {
   it('holds nothing: unregistered, or the whole session', () => {
     expect(run([0, registered('a', 20000)], [500, ended('a')])[1]).toEqual([
-      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
-      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'close-endpoint', tunnelId: 'a', endpoint: at(20000) },
+      { kind: 'release-endpoint', tunnelId: 'a', endpoint: at(20000) },
       { kind: 'tunnel-closed', tunnelId: 'a', at: 500 },
     ]);
     const [state, effects] = run([0, registered('a', 20000)], [500, { kind: 'session-ended' }]);
     expect(state).toEqual({ kind: 'ended' });
     expect(effects.map(({ kind }) => kind)).toEqual([
-      'close-place',
-      'release-place',
+      'close-endpoint',
+      'release-endpoint',
       'tunnel-closed',
       'forget-session',
     ]);
@@ -156,8 +156,8 @@ describe('an end on purpose', () => {
 describe('a listener that opens too late', () => {
   it('is closed and its port released when the session ended or was lost meanwhile', () => {
     const undone = [
-      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
-      { kind: 'release-place', tunnelId: 'a', place: at(20000) },
+      { kind: 'close-endpoint', tunnelId: 'a', endpoint: at(20000) },
+      { kind: 'release-endpoint', tunnelId: 'a', endpoint: at(20000) },
     ];
     expect(run([0, { kind: 'session-ended' }], [1, registered('a', 20000)])[1]).toEqual(undone);
     expect(run([0, lost()], [1, registered('a', 20000)])[1]).toEqual(undone);
@@ -173,8 +173,8 @@ describe('a listener that opens too late', () => {
       [4, registered('a', 20000, 2)],
     );
     expect(effects).toEqual([
-      { kind: 'close-place', tunnelId: 'a', place: at(20000) },
-      { kind: 'hold-place', tunnelId: 'a', place: at(20000), until: 30_003 },
+      { kind: 'close-endpoint', tunnelId: 'a', endpoint: at(20000) },
+      { kind: 'hold-endpoint', tunnelId: 'a', endpoint: at(20000), until: 30_003 },
     ]);
   });
 });

@@ -1,20 +1,20 @@
 // The life of one session and what becomes of its tunnels: live, lost (held for its return), ended.
 // A lost session keeps its places (ports and names) for `windowMs`; one that ended on purpose keeps nothing.
 // A member's place is its group's, which lives without it: the member leaves at once, and only its id waits for the return.
-import { type Place, samePlace } from './place.ts';
+import { type PublicEndpoint, sameEndpoint } from './public-endpoint.ts';
 
 export type SessionTunnel =
   /** `awaited`: the session changed its connection under the tunnel; the client has until then to claim it again. */
   | {
       readonly kind: 'live';
       readonly tunnelId: string;
-      readonly place: Place;
+      readonly endpoint: PublicEndpoint;
       readonly awaited: { readonly since: number; readonly until: number } | null;
     }
   | {
       readonly kind: 'held';
       readonly tunnelId: string;
-      readonly place: Place;
+      readonly endpoint: PublicEndpoint;
       readonly lostAt: number;
       readonly until: number;
     };
@@ -34,7 +34,7 @@ export type SessionEvent =
       readonly kind: 'tunnel-registered';
       readonly connectionId: number;
       readonly tunnelId: string;
-      readonly place: Place;
+      readonly endpoint: PublicEndpoint;
     }
   /** On purpose: the client unregistered it, or the edge closed it. */
   | { readonly kind: 'tunnel-ended'; readonly tunnelId: string }
@@ -44,11 +44,16 @@ export type SessionEvent =
 
 export type SessionEffect =
   /** Dispatch to it from now on; one that is listed already may have changed its name. */
-  | { readonly kind: 'list-tunnel'; readonly tunnelId: string; readonly place: Place }
+  | { readonly kind: 'list-tunnel'; readonly tunnelId: string; readonly endpoint: PublicEndpoint }
   /** No visitor comes that way any more; a member leaves its group. */
-  | { readonly kind: 'close-place'; readonly tunnelId: string; readonly place: Place }
-  | { readonly kind: 'hold-place'; readonly tunnelId: string; readonly place: Place; readonly until: number }
-  | { readonly kind: 'release-place'; readonly tunnelId: string; readonly place: Place }
+  | { readonly kind: 'close-endpoint'; readonly tunnelId: string; readonly endpoint: PublicEndpoint }
+  | {
+      readonly kind: 'hold-endpoint';
+      readonly tunnelId: string;
+      readonly endpoint: PublicEndpoint;
+      readonly until: number;
+    }
+  | { readonly kind: 'release-endpoint'; readonly tunnelId: string; readonly endpoint: PublicEndpoint }
   | { readonly kind: 'tunnel-opened'; readonly tunnelId: string; readonly at: number }
   | { readonly kind: 'tunnel-closed'; readonly tunnelId: string; readonly at: number }
   | { readonly kind: 'replace-connection'; readonly connectionId: number }
@@ -97,12 +102,12 @@ const lost = (state: SessionState, connectionId: number, now: number, rules: Ses
   const until = now + rules.windowMs;
   const effects: SessionEffect[] = [];
   const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
-    const { tunnelId, place } = tunnel;
-    if (tunnel.kind === 'live') effects.push({ kind: 'close-place', tunnelId, place });
-    effects.push(...holdPlace(tunnelId, place, until));
+    const { tunnelId, endpoint } = tunnel;
+    if (tunnel.kind === 'live') effects.push({ kind: 'close-endpoint', tunnelId, endpoint });
+    effects.push(...holdPlace(tunnelId, endpoint, until));
     // One that was never claimed since an earlier loss was lost then.
     const lostAt = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
-    return { kind: 'held', tunnelId, place, lostAt, until };
+    return { kind: 'held', tunnelId, endpoint, lostAt, until };
   });
   return [{ kind: 'lost', until, tunnels }, effects];
 };
@@ -119,7 +124,7 @@ const resumed = (
   if (state.kind === 'live') effects.push({ kind: 'replace-connection', connectionId: state.connectionId });
   const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
     if (tunnel.kind === 'live') return { ...tunnel, awaited: { since: tunnel.awaited?.since ?? now, until } };
-    effects.push(...holdPlace(tunnel.tunnelId, tunnel.place, until));
+    effects.push(...holdPlace(tunnel.tunnelId, tunnel.endpoint, until));
     return { ...tunnel, until };
   });
   return [{ kind: 'live', connectionId, tunnels }, effects];
@@ -130,25 +135,26 @@ const registered = (
   event: Extract<SessionEvent, { kind: 'tunnel-registered' }>,
   now: number,
 ): SessionStep => {
-  const { tunnelId, place } = event;
+  const { tunnelId, endpoint } = event;
   const known = findTunnel(state, tunnelId);
-  if (state.kind !== 'live' || state.connectionId !== event.connectionId) return [state, undo(known, tunnelId, place)];
+  if (state.kind !== 'live' || state.connectionId !== event.connectionId)
+    return [state, undo(known, tunnelId, endpoint)];
   const effects: SessionEffect[] = [];
-  if (known !== undefined && !samePlace(known.place, place)) effects.push(...giveUpPlace(known));
-  effects.push({ kind: 'list-tunnel', tunnelId, place });
+  if (known !== undefined && !sameEndpoint(known.endpoint, endpoint)) effects.push(...giveUpPlace(known));
+  effects.push({ kind: 'list-tunnel', tunnelId, endpoint });
   if (known === undefined) effects.push({ kind: 'tunnel-opened', tunnelId, at: now });
-  const next: SessionTunnel = { kind: 'live', tunnelId, place, awaited: null };
+  const next: SessionTunnel = { kind: 'live', tunnelId, endpoint, awaited: null };
   const others = state.tunnels.filter((tunnel) => tunnel !== known);
   return [{ ...state, tunnels: [...others, next] }, effects];
 };
 
 /** The session went away or changed its connection while the place was being opened. */
-const undo = (known: SessionTunnel | undefined, tunnelId: string, place: Place): SessionEffect[] => {
-  if (known !== undefined && samePlace(known.place, place)) {
+const undo = (known: SessionTunnel | undefined, tunnelId: string, endpoint: PublicEndpoint): SessionEffect[] => {
+  if (known !== undefined && sameEndpoint(known.endpoint, endpoint)) {
     if (known.kind === 'live') return [];
-    return [{ kind: 'close-place', tunnelId, place }, ...holdPlace(tunnelId, place, known.until)];
+    return [{ kind: 'close-endpoint', tunnelId, endpoint }, ...holdPlace(tunnelId, endpoint, known.until)];
   }
-  return [{ kind: 'close-place', tunnelId, place }, ...releasePlace(tunnelId, place)];
+  return [{ kind: 'close-endpoint', tunnelId, endpoint }, ...releasePlace(tunnelId, endpoint)];
 };
 
 const tunnelEnded = (state: Exclude<SessionState, { kind: 'ended' }>, tunnelId: string, now: number): SessionStep => {
@@ -175,16 +181,16 @@ const timePassed = (state: Exclude<SessionState, { kind: 'ended' }>, now: number
 const deadlineOf = (tunnel: SessionTunnel): number =>
   tunnel.kind === 'held' ? tunnel.until : (tunnel.awaited?.until ?? Number.POSITIVE_INFINITY);
 
-const giveUpPlace = ({ kind, tunnelId, place }: SessionTunnel): SessionEffect[] => [
-  ...(kind === 'live' ? [{ kind: 'close-place', tunnelId, place } as const] : []),
-  ...releasePlace(tunnelId, place),
+const giveUpPlace = ({ kind, tunnelId, endpoint }: SessionTunnel): SessionEffect[] => [
+  ...(kind === 'live' ? [{ kind: 'close-endpoint', tunnelId, endpoint } as const] : []),
+  ...releasePlace(tunnelId, endpoint),
 ];
 
-const holdPlace = (tunnelId: string, place: Place, until: number): SessionEffect[] =>
-  place.kind === 'member' ? [] : [{ kind: 'hold-place', tunnelId, place, until }];
+const holdPlace = (tunnelId: string, endpoint: PublicEndpoint, until: number): SessionEffect[] =>
+  endpoint.kind === 'member' ? [] : [{ kind: 'hold-endpoint', tunnelId, endpoint, until }];
 
-const releasePlace = (tunnelId: string, place: Place): SessionEffect[] =>
-  place.kind === 'member' ? [] : [{ kind: 'release-place', tunnelId, place }];
+const releasePlace = (tunnelId: string, endpoint: PublicEndpoint): SessionEffect[] =>
+  endpoint.kind === 'member' ? [] : [{ kind: 'release-endpoint', tunnelId, endpoint }];
 
 /** The end of a tunnel. One that was lost, or that nobody claimed, ended when its client went away. */
 const dismiss = (tunnel: SessionTunnel, now: number): SessionEffect[] => {

@@ -1,7 +1,8 @@
 // The large read buffers that busy sockets and carriers borrow. Everyone else reads into one shared scratch buffer,
 // so that an idle connection holds no buffer at all. Each block has head room for a frame header in front.
-import { LIMITS } from '@tunnel/protocol';
-import { HEAD_ROOM_BYTES } from './byte-end.ts';
+
+import { HEAD_ROOM_BYTES } from './byte-duplex.ts';
+import { MUX_LIMITS } from './limits.ts';
 
 /** What is kept for the next borrower; the rest goes back to the system. */
 const KEPT_FREE = 16;
@@ -19,26 +20,26 @@ const blockOf = (size: number): ReadBlock => {
 };
 
 /** Read into and emptied within one callback, hence one for the whole process. */
-export const SCRATCH: ReadBlock = blockOf(LIMITS.SOCKET_SCRATCH_BYTES);
+export const SCRATCH: ReadBlock = blockOf(MUX_LIMITS.SOCKET_SCRATCH_BYTES);
 
 class BulkBuffers {
   #free: ReadBlock[] = [];
-  #lent = 0;
+  #borrowed = 0;
 
-  get lent(): number {
-    return this.#lent;
+  get borrowed(): number {
+    return this.#borrowed;
   }
 
   /** null when the bound is reached: the caller stays with the scratch buffer and its copies. */
   borrow(): ReadBlock | null {
-    if (this.#lent >= LIMITS.SOCKET_BULK_BUFFERS_MAX) return null;
-    this.#lent += 1;
-    return this.#free.pop() ?? blockOf(LIMITS.SOCKET_BULK_BUFFER_BYTES);
+    if (this.#borrowed >= MUX_LIMITS.SOCKET_BULK_BUFFERS_MAX) return null;
+    this.#borrowed += 1;
+    return this.#free.pop() ?? blockOf(MUX_LIMITS.SOCKET_BULK_BUFFER_BYTES);
   }
 
   /** `reusable` is false while a write may still hold a reference: such a block is left to the garbage collector. */
   giveBack(block: ReadBlock, reusable: boolean): void {
-    this.#lent -= 1;
+    this.#borrowed -= 1;
     if (reusable && this.#free.length < KEPT_FREE) this.#free.push(block);
   }
 }

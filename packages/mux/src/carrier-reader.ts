@@ -1,12 +1,12 @@
-// The reading half of a carrier. A quiet one reads into the process's scratch buffer and hands the bytes on at once, not lent.
-// A busy one borrows a block of its own: then bytes are lent, and TLS records (16 KB each) are laid one after another and
+// The reading half of a carrier. A quiet one reads into the process's scratch buffer and hands the bytes on at once, not borrowed.
+// A busy one borrows a block of its own: then bytes are borrowed, and TLS records (16 KB each) are laid one after another and
 // handed on once a turn, so that eight of them become one write to the public socket.
 import type * as net from 'node:net';
-import { LIMITS } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
+import { MUX_LIMITS } from './limits.ts';
 import { type ReadPath, readStatically, type StaticReader } from './static-read.ts';
 
-type OnBytes = (bytes: Buffer, start: number, end: number, lend: boolean) => boolean;
+type OnBytes = (bytes: Buffer, start: number, end: number, borrowed: boolean) => boolean;
 
 /** OpenSSL hands out records of at most this size; the view must have room for a whole one. */
 const TLS_RECORD_BYTES = 16 * 1024;
@@ -71,10 +71,10 @@ export class CarrierReader implements StaticReader {
     if (quiet || this.#kind === 'plain' || this.#block.view.length - this.#fill < TLS_RECORD_BYTES) this.#handOnAll();
     else this.#handOnLater();
     this.#turnBytes += n;
-    return this.#turnBytes < LIMITS.READ_TURN_BYTES || this.#giveWay();
+    return this.#turnBytes < MUX_LIMITS.READ_TURN_BYTES || this.#giveWay();
   }
 
-  /** As in SocketEnd: one busy carrier must not keep the loop to itself. */
+  /** As in SocketDuplex: one busy carrier must not keep the loop to itself. */
   #giveWay(): boolean {
     this.#turnBytes = 0;
     setImmediate(this.#goOn);
@@ -147,7 +147,7 @@ export class CarrierReader implements StaticReader {
     this.#fill = 0;
   }
 
-  #hand(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    return this.#onBytes?.(bytes, start, end, lend) ?? false;
+  #hand(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    return this.#onBytes?.(bytes, start, end, borrowed) ?? false;
   }
 }

@@ -2,16 +2,17 @@
 // large payloads leave in place, behind a header in their head room. At most one write is under way that the kernel
 // (or TLS, which never takes bytes at once) has not finished; what comes meanwhile is gathered for the next one.
 import type * as net from 'node:net';
-import { FRAME, LIMITS, writeFrameHeader } from '@tunnel/protocol';
+import { FRAME, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
+import { MUX_LIMITS } from './limits.ts';
 
 /** From this size on a copy costs more than a write of its own. */
 const IN_PLACE_FROM_BYTES = 16 * 1024;
-const HEADER = LIMITS.FRAME_HEADER_BYTES;
+const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const KEPT_FREE_BLOCKS = 16;
 
 /** Blocks of idle carriers wait here for whoever sends next. */
 const freeBlocks: Buffer[] = [];
-const takeBlock = (): Buffer => freeBlocks.pop() ?? Buffer.allocUnsafeSlow(LIMITS.CARRIER_BATCH_BYTES);
+const takeBlock = (): Buffer => freeBlocks.pop() ?? Buffer.allocUnsafeSlow(MUX_LIMITS.CARRIER_BATCH_BYTES);
 const giveBlock = (block: Buffer): void => {
   if (freeBlocks.length < KEPT_FREE_BLOCKS) freeBlocks.push(block);
 };
@@ -50,7 +51,7 @@ export class CarrierWriter {
 
   /** Whether a DATA frame has to wait; the asker is then told by onReady. Frames without data never wait. */
   isFull(bytes: number): boolean {
-    const crowded = this.#gatheredBytes > LIMITS.CARRIER_SEND_QUEUE_BYTES;
+    const crowded = this.#gatheredBytes > MUX_LIMITS.CARRIER_SEND_QUEUE_BYTES;
     const full = crowded || (this.#busy && bytes >= IN_PLACE_FROM_BYTES);
     if (full) this.#someoneWaits = true;
     return full;
@@ -62,12 +63,12 @@ export class CarrierWriter {
 
   /**
    * One DATA frame of bytes[start, end), which is not longer than a frame may be. true: the memory is free again.
-   * false, only when lent: it is in use until onReady; the HEAD_ROOM_BYTES in front of `start` are written to.
+   * false, only when borrowed: it is in use until onReady; the HEAD_ROOM_BYTES in front of `start` are written to.
    */
-  sendData(streamId: number, bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     const length = end - start;
     // Memory without room in front of it is copied, however large it is.
-    if (!lend || start < HEADER || length < IN_PLACE_FROM_BYTES || this.#busy) {
+    if (!borrowed || start < HEADER || length < IN_PLACE_FROM_BYTES || this.#busy) {
       this.#gatherData(streamId, bytes, start, end);
       return true;
     }
@@ -151,7 +152,7 @@ export class CarrierWriter {
       at += taken;
     }
     this.#gatheredBytes += end - start;
-    if (this.#gatheredBytes > LIMITS.CARRIER_SEND_QUEUE_MAX_BYTES) this.#events.onStuck(this.#gatheredBytes);
+    if (this.#gatheredBytes > MUX_LIMITS.CARRIER_SEND_QUEUE_MAX_BYTES) this.#events.onStuck(this.#gatheredBytes);
     else if (!this.#scheduled && !this.#busy) {
       this.#scheduled = true;
       setImmediate(this.#onTurn);

@@ -1,14 +1,14 @@
 // One connection between edge and client, below frames: bytes in, batches out. Two kinds, plain and TLS 1.3, one interface.
 import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { LIMITS } from '@tunnel/protocol';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
+import { MUX_LIMITS } from './limits.ts';
 import type { ReadPath } from './static-read.ts';
 
 export interface CarrierReceiver {
-  /** Bytes have come. With `lend` the memory may be kept by reference: true says that some of it is. */
-  onBytes(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** Bytes have come. With `borrowed` the memory may be kept by reference: true says that some of it is. */
+  onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** The send queue is empty: whoever waited may go on. */
   onReady(): void;
   /** Over, for whatever reason. Called once. */
@@ -25,7 +25,7 @@ export interface Carrier {
   /** A whole small frame, copied and sent with the others of this turn. */
   send(frame: Uint8Array): void;
   /** One DATA frame. See CarrierWriter for who owns the memory. */
-  sendData(streamId: number, bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** Whether a DATA frame of this size has to wait for onReady. */
   isFull(bytes: number): boolean;
   /** Sends what waits, then closes. */
@@ -76,15 +76,15 @@ class SocketCarrier implements Carrier {
       setImmediate(() => receiver.onClosed(this.#closed ?? ''));
       return;
     }
-    this.#reader.start((bytes, start, end, lend) => receiver.onBytes(bytes, start, end, lend));
+    this.#reader.start((bytes, start, end, borrowed) => receiver.onBytes(bytes, start, end, borrowed));
   }
 
   send(frame: Uint8Array): void {
     if (this.#closed === null) this.#writer.send(frame);
   }
 
-  sendData(streamId: number, bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    return this.#closed !== null || this.#writer.sendData(streamId, bytes, start, end, lend);
+  sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    return this.#closed !== null || this.#writer.sendData(streamId, bytes, start, end, borrowed);
   }
 
   isFull(bytes: number): boolean {
@@ -96,7 +96,7 @@ class SocketCarrier implements Carrier {
     this.#writer.flush();
     this.#socket.end();
     // The peer answers with its own end; one that does not is left behind.
-    setTimeout(() => this.destroy('closed'), LIMITS.CARRIER_LINGER_MS).unref();
+    setTimeout(() => this.destroy('closed'), MUX_LIMITS.CARRIER_LINGER_MS).unref();
   }
 
   destroy(reason: string): void {

@@ -1,7 +1,7 @@
-// Dials a local service that speaks TLS; what comes back is a SocketEnd like any other.
+// Dials a local service that speaks TLS; what comes back is a SocketDuplex like any other.
 import { isIP } from 'node:net';
 import { type ConnectionOptions, connect } from 'node:tls';
-import { adoptSocket, type DialOptions, type SocketEnd } from './socket-end.ts';
+import { adoptSocket, type DialOptions, type SocketDuplex } from './socket-duplex.ts';
 
 export interface TlsDialOptions extends DialOptions {
   /** Whether the certificate must be one that is trusted here, and of this host. */
@@ -9,7 +9,7 @@ export interface TlsDialOptions extends DialOptions {
 }
 
 /** Rejects with Node's own error (`code` says which). The time covers connect and handshake together. */
-export const connectTlsSocket = ({ host, port, timeoutMs, verify }: TlsDialOptions): Promise<SocketEnd> =>
+export const connectTlsSocket = ({ host, port, timeoutMs, verify }: TlsDialOptions): Promise<SocketDuplex> =>
   new Promise((resolve, reject) => {
     // Node documents allowHalfOpen here; its types do not know it.
     const options: ConnectionOptions & { readonly allowHalfOpen: boolean } = {

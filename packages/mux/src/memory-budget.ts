@@ -1,7 +1,7 @@
 // How much memory the peers of one session, and of the whole process, may fill at the worst: the sum of all windows given out.
 // A commitment counts in the session and in the process; either of them can stop windows from growing.
 import * as os from 'node:os';
-import { LIMITS } from '@tunnel/protocol';
+import { MUX_LIMITS } from './limits.ts';
 
 export class MemoryBudget {
   readonly limitBytes: number;
@@ -53,7 +53,7 @@ export const processBudget = (): MemoryBudget => {
   if (ofProcess === undefined) {
     const constrained = process.constrainedMemory?.() ?? 0;
     const memory = constrained > 0 ? Math.min(constrained, os.totalmem()) : os.totalmem();
-    ofProcess = new MemoryBudget(Math.floor(memory * LIMITS.PROCESS_BUDGET_MEMORY_SHARE));
+    ofProcess = new MemoryBudget(Math.floor(memory * MUX_LIMITS.PROCESS_BUDGET_MEMORY_SHARE));
   }
   return ofProcess;
 };

@@ -11,7 +11,7 @@ import {
 } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { MuxStream } from './mux-stream.ts';
-import { adoptSocket, connectSocket } from './socket-end.ts';
+import { adoptSocket, connectSocket } from './socket-duplex.ts';
 import { splice } from './splice.ts';
 import { allowStaticReads } from './static-read.ts';
 

@@ -1,10 +1,11 @@
 // One client's multiplexed session: a few carriers, streams spread over them. It outlives any single carrier.
-import { LIMITS, type StreamHead, type StreamReason } from '@tunnel/protocol';
+import { type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Carrier } from './carrier.ts';
-import { CarrierLink, type LinkOwner } from './carrier-link.ts';
+import { FramedConnection, type FramedConnectionOwner } from './framed-connection.ts';
+import { MUX_LIMITS } from './limits.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import type { MuxStream, OpenAnswer } from './mux-stream.ts';
-import { type Opening, WaitingOpens } from './waiting-opens.ts';
+import { OpenQueue, type PendingStream } from './open-queue.ts';
 
 export interface CarrierLoss {
   readonly carrierId: number;
@@ -32,20 +33,20 @@ export interface MuxSessionOptions {
   readonly handlers: MuxHandlers;
 }
 
-export class MuxSession implements LinkOwner {
+export class MuxSession implements FramedConnectionOwner {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
   readonly #now: () => number;
   readonly #handlers: MuxHandlers;
-  readonly #links = new Map<number, CarrierLink>();
-  readonly #waiting = new WaitingOpens();
+  readonly #links = new Map<number, FramedConnection>();
+  readonly #waiting = new OpenQueue();
   #nextCarrierId = 1;
   #liveStreams = 0;
   #state: 'live' | 'draining' | 'closed' = 'live';
 
   constructor(options: MuxSessionOptions) {
     this.role = options.role;
-    this.budget = new MemoryBudget(LIMITS.SESSION_BUDGET_BYTES, options.budget);
+    this.budget = new MemoryBudget(MUX_LIMITS.SESSION_BUDGET_BYTES, options.budget);
     this.#now = options.now;
     this.#handlers = options.handlers;
   }
@@ -80,7 +81,7 @@ export class MuxSession implements LinkOwner {
       carrier.destroy('the session is closed');
       return id;
     }
-    const link = new CarrierLink(this, id, carrier);
+    const link = new FramedConnection(this, id, carrier);
     this.#links.set(id, link);
     link.start();
     this.#waiting.begin((head, answer) => this.#bestLink()?.open(head, answer) ?? null);
@@ -91,14 +92,14 @@ export class MuxSession implements LinkOwner {
    * Exactly one of the answers comes, unless the opening is reset before. Without a carrier it waits a little for one.
    * null: the session takes no streams any more, or too many wait.
    */
-  open(head: StreamHead, answer: OpenAnswer): Opening | null {
+  open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
     if (this.#state !== 'live') return null;
     const link = this.#bestLink();
     return link === null ? this.#waiting.add(head, answer, this.now()) : link.open(head, answer);
   }
 
-  #bestLink(): CarrierLink | null {
-    let best: CarrierLink | null = null;
+  #bestLink(): FramedConnection | null {
+    let best: FramedConnection | null = null;
     for (const link of this.#links.values()) {
       if (link.takesStreams && (best === null || link.load < best.load)) best = link;
     }
@@ -125,7 +126,7 @@ export class MuxSession implements LinkOwner {
   tick(nowMs: number): void {
     for (const link of [...this.#links.values()]) link.tick(nowMs);
     const reason = { code: 'carrier-lost', text: 'the client has no open carrier' } as const;
-    this.#waiting.refuseOlder(nowMs - LIMITS.CARRIER_WAIT_MS, reason);
+    this.#waiting.refuseOlder(nowMs - MUX_LIMITS.CARRIER_WAIT_MS, reason);
   }
 
   #refuseWaiting(code: StreamReason['code'], text: string): void {
@@ -146,11 +147,11 @@ export class MuxSession implements LinkOwner {
     if (this.#liveStreams === 0 && this.#state === 'draining') this.#handlers.onIdle?.();
   }
 
-  onGoAway(link: CarrierLink, reason: StreamReason): void {
+  onGoAway(link: FramedConnection, reason: StreamReason): void {
     if (this.#state === 'live' && reason.code !== 'shutting-down') this.#tellLost(link, reason.text, false);
   }
 
-  onClosed(link: CarrierLink, reason: string, violation: boolean): void {
+  onClosed(link: FramedConnection, reason: string, violation: boolean): void {
     const known = !link.retiring;
     this.#links.delete(link.id);
     if (this.#state === 'closed') return;
@@ -158,7 +159,7 @@ export class MuxSession implements LinkOwner {
     if (known || violation) this.#tellLost(link, reason, violation);
   }
 
-  #tellLost(link: CarrierLink, reason: string, protocolViolation: boolean): void {
+  #tellLost(link: FramedConnection, reason: string, protocolViolation: boolean): void {
     this.#handlers.onCarrierLost({ carrierId: link.id, reason, protocolViolation, liveCarriers: this.liveCarriers });
   }
 }

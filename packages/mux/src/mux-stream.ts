@@ -1,6 +1,6 @@
 // One stream of a carrier: its life, its two credits, and what waits in between. The link owns the frames, the stream the rules.
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
-import type { ByteEnd, ByteReader } from './byte-end.ts';
+import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
+import type { ByteDuplex, ByteReader } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
 import type { ReceiveWindow } from './receive-window.ts';
 
@@ -13,8 +13,8 @@ export interface StreamLink {
   sendFin(stream: MuxStream): void;
   sendReset(stream: MuxStream, reason: StreamReason): void;
   sendWindow(stream: MuxStream, window: ReceiveWindow): void;
-  /** true: the memory is free again; false: lent and in use until carrierReady(). */
-  sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** true: the memory is free again; false: borrowed and in use until carrierReady(). */
+  sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** Whether this much has to wait; the stream is then told by carrierReady(). */
   mustWait(stream: MuxStream, bytes: number): boolean;
   /** A read buffer is kept by a slow sink (+1) or free again (-1). */
@@ -33,7 +33,7 @@ interface Held {
   readonly end: number;
 }
 
-export class MuxStream implements ByteEnd {
+export class MuxStream implements ByteDuplex {
   readonly id: number;
   readonly openedAtMs: number;
   readonly #link: StreamLink;
@@ -49,7 +49,7 @@ export class MuxStream implements ByteEnd {
   #finReceived = false;
   // --- sending ---
   #creditBytes: number;
-  /** Lent by the writer and not yet sent, or sent and still in use. */
+  /** Borrowed by the writer and not yet sent, or sent and still in use. */
   #held: Held | null = null;
   #inFlight = false;
   #queue: ByteQueue | null = null;
@@ -120,18 +120,18 @@ export class MuxStream implements ByteEnd {
   }
 
   /** From the link. Returns false when the peer sent before it accepted, more than its credit, or after its FIN. */
-  handleData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  handleData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#state !== 'open' || this.#window === null || this.#finReceived) return false;
     if (!this.#window.take(end - start)) return false;
     if (this.#reader === null) {
       this.#early ??= new ByteQueue();
       this.#early.push(bytes, start, end);
-    } else this.#deliver(bytes, start, end, lend);
+    } else this.#deliver(bytes, start, end, borrowed);
     return true;
   }
 
-  #deliver(bytes: Buffer, start: number, end: number, lend: boolean): void {
-    const mayLend = lend && this.#unconsumedBytes === 0;
+  #deliver(bytes: Buffer, start: number, end: number, borrowed: boolean): void {
+    const mayLend = borrowed && this.#unconsumedBytes === 0;
     this.#unconsumedBytes += end - start;
     const drained = this.#reader?.onData(bytes, start, end, mayLend) ?? true;
     if (this.#state === 'closed') return;
@@ -184,17 +184,17 @@ export class MuxStream implements ByteEnd {
   handleCredit(bytes: number): boolean {
     if (this.#state === 'opening' || this.#state === 'closed') return false;
     this.#creditBytes += bytes;
-    if (this.#creditBytes > LIMITS.STREAM_WINDOW_MAX_BYTES) return false;
+    if (this.#creditBytes > WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES) return false;
     this.#pump();
     return true;
   }
 
-  write(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#state !== 'open' || this.#endAsked !== null) return true;
     if (this.#held === null && this.#queue === null && !this.#inFlight) {
-      const sent = this.#sendSome(bytes, start, end, lend);
+      const sent = this.#sendSome(bytes, start, end, borrowed);
       if (sent === end) return this.#free();
-      if (lend) this.#held = { bytes, start: sent, end };
+      if (borrowed) this.#held = { bytes, start: sent, end };
       else this.#enqueue(bytes, sent, end);
     } else this.#enqueue(bytes, start, end);
     this.#stopped = true;
@@ -214,13 +214,13 @@ export class MuxStream implements ByteEnd {
   }
 
   /** Sends as much as credit and carrier allow; returns where it stopped. */
-  #sendSome(bytes: Buffer, start: number, end: number, lend: boolean): number {
+  #sendSome(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
     let at = start;
     while (at < end && this.#creditBytes > 0 && !this.#inFlight) {
-      const stop = Math.min(end, at + Math.min(this.#creditBytes, LIMITS.FRAME_DATA_MAX_BYTES));
+      const stop = Math.min(end, at + Math.min(this.#creditBytes, WIRE_LIMITS.FRAME_DATA_MAX_BYTES));
       if (this.#link.mustWait(this, stop - at)) break;
       this.#creditBytes -= stop - at;
-      this.#inFlight = !this.#link.sendData(this, bytes, at, stop, lend);
+      this.#inFlight = !this.#link.sendData(this, bytes, at, stop, borrowed);
       at = stop;
     }
     return at;
@@ -253,9 +253,9 @@ export class MuxStream implements ByteEnd {
     if (queue === null) return true;
     while (queue.length > 0) {
       if (this.#creditBytes === 0 || this.#link.mustWait(this, 1)) return false;
-      const bytes = queue.shift(Math.min(this.#creditBytes, LIMITS.FRAME_DATA_MAX_BYTES));
+      const bytes = queue.shift(Math.min(this.#creditBytes, WIRE_LIMITS.FRAME_DATA_MAX_BYTES));
       this.#creditBytes -= bytes.length;
-      // Without head room in front of it the queue's memory cannot be lent.
+      // Without head room in front of it the queue's memory cannot be borrowed.
       this.#link.sendData(this, bytes, 0, bytes.length, false);
     }
     this.#queue = null;

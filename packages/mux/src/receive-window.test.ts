@@ -1,7 +1,8 @@
 // The credit rules by numbers: growth with use, the budget's stop, the way back to the fair share.
-import { LIMITS } from '@tunnel/protocol';
+import { WIRE_LIMITS } from '@tunnel/protocol';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { MUX_LIMITS } from './limits.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import { firstWindowOf, ReceiveWindow } from './receive-window.ts';
 
@@ -14,7 +15,7 @@ describe('the first window', () => {
     expect(firstWindowOf(budget, 0)).toBe(256 * KiB);
     expect(firstWindowOf(budget, 63)).toBe(256 * KiB);
     expect(firstWindowOf(budget, 511)).toBe(32 * KiB);
-    expect(firstWindowOf(budget, 100_000)).toBe(LIMITS.STREAM_WINDOW_FLOOR_BYTES);
+    expect(firstWindowOf(budget, 100_000)).toBe(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES);
   });
 });
 
@@ -29,7 +30,7 @@ describe('a receive window', () => {
       expect(window.consume(half)).toBe(true);
       window.grant({ roundTripMs: 100, liveStreams: 1, nowMs: now });
     }
-    expect(window.windowBytes).toBe(LIMITS.STREAM_WINDOW_MAX_BYTES);
+    expect(window.windowBytes).toBe(WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
   });
 
   it('stays smaller on a short path, where more would only be a queue', () => {
@@ -40,7 +41,7 @@ describe('a receive window', () => {
       window.consume(half);
       window.grant({ roundTripMs: 0, liveStreams: 1, nowMs: now });
     }
-    expect(window.windowBytes).toBe(LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
+    expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
   });
 
   it('stays as it is on a stream that takes its time', () => {

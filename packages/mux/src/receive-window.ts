@@ -1,7 +1,8 @@
 // The credit one side gives the other on a stream: how much may still come, when more is given, and how much at once.
 // It doubles while the stream uses it up within two round trips, as far as the budget goes, and gives back what is over
 // its fair share while the budget is exceeded.
-import { LIMITS } from '@tunnel/protocol';
+import { WIRE_LIMITS } from '@tunnel/protocol';
+import { MUX_LIMITS } from './limits.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 
 /** Below this a round trip is noise of the scheduler: a loopback stream grows as if it were a path of 5 ms. */
@@ -14,10 +15,10 @@ const SHORTEST_ROUND_TRIP_MS = 5;
  */
 export const firstWindowOf = (budget: MemoryBudget, liveStreams: number): number => {
   const share = Math.floor(budget.limitBytes / (4 * (liveStreams + 1)));
-  const wanted = Math.min(LIMITS.STREAM_WINDOW_INITIAL_BYTES, share);
+  const wanted = Math.min(MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES, share);
   return budget.hasRoomFor(wanted)
-    ? Math.max(LIMITS.STREAM_WINDOW_FLOOR_BYTES, wanted)
-    : LIMITS.STREAM_WINDOW_FLOOR_BYTES;
+    ? Math.max(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES, wanted)
+    : MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES;
 };
 
 export interface PathFacts {
@@ -86,7 +87,7 @@ export class ReceiveWindow {
   /** A window holds what one round trip carries; on a short path a large one is only a queue. */
   #grow(roundTripMs: number): void {
     const isShort = roundTripMs < SHORTEST_ROUND_TRIP_MS;
-    const largest = isShort ? LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES : LIMITS.STREAM_WINDOW_MAX_BYTES;
+    const largest = isShort ? MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES : WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
     const more = Math.min(this.#windowBytes, largest - this.#windowBytes);
     if (more > 0 && this.#budget.tryCommit(more)) this.#windowBytes += more;
   }
@@ -94,7 +95,7 @@ export class ReceiveWindow {
   /** Only consumed credit can be kept back: what the peer already has cannot be taken away. */
   #shrink(liveStreams: number): void {
     const share = Math.floor(this.#budget.limitBytes / Math.max(1, liveStreams));
-    const target = Math.max(LIMITS.STREAM_WINDOW_FLOOR_BYTES, share);
+    const target = Math.max(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES, share);
     const less = Math.min(this.#windowBytes - target, this.#consumedBytes);
     if (less <= 0) return;
     this.#windowBytes -= less;

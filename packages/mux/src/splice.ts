@@ -1,6 +1,6 @@
 // Joins two ends: what one reads the other writes, with back-pressure, half-close and resets in both directions, and counts.
 import type { StreamReason } from '@tunnel/protocol';
-import type { ByteEnd, ByteReader } from './byte-end.ts';
+import type { ByteDuplex, ByteReader } from './byte-duplex.ts';
 
 export interface SpliceResult {
   readonly bytesAToB: number;
@@ -22,20 +22,20 @@ class Direction implements ByteReader {
   ended = false;
   readonly #splice: Splice;
   readonly #name: 'a-to-b' | 'b-to-a';
-  readonly #from: ByteEnd;
-  readonly #to: ByteEnd;
+  readonly #from: ByteDuplex;
+  readonly #to: ByteDuplex;
 
-  constructor(splice: Splice, name: 'a-to-b' | 'b-to-a', from: ByteEnd, to: ByteEnd) {
+  constructor(splice: Splice, name: 'a-to-b' | 'b-to-a', from: ByteDuplex, to: ByteDuplex) {
     this.#splice = splice;
     this.#name = name;
     this.#from = from;
     this.#to = to;
   }
 
-  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     this.bytes += end - start;
     this.#splice.handlers.onBytes?.(this.#name, end - start);
-    return this.#to.write(bytes, start, end, lend);
+    return this.#to.write(bytes, start, end, borrowed);
   }
 
   /** `from` has room again for what the opposite direction writes into it. */
@@ -67,7 +67,7 @@ export class Splice {
   readonly #bToA: Direction;
   #done = false;
 
-  constructor(a: ByteEnd, b: ByteEnd, handlers: SpliceHandlers) {
+  constructor(a: ByteDuplex, b: ByteDuplex, handlers: SpliceHandlers) {
     this.handlers = handlers;
     this.#aToB = new Direction(this, 'a-to-b', a, b);
     this.#bToA = new Direction(this, 'b-to-a', b, a);
@@ -107,4 +107,4 @@ export class Splice {
   }
 }
 
-export const splice = (a: ByteEnd, b: ByteEnd, handlers: SpliceHandlers): Splice => new Splice(a, b, handlers);
+export const splice = (a: ByteDuplex, b: ByteDuplex, handlers: SpliceHandlers): Splice => new Splice(a, b, handlers);

@@ -1,7 +1,7 @@
 // Which read path is active on the Node in use: a change inside Node must show here, not in a bill for CPU.
 import { carrierPair, endPair, socketPair } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { adoptSocket, type SocketEnd } from './socket-end.ts';
+import { adoptSocket, type SocketDuplex } from './socket-duplex.ts';
 import { allowStaticReads } from './static-read.ts';
 
 afterEach(() => allowStaticReads(true));
@@ -9,7 +9,7 @@ afterEach(() => allowStaticReads(true));
 describe('static reads', () => {
   it('are active for accepted and for dialled sockets', async () => {
     const { a, b, close } = await endPair('socket');
-    expect([(a as SocketEnd).readPath, (b as SocketEnd).readPath]).toEqual(['static', 'static']);
+    expect([(a as SocketDuplex).readPath, (b as SocketDuplex).readPath]).toEqual(['static', 'static']);
     close();
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decodeControl, encodeControl } from './control-codec.ts';
-import { LIMITS } from './limits.ts';
+import { WIRE_LIMITS } from './limits.ts';
 
 const refusalOf = (text: string): { code: string; message: string } => {
   const decoded = decodeControl(text);
@@ -16,7 +16,7 @@ const pingOf = (bytes: number, filler = 'x'): string => {
 
 describe('decodeControl', () => {
   it('counts the limit in bytes, whatever the characters', () => {
-    const limit = LIMITS.CONTROL_FRAME_MAX_BYTES;
+    const limit = WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES;
     expect(decodeControl(pingOf(limit)).ok).toBe(true);
     expect(refusalOf(pingOf(limit + 1)).message).toBe('control frame of 65537 bytes is over the limit of 65536');
     const wide = pingOf(limit - 1, 'é');
@@ -70,7 +70,7 @@ describe('decodeControl', () => {
 
 describe('encodeControl', () => {
   it('cuts texts for people to what the other side accepts, between two characters', () => {
-    const long = `${'x'.repeat(LIMITS.CONTROL_TEXT_MAX_CHARS - 1)}🚇`;
+    const long = `${'x'.repeat(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS - 1)}🚇`;
     const messages = [
       { type: 'Error', code: 'INTERNAL', message: long },
       { type: 'ShuttingDown', reason: long, drain_secs: 0 },
@@ -78,7 +78,7 @@ describe('encodeControl', () => {
     for (const message of messages) {
       const decoded = decodeControl(encodeControl(message));
       expect(decoded).toMatchObject({ ok: true });
-      expect(JSON.stringify(decoded)).toContain(`"${'x'.repeat(LIMITS.CONTROL_TEXT_MAX_CHARS - 1)}"`);
+      expect(JSON.stringify(decoded)).toContain(`"${'x'.repeat(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS - 1)}"`);
     }
   });
 

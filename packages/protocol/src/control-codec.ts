@@ -1,7 +1,7 @@
 // Text in, a typed message or a named refusal out. Never throws: the bytes come from strangers.
 import { Fault } from '@tunnel/errors';
 import { CONTROL_TYPES, type ControlMessage, type ControlMessageInput, controlMessage } from './control-messages.ts';
-import { LIMITS } from './limits.ts';
+import { WIRE_LIMITS } from './limits.ts';
 import { cutText, encodeText, isLongerThan } from './text-codec.ts';
 
 export type Decoded =
@@ -14,7 +14,7 @@ const KNOWN_TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
 const UNKNOWN_TYPE_SHOWN_CHARS = 40;
 
 export const decodeControl = (text: string): Decoded => {
-  const limit = LIMITS.CONTROL_FRAME_MAX_BYTES;
+  const limit = WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES;
   if (isLongerThan(text, limit)) {
     return refuse(new Fault('CONTROL_FRAME_TOO_LARGE', { bytes: encodeText(text).length, limit }));
   }
@@ -36,7 +36,7 @@ export const encodeControl = (message: ControlMessageInput): string => JSON.stri
 
 const cutTextsForPeople = (key: string, value: unknown): unknown =>
   (key === 'message' || key === 'reason') && typeof value === 'string'
-    ? cutText(value, LIMITS.CONTROL_TEXT_MAX_CHARS)
+    ? cutText(value, WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS)
     : value;
 
 const parseJson = (text: string): unknown => {

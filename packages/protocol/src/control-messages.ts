@@ -1,7 +1,7 @@
 // The control messages: JSON text frames on the WebSocket. `type` is the frame's name, all other fields are snake_case.
 // Unknown fields are ignored, so that a newer side can say more.
 import * as z from 'zod';
-import { LIMITS } from './limits.ts';
+import { WIRE_LIMITS } from './limits.ts';
 
 export const PROTOCOL_VERSION = 1;
 export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
@@ -9,7 +9,7 @@ export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
 /** For people: encodeControl cuts a longer one. */
-const text = z.string().max(LIMITS.CONTROL_TEXT_MAX_CHARS);
+const text = z.string().max(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS);
 /** A code of the sender's catalogue; one the receiver does not know is no error. */
 const code = z.string().min(1).max(100);
 /** Goes into an HTTP header as it is. */
@@ -24,8 +24,8 @@ const urlPath = z
   .regex(/^\/[\x21-\x7e]*$/, 'must be an absolute path');
 const address = z.string().max(2048);
 const port = z.int().min(1).max(65535);
-const carrierTokensList = z.array(secret).max(LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX);
-const carrierCount = z.int().min(1).max(LIMITS.CARRIERS_PER_SESSION_MAX);
+const carrierTokensList = z.array(secret).max(WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX);
+const carrierCount = z.int().min(1).max(WIRE_LIMITS.CARRIERS_PER_SESSION_MAX);
 
 export const tunnelProtocol = z.enum(['http', 'https', 'tcp', 'udp', 'p2p']);
 export type TunnelProtocol = z.infer<typeof tunnelProtocol>;
@@ -45,7 +45,7 @@ export type HealthCheckSpec = z.infer<typeof healthCheckSpec>;
 const auth = z.object({
   type: z.literal('Auth'),
   versions: z.array(z.int()).min(1).max(16),
-  token: z.string().min(1).max(LIMITS.CONTROL_TOKEN_MAX_CHARS),
+  token: z.string().min(1).max(WIRE_LIMITS.CONTROL_TOKEN_MAX_CHARS),
   agent: z.string().max(200).default(''),
   resume: z.object({ session_id: id, secret }).optional(),
 });

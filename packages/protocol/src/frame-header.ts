@@ -1,5 +1,5 @@
 // The 8-byte frame header: type (u8), payload length (u24), stream id (u32), all big-endian.
-import { LIMITS } from './limits.ts';
+import { WIRE_LIMITS } from './limits.ts';
 
 export const FRAME = {
   DATA: 1,
@@ -59,12 +59,12 @@ interface PayloadBounds {
 }
 
 const CREDIT: PayloadBounds = { min: 4, max: 4 };
-const REASON: PayloadBounds = { min: 4, max: 4 + LIMITS.RESET_REASON_MAX_BYTES };
+const REASON: PayloadBounds = { min: 4, max: 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES };
 const PING: PayloadBounds = { min: PING_PAYLOAD_BYTES, max: PING_PAYLOAD_BYTES };
 
 const PAYLOAD_BOUNDS: Readonly<Record<FrameType, PayloadBounds>> = {
-  [FRAME.DATA]: { min: 0, max: LIMITS.FRAME_DATA_MAX_BYTES },
-  [FRAME.OPEN]: { min: 1, max: LIMITS.FRAME_CONTROL_MAX_BYTES },
+  [FRAME.DATA]: { min: 0, max: WIRE_LIMITS.FRAME_DATA_MAX_BYTES },
+  [FRAME.OPEN]: { min: 1, max: WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES },
   [FRAME.OPENED]: CREDIT,
   [FRAME.REFUSED]: REASON,
   [FRAME.FIN]: { min: 0, max: 0 },

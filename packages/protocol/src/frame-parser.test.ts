@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { FRAME, writeFrameHeader } from './frame-header.ts';
 import { type FrameHandler, FrameParser } from './frame-parser.ts';
 import { encodeFin, encodePing } from './frame-payloads.ts';
-import { LIMITS } from './limits.ts';
+import { WIRE_LIMITS } from './limits.ts';
 
 const headerOf = (type: number, length: number, streamId: number): Uint8Array => {
-  const header = new Uint8Array(LIMITS.FRAME_HEADER_BYTES);
+  const header = new Uint8Array(WIRE_LIMITS.FRAME_HEADER_BYTES);
   writeFrameHeader(header, 0, type as typeof FRAME.DATA, length, streamId);
   return header;
 };
@@ -98,10 +98,10 @@ describe('FrameParser', () => {
   it('holds no more than one small payload, however many bytes are announced', () => {
     const parsers = Array.from({ length: 1000 }, () => new FrameParser(silent));
     const before = process.memoryUsage().arrayBuffers;
-    const start = Buffer.concat([headerOf(FRAME.OPEN, LIMITS.FRAME_CONTROL_MAX_BYTES, 2), Buffer.alloc(1)]);
+    const start = Buffer.concat([headerOf(FRAME.OPEN, WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES, 2), Buffer.alloc(1)]);
     for (const parser of parsers) parser.push(start, 0, start.length);
     const held = process.memoryUsage().arrayBuffers - before;
-    expect(held).toBeLessThan(1.1 * parsers.length * LIMITS.FRAME_CONTROL_MAX_BYTES);
+    expect(held).toBeLessThan(1.1 * parsers.length * WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES);
     expect(parsers.every((parser) => parser.state === 'payload')).toBe(true);
   });
 });

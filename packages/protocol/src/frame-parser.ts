@@ -2,7 +2,7 @@
 // every other payload is small and handed on whole. A buffer is held only while such a payload is cut in two:
 // an idle carrier costs no more than this object.
 import { FRAME, type FrameType, isFrameType, maxPayloadOf, minPayloadOf, readUint32 } from './frame-header.ts';
-import { LIMITS } from './limits.ts';
+import { WIRE_LIMITS } from './limits.ts';
 
 export interface FrameHandler {
   /** bytes[start, end) belong to the DATA frame of this stream; valid only during the call unless the owner of `bytes` says otherwise. */
@@ -13,7 +13,7 @@ export interface FrameHandler {
 
 export type ParserState = 'header' | 'data' | 'payload' | 'failed';
 
-const HEADER = LIMITS.FRAME_HEADER_BYTES;
+const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const EMPTY = new Uint8Array(0);
 
 export class FrameParser {

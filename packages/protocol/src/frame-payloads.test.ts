@@ -1,24 +1,24 @@
 import { describe, expect, it } from 'vitest';
 import { FRAME, maxPayloadOf } from './frame-header.ts';
 import { decodeOpen, decodeReason, encodeOpen, encodePing, encodeReason, STREAM_CODES } from './frame-payloads.ts';
-import { LIMITS } from './limits.ts';
+import { WIRE_LIMITS } from './limits.ts';
 
-const HEADER = LIMITS.FRAME_HEADER_BYTES;
+const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
 describe('OPEN', () => {
   it('fits its frame with the longest fields, however they are escaped', () => {
     const head = {
-      tunnelId: '\u0001'.repeat(LIMITS.OPEN_TUNNEL_ID_MAX_CHARS),
-      visitor: '\u0001'.repeat(LIMITS.OPEN_VISITOR_MAX_CHARS),
+      tunnelId: '\u0001'.repeat(WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS),
+      visitor: '\u0001'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS),
     };
-    const frame = encodeOpen(2, head, LIMITS.STREAM_WINDOW_MAX_BYTES);
+    const frame = encodeOpen(2, head, WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
     expect(frame.length - HEADER).toBeLessThanOrEqual(maxPayloadOf(FRAME.OPEN));
-    expect(decodeOpen(frame.subarray(HEADER))).toEqual({ head, windowBytes: LIMITS.STREAM_WINDOW_MAX_BYTES });
+    expect(decodeOpen(frame.subarray(HEADER))).toEqual({ head, windowBytes: WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES });
   });
 
   it('cuts a visitor that the other side would refuse', () => {
     const frame = encodeOpen(2, { tunnelId: 't', visitor: 'v'.repeat(5000) }, 0);
-    expect(decodeOpen(frame.subarray(HEADER))?.head.visitor).toBe('v'.repeat(LIMITS.OPEN_VISITOR_MAX_CHARS));
+    expect(decodeOpen(frame.subarray(HEADER))?.head.visitor).toBe('v'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS));
   });
 });
 
@@ -36,7 +36,7 @@ describe('reasons', () => {
   ])('are cut between characters of %s bytes', (_, character) => {
     for (let shift = 0; shift < 5; shift++) {
       const cut = textAfter('x'.repeat(shift) + character.repeat(300));
-      const room = Math.floor((LIMITS.RESET_REASON_MAX_BYTES - shift) / Buffer.byteLength(character));
+      const room = Math.floor((WIRE_LIMITS.RESET_REASON_MAX_BYTES - shift) / Buffer.byteLength(character));
       expect(cut).toBe('x'.repeat(shift) + character.repeat(room));
     }
   });
@@ -47,7 +47,7 @@ describe('reasons', () => {
   });
 
   it('cost no more than their limit, however long the text', () => {
-    expect(textAfter('x'.repeat(10_000_000))).toHaveLength(LIMITS.RESET_REASON_MAX_BYTES);
+    expect(textAfter('x'.repeat(10_000_000))).toHaveLength(WIRE_LIMITS.RESET_REASON_MAX_BYTES);
   });
 
   it('have a number each, none twice', () => {
@@ -57,7 +57,7 @@ describe('reasons', () => {
 
   it('shorter than a code or longer than allowed are refused', () => {
     expect(decodeReason(new Uint8Array(3))).toBeNull();
-    expect(decodeReason(new Uint8Array(4 + LIMITS.RESET_REASON_MAX_BYTES + 1))).toBeNull();
+    expect(decodeReason(new Uint8Array(4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES + 1))).toBeNull();
   });
 });
 

@@ -7,10 +7,10 @@ import {
   writeFrameHeader,
   writeUint32,
 } from './frame-header.ts';
-import { LIMITS } from './limits.ts';
+import { WIRE_LIMITS } from './limits.ts';
 import { cutText, decodeText, decodeTextLoosely, encodeText, encodeTextCut } from './text-codec.ts';
 
-const HEADER = LIMITS.FRAME_HEADER_BYTES;
+const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
 /** What the opener says of a new stream. */
 export interface StreamHead {
@@ -52,7 +52,7 @@ const frameOf = (type: FrameType, streamId: number, payload: Uint8Array): Uint8A
 };
 
 export const encodeOpen = (streamId: number, head: StreamHead, windowBytes: number): Uint8Array => {
-  const visitor = cutText(head.visitor, LIMITS.OPEN_VISITOR_MAX_CHARS);
+  const visitor = cutText(head.visitor, WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS);
   return frameOf(
     FRAME.OPEN,
     streamId,
@@ -84,13 +84,13 @@ const parseJson = (text: string): unknown => {
 };
 
 const isTunnelId = (value: unknown): value is string =>
-  typeof value === 'string' && value.length > 0 && value.length <= LIMITS.OPEN_TUNNEL_ID_MAX_CHARS;
+  typeof value === 'string' && value.length > 0 && value.length <= WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS;
 
 const isVisitor = (value: unknown): value is string =>
-  typeof value === 'string' && value.length <= LIMITS.OPEN_VISITOR_MAX_CHARS;
+  typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS;
 
 const isWindow = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= LIMITS.STREAM_WINDOW_MAX_BYTES;
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
 
 /** OPENED and WINDOW carry one u32: the first credit, and more of it. */
 export const encodeCredit = (
@@ -106,7 +106,7 @@ export const encodeCredit = (
 export const decodeCredit = (payload: Uint8Array): number | null => {
   if (payload.length !== 4) return null;
   const bytes = readUint32(payload, 0);
-  return bytes <= LIMITS.STREAM_WINDOW_MAX_BYTES ? bytes : null;
+  return bytes <= WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES ? bytes : null;
 };
 
 export const encodeFin = (streamId: number): Uint8Array => frameOf(FRAME.FIN, streamId, new Uint8Array(0));
@@ -117,7 +117,7 @@ export const encodeReason = (
   streamId: number,
   reason: StreamReason,
 ): Uint8Array => {
-  const text = encodeTextCut(reason.text, LIMITS.RESET_REASON_MAX_BYTES);
+  const text = encodeTextCut(reason.text, WIRE_LIMITS.RESET_REASON_MAX_BYTES);
   const payload = new Uint8Array(4 + text.length);
   writeUint32(payload, 0, STREAM_CODES[reason.code]);
   payload.set(text, 4);
@@ -126,7 +126,7 @@ export const encodeReason = (
 
 /** An unknown code is kept as its nearest meaning, so that a newer peer can say more. */
 export const decodeReason = (payload: Uint8Array): StreamReason | null => {
-  if (payload.length < 4 || payload.length > 4 + LIMITS.RESET_REASON_MAX_BYTES) return null;
+  if (payload.length < 4 || payload.length > 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES) return null;
   return {
     code: NAME_OF_CODE.get(readUint32(payload, 0)) ?? 'cancelled',
     text: decodeTextLoosely(payload.subarray(4)),

@@ -41,5 +41,5 @@ export {
   type StreamReason,
 } from './frame-payloads.ts';
 export { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CLOSE_CODES, CONTROL_PATH } from './handshake.ts';
-export { LIMITS, type LimitName } from './limits.ts';
+export { WIRE_LIMITS } from './limits.ts';
 export { decodeText, encodeText } from './text-codec.ts';

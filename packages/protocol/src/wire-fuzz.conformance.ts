@@ -6,9 +6,9 @@ import { CONTROL_TYPES, type ControlMessageInput } from './control-messages.ts';
 import { FRAME, type FrameType, maxPayloadOf, minPayloadOf, writeFrameHeader } from './frame-header.ts';
 import { FrameParser } from './frame-parser.ts';
 import { decodeCredit, decodeOpen, decodeReason, encodeOpen, encodeReason, STREAM_CODES } from './frame-payloads.ts';
-import { LIMITS } from './limits.ts';
+import { WIRE_LIMITS } from './limits.ts';
 
-const HEADER = LIMITS.FRAME_HEADER_BYTES;
+const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
 interface Outcome {
   readonly events: string[];
@@ -27,7 +27,7 @@ const outcomeOf = (bytes: Uint8Array, cuts: readonly number[]): Outcome => {
       else events.push({ key, hex });
     },
     onFrame: (type, streamId, payload) => {
-      expect(payload.length).toBeLessThanOrEqual(LIMITS.FRAME_CONTROL_MAX_BYTES);
+      expect(payload.length).toBeLessThanOrEqual(WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES);
       for (const decode of [decodeOpen, decodeCredit, decodeReason]) decode(payload);
       events.push({ key: `frame ${type} ${streamId} `, hex: Buffer.from(payload).toString('hex') });
     },
@@ -152,7 +152,7 @@ export const describeWireFuzz = (numRuns: number): void => {
       tunnelId: fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' }).filter((id) => id.length <= 100),
       visitor: fc.string({ maxLength: 50 }),
     });
-    const credit = fc.nat({ max: LIMITS.STREAM_WINDOW_MAX_BYTES });
+    const credit = fc.nat({ max: WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES });
     check(
       fc.property(streamId, head, credit, (id, opened, windowBytes) => {
         const payload = encodeOpen(id, opened, windowBytes).subarray(HEADER);

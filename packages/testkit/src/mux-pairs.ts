@@ -4,7 +4,7 @@ import * as net from 'node:net';
 import * as tls from 'node:tls';
 import {
   adoptSocket,
-  type ByteEnd,
+  type ByteDuplex,
   type Carrier,
   createCarrier,
   MemoryBudget,
@@ -121,7 +121,7 @@ export const openStream = (pair: SessionPair, accepted: Promise<MuxStream>): Pro
 export type EndKind = 'socket' | 'socket-tls' | 'stream-plain' | 'stream-tls';
 
 /** Two ends of one pipe: what is written to one is read at the other. */
-export const endPair = async (kind: EndKind): Promise<{ a: ByteEnd; b: ByteEnd; close(): void }> => {
+export const endPair = async (kind: EndKind): Promise<{ a: ByteDuplex; b: ByteDuplex; close(): void }> => {
   if (kind === 'socket' || kind === 'socket-tls') {
     const [accepted, dialled] = await socketPair(kind === 'socket' ? 'plain' : 'tls');
     const a = adoptSocket(accepted);

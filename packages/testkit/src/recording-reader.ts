@@ -1,6 +1,6 @@
 // A ByteReader for tests: hashes what comes, can stall, and says what happened.
 import { createHash, type Hash } from 'node:crypto';
-import type { ByteEnd, ByteReader } from '@tunnel/mux';
+import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 
 export class RecordingReader implements ByteReader {
@@ -11,9 +11,9 @@ export class RecordingReader implements ByteReader {
   /** While true every delivery answers "stop"; the bytes are taken all the same. */
   stalled = false;
   readonly #hash: Hash = createHash('sha256');
-  readonly #end: ByteEnd;
+  readonly #end: ByteDuplex;
 
-  constructor(end: ByteEnd) {
+  constructor(end: ByteDuplex) {
     this.#end = end;
     end.read(this);
   }

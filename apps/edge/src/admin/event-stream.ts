@@ -1,5 +1,5 @@
 // One consumer of Server-Sent Events: what waits for it, in order and bounded, and the body that it reads at its own pace.
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 
 /** Events that were dropped at this point of the order. */
 interface Lag {
@@ -15,7 +15,7 @@ export class EventStream {
   readonly #onClosed: () => void;
   readonly #waiting: (string | Lag)[] = [];
   /** First bytes at once: proxies and fetch() resolve, and the consumer knows when to come back. */
-  #opening: string | null = `retry: ${LIMITS.SSE_RETRY_MS}\n\n`;
+  #opening: string | null = `retry: ${EDGE_LIMITS.SSE_RETRY_MS}\n\n`;
   #state: 'open' | 'ending' | 'closed' = 'open';
   #pingDue = false;
   #wake: (() => void) | null = null;
@@ -32,7 +32,7 @@ export class EventStream {
   send(text: string): void {
     if (this.#state !== 'open') return;
     const last = this.#waiting.at(-1);
-    if (this.#waiting.length < LIMITS.SSE_QUEUE_MAX) this.#waiting.push(text);
+    if (this.#waiting.length < EDGE_LIMITS.SSE_QUEUE_MAX) this.#waiting.push(text);
     else if (typeof last === 'object') last.missed += 1;
     else this.#waiting.push({ missed: 1 });
     this.#wake?.();

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { apiError, groupEvent } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import { SeenEvents } from './event-source.fixture.ts';
 import { ALICE, BOB, OPERATOR } from './group.fixture.ts';
 import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, startRest } from './rest-fixture.ts';
@@ -106,11 +106,11 @@ describe('events', () => {
   it('a comment every 30 s when nothing happens', async () => {
     await rest.groups.join('tun_1', ALICE);
     const seen = await watch(ALICE_KEY);
-    await clock.advance(LIMITS.SSE_KEEP_ALIVE_MS - 1);
+    await clock.advance(EDGE_LIMITS.SSE_KEEP_ALIVE_MS - 1);
     expect(seen.events).toHaveLength(1);
     await clock.advance(1);
     expect((await seen.until(2))[1]).toEqual({ comment: 'ping' });
-    await clock.advance(LIMITS.SSE_KEEP_ALIVE_MS);
+    await clock.advance(EDGE_LIMITS.SSE_KEEP_ALIVE_MS);
     await seen.until(3);
   });
 });
@@ -198,7 +198,7 @@ describe('bounds', () => {
   it('so many streams an account, then 429; one that ends makes room', async () => {
     const member = await rest.groups.join('tun_a', ALICE);
     await rest.groups.join('tun_b', BOB);
-    const [first, ...others] = Array.from({ length: LIMITS.SSE_CONSUMERS_PER_OWNER }, () =>
+    const [first, ...others] = Array.from({ length: EDGE_LIMITS.SSE_CONSUMERS_PER_OWNER }, () =>
       rest.feed.open(member.group as never, { owner: ALICE, keyId: 'k' }),
     );
     await refusal(ALICE_KEY);
@@ -211,7 +211,7 @@ describe('bounds', () => {
 
   it('so many streams in all', async () => {
     const member = await rest.groups.join('tun_a', ALICE);
-    for (let n = 0; n < LIMITS.SSE_CONSUMERS_MAX; n += 1) {
+    for (let n = 0; n < EDGE_LIMITS.SSE_CONSUMERS_MAX; n += 1) {
       rest.feed.open(member.group as never, { owner: { kind: 'account', accountId: `${n}` }, keyId: 'k' });
     }
     await refusal(ALICE_KEY);

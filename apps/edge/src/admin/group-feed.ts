@@ -2,9 +2,9 @@
 import { type GroupEvent, showProtocol } from '@tunnel/contract';
 import { type Owner, ownerKey, sameOwner, type TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Revocation } from '../backend/backend.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { GroupWatcher, HealthChange } from '../pool/group-events.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import { EventStream } from './event-stream.ts';
@@ -49,7 +49,7 @@ export class GroupFeed implements GroupWatcher {
   open(group: Group, listener: Listener): EventStream {
     this.#admit(listener.owner);
     const stream = new EventStream(() => this.#forget(consumer));
-    const ping = this.#clock.setInterval(() => stream.ping(), LIMITS.SSE_KEEP_ALIVE_MS);
+    const ping = this.#clock.setInterval(() => stream.ping(), EDGE_LIMITS.SSE_KEEP_ALIVE_MS);
     const consumer: Consumer = { group, listener, ownerKey: ownerKey(listener.owner), stream, ping };
     this.#consumers.add(consumer);
     this.#count(listener.owner, 1);
@@ -104,10 +104,10 @@ export class GroupFeed implements GroupWatcher {
 
   #admit(owner: Owner): void {
     if (this.#isClosed) throw new Fault('EDGE_SHUTTING_DOWN');
-    const seconds = LIMITS.SSE_BUSY_RETRY_MS / 1000;
+    const seconds = EDGE_LIMITS.SSE_BUSY_RETRY_MS / 1000;
     for (const [open, limit] of [
-      [this.#countByOwner.get(ownerKey(owner)) ?? 0, LIMITS.SSE_CONSUMERS_PER_OWNER],
-      [this.#consumers.size, LIMITS.SSE_CONSUMERS_MAX],
+      [this.#countByOwner.get(ownerKey(owner)) ?? 0, EDGE_LIMITS.SSE_CONSUMERS_PER_OWNER],
+      [this.#consumers.size, EDGE_LIMITS.SSE_CONSUMERS_MAX],
     ] as const) {
       if (open >= limit) throw new Fault('API_STREAMS_BUSY', { limit, seconds });
     }

@@ -2,7 +2,7 @@
 // and a caller that does not read must not make the edge keep the whole of it.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Owner, TunnelGroup } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import { captureGroup, type GroupMoment, presentMember } from './present-group.ts';
 
@@ -42,7 +42,7 @@ function* partsOf({ groups, viewer, regionId }: GroupListing): Generator<string,
     separator = ',';
     for (const text of groupTexts(captureGroup(group, viewer, regionId))) {
       part += text;
-      if (part.length < LIMITS.API_CHUNK_BYTES) continue;
+      if (part.length < EDGE_LIMITS.API_CHUNK_BYTES) continue;
       yield part;
       part = '';
     }

@@ -1,8 +1,8 @@
-import { LIMITS } from '@tunnel/protocol';
 import { createMetrics } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import { RelayTotals } from '../relay/relay-totals.ts';
 import { EdgeMetrics } from './edge-metrics.ts';
 import { ALICE, BOB, GroupStage } from './group.fixture.ts';
@@ -77,7 +77,7 @@ it('a group that ended keeps its series for five minutes; one that comes back go
   const first = await join();
   first.group?.dispatched(first);
   stage.leave(first);
-  await clock.advance(LIMITS.GROUP_SERIES_KEPT_MS - 1);
+  await clock.advance(EDGE_LIMITS.GROUP_SERIES_KEPT_MS - 1);
   expect(await groupSeries()).toEqual({
     'tunnel_group_members{group="db",region="eu",healthy="true"}': 0,
     'tunnel_group_members{group="db",region="eu",healthy="false"}': 0,
@@ -88,7 +88,7 @@ it('a group that ended keeps its series for five minutes; one that comes back go
   again.group?.dispatched(again);
   expect((await groupSeries())['tunnel_group_dispatches_total{group="db",region="eu"}']).toBe(2);
   stage.leave(again);
-  await clock.advance(LIMITS.GROUP_SERIES_KEPT_MS);
+  await clock.advance(EDGE_LIMITS.GROUP_SERIES_KEPT_MS);
   expect(await groupSeries()).toEqual({});
 });
 

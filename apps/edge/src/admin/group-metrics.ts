@@ -1,7 +1,7 @@
 // The series of the groups: hears what happens in them, and is read when somebody scrapes.
 import { GroupSeries, type GroupSeriesValues, type ProbeKind, type TunnelGroup } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Metrics, Sample } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { GroupWatcher } from '../pool/group-events.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 
@@ -10,8 +10,8 @@ type Group = TunnelGroup<Tunnel>;
 export class GroupMetrics implements GroupWatcher {
   readonly #clock: Clock;
   readonly #series = new GroupSeries<Group>({
-    keptMs: LIMITS.GROUP_SERIES_KEPT_MS,
-    keptMax: LIMITS.GROUP_SERIES_KEPT_MAX,
+    keptMs: EDGE_LIMITS.GROUP_SERIES_KEPT_MS,
+    keptMax: EDGE_LIMITS.GROUP_SERIES_KEPT_MAX,
     dispatchesOf: (group) => group.tally({ kind: 'operator' }).totalDispatches,
   });
 

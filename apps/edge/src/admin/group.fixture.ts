@@ -1,9 +1,9 @@
 // Groups for tests of what people see of them: the real driver and machine, without ports, names and clients behind them.
 import { GroupDirectory, MemberHealth, type Owner, type ProbeKind, type TunnelGroup } from '@tunnel/core';
 import { type Clock, createLogger } from '@tunnel/runtime';
+import type { Endpoints } from '../pool/endpoints.ts';
 import type { GroupWatcher } from '../pool/group-events.ts';
 import { Groups } from '../pool/groups.ts';
-import type { Places } from '../pool/places.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { TunnelTable } from '../pool/tunnel-table.ts';
 
@@ -31,25 +31,26 @@ export class GroupStage {
 
   constructor(clock: Clock, watchers: readonly GroupWatcher[], tunnels = new Map<string, Tunnel>()) {
     this.tunnels = tunnels;
-    const places = {
+    const endpoints = {
       names: { open: () => {} },
       open: () => Promise.resolve({ kind: 'port', port: this.#nextPort++ }),
       close: () => {},
       release: () => {},
-    } as unknown as Places;
+    } as unknown as Endpoints;
     const logger = createLogger({ level: 'silent', format: 'json' });
     const table = { groups: this.directory } as unknown as TunnelTable;
-    this.#groups = new Groups({ clock, logger, places, tunnels: table, watchers });
+    this.#groups = new Groups({ clock, logger, endpoints, tunnels: table, watchers });
   }
 
-  async join(tunnelId: string, owner: Owner, wish: MemberWish = {}): Promise<Tunnel> {
-    const { group = 'web', protocol = 'http', label = group, keyHash = KEY_HASH } = wish;
-    const place = protocol === 'tcp' ? { kind: 'port' as const, port: null } : { kind: 'name' as const, name: label };
+  async join(tunnelId: string, owner: Owner, wanted: MemberWish = {}): Promise<Tunnel> {
+    const { group = 'web', protocol = 'http', label = group, keyHash = KEY_HASH } = wanted;
+    const endpoint =
+      protocol === 'tcp' ? { kind: 'port' as const, port: null } : { kind: 'name' as const, name: label };
     const { tunnel } = await this.#groups.join({
-      wish: { protocol, name: group, keyHash, place } as never,
+      wanted: { protocol, name: group, keyHash, endpoint } as never,
       owner,
       isCurrent: () => true,
-      makeMember: (joined) => memberOf(joined, tunnelId, owner, wish),
+      makeMember: (joined) => memberOf(joined, tunnelId, owner, wanted),
       onJoined: (member) => void this.tunnels.set(tunnelId, member),
     });
     return tunnel;
@@ -81,14 +82,14 @@ const memberOf = (
   protocol: group.protocol,
   label: group.label,
   publicUrl: group.protocol === 'tcp' ? `tcp://localhost:${group.label}` : `http://${group.label}.localhost:8000`,
-  place: { kind: 'member', groupId: group.groupId },
+  endpoint: { kind: 'member', groupId: group.groupId },
   group,
   assignedPort: group.protocol === 'tcp' ? Number(group.label) : null,
   http: group.protocol === 'tcp' ? null : { hostHeader: null, localProtocol: 'http1', capture: true },
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
-  counters: { requests: 3, bytes: 4096, openConnections: 0, undecided: 0 },
+  counters: { requests: 3, bytes: 4096, openConnections: 0, pendingFailover: 0 },
   health: new MemberHealth(kind),
   alertWebhook: alertWebhook ?? null,
   session: { mux: null },

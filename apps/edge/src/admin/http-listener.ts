@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 import { type ListenOn, listenOrFault } from './listen-or-fault.ts';
 
 /** How often node looks for requests that are over their time. */
@@ -17,13 +17,13 @@ export class HttpListener {
     this.#on = on;
     this.#server = createServer(
       {
-        headersTimeout: LIMITS.API_HEAD_TIMEOUT_MS,
-        requestTimeout: LIMITS.API_REQUEST_TIMEOUT_MS,
+        headersTimeout: EDGE_LIMITS.API_HEAD_TIMEOUT_MS,
+        requestTimeout: EDGE_LIMITS.API_REQUEST_TIMEOUT_MS,
         connectionsCheckingInterval: CHECK_INTERVAL_MS,
       },
       onRequest,
     );
-    this.#server.maxConnections = LIMITS.API_CONNECTIONS_MAX;
+    this.#server.maxConnections = EDGE_LIMITS.API_CONNECTIONS_MAX;
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
       answerUnreadable(socket, error, unreadableBody),
     );

@@ -2,10 +2,10 @@
 import { type Hook, OpenAPIHono } from '@hono/zod-openapi';
 import { REQUEST_ID_PATTERN } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import type { Context, MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { EDGE_LIMITS } from '../limits.ts';
 import { addCaptureRoutes } from './capture-routes.ts';
 import { errorAnswer } from './error-mapper.ts';
 import { findTunnel } from './find-tunnel.ts';
@@ -23,7 +23,7 @@ export const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   app.use(
     giveRequestId(deps.newRequestId),
     refuseLargeBody,
-    bodyLimit({ maxSize: LIMITS.API_BODY_MAX_BYTES, onError: bodyTooLarge }),
+    bodyLimit({ maxSize: EDGE_LIMITS.API_BODY_MAX_BYTES, onError: bodyTooLarge }),
   );
   app.onError((error, context) => answerError(context, error, deps));
   app.notFound((context) => answerError(context, new Fault('API_NOT_FOUND', { path: context.req.path }), deps));
@@ -93,12 +93,12 @@ const giveRequestId =
 
 // hono's limit looks only at bodies a Request may have; a GET that announces one is refused here.
 const refuseLargeBody: MiddlewareHandler<RestEnv> = async (context, next) => {
-  if (Number(context.req.header('content-length') ?? 0) > LIMITS.API_BODY_MAX_BYTES) bodyTooLarge();
+  if (Number(context.req.header('content-length') ?? 0) > EDGE_LIMITS.API_BODY_MAX_BYTES) bodyTooLarge();
   await next();
 };
 
 const bodyTooLarge = (): never => {
-  throw new Fault('API_BODY_TOO_LARGE', { limit: LIMITS.API_BODY_MAX_BYTES });
+  throw new Fault('API_BODY_TOO_LARGE', { limit: EDGE_LIMITS.API_BODY_MAX_BYTES });
 };
 
 const answerError = (context: Context<RestEnv>, error: unknown, { logger }: RestDependencies): Response => {

@@ -1,7 +1,8 @@
 // What alerts may cost: a bounded number under way, none in the way of another receiver.
-import { LIMITS } from '@tunnel/protocol';
+
 import { eventually, FakeClock, startTcpServer } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts';
 
 const silentLookup = () => new Promise<never>(() => {});
@@ -17,13 +18,13 @@ it('a hundred alerts to a receiver that hangs do not hold up the next one', asyn
   for (let n = 0; n < 100; n++) alerts.send(alertOf([`http://127.0.0.1:${dead.port}/${n}`]));
   alerts.send(alertOf([`http://127.0.0.1:${good.port}/next`]));
   await eventually(() => expect(alerts.totals.tenant.delivered).toBe(2));
-  await eventually(() => expect(dead.totalConnections).toBe(LIMITS.ALERTS_AT_ONCE_PER_HOST));
-  expect(alerts.totals.tenant.dropped).toBe(100 - LIMITS.ALERTS_AT_ONCE_PER_HOST);
+  await eventually(() => expect(dead.totalConnections).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST));
+  expect(alerts.totals.tenant.dropped).toBe(100 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST);
   await clock.advance(5000);
-  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(LIMITS.ALERTS_AT_ONCE_PER_HOST));
+  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST));
   // The slots are free again.
   alerts.send(alertOf([`http://127.0.0.1:${dead.port}/again`]));
-  await eventually(() => expect(dead.totalConnections).toBe(LIMITS.ALERTS_AT_ONCE_PER_HOST + 1));
+  await eventually(() => expect(dead.totalConnections).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST + 1));
   alerts.close();
   await Promise.all([dead.close(), good.close()]);
 });
@@ -38,12 +39,12 @@ it('tenants share a bounded number of slots; the operator has slots of its own',
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(1));
   alerts.send(alertOf(['http://one-more.example/']));
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(2));
-  expect(alerts.totals.tenant.dropped).toBe(10_001 - LIMITS.ALERTS_AT_ONCE);
+  expect(alerts.totals.tenant.dropped).toBe(10_001 - EDGE_LIMITS.ALERTS_AT_ONCE);
   await clock.advance(5000);
-  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(LIMITS.ALERTS_AT_ONCE));
+  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(EDGE_LIMITS.ALERTS_AT_ONCE));
   // The slots are free again.
   alerts.send(alertOf(['http://later.example/']));
-  expect(alerts.totals.tenant.dropped).toBe(10_001 - LIMITS.ALERTS_AT_ONCE);
+  expect(alerts.totals.tenant.dropped).toBe(10_001 - EDGE_LIMITS.ALERTS_AT_ONCE);
   alerts.close();
   await operator.close();
 });
@@ -52,10 +53,10 @@ it('the operator’s slots are bounded too', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
   const clock = new FakeClock();
   const alerts = senderOf({ clock, operatorUrl: `http://127.0.0.1:${dead.port}/` });
-  for (let n = 0; n < LIMITS.ALERTS_AT_ONCE_OPERATOR + 6; n++) alerts.send(alertOf([]));
+  for (let n = 0; n < EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR + 6; n++) alerts.send(alertOf([]));
   expect(alerts.totals.operator.dropped).toBe(6);
   await clock.advance(5000);
-  await eventually(() => expect(alerts.totals.operator.timeout).toBe(LIMITS.ALERTS_AT_ONCE_OPERATOR));
+  await eventually(() => expect(alerts.totals.operator.timeout).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR));
   alerts.send(alertOf([]));
   expect(alerts.totals.operator.dropped).toBe(6);
   alerts.close();
@@ -74,7 +75,7 @@ it('what is dropped or refused in numbers is one line a second, which says how m
     { outcome: 'guard-refused', host: '10.0.0.1', reason: '10.0.0.1 is a private address' },
     { outcome: 'dropped', host: 'same.example' },
     { outcome: 'guard-refused', host: '10.0.0.2', unsaid: 999 },
-    { outcome: 'dropped', host: 'same.example', unsaid: 1000 - LIMITS.ALERTS_AT_ONCE_PER_HOST - 1 },
+    { outcome: 'dropped', host: 'same.example', unsaid: 1000 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST - 1 },
   ]);
   alerts.close();
 });

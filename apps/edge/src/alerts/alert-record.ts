@@ -1,6 +1,7 @@
 // What became of the alerts: totals for the metrics, and a line for each that names the host and never the rest of a URL.
-import { LIMITS } from '@tunnel/protocol';
+
 import type { Clock, Logger } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { ZeroHealthyAlert } from './alert-message.ts';
 import type { AlertDestination } from './alert-slots.ts';
 
@@ -59,7 +60,7 @@ export class AlertRecord {
   #unsaidOf(outcome: AlertOutcome, count: number): number | null {
     const now = this.#clock.monotonic();
     const last = this.#lastLine.get(outcome);
-    if (last !== undefined && now - last.at < LIMITS.REFUSAL_LOG_INTERVAL_MS) {
+    if (last !== undefined && now - last.at < EDGE_LIMITS.REFUSAL_LOG_INTERVAL_MS) {
       last.unsaid += count;
       return null;
     }

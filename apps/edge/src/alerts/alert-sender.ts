@@ -1,7 +1,7 @@
 // Tells the operator and the tenants that a group has no healthy member left: best effort, once, and never in anyone's way.
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { LIMITS } from '@tunnel/protocol';
 import { type Clock, type Logger, randomId, type Secret } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import { type AlertMessage, composeAlert, type ZeroHealthyAlert } from './alert-message.ts';
 import { type AlertOutcome, AlertRecord, type AlertTotals } from './alert-record.ts';
 import { type AlertDestination, AlertSlots } from './alert-slots.ts';
@@ -115,7 +115,7 @@ export class AlertSender {
     const { alert, destination, url } = delivery;
     const deadline = new AbortController();
     const startedAt = clock.monotonic();
-    const timer = clock.setTimeout(() => deadline.abort(), LIMITS.ALERT_TIMEOUT_MS);
+    const timer = clock.setTimeout(() => deadline.abort(), EDGE_LIMITS.ALERT_TIMEOUT_MS);
     this.#underWay.add(deadline);
     let end: End;
     try {

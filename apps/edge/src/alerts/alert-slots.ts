@@ -1,5 +1,5 @@
 // How many alerts may be under way. There is no queue: who finds no slot is dropped.
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 
 export type AlertDestination = 'operator' | 'tenant';
 
@@ -9,7 +9,7 @@ export class AlertSlots {
   readonly #perHost = new Map<string, number>();
 
   get hasRoomForTenants(): boolean {
-    return this.#tenants < LIMITS.ALERTS_AT_ONCE;
+    return this.#tenants < EDGE_LIMITS.ALERTS_AT_ONCE;
   }
 
   /** Gives the slot back when called, once; null: there is none. */
@@ -18,7 +18,7 @@ export class AlertSlots {
   }
 
   #takeOperators(): (() => void) | null {
-    if (this.#operator >= LIMITS.ALERTS_AT_ONCE_OPERATOR) return null;
+    if (this.#operator >= EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR) return null;
     this.#operator += 1;
     return () => {
       this.#operator -= 1;
@@ -27,7 +27,7 @@ export class AlertSlots {
 
   #takeTenants(host: string): (() => void) | null {
     const here = this.#perHost.get(host) ?? 0;
-    if (!this.hasRoomForTenants || here >= LIMITS.ALERTS_AT_ONCE_PER_HOST) return null;
+    if (!this.hasRoomForTenants || here >= EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST) return null;
     this.#tenants += 1;
     this.#perHost.set(host, here + 1);
     return () => {

@@ -2,8 +2,8 @@
 // What is told about a URL is its host: path and query are the tenant's secrets.
 import { isIP } from 'node:net';
 import { problemOfAddress } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import { createNameLookup, type NameLookup } from './name-lookup.ts';
 
 export type AlertUrlReading =
@@ -35,7 +35,7 @@ export class AlertUrls {
 
   /** What can be said without asking anyone. The fragment is cut off: it is never sent. */
   read(text: string): AlertUrlReading {
-    if (text.length > LIMITS.ALERT_URL_MAX_CHARS) return refuse('', 'it is too long');
+    if (text.length > EDGE_LIMITS.ALERT_URL_MAX_CHARS) return refuse('', 'it is too long');
     if (!URL.canParse(text)) return refuse('', 'it is not a URL');
     const url = new URL(text);
     url.hash = '';
@@ -64,11 +64,14 @@ export class AlertUrls {
    * A warning for the tenant, or null. It never holds up a registration for long, and no longer than `withinMs`; the alert
    * is checked in any case.
    */
-  async checkAtRegistration(text: string, withinMs: number = LIMITS.ALERT_LOOKUP_TIMEOUT_MS): Promise<string | null> {
+  async checkAtRegistration(
+    text: string,
+    withinMs: number = EDGE_LIMITS.ALERT_LOOKUP_TIMEOUT_MS,
+  ): Promise<string | null> {
     const reading = this.read(text);
     if (reading.kind === 'refused') return warningOf(reading);
-    const waitMs = Math.min(withinMs, LIMITS.ALERT_LOOKUP_TIMEOUT_MS);
-    if (literalOf(reading.url) !== null || waitMs <= 0 || this.#checksUnderWay >= LIMITS.ALERT_LOOKUPS_AT_ONCE)
+    const waitMs = Math.min(withinMs, EDGE_LIMITS.ALERT_LOOKUP_TIMEOUT_MS);
+    if (literalOf(reading.url) !== null || waitMs <= 0 || this.#checksUnderWay >= EDGE_LIMITS.ALERT_LOOKUPS_AT_ONCE)
       return null;
     const deadline = new AbortController();
     const timer = this.#clock.setTimeout(() => deadline.abort(), waitMs);

@@ -1,6 +1,6 @@
 // The addresses of a name in a tenant's alert URL, found so that a name server of theirs which hangs holds up nobody else.
 import { lookup, Resolver } from 'node:dns/promises';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 
 /** Rejects, or settles late, as it likes; who asks has a deadline. */
 export type NameLookup = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
@@ -31,7 +31,7 @@ export const createNameLookup = (options: NameLookupOptions = {}): NameLookup =>
 };
 
 const askDns = async (name: string, signal: AbortSignal, servers?: readonly string[]): Promise<readonly string[]> => {
-  const resolver = new Resolver({ timeout: LIMITS.ALERT_DNS_TRY_MS, tries: 2 });
+  const resolver = new Resolver({ timeout: EDGE_LIMITS.ALERT_DNS_TRY_MS, tries: 2 });
   if (servers !== undefined) resolver.setServers(servers);
   const cancel = (): void => resolver.cancel();
   signal.addEventListener('abort', cancel, { once: true });

@@ -1,5 +1,5 @@
 // Lets requests begin a few in each turn of the event loop: to begin one takes a tenth of a millisecond, and frames wait meanwhile.
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 
 export class StartTurns {
   readonly #waiting: (() => void)[] = [];
@@ -13,7 +13,7 @@ export class StartTurns {
   }
 
   #run(): void {
-    for (const start of this.#waiting.splice(0, LIMITS.ALERT_STARTS_PER_TURN)) start();
+    for (const start of this.#waiting.splice(0, EDGE_LIMITS.ALERT_STARTS_PER_TURN)) start();
     if (this.#waiting.length > 0) setImmediate(() => this.#run());
   }
 }

@@ -1,4 +1,4 @@
-// How many tunnels each account has on this edge, those that still look for their place included.
+// How many tunnels each account has on this edge, those that still look for their endpoint included.
 
 interface Counted {
   readonly accountId: string;

@@ -129,7 +129,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       const ask = (tunnelId: string) => set.backend.admitTunnel(askedTunnel(tunnelId, set.accountId, { keyId }));
 
       it('hears of each tunnel, of what it carried, and of its end', async () => {
-        const counters = { requests: 0, bytes: 0, openConnections: 0, undecided: 0 };
+        const counters = { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 };
         expect(await ask('tun_1')).toBeNull();
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
         set.backend.placeSought('tun_1');
@@ -141,7 +141,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       });
 
       it('hears what connections carry that outlive their tunnel', async () => {
-        const counters = { requests: 1, bytes: 10, openConnections: 1, undecided: 0 };
+        const counters = { requests: 1, bytes: 10, openConnections: 1, pendingFailover: 0 };
         await ask('tun_1');
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
         set.backend.tunnelClosed(closedTunnel('tun_1', set.accountId));
@@ -154,7 +154,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
 
       it('hears nothing of the operator’s tunnels', async () => {
         const owner = { kind: 'operator' } as const;
-        const counters = { requests: 9, bytes: 9, openConnections: 0, undecided: 0 };
+        const counters = { requests: 9, bytes: 9, openConnections: 0, pendingFailover: 0 };
         await set.backend.admitTunnel(askedTunnel('tun_op', '', { owner }));
         set.backend.tunnelOpened(openedTunnel('tun_op', '', { owner, counters }));
         set.backend.tunnelClosed({ ...closedTunnel('tun_op', ''), owner });
@@ -162,7 +162,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(other.tunnel('tun_op')).toBeUndefined();
       });
 
-      it('does not count a tunnel that found no place', async () => {
+      it('does not count a tunnel that found no endpoint', async () => {
         await other.setLimit(set.accountId, 1);
         expect(await ask('tun_1')).toBeNull();
         set.backend.placeSought('tun_1');
@@ -241,7 +241,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         });
         expect((await set.backend.verifyKey(set.adminToken)).ok).toBe(true);
         expect(await ask('tun_2')).toBeNull();
-        const counters = { requests: 0, bytes: 0, openConnections: 0, undecided: 0 };
+        const counters = { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 };
         set.backend.tunnelOpened(openedTunnel('tun_2', set.accountId, { keyId, counters }));
         expect(await ask('tun_3')).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
         counters.bytes = 77;

@@ -60,7 +60,7 @@ export interface Backend {
   verifyKey(token: string): Promise<KeyVerdict>;
   /** May it be opened? null: yes. Not asked for a tunnel that comes back. Never rejects. */
   admitTunnel(event: TunnelAsked): Promise<Fault | null>;
-  /** The search for the place of an admitted tunnel is over. One that was not opened by now never will be. */
+  /** The search for the endpoint of an admitted tunnel is over. One that was not opened by now never will be. */
   placeSought(tunnelId: string): void;
   tunnelOpened(event: TunnelOpened): void;
   tunnelClosed(event: TunnelClosed): void;

@@ -1,8 +1,8 @@
 // Holds the stream of changes open: comes back when it ends or falls silent, and asks for what it has missed.
 import type { EdgeChange } from '@tunnel/contract';
 import { afterConnect, afterFailure, type BackoffState, CALM } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import { changesIn } from './change-lines.ts';
 import type { PlatformLink } from './platform-link.ts';
 
@@ -14,9 +14,9 @@ export interface ChangeStreamOptions {
 }
 
 const RULES = {
-  minMs: LIMITS.PLATFORM_RETRY_MIN_MS,
-  maxMs: LIMITS.PLATFORM_RETRY_MAX_MS,
-  stableAfterMs: LIMITS.PLATFORM_RETRY_STABLE_MS,
+  minMs: EDGE_LIMITS.PLATFORM_RETRY_MIN_MS,
+  maxMs: EDGE_LIMITS.PLATFORM_RETRY_MAX_MS,
+  stableAfterMs: EDGE_LIMITS.PLATFORM_RETRY_STABLE_MS,
 };
 
 export class ChangeStream {
@@ -70,7 +70,7 @@ export class ChangeStream {
       this.#backoff = afterConnect(this.#backoff, clock.monotonic());
       const onChunk = (): void => this.#heard(ending);
       onChunk();
-      const reading = { maxBytes: LIMITS.PLATFORM_CHANGE_MAX_BYTES, signal: ending.signal, onChunk };
+      const reading = { maxBytes: EDGE_LIMITS.PLATFORM_CHANGE_MAX_BYTES, signal: ending.signal, onChunk };
       for await (const change of changesIn(body, reading)) {
         if (ending.signal.aborted) break;
         // A sign of life may overtake the changes that it counts.
@@ -87,7 +87,7 @@ export class ChangeStream {
 
   #heard(ending: AbortController): void {
     this.#silence?.cancel();
-    this.#silence = this.#given.clock.setTimeout(() => ending.abort(), LIMITS.PLATFORM_CHANGES_SILENT_MS);
+    this.#silence = this.#given.clock.setTimeout(() => ending.abort(), EDGE_LIMITS.PLATFORM_CHANGES_SILENT_MS);
   }
 
   #comeBack(): void {

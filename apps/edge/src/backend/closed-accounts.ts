@@ -1,7 +1,7 @@
 // Accounts that the platform closed to new tunnels when it was last heard: suspended, over their spend cap, or past due. Their
 // keys may be good; while the platform is away nobody can know whether the reason still holds, so nothing is opened for them.
 import type { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 
 export class ClosedAccounts {
   readonly #closed = new Set<string>();
@@ -14,7 +14,7 @@ export class ClosedAccounts {
     this.#closed.delete(accountId);
     this.#closed.add(accountId);
     const [oldest] = this.#closed;
-    if (this.#closed.size > LIMITS.KNOWN_KEYS_MAX && oldest !== undefined) this.#closed.delete(oldest);
+    if (this.#closed.size > EDGE_LIMITS.KNOWN_KEYS_MAX && oldest !== undefined) this.#closed.delete(oldest);
   }
 
   /** The platform said something of it that is no reason against it. */

@@ -1,7 +1,7 @@
 import type { KeyAnswer } from '@tunnel/contract';
-import { LIMITS } from '@tunnel/protocol';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import { KnownKeys } from './known-keys.ts';
 
 const GOOD: KeyAnswer = {
@@ -37,7 +37,7 @@ const away = async (): Promise<never> => {
 describe('a key that was accepted', () => {
   it('is not asked for again for a minute', async () => {
     await keys.verify('a');
-    await clock.advance(LIMITS.KEY_FRESH_MS - 1);
+    await clock.advance(EDGE_LIMITS.KEY_FRESH_MS - 1);
     expect(await keys.verify('a')).toMatchObject({ ok: true, owner: { accountId: 'alice' }, keyId: 'key_1' });
     expect(asked).toEqual(['a']);
     await clock.advance(1);
@@ -48,7 +48,7 @@ describe('a key that was accepted', () => {
   it('is good for an hour while the platform is away, and not longer', async () => {
     await keys.verify('a');
     answer = away;
-    await clock.advance(LIMITS.KEY_STALE_MS - 1);
+    await clock.advance(EDGE_LIMITS.KEY_STALE_MS - 1);
     expect((await keys.verify('a')).ok).toBe(true);
     await clock.advance(1);
     expect(await keys.verify('a')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
@@ -58,11 +58,11 @@ describe('a key that was accepted', () => {
 
   it('is refused at once when the platform says so later, away or not', async () => {
     await keys.verify('a');
-    await clock.advance(LIMITS.KEY_FRESH_MS);
+    await clock.advance(EDGE_LIMITS.KEY_FRESH_MS);
     answer = async () => BAD;
     expect((await keys.verify('a')).ok).toBe(false);
     answer = away;
-    await clock.advance(LIMITS.KEY_REFUSED_MS);
+    await clock.advance(EDGE_LIMITS.KEY_REFUSED_MS);
     expect((await keys.verify('a')).ok).toBe(false);
   });
 
@@ -111,7 +111,7 @@ describe('a key that was refused', () => {
     expect((await keys.verify('a')).ok).toBe(false);
     expect(asked).toHaveLength(1);
     answer = async () => GOOD;
-    await clock.advance(LIMITS.KEY_REFUSED_MS);
+    await clock.advance(EDGE_LIMITS.KEY_REFUSED_MS);
     expect((await keys.verify('a')).ok).toBe(true);
   });
 
@@ -126,9 +126,9 @@ describe('a key that was refused', () => {
 it('remembers a bounded number of keys: the oldest goes first, and guesses push nothing out', async () => {
   answer = async (hash) => (hash.startsWith('good') ? { ...GOOD, key_id: `key of ${hash}` } : BAD);
   await keys.verify('good first');
-  for (let n = 0; n < LIMITS.REFUSED_KEYS_MAX + 10; n += 1) await keys.verify(`guess ${n}`);
+  for (let n = 0; n < EDGE_LIMITS.REFUSED_KEYS_MAX + 10; n += 1) await keys.verify(`guess ${n}`);
   expect(keys.byKeyId('key of good first')).toBeDefined();
-  for (let n = 0; n < LIMITS.KNOWN_KEYS_MAX; n += 1) await keys.verify(`good ${n}`);
-  expect(keys.all()).toHaveLength(LIMITS.KNOWN_KEYS_MAX);
+  for (let n = 0; n < EDGE_LIMITS.KNOWN_KEYS_MAX; n += 1) await keys.verify(`good ${n}`);
+  expect(keys.all()).toHaveLength(EDGE_LIMITS.KNOWN_KEYS_MAX);
   expect(keys.byKeyId('key of good first')).toBeUndefined();
 });

@@ -1,8 +1,8 @@
 // What the platform said of keys: accepted ones for a minute, for an hour while it is away; refused ones for a moment.
 import type { AccountRights, KeyAnswer } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { KeyVerdict } from './backend.ts';
 
 export interface KnownKey {
@@ -38,7 +38,7 @@ export class KnownKeys {
   async verify(tokenHash: string): Promise<KeyVerdict> {
     const now = this.#given.clock.monotonic();
     const known = this.#accepted.get(tokenHash);
-    if (known !== undefined && now - known.askedAt < LIMITS.KEY_FRESH_MS) return accept(known);
+    if (known !== undefined && now - known.askedAt < EDGE_LIMITS.KEY_FRESH_MS) return accept(known);
     const refused = this.#refused.get(tokenHash);
     if (refused !== undefined && now < refused.until) return { ok: false, fault: refused.fault };
     return this.check(tokenHash);
@@ -100,7 +100,7 @@ export class KnownKeys {
 
   #whileAway(tokenHash: string): KeyVerdict {
     const known = this.#accepted.get(tokenHash);
-    const isStanding = known !== undefined && this.#given.clock.monotonic() - known.askedAt < LIMITS.KEY_STALE_MS;
+    const isStanding = known !== undefined && this.#given.clock.monotonic() - known.askedAt < EDGE_LIMITS.KEY_STALE_MS;
     return isStanding ? accept(known) : { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
   }
 
@@ -114,16 +114,16 @@ export class KnownKeys {
     this.#accepted.set(tokenHash, known);
     this.#byKeyId.set(keyId, known);
     const [oldest] = this.#accepted.values();
-    if (this.#accepted.size > LIMITS.KNOWN_KEYS_MAX && oldest !== undefined) this.#drop(oldest);
+    if (this.#accepted.size > EDGE_LIMITS.KNOWN_KEYS_MAX && oldest !== undefined) this.#drop(oldest);
     return accept(known);
   }
 
   #refuse(tokenHash: string, fault: Fault): KeyVerdict {
     if (fault.retryable) return { ok: false, fault };
     this.#refused.delete(tokenHash);
-    this.#refused.set(tokenHash, { fault, until: this.#given.clock.monotonic() + LIMITS.KEY_REFUSED_MS });
+    this.#refused.set(tokenHash, { fault, until: this.#given.clock.monotonic() + EDGE_LIMITS.KEY_REFUSED_MS });
     const [oldest] = this.#refused.keys();
-    if (this.#refused.size > LIMITS.REFUSED_KEYS_MAX && oldest !== undefined) this.#refused.delete(oldest);
+    if (this.#refused.size > EDGE_LIMITS.REFUSED_KEYS_MAX && oldest !== undefined) this.#refused.delete(oldest);
     return { ok: false, fault };
   }
 
@@ -133,7 +133,7 @@ export class KnownKeys {
   }
 
   #staleSince(): number {
-    return this.#given.clock.monotonic() - LIMITS.KEY_FRESH_MS;
+    return this.#given.clock.monotonic() - EDGE_LIMITS.KEY_FRESH_MS;
   }
 }
 

@@ -73,7 +73,7 @@ export const openedTunnel = (tunnelId: string, accountId: string, given: Partial
   owner: { kind: 'account', accountId },
   keyId: 'key_1',
   clientAddr: '127.0.0.1:5000',
-  counters: { requests: 0, bytes: 0, openConnections: 0, undecided: 0 },
+  counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
   at: Date.UTC(2030, 0, 1),
   ...given,
 });

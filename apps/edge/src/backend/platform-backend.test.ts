@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { LIMITS } from '@tunnel/protocol';
 import type { Logger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { Revocation } from './backend.ts';
 import {
   askedTunnel,
@@ -33,12 +33,12 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   const stopped = backend.stop();
-  await clock.advance(LIMITS.PLATFORM_STOP_MS);
+  await clock.advance(EDGE_LIMITS.PLATFORM_STOP_MS);
   await stopped;
   await fixture.cleanUp();
 });
 
-const open = (tunnelId: string, counters = { requests: 0, bytes: 0, openConnections: 0, undecided: 0 }) => {
+const open = (tunnelId: string, counters = { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 }) => {
   backend.tunnelOpened(openedTunnel(tunnelId, 'alice', { counters }));
   return counters;
 };
@@ -54,7 +54,7 @@ describe('heartbeats', () => {
   it('come at once, every few seconds, and again when the ports are open', async () => {
     expect(platform.heartbeats).toMatchObject([{ run_id: 'run_1', open_tunnels: 0, api_secret: 'secret-of-this-run' }]);
     open('tun_1');
-    await clock.advance(LIMITS.PLATFORM_HEARTBEAT_MS);
+    await clock.advance(EDGE_LIMITS.PLATFORM_HEARTBEAT_MS);
     await eventually(() => expect(platform.heartbeats).toHaveLength(2));
     expect(platform.heartbeats[1]).toMatchObject({ open_tunnels: 1 });
     backend.ready();
@@ -69,9 +69,9 @@ describe('usage', () => {
     for (let n = 0; n < 20; n += 1) {
       counters.bytes += 100;
       counters.requests += 1;
-      await clock.advance(LIMITS.JOURNAL_WRITE_MS);
+      await clock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS);
     }
-    await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+    await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
     await untilStored(2);
     await eventually(() => expect(platform.tunnels.get('tun_1')).toMatchObject({ requests: 20, bytes: 2000 }));
     expect(platform.batches.length).toBeLessThan(5);
@@ -83,12 +83,12 @@ describe('usage', () => {
     for (let n = 0; n < 4; n += 1) {
       platform.lostAnswers = 1;
       counters.bytes += 1000;
-      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
       await eventually(() => expect(platform.lostAnswers).toBe(0));
     }
-    await clock.advance(2 * LIMITS.JOURNAL_DELIVER_MS);
+    await clock.advance(2 * EDGE_LIMITS.JOURNAL_DELIVER_MS);
     await eventually(async () => {
-      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
       expect(platform.tunnels.get('tun_1')?.bytes).toBe(4000);
     });
     const repeated = platform.batches.filter(({ first }, at) => platform.batches[at - 1]?.first === first);
@@ -119,7 +119,7 @@ describe('usage', () => {
     expect(platform.stored).toEqual([]);
     platform.state = 'here';
     await eventually(async () => {
-      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
       expect(platform.tunnels.get('tun_1')).toMatchObject({ bytes: 3 * 10 ** 9 });
     });
     expect(platform.stored.filter(({ kind }) => kind === 'usage').length).toBeLessThan(3);
@@ -139,7 +139,7 @@ describe('usage', () => {
     const tunnel = openedTunnel('tun_1', 'alice');
     killed.backend.tunnelOpened(tunnel);
     tunnel.counters.bytes = 123;
-    await itsClock.advance(LIMITS.JOURNAL_WRITE_MS);
+    await itsClock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS);
     // The disk has a time of its own: it is killed when its one file has the numbers and the bytes, and nothing is under way.
     await eventually(async () => expect(await journalTexts(fixture.folder)).toEqual([expect.stringMatching(SEALED)]));
     isKilled = true;
@@ -147,7 +147,7 @@ describe('usage', () => {
     const next = await makePlatformBackend({ clock, platform, folder: fixture.folder, runId: 'run_2' });
     await next.backend.start();
     await eventually(async () => {
-      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
       expect(platform.tunnels.get('tun_1')).toMatchObject({ bytes: 123, isOpen: false });
     });
     await next.backend.stop();
@@ -162,7 +162,7 @@ describe('usage', () => {
     const said = (): unknown[] => error.mock.calls.map(([, text]) => text as unknown);
     const once = [expect.stringContaining('check its credential'), expect.stringContaining('they are kept')];
     await eventually(() => expect(said()).toEqual(once));
-    await clock.advance(3 * LIMITS.JOURNAL_DELIVER_MS);
+    await clock.advance(3 * EDGE_LIMITS.JOURNAL_DELIVER_MS);
     expect(said()).toEqual(once);
     expect(await refused.backend.verifyKey('tnl_alice')).toMatchObject({ fault: { code: 'AUTH_BACKEND_AWAY' } });
     await refused.backend.stop();
@@ -174,11 +174,11 @@ describe('a platform that hangs', () => {
   it('costs one client its time limit, and those after it nothing', async () => {
     platform.goAway('silent');
     const slow = backend.verifyKey('tnl_alice');
-    await clock.advance(LIMITS.PLATFORM_CALL_TIMEOUT_MS);
+    await clock.advance(EDGE_LIMITS.PLATFORM_CALL_TIMEOUT_MS);
     expect(await slow).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
     expect(await backend.verifyKey('tnl_bob')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
     platform.state = 'here';
-    await clock.advance(LIMITS.PLATFORM_PAUSE_MS);
+    await clock.advance(EDGE_LIMITS.PLATFORM_PAUSE_MS);
     expect((await backend.verifyKey('tnl_alice')).ok).toBe(true);
   });
 
@@ -187,11 +187,11 @@ describe('a platform that hangs', () => {
     const late = await makePlatformBackend({ clock, platform, runId: 'run_2' });
     await late.backend.start();
     const slow = late.backend.verifyKey('tnl_alice');
-    await clock.advance(LIMITS.PLATFORM_CALL_TIMEOUT_MS);
+    await clock.advance(EDGE_LIMITS.PLATFORM_CALL_TIMEOUT_MS);
     expect((await slow).ok).toBe(false);
     expect((await late.backend.verifyKey('tnl_alice')).ok).toBe(false);
     platform.state = 'here';
-    await clock.advance(LIMITS.PLATFORM_PAUSE_MS);
+    await clock.advance(EDGE_LIMITS.PLATFORM_PAUSE_MS);
     expect((await late.backend.verifyKey('tnl_alice')).ok).toBe(true);
     expect(platform.heartbeats.some(({ run_id }) => run_id === 'run_2')).toBe(true);
     await late.backend.stop();
@@ -209,7 +209,7 @@ describe('a platform that is back', () => {
     await untilStored(2);
     platform.goAway();
     backend.tunnelClosed(closedTunnel('tun_1', 'alice'));
-    await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+    await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
     platform.state = 'here';
     expect(await backend.admitTunnel(askedTunnel('tun_3', 'alice'))).toBeNull();
     expect(platform.tunnels.get('tun_1')?.isOpen).toBe(false);
@@ -246,7 +246,7 @@ describe('limits while the platform is away', () => {
     expect(await backend.admitTunnel(askedTunnel('tun_3', 'alice'))).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
     platform.state = 'here';
     await eventually(async () => {
-      await clock.advance(LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
       expect(platform.tunnels.has('tun_3')).toBe(false);
     });
   });
@@ -256,7 +256,7 @@ describe('changes', () => {
   /** That a line has ended is noticed in a turn of its own; the pause before the next one begins there. */
   const untilOpenLines = (count: number): Promise<void> =>
     eventually(async () => {
-      await clock.advance(LIMITS.PLATFORM_RETRY_MAX_MS);
+      await clock.advance(EDGE_LIMITS.PLATFORM_RETRY_MAX_MS);
       expect(platform.openLines).toBe(count);
     });
 
@@ -273,7 +273,7 @@ describe('changes', () => {
     platform.revokeKey('tnl_alice');
     platform.state = 'here';
     await eventually(async () => {
-      await clock.advance(LIMITS.PLATFORM_RETRY_MAX_MS);
+      await clock.advance(EDGE_LIMITS.PLATFORM_RETRY_MAX_MS);
       expect(heard).toMatchObject([{ keyId: 'key_1', fault: { code: 'AUTH_TOKEN_REVOKED' } }]);
     });
     expect(await backend.verifyKey('tnl_alice')).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_REVOKED' } });
@@ -297,9 +297,9 @@ describe('changes', () => {
 
   it('on a line that has fallen silent are asked for on another', async () => {
     const before = calls('/changes');
-    await clock.advance(LIMITS.PLATFORM_CHANGES_SILENT_MS);
+    await clock.advance(EDGE_LIMITS.PLATFORM_CHANGES_SILENT_MS);
     await eventually(async () => {
-      await clock.advance(LIMITS.PLATFORM_RETRY_MAX_MS);
+      await clock.advance(EDGE_LIMITS.PLATFORM_RETRY_MAX_MS);
       expect(calls('/changes')).toBeGreaterThan(before);
     });
     await untilOpenLines(1);

@@ -3,8 +3,8 @@
 import { type AccountRights, type EdgeChange, type Heartbeat, showProtocol } from '@tunnel/contract';
 import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import { AccountTunnels } from './account-tunnels.ts';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
 import { ChangeStream } from './change-stream.ts';
@@ -54,7 +54,7 @@ export class PlatformBackend implements Backend {
       clock,
       logger,
       link,
-      everyMs: LIMITS.PLATFORM_HEARTBEAT_MS,
+      everyMs: EDGE_LIMITS.PLATFORM_HEARTBEAT_MS,
       describe: () => ({ run_id: runId, ...describe(), open_tunnels: this.#tunnels.size }),
       onSent: () => this.#followAfter(this.#changes.since),
       onBack: () => this.#usage.deliver(),
@@ -194,7 +194,7 @@ export class PlatformBackend implements Backend {
         if (!verdict.ok && !verdict.fault.retryable) this.#revoke({ keyId: key.keyId, fault: verdict.fault });
       }
     };
-    await Promise.all(Array.from({ length: LIMITS.KEY_CHECKS_AT_ONCE }, askOn));
+    await Promise.all(Array.from({ length: EDGE_LIMITS.KEY_CHECKS_AT_ONCE }, askOn));
   }
 
   #revoke(revocation: Revocation): void {

@@ -12,9 +12,9 @@ import {
   type TunnelQuestion,
   tunnelAnswer,
 } from '@tunnel/contract';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Secret } from '@tunnel/runtime';
 import type { ZodType } from 'zod';
+import { EDGE_LIMITS } from '../limits.ts';
 import { readBounded } from './read-bounded.ts';
 
 /** The global fetch, or the platform itself when it runs in this process. */
@@ -97,7 +97,7 @@ export class PlatformLink {
         signal: ending.signal,
       });
       if (!response.ok && !alsoRead.includes(response.status)) throw await refusalOf(response);
-      const text = await readBounded(response, LIMITS.PLATFORM_ANSWER_MAX_BYTES);
+      const text = await readBounded(response, EDGE_LIMITS.PLATFORM_ANSWER_MAX_BYTES);
       return schema.parse(JSON.parse(text));
     });
   }
@@ -114,14 +114,14 @@ export class PlatformLink {
     const late = new Promise<never>((_, reject) => {
       ending.signal.addEventListener('abort', () => reject(new LinkFailure('away', 'no answer in time')));
     });
-    const timer = clock.setTimeout(() => ending.abort(), LIMITS.PLATFORM_CALL_TIMEOUT_MS);
+    const timer = clock.setTimeout(() => ending.abort(), EDGE_LIMITS.PLATFORM_CALL_TIMEOUT_MS);
     try {
       const answer = await Promise.race([call(), late]);
       this.#pausedUntil = 0;
       return answer;
     } catch (error) {
       const failure = failureOf(error);
-      if (failure.kind === 'away') this.#pausedUntil = clock.monotonic() + LIMITS.PLATFORM_PAUSE_MS;
+      if (failure.kind === 'away') this.#pausedUntil = clock.monotonic() + EDGE_LIMITS.PLATFORM_PAUSE_MS;
       throw failure;
     } finally {
       timer.cancel();

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LIMITS } from '@tunnel/protocol';
 import { Secret } from '@tunnel/runtime';
 import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import { closedTunnel, openedTunnel, quiet } from './platform-backend.fixture.ts';
 import { PlatformLink } from './platform-link.ts';
 import { UsageLog } from './usage-log.ts';
@@ -11,12 +11,12 @@ import { UsageLog } from './usage-log.ts';
 let root: TemporaryDirectory;
 let clock: FakeClock;
 let log: UsageLog;
-const counters = { requests: 0, bytes: 0, openConnections: 0, undecided: 0 };
+const counters = { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 };
 
 beforeEach(async () => {
   root = await temporaryDirectory();
   clock = new FakeClock();
-  Object.assign(counters, { requests: 0, bytes: 0, openConnections: 0, undecided: 0 });
+  Object.assign(counters, { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 });
   const away = async (): Promise<never> => {
     throw new TypeError('fetch failed');
   };
@@ -40,7 +40,7 @@ const bytesOnDisk = (): number => onDisk().reduce((sum, { bytes = 0 }) => sum + 
 describe('what a tunnel carries', () => {
   it('is on disk within a tenth of a second', async () => {
     counters.bytes = 70;
-    await clock.advance(LIMITS.JOURNAL_WRITE_MS - 1);
+    await clock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS - 1);
     expect(bytesOnDisk()).toBe(0);
     await clock.advance(1);
     expect(bytesOnDisk()).toBe(70);
@@ -57,7 +57,7 @@ describe('what a tunnel carries', () => {
       counters.bytes += 1;
       log.streamEnded();
     }
-    await clock.advance(LIMITS.JOURNAL_STREAM_END_MS + 1);
+    await clock.advance(EDGE_LIMITS.JOURNAL_STREAM_END_MS + 1);
     expect(bytesOnDisk()).toBe(1070);
     // One more, and perhaps one of the delivery, which goes on beside it.
     expect(onDisk().length - lines).toBeLessThanOrEqual(3);
@@ -77,6 +77,6 @@ describe('what a tunnel carries', () => {
 
 it('is full when too much waits for the platform, and says so', () => {
   expect(log.isFull).toBe(false);
-  for (let n = 0; n < LIMITS.JOURNAL_RECORDS_MAX; n += 1) log.abandoned(`tun_${n}`, 'alice');
+  for (let n = 0; n < EDGE_LIMITS.JOURNAL_RECORDS_MAX; n += 1) log.abandoned(`tun_${n}`, 'alice');
   expect(log.isFull).toBe(true);
 }, 60_000);

@@ -1,7 +1,7 @@
 // Openings, ends and usage of accounts' tunnels on their way to the platform: metered, journalled, delivered.
 import { showProtocol } from '@tunnel/contract';
-import { LIMITS } from '@tunnel/protocol';
 import { type Clock, type Logger, randomId, type Timer } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelClosed, TunnelOpened } from './backend.ts';
 import { Delivery } from './delivery.ts';
 import { Journal } from './journal/journal.ts';
@@ -39,22 +39,22 @@ export class UsageLog {
       folder,
       logger,
       newId: () => randomId('jrn'),
-      batch: { records: LIMITS.JOURNAL_BATCH_RECORDS, bytes: LIMITS.JOURNAL_BATCH_BYTES },
-      tailBytes: LIMITS.JOURNAL_TAIL_BYTES,
+      batch: { records: EDGE_LIMITS.JOURNAL_BATCH_RECORDS, bytes: EDGE_LIMITS.JOURNAL_BATCH_BYTES },
+      tailBytes: EDGE_LIMITS.JOURNAL_TAIL_BYTES,
     });
-    const everyMs = LIMITS.JOURNAL_DELIVER_MS;
+    const everyMs = EDGE_LIMITS.JOURNAL_DELIVER_MS;
     this.#delivery = new Delivery({ clock, logger, journal: this.#journal, link, runId, everyMs });
-    this.#meter = new UsageMeter({ clock, afterEndMs: LIMITS.USAGE_AFTER_END_MS });
+    this.#meter = new UsageMeter({ clock, afterEndMs: EDGE_LIMITS.USAGE_AFTER_END_MS });
   }
 
   /** So much waits for the platform that nothing new should begin. */
   get isFull(): boolean {
-    return this.#journal.size >= LIMITS.JOURNAL_RECORDS_MAX;
+    return this.#journal.size >= EDGE_LIMITS.JOURNAL_RECORDS_MAX;
   }
 
   async start(): Promise<void> {
     await this.#journal.start();
-    this.#ticking = this.#clock.setInterval(() => this.#write(), LIMITS.JOURNAL_WRITE_MS);
+    this.#ticking = this.#clock.setInterval(() => this.#write(), EDGE_LIMITS.JOURNAL_WRITE_MS);
     this.#delivery.start();
   }
 
@@ -66,7 +66,7 @@ export class UsageLog {
     this.#write();
     let timer: Timer | undefined;
     const late = new Promise((resolve) => {
-      timer = this.#clock.setTimeout(() => resolve(false), LIMITS.PLATFORM_STOP_MS);
+      timer = this.#clock.setTimeout(() => resolve(false), EDGE_LIMITS.PLATFORM_STOP_MS);
     });
     await Promise.race([this.#delivery.deliver(), late]);
     timer?.cancel();
@@ -118,7 +118,7 @@ export class UsageLog {
   /** At once, and then not again for some milliseconds: more of them, the more tunnels have to be looked at. */
   streamEnded(): void {
     if (this.#soon !== null) return;
-    const pauseMs = LIMITS.JOURNAL_STREAM_END_MS + this.#meter.size / TUNNELS_PER_PAUSE_MS;
+    const pauseMs = EDGE_LIMITS.JOURNAL_STREAM_END_MS + this.#meter.size / TUNNELS_PER_PAUSE_MS;
     const delayMs = Math.max(0, this.#writtenAt + pauseMs - this.#clock.monotonic());
     this.#soon = this.#clock.setTimeout(() => {
       this.#soon = null;

@@ -5,7 +5,7 @@ import { UsageMeter } from './usage-meter.ts';
 const set = () => {
   const clock = new FakeClock();
   const meter = new UsageMeter({ clock, afterEndMs: 1000 });
-  const counters = { requests: 0, bytes: 0, openConnections: 0, undecided: 0 };
+  const counters = { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 };
   meter.watch('tun_1', counters);
   const read = () => meter.read().map(({ requests, bytes }) => [requests, bytes]);
   return { clock, meter, counters, read };
@@ -24,10 +24,10 @@ it('tells the difference since the last time, and nothing when there is none', (
 
 it('waits with a request that another member may yet serve', () => {
   const { counters, read } = set();
-  Object.assign(counters, { requests: 3, undecided: 2 });
+  Object.assign(counters, { requests: 3, pendingFailover: 2 });
   expect(read()).toEqual([[1, 0]]);
   // One was served here, one went elsewhere.
-  Object.assign(counters, { requests: 2, undecided: 0 });
+  Object.assign(counters, { requests: 2, pendingFailover: 0 });
   expect(read()).toEqual([[1, 0]]);
   expect(read()).toEqual([]);
 });

@@ -48,7 +48,7 @@ export class UsageMeter {
     for (const [tunnelId, metered] of this.#metered) {
       const { counters } = metered;
       // One that may yet go to another member is not told of. If one that was is taken back, it is set off against the next.
-      const requests = Math.max(0, counters.requests - counters.undecided - metered.requests);
+      const requests = Math.max(0, counters.requests - counters.pendingFailover - metered.requests);
       const bytes = Math.max(0, counters.bytes - metered.bytes);
       if (requests > 0 || bytes > 0) {
         metered.requests += requests;

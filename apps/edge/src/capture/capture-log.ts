@@ -1,6 +1,6 @@
 // The last requests of one tunnel, oldest first.
 import type { Owner } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { CaptureKeeper, CaptureRecorder } from './recorder.ts';
 
 export interface CaptureLogOwner {
@@ -59,7 +59,10 @@ export class CaptureLog implements CaptureKeeper {
   #grow(bytes: number): void {
     this.bytes += bytes;
     this.#store.onChanged(this, bytes);
-    while (this.#recorders.length > LIMITS.CAPTURES_PER_TUNNEL || this.bytes > LIMITS.CAPTURE_BYTES_PER_TUNNEL) {
+    while (
+      this.#recorders.length > EDGE_LIMITS.CAPTURES_PER_TUNNEL ||
+      this.bytes > EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL
+    ) {
       this.dropOldest(1);
     }
   }

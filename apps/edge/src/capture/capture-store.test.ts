@@ -1,12 +1,12 @@
-import { LIMITS } from '@tunnel/protocol';
 import { describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import { captureStore, captureTunnel, requestHead, responseHead } from './capture.fixture.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
 const web = captureTunnel('tun_web');
 const GET = requestHead('GET /');
-const HOUR_MS = LIMITS.CAPTURE_KEPT_AFTER_END_MS;
+const HOUR_MS = EDGE_LIMITS.CAPTURE_KEPT_AFTER_END_MS;
 
 const begin = (store: CaptureStore, tunnel = web, head = GET): CaptureRecorder => {
   const recorder = store.begin(tunnel, head, 0, 'chunks');
@@ -56,7 +56,7 @@ describe('what is kept', () => {
     const { store } = captureStore();
     const first = begin(store);
     for (let n = 0; n < 150; n++) begin(store, web, large(30_000));
-    expect(store.bytes).toBeLessThanOrEqual(LIMITS.CAPTURE_BYTES_PER_TUNNEL);
+    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL);
     expect(sizeOf(store, 'tun_web')).toBeGreaterThan(130);
     const before = store.bytes;
     first.onRequestBody(Buffer.alloc(1000), 0, 1000);
@@ -65,7 +65,7 @@ describe('what is kept', () => {
     expect([store.bytes, first.requestBody, first.responseText]).toEqual([before, null, '']);
     const newest = store.list('tun_web', 200).recorders;
     for (const recorder of newest) recorder.onRequestBody(Buffer.alloc(16_384), 0, 16_384);
-    expect(store.bytes).toBeLessThanOrEqual(LIMITS.CAPTURE_BYTES_PER_TUNNEL);
+    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL);
   });
 });
 
@@ -80,8 +80,8 @@ describe('all tunnels together', () => {
   it('stay within their bytes, and everybody keeps something', () => {
     const { store } = captureStore();
     fill(store, 100);
-    expect(store.bytes).toBeLessThanOrEqual(LIMITS.CAPTURE_BYTES_MAX);
-    expect(store.bytes).toBeGreaterThan(LIMITS.CAPTURE_BYTES_MAX / 2);
+    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_MAX);
+    expect(store.bytes).toBeGreaterThan(EDGE_LIMITS.CAPTURE_BYTES_MAX / 2);
     const sizes = Array.from({ length: 100 }, (_, n) => sizeOf(store, `tun_${n}`));
     expect(Math.min(...sizes)).toBeGreaterThan(0);
   });
@@ -93,7 +93,7 @@ describe('all tunnels together', () => {
     for (let n = 0; n < 1000; n++) begin(store, captureTunnel('tun_0'), head);
     for (let n = 0; n < 1000; n++) begin(store, captureTunnel('tun_1'), head);
     expect(sizeOf(store, 'tun_quiet')).toBe(1);
-    expect(store.bytes).toBeLessThanOrEqual(LIMITS.CAPTURE_BYTES_MAX);
+    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_MAX);
   });
 
   it('the bytes that are let go are counted back, to the last one', async () => {
@@ -101,7 +101,7 @@ describe('all tunnels together', () => {
     fill(store, 100);
     store.start();
     for (let n = 0; n < 100; n++) store.tunnelRemoved(captureTunnel(`tun_${n}`));
-    await clock.advance(HOUR_MS + LIMITS.CAPTURE_SWEEP_MS);
+    await clock.advance(HOUR_MS + EDGE_LIMITS.CAPTURE_SWEEP_MS);
     expect(store.bytes).toBe(0);
     store.stop();
     expect(clock.pendingTimers).toBe(0);
@@ -117,7 +117,7 @@ describe('after the tunnel', () => {
     store.tunnelRemoved(web);
     await clock.advance(HOUR_MS - 1);
     expect([sizeOf(store, 'tun_web'), store.ownerOf('tun_web')]).toEqual([1, web.owner]);
-    await clock.advance(LIMITS.CAPTURE_SWEEP_MS);
+    await clock.advance(EDGE_LIMITS.CAPTURE_SWEEP_MS);
     expect([sizeOf(store, 'tun_web'), store.ownerOf('tun_web')]).toEqual([0, web.owner]);
     expect(store.list('tun_web', 10).truncated).toBe(true);
   });
@@ -138,7 +138,7 @@ describe('after the tunnel', () => {
     store.tunnelRemoved(web);
     expect(store.list('tun_web', 10)).toEqual({ recorders: [], truncated: false });
     expect(store.ownerOf('tun_web')).toEqual(web.owner);
-    for (let n = 0; n < LIMITS.CAPTURE_TUNNELS_REMEMBERED; n++) store.tunnelRemoved(captureTunnel(`tun_${n}`));
+    for (let n = 0; n < EDGE_LIMITS.CAPTURE_TUNNELS_REMEMBERED; n++) store.tunnelRemoved(captureTunnel(`tun_${n}`));
     expect([store.ownerOf('tun_web'), store.ownerOf('tun_0')]).toEqual([undefined, captureTunnel('tun_0').owner]);
   });
 
@@ -149,7 +149,7 @@ describe('after the tunnel', () => {
     expect(store.ownerOf('tun_tcp')).toBeUndefined();
     store.tunnelRemoved(web);
     begin(store);
-    await clock.advance(HOUR_MS + LIMITS.CAPTURE_SWEEP_MS);
+    await clock.advance(HOUR_MS + EDGE_LIMITS.CAPTURE_SWEEP_MS);
     expect(store.bytes).toBe(0);
   });
 });

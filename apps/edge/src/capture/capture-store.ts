@@ -1,7 +1,7 @@
 // The captured requests of all tunnels, in memory: bounded in number and bytes, kept for an hour after a tunnel's end.
 import type { ChunkedForm, Owner, RequestHead } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { TunnelWatcher } from '../pool/tunnel-table.ts';
 import { CaptureLog, type CaptureLogOwner } from './capture-log.ts';
@@ -99,7 +99,7 @@ export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
   }
 
   start(): void {
-    this.#sweeping = this.#options.clock.setInterval(() => this.#sweep(), LIMITS.CAPTURE_SWEEP_MS);
+    this.#sweeping = this.#options.clock.setInterval(() => this.#sweep(), EDGE_LIMITS.CAPTURE_SWEEP_MS);
   }
 
   stop(): void {
@@ -107,7 +107,7 @@ export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
   }
 
   #sweep(): void {
-    const dueMs = this.#options.clock.monotonic() - LIMITS.CAPTURE_KEPT_AFTER_END_MS;
+    const dueMs = this.#options.clock.monotonic() - EDGE_LIMITS.CAPTURE_KEPT_AFTER_END_MS;
     for (const log of this.#logs.values()) {
       if (log.endedMs !== null && log.endedMs <= dueMs) log.dropOldest(log.size);
     }
@@ -116,7 +116,7 @@ export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
   #remember(tunnelId: string, entry: Remembered): void {
     this.#remembered.delete(tunnelId);
     this.#remembered.set(tunnelId, entry);
-    if (this.#remembered.size <= LIMITS.CAPTURE_TUNNELS_REMEMBERED) return;
+    if (this.#remembered.size <= EDGE_LIMITS.CAPTURE_TUNNELS_REMEMBERED) return;
     for (const oldest of this.#remembered.keys()) {
       this.#remembered.delete(oldest);
       return;
@@ -155,9 +155,9 @@ export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
   }
 
   #makeRoom(writer: CaptureLog): void {
-    while (this.#bytes > LIMITS.CAPTURE_BYTES_MAX && this.#logs.size > 0) {
+    while (this.#bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX && this.#logs.size > 0) {
       // Whoever has more than an even share makes room itself, so that a busy tunnel does not push out the quiet ones.
-      const isGreedy = writer.bytes > LIMITS.CAPTURE_BYTES_MAX / this.#logs.size;
+      const isGreedy = writer.bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX / this.#logs.size;
       if (isGreedy) writer.dropOldest(1);
       else this.#dropHalfOfNext();
     }

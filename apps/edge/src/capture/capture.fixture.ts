@@ -25,7 +25,7 @@ export const captureTunnel = (tunnelId: string, http: Partial<Tunnel['http']> = 
     publicUrl: `http://${tunnelId}.localhost`,
     owner: { kind: 'account', accountId: `owner of ${tunnelId}` },
     http: { hostHeader: null, localProtocol: 'http1', capture: true, ...http },
-    counters: { requests: 0, bytes: 0, openConnections: 0, undecided: 0 },
+    counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
     session: { mux: null },
   }) as Tunnel;
 

@@ -1,6 +1,6 @@
 // The beginning of one body: kept as a string with one character per byte, because small strings cost less than small buffers.
 import { BODY_BAD, type BodySink, ChunkedBody } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 
 export class KeptBody implements BodySink {
   /** Of the data, without chunk framing. */
@@ -13,7 +13,7 @@ export class KeptBody implements BodySink {
   #piece: Buffer = NOTHING;
 
   constructor(keeps: boolean, isInChunks: boolean) {
-    this.#room = keeps ? LIMITS.CAPTURE_BODY_MAX_BYTES : 0;
+    this.#room = keeps ? EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES : 0;
     this.#chunks = isInChunks ? new ChunkedBody('data') : null;
   }
 

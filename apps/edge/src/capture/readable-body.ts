@@ -2,9 +2,9 @@
 import { promisify, TextDecoder } from 'node:util';
 import { brotliDecompress, constants, gunzip, inflate } from 'node:zlib';
 import { isTextual, redactBody, redactJson } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 
-const maxOutputLength = LIMITS.CAPTURE_UNPACKED_MAX_BYTES;
+const maxOutputLength = EDGE_LIMITS.CAPTURE_UNPACKED_MAX_BYTES;
 // Without the sync flush a body of which only the beginning was kept would be an error.
 const zlibOptions = { maxOutputLength, finishFlush: constants.Z_SYNC_FLUSH };
 const brotliOptions = { maxOutputLength, finishFlush: constants.BROTLI_OPERATION_FLUSH };
@@ -31,7 +31,7 @@ export const readableBody = async ({ kept, contentType, contentEncoding }: Store
   if (unpack === undefined) return null;
   try {
     const bytes = await unpack(Buffer.from(kept, 'latin1'));
-    const text = decode(bytes.subarray(0, LIMITS.CAPTURE_BODY_MAX_BYTES), contentType);
+    const text = decode(bytes.subarray(0, EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES), contentType);
     return redactJson(contentType, redactBody(contentType, text));
   } catch {
     // Not what its head says it is, or a bomb.

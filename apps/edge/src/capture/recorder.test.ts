@@ -1,10 +1,10 @@
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import { describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import { captureStore, captureTunnel, requestHead, responseHead } from './capture.fixture.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
-const MAX = LIMITS.CAPTURE_BODY_MAX_BYTES;
+const MAX = EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES;
 const TEXT = 'Content-Type: text/plain';
 
 const record = (head = requestHead('GET /'), options: { bodies?: boolean } = {}): CaptureRecorder =>

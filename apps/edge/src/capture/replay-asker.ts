@@ -2,10 +2,11 @@
 import type { ChunkedForm, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Asker } from '../ingress/http/asker.ts';
 import type { ServiceCall } from '../ingress/http/service-call.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
 const UNASKED: StreamReason = { code: 'cancelled', text: 'a replay does not switch protocols' };
@@ -19,7 +20,7 @@ export class ReplayAsker implements Asker {
   #call: ServiceCall | null = null;
   #timer: Timer | null = null;
   #hasHead = false;
-  #leftBytes: number = LIMITS.REPLAY_RESPONSE_MAX_BYTES;
+  #leftBytes: number = EDGE_LIMITS.REPLAY_RESPONSE_MAX_BYTES;
   #resolve: () => void = () => {};
   #reject: (fault: Fault) => void = () => {};
 
@@ -36,11 +37,11 @@ export class ReplayAsker implements Asker {
 
   begin(call: ServiceCall): void {
     this.#call = call;
-    this.#timer = this.#clock.setTimeout(() => this.#cut(), LIMITS.REPLAY_TIMEOUT_MS);
+    this.#timer = this.#clock.setTimeout(() => this.#cut(), EDGE_LIMITS.REPLAY_TIMEOUT_MS);
   }
 
   #cut(): void {
-    const fault = new Fault('LOCAL_TIMEOUT', { seconds: LIMITS.REPLAY_TIMEOUT_MS / 1000 });
+    const fault = new Fault('LOCAL_TIMEOUT', { seconds: EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000 });
     // Before the abort, which would be the end that counts.
     if (!this.#hasHead) this.#recorder.finish(this.#clock.monotonic(), fault);
     this.#call?.abort();

@@ -1,10 +1,10 @@
 import * as http from 'node:http';
 import type * as net from 'node:net';
-import { LIMITS } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type HttpStand, startHttpStand, talk } from '../ingress/http/http.fixture.ts';
 import { startRecordingH2c } from '../ingress/http/service.fixture.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import { captureStore } from './capture.fixture.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
@@ -147,7 +147,7 @@ it('a service that says nothing is given up in time, an endless answer is cut of
   const silent = replay(original);
   silent.catch(() => {});
   await eventually(() => expect(seen).toHaveLength(2));
-  await stand.clock.advance(LIMITS.REPLAY_TIMEOUT_MS);
+  await stand.clock.advance(EDGE_LIMITS.REPLAY_TIMEOUT_MS);
   await expect(silent).rejects.toMatchObject({ code: 'LOCAL_TIMEOUT', status: 504 });
 
   answer = (response) => {
@@ -156,7 +156,7 @@ it('a service that says nothing is given up in time, an endless answer is cut of
   };
   const endless = replay(original);
   await eventually(() => expect(store.list('tun_1', 1).recorders[0]?.responseBody?.kept).toBe('data: 1\n\n'));
-  await stand.clock.advance(LIMITS.REPLAY_TIMEOUT_MS);
+  await stand.clock.advance(EDGE_LIMITS.REPLAY_TIMEOUT_MS);
   expect(await endless).toMatchObject({ status: 200, aborted: true, responseBody: { kept: 'data: 1\n\n' } });
   await eventually(() => expect(aborted).toBe(2));
 });
@@ -165,9 +165,9 @@ it('so many replays at once, and no more', async () => {
   const original = await visit('GET / HTTP/1.1', '', '');
   const waiting: http.ServerResponse[] = [];
   answer = (response) => void waiting.push(response);
-  const all = Array.from({ length: LIMITS.REPLAYS_AT_ONCE }, () => replay(original));
+  const all = Array.from({ length: EDGE_LIMITS.REPLAYS_AT_ONCE }, () => replay(original));
   await expect(replay(original)).rejects.toMatchObject({ code: 'CAPTURE_REPLAYS_BUSY' });
-  await eventually(() => expect(waiting).toHaveLength(LIMITS.REPLAYS_AT_ONCE));
+  await eventually(() => expect(waiting).toHaveLength(EDGE_LIMITS.REPLAYS_AT_ONCE));
   for (const response of waiting) response.end();
   await Promise.all(all);
   answer = (response) => response.end();

@@ -1,10 +1,10 @@
 // Sends a captured request to the local service once more, and captures that in turn.
 import { parseRequestHead, type RequestHead, requestHeadFor } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { callService } from '../ingress/http/call-service.ts';
 import type { CallContext } from '../ingress/http/service-call.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { CaptureStore } from './capture-store.ts';
 import { headLines } from './head-lines.ts';
@@ -40,10 +40,10 @@ export class Replays {
     const reason =
       tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));
     if (tunnel === undefined || reason !== null) throw refusal(reason ?? '');
-    if (this.#underWay >= LIMITS.REPLAYS_AT_ONCE) {
+    if (this.#underWay >= EDGE_LIMITS.REPLAYS_AT_ONCE) {
       throw new Fault('CAPTURE_REPLAYS_BUSY', {
-        limit: LIMITS.REPLAYS_AT_ONCE,
-        seconds: LIMITS.REPLAY_TIMEOUT_MS / 1000,
+        limit: EDGE_LIMITS.REPLAYS_AT_ONCE,
+        seconds: EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000,
       });
     }
     const body = Buffer.from(original.requestBody?.kept ?? '', 'latin1');

@@ -1,5 +1,5 @@
 // Whether a captured request can be sent again exactly as it was.
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 import { fieldValue, type HeadLines } from './head-lines.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
@@ -11,7 +11,9 @@ export const whyNotReplayable = (recorder: CaptureRecorder, head: HeadLines): st
   const { requestBody, hasWholeBody, facts } = recorder;
   if (!hasWholeBody) return 'its body did not come whole';
   if (requestBody === null || requestBody.bytes === requestBody.kept.length) return null;
-  return facts.keepsBodies ? `its body is over ${LIMITS.CAPTURE_BODY_MAX_BYTES} bytes` : 'bodies are not kept here';
+  return facts.keepsBodies
+    ? `its body is over ${EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES} bytes`
+    : 'bodies are not kept here';
 };
 
 export const hasBody = (head: HeadLines): boolean =>

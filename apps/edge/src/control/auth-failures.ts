@@ -1,8 +1,8 @@
 // Refused keys per address, one count for the control port and the REST together: each would be a way around the other.
 import { FailureWindow } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import type { AuthFailureGate } from '../admin/rest-context.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 
 export class AuthFailures implements AuthFailureGate {
   readonly #clock: Clock;
@@ -13,8 +13,8 @@ export class AuthFailures implements AuthFailureGate {
     this.#clock = options.clock;
     this.#window = new FailureWindow({
       perWindow: options.perMinute,
-      windowMs: LIMITS.AUTH_FAILURE_WINDOW_MS,
-      addressesMax: LIMITS.AUTH_FAILURE_ADDRESSES_MAX,
+      windowMs: EDGE_LIMITS.AUTH_FAILURE_WINDOW_MS,
+      addressesMax: EDGE_LIMITS.AUTH_FAILURE_ADDRESSES_MAX,
     });
   }
 

@@ -1,7 +1,8 @@
 // The first frame of a connection: version, key, and a session, new or taken up again.
 import { Fault } from '@tunnel/errors';
-import { CARRIER_PATH, LIMITS, type MessageOf, SUPPORTED_VERSIONS } from '@tunnel/protocol';
+import { CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Backend } from '../backend/backend.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { AuthFailures } from './auth-failures.ts';
 import type { ControlConnection } from './control-connection.ts';
 import type { Session } from './session.ts';
@@ -94,17 +95,17 @@ const sayWelcome = (
   session: Session,
   { version, secret, resumed }: { version: number; secret: string; resumed: boolean },
 ): void => {
-  const count = LIMITS.CARRIERS_PER_SESSION_DEFAULT;
+  const count = EDGE_LIMITS.CARRIERS_PER_SESSION_DEFAULT;
   connection.send({
     type: 'AuthOk',
     version,
     session_id: session.sessionId,
     resumed,
     resume_secret: secret,
-    resume_window_secs: LIMITS.RESUME_WINDOW_MS / 1000,
+    resume_window_secs: EDGE_LIMITS.RESUME_WINDOW_MS / 1000,
     region_id: regionId,
-    ping_interval_secs: LIMITS.CONTROL_PING_INTERVAL_MS / 1000,
-    dead_after_secs: LIMITS.CONTROL_DEAD_AFTER_MS / 1000,
+    ping_interval_secs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS / 1000,
+    dead_after_secs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS / 1000,
     carriers: {
       count,
       path: CARRIER_PATH,

@@ -1,4 +1,4 @@
-import { LIMITS } from '@tunnel/protocol';
+import { WIRE_LIMITS } from '@tunnel/protocol';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { CarrierTokens } from './carrier-tokens.ts';
@@ -34,7 +34,7 @@ it('keeps a bounded number a session: the oldest give way', () => {
   const [ofB = ''] = tokens.issue(b, 1);
   const [oldest = ''] = tokens.issue(a, 16);
   for (let n = 0; n < 10; n += 1) tokens.issue(a, 16);
-  expect(tokens.size).toBe(LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX + 1);
+  expect(tokens.size).toBe(WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX + 1);
   expect(tokens.redeem(oldest)).toBeNull();
   expect(tokens.redeem(ofB)).toBe(b);
 });

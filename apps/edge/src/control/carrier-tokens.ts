@@ -1,6 +1,7 @@
 // The single-use tokens by which a carrier proves whose it is. Only their hashes are kept, for a short time and a bounded number.
-import { LIMITS } from '@tunnel/protocol';
+import { WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, randomToken, sha256Hex } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 
 interface Ticket<T> {
   readonly holder: T;
@@ -25,15 +26,17 @@ export class CarrierTokens<T extends object> {
   issue(holder: T, count: number): string[] {
     const hashes = this.#hashesOf.get(holder) ?? new Set<string>();
     this.#hashesOf.set(holder, hashes);
-    const until = this.#clock.monotonic() + LIMITS.CARRIER_TOKEN_LIFE_MS;
-    const tokens = Array.from({ length: Math.min(count, LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX) }, () => randomToken());
+    const until = this.#clock.monotonic() + EDGE_LIMITS.CARRIER_TOKEN_LIFE_MS;
+    const tokens = Array.from({ length: Math.min(count, WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX) }, () =>
+      randomToken(),
+    );
     for (const token of tokens) {
       const hash = sha256Hex(token);
       this.#tickets.set(hash, { holder, until });
       hashes.add(hash);
     }
     for (const hash of hashes) {
-      if (hashes.size <= LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX) break;
+      if (hashes.size <= WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX) break;
       this.#drop(hash);
     }
     return tokens;

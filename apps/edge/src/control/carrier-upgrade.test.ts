@@ -1,6 +1,6 @@
-import { LIMITS } from '@tunnel/protocol';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import { type ControlFixture, startControl } from './control-fixture.ts';
 import { askUpgrade, openCarrier } from './raw-carrier.ts';
 import { RawClient } from './raw-client.ts';
@@ -68,7 +68,7 @@ describe('a carrier is refused', () => {
     client.ws.terminate();
     await eventually(() => expect(fixture.control.figures.sessions).toBe(0));
     expect((await askUpgrade(fixture.port, { token: young })).status).toBe(401);
-    await clock.advance(LIMITS.CARRIER_TOKEN_LIFE_MS);
+    await clock.advance(EDGE_LIMITS.CARRIER_TOKEN_LIFE_MS);
     expect((await askUpgrade(fixture.port, { token: tokens[0] as string })).status).toBe(401);
   });
 

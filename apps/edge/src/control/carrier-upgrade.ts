@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { Fault } from '@tunnel/errors';
 import { createCarrier } from '@tunnel/mux';
-import { CARRIER_PROTOCOL, LIMITS } from '@tunnel/protocol';
+import { CARRIER_PROTOCOL, WIRE_LIMITS } from '@tunnel/protocol';
 import type { SessionMuxes } from './session-muxes.ts';
 import { refuseUpgrade } from './upgrade-answers.ts';
 
@@ -27,7 +27,7 @@ export const upgradeCarrier = (muxes: SessionMuxes, request: IncomingMessage, so
   const mux = token === undefined ? null : muxes.redeemToken(token);
   if (mux === null) return refuseUpgrade(socket, 401, new Fault('CARRIER_TOKEN_INVALID').message);
   if (!muxes.hasRoom(mux)) {
-    const limit = LIMITS.CARRIERS_PER_SESSION_MAX;
+    const limit = WIRE_LIMITS.CARRIERS_PER_SESSION_MAX;
     return refuseUpgrade(socket, 429, new Fault('CARRIER_LIMIT', { limit }).message);
   }
   socket.write(SWITCHING);

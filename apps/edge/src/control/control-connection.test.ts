@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
+import { WIRE_LIMITS } from '@tunnel/protocol';
 import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -196,8 +196,8 @@ describe('an authenticated connection', () => {
     });
     const fault = new Fault('CONTROL_BAD_FRAME', { reason: 'x'.repeat(900) });
     while (connection.isOpen) connection.sendFault(fault);
-    expect(ws.bufferedAmount).toBeGreaterThan(LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES);
-    expect(ws.bufferedAmount).toBeLessThan(LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES + 2000);
+    expect(ws.bufferedAmount).toBeGreaterThan(WIRE_LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES);
+    expect(ws.bufferedAmount).toBeLessThan(WIRE_LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES + 2000);
     expect(closes).toEqual([[4429, 'CONTROL_SLOW']]);
     expect(losses).toBe(1);
   });

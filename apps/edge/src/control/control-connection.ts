@@ -7,11 +7,12 @@ import {
   type ControlMessageInput,
   decodeControl,
   encodeControl,
-  LIMITS,
   type MessageOf,
+  WIRE_LIMITS,
 } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
+import { EDGE_LIMITS } from '../limits.ts';
 
 export interface ControlPeer {
   /** The address that limits count: without a port, IPv4 as such. */
@@ -38,7 +39,7 @@ export interface ControlConnectionOptions {
   readonly handlers: ControlHandlers;
 }
 
-const LIVENESS = { pingEveryMs: LIMITS.CONTROL_PING_INTERVAL_MS, deadAfterMs: LIMITS.CONTROL_DEAD_AFTER_MS };
+const LIVENESS = { pingEveryMs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS, deadAfterMs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS };
 
 type Phase = 'awaiting-auth' | 'open' | 'closed';
 
@@ -69,7 +70,7 @@ export class ControlConnection {
     this.#handlers = handlers;
     this.#lastHeardAt = clock.monotonic();
     this.#lastPingAt = this.#lastHeardAt;
-    this.#timer = clock.setTimeout(() => this.#authTimedOut(), LIMITS.CONTROL_AUTH_TIMEOUT_MS);
+    this.#timer = clock.setTimeout(() => this.#authTimedOut(), WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS);
     ws.on('message', (data, isBinary) => this.#hear(data, isBinary));
     ws.on('ping', () => this.#heard());
     ws.on('pong', () => this.#heard());
@@ -92,7 +93,8 @@ export class ControlConnection {
   send(message: ControlMessageInput): void {
     if (this.#phase === 'closed') return;
     this.#ws.send(encodeControl(message));
-    if (this.#ws.bufferedAmount > LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.close(CLOSE_CODES.slow, 'CONTROL_SLOW');
+    if (this.#ws.bufferedAmount > WIRE_LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES)
+      this.close(CLOSE_CODES.slow, 'CONTROL_SLOW');
   }
 
   sendFault(fault: Fault): void {
@@ -121,7 +123,7 @@ export class ControlConnection {
     // A reader that is held up would not see the answer to the close frame.
     this.#ws.resume();
     this.#ws.close(code, reason);
-    const timer = this.#clock.setTimeout(() => this.#ws.terminate(), LIMITS.CONTROL_CLOSE_TIMEOUT_MS);
+    const timer = this.#clock.setTimeout(() => this.#ws.terminate(), EDGE_LIMITS.CONTROL_CLOSE_TIMEOUT_MS);
     this.#ws.once('close', () => timer.cancel());
     this.#closed();
   }
@@ -197,7 +199,7 @@ export class ControlConnection {
   }
 
   #authTimedOut(): void {
-    this.#timeOut(new Fault('CONTROL_AUTH_TIMEOUT', { seconds: LIMITS.CONTROL_AUTH_TIMEOUT_MS / 1000 }));
+    this.#timeOut(new Fault('CONTROL_AUTH_TIMEOUT', { seconds: WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS / 1000 }));
   }
 
   #timeOut(fault: Fault): void {
@@ -211,7 +213,7 @@ export class ControlConnection {
     const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
     const verdict = judgeLiveness(facts, now, LIVENESS);
     if (verdict === 'dead') {
-      this.#timeOut(new Fault('CONTROL_DEAD', { seconds: LIMITS.CONTROL_DEAD_AFTER_MS / 1000 }));
+      this.#timeOut(new Fault('CONTROL_DEAD', { seconds: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS / 1000 }));
       return;
     }
     if (verdict === 'ping-due') {

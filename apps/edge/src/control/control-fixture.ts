@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { ConnectionCounts, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger } from '@tunnel/runtime';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { TcpListeners } from '../ingress/tcp-listeners.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import { Dispatcher } from '../pool/dispatcher.ts';
+import { Endpoints } from '../pool/endpoints.ts';
 import type { GroupWatcher } from '../pool/group-events.ts';
 import { Groups } from '../pool/groups.ts';
 import { NamePool } from '../pool/name-pool.ts';
-import { Places } from '../pool/places.ts';
 import { PortPool } from '../pool/port-pool.ts';
 import { TunnelTable } from '../pool/tunnel-table.ts';
 import { Relay } from '../relay/relay.ts';
@@ -105,11 +105,11 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const relay = new Relay({ dispatcher: new Dispatcher({ random: Math.random }), counts, logger, clock });
   const listeners = new TcpListeners({ host: HOST, targetOn: (port) => tunnels.byPort(port), relay, logger });
   const { guard, ...range } = await claimRange(options.ports ?? 4);
-  const places = new Places(
+  const endpoints = new Endpoints(
     new PortPool({ range, listeners, clock, random: () => 0 }),
     new NamePool({ clock, random: Math.random }),
   );
-  const groups = new Groups({ clock, logger, places, tunnels, watchers: options.watchers ?? [] });
+  const groups = new Groups({ clock, logger, endpoints, tunnels, watchers: options.watchers ?? [] });
   const control = new ControlPlane({
     host: HOST,
     port: 0,
@@ -123,7 +123,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     backend,
     failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
     publicHttp: { scheme: 'http', port: () => 8000 },
-    places,
+    endpoints,
     groups,
     tunnels,
     loadBalancing: options.loadBalancing ?? true,
@@ -171,4 +171,4 @@ export const tryPort = async (port: number): Promise<Server | null> => {
   }
 };
 
-export const WINDOW_MS = LIMITS.RESUME_WINDOW_MS;
+export const WINDOW_MS = EDGE_LIMITS.RESUME_WINDOW_MS;

@@ -3,13 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import { type CallerAddress, callerAddressOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxSession } from '@tunnel/mux';
-import { CLOSE_CODES, type ControlMessage, LIMITS, type StreamReason } from '@tunnel/protocol';
+import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import type { Backend, Revocation } from '../backend/backend.ts';
 import { hostPort } from '../ingress/peer-address.ts';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { Endpoints } from '../pool/endpoints.ts';
 import type { Groups } from '../pool/groups.ts';
-import type { Places } from '../pool/places.ts';
 import type { TunnelTable } from '../pool/tunnel-table.ts';
 import type { TlsFiles } from '../tls-files.ts';
 import type { AuthFailures } from './auth-failures.ts';
@@ -37,7 +38,7 @@ export interface ControlPlaneOptions {
   readonly logger: Logger;
   readonly backend: Backend;
   readonly failures: AuthFailures;
-  readonly places: Places;
+  readonly endpoints: Endpoints;
   readonly groups: Groups;
   readonly tunnels: TunnelTable;
   /** [load_balancing] enabled. */
@@ -59,12 +60,12 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, places, groups, tunnels, host, port, tls } = options;
+    const { clock, logger, backend, endpoints, groups, tunnels, host, port, tls } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     this.#muxes = new SessionMuxes({ clock, logger, onViolation });
-    this.#sessions = new SessionTable({ clock, logger, backend, places, groups, tunnels, muxes: this.#muxes });
+    this.#sessions = new SessionTable({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       tls,
@@ -93,7 +94,7 @@ export class ControlPlane {
   async start(): Promise<void> {
     await this.#server.start();
     this.#stopListening = this.#given.backend.onRevoked((revocation) => this.revoke(revocation));
-    this.#ticking = this.#given.clock.setInterval(() => this.#tick(), LIMITS.SESSION_TICK_MS);
+    this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
   /** The client is told and does not register it again; connections under way finish. false: it was gone already. */
@@ -155,7 +156,9 @@ export class ControlPlane {
 
   #refusal(): string | null {
     if (this.#isDraining) return new Fault('EDGE_SHUTTING_DOWN').message;
-    return this.#unauthenticated < LIMITS.CONTROL_UNAUTHENTICATED_MAX ? null : 'too many clients wait to be let in';
+    return this.#unauthenticated < EDGE_LIMITS.CONTROL_UNAUTHENTICATED_MAX
+      ? null
+      : 'too many clients wait to be let in';
   }
 
   #onControl(ws: WebSocket, request: IncomingMessage): void {

@@ -2,9 +2,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, LIMITS } from '@tunnel/protocol';
+import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type ListenOn, listenOrFault } from '../admin/listen-or-fault.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls-files.ts';
 import { refuseUpgrade } from './upgrade-answers.ts';
 import { WaitingSockets } from './waiting-sockets.ts';
@@ -28,7 +29,7 @@ export class ControlServer {
   readonly #webSockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
-    maxPayload: LIMITS.CONTROL_FRAME_MAX_BYTES,
+    maxPayload: WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES,
     clientTracking: false,
   });
   readonly #waiting: WaitingSockets;
@@ -36,7 +37,7 @@ export class ControlServer {
 
   constructor(options: ControlServerOptions) {
     this.#given = options;
-    this.#waiting = new WaitingSockets(options.handshakesMax ?? LIMITS.CONTROL_HANDSHAKES_MAX);
+    this.#waiting = new WaitingSockets(options.handshakesMax ?? EDGE_LIMITS.CONTROL_HANDSHAKES_MAX);
     this.#server = openServer(options.tls);
     this.#server.on('connection', (socket: Socket) => this.#waiting.add(socket));
     this.#server.on('request', answerRequest);
@@ -92,9 +93,9 @@ export class ControlServer {
 
 const openServer = (tls: ControlServerOptions['tls']): Server => {
   const limits = {
-    maxHeaderSize: LIMITS.CONTROL_HEAD_MAX_BYTES,
-    headersTimeout: LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
-    requestTimeout: LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+    maxHeaderSize: EDGE_LIMITS.CONTROL_HEAD_MAX_BYTES,
+    headersTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+    requestTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
     keepAliveTimeout: 1000,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     noDelay: true,
@@ -104,7 +105,7 @@ const openServer = (tls: ControlServerOptions['tls']): Server => {
     ...limits,
     ...secureOptionsOf(tls),
     ALPNProtocols: [...ALPN_NAMES],
-    handshakeTimeout: LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+    handshakeTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
   });
 };
 

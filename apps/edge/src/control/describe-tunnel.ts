@@ -1,11 +1,11 @@
-// What a registration and its place make of a tunnel: the value that everyone else reads.
+// What a registration and its endpoint make of a tunnel: the value that everyone else reads.
 import {
+  type LeasedEndpoint,
   MemberHealth,
-  type OwnPlace,
-  type Place,
   type ProbeKind,
+  type PublicEndpoint,
   type SessionTunnel,
-  samePlace,
+  sameEndpoint,
   type TunnelGroup,
 } from '@tunnel/core';
 import type { MessageOf } from '@tunnel/protocol';
@@ -28,9 +28,9 @@ export interface TunnelFacts {
   /** The same tunnel before. */
   readonly known: SessionTunnel | undefined;
   readonly tunnelId: string;
-  readonly place: Place;
-  /** Its own place, or its group's. */
-  readonly reachedAt: OwnPlace;
+  readonly endpoint: PublicEndpoint;
+  /** Its own endpoint, or its group's. */
+  readonly reachedAt: LeasedEndpoint;
   readonly group: TunnelGroup<Tunnel> | null;
 }
 
@@ -45,7 +45,7 @@ export const describeTunnel = (facts: TunnelFacts): Tunnel => {
     name: request.name,
     // Admission let only these pass.
     protocol: request.protocol as Tunnel['protocol'],
-    place: facts.place,
+    endpoint: facts.endpoint,
     group: facts.group,
     label: isPort ? String(reachedAt.port) : reachedAt.name,
     publicUrl: isPort ? tcpUrl(domain, reachedAt.port) : httpUrl(publicHttp, reachedAt.name, domain),
@@ -54,7 +54,7 @@ export const describeTunnel = (facts: TunnelFacts): Tunnel => {
     clientAddr: facts.connection.peer.clientAddr,
     owner: session.owner,
     connectedSince: before?.connectedSince ?? facts.clock.now(),
-    counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0, undecided: 0 },
+    counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
     health: healthOf(facts, before),
     alertWebhook: (facts.loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
     session,
@@ -63,10 +63,10 @@ export const describeTunnel = (facts: TunnelFacts): Tunnel => {
 
 /** A session that only changed its connection keeps the bit until the next report; one that was away, or moves, begins anew. */
 const healthOf = (facts: TunnelFacts, before: Tunnel | undefined): MemberHealth => {
-  const { loadBalancing, request, known, clock, place } = facts;
+  const { loadBalancing, request, known, clock, endpoint } = facts;
   const kind: ProbeKind | null = (loadBalancing ? request.health_check?.type : null) ?? null;
   if (before === undefined || before.health.kind !== kind) return new MemberHealth(kind);
-  const stays = known?.kind === 'live' && samePlace(known.place, place);
+  const stays = known?.kind === 'live' && sameEndpoint(known.endpoint, endpoint);
   if (!stays) before.health.returned(clock.now());
   return before.health;
 };

@@ -1,20 +1,20 @@
-// One registration from request to answer: admission, a place for the public or in a group, the list.
+// One registration from request to answer: admission, an endpoint for the public or in a group, the list.
 import {
   type Admission,
   decideAdmission,
   findTunnel,
-  type GroupWish,
-  type OwnPlace,
-  type PlaceWish,
+  type LeasedEndpoint,
   type SessionTunnel,
   type TunnelGroup,
+  type WantedEndpoint,
+  type WantedGroup,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
 import type { Backend, TunnelAsked } from '../backend/backend.ts';
+import type { Endpoints, OwnWish } from '../pool/endpoints.ts';
 import type { Groups } from '../pool/groups.ts';
-import type { OwnWish, Places } from '../pool/places.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { describeTunnel } from './describe-tunnel.ts';
@@ -29,7 +29,7 @@ export interface RegisterContext {
   readonly clock: Clock;
   readonly backend: Pick<Backend, 'admitTunnel' | 'placeSought'>;
   readonly sessions: SessionTable;
-  readonly places: Places;
+  readonly endpoints: Endpoints;
   readonly groups: Groups;
   /** The kill switch. */
   readonly loadBalancing: boolean;
@@ -130,26 +130,26 @@ const openTunnel = async (
   let known = request.tunnel_id === undefined ? undefined : findTunnel(session.state, request.tunnel_id);
   const decision = admit(context, session, request, known);
   if (decision.kind === 'refused') throw decision.fault;
-  const { wish } = decision;
-  if (known !== undefined && (known.place.kind === 'member') !== (wish.kind === 'group')) {
+  const { wanted } = decision;
+  if (known !== undefined && (known.endpoint.kind === 'member') !== (wanted.kind === 'group')) {
     // It joins a group now, or leaves one to stand alone: another tunnel, and the old one may hold the very name it wants.
     context.sessions.endTunnel(session, known.tunnelId);
     known = undefined;
   }
   const facts = { ...context, session, connection, request, known, tunnelId: known?.tunnelId ?? randomId('tun') };
   // A tunnel that comes back was admitted when it came first.
-  if (known !== undefined) return findPlace(facts, wish);
+  if (known !== undefined) return findPlace(facts, wanted);
   try {
-    const refusal = await context.backend.admitTunnel(questionOf(facts, wish));
+    const refusal = await context.backend.admitTunnel(questionOf(facts, wanted));
     if (refusal !== null) throw refusal;
     if (context.sessions.of(connection) !== session) throw new Fault('TUNNEL_CLOSED');
-    return await findPlace(facts, wish);
+    return await findPlace(facts, wanted);
   } finally {
     context.backend.placeSought(facts.tunnelId);
   }
 };
 
-const questionOf = ({ session, request, tunnelId, clock }: Registration, wish: PlaceWish): TunnelAsked => ({
+const questionOf = ({ session, request, tunnelId, clock }: Registration, wanted: WantedEndpoint): TunnelAsked => ({
   tunnelId,
   sessionId: session.sessionId,
   name: request.name,
@@ -157,18 +157,20 @@ const questionOf = ({ session, request, tunnelId, clock }: Registration, wish: P
   protocol: request.protocol as Tunnel['protocol'],
   owner: session.owner,
   keyId: session.keyId,
-  customSubdomain: isOfChoice(wish),
+  customSubdomain: isOfChoice(wanted),
   at: clock.now(),
 });
 
 /** A group's name in the public's eye is always chosen: all its members have to know it. */
-const isOfChoice = (wish: PlaceWish): boolean =>
-  wish.kind === 'group' ? wish.wish.place.kind === 'name' : wish.kind === 'name' && wish.wish.kind === 'exactly';
+const isOfChoice = (wanted: WantedEndpoint): boolean =>
+  wanted.kind === 'group'
+    ? wanted.wanted.endpoint.kind === 'name'
+    : wanted.kind === 'name' && wanted.wanted.kind === 'exact';
 
-const findPlace = async (facts: Registration, wish: PlaceWish): Promise<Opened> => {
-  if (wish.kind === 'group') return joinGroup(facts, wish.wish);
+const findPlace = async (facts: Registration, wanted: WantedEndpoint): Promise<Opened> => {
+  if (wanted.kind === 'group') return joinGroup(facts, wanted.wanted);
   const { sessions, session, connection } = facts;
-  const tunnel = await standAlone(facts, wish);
+  const tunnel = await standAlone(facts, wanted);
   if (!sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
   return { tunnel, isFirst: false };
 };
@@ -195,8 +197,8 @@ const admit = (
       tunnelCount: session.tunnels.size,
       tunnelLimit: context.tunnelLimit,
       protocols: PROTOCOLS,
-      ports: context.places.ports.range,
-      heldPlace: known?.place ?? null,
+      ports: context.endpoints.ports.range,
+      heldEndpoint: known?.endpoint ?? null,
       loadBalancing: context.loadBalancing,
     },
   );
@@ -209,38 +211,46 @@ interface Registration extends RegisterContext {
   readonly tunnelId: string;
 }
 
-const joinGroup = ({ groups, sessions, ...facts }: Registration, wish: GroupWish): Promise<Opened> => {
+const joinGroup = ({ groups, sessions, ...facts }: Registration, wanted: WantedGroup): Promise<Opened> => {
   const { session, connection } = facts;
   return groups.join({
-    wish,
+    wanted,
     owner: session.owner,
     isCurrent: () => sessions.of(connection) === session,
     makeMember: (group: TunnelGroup<Tunnel>) =>
-      describeTunnel({ ...facts, place: { kind: 'member', groupId: group.groupId }, reachedAt: group.place, group }),
+      describeTunnel({
+        ...facts,
+        endpoint: { kind: 'member', groupId: group.groupId },
+        reachedAt: group.endpoint,
+        group,
+      }),
     onJoined: (tunnel) => void sessions.list(session, connection, tunnel),
   });
 };
 
-const standAlone = async (facts: Registration, wish: OwnWish): Promise<Tunnel> => {
+const standAlone = async (facts: Registration, wanted: OwnWish): Promise<Tunnel> => {
   const { known } = facts;
-  // A place that is open already stays open: the session only changed its connection.
-  const stays = known?.kind === 'live' && known.place.kind !== 'member' && isWished(known.place, wish);
-  const place = stays ? (known.place as OwnPlace) : await openPlace(facts, wish);
-  return describeTunnel({ ...facts, place, reachedAt: place, group: null });
+  // An endpoint that is open already stays open: the session only changed its connection.
+  const stays = known?.kind === 'live' && known.endpoint.kind !== 'member' && isWished(known.endpoint, wanted);
+  const endpoint = stays ? (known.endpoint as LeasedEndpoint) : await openEndpoint(facts, wanted);
+  return describeTunnel({ ...facts, endpoint, reachedAt: endpoint, group: null });
 };
 
-const isWished = (place: OwnPlace, { kind, wish }: OwnWish): boolean => {
-  if (wish.kind === 'any') return false;
+const isWished = (endpoint: LeasedEndpoint, { kind, wanted }: OwnWish): boolean => {
+  if (wanted.kind === 'any') return false;
   return kind === 'port'
-    ? place.kind === 'port' && place.port === wish.port
-    : place.kind === 'name' && place.name === wish.name;
+    ? endpoint.kind === 'port' && endpoint.port === wanted.port
+    : endpoint.kind === 'name' && endpoint.name === wanted.name;
 };
 
-const openPlace = async ({ places, isDraining, tunnelId }: Registration, wish: OwnWish): Promise<OwnPlace> => {
-  const place = await places.open(tunnelId, wish);
-  if (!isDraining()) return place;
-  // The drain has closed all places and did not see this one come.
-  places.close(place);
-  places.release(place, tunnelId);
+const openEndpoint = async (
+  { endpoints, isDraining, tunnelId }: Registration,
+  wanted: OwnWish,
+): Promise<LeasedEndpoint> => {
+  const endpoint = await endpoints.open(tunnelId, wanted);
+  if (!isDraining()) return endpoint;
+  // The drain has closed all endpoints and did not see this one come.
+  endpoints.close(endpoint);
+  endpoints.release(endpoint, tunnelId);
   throw new Fault('EDGE_SHUTTING_DOWN');
 };

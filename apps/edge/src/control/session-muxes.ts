@@ -1,6 +1,6 @@
 // The streams of every session: the set in use, and those of earlier connections, which may still finish.
 import { type Carrier, MuxSession, processBudget } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { CarrierTokens } from './carrier-tokens.ts';
 import type { Session } from './session.ts';
@@ -65,7 +65,7 @@ export class SessionMuxes {
   }
 
   hasRoom(mux: MuxSession): boolean {
-    return mux.openCarriers < LIMITS.CARRIERS_PER_SESSION_MAX;
+    return mux.openCarriers < WIRE_LIMITS.CARRIERS_PER_SESSION_MAX;
   }
 
   addCarrier(mux: MuxSession, carrier: Carrier): void {

@@ -4,29 +4,30 @@ import {
   type Owner,
   type SessionEffect,
   type SessionEvent,
+  sameEndpoint,
   sameOwner,
-  samePlace,
   transitionSession,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { CLOSE_CODES, LIMITS } from '@tunnel/protocol';
+import { CLOSE_CODES } from '@tunnel/protocol';
 import { type Clock, equalInConstantTime, type Logger, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { Endpoints } from '../pool/endpoints.ts';
 import type { Groups } from '../pool/groups.ts';
-import type { Places } from '../pool/places.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { TunnelTable } from '../pool/tunnel-table.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { Session } from './session.ts';
 import type { SessionMuxes } from './session-muxes.ts';
 
-const RULES = { windowMs: LIMITS.RESUME_WINDOW_MS };
+const RULES = { windowMs: EDGE_LIMITS.RESUME_WINDOW_MS };
 
 export interface SessionTableOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
-  readonly places: Places;
+  readonly endpoints: Endpoints;
   readonly groups: Pick<Groups, 'leave'>;
   readonly tunnels: TunnelTable;
   readonly muxes: SessionMuxes;
@@ -59,7 +60,8 @@ export class SessionTable {
   }
 
   start(connection: ControlConnection, owner: Owner, keyId: string): { session: Session; secret: string } {
-    if (this.#sessions.size >= LIMITS.SESSIONS_MAX) throw new Fault('SESSION_LIMIT', { limit: LIMITS.SESSIONS_MAX });
+    if (this.#sessions.size >= EDGE_LIMITS.SESSIONS_MAX)
+      throw new Fault('SESSION_LIMIT', { limit: EDGE_LIMITS.SESSIONS_MAX });
     const secret = randomToken();
     const sessionId = randomId('ses');
     const session = new Session({ sessionId, secretHash: sha256Hex(secret), owner, keyId, connection });
@@ -99,12 +101,12 @@ export class SessionTable {
     this.#detach(session, why);
   }
 
-  /** A tunnel whose place is open goes into dispatch. false: its session went away or changed its connection meanwhile. */
+  /** A tunnel whose endpoint is open goes into dispatch. false: its session went away or changed its connection meanwhile. */
   list(session: Session, connection: ControlConnection, tunnel: Tunnel): boolean {
-    const { tunnelId, place } = tunnel;
+    const { tunnelId, endpoint } = tunnel;
     const before = session.tunnels.get(tunnelId);
     session.tunnels.set(tunnelId, tunnel);
-    const effects = this.feed(session, { kind: 'tunnel-registered', connectionId: connection.id, tunnelId, place });
+    const effects = this.feed(session, { kind: 'tunnel-registered', connectionId: connection.id, tunnelId, endpoint });
     if (effects.some(({ kind }) => kind === 'list-tunnel')) return true;
     if (before === undefined) session.tunnels.delete(tunnelId);
     else session.tunnels.set(tunnelId, before);
@@ -131,7 +133,7 @@ export class SessionTable {
 
   #attach(session: Session, connection: ControlConnection): void {
     session.connection = connection;
-    session.alertLookupMs = LIMITS.ALERT_LOOKUPS_PER_CONNECTION_MS;
+    session.alertLookupMs = EDGE_LIMITS.ALERT_LOOKUPS_PER_CONNECTION_MS;
     session.mux = this.#given.muxes.open(session);
     this.#byConnection.set(connection, session);
   }
@@ -144,7 +146,7 @@ export class SessionTable {
   }
 
   #perform(session: Session, effect: SessionEffect): void {
-    const { places, tunnels } = this.#given;
+    const { endpoints, tunnels } = this.#given;
     switch (effect.kind) {
       case 'list-tunnel': {
         const before = tunnels.get(effect.tunnelId);
@@ -153,14 +155,14 @@ export class SessionTable {
         if (tunnel !== undefined) tunnels.add(tunnel);
         return;
       }
-      case 'close-place':
+      case 'close-endpoint':
         this.#close(session, effect);
         return;
-      case 'hold-place':
-        if (effect.place.kind !== 'member') places.hold(effect.place, effect.tunnelId, effect.until);
+      case 'hold-endpoint':
+        if (effect.endpoint.kind !== 'member') endpoints.hold(effect.endpoint, effect.tunnelId, effect.until);
         return;
-      case 'release-place':
-        if (effect.place.kind !== 'member') places.release(effect.place, effect.tunnelId);
+      case 'release-endpoint':
+        if (effect.endpoint.kind !== 'member') endpoints.release(effect.endpoint, effect.tunnelId);
         return;
       case 'tunnel-opened':
         this.#tellOpened(session, effect.tunnelId, effect.at);
@@ -181,15 +183,15 @@ export class SessionTable {
     }
   }
 
-  #close(session: Session, { tunnelId, place }: Extract<SessionEffect, { kind: 'close-place' }>): void {
-    const { places, groups, tunnels } = this.#given;
+  #close(session: Session, { tunnelId, endpoint }: Extract<SessionEffect, { kind: 'close-endpoint' }>): void {
+    const { endpoints, groups, tunnels } = this.#given;
     const listed = tunnels.get(tunnelId);
-    const isListed = listed !== undefined && samePlace(listed.place, place);
+    const isListed = listed !== undefined && sameEndpoint(listed.endpoint, endpoint);
     if (isListed) tunnels.remove(listed);
-    if (place.kind !== 'member') return places.close(place);
+    if (endpoint.kind !== 'member') return endpoints.close(endpoint);
     // One that was never listed, because its session went away while it joined, is in its group all the same.
     const member = isListed ? listed : session.tunnels.get(tunnelId);
-    if (member?.group?.groupId === place.groupId) groups.leave(member);
+    if (member?.group?.groupId === endpoint.groupId) groups.leave(member);
   }
 
   #tellOpened(session: Session, tunnelId: string, at: number): void {

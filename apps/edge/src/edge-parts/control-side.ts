@@ -5,8 +5,8 @@ import type { Backend } from '../backend/backend.ts';
 import type { AuthFailures } from '../control/auth-failures.ts';
 import { ControlPlane } from '../control/control-plane.ts';
 import type { GroupWatch } from '../group-watch.ts';
+import { Endpoints } from '../pool/endpoints.ts';
 import { Groups } from '../pool/groups.ts';
-import { Places } from '../pool/places.ts';
 import { PortPool } from '../pool/port-pool.ts';
 import type { TlsFiles } from '../tls-files.ts';
 import type { EdgeDeps } from './edge-deps.ts';
@@ -60,7 +60,7 @@ export class ControlSide {
     const { backend, failures, publicSide, watch } = this.#parts;
     const { listeners, names, tunnels, ports } = publicSide;
     const [from, to] = limits.tcp_port_range;
-    const places = new Places(new PortPool({ range: { from, to }, listeners, clock, random }), names);
+    const endpoints = new Endpoints(new PortPool({ range: { from, to }, listeners, clock, random }), names);
     const plane = new ControlPlane({
       host: server.host,
       port: server.control_port,
@@ -74,8 +74,8 @@ export class ControlSide {
       backend,
       failures,
       publicHttp: ports.publicHttp,
-      places,
-      groups: new Groups({ clock, logger, places, tunnels, watchers: watch.watchers }),
+      endpoints,
+      groups: new Groups({ clock, logger, endpoints, tunnels, watchers: watch.watchers }),
       tunnels,
       loadBalancing: load_balancing.enabled,
       checkAlertUrl: watch.checkAlertUrl,

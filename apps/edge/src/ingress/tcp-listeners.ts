@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import type { Logger } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { Target } from '../pool/tunnel-table.ts';
 import type { Relay } from '../relay/relay.ts';
 
@@ -21,7 +21,7 @@ const SERVER_OPTIONS = {
   pauseOnConnect: true,
   // A visitor that vanished without a word is found by the kernel; no timer of ours.
   keepAlive: true,
-  keepAliveInitialDelay: LIMITS.VISITOR_KEEPALIVE_MS,
+  keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
 } as const;
 
 export class TcpListeners {
@@ -45,7 +45,7 @@ export class TcpListeners {
     const listener = { server, opened };
     // From before the bind, so that two calls at once do not both try.
     this.#listeners.set(port, listener);
-    server.listen({ host: this.#options.host, port, backlog: LIMITS.VISITOR_BACKLOG });
+    server.listen({ host: this.#options.host, port, backlog: EDGE_LIMITS.VISITOR_BACKLOG });
     try {
       await opened;
     } catch (error) {

@@ -1,11 +1,17 @@
 import { MemberHealth, TunnelGroup } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import { expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { Tunnel } from './tunnel.ts';
 
 const newGroup = () =>
-  new TunnelGroup<Tunnel>({ groupId: 'g', protocol: 'tcp', name: 'db', keyHash: '', place: { kind: 'port', port: 1 } });
+  new TunnelGroup<Tunnel>({
+    groupId: 'g',
+    protocol: 'tcp',
+    name: 'db',
+    keyHash: '',
+    endpoint: { kind: 'port', port: 1 },
+  });
 
 /** `carriers`: those its client has open now. */
 const join = (group: TunnelGroup<Tunnel>, tunnelId: string, carriers = 1): Tunnel => {
@@ -41,9 +47,9 @@ it('members whose client has no carrier come last, and are chosen when there are
 
 it('a visitor is tried with a bounded number of members', () => {
   const group = newGroup();
-  const members = Array.from({ length: LIMITS.MEMBER_TRIES_MAX + 1 }, (_, n) => join(group, `t${n}`));
-  expect(dispatcher.choose(group, members.slice(0, LIMITS.MEMBER_TRIES_MAX - 1))).not.toBeNull();
-  expect(dispatcher.choose(group, members.slice(0, LIMITS.MEMBER_TRIES_MAX))).toBeNull();
+  const members = Array.from({ length: EDGE_LIMITS.MEMBER_TRIES_MAX + 1 }, (_, n) => join(group, `t${n}`));
+  expect(dispatcher.choose(group, members.slice(0, EDGE_LIMITS.MEMBER_TRIES_MAX - 1))).not.toBeNull();
+  expect(dispatcher.choose(group, members.slice(0, EDGE_LIMITS.MEMBER_TRIES_MAX))).toBeNull();
 });
 
 it('a connection stays with its member while that is healthy and in the group', () => {

@@ -1,5 +1,5 @@
 // Gives a public connection to a tunnel. One that stands alone is a pool of one, so that callers need not tell the two apart.
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from './tunnel.ts';
 import { isGroup, type Target } from './tunnel-table.ts';
 
@@ -18,13 +18,13 @@ export class Dispatcher {
   /** null: none is healthy, or each that is was tried, or enough were. */
   choose(target: Target, tried: readonly Tunnel[]): Tunnel | null {
     if (!isGroup(target)) return tried.length === 0 ? target : null;
-    if (tried.length >= LIMITS.MEMBER_TRIES_MAX) return null;
+    if (tried.length >= EDGE_LIMITS.MEMBER_TRIES_MAX) return null;
     const first = target.pick(this.#random, tried);
     if (first === null || isConnected(first)) return first;
     // Its client dials new carriers, which the visitor would have to wait for: those that have some come first.
     const waiting = [...tried, first];
     for (;;) {
-      const other = waiting.length < LIMITS.MEMBER_TRIES_MAX ? target.pick(this.#random, waiting) : null;
+      const other = waiting.length < EDGE_LIMITS.MEMBER_TRIES_MAX ? target.pick(this.#random, waiting) : null;
       if (other === null) return first;
       if (isConnected(other)) return other;
       waiting.push(other);

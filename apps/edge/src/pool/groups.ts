@@ -1,23 +1,23 @@
 // The driver of the groups: finds or begins the group of a registration, takes members out, passes their reports on, and tells
 // what came of it. Finding and joining happen in one turn, so that two first registrations at once give one group.
-import { type GroupEffect, type GroupWish, type Owner, type OwnPlace, TunnelGroup } from '@tunnel/core';
+import { type GroupEffect, type LeasedEndpoint, type Owner, TunnelGroup, type WantedGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, randomId } from '@tunnel/runtime';
+import type { Endpoints } from './endpoints.ts';
 import type { GroupWatcher, ZeroHealthy } from './group-events.ts';
-import type { Places } from './places.ts';
 import type { Tunnel } from './tunnel.ts';
 import type { TunnelTable } from './tunnel-table.ts';
 
 export interface GroupsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly places: Places;
+  readonly endpoints: Endpoints;
   readonly tunnels: TunnelTable;
   readonly watchers: readonly GroupWatcher[];
 }
 
 export interface JoinRequest {
-  readonly wish: GroupWish;
+  readonly wanted: WantedGroup;
   readonly owner: Owner;
   /** Its client is still there; asked again after each wait. */
   readonly isCurrent: () => boolean;
@@ -48,25 +48,25 @@ export class Groups {
 
   /** Throws a fault when it may not join. */
   async join(request: JoinRequest): Promise<Joined> {
-    const { wish, owner } = request;
+    const { wanted, owner } = request;
     const { groups } = this.#given.tunnels;
     for (;;) {
       this.#refuseLate(request);
-      const { place } = wish;
+      const { endpoint } = wanted;
       const decision =
-        place.kind === 'name'
-          ? groups.decideHttp(place.name, wish.keyHash, wish.protocol)
-          : groups.decideTcp(wish.name, wish.keyHash, owner);
+        endpoint.kind === 'name'
+          ? groups.decideHttp(endpoint.name, wanted.keyHash, wanted.protocol)
+          : groups.decideTcp(wanted.name, wanted.keyHash, owner);
       if (decision.kind === 'refused') throw decision.fault;
       if (decision.kind === 'join') return this.#enter(decision.group, request, false);
-      if (place.kind === 'name') return this.#enter(this.#beginAt(wish, place.name), request, true);
-      const opening = this.#opening.get(wish.name);
-      if (opening === undefined) return this.#beginOnPort(request, place);
+      if (endpoint.kind === 'name') return this.#enter(this.#beginAt(wanted, endpoint.name), request, true);
+      const opening = this.#opening.get(wanted.name);
+      if (opening === undefined) return this.#beginOnPort(request, endpoint);
       await opening;
     }
   }
 
-  /** Its connections finish; a group without members is gone, and so is its place once the listener is closed. */
+  /** Its connections finish; a group without members is gone, and so is its endpoint once the listener is closed. */
   leave(member: Tunnel): void {
     const { group } = member;
     if (group === null || !group.has(member)) return;
@@ -101,27 +101,30 @@ export class Groups {
 
   // ---- the beginning ----
 
-  #beginAt(wish: GroupWish, name: string): Group {
+  #beginAt(wanted: WantedGroup, name: string): Group {
     const groupId = randomId('grp');
     try {
-      this.#given.places.names.open(groupId, { kind: 'exactly', name });
+      this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
     } catch (error) {
       // The name is a single tunnel's. That it is one is nobody's business.
       throw Fault.from(error).code === 'TUNNEL_SUBDOMAIN_IN_USE' ? new Fault('GROUP_KEY_MISMATCH') : error;
     }
-    return this.#begin(groupId, wish, { kind: 'name', name });
+    return this.#begin(groupId, wanted, { kind: 'name', name });
   }
 
-  async #beginOnPort(request: JoinRequest, place: Extract<GroupWish['place'], { kind: 'port' }>): Promise<Joined> {
-    const { places } = this.#given;
-    const { wish } = request;
+  async #beginOnPort(
+    request: JoinRequest,
+    endpoint: Extract<WantedGroup['endpoint'], { kind: 'port' }>,
+  ): Promise<Joined> {
+    const { endpoints } = this.#given;
+    const { wanted } = request;
     const groupId = randomId('grp');
-    const opened = places.open(groupId, place);
+    const opened = endpoints.open(groupId, endpoint);
     const settled = opened.then(
       () => undefined,
       () => undefined,
     );
-    this.#opening.set(wish.name, settled);
+    this.#opening.set(wanted.name, settled);
     try {
       const own = await opened;
       try {
@@ -130,9 +133,9 @@ export class Groups {
         this.#giveBack(own, groupId);
         throw error;
       }
-      return this.#enter(this.#begin(groupId, wish, own), request, true);
+      return this.#enter(this.#begin(groupId, wanted, own), request, true);
     } finally {
-      this.#opening.delete(wish.name);
+      this.#opening.delete(wanted.name);
     }
   }
 
@@ -141,8 +144,8 @@ export class Groups {
     if (!isCurrent()) throw new Fault('TUNNEL_CLOSED');
   }
 
-  #begin(groupId: string, { protocol, name, keyHash }: GroupWish, place: OwnPlace): Group {
-    const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, place });
+  #begin(groupId: string, { protocol, name, keyHash }: WantedGroup, endpoint: LeasedEndpoint): Group {
+    const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint });
     this.#given.tunnels.groups.add(group);
     this.#given.logger.info({ ...fieldsOf(group), protocol }, 'group begins');
     this.#tell((watcher) => watcher.groupAdded?.(group));
@@ -176,14 +179,14 @@ export class Groups {
 
   #remove(group: Group): void {
     this.#given.tunnels.groups.remove(group);
-    this.#giveBack(group.place, group.groupId);
+    this.#giveBack(group.endpoint, group.groupId);
     this.#given.logger.info(fieldsOf(group), 'group ends');
     this.#tell((watcher) => watcher.groupRemoved?.(group));
   }
 
-  #giveBack(place: OwnPlace, groupId: string): void {
-    this.#given.places.close(place);
-    this.#given.places.release(place, groupId);
+  #giveBack(endpoint: LeasedEndpoint, groupId: string): void {
+    this.#given.endpoints.close(endpoint);
+    this.#given.endpoints.release(endpoint, groupId);
   }
 
   /** At the end of the turn: a client that leaves with all its members may take the group along, which is no alarm. */

@@ -1,5 +1,5 @@
 // Subdomains and who has them. Names that the edge chooses are readable and cannot be guessed.
-import { generateName, NameLeases, type NameWish } from '@tunnel/core';
+import { generateName, NameLeases, type WantedName } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 
@@ -17,9 +17,9 @@ export class NamePool {
   }
 
   /** Throws a fault when the name is another's. */
-  open(owner: string, wish: NameWish): string {
-    if (wish.kind !== 'any' && this.#lease(wish.name, owner)) return wish.name;
-    if (wish.kind === 'exactly') throw new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: wish.name });
+  open(owner: string, wanted: WantedName): string {
+    if (wanted.kind !== 'any' && this.#lease(wanted.name, owner)) return wanted.name;
+    if (wanted.kind === 'exact') throw new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: wanted.name });
     for (let i = 0; i < TRIES; i += 1) {
       const name = generateName(this.#random);
       if (this.#lease(name, owner)) return name;

@@ -47,8 +47,8 @@ describe('opening', () => {
 
   it('takes another port when the preferred one is held outside, and none when exactly that was wanted', async () => {
     const { pool } = setUp({ outside: [2] });
-    expect(await codeOf(pool.open('a', { kind: 'exactly', port: 2 }))).toBe('TUNNEL_PORT_IN_USE');
-    expect(await pool.open('a', { kind: 'rather', port: 2 })).not.toBe(2);
+    expect(await codeOf(pool.open('a', { kind: 'exact', port: 2 }))).toBe('TUNNEL_PORT_IN_USE');
+    expect(await pool.open('a', { kind: 'preferred', port: 2 })).not.toBe(2);
   });
 });
 
@@ -59,7 +59,7 @@ describe('the way back', () => {
     pool.close(1);
     pool.release(1, 'a');
     expect(await codeOf(pool.open('b', { kind: 'any' }))).toBe('TUNNEL_PORTS_EXHAUSTED');
-    const waiting = pool.open('b', { kind: 'exactly', port: 1 });
+    const waiting = pool.open('b', { kind: 'exact', port: 1 });
     letGo();
     expect(await waiting).toBe(1);
   });
@@ -69,7 +69,7 @@ describe('the way back', () => {
     await pool.open('a', { kind: 'any' });
     pool.close(1);
     pool.hold(1, 'a', 1000);
-    const again = pool.open('a', { kind: 'rather', port: 1 });
+    const again = pool.open('a', { kind: 'preferred', port: 1 });
     letGo();
     expect(await again).toBe(1);
     expect(open.has(1)).toBe(true);

@@ -1,8 +1,8 @@
 // Ports with their listeners: a lease is given out once its listener is open, and goes back after its listener has closed.
-import { PortLeases, type PortWish } from '@tunnel/core';
+import { PortLeases, type WantedPort } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 
 export interface PortListeners {
   listen(port: number): Promise<'listening' | 'taken'>;
@@ -33,15 +33,15 @@ export class PortPool {
   }
 
   /** Leases a port and opens it. Throws a fault when there is none; a port of another program is skipped. */
-  async open(owner: string, wish: PortWish): Promise<number> {
+  async open(owner: string, wanted: WantedPort): Promise<number> {
     // A port on its way back is waited for: its release must come before a new lease, not after it.
-    if (wish.kind !== 'any') await this.#closing.get(wish.port);
-    let next = wish;
+    if (wanted.kind !== 'any') await this.#closing.get(wanted.port);
+    let next = wanted;
     for (;;) {
       const port = this.#lease(owner, next);
       if (await this.#listen(port, owner)) return port;
-      this.#leases.markOutside(port, owner, this.#clock.monotonic() + LIMITS.PORT_TAKEN_RETRY_MS);
-      if (next.kind === 'exactly') throw new Fault('TUNNEL_PORT_IN_USE', { port });
+      this.#leases.markOutside(port, owner, this.#clock.monotonic() + EDGE_LIMITS.PORT_TAKEN_RETRY_MS);
+      if (next.kind === 'exact') throw new Fault('TUNNEL_PORT_IN_USE', { port });
       next = { kind: 'any' };
     }
   }
@@ -66,8 +66,8 @@ export class PortPool {
     else closing.then(release, release);
   }
 
-  #lease(owner: string, wish: PortWish): number {
-    const answer = this.#leases.lease(owner, wish, this.#random(), this.#clock.monotonic());
+  #lease(owner: string, wanted: WantedPort): number {
+    const answer = this.#leases.lease(owner, wanted, this.#random(), this.#clock.monotonic());
     switch (answer.kind) {
       case 'leased':
         return answer.port;

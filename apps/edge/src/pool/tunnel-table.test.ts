@@ -4,7 +4,7 @@ import type { Tunnel } from './tunnel.ts';
 import { TunnelTable } from './tunnel-table.ts';
 
 const tunnel = (tunnelId: string, assignedPort: number): Tunnel =>
-  ({ tunnelId, place: { kind: 'port', port: assignedPort }, group: null }) as Tunnel;
+  ({ tunnelId, endpoint: { kind: 'port', port: assignedPort }, group: null }) as Tunnel;
 
 it('finds a tunnel by id and by port while it lives', () => {
   const table = new TunnelTable();
@@ -39,11 +39,22 @@ it('tells when an id begins and ends, and nothing when a successor has it', () =
   expect(told).toEqual(['+a', '+a', '-a']);
 });
 
-it('finds a group at its place, and its members by id alone', () => {
+it('finds a group at its endpoint, and its members by id alone', () => {
   const table = new TunnelTable();
-  const facts = { groupId: 'g', protocol: 'tcp', name: 'db', keyHash: '', place: { kind: 'port', port: 2 } } as const;
+  const facts = {
+    groupId: 'g',
+    protocol: 'tcp',
+    name: 'db',
+    keyHash: '',
+    endpoint: { kind: 'port', port: 2 },
+  } as const;
   const group = new TunnelGroup<Tunnel>(facts);
-  const member = { ...tunnel('m', 2), place: { kind: 'member', groupId: 'g' }, group, health: new MemberHealth(null) };
+  const member = {
+    ...tunnel('m', 2),
+    endpoint: { kind: 'member', groupId: 'g' },
+    group,
+    health: new MemberHealth(null),
+  };
   table.groups.add(group);
   table.add(member as Tunnel);
   expect([table.byPort(2), table.get('m'), table.has(member as Tunnel)]).toEqual([group, member, true]);

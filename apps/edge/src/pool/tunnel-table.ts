@@ -1,9 +1,9 @@
 // The living tunnels by id, and what the public finds at a name or a port. Removal is by identity: the late end of an old
 // tunnel cannot evict its successor.
-import { GroupDirectory, type Place, placeKey, TunnelGroup } from '@tunnel/core';
+import { endpointKey, GroupDirectory, type PublicEndpoint, TunnelGroup } from '@tunnel/core';
 import type { Tunnel } from './tunnel.ts';
 
-/** What stands at one public place. */
+/** What stands at one public endpoint. */
 export type Target = Tunnel | TunnelGroup<Tunnel>;
 
 export const isGroup = (target: Target): target is TunnelGroup<Tunnel> => target instanceof TunnelGroup;
@@ -41,12 +41,12 @@ export class TunnelTable {
   }
 
   byPort(port: number): Target | undefined {
-    return this.#byPlace.get(placeKey({ kind: 'port', port })) ?? this.groups.byPort(port);
+    return this.#byPlace.get(endpointKey({ kind: 'port', port })) ?? this.groups.byPort(port);
   }
 
   /** A subdomain. */
   byName(name: string): Target | undefined {
-    return this.#byPlace.get(placeKey({ kind: 'name', name })) ?? this.groups.bySubdomain(name);
+    return this.#byPlace.get(endpointKey({ kind: 'name', name })) ?? this.groups.bySubdomain(name);
   }
 
   values(): IterableIterator<Tunnel> {
@@ -55,18 +55,18 @@ export class TunnelTable {
 
   add(tunnel: Tunnel): void {
     this.#byId.set(tunnel.tunnelId, tunnel);
-    if (tunnel.group === null) this.#byPlace.set(placeKey(tunnel.place), tunnel);
+    if (tunnel.group === null) this.#byPlace.set(endpointKey(tunnel.endpoint), tunnel);
     this.#watcher?.tunnelAdded(tunnel);
   }
 
   remove(tunnel: Tunnel): void {
-    if (this.#at(tunnel.place) === tunnel) this.#byPlace.delete(placeKey(tunnel.place));
+    if (this.#at(tunnel.endpoint) === tunnel) this.#byPlace.delete(endpointKey(tunnel.endpoint));
     if (this.#byId.get(tunnel.tunnelId) !== tunnel) return;
     this.#byId.delete(tunnel.tunnelId);
     this.#watcher?.tunnelRemoved(tunnel);
   }
 
-  #at(place: Place): Tunnel | undefined {
-    return this.#byPlace.get(placeKey(place));
+  #at(endpoint: PublicEndpoint): Tunnel | undefined {
+    return this.#byPlace.get(endpointKey(endpoint));
   }
 }

@@ -1,12 +1,12 @@
 // One registered, living tunnel, as ingress, relay and the REST see it.
-import type { GroupMember, MemberHealth, Owner, Place, TunnelGroup } from '@tunnel/core';
+import type { GroupMember, MemberHealth, Owner, PublicEndpoint, TunnelGroup } from '@tunnel/core';
 import type { MuxSession } from '@tunnel/mux';
 
 export interface TunnelCounters {
   /** HTTP requests, or public connections of a tcp tunnel. */
   requests: number;
   /** Those of them that another member of the group may yet serve instead. */
-  undecided: number;
+  pendingFailover: number;
   /** Bytes on its streams, both ways, without our framing. */
   bytes: number;
   openConnections: number;
@@ -27,7 +27,7 @@ export interface Tunnel extends GroupMember {
   /** `https`: the local service speaks TLS, which is the client's business; the public sees `http`. */
   readonly protocol: 'tcp' | 'http' | 'https';
   /** Where the public reaches it. */
-  readonly place: Place;
+  readonly endpoint: PublicEndpoint;
   /** null: it stands alone. */
   readonly group: TunnelGroup<Tunnel> | null;
   /** What people call it: the subdomain, or the port as a string; a member has its group's. */

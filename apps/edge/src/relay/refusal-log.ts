@@ -1,6 +1,7 @@
 // Says that visitors are turned away, at most once a second and reason: a flood must not become a flood of lines.
-import { LIMITS } from '@tunnel/protocol';
+
 import type { Logger } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { RefusalReason } from './relay-totals.ts';
 
 export class RefusalLog {
@@ -16,7 +17,7 @@ export class RefusalLog {
   note(reason: RefusalReason, fields: object, message: string): void {
     const now = this.#now();
     const last = this.#last.get(reason);
-    if (last !== undefined && now - last.at < LIMITS.REFUSAL_LOG_INTERVAL_MS) {
+    if (last !== undefined && now - last.at < EDGE_LIMITS.REFUSAL_LOG_INTERVAL_MS) {
       last.unsaid += 1;
       return;
     }

@@ -2,10 +2,10 @@
 // has said that its local service is there, nothing was sent, and another member may be asked.
 // One object per connection takes all callbacks, so that an idle connection costs no closures and no timers.
 import {
-  type ByteEnd,
+  type ByteDuplex,
   type MuxStream,
   type OpenAnswer,
-  type Opening,
+  type PendingStream,
   type Splice,
   type SpliceHandlers,
   splice,
@@ -13,7 +13,7 @@ import {
 import type { StreamReason } from '@tunnel/protocol';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { Target } from '../pool/tunnel-table.ts';
-import { HeldEnd, type HeldEndOwner } from './held-end.ts';
+import { PreconnectBuffer, type PreconnectBufferOwner } from './preconnect-buffer.ts';
 import type { RefusalReason } from './relay-totals.ts';
 
 type State = 'opening' | 'joined' | 'over';
@@ -25,12 +25,12 @@ export interface RelayConnectionOwner {
   onServed(connection: RelayConnection): void;
   onBytes(toClient: number, toVisitor: number): void;
   /** Nobody took it; the visitor's end is the owner's now. The last call, as onOver is. */
-  onUnserved(connection: RelayConnection, visitor: ByteEnd, counted: RefusalReason, reason: StreamReason): void;
+  onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void;
   onOver(connection: RelayConnection): void;
 }
 
 export interface Visitor {
-  readonly end: ByteEnd;
+  readonly end: ByteDuplex;
   /** What the connection is counted by: without the port. */
   readonly address: string;
   /** host:port, as the client is told. */
@@ -41,11 +41,11 @@ const VISITOR_LEFT: StreamReason = { code: 'cancelled', text: 'the visitor left'
 const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the client takes no connections now' };
 const NONE: readonly Tunnel[] = [];
 
-export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers {
+export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, SpliceHandlers {
   readonly target: Target;
   readonly address: string;
   readonly #owner: RelayConnectionOwner;
-  readonly #visitor: HeldEnd;
+  readonly #visitor: PreconnectBuffer;
   /** What the next client is told; nobody needs it once the stream is open. */
   #visitorName: string;
   #state: State = 'opening';
@@ -53,7 +53,7 @@ export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers
   #tried: readonly Tunnel[] = NONE;
   /** When the first of those failed; the owner's to set and to read. */
   failedSinceMs = 0;
-  #opening: Opening | null = null;
+  #opening: PendingStream | null = null;
   #splice: Splice | null = null;
 
   constructor(visitor: Visitor, target: Target, tunnel: Tunnel, owner: RelayConnectionOwner) {
@@ -62,7 +62,7 @@ export class RelayConnection implements HeldEndOwner, OpenAnswer, SpliceHandlers
     this.#visitorName = visitor.name;
     this.#tunnel = tunnel;
     this.#owner = owner;
-    this.#visitor = new HeldEnd(visitor.end, this);
+    this.#visitor = new PreconnectBuffer(visitor.end, this);
   }
 
   /** The one that has it, or had it last. */

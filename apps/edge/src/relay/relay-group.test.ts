@@ -3,9 +3,10 @@ import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { ConnectionLimits } from '@tunnel/core';
 import type { MuxStream } from '@tunnel/mux';
-import { LIMITS } from '@tunnel/protocol';
+import { MUX_LIMITS } from '@tunnel/mux';
 import { deterministicBytes, eventually, hashOf, startEchoServer, startSinkServer } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import {
   dialling,
   echoing,
@@ -55,7 +56,7 @@ it('nobody else is asked when the first member has failed long ago', async () =>
   const visitor = path.visit();
   const end = endOf(visitor);
   await eventually(() => expect(held).toHaveLength(1));
-  await path.clock.advance(LIMITS.MEMBER_TRIES_MS);
+  await path.clock.advance(EDGE_LIMITS.MEMBER_TRIES_MS);
   held[0]?.refuse({ code: 'dial-timeout', text: 'ETIMEDOUT' });
   await passSilence(path);
   expect(await end).toBe('ECONNRESET');
@@ -67,7 +68,7 @@ describe('the next member has the connection, with all that waited,', () => {
   it('when the first could not dial', async () => {
     const echo = kept(await startEchoServer());
     const path = await startGroup([refusing, refusing, dialling(echo.port)]);
-    const sent = deterministicBytes(LIMITS.VISITOR_HOLD_BYTES * 3 + 17, 1);
+    const sent = deterministicBytes(EDGE_LIMITS.PRECONNECT_BUFFER_BYTES * 3 + 17, 1);
     expect(hashOf(await sendAll(path.visit(), sent))).toBe(hashOf(sent));
     await expectOver(path, path.members);
     expect([asked(path.members), served(path.members)]).toEqual([
@@ -126,7 +127,7 @@ describe('the next member has the connection, with all that waited,', () => {
     const visitor = path.visit();
     visitor.end('late');
     await eventually(() => expect(asked(path.members)).toEqual([1, 0]));
-    path.members[0]?.pair.edge.tick(performance.now() + LIMITS.STREAM_OPEN_TIMEOUT_MS + 1000);
+    path.members[0]?.pair.edge.tick(performance.now() + MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS + 1000);
     expect(await text(visitor)).toBe('late');
     await expectOver(path, path.members);
   });

@@ -79,7 +79,7 @@ export const newGroup = (): TunnelGroup<Tunnel> =>
     protocol: 'tcp',
     name: 'db',
     keyHash: 'ab'.repeat(32),
-    place: { kind: 'port', port: 20_000 },
+    endpoint: { kind: 'port', port: 20_000 },
   });
 
 /** How a socket ended, as its owner sees it. */
@@ -122,14 +122,14 @@ export class RelayStage {
       protocol: 'tcp',
       label: '20000',
       publicUrl: 'tcp://localhost:20000',
-      place: group === null ? { kind: 'port', port: 20_000 } : { kind: 'member', groupId: group.groupId },
+      endpoint: group === null ? { kind: 'port', port: 20_000 } : { kind: 'member', groupId: group.groupId },
       group,
       assignedPort: 20_000,
       http: null,
       clientAddr: '127.0.0.1:1',
       owner,
       connectedSince: 0,
-      counters: { requests: 0, bytes: 0, openConnections: 0, undecided: 0 },
+      counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
       health: new MemberHealth(healthy ? null : 'tcp'),
       alertWebhook: null,
       session,

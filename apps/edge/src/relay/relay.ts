@@ -2,16 +2,17 @@
 import type { Socket } from 'node:net';
 import { type ConnectionCounts, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { adoptSocket, type ByteEnd } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { adoptSocket, type ByteDuplex } from '@tunnel/mux';
+import { type StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { faultOfRefusal } from '../ingress/http/refusal-fault.ts';
 import { hostPort } from '../ingress/peer-address.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { Dispatcher } from '../pool/dispatcher.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import { isGroup, type Target } from '../pool/tunnel-table.ts';
 import { Assigner, targetId } from './assigner.ts';
-import { LastWords, type LastWordsOwner, UNSERVED } from './last-words.ts';
+import { HttpErrorFallback, type HttpErrorFallbackOwner, UNSERVED } from './http-error-fallback.ts';
 import { RefusalLog } from './refusal-log.ts';
 import { RelayConnection, type RelayConnectionOwner } from './relay-connection.ts';
 import { type RefusalReason, RelayTotals } from './relay-totals.ts';
@@ -29,7 +30,7 @@ interface RelayOptions {
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
 const UNTRIED: readonly Tunnel[] = [];
 
-export class Relay implements RelayConnectionOwner, LastWordsOwner {
+export class Relay implements RelayConnectionOwner, HttpErrorFallbackOwner {
   readonly totals = new RelayTotals();
   readonly #dispatcher: RelayOptions['dispatcher'];
   readonly #assigner: Assigner;
@@ -37,7 +38,7 @@ export class Relay implements RelayConnectionOwner, LastWordsOwner {
   readonly #log: RefusalLog;
   readonly #onStreamEnd: () => void;
   readonly #live = new Set<RelayConnection>();
-  readonly #unserved = new Set<LastWords>();
+  readonly #unserved = new Set<HttpErrorFallback>();
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
 
@@ -76,7 +77,7 @@ export class Relay implements RelayConnectionOwner, LastWordsOwner {
     const fields = { ...fieldsOf(target), visitor: address, ...fault.values };
     if (reason !== 'no-healthy') return this.#turnAway(socket, reason, fields, fault);
     this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
-    this.#sayLastWords(adoptSocket(socket), target, address, fault);
+    this.#answerInHttp(adoptSocket(socket), target, address, fault);
   }
 
   /** A connection to a port whose tunnel has just gone. */
@@ -94,13 +95,13 @@ export class Relay implements RelayConnectionOwner, LastWordsOwner {
     this.#log.note(reason, fields, text);
   }
 
-  #sayLastWords(end: ByteEnd, target: Target, address: string, fault: Fault): void {
+  #answerInHttp(end: ByteDuplex, target: Target, address: string, fault: Fault): void {
     if (this.#isDraining || this.#assigner.countUnserved(target, address) !== null) {
       end.reset(UNSERVED);
       return;
     }
     const countedFor = targetId(target);
-    const words = new LastWords(end, { address, countedFor, fault, clock: this.#clock, owner: this });
+    const words = new HttpErrorFallback(end, { address, countedFor, fault, clock: this.#clock, owner: this });
     this.#unserved.add(words);
     words.start();
   }
@@ -132,7 +133,7 @@ export class Relay implements RelayConnectionOwner, LastWordsOwner {
     const now = this.#clock.monotonic();
     this.#assigner.takeBack(tunnel, address);
     if (tried.length === 1) connection.failedSinceMs = now;
-    if (now - connection.failedSinceMs >= LIMITS.MEMBER_TRIES_MS) return null;
+    if (now - connection.failedSinceMs >= EDGE_LIMITS.MEMBER_TRIES_MS) return null;
     const assignment = this.#assigner.assign(connection.target, address, tried);
     if (!('tunnel' in assignment)) return null;
     this.#dispatcher.moved(tunnel, assignment.tunnel);
@@ -149,11 +150,11 @@ export class Relay implements RelayConnectionOwner, LastWordsOwner {
     this.totals.bytesToVisitor += toVisitor;
   }
 
-  onUnserved(connection: RelayConnection, visitor: ByteEnd, counted: RefusalReason, reason: StreamReason): void {
+  onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void {
     const { target, tunnel, address } = connection;
     const fields = { ...fieldsOf(target), tunnel_id: tunnel.tunnelId, visitor: address };
     this.#note(counted, fields, `a visitor could not be served: ${reason.text}`);
-    this.#sayLastWords(visitor, target, address, faultOfRefusal(reason));
+    this.#answerInHttp(visitor, target, address, faultOfRefusal(reason));
     this.#live.delete(connection);
     this.#tellIfIdle();
   }
@@ -165,7 +166,7 @@ export class Relay implements RelayConnectionOwner, LastWordsOwner {
     this.#tellIfIdle();
   }
 
-  onLastWordsOver(words: LastWords): void {
+  onFallbackOver(words: HttpErrorFallback): void {
     this.#assigner.forgetUnserved(words.countedFor, words.address);
     this.#unserved.delete(words);
     this.#tellIfIdle();

@@ -1,8 +1,9 @@
 // Dials the local service of a tunnel, and says in plain words what was in the way.
 import { Fault } from '@tunnel/errors';
-import { connectSocket, connectTlsSocket, type SocketEnd } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { connectSocket, connectTlsSocket, type SocketDuplex } from '@tunnel/mux';
+import { type StreamReason } from '@tunnel/protocol';
 import { codeOf, isCertificateTrouble, reasonOf } from '../dial-faults.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
 
 export interface LocalTarget {
   readonly host: string;
@@ -23,12 +24,12 @@ export class DialFailed extends Error {
   }
 }
 
-export type DialLocal = (target: LocalTarget) => Promise<SocketEnd>;
+export type DialLocal = (target: LocalTarget) => Promise<SocketDuplex>;
 
 /** Rejects with DialFailed. */
 export const dialLocal: DialLocal = async (target) => {
   const { host, port, tls } = target;
-  const timeoutMs = LIMITS.LOCAL_DIAL_TIMEOUT_MS;
+  const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
   try {
     if (tls === null) return await connectSocket({ host, port, timeoutMs });
     return await connectTlsSocket({ host, port, timeoutMs, verify: tls.verify });

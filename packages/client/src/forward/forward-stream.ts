@@ -1,6 +1,6 @@
 // One visitor: dial the local service, tell the edge how that went, then join the two.
 import type { Fault } from '@tunnel/errors';
-import { type ByteEnd, type MuxStream, type SocketEnd, type Splice, splice } from '@tunnel/mux';
+import { type ByteDuplex, type MuxStream, type SocketDuplex, type Splice, splice } from '@tunnel/mux';
 import type { Traffic } from '../traffic.ts';
 import { DialFailed, type DialLocal, dialLocal, type LocalTarget } from './dial-local.ts';
 
@@ -10,7 +10,7 @@ export interface ForwardHandlers {
   /** The visitor is gone, however it went. Called exactly once. */
   onDone(): void;
   /** What stands for the visitor's end in the joint: itself, or one that looks at what passes. */
-  readonly wrap?: (visitor: ByteEnd) => ByteEnd;
+  readonly wrap?: (visitor: ByteDuplex) => ByteDuplex;
 }
 
 export const forwardStream = async (
@@ -36,7 +36,7 @@ const reachLocal = async (
   target: LocalTarget,
   handlers: ForwardHandlers,
   dial: DialLocal,
-): Promise<SocketEnd | null> => {
+): Promise<SocketDuplex | null> => {
   try {
     const local = await dial(target);
     if (stream.state === 'offered') return local;
@@ -51,7 +51,7 @@ const reachLocal = async (
   }
 };
 
-const join = (visitor: ByteEnd, local: SocketEnd, traffic: Traffic, handlers: ForwardHandlers): void => {
+const join = (visitor: ByteDuplex, local: SocketDuplex, traffic: Traffic, handlers: ForwardHandlers): void => {
   // Both ends may be over before splice() returns.
   let joined: Splice | undefined;
   let done = false;

@@ -1,8 +1,8 @@
 // The inspector: a page on this machine alone that shows the last requests and sends them again.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { LIMITS } from '@tunnel/protocol';
 import { type Clock, type Logger, randomToken } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from '../limits.ts';
 import { replay } from '../requests/replay.ts';
 import type { RequestFeed } from '../requests/request-feed.ts';
 import { RequestLog } from '../requests/request-log.ts';
@@ -50,7 +50,7 @@ export const startInspector = async (deps: InspectorDeps): Promise<Inspector | n
     replay: (record) => replay(record, { feed, clock }),
   };
   const server = createServer({ maxHeaderSize: 16 * 1024 });
-  server.maxConnections = LIMITS.INSPECTOR_CONNECTIONS_MAX;
+  server.maxConnections = CLIENT_LIMITS.INSPECTOR_CONNECTIONS_MAX;
   const port = await listenOnFirstFree(server, deps.ports ?? PORTS);
   if (port === null) return null;
   server.on('request', (request, response) => {

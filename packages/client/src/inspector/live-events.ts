@@ -1,7 +1,7 @@
 // Tells open pages what has changed, a few times a second at most, and drops a page that does not read.
 import type { ServerResponse } from 'node:http';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from '../limits.ts';
 import type { RequestFeed } from '../requests/request-feed.ts';
 import type { RequestLog } from '../requests/request-log.ts';
 import { presentSummary } from './present.ts';
@@ -57,7 +57,7 @@ export class LiveEvents {
     if (records.length === 0) return;
     const message = `event: requests\ndata: ${JSON.stringify(records.map(presentSummary))}\n\n`;
     for (const page of [...this.#pages]) {
-      if (page.writableLength > LIMITS.INSPECTOR_LAG_MAX_BYTES) page.destroy();
+      if (page.writableLength > CLIENT_LIMITS.INSPECTOR_LAG_MAX_BYTES) page.destroy();
       else page.write(message);
     }
   }

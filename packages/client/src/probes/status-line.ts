@@ -1,5 +1,5 @@
 // The first line of an HTTP/1 answer, as strictly as the edge reads it: what a probe accepts, visitors get too.
-import { LIMITS } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from '../limits.ts';
 
 export type StatusLine = { readonly status: number } | 'unfinished' | 'not-http';
 
@@ -15,5 +15,5 @@ export const readStatusLine = (text: string): StatusLine => {
   }
   // What cannot become a status line any more is not waited for.
   const isPromising = BEGINNING.startsWith(text.slice(0, BEGINNING.length));
-  return isPromising && text.length < LIMITS.PROBE_STATUS_LINE_MAX_BYTES ? 'unfinished' : 'not-http';
+  return isPromising && text.length < CLIENT_LIMITS.PROBE_STATUS_LINE_MAX_BYTES ? 'unfinished' : 'not-http';
 };

@@ -1,5 +1,5 @@
 // The size of a body, and a copy of its first bytes.
-import { LIMITS } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from '../limits.ts';
 
 export class BodyKeep {
   readonly #pieces: Buffer[] = [];
@@ -22,7 +22,7 @@ export class BodyKeep {
   /** `keep` false counts only. Returns how many bytes were copied. */
   add(bytes: Buffer, start: number, end: number, keep: boolean): number {
     this.#bytes += end - start;
-    const room = keep ? LIMITS.INSPECTOR_BODY_MAX_BYTES - this.#keptBytes : 0;
+    const room = keep ? CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES - this.#keptBytes : 0;
     const taken = Math.min(room, end - start);
     if (taken > 0) this.#pieces.push(Buffer.from(bytes.subarray(start, start + taken)));
     this.#keptBytes += taken;

@@ -2,9 +2,9 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, constants, gunzip, inflate } from 'node:zlib';
 import { fieldValueOf, type HeaderField, isTextual, redactBody, redactJson } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from '../limits.ts';
 
-const maxOutputLength = 8 * LIMITS.INSPECTOR_BODY_MAX_BYTES;
+const maxOutputLength = 8 * CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES;
 // Without the flush a body of which only the beginning was kept would be an error.
 const zlib = { maxOutputLength, finishFlush: constants.Z_SYNC_FLUSH };
 const brotli = { maxOutputLength, finishFlush: constants.BROTLI_OPERATION_FLUSH };
@@ -22,7 +22,7 @@ export const readableBody = async (headers: readonly HeaderField[], kept: Buffer
   if (!isTextual(contentType) || unpack === undefined) return null;
   try {
     const bytes = await unpack(kept);
-    const text = decode(bytes.subarray(0, LIMITS.INSPECTOR_BODY_MAX_BYTES), contentType ?? '');
+    const text = decode(bytes.subarray(0, CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES), contentType ?? '');
     return redactJson(contentType, redactBody(contentType, text));
   } catch {
     // Not what its head says it is, or a bomb.

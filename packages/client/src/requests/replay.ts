@@ -1,10 +1,11 @@
 // Sends a recorded request to the local service once more, over the same dial as a visitor's, and watches it like one.
 import { CHUNK_END, chunkLine, lastChunk, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { SocketEnd } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { SocketDuplex } from '@tunnel/mux';
+import { type StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { type DialLocal, dialLocal } from '../forward/dial-local.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
 import { HttpTap } from './http-tap.ts';
 import type { RequestFeed } from './request-feed.ts';
 import type { RequestRecord } from './request-record.ts';
@@ -30,7 +31,7 @@ export const replay = async (record: RequestRecord, { feed, clock, dial = dialLo
 };
 
 const send = (
-  local: SocketEnd,
+  local: SocketDuplex,
   record: RequestRecord,
   head: RequestHead,
   { feed, clock }: Pick<ReplayDeps, 'feed' | 'clock'>,
@@ -47,7 +48,7 @@ const send = (
     return seen;
   });
   // A stream without end is no answer to wait for.
-  const timer = clock.setTimeout(() => tap.over(), LIMITS.INSPECTOR_REPLAY_TIMEOUT_MS);
+  const timer = clock.setTimeout(() => tap.over(), CLIENT_LIMITS.INSPECTOR_REPLAY_TIMEOUT_MS);
   const bytes = messageOf(head, record.requestBody.kept());
   tap.request(bytes, 0, bytes.length);
   local.read({

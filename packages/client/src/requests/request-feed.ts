@@ -1,6 +1,6 @@
 // Hands out what is seen of the requests, and looks only while somebody listens.
 import type { RequestHead } from '@tunnel/core';
-import type { ByteEnd } from '@tunnel/mux';
+import type { ByteDuplex } from '@tunnel/mux';
 import type { Clock } from '@tunnel/runtime';
 import type { KeptTunnel } from '../tunnel.ts';
 import { isHttp } from '../tunnel-spec.ts';
@@ -8,7 +8,7 @@ import { HttpTap } from './http-tap.ts';
 import type { RequestEvent, RequestListener } from './request-events.ts';
 import type { RequestLog } from './request-log.ts';
 import { RequestRecord } from './request-record.ts';
-import { TappedEnd } from './tapped-end.ts';
+import { TappedDuplex } from './tapped-duplex.ts';
 
 /** What makes a request one that was sent again. */
 export interface Replay {
@@ -42,9 +42,9 @@ export class RequestFeed {
   }
 
   /** The visitor's end itself when there is nothing to look at, or nobody who wants to know. */
-  wrap(visitor: ByteEnd, tunnel: KeptTunnel): ByteEnd {
+  wrap(visitor: ByteDuplex, tunnel: KeptTunnel): ByteDuplex {
     if (!this.isHeard || !isHttp(tunnel.protocol) || tunnel.spec.localProtocol === 'h2c') return visitor;
-    return new TappedEnd(visitor, new HttpTap((head) => this.begin(tunnel, head)));
+    return new TappedDuplex(visitor, new HttpTap((head) => this.begin(tunnel, head)));
   }
 
   /** null: nobody listens any more. */

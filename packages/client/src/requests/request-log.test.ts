@@ -1,7 +1,7 @@
 import { parseRequestHead } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
+import { CLIENT_LIMITS } from '../limits.ts';
 import { RetryPace } from '../retry-pace.ts';
 import { KeptTunnel } from '../tunnel.ts';
 import { RequestFeed } from './request-feed.ts';
@@ -30,9 +30,9 @@ const start = () => {
 describe('the log', () => {
   it('keeps the last requests, newest first', () => {
     const { log, begin } = start();
-    for (let index = 0; index < LIMITS.INSPECTOR_REQUESTS_MAX + 50; index += 1) begin(`/${index}`);
+    for (let index = 0; index < CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX + 50; index += 1) begin(`/${index}`);
     const paths = log.list().map(({ shownPath }) => shownPath);
-    expect(paths).toHaveLength(LIMITS.INSPECTOR_REQUESTS_MAX);
+    expect(paths).toHaveLength(CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX);
     expect([paths[0], paths.at(-1)]).toEqual(['/249', '/50']);
     expect([log.get('req_50'), log.get('req_51')?.shownPath]).toEqual([undefined, '/50']);
   });
@@ -43,7 +43,7 @@ describe('the log', () => {
     const records = Array.from({ length: 199 }, (_, index) => begin(`/${index}${'a'.repeat(30_000)}`));
     const body = Buffer.alloc(20_000, 'x');
     for (const record of records) record.onRequestBody(body, 0, body.length);
-    expect(log.bytes).toBeLessThanOrEqual(LIMITS.INSPECTOR_REQUESTS_BYTES);
+    expect(log.bytes).toBeLessThanOrEqual(CLIENT_LIMITS.INSPECTOR_REQUESTS_BYTES);
     expect(log.get(first.id)).toBeUndefined();
     const before = log.bytes;
     first.onRequestBody(body, 0, body.length);
@@ -57,7 +57,10 @@ describe('a record', () => {
     const record = begin('/');
     const body = Buffer.alloc(20_000, 'x');
     record.onRequestBody(body, 0, body.length);
-    expect([record.requestBody.bytes, record.requestBody.keptBytes]).toEqual([20_000, LIMITS.INSPECTOR_BODY_MAX_BYTES]);
+    expect([record.requestBody.bytes, record.requestBody.keptBytes]).toEqual([
+      20_000,
+      CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
+    ]);
     expect(record.replayProblem).toBe('its body did not come to an end');
     record.onRequestEnd();
     expect(record.replayProblem).toBe('its body was too long to be kept whole');

@@ -1,5 +1,5 @@
 // The last requests of a client, bounded in number and in bytes: the oldest give way.
-import { LIMITS } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from '../limits.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** What a record costs beside its texts. */
@@ -41,7 +41,11 @@ export class RequestLog {
 
   #trim(): void {
     for (const [record, bytes] of this.#held) {
-      if (this.#held.size <= LIMITS.INSPECTOR_REQUESTS_MAX && this.#bytes <= LIMITS.INSPECTOR_REQUESTS_BYTES) return;
+      if (
+        this.#held.size <= CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX &&
+        this.#bytes <= CLIENT_LIMITS.INSPECTOR_REQUESTS_BYTES
+      )
+        return;
       this.#held.delete(record);
       this.#byId.delete(record.id);
       this.#bytes -= bytes;

@@ -55,10 +55,10 @@ export class GroupDirectory<M extends GroupMember> {
   }
 
   add(group: TunnelGroup<M>): void {
-    const { place, name } = group;
-    if (place.kind === 'name') this.#bySubdomain.set(place.name, group);
+    const { endpoint, name } = group;
+    if (endpoint.kind === 'name') this.#bySubdomain.set(endpoint.name, group);
     else {
-      this.#byPort.set(place.port, group);
+      this.#byPort.set(endpoint.port, group);
       const namesakes = this.#byName.get(name) ?? new Set();
       this.#byName.set(name, namesakes.add(group));
     }
@@ -66,12 +66,12 @@ export class GroupDirectory<M extends GroupMember> {
 
   /** By identity: the late end of an old group cannot remove its successor. */
   remove(group: TunnelGroup<M>): void {
-    const { place, name } = group;
-    if (place.kind === 'name') {
-      if (this.#bySubdomain.get(place.name) === group) this.#bySubdomain.delete(place.name);
+    const { endpoint, name } = group;
+    if (endpoint.kind === 'name') {
+      if (this.#bySubdomain.get(endpoint.name) === group) this.#bySubdomain.delete(endpoint.name);
       return;
     }
-    if (this.#byPort.get(place.port) === group) this.#byPort.delete(place.port);
+    if (this.#byPort.get(endpoint.port) === group) this.#byPort.delete(endpoint.port);
     const namesakes = this.#byName.get(name);
     namesakes?.delete(group);
     if (namesakes?.size === 0) this.#byName.delete(name);

@@ -131,7 +131,7 @@ export class GroupSeries<G extends SeriesGroup> {
   /** The first that no living group has; the numbered ones are for groups that kept their label and came back elsewhere. */
   #freeLabel({ name, label, protocol }: G): string {
     const wishes = [name, `${name}@${label}`, `${name}@${protocol}:${label}`];
-    const isFree = (wish: string): boolean => (this.#byLabel.get(wish)?.group ?? null) === null;
+    const isFree = (wanted: string): boolean => (this.#byLabel.get(wanted)?.group ?? null) === null;
     for (let n = 2; !wishes.some(isFree); n += 1) wishes.push(`${name}@${protocol}:${label}:${n}`);
     return wishes.find(isFree) ?? name;
   }

@@ -173,7 +173,7 @@ const newGroup = () =>
     protocol: 'http',
     name: 'web',
     keyHash: 'ab'.repeat(32),
-    place: { kind: 'name', name: 'web' },
+    endpoint: { kind: 'name', name: 'web' },
   });
 
 const compareEffects = (

@@ -3,7 +3,7 @@
 
 import type { MemberHealth } from '../health/member-health.ts';
 import { type Owner, ownerKey } from '../owner.ts';
-import type { OwnPlace } from '../place.ts';
+import type { LeasedEndpoint } from '../public-endpoint.ts';
 import { AlertUrls } from './alert-urls.ts';
 import { HealthySet } from './healthy-set.ts';
 
@@ -24,7 +24,7 @@ export interface GroupFacts {
   readonly name: string;
   /** 64 hex digits of SHA-256. */
   readonly keyHash: string;
-  readonly place: OwnPlace;
+  readonly endpoint: LeasedEndpoint;
 }
 
 export type GroupEvent<M> =
@@ -67,7 +67,7 @@ export class TunnelGroup<M extends GroupMember> {
   readonly protocol: GroupProtocol;
   readonly name: string;
   readonly keyHash: string;
-  readonly place: OwnPlace;
+  readonly endpoint: LeasedEndpoint;
   readonly #members = new Map<string, M>();
   readonly #healthy = new HealthySet<M>();
   readonly #alertUrls = new AlertUrls();
@@ -76,17 +76,17 @@ export class TunnelGroup<M extends GroupMember> {
   /** Set by the downward edge, taken back when any member becomes healthy. */
   #zeroHealthyAlerted = false;
 
-  constructor({ groupId, protocol, name, keyHash, place }: GroupFacts) {
+  constructor({ groupId, protocol, name, keyHash, endpoint }: GroupFacts) {
     this.groupId = groupId;
     this.protocol = protocol;
     this.name = name;
     this.keyHash = keyHash;
-    this.place = place;
+    this.endpoint = endpoint;
   }
 
   /** What people call it: the subdomain, or the port. */
   get label(): string {
-    return this.place.kind === 'port' ? String(this.place.port) : this.place.name;
+    return this.endpoint.kind === 'port' ? String(this.endpoint.port) : this.endpoint.name;
   }
 
   get keyHashShort(): string {

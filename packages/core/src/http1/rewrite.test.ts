@@ -87,7 +87,7 @@ describe('the head for the local service', () => {
     ]);
   });
 
-  it('sends chunks as chunks, an upgrade as an upgrade and the wish for trailers', () => {
+  it('sends chunks as chunks, an upgrade as an upgrade and the wanted for trailers', () => {
     const upgrade = [
       'Connection: keep-alive, Upgrade, TE',
       'Upgrade: websocket',

@@ -36,7 +36,7 @@ export const isApiKey = (text: string): boolean => {
 const checksumOf = (secret: string): string => {
   let rest = crc32(secret);
   let digits = '';
-  for (let place = 0; place < CHECKSUM_CHARACTERS; place += 1) {
+  for (let endpoint = 0; endpoint < CHECKSUM_CHARACTERS; endpoint += 1) {
     digits = BASE62.charAt(rest % BASE62.length) + digits;
     rest = Math.floor(rest / BASE62.length);
   }

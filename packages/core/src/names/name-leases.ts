@@ -1,11 +1,11 @@
 // Who has which name. A name has one owner; one whose owner went away is held for a while, and only that owner gets it back.
 
-export type NameWish =
+export type WantedName =
   | { readonly kind: 'any' }
   /** This name when it is free. */
-  | { readonly kind: 'rather'; readonly name: string }
+  | { readonly kind: 'preferred'; readonly name: string }
   /** This name or none. */
-  | { readonly kind: 'exactly'; readonly name: string };
+  | { readonly kind: 'exact'; readonly name: string };
 
 export type NameUse = 'free' | 'leased' | 'held';
 

@@ -22,7 +22,7 @@ export interface Asker {
   onInterim(head: ResponseHead): void;
   onHead(head: ResponseHead): void;
   /** Same rule as ByteReader.onData. */
-  onBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  onBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** Pieces of a body in chunks that are written anew. */
   onText(text: string): void;
   onTrailers(trailers: readonly HeaderField[]): void;

@@ -2,9 +2,9 @@
 import * as http from 'node:http';
 import * as net from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
-import { LIMITS } from '@tunnel/protocol';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
 import { Dispatcher } from '../../pool/dispatcher.ts';
 import { type GroupStand, type StandMember, startGroupStand } from './group.fixture.ts';
 import { dialLocal, talk } from './http.fixture.ts';
@@ -67,19 +67,19 @@ describe('a request that no service has got', () => {
     expect(stand.members.map(({ tunnel }) => tunnel.counters.bytes > 0)).toEqual([false, true, false]);
   });
 
-  it('is undecided where it was put, until that member answers or another one gets it', async () => {
-    const undecided = (): number[] => stand.members.map(({ tunnel }) => tunnel.counters.undecided);
+  it('is pendingFailover where it was put, until that member answers or another one gets it', async () => {
+    const pendingFailover = (): number[] => stand.members.map(({ tunnel }) => tunnel.counters.pendingFailover);
     const held: MuxStream[] = [];
     one.onStream = (stream) => held.push(stream);
     const answer = talk(stand.port, GET);
     await eventually(() => expect(held).toHaveLength(1));
-    expect([requestsOf(), undecided()]).toEqual([
+    expect([requestsOf(), pendingFailover()]).toEqual([
       [1, 0, 0],
       [1, 0, 0],
     ]);
     held[0]?.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
     expect(await answer).toMatch(/\r\n\r\ntwo$/);
-    expect([requestsOf(), undecided()]).toEqual([
+    expect([requestsOf(), pendingFailover()]).toEqual([
       [0, 1, 0],
       [0, 0, 0],
     ]);
@@ -91,10 +91,10 @@ describe('a request that no service has got', () => {
     one.onStream = () => {};
     const visitor = net.connect({ port: stand.port, host: '127.0.0.1' });
     visitor.write(GET);
-    await eventually(() => expect(one.tunnel.counters.undecided).toBe(1));
+    await eventually(() => expect(one.tunnel.counters.pendingFailover).toBe(1));
     visitor.destroy();
-    await eventually(() => expect(one.tunnel.counters.undecided).toBe(0));
-    expect(stand.members.map(({ tunnel }) => tunnel.counters.undecided)).toEqual([0, 0, 0]);
+    await eventually(() => expect(one.tunnel.counters.pendingFailover).toBe(0));
+    expect(stand.members.map(({ tunnel }) => tunnel.counters.pendingFailover)).toEqual([0, 0, 0]);
   });
 
   it('takes a body along, byte by byte, of a length and in chunks', async () => {
@@ -152,7 +152,7 @@ describe('a request that no service has got', () => {
     for (let at = 0; at < 2; at += 1) {
       await eventually(() => expect(held).toHaveLength(at + 1));
       // Not all at once: each try by itself is well within its time.
-      await stand.clock.advance(LIMITS.MEMBER_TRIES_MS / 2);
+      await stand.clock.advance(EDGE_LIMITS.MEMBER_TRIES_MS / 2);
       held[at]?.refuse({ code: 'dial-timeout', text: 'ETIMEDOUT' });
     }
     expect(await answer).toMatch(/^HTTP\/1\.1 502 .*x-tunnel-error: LOCAL_UNREACHABLE\r\n/s);

@@ -1,6 +1,6 @@
 // Puts a visitor's request to the service behind a tunnel, and to another member of its group when the first did not get it.
 import { type RequestHead, requestHeadFor } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { Asker, FailedTry } from './asker.ts';
 import { callService } from './call-service.ts';
@@ -44,7 +44,7 @@ export const askAnother = (asking: Asking, failed: FailedTry): boolean => {
   if (asking.tried === null) asking.failedSinceMs = now;
   asking.tried ??= [];
   asking.tried.push(failed.tunnel);
-  if (now - asking.failedSinceMs >= LIMITS.MEMBER_TRIES_MS) return false;
+  if (now - asking.failedSinceMs >= EDGE_LIMITS.MEMBER_TRIES_MS) return false;
   const next = asking.another(asking.tried);
   if (next === null) return false;
   failed.recorder?.discard();

@@ -1,5 +1,5 @@
 // After 101: bytes both ways between a visitor and the local service, until both have ended.
-import { type ByteEnd, type ByteQueue, type MuxStream, type Splice, splice } from '@tunnel/mux';
+import { type ByteDuplex, type ByteQueue, type MuxStream, type Splice, splice } from '@tunnel/mux';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { VisitorOwner } from './visitor.ts';
 
@@ -12,7 +12,7 @@ export interface BridgeOptions {
   readonly onDone: () => void;
 }
 
-export const bridge = (visitor: ByteEnd, service: MuxStream, options: BridgeOptions): Splice => {
+export const bridge = (visitor: ByteDuplex, service: MuxStream, options: BridgeOptions): Splice => {
   const { owner, tunnel, early, onDone } = options;
   while (early !== null && early.length > 0) {
     const piece = early.shift(early.length);

@@ -29,7 +29,7 @@ export abstract class CallState {
   /** A byte of a response has come, be it an interim one. */
   protected hasAnswer = false;
   /** Another member may yet serve it: it is not counted for good. */
-  #isUndecided: boolean;
+  #isPendingFailover: boolean;
   /** Body bytes that came before the way to the service was open; the visitor is paused meanwhile. */
   protected waiting: ByteQueue | null = null;
   protected lastProgressMs: number;
@@ -41,8 +41,8 @@ export abstract class CallState {
     this.asker = asker;
     this.requestDone = !request.hasBody;
     this.lastProgressMs = context.now();
-    this.#isUndecided = tunnel.group !== null;
-    if (this.#isUndecided) tunnel.counters.undecided += 1;
+    this.#isPendingFailover = tunnel.group !== null;
+    if (this.#isPendingFailover) tunnel.counters.pendingFailover += 1;
   }
 
   /** No byte of the final head has come yet, or not all of them. */
@@ -75,9 +75,9 @@ export abstract class CallState {
   }
 
   #decide(): void {
-    if (!this.#isUndecided) return;
-    this.#isUndecided = false;
-    this.tunnel.counters.undecided -= 1;
+    if (!this.#isPendingFailover) return;
+    this.#isPendingFailover = false;
+    this.tunnel.counters.pendingFailover -= 1;
   }
 
   /** For what comes before the way is open. */

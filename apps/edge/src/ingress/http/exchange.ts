@@ -1,8 +1,9 @@
 // One request and its response over one stream to the local service. It knows HTTP/1.1 towards the service and nothing of the
 // visitor, who may speak HTTP/1.1, HTTP/2, or be a replay.
 import { Fault } from '@tunnel/errors';
-import type { ByteReader, MuxSession, MuxStream, OpenAnswer, Opening } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { ByteReader, MuxSession, MuxStream, OpenAnswer, PendingStream } from '@tunnel/mux';
+import { type StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { Asker } from './asker.ts';
 import { ABORTED, CallState, UNUSABLE } from './call-state.ts';
@@ -14,7 +15,7 @@ export class Exchange extends CallState implements ServiceCall, ByteReader, Open
   protected isBehind = false;
   readonly #response: ResponseReader;
   #mux: MuxSession | null = null;
-  #opening: Opening | null = null;
+  #opening: PendingStream | null = null;
   #stream: MuxStream | null = null;
   #isReused = false;
 
@@ -29,7 +30,7 @@ export class Exchange extends CallState implements ServiceCall, ByteReader, Open
 
   start(): void {
     const { idle, now } = this.context;
-    const maxIdleMs = this.isRepeatable ? LIMITS.HTTP_IDLE_STREAM_MS : LIMITS.HTTP_IDLE_STREAM_UNSAFE_MS;
+    const maxIdleMs = this.isRepeatable ? EDGE_LIMITS.HTTP_IDLE_STREAM_MS : EDGE_LIMITS.HTTP_IDLE_STREAM_UNSAFE_MS;
     const stream = this.request.head.upgrade === null ? idle.take(this.tunnel, now(), maxIdleMs) : null;
     this.#mux = this.tunnel.session.mux;
     if (stream === null) {
@@ -82,7 +83,7 @@ export class Exchange extends CallState implements ServiceCall, ByteReader, Open
 
   // ---- the request's body ----
 
-  writeBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     this.lastProgressMs = this.context.now();
     if (this.isOver) return true;
     this.request.recorder?.onRequestBody(bytes, start, end);
@@ -91,7 +92,7 @@ export class Exchange extends CallState implements ServiceCall, ByteReader, Open
       return this.keepWaiting(bytes, start, end);
     }
     this.#count(end - start, 0);
-    this.isBehind = !this.#stream.write(bytes, start, end, lend);
+    this.isBehind = !this.#stream.write(bytes, start, end, borrowed);
     return !this.isBehind;
   }
 
@@ -113,7 +114,7 @@ export class Exchange extends CallState implements ServiceCall, ByteReader, Open
     this.#stream?.resume();
   }
 
-  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     this.#count(0, end - start);
     this.answered();
     const response = this.#response;
@@ -121,7 +122,7 @@ export class Exchange extends CallState implements ServiceCall, ByteReader, Open
     response.goesOn = true;
     // The asker may leave in the middle.
     while (at < end && !this.isOver && (response.phase === 'head' || response.phase === 'body')) {
-      at = response.take(bytes, at, end, lend);
+      at = response.take(bytes, at, end, borrowed);
     }
     if (this.isOver) return true;
     if (response.phase === 'malformed') this.fail(new Fault('LOCAL_MALFORMED', { reason: response.problem }));

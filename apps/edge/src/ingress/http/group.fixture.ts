@@ -50,8 +50,8 @@ export const startGroupStand = async (
 ): Promise<GroupStand> => {
   const clock = new FakeClock();
   const { store } = captureStore();
-  const place = { kind: 'name', name: 'web' } as const;
-  const group = new TunnelGroup<Tunnel>({ groupId: 'grp_1', protocol: 'http', name: 'web', keyHash: '', place });
+  const endpoint = { kind: 'name', name: 'web' } as const;
+  const group = new TunnelGroup<Tunnel>({ groupId: 'grp_1', protocol: 'http', name: 'web', keyHash: '', endpoint });
   const joined: StandMember[] = [];
   let ids = 0;
   const join = async (member: MemberOptions): Promise<StandMember> => {
@@ -94,7 +94,7 @@ const joinMember = async (
     group,
     session,
     http,
-    place: { kind: 'member', groupId: group.groupId },
+    endpoint: { kind: 'member', groupId: group.groupId },
     owner: { kind: 'account', accountId },
     health: new MemberHealth('http'),
   });

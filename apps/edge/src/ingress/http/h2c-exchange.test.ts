@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as net from 'node:net';
-import { LIMITS } from '@tunnel/protocol';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
 import { talk } from './http.fixture.ts';
 import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
@@ -209,7 +209,7 @@ describe('connections to a service of HTTP/2', () => {
     await ask(visit(stand), { ':method': 'POST' }, 'x');
     expect(sessions.size).toBe(1);
     await eventually(async () => {
-      await stand.http.clock.advance(LIMITS.H2C_SESSION_IDLE_MS + 1000);
+      await stand.http.clock.advance(EDGE_LIMITS.H2C_SESSION_IDLE_MS + 1000);
       expect([sessions.size, stand.http.pair.edge.liveStreams]).toEqual([0, 0]);
     });
   });

@@ -96,7 +96,7 @@ export class H2cExchange extends CallState implements ServiceCall, H2cTaker {
     this.request.recorder?.onRequestBody(bytes, start, end);
     if (this.#stream === null) return this.keepWaiting(bytes, start, end);
     this.#hasGivenBody = true;
-    // A copy, also of what is lent: after an abort node may still hold it.
+    // A copy, also of what is borrowed: after an abort node may still hold it.
     return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
   }
 

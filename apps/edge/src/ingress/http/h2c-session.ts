@@ -8,7 +8,8 @@ import {
 } from 'node:http2';
 import { Fault } from '@tunnel/errors';
 import type { MuxSession, MuxStream, OpenAnswer } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 import { faultOfRefusal } from './refusal-fault.ts';
 import { StreamDuplex } from './stream-duplex.ts';
 
@@ -37,12 +38,12 @@ const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
 const DEAF_LOOKS = 3;
 
 const SESSION_OPTIONS = {
-  maxSessionMemory: Math.ceil(LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
-  maxHeaderListPairs: LIMITS.HTTP2_FIELDS_MAX,
+  maxSessionMemory: Math.ceil(EDGE_LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
+  maxHeaderListPairs: EDGE_LIMITS.HTTP2_FIELDS_MAX,
   settings: {
     enablePush: false,
-    initialWindowSize: LIMITS.HTTP2_STREAM_WINDOW_BYTES,
-    maxHeaderListSize: LIMITS.HTTP2_HEAD_MAX_BYTES,
+    initialWindowSize: EDGE_LIMITS.HTTP2_STREAM_WINDOW_BYTES,
+    maxHeaderListSize: EDGE_LIMITS.HTTP2_HEAD_MAX_BYTES,
   },
 };
 
@@ -54,7 +55,7 @@ export class H2cSession implements OpenAnswer {
   #session: ClientHttp2Session | null = null;
   #connection: StreamDuplex | null = null;
   #deafLooks = 0;
-  #callsMax: number = LIMITS.H2C_STREAMS_PER_SESSION;
+  #callsMax: number = EDGE_LIMITS.H2C_STREAMS_PER_SESSION;
   #calls = 0;
   #callsEver = 0;
   #idleSinceMs: number;
@@ -115,7 +116,7 @@ export class H2cSession implements OpenAnswer {
   }
 
   #onSettings({ maxConcurrentStreams = Number.POSITIVE_INFINITY }: Settings): void {
-    this.#callsMax = Math.min(maxConcurrentStreams, LIMITS.H2C_STREAMS_PER_SESSION);
+    this.#callsMax = Math.min(maxConcurrentStreams, EDGE_LIMITS.H2C_STREAMS_PER_SESSION);
     if (this.#state !== 'opening') return;
     this.#state = 'open';
     const waiting = this.#waiting;
@@ -164,7 +165,7 @@ export class H2cSession implements OpenAnswer {
   isKept(nowMs: number, isCurrent: boolean): boolean {
     this.#deafLooks = this.#isDeaf() ? this.#deafLooks + 1 : 0;
     if (this.#deafLooks === DEAF_LOOKS) this.close();
-    const isOld = nowMs - this.#idleSinceMs >= LIMITS.H2C_SESSION_IDLE_MS;
+    const isOld = nowMs - this.#idleSinceMs >= EDGE_LIMITS.H2C_SESSION_IDLE_MS;
     if (this.#state === 'open' && this.load === 0 && (isOld || !isCurrent)) this.#retire();
     // Connected, and then silence: those who waited have given up by now, or do so here.
     else if (this.#state === 'opening' && isOld) {

@@ -1,6 +1,6 @@
 // Connections to local services that speak HTTP/2: shared by the calls of a tunnel, few, and closed when nobody needs them.
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import { H2cSession, type H2cTaker } from './h2c-session.ts';
 
@@ -33,7 +33,7 @@ export class H2cSessions {
     const usable = pool.sessions.filter((session) => session.mux === mux && session.takesCalls);
     const free = leastLoaded(usable.filter((session) => session.hasRoom));
     if (free !== null) free.take(taker);
-    else if (usable.length < LIMITS.H2C_SESSIONS_PER_TUNNEL) this.#open(pool, mux, taker);
+    else if (usable.length < EDGE_LIMITS.H2C_SESSIONS_PER_TUNNEL) this.#open(pool, mux, taker);
     // node lets what is over the service's bound wait for its turn.
     else leastLoaded(usable)?.take(taker);
   }

@@ -4,10 +4,10 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { RequestHead } from '@tunnel/core';
 import { adoptSocket } from '@tunnel/mux';
-import { LIMITS } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { CaptureStore } from '../../capture/capture-store.ts';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { TunnelTable } from '../../pool/tunnel-table.ts';
 import { BelievedFacts } from './believed-facts.ts';
@@ -67,7 +67,7 @@ export class HttpIngress implements VisitorOwner {
   }
 
   start(): void {
-    this.#ticking = this.#given.clock.setInterval(() => this.#tick(), LIMITS.SESSION_TICK_MS);
+    this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
   /** Takes over an accepted, paused socket that speaks HTTP/1.1. */

@@ -1,8 +1,8 @@
 // A public port for HTTP without TLS: it accepts and hands over; closing it leaves accepted connections alone.
 import { createServer, type Server } from 'node:net';
-import { LIMITS } from '@tunnel/protocol';
 import type { Logger } from '@tunnel/runtime';
 import { type ListenOn, listenOrFault } from '../../admin/listen-or-fault.ts';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { HttpIngress } from './http-ingress.ts';
 
 export class HttpPort {
@@ -19,7 +19,7 @@ export class HttpPort {
         // Nothing is read before the ingress has put its own reads in place.
         pauseOnConnect: true,
         keepAlive: true,
-        keepAliveInitialDelay: LIMITS.VISITOR_KEEPALIVE_MS,
+        keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
       },
       (socket) => ingress.accept(socket, 'http'),
     );
@@ -34,7 +34,7 @@ export class HttpPort {
   }
 
   async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#on, LIMITS.VISITOR_BACKLOG);
+    this.#address = await listenOrFault(this.#server, this.#on, EDGE_LIMITS.VISITOR_BACKLOG);
   }
 
   stop(): void {

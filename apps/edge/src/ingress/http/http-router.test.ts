@@ -1,9 +1,9 @@
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { ConnectionCounts } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
 import { Dispatcher } from '../../pool/dispatcher.ts';
 import { type GroupStand, type StandMember, startGroupStand } from './group.fixture.ts';
 import { talk } from './http.fixture.ts';
@@ -158,10 +158,10 @@ it('idle streams of a member are kept while it is in its group, and not a moment
   const [one] = stand.members;
   await talk(stand.port, GET);
   await eventually(() => expect(one?.pair.edge.liveStreams).toBe(1));
-  await stand.clock.advance(LIMITS.SESSION_TICK_MS);
+  await stand.clock.advance(EDGE_LIMITS.SESSION_TICK_MS);
   expect(one?.pair.edge.liveStreams).toBe(1);
   if (one !== undefined) stand.group.transition({ kind: 'member-left', member: one.tunnel }, 0);
-  await stand.clock.advance(LIMITS.SESSION_TICK_MS);
+  await stand.clock.advance(EDGE_LIMITS.SESSION_TICK_MS);
   expect(one?.pair.edge.liveStreams).toBe(0);
 });
 

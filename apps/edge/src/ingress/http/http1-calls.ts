@@ -73,8 +73,8 @@ export class Http1Calls implements Asking, Caller {
   }
 
   /** undefined: nobody wants the body. */
-  pushBody(bytes: Buffer, start: number, end: number, lend: boolean): BodyStep | undefined {
-    return this.#body?.push(bytes, start, end, lend);
+  pushBody(bytes: Buffer, start: number, end: number, borrowed: boolean): BodyStep | undefined {
+    return this.#body?.push(bytes, start, end, borrowed);
   }
 
   endBody(): void {

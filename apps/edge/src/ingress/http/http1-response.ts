@@ -64,9 +64,9 @@ export class Http1Response implements Asker {
     this.#out.text(text);
   }
 
-  onBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  onBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     this.#goOut();
-    return this.#out.bytes(bytes, start, end, lend);
+    return this.#out.bytes(bytes, start, end, borrowed);
   }
 
   onText(text: string): void {

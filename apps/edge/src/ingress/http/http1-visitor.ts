@@ -1,8 +1,9 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each answered before the next is read.
 import { parseRequestHead, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type ByteEnd, ByteQueue, type ByteReader, type MuxStream, type Splice } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type ByteDuplex, ByteQueue, type ByteReader, type MuxStream, type Splice } from '@tunnel/mux';
+import { type StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import { bridge } from './bridge.ts';
 import { HeadReader } from './head-reader.ts';
@@ -36,7 +37,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   tunnel: Tunnel | null = null;
   isServed = false;
   readonly calls: Http1Calls;
-  readonly #end: ByteEnd;
+  readonly #end: ByteDuplex;
   readonly #owner: VisitorOwner;
   readonly #out: VisitorWriter;
   readonly #heads = new HeadReader();
@@ -50,7 +51,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   #visitorEnded = false;
   #deadlineMs: number;
 
-  constructor(end: ByteEnd, facts: VisitorFacts, owner: VisitorOwner) {
+  constructor(end: ByteDuplex, facts: VisitorFacts, owner: VisitorOwner) {
     this.#end = end;
     this.facts = facts;
     this.#owner = owner;
@@ -69,12 +70,12 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
 
   // ---- reading ----
 
-  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     let at = start;
     this.#goOn = true;
     while (at < end) {
       if (this.#phase === 'head') at = this.#takeHead(bytes, at, end);
-      else if (this.#phase === 'body') at = this.#takeBody(bytes, at, end, lend);
+      else if (this.#phase === 'body') at = this.#takeBody(bytes, at, end, borrowed);
       else if (this.#phase === 'answering') {
         this.#keepRest(bytes, at, end);
         return false;
@@ -109,8 +110,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
     else this.calls.begin(route, head, response);
   }
 
-  #takeBody(bytes: Buffer, start: number, end: number, lend: boolean): number {
-    const step = this.calls.pushBody(bytes, start, end, lend);
+  #takeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
+    const step = this.calls.pushBody(bytes, start, end, borrowed);
     if (step === undefined) return end;
     if (step.kind === 'bad') return this.#refuse(400, step.reason, end);
     if (!step.goOn) this.#goOn = false;
@@ -166,7 +167,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Dis
   /** The next request, which may have come already. */
   #next(): void {
     this.#phase = 'head';
-    this.#deadlineMs = this.#owner.now() + LIMITS.HTTP_KEEP_ALIVE_MS;
+    this.#deadlineMs = this.#owner.now() + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
     const rest = this.#rest;
     this.#rest = null;
     let goOn = true;

@@ -47,7 +47,7 @@ export class Http2Answer {
 
   body(bytes: Buffer, start: number, end: number): boolean {
     if (!this.#isWritable()) return true;
-    // A copy, also of what is lent: after an abort node may still send it, while its owner has long used it for others.
+    // A copy, also of what is borrowed: after an abort node may still send it, while its owner has long used it for others.
     return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
   }
 

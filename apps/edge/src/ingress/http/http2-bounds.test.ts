@@ -5,9 +5,9 @@ import { type ClientHttp2Session, constants } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { ConnectionCounts } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { HttpIngressOptions } from './http-ingress.ts';
 import {
   DATA,
@@ -186,7 +186,7 @@ describe('one HTTP/2 connection', () => {
     await once(session, 'remoteSettings');
     const answers = await Promise.all(Array.from({ length: 300 }, () => ask(session, { ':path': '/' })));
     expect(new Set(answers.map((answer) => answer.body))).toEqual(new Set(['done']));
-    expect(most).toBeLessThanOrEqual(LIMITS.HTTP2_STREAMS_PER_CONNECTION);
+    expect(most).toBeLessThanOrEqual(EDGE_LIMITS.HTTP2_STREAMS_PER_CONNECTION);
   });
 
   it('is closed when it takes back request after request', async () => {
@@ -202,7 +202,7 @@ describe('one HTTP/2 connection', () => {
     });
     expect(await raw.goaway).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
-    expect(stand.http.tunnel.counters.requests).toBeLessThan(2 * LIMITS.HTTP2_RESETS_MAX);
+    expect(stand.http.tunnel.counters.requests).toBeLessThan(2 * EDGE_LIMITS.HTTP2_RESETS_MAX);
   });
 
   it('is closed when it is a flood of pings', async () => {
@@ -225,7 +225,7 @@ describe('one HTTP/2 connection', () => {
     raw.write(bad);
     expect(await raw.goaway).toBe(code);
     await eventually(async () => {
-      await stand.http.clock.advance(LIMITS.HTTP2_QUIET_MS);
+      await stand.http.clock.advance(EDGE_LIMITS.HTTP2_QUIET_MS);
       expect(stand.http.ingress.connections).toBe(0);
     });
     expect(stand.http.tunnel.counters.openConnections).toBe(0);
@@ -262,7 +262,7 @@ describe('one HTTP/2 connection', () => {
       },
       { intervalMs: 200 },
     );
-    for (let at = 0; at < 5; at += 1) await stand.http.clock.advance(LIMITS.HTTP2_QUIET_MS);
+    for (let at = 0; at < 5; at += 1) await stand.http.clock.advance(EDGE_LIMITS.HTTP2_QUIET_MS);
     expect([stand.http.ingress.connections, quiet.closed]).toEqual([2, false]);
   });
 
@@ -290,7 +290,7 @@ describe('the end of an HTTP/2 connection', () => {
     await stand.http.clock.advance(20_000);
     expect(await silentGone).toBe(constants.NGHTTP2_NO_ERROR);
     await eventually(() => expect(stand.http.ingress.connections).toBe(1));
-    await stand.http.clock.advance(LIMITS.HTTP_KEEP_ALIVE_MS);
+    await stand.http.clock.advance(EDGE_LIMITS.HTTP_KEEP_ALIVE_MS);
     expect(await usedGone).toBe(constants.NGHTTP2_NO_ERROR);
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
   });

@@ -2,22 +2,22 @@
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { RequestHead } from '@tunnel/core';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 import type { RawFields } from './http2-fields.ts';
-import { Http2Pulse } from './http2-pulse.ts';
+import { Http2Liveness } from './http2-liveness.ts';
 import { Http2Request, type RequestingVisitor } from './http2-request.ts';
 import type { LocalAnswer } from './local-answer.ts';
 import type { Caller, Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
 
 /** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
 const SESSION_OPTIONS = {
-  maxSessionMemory: Math.ceil(LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
-  maxHeaderListPairs: LIMITS.HTTP2_FIELDS_MAX,
+  maxSessionMemory: Math.ceil(EDGE_LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
+  maxHeaderListPairs: EDGE_LIMITS.HTTP2_FIELDS_MAX,
   settings: {
-    maxConcurrentStreams: LIMITS.HTTP2_STREAMS_PER_CONNECTION,
-    initialWindowSize: LIMITS.HTTP2_STREAM_WINDOW_BYTES,
-    maxHeaderListSize: LIMITS.HTTP2_HEAD_MAX_BYTES,
+    maxConcurrentStreams: EDGE_LIMITS.HTTP2_STREAMS_PER_CONNECTION,
+    initialWindowSize: EDGE_LIMITS.HTTP2_STREAM_WINDOW_BYTES,
+    maxHeaderListSize: EDGE_LIMITS.HTTP2_HEAD_MAX_BYTES,
   },
 };
 
@@ -27,7 +27,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   readonly facts: VisitorFacts;
   readonly owner: VisitorOwner;
   readonly #session: ServerHttp2Session;
-  readonly #pulse: Http2Pulse;
+  readonly #pulse: Http2Liveness;
   readonly #requests = new Set<Http2Request>();
   /** By authority, without its port. */
   readonly #dispatches = new Map<string, Dispatch>();
@@ -45,12 +45,12 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     this.#takenBackSinceMs = owner.now();
     this.#deadlineMs = owner.now() + owner.headTimeoutMs;
     this.#session = performServerHandshake(socket, SESSION_OPTIONS);
-    this.#pulse = new Http2Pulse(this.#session, socket, owner.now());
+    this.#pulse = new Http2Liveness(this.#session, socket, owner.now());
   }
 
   start(): void {
     const session = this.#session;
-    session.setLocalWindowSize(LIMITS.HTTP2_CONNECTION_WINDOW_BYTES);
+    session.setLocalWindowSize(EDGE_LIMITS.HTTP2_CONNECTION_WINDOW_BYTES);
     session.on('stream', (stream: ServerHttp2Stream, _headers: unknown, _flags: unknown, raw: RawFields) =>
       this.#onStream(stream, raw),
     );
@@ -100,16 +100,16 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   onOver(request: Http2Request, isTakenBack: boolean): void {
     if (!this.#requests.delete(request)) return;
     if (this.#requests.size === 0 && this.#phase === 'open') {
-      this.#deadlineMs = this.owner.now() + LIMITS.HTTP_KEEP_ALIVE_MS;
+      this.#deadlineMs = this.owner.now() + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
     }
     if (!isTakenBack) return;
     this.#takenBack += 1;
-    if (this.#takenBack > LIMITS.HTTP2_RESETS_MAX) this.#calmDown();
+    if (this.#takenBack > EDGE_LIMITS.HTTP2_RESETS_MAX) this.#calmDown();
   }
 
   #onSignal(): void {
     this.#signals += 1;
-    if (this.#signals > LIMITS.HTTP2_SIGNALS_PER_SECOND) this.#calmDown();
+    if (this.#signals > EDGE_LIMITS.HTTP2_SIGNALS_PER_SECOND) this.#calmDown();
   }
 
   /** A flood: nothing of it is worth an answer. */
@@ -122,7 +122,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
 
   tick(nowMs: number): void {
     this.#signals = 0;
-    if (nowMs - this.#takenBackSinceMs >= LIMITS.HTTP2_RESETS_WINDOW_MS) {
+    if (nowMs - this.#takenBackSinceMs >= EDGE_LIMITS.HTTP2_RESETS_WINDOW_MS) {
       this.#takenBack = 0;
       this.#takenBackSinceMs = nowMs;
     }
@@ -137,7 +137,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   shutDown(): void {
     if (this.#phase !== 'open') return;
     this.#phase = 'closing';
-    this.#deadlineMs = this.owner.now() + LIMITS.HTTP_LINGER_MS;
+    this.#deadlineMs = this.owner.now() + EDGE_LIMITS.HTTP_LINGER_MS;
     this.#session.close();
   }
 

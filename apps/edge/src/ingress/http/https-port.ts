@@ -1,9 +1,9 @@
 // The public port for HTTP over TLS: handshakes within bounds, then each connection goes where its ALPN says.
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
-import { LIMITS } from '@tunnel/protocol';
 import type { Logger } from '@tunnel/runtime';
 import { type ListenOn, listenOrFault } from '../../admin/listen-or-fault.ts';
+import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../../tls-files.ts';
 import type { HttpIngress } from './http-ingress.ts';
 
@@ -30,10 +30,10 @@ export class HttpsPort {
     } = {
       ...secureOptionsOf(files),
       ALPNProtocols: ALPN_PROTOCOLS,
-      handshakeTimeout: LIMITS.TLS_HANDSHAKE_TIMEOUT_MS,
+      handshakeTimeout: EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS,
       noDelay: true,
       keepAlive: true,
-      keepAliveInitialDelay: LIMITS.VISITOR_KEEPALIVE_MS,
+      keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
     };
     this.#server = createServer(options);
     this.#server.on('connection', (socket: Socket) => this.#onConnection(socket));
@@ -55,7 +55,7 @@ export class HttpsPort {
   }
 
   async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#on, LIMITS.VISITOR_BACKLOG);
+    this.#address = await listenOrFault(this.#server, this.#on, EDGE_LIMITS.VISITOR_BACKLOG);
   }
 
   /** For handshakes from now on; connections do not notice. */
@@ -72,7 +72,7 @@ export class HttpsPort {
     socket.once('close', () => {
       this.#open -= 1;
     });
-    if (this.handshakes > LIMITS.TLS_HANDSHAKES_MAX) socket.destroy();
+    if (this.handshakes > EDGE_LIMITS.TLS_HANDSHAKES_MAX) socket.destroy();
   }
 
   #onSecure(socket: TLSSocket): void {

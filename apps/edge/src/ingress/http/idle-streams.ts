@@ -1,7 +1,8 @@
 // Streams whose local connection is open and free: the next request of the same tunnel takes the youngest one.
 // One that says anything meanwhile, or is too old, is closed: its service is about to hang up.
 import type { ByteReader, MuxSession, MuxStream } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../pool/tunnel.ts';
 
 const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
@@ -56,7 +57,7 @@ export class IdleStreams {
 
   give(tunnel: Tunnel, mux: MuxSession, stream: MuxStream, nowMs: number): void {
     const idle = this.#byTunnel.get(tunnel.tunnelId) ?? [];
-    if (idle.length >= LIMITS.HTTP_IDLE_STREAMS_PER_TUNNEL || mux !== tunnel.session.mux) {
+    if (idle.length >= EDGE_LIMITS.HTTP_IDLE_STREAMS_PER_TUNNEL || mux !== tunnel.session.mux) {
       stream.reset(UNUSED);
       return;
     }
@@ -73,7 +74,7 @@ export class IdleStreams {
   /** Once a second. A tunnel that has ended needs none: its client waits for the last stream before it stops. */
   sweep(nowMs: number, isListed: (tunnel: Tunnel) => boolean): void {
     const isKept = (one: IdleStream): boolean => {
-      const isYoung = nowMs - one.sinceMs < LIMITS.HTTP_IDLE_STREAM_MS;
+      const isYoung = nowMs - one.sinceMs < EDGE_LIMITS.HTTP_IDLE_STREAM_MS;
       const isGood = isYoung && one.stream.state === 'open' && isListed(one.tunnel);
       if (!isGood) one.stream.reset(UNUSED);
       return isGood;

@@ -1,5 +1,5 @@
 // How long a visitor is listened to after our last word. Who is still sending has not read it, and would lose it with a reset.
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 
 export class Linger {
   #untilMs = Number.POSITIVE_INFINITY;
@@ -13,13 +13,13 @@ export class Linger {
 
   onSaidAll(nowMs: number): void {
     this.#saidAll = true;
-    this.#endMs = nowMs + LIMITS.HTTP_LINGER_MAX_MS;
+    this.#endMs = nowMs + EDGE_LIMITS.HTTP_LINGER_MAX_MS;
     this.onBytes(nowMs);
   }
 
   /** The visitor sends; until our last byte is out the time is its own. */
   onBytes(nowMs: number): void {
-    if (this.#saidAll) this.#untilMs = Math.min(nowMs + LIMITS.HTTP_LINGER_MS, this.#endMs);
+    if (this.#saidAll) this.#untilMs = Math.min(nowMs + EDGE_LIMITS.HTTP_LINGER_MS, this.#endMs);
   }
 
   isOver(nowMs: number): boolean {

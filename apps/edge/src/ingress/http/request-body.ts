@@ -9,7 +9,7 @@ import {
 } from '@tunnel/core';
 
 export interface BodyTaker {
-  writeBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
 }
 
 export type BodyStep =
@@ -22,16 +22,16 @@ export class RequestBody implements BodySink {
   taker: BodyTaker | null = null;
   readonly #scanner: BodyScanner;
   #piece: Buffer = NOTHING;
-  #lend = false;
+  #borrowed = false;
   #goOn = true;
 
   constructor(scanner: BodyScanner) {
     this.#scanner = scanner;
   }
 
-  push(bytes: Buffer, start: number, end: number, lend: boolean): BodyStep {
+  push(bytes: Buffer, start: number, end: number, borrowed: boolean): BodyStep {
     this.#piece = bytes;
-    this.#lend = lend;
+    this.#borrowed = borrowed;
     this.#goOn = true;
     const next = this.#scanner.push(bytes, start, end, this);
     this.#piece = NOTHING;
@@ -46,7 +46,7 @@ export class RequestBody implements BodySink {
   }
 
   forward(start: number, end: number): void {
-    if (this.taker?.writeBody(this.#piece, start, end, this.#lend) === false) this.#goOn = false;
+    if (this.taker?.writeBody(this.#piece, start, end, this.#borrowed) === false) this.#goOn = false;
   }
 
   text(piece: string): void {

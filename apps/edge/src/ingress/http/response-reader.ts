@@ -37,7 +37,7 @@ export class ResponseReader extends HeadReader implements BodySink {
   #body: BodyScanner | null = null;
   /** The piece that the body's scanner is looking at. */
   #piece: Buffer = NOTHING;
-  #lend = false;
+  #borrowed = false;
 
   constructor(request: ServiceRequest, asker: Asker) {
     super(RESPONSE_BOUNDS);
@@ -51,8 +51,8 @@ export class ResponseReader extends HeadReader implements BodySink {
   }
 
   /** Takes the next part of bytes[start, end); returns where it ended. */
-  take(bytes: Buffer, start: number, end: number, lend: boolean): number {
-    return this.phase === 'head' ? this.#takeHead(bytes, start, end) : this.#takeBody(bytes, start, end, lend);
+  take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
+    return this.phase === 'head' ? this.#takeHead(bytes, start, end) : this.#takeBody(bytes, start, end, borrowed);
   }
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
@@ -77,10 +77,10 @@ export class ResponseReader extends HeadReader implements BodySink {
     return reading.next;
   }
 
-  #takeBody(bytes: Buffer, start: number, end: number, lend: boolean): number {
+  #takeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
     const body = this.#body as BodyScanner;
     this.#piece = bytes;
-    this.#lend = lend;
+    this.#borrowed = borrowed;
     const next = body.push(bytes, start, end, this);
     this.#piece = NOTHING;
     if (next === BODY_INCOMPLETE) return end;
@@ -100,7 +100,7 @@ export class ResponseReader extends HeadReader implements BodySink {
 
   forward(start: number, end: number): void {
     this.#request.recorder?.onResponseBody(this.#piece, start, end);
-    if (!this.#asker.onBody(this.#piece, start, end, this.#lend)) this.goesOn = false;
+    if (!this.#asker.onBody(this.#piece, start, end, this.#borrowed)) this.goesOn = false;
   }
 
   text(piece: string): void {

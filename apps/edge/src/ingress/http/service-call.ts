@@ -9,8 +9,8 @@ export interface ServiceCall {
   /** From the last byte of the request to now: what the service, and the way to it, takes. */
   readonly serviceMs: number;
   start(): void;
-  /** Same rule as ByteEnd.write; a chunked body in the form of requestFormOf. */
-  writeBody(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** Same rule as ByteDuplex.write; a chunked body in the form of requestFormOf. */
+  writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** The body's last byte was written. The trailers count only when it was written as `data`. */
   endBody(trailers?: readonly HeaderField[]): void;
   /** The asker has drained. */

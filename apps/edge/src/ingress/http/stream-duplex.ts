@@ -1,7 +1,8 @@
 // A stream of a session as a Duplex of node, for what knows nothing else: its HTTP/2 client.
 import { Duplex } from 'node:stream';
 import type { ByteReader, MuxStream } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 
 const DROPPED: StreamReason = { code: 'cancelled', text: 'the connection is not used any more' };
 
@@ -18,8 +19,8 @@ export class StreamDuplex extends Duplex implements ByteReader {
 
   constructor(stream: MuxStream, onBytes: (written: number, read: number) => void) {
     super({
-      readableHighWaterMark: LIMITS.H2C_STREAM_BUFFER_BYTES,
-      writableHighWaterMark: LIMITS.H2C_STREAM_BUFFER_BYTES,
+      readableHighWaterMark: EDGE_LIMITS.H2C_STREAM_BUFFER_BYTES,
+      writableHighWaterMark: EDGE_LIMITS.H2C_STREAM_BUFFER_BYTES,
     });
     this.#stream = stream;
     this.#onBytes = onBytes;
@@ -70,7 +71,7 @@ export class StreamDuplex extends Duplex implements ByteReader {
     else this.#onWritten = callback;
   }
 
-  /** Not lent: a stream writes its frame headers into memory that it borrows, and this is somebody else's. */
+  /** Not borrowed: a stream writes its frame headers into memory that it borrows, and this is somebody else's. */
   #send(chunk: Buffer): boolean {
     this.#onBytes(chunk.length, 0);
     return this.#stream.write(chunk, 0, chunk.length, false);

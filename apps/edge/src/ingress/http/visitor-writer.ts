@@ -1,14 +1,14 @@
 // What goes out to one HTTP/1.1 visitor: the head waits for the first bytes of its body, so that a small answer is one write.
-import type { ByteEnd } from '@tunnel/mux';
+import type { ByteDuplex } from '@tunnel/mux';
 
 /** Up to here a copy behind the head is cheaper than a write of its own. */
 const JOINED_MAX_BYTES = 16 * 1024;
 
 export class VisitorWriter {
-  readonly #end: ByteEnd;
+  readonly #end: ByteDuplex;
   #head = '';
 
-  constructor(end: ByteEnd) {
+  constructor(end: ByteDuplex) {
     this.#end = end;
   }
 
@@ -17,13 +17,13 @@ export class VisitorWriter {
     this.#head += text;
   }
 
-  /** Same rule as ByteEnd.write. */
-  bytes(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    if (this.#head === '') return this.#end.write(bytes, start, end, lend);
+  /** Same rule as ByteDuplex.write. */
+  bytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    if (this.#head === '') return this.#end.write(bytes, start, end, borrowed);
     const length = end - start;
     if (length > JOINED_MAX_BYTES) {
       this.flush();
-      return this.#end.write(bytes, start, end, lend);
+      return this.#end.write(bytes, start, end, borrowed);
     }
     const head = this.#head;
     this.#head = '';

@@ -1,10 +1,11 @@
-import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
+import { type StreamReason } from '@tunnel/protocol';
 import { expect, it } from 'vitest';
-import { HeldEnd } from './held-end.ts';
+import { EDGE_LIMITS } from '../limits.ts';
+import { PreconnectBuffer } from './preconnect-buffer.ts';
 
 /** A socket's place: what it was told, and a way to speak as it. */
-class FakeSocket implements ByteEnd {
+class FakeSocket implements ByteDuplex {
   readonly told: string[] = [];
   reader: ByteReader | undefined;
   read(reader: ByteReader): void {
@@ -50,7 +51,7 @@ class FakeReader implements ByteReader {
 const start = () => {
   const socket = new FakeSocket();
   const left: string[] = [];
-  const end = new HeldEnd(socket, { onLeft: () => left.push('left') });
+  const end = new PreconnectBuffer(socket, { onLeft: () => left.push('left') });
   end.hold();
   return { socket, end, left, reader: new FakeReader() };
 };
@@ -66,12 +67,12 @@ it('what came before the reader is given to it first, in order, with a half-clos
 
 it('stops the socket at its bound and starts it again for the reader', () => {
   const { socket, end, reader } = start();
-  expect(socket.say('x'.repeat(LIMITS.VISITOR_HOLD_BYTES - 1))).toBe(true);
+  expect(socket.say('x'.repeat(EDGE_LIMITS.PRECONNECT_BUFFER_BYTES - 1))).toBe(true);
   expect(socket.say('yy')).toBe(false);
   end.read(reader);
   expect(socket.told).toEqual(['resume']);
   expect(socket.say('z')).toBe(true);
-  expect(reader.heard.map((text) => text.length)).toEqual([LIMITS.VISITOR_HOLD_BYTES + 1, 1]);
+  expect(reader.heard.map((text) => text.length)).toEqual([EDGE_LIMITS.PRECONNECT_BUFFER_BYTES + 1, 1]);
 });
 
 it('a reader that is full gets nothing more before it says so, not even the end', () => {

@@ -1,11 +1,12 @@
 // The end of a visitor whom nobody serves: one who speaks HTTP gets an answer that it can read, everyone else is reset.
 import { parseRequestHead } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import type { ByteEnd, ByteReader } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import type { ByteDuplex, ByteReader } from '@tunnel/mux';
+import { type StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { HeadReader } from '../ingress/http/head-reader.ts';
 import { type Asked, localAnswer } from '../ingress/http/local-answer.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 
 type Phase =
   /** Its first bytes decide. */
@@ -14,9 +15,9 @@ type Phase =
   | 'lingering'
   | 'over';
 
-export interface LastWordsOwner {
+export interface HttpErrorFallbackOwner {
   /** Exactly once. */
-  onLastWordsOver(words: LastWords): void;
+  onFallbackOver(words: HttpErrorFallback): void;
 }
 
 export interface LastWordsOptions {
@@ -26,7 +27,7 @@ export interface LastWordsOptions {
   /** What the visitor is told. */
   readonly fault: Fault;
   readonly clock: Clock;
-  readonly owner: LastWordsOwner;
+  readonly owner: HttpErrorFallbackOwner;
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'];
@@ -35,10 +36,10 @@ const LONGEST_BEGINNING = Math.max(...BEGINNINGS.map(({ length }) => length));
 
 export const UNSERVED: StreamReason = { code: 'cancelled', text: 'nobody serves this connection' };
 
-export class LastWords implements ByteReader {
+export class HttpErrorFallback implements ByteReader {
   readonly address: string;
   readonly countedFor: string;
-  readonly #end: ByteEnd;
+  readonly #end: ByteDuplex;
   readonly #options: LastWordsOptions;
   readonly #heads = new HeadReader();
   #phase: Phase = 'listening';
@@ -48,7 +49,7 @@ export class LastWords implements ByteReader {
   #saidAll = false;
   #visitorEnded = false;
 
-  constructor(end: ByteEnd, options: LastWordsOptions) {
+  constructor(end: ByteDuplex, options: LastWordsOptions) {
     this.address = options.address;
     this.countedFor = options.countedFor;
     this.#end = end;
@@ -57,7 +58,7 @@ export class LastWords implements ByteReader {
 
   /** Apart from the constructor: what is already there may call back at once. */
   start(): void {
-    this.#wait(LIMITS.TCP_LAST_WORDS_MS, () => this.#decide());
+    this.#wait(EDGE_LIMITS.TCP_HTTP_FALLBACK_MS, () => this.#decide());
     this.#end.read(this);
   }
 
@@ -106,7 +107,7 @@ export class LastWords implements ByteReader {
 
   #answer(head: NonNullable<Asked['head']>): void {
     this.#phase = 'lingering';
-    this.#wait(LIMITS.HTTP_LINGER_MS, () => this.reset(UNSERVED));
+    this.#wait(EDGE_LIMITS.HTTP_LINGER_MS, () => this.reset(UNSERVED));
     const { text } = localAnswer({ fault: this.#options.fault }, { head, keepAlive: false });
     const bytes = Buffer.from(text, 'latin1');
     this.#end.write(bytes, 0, bytes.length, true);
@@ -129,7 +130,7 @@ export class LastWords implements ByteReader {
     if (this.#phase === 'over') return;
     this.#phase = 'over';
     this.#timer?.cancel();
-    this.#options.owner.onLastWordsOver(this);
+    this.#options.owner.onFallbackOver(this);
   }
 }
 

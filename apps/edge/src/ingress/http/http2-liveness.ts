@@ -3,12 +3,12 @@
 // that is not even sent, although the socket has nothing to send.
 import type { Http2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import { LIMITS } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
 
 /** Looks in vain before it is certain: in the turns before, the ping may be on its way through node. */
 const LOOKS = 3;
 
-export class Http2Pulse {
+export class Http2Liveness {
   readonly #session: Http2Session;
   readonly #socket: Socket;
   #seenBytes = 0;
@@ -32,7 +32,7 @@ export class Http2Pulse {
       return false;
     }
     if (this.#looksLeft !== null) return this.#look(nowMs, this.#looksLeft);
-    if (nowMs - this.#quietSinceMs < LIMITS.HTTP2_QUIET_MS) return false;
+    if (nowMs - this.#quietSinceMs < EDGE_LIMITS.HTTP2_QUIET_MS) return false;
     this.#looksLeft = LOOKS;
     this.#session.ping(() => {});
     return false;

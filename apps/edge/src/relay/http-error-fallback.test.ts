@@ -1,9 +1,9 @@
 // A visitor whom nobody serves: what it hears, as a real client would.
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { LIMITS } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import {
   endOf,
   expectOver,
@@ -120,7 +120,7 @@ describe('a visitor that speaks HTTP reads a 502', () => {
     visitor.write('GET / HTTP/1.0\r\n\r\n');
     expect(await ended).toBe('end');
     // Its own half stays open.
-    await path.clock.advance(LIMITS.HTTP_LINGER_MS - 1);
+    await path.clock.advance(EDGE_LIMITS.HTTP_LINGER_MS - 1);
     expect([path.relay.connections, visitor.destroyed]).toEqual([1, false]);
     await path.clock.advance(1);
     await expectOver(path, path.members);
@@ -146,7 +146,7 @@ describe('every other visitor is reset', () => {
     const ended = endOf(visitor);
     visitor.write(words);
     await eventually(() => expect(path.clock.pendingTimers).toBe(1));
-    await path.clock.advance(LIMITS.TCP_LAST_WORDS_MS - 1);
+    await path.clock.advance(EDGE_LIMITS.TCP_HTTP_FALLBACK_MS - 1);
     expect(path.relay.connections).toBe(1);
     await path.clock.advance(1);
     expect(await ended).toBe('ECONNRESET');

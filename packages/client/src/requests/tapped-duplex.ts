@@ -1,14 +1,14 @@
 // The visitor's end with somebody looking on: bytes pass first and are looked at after, in the memory they came in.
-import type { ByteEnd, ByteReader } from '@tunnel/mux';
+import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { HttpTap } from './http-tap.ts';
 
 /** What is read from `visitor` are requests, what is written to it are responses. */
-export class TappedEnd implements ByteEnd {
-  readonly #visitor: ByteEnd;
+export class TappedDuplex implements ByteDuplex {
+  readonly #visitor: ByteDuplex;
   readonly #tap: HttpTap;
 
-  constructor(visitor: ByteEnd, tap: HttpTap) {
+  constructor(visitor: ByteDuplex, tap: HttpTap) {
     this.#visitor = visitor;
     this.#tap = tap;
   }
@@ -17,8 +17,8 @@ export class TappedEnd implements ByteEnd {
     this.#visitor.read(new TappedReader(reader, this.#tap));
   }
 
-  write(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    const goOn = this.#visitor.write(bytes, start, end, lend);
+  write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    const goOn = this.#visitor.write(bytes, start, end, borrowed);
     this.#tap.response(bytes, start, end);
     return goOn;
   }
@@ -47,8 +47,8 @@ class TappedReader implements ByteReader {
     this.#tap = tap;
   }
 
-  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    const goOn = this.#reader.onData(bytes, start, end, lend);
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    const goOn = this.#reader.onData(bytes, start, end, borrowed);
     this.#tap.request(bytes, start, end);
     return goOn;
   }

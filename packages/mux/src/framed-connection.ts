@@ -13,7 +13,6 @@ import {
   type FrameHandler,
   FrameParser,
   type FrameType,
-  LIMITS,
   PING_PAYLOAD_BYTES,
   readUint32,
   type StreamHead,
@@ -21,19 +20,20 @@ import {
   writeUint32,
 } from '@tunnel/protocol';
 import type { Carrier, CarrierReceiver } from './carrier.ts';
+import { MUX_LIMITS } from './limits.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import { MuxStream, type OpenAnswer, type StreamLink } from './mux-stream.ts';
 import { firstWindowOf, ReceiveWindow } from './receive-window.ts';
 
-export interface LinkOwner {
+export interface FramedConnectionOwner {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
   readonly liveStreams: number;
   now(): number;
   onStream(stream: MuxStream, head: StreamHead): void;
   onStreamsChanged(delta: 1 | -1): void;
-  onGoAway(link: CarrierLink, reason: StreamReason): void;
-  onClosed(link: CarrierLink, reason: string, violation: boolean): void;
+  onGoAway(link: FramedConnection, reason: StreamReason): void;
+  onClosed(link: FramedConnection, reason: string, violation: boolean): void;
 }
 
 /** Even ids are opened by the edge, odd ones by the client. */
@@ -42,13 +42,13 @@ const FIRST_ID = { edge: 2, client: 1 } as const;
 const LAST_ID = 0xffff_0000;
 const MIB = 1024 * 1024;
 
-export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
+export class FramedConnection implements FrameHandler, CarrierReceiver, StreamLink {
   readonly id: number;
   readonly openedAtMs: number;
   /** No new streams: the peer said so, or it is being rotated. */
   retiring = false;
   roundTripMs = 0;
-  readonly #owner: LinkOwner;
+  readonly #owner: FramedConnectionOwner;
   readonly #carrier: Carrier;
   readonly #parser: FrameParser;
   readonly #streams = new Map<number, MuxStream>();
@@ -66,9 +66,9 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
   #recentBytes = 0;
   #closed = false;
   #current: Buffer = NONE;
-  #lend = false;
+  #borrowed = false;
 
-  constructor(owner: LinkOwner, id: number, carrier: Carrier) {
+  constructor(owner: FramedConnectionOwner, id: number, carrier: Carrier) {
     this.#owner = owner;
     this.id = id;
     this.#carrier = carrier;
@@ -90,7 +90,9 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
   }
 
   get takesStreams(): boolean {
-    return !this.#closed && !this.retiring && this.#streams.size < LIMITS.STREAMS_PER_CARRIER && this.#nextId < LAST_ID;
+    return (
+      !this.#closed && !this.retiring && this.#streams.size < MUX_LIMITS.STREAMS_PER_CARRIER && this.#nextId < LAST_ID
+    );
   }
 
   get bytesSent(): number {
@@ -111,13 +113,13 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
 
   // ---- from the carrier ----
 
-  onBytes(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#closed) return false;
     this.#lastHeardMs = this.#owner.now();
     this.#receivedBytes += end - start;
     this.#keptReference = false;
     this.#current = bytes;
-    this.#lend = lend;
+    this.#borrowed = borrowed;
     const well = this.#parser.push(bytes, start, end);
     this.#current = NONE;
     if (!well) this.#violated(this.#parser.failure ?? 'not a frame');
@@ -143,8 +145,8 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
       if (!this.#wasOpen(streamId)) this.#parser.fail(`data on stream ${streamId}, which was never open`);
       return;
     }
-    const lend = this.#lend && this.#pins < LIMITS.CARRIER_PINNED_BUFFERS_MAX;
-    if (!stream.handleData(this.#current, start, end, lend)) {
+    const borrowed = this.#borrowed && this.#pins < MUX_LIMITS.CARRIER_PINNED_BUFFERS_MAX;
+    if (!stream.handleData(this.#current, start, end, borrowed)) {
       this.#parser.fail(`${end - start} bytes on stream ${streamId} without credit`);
     }
   }
@@ -166,7 +168,7 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
       creditBytes: open.windowBytes,
     });
     this.#add(stream);
-    if (this.#streams.size > LIMITS.STREAMS_PER_CARRIER) stream.refuse({ code: 'limit', text: 'too many streams' });
+    if (this.#streams.size > MUX_LIMITS.STREAMS_PER_CARRIER) stream.refuse({ code: 'limit', text: 'too many streams' });
     else this.#owner.onStream(stream, open.head);
   }
 
@@ -215,7 +217,7 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
   /** The peer echoes our own time; an answer older than the carrier may live is none. */
   #onPong(sentMs: number): void {
     const elapsed = (Math.floor(this.#owner.now()) - sentMs) >>> 0;
-    if (elapsed < LIMITS.CARRIER_DEAD_AFTER_MS) this.roundTripMs = elapsed;
+    if (elapsed < MUX_LIMITS.CARRIER_DEAD_AFTER_MS) this.roundTripMs = elapsed;
   }
 
   /** Ids only rise, so everything up to the last one was open once. */
@@ -250,8 +252,8 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
     if (credit > 0) this.#carrier.send(encodeCredit(FRAME.WINDOW, stream.id, credit));
   }
 
-  sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    const free = this.#carrier.sendData(stream.id, bytes, start, end, lend);
+  sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    const free = this.#carrier.sendData(stream.id, bytes, start, end, borrowed);
     if (!free) this.#waiters.add(stream);
     return free;
   }
@@ -287,14 +289,14 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
     const movedBytes = this.#receivedBytes + this.bytesSent;
     this.#recentBytes = movedBytes - this.#movedBytes;
     this.#movedBytes = movedBytes;
-    if (nowMs - this.#lastHeardMs >= LIMITS.CARRIER_DEAD_AFTER_MS) {
-      this.#carrier.destroy(`nothing heard for ${LIMITS.CARRIER_DEAD_AFTER_MS / 1000} s`);
+    if (nowMs - this.#lastHeardMs >= MUX_LIMITS.CARRIER_DEAD_AFTER_MS) {
+      this.#carrier.destroy(`nothing heard for ${MUX_LIMITS.CARRIER_DEAD_AFTER_MS / 1000} s`);
       return;
     }
-    if (nowMs - this.#lastPingMs >= LIMITS.CARRIER_PING_INTERVAL_MS) this.#ping(nowMs);
+    if (nowMs - this.#lastPingMs >= MUX_LIMITS.CARRIER_PING_INTERVAL_MS) this.#ping(nowMs);
     for (const stream of this.#opening) {
       // In the order of opening: the first young one ends the look.
-      if (nowMs - stream.openedAtMs < LIMITS.STREAM_OPEN_TIMEOUT_MS) break;
+      if (nowMs - stream.openedAtMs < MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS) break;
       const reason = { code: 'timeout', text: 'no answer to OPEN' } as const;
       this.#opening.delete(stream);
       this.sendReset(stream, reason);
@@ -306,8 +308,8 @@ export class CarrierLink implements FrameHandler, CarrierReceiver, StreamLink {
   #worn(nowMs: number): boolean {
     if (this.retiring) return false;
     return (
-      nowMs - this.openedAtMs >= LIMITS.CARRIER_ROTATE_AFTER_MS ||
-      this.bytesSent >= LIMITS.CARRIER_ROTATE_AFTER_BYTES ||
+      nowMs - this.openedAtMs >= MUX_LIMITS.CARRIER_ROTATE_AFTER_MS ||
+      this.bytesSent >= MUX_LIMITS.CARRIER_ROTATE_AFTER_BYTES ||
       this.#nextId >= LAST_ID
     );
   }

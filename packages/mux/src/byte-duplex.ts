@@ -7,11 +7,11 @@ export const HEAD_ROOM_BYTES = 8;
 
 export interface ByteReader {
   /**
-   * bytes[start, end) have come. With `lend` the reader may keep a reference until it drains, and says so by returning false;
+   * bytes[start, end) have come. With `borrowed` the reader may keep a reference until it drains, and says so by returning false;
    * without it, it copies what it cannot place at once. false: stop, and wait for resume().
    */
-  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
-  /** What was written has left: writing may go on, and lent memory is free again. */
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
+  /** What was written has left: writing may go on, and borrowed memory is free again. */
   onDrain(): void;
   /** The other side has finished sending; the own direction stays open. */
   onEnd(): void;
@@ -19,11 +19,11 @@ export interface ByteReader {
   onReset(reason: StreamReason): void;
 }
 
-export interface ByteEnd {
+export interface ByteDuplex {
   /** Attaches the reader and starts the flow. Once. */
   read(reader: ByteReader): void;
-  /** Same rule as onData: false means "not all has left; wait for onDrain", and lent memory stays untouched until then. */
-  write(bytes: Buffer, start: number, end: number, lend: boolean): boolean;
+  /** Same rule as onData: false means "not all has left; wait for onDrain", and borrowed memory stays untouched until then. */
+  write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** After a false from onData: the reader is ready again. */
   resume(): void;
   /** Half-close: all that was written goes out first, then `onFlushed` is called (never after a reset). */

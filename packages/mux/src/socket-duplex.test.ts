@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { eventually, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { adoptSocket } from './socket-end.ts';
+import { adoptSocket } from './socket-duplex.ts';
 
 const CUT = { code: 'cancelled', text: 'cut off' } as const;
 

@@ -7,12 +7,13 @@ import {
   encodePing,
   encodeReason,
   FRAME,
-  LIMITS,
+  WIRE_LIMITS,
   writeFrameHeader,
 } from '@tunnel/protocol';
 import { eventually, socketPair } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCarrier } from './carrier.ts';
+import { MUX_LIMITS } from './limits.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import { type CarrierLoss, MuxSession } from './mux-session.ts';
 import type { MuxStream, OpenAnswer } from './mux-stream.ts';
@@ -20,7 +21,7 @@ import type { MuxStream, OpenAnswer } from './mux-stream.ts';
 const HEAD = { tunnelId: 'tun_1', visitor: '1.2.3.4:5' };
 
 const data = (streamId: number, bytes: number): Buffer => {
-  const frame = Buffer.alloc(LIMITS.FRAME_HEADER_BYTES + bytes, 'x');
+  const frame = Buffer.alloc(WIRE_LIMITS.FRAME_HEADER_BYTES + bytes, 'x');
   writeFrameHeader(frame, 0, FRAME.DATA, bytes, streamId);
   return frame;
 };
@@ -102,7 +103,9 @@ describe('a client session that meets a raw peer', () => {
   });
 
   it('refuses credit beyond every window', async () => {
-    peer.write(Buffer.concat([encodeOpen(2, HEAD, LIMITS.STREAM_WINDOW_MAX_BYTES), encodeCredit(FRAME.WINDOW, 2, 1)]));
+    peer.write(
+      Buffer.concat([encodeOpen(2, HEAD, WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES), encodeCredit(FRAME.WINDOW, 2, 1)]),
+    );
     expect(await reason()).toMatch(/does not fit/);
   });
 
@@ -122,10 +125,10 @@ describe('a client session that meets a raw peer', () => {
   });
 
   it('gives a carrier up that is silent for 25 s, and pings it before', async () => {
-    now += LIMITS.CARRIER_PING_INTERVAL_MS;
+    now += MUX_LIMITS.CARRIER_PING_INTERVAL_MS;
     session.tick(now);
     await eventually(() => expect(received.length).toBe(32));
-    now += LIMITS.CARRIER_DEAD_AFTER_MS - LIMITS.CARRIER_PING_INTERVAL_MS;
+    now += MUX_LIMITS.CARRIER_DEAD_AFTER_MS - MUX_LIMITS.CARRIER_PING_INTERVAL_MS;
     session.tick(now);
     expect(losses).toMatchObject([{ reason: 'nothing heard for 25 s', protocolViolation: false, liveCarriers: 0 }]);
   });
@@ -133,7 +136,7 @@ describe('a client session that meets a raw peer', () => {
   it('retires a carrier after a day without cutting its streams', async () => {
     peer.write(encodeOpen(2, HEAD, 0));
     await eventually(() => expect(streams).toHaveLength(1));
-    now += LIMITS.CARRIER_ROTATE_AFTER_MS;
+    now += MUX_LIMITS.CARRIER_ROTATE_AFTER_MS;
     peer.write(encodePing(FRAME.PING, Buffer.from('stillhere'.slice(0, 8))));
     await eventually(() => expect(received.includes('stillher')).toBe(true));
     session.tick(now);
@@ -161,7 +164,7 @@ describe('an edge session that waits for an answer', () => {
     dialled.resume();
     const refused: string[] = [];
     session.open(HEAD, { onOpened: () => {}, onRefused: ({ code, text }) => refused.push(`${code}: ${text}`) });
-    now = LIMITS.STREAM_OPEN_TIMEOUT_MS;
+    now = MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS;
     session.tick(now);
     expect(refused).toEqual(['timeout: no answer to OPEN']);
     await eventually(() => expect(Buffer.concat(seen).includes('no answer to OPEN')).toBe(true));
@@ -181,7 +184,7 @@ describe('an edge session that waits for an answer', () => {
     });
     session.open(HEAD, answer('early'));
     session.open(HEAD, answer('called off'))?.reset({ code: 'cancelled', text: '' });
-    now = LIMITS.CARRIER_WAIT_MS - 1;
+    now = MUX_LIMITS.CARRIER_WAIT_MS - 1;
     session.open(HEAD, answer('late'));
     session.tick(now);
     expect(seen).toEqual([]);

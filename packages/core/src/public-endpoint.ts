@@ -1,23 +1,23 @@
 // Where the public reaches a tunnel: a port of its own, a name on the shared one, or as a member the port or name of its group.
 
-export type Place =
+export type PublicEndpoint =
   | { readonly kind: 'port'; readonly port: number }
   | { readonly kind: 'name'; readonly name: string }
   | { readonly kind: 'member'; readonly groupId: string };
 
 /** What can be leased: a member has none of its own. */
-export type OwnPlace = Exclude<Place, { kind: 'member' }>;
+export type LeasedEndpoint = Exclude<PublicEndpoint, { kind: 'member' }>;
 
-export const samePlace = (a: Place, b: Place): boolean => placeKey(a) === placeKey(b);
+export const sameEndpoint = (a: PublicEndpoint, b: PublicEndpoint): boolean => endpointKey(a) === endpointKey(b);
 
 /** Distinct for distinct places: a key for maps. */
-export const placeKey = (place: Place): string => {
-  switch (place.kind) {
+export const endpointKey = (endpoint: PublicEndpoint): string => {
+  switch (endpoint.kind) {
     case 'port':
-      return `port ${place.port}`;
+      return `port ${endpoint.port}`;
     case 'name':
-      return `name ${place.name}`;
+      return `name ${endpoint.name}`;
     case 'member':
-      return `member ${place.groupId}`;
+      return `member ${endpoint.groupId}`;
   }
 };

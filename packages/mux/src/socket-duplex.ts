@@ -1,10 +1,11 @@
-// A TCP or TLS socket as a ByteEnd: static reads, writes that say at once whether the kernel took them, half-close, real resets.
+// A TCP or TLS socket as a ByteDuplex: static reads, writes that say at once whether the kernel took them, half-close, real resets.
 import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type StreamReason } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
-import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from './byte-end.ts';
+import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
+import { MUX_LIMITS } from './limits.ts';
 import { resetSafely } from './reset-safely.ts';
 import { confirmEnd, dialStatically, type ReadPath, readStatically, type StaticReader } from './static-read.ts';
 
@@ -12,7 +13,7 @@ import { confirmEnd, dialStatically, type ReadPath, readStatically, type StaticR
 const BULK_AT_LEAST_BYTES = 16 * 1024;
 const NOTHING = Buffer.alloc(0);
 
-export class SocketEnd implements ByteEnd, StaticReader {
+export class SocketDuplex implements ByteDuplex, StaticReader {
   readonly readPath: ReadPath;
   readonly #socket: net.Socket;
   readonly #isTls: boolean;
@@ -86,7 +87,7 @@ export class SocketEnd implements ByteEnd, StaticReader {
     this.#bulkHeld = block !== null && !goOn;
     if (!goOn || this.#over) return false;
     this.#turnBytes += n;
-    return this.#turnBytes < LIMITS.READ_TURN_BYTES || this.#giveWay();
+    return this.#turnBytes < MUX_LIMITS.READ_TURN_BYTES || this.#giveWay();
   }
 
   /** libuv would read up to 32 blocks before it looks at another socket: the others' small messages go in between. */
@@ -127,22 +128,22 @@ export class SocketEnd implements ByteEnd, StaticReader {
 
   // ---- writing ----
 
-  write(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#over) return true;
     if (this.#waiting) {
       this.#queue ??= new ByteQueue();
       this.#queue.push(bytes, start, end);
       return false;
     }
-    return this.#place(bytes, start, end, lend);
+    return this.#place(bytes, start, end, borrowed);
   }
 
   /**
-   * true when the kernel took all; else onFlushed comes when it has. Memory that is not lent is copied beforehand, since the
+   * true when the kernel took all; else onFlushed comes when it has. Memory that is not borrowed is copied beforehand, since the
    * kernel might keep a part waiting.
    */
-  #place(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    const view = lend ? bytes.subarray(start, end) : Buffer.from(bytes.subarray(start, end));
+  #place(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    const view = borrowed ? bytes.subarray(start, end) : Buffer.from(bytes.subarray(start, end));
     if (this.#isTls) {
       // TLS never takes bytes at once: the write's own callback it is.
       this.#waiting = true;
@@ -214,8 +215,8 @@ export class SocketEnd implements ByteEnd, StaticReader {
 }
 
 /** An accepted socket; its server has allowHalfOpen, noDelay and pauseOnConnect set. */
-export const adoptSocket = (socket: net.Socket, head?: Buffer): SocketEnd =>
-  new SocketEnd((reader) => ({ socket, readPath: readStatically(socket, reader) }), head);
+export const adoptSocket = (socket: net.Socket, head?: Buffer): SocketDuplex =>
+  new SocketDuplex((reader) => ({ socket, readPath: readStatically(socket, reader) }), head);
 
 export interface DialOptions {
   readonly host: string;
@@ -224,10 +225,10 @@ export interface DialOptions {
 }
 
 /** Dials a local service; rejects with Node's own error (`code` says which). */
-export const connectSocket = ({ host, port, timeoutMs }: DialOptions): Promise<SocketEnd> =>
+export const connectSocket = ({ host, port, timeoutMs }: DialOptions): Promise<SocketDuplex> =>
   new Promise((resolve, reject) => {
     let dialled: net.Socket | undefined;
-    const end = new SocketEnd((reader) => {
+    const end = new SocketDuplex((reader) => {
       const attached = dialStatically({ host, port, allowHalfOpen: true, noDelay: true }, reader);
       dialled = attached.socket;
       return attached;

@@ -1,7 +1,7 @@
-// One suite for every ByteEnd: sockets and streams, over plain and TLS carriers, with static reads and with ordinary ones.
+// One suite for every ByteDuplex: sockets and streams, over plain and TLS carriers, with static reads and with ordinary ones.
 import { deterministicBytes, type EndKind, endPair, eventually, hashOf, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ByteEnd } from './byte-end.ts';
+import type { ByteDuplex } from './byte-duplex.ts';
 import { allowStaticReads } from './static-read.ts';
 
 const KINDS: { kind: EndKind; reads: 'static' | 'fallback' }[] = [
@@ -17,7 +17,7 @@ const KINDS: { kind: EndKind; reads: 'static' | 'fallback' }[] = [
 const MiB = 1024 * 1024;
 
 /** Writes all of it, waiting for the drain whenever the end says so. */
-const writeAll = async (end: ByteEnd, reader: RecordingReader, bytes: Buffer, step: number): Promise<void> => {
+const writeAll = async (end: ByteDuplex, reader: RecordingReader, bytes: Buffer, step: number): Promise<void> => {
   for (let at = 0; at < bytes.length; at += step) {
     const drains = reader.drains;
     const free = end.write(bytes, at, Math.min(bytes.length, at + step), false);
@@ -26,8 +26,8 @@ const writeAll = async (end: ByteEnd, reader: RecordingReader, bytes: Buffer, st
 };
 
 describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
-  let a: ByteEnd;
-  let b: ByteEnd;
+  let a: ByteDuplex;
+  let b: ByteDuplex;
   let atA: RecordingReader;
   let atB: RecordingReader;
   let close: () => void;
@@ -51,7 +51,7 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
     expect([atB.digest(), atA.digest()]).toEqual([hashOf(one), hashOf(two)]);
   });
 
-  it('takes a large piece that is lent without room in front of it', async () => {
+  it('takes a large piece that is borrowed without room in front of it', async () => {
     const bytes = deterministicBytes(20_000, 6);
     a.write(bytes, 0, bytes.length, true);
     await eventually(() => expect(atB.bytes).toBe(bytes.length));

@@ -1,24 +1,25 @@
 // The visitor's end while nobody reads it yet: its first bytes are kept, its half-close is remembered, and its leaving is told.
 // Once the stream is open, splice reads through it, first what was kept.
-import { type ByteEnd, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
-import { LIMITS, type StreamReason } from '@tunnel/protocol';
+import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
+import { type StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 
 const HEAD_ROOM = Buffer.alloc(HEAD_ROOM_BYTES);
 
-export interface HeldEndOwner {
+export interface PreconnectBufferOwner {
   /** The visitor reset the connection before anyone read from it. */
   onLeft(): void;
 }
 
-export class HeldEnd implements ByteEnd, ByteReader {
-  readonly #inner: ByteEnd;
-  readonly #owner: HeldEndOwner;
+export class PreconnectBuffer implements ByteDuplex, ByteReader {
+  readonly #inner: ByteDuplex;
+  readonly #owner: PreconnectBufferOwner;
   #reader: ByteReader | null = null;
   #held: Buffer[] | null = null;
   #heldBytes = 0;
   #sourceEnded = false;
 
-  constructor(inner: ByteEnd, owner: HeldEndOwner) {
+  constructor(inner: ByteDuplex, owner: PreconnectBufferOwner) {
     this.#inner = inner;
     this.#owner = owner;
   }
@@ -49,13 +50,13 @@ export class HeldEnd implements ByteEnd, ByteReader {
 
   // ---- from the socket ----
 
-  onData(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     const reader = this.#reader;
-    if (reader !== null && this.#held === null) return reader.onData(bytes, start, end, lend);
+    if (reader !== null && this.#held === null) return reader.onData(bytes, start, end, borrowed);
     this.#held ??= [];
     this.#held.push(Buffer.from(bytes.subarray(start, end)));
     this.#heldBytes += end - start;
-    return reader === null && this.#heldBytes < LIMITS.VISITOR_HOLD_BYTES;
+    return reader === null && this.#heldBytes < EDGE_LIMITS.PRECONNECT_BUFFER_BYTES;
   }
 
   onDrain(): void {
@@ -74,8 +75,8 @@ export class HeldEnd implements ByteEnd, ByteReader {
 
   // ---- towards the socket ----
 
-  write(bytes: Buffer, start: number, end: number, lend: boolean): boolean {
-    return this.#inner.write(bytes, start, end, lend);
+  write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    return this.#inner.write(bytes, start, end, borrowed);
   }
 
   resume(): void {

@@ -1,21 +1,22 @@
 // Opens that wait for a carrier: between a client's return and its first carrier, and while a lost one is dialled again.
 // A visitor who comes just then waits a moment instead of being turned away.
-import { LIMITS, type StreamHead, type StreamReason } from '@tunnel/protocol';
+import { type StreamHead, type StreamReason } from '@tunnel/protocol';
+import { MUX_LIMITS } from './limits.ts';
 import type { MuxStream, OpenAnswer } from './mux-stream.ts';
 
 /** Something under way that can be called off. */
-export interface Opening {
+export interface PendingStream {
   reset(reason: StreamReason): void;
 }
 
-class WaitingOpen implements Opening {
+class QueuedOpen implements PendingStream {
   readonly head: StreamHead;
   readonly answer: OpenAnswer;
   readonly sinceMs: number;
-  readonly #owner: Set<WaitingOpen>;
+  readonly #owner: Set<QueuedOpen>;
   #stream: MuxStream | null = null;
 
-  constructor(owner: Set<WaitingOpen>, head: StreamHead, answer: OpenAnswer, sinceMs: number) {
+  constructor(owner: Set<QueuedOpen>, head: StreamHead, answer: OpenAnswer, sinceMs: number) {
     this.#owner = owner;
     this.head = head;
     this.answer = answer;
@@ -32,13 +33,13 @@ class WaitingOpen implements Opening {
   }
 }
 
-export class WaitingOpens {
-  readonly #waiting = new Set<WaitingOpen>();
+export class OpenQueue {
+  readonly #waiting = new Set<QueuedOpen>();
 
   /** null: too many wait already. */
-  add(head: StreamHead, answer: OpenAnswer, nowMs: number): Opening | null {
-    if (this.#waiting.size >= LIMITS.OPENS_WAITING_MAX) return null;
-    const open = new WaitingOpen(this.#waiting, head, answer, nowMs);
+  add(head: StreamHead, answer: OpenAnswer, nowMs: number): PendingStream | null {
+    if (this.#waiting.size >= MUX_LIMITS.OPENS_WAITING_MAX) return null;
+    const open = new QueuedOpen(this.#waiting, head, answer, nowMs);
     this.#waiting.add(open);
     return open;
   }

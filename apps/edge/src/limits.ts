@@ -1,0 +1,232 @@
+// Every bound of an edge, by name. docs/limits.md is written from these lines; a test compares the two.
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const EDGE_LIMITS = {
+  // --- control connection ---
+  /** how long the answer to a close frame is awaited before the socket is destroyed */
+  CONTROL_CLOSE_TIMEOUT_MS: 2000,
+  /** request heads on the control port: an upgrade needs a few hundred bytes */
+  CONTROL_HEAD_MAX_BYTES: 8 * KiB,
+  /** connections to the control port that have not asked for an upgrade yet; above this the one that waits longest is closed */
+  CONTROL_HANDSHAKES_MAX: 4096,
+  /** upgraded connections that have not said who they are, together: strangers cannot use up the sockets */
+  CONTROL_UNAUTHENTICATED_MAX: 4096,
+  /** the minute that `[limits] auth_failures_per_minute` speaks of */
+  AUTH_FAILURE_WINDOW_MS: 60_000,
+  /** addresses whose refused keys are remembered; the oldest is forgotten first */
+  AUTH_FAILURE_ADDRESSES_MAX: 10_000,
+  /** the name and the port of a lost session are held for it this long */
+  RESUME_WINDOW_MS: 30_000,
+  /** sessions of one edge, those that wait for their client included */
+  SESSIONS_MAX: 20_000,
+  /** how often the edge looks for what has become due: pings, dead carriers, held ports */
+  SESSION_TICK_MS: 1000,
+  /** a port of the range that another program holds is not tried again before this */
+  PORT_TAKEN_RETRY_MS: 10_000,
+
+  // --- carriers ---
+  /** one lost packet stalls one carrier only; more of them cost handshakes and memory */
+  CARRIERS_PER_SESSION_DEFAULT: 4,
+  /** a token is dialled with at once; an old one is somebody else’s */
+  CARRIER_TOKEN_LIFE_MS: 30_000,
+
+  // --- visitors ---
+  /** connections the system accepts on our behalf while we are busy */
+  VISITOR_BACKLOG: 4096,
+  /** bytes of a visitor that wait until the local connection is open */
+  PRECONNECT_BUFFER_BYTES: 64 * KiB,
+  /** TCP keep-alive towards visitors: one that vanished is noticed some minutes later */
+  VISITOR_KEEPALIVE_MS: 60_000,
+  /** how long a visitor of a tcp tunnel whom nobody serves may take to begin an HTTP request and get an answer; else it is reset */
+  TCP_HTTP_FALLBACK_MS: 300,
+  /** refused visitors are counted and logged once in this time, not one by one */
+  REFUSAL_LOG_INTERVAL_MS: 1000,
+
+  // --- groups ---
+  /** members of a group that one visitor may be tried with; in a large pool that is down, a flood of visitors must not become a larger one of dials */
+  MEMBER_TRIES_MAX: 64,
+  /** from the first member that did not take a visitor: later no further one is begun, as each may take the time of a dial */
+  MEMBER_TRIES_MS: 60_000,
+
+  // --- HTTP visitors ---
+  /** how long a visitor may take to the next request on the same connection */
+  HTTP_KEEP_ALIVE_MS: 75_000,
+  /** after our last word the visitor has this long to read it and to close */
+  HTTP_LINGER_MS: 2_000,
+  /** the same for one that still sends its body, and will read when that is out */
+  HTTP_LINGER_MAX_MS: 30_000,
+  /** open connections to one local service that wait for the next request */
+  HTTP_IDLE_STREAMS_PER_TUNNEL: 256,
+  /** how long such a connection waits; most services hang up after 5 s */
+  HTTP_IDLE_STREAM_MS: 4_000,
+  /** a request that cannot be sent twice takes only a connection that was in use this recently */
+  HTTP_IDLE_STREAM_UNSAFE_MS: 1_000,
+
+  // --- TLS and HTTP/2 visitors ---
+  /** a connection to the https port that is not through its handshake by then is closed */
+  TLS_HANDSHAKE_TIMEOUT_MS: 10_000,
+  /** handshakes under way at once; further connections are closed at once */
+  TLS_HANDSHAKES_MAX: 4096,
+  /** how often the edge looks whether its certificate has been renewed */
+  TLS_FILES_LOOK_MS: 2000,
+  /** requests of one visitor at once; browsers are content with 100 */
+  HTTP2_STREAMS_PER_CONNECTION: 128,
+  /** of one request body, what may be on its way while the service does not read */
+  HTTP2_STREAM_WINDOW_BYTES: 256 * KiB,
+  /** of all request bodies of a connection, what may be on its way */
+  HTTP2_CONNECTION_WINDOW_BYTES: 1 * MiB,
+  /** a head above this resets its stream; it leaves room to answer 431 to one that is too large for HTTP/1.1 */
+  HTTP2_HEAD_MAX_BYTES: 64 * KiB,
+  /** header fields; above this the stream is reset, as with the size */
+  HTTP2_FIELDS_MAX: 256,
+  /** what node may hold for one connection; over it new streams are refused */
+  HTTP2_SESSION_MEMORY_BYTES: 16 * MiB,
+  /** requests that a visitor takes back before they are answered; over it the connection is closed (rapid reset) */
+  HTTP2_RESETS_MAX: 500,
+  /** the time in which they are counted: a page left behind cancels some hundred at once */
+  HTTP2_RESETS_WINDOW_MS: 10_000,
+  /** pings and settings of one connection; gRPC measures its path with many */
+  HTTP2_SIGNALS_PER_SECOND: 5000,
+  /** without a byte of a visitor, after this it is looked whether its connection still works */
+  HTTP2_QUIET_MS: 30_000,
+
+  // --- local services that speak HTTP/2 ---
+  /** connections to one local service that speaks HTTP/2; further calls share them */
+  H2C_SESSIONS_PER_TUNNEL: 16,
+  /** calls on one such connection before another one is opened */
+  H2C_STREAMS_PER_SESSION: 100,
+  /** how long such a connection waits for the next call */
+  H2C_SESSION_IDLE_MS: 60_000,
+  /** bytes of such a connection that wait on their way to and from the stream */
+  H2C_STREAM_BUFFER_BYTES: 64 * KiB,
+
+  // --- captured requests ---
+  /** the last requests of a tunnel that are kept for a look and a replay */
+  CAPTURES_PER_TUNNEL: 200,
+  /** of each body, from its beginning: most of what a person reads, and of what can be sent again */
+  CAPTURE_BODY_MAX_BYTES: 16 * KiB,
+  /** heads and bodies of one tunnel’s kept requests; the oldest go first */
+  CAPTURE_BYTES_PER_TUNNEL: 4 * MiB,
+  /** the same for all tunnels together; whoever keeps more than an even share gives way first */
+  CAPTURE_BYTES_MAX: 64 * MiB,
+  /** a compressed body that grows beyond this when it is looked at is not shown */
+  CAPTURE_UNPACKED_MAX_BYTES: 1 * MiB,
+  /** a person looks for what went wrong after the tunnel is closed, too */
+  CAPTURE_KEPT_AFTER_END_MS: 3600 * 1000,
+  /** ended tunnels whose list of requests is empty instead of unknown; the oldest go first */
+  CAPTURE_TUNNELS_REMEMBERED: 20_000,
+  /** how often what has outlived its tunnel by its time is dropped */
+  CAPTURE_SWEEP_MS: 10_000,
+  /** a response that is not complete by then is cut off, and shown as far as it came */
+  REPLAY_TIMEOUT_MS: 30_000,
+  /** a longer response is cut off: nobody waits for the end of an endless one */
+  REPLAY_RESPONSE_MAX_BYTES: 64 * MiB,
+  /** replays of all tunnels under way; each holds a stream and an answer of the REST */
+  REPLAYS_AT_ONCE: 64,
+
+  // --- alerts of groups without a healthy member ---
+  /** of one alert, from the look-up of its name to the head of the answer; there is no second try */
+  ALERT_TIMEOUT_MS: 5000,
+  /** alerts to tenants under way; what is over it is dropped and counted */
+  ALERTS_AT_ONCE: 512,
+  /** of these to one host and port: a receiver that hangs costs the others nothing */
+  ALERTS_AT_ONCE_PER_HOST: 64,
+  /** alerts to the operator under way: slots that no tenant can use up */
+  ALERTS_AT_ONCE_OPERATOR: 64,
+  /** alerts that begin in one turn of the event loop: frames are handled in between */
+  ALERT_STARTS_PER_TURN: 8,
+  /** the longest alert URL of a tenant, as on the control connection */
+  ALERT_URL_MAX_CHARS: 2048,
+  /** a registration waits this long for the name in its alert URL; the alert checks it anyway */
+  ALERT_LOOKUP_TIMEOUT_MS: 1000,
+  /** registrations that wait for such a name; further ones are not warned */
+  ALERT_LOOKUPS_AT_ONCE: 64,
+  /** what the names of all tunnels of one client may cost it before the next ones are not looked up: well below REGISTER_TIMEOUT_MS */
+  ALERT_LOOKUPS_PER_CONNECTION_MS: 5000,
+  /** the first of two questions to a name server; the second one waits twice as long */
+  ALERT_DNS_TRY_MS: 1000,
+
+  // --- edge REST ---
+  /** no request of the REST needs more */
+  API_BODY_MAX_BYTES: 64 * KiB,
+  /** a request head that is not complete by then is dropped */
+  API_HEAD_TIMEOUT_MS: 15_000,
+  /** a whole request that is not complete by then is dropped */
+  API_REQUEST_TIMEOUT_MS: 30_000,
+  /** connections to the REST at once */
+  API_CONNECTIONS_MAX: 1024,
+  /** a long list of groups is made and sent in parts of about this size, as fast as they are read */
+  API_CHUNK_BYTES: 64 * KiB,
+
+  // --- event streams of groups, and their metrics ---
+  /** how often a stream of events says that it is alive */
+  SSE_KEEP_ALIVE_MS: 30_000,
+  /** after which a consumer is told to come back when its stream has ended */
+  SSE_RETRY_MS: 2000,
+  /** events that wait for one consumer; the next ones are dropped, and it is told how many */
+  SSE_QUEUE_MAX: 256,
+  /** streams of events at once; each takes one of the connections to the REST */
+  SSE_CONSUMERS_MAX: 512,
+  /** the same for one account, whichever of its keys asks, and for the operator */
+  SSE_CONSUMERS_PER_OWNER: 64,
+  /** after which one that was too many is told to ask again */
+  SSE_BUSY_RETRY_MS: 5000,
+  /** how long the metrics of a group outlive it; one that comes back in time goes on counting */
+  GROUP_SERIES_KEPT_MS: 300_000,
+  /** groups whose metrics outlive them; the oldest go first */
+  GROUP_SERIES_KEPT_MAX: 10_000,
+
+  // --- an edge and its platform ---
+  /** a call to the platform that is not answered by then has failed */
+  PLATFORM_CALL_TIMEOUT_MS: 5000,
+  /** after a failed call nobody waits for the platform this long: what the edge knows decides */
+  PLATFORM_PAUSE_MS: 1000,
+  /** no answer of the platform is longer */
+  PLATFORM_ANSWER_MAX_BYTES: 256 * KiB,
+  /** how often the edge tells the platform that it lives */
+  PLATFORM_HEARTBEAT_MS: 5000,
+  /** a stream of changes without a sign of life for so long is dead and asked for anew */
+  PLATFORM_CHANGES_SILENT_MS: 25_000,
+  /** one line of that stream */
+  PLATFORM_CHANGE_MAX_BYTES: 64 * KiB,
+  /** the first pause before that stream is asked for again */
+  PLATFORM_RETRY_MIN_MS: 200,
+  /** the longest one: a key that was revoked meanwhile is heard of soon after the return */
+  PLATFORM_RETRY_MAX_MS: 2000,
+  /** a stream that lived this long was a good one: the pauses begin anew */
+  PLATFORM_RETRY_STABLE_MS: 10_000,
+  /** what the last delivery may take when the edge stops; the rest waits on the disk */
+  PLATFORM_STOP_MS: 3000,
+  /** a key that the platform accepted is not asked for again before this */
+  KEY_FRESH_MS: 60_000,
+  /** how long an accepted key is good while the platform is away */
+  KEY_STALE_MS: 3600 * 1000,
+  /** a refused key is not asked for again before this */
+  KEY_REFUSED_MS: 5000,
+  /** accepted keys that are remembered, one for each session there can be; the oldest go first */
+  KNOWN_KEYS_MAX: 20_000,
+  /** refused keys that are remembered; apart, so that guesses push no good key out */
+  REFUSED_KEYS_MAX: 10_000,
+  /** keys asked for at once when the edge has missed changes and asks for all of them again */
+  KEY_CHECKS_AT_ONCE: 8,
+
+  // --- the edge's journal of usage ---
+  /** what tunnels have carried is on disk after this: the most that a kill of the process takes */
+  JOURNAL_WRITE_MS: 100,
+  /** the end of a stream is written at once, but not more often than this */
+  JOURNAL_STREAM_END_MS: 5,
+  /** how often the platform is told of usage; of openings and ends it is told at once */
+  JOURNAL_DELIVER_MS: 5000,
+  /** records that the platform is told of at once */
+  JOURNAL_BATCH_RECORDS: 1000,
+  /** the same by their size */
+  JOURNAL_BATCH_BYTES: 1 * MiB,
+  /** lines behind the last summary; then the usage of one tunnel and day is summed up anew */
+  JOURNAL_TAIL_BYTES: 8 * MiB,
+  /** summed records that wait for the platform; with more, no tunnel of an account is opened until it is back */
+  JOURNAL_RECORDS_MAX: 100_000,
+  /** the counters of an ended tunnel are watched this long, and until its last connection ends */
+  USAGE_AFTER_END_MS: 60_000,
+} as const;

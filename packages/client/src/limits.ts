@@ -1,0 +1,62 @@
+// Every bound of a client, by name. docs/limits.md is written from these lines; a test compares the two.
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const CLIENT_LIMITS = {
+  // --- client ---
+  /** a local service that does not answer by then is down */
+  LOCAL_DIAL_TIMEOUT_MS: 10_000,
+  /** the first pause; it doubles from here, with jitter */
+  RECONNECT_MIN_MS: 500,
+  /** the longest pause between two attempts */
+  RECONNECT_MAX_MS: 30_000,
+  /** a connection that lasted this long resets the pause */
+  RECONNECT_STABLE_AFTER_MS: 60_000,
+  /** at the first start the client gives up after this (exit code 5), unless --wait */
+  FIRST_CONNECT_TIMEOUT_MS: 30_000,
+  /** attempts of the first start come at least this often, so that its 30 s hold several */
+  FIRST_CONNECT_RETRY_MAX_MS: 5000,
+  /** how long the answer to a registration is awaited */
+  REGISTER_TIMEOUT_MS: 15_000,
+  /** after a failed handshake: how long the client looks whether the server speaks TLS or not */
+  KIND_PROBE_TIMEOUT_MS: 3000,
+  /** connect, TLS and upgrade of one carrier together */
+  CARRIER_DIAL_TIMEOUT_MS: 10_000,
+  /** the edge answers on the control connection, so its tunnels are not without carriers for long */
+  CARRIER_RETRY_MAX_MS: 5000,
+  /** the head of the answer to a carrier upgrade */
+  CARRIER_UPGRADE_HEAD_MAX_BYTES: 8 * KiB,
+  /** RequestCarriers is repeated when no tokens have come by then */
+  CARRIER_TOKEN_WAIT_MS: 10_000,
+  /** a session without any carrier by then is given up and dialled anew */
+  FIRST_CARRIER_TIMEOUT_MS: 15_000,
+  /** earlier sessions whose streams still finish after a reconnect */
+  RETIRED_SESSIONS_MAX: 8,
+  /** visitors that were quicker than the answer to the registration */
+  PARKED_STREAMS_MAX: 1024,
+  /** clients of one configuration file that can each resume after a restart */
+  RESUME_SLOTS_MAX: 16,
+  /** a slot whose owner cannot be looked up is free after this */
+  FOREIGN_SLOT_STALE_AFTER_MS: 180_000,
+  /** how long a client that ends waits for the edge to take note */
+  CLIENT_CLOSE_TIMEOUT_MS: 2000,
+  /** how often the client looks after its connections; silence is judged as of the next look */
+  CLIENT_TICK_MS: 1000,
+  /** a local service that is down is reported once in this time, not for every visitor */
+  LOCAL_DIAL_NOTICE_EVERY_MS: 5000,
+  /** a health check reads no more of an answer than its status line */
+  PROBE_STATUS_LINE_MAX_BYTES: 4 * KiB,
+  /** requests that the inspector of one client can show; the oldest give way */
+  INSPECTOR_REQUESTS_MAX: 200,
+  /** what they may hold together, heads and bodies */
+  INSPECTOR_REQUESTS_BYTES: 8 * MiB,
+  /** the beginning of a body that is kept for a look; a longer request cannot be replayed */
+  INSPECTOR_BODY_MAX_BYTES: 16 * KiB,
+  /** a replay whose response does not end by then is cut off */
+  INSPECTOR_REPLAY_TIMEOUT_MS: 30_000,
+  /** connections to the inspector page at once */
+  INSPECTOR_CONNECTIONS_MAX: 64,
+  /** events that wait for one open page; a page that reads slower is told to load again */
+  INSPECTOR_LAG_MAX_BYTES: 1 * MiB,
+} as const;

@@ -1,0 +1,56 @@
+// Every bound of sessions, streams and carriers, by name. docs/limits.md is written from these lines; a test compares the two.
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const MUX_LIMITS = {
+  // --- streams and their windows ---
+  /** open at once; bounds the tables of both sides */
+  STREAMS_PER_CARRIER: 65_536,
+  /** the first credit while memory is short: a stream always moves */
+  STREAM_WINDOW_FLOOR_BYTES: 16 * KiB,
+  /** the first credit: enough for most answers in one round trip */
+  STREAM_WINDOW_INITIAL_BYTES: 256 * KiB,
+  /** the largest window while a round trip takes under 5 ms; more would only stand in front of small frames */
+  STREAM_WINDOW_SHORT_PATH_BYTES: 4 * MiB,
+  /** the local dial and the way there and back; longer than LOCAL_DIAL_TIMEOUT_MS, so that the client says why first */
+  STREAM_OPEN_TIMEOUT_MS: 15_000,
+  /** visitors of one session that wait for a carrier at once */
+  OPENS_WAITING_MAX: 4096,
+  /** how long a visitor waits for a carrier of a client that has just come back */
+  CARRIER_WAIT_MS: 3_000,
+  /** bytes that the streams of one session may have us hold; over it windows stop growing */
+  SESSION_BUDGET_BYTES: 64 * MiB,
+  /** part of the machine’s memory that all sessions together may have us hold */
+  PROCESS_BUDGET_MEMORY_SHARE: 0.25,
+
+  // --- carriers ---
+  /** also measures the round trip by which windows grow */
+  CARRIER_PING_INTERVAL_MS: 10_000,
+  /** as on the control connection */
+  CARRIER_DEAD_AFTER_MS: 25_000,
+  /** a carrier that we closed waits this long for the end of the peer */
+  CARRIER_LINGER_MS: 2_000,
+  /** small frames of one turn of the event loop leave in one write */
+  CARRIER_BATCH_BYTES: 64 * KiB,
+  /** from here on streams wait before they send more DATA */
+  CARRIER_SEND_QUEUE_BYTES: 512 * KiB,
+  /** small frames of a peer that does not read; over it the carrier is closed */
+  CARRIER_SEND_QUEUE_MAX_BYTES: 8 * MiB,
+  /** read buffers that slow sinks may keep; over it bytes are copied */
+  CARRIER_PINNED_BUFFERS_MAX: 16,
+  /** a TLS key is not used for more (RFC 8446, section 5.5); a fresh carrier takes its place */
+  CARRIER_ROTATE_AFTER_BYTES: 256 * 1024 * MiB,
+  /** the same by time */
+  CARRIER_ROTATE_AFTER_MS: 24 * 3600 * 1000,
+
+  // --- sockets ---
+  /** the shared buffer that idle and slow sockets are read into */
+  SOCKET_SCRATCH_BYTES: 64 * KiB,
+  /** the own buffer of a socket that moves much */
+  SOCKET_BULK_BUFFER_BYTES: 256 * KiB,
+  /** own buffers at once; further sockets share */
+  SOCKET_BULK_BUFFERS_MAX: 128,
+  /** read of one busy socket before the others have their turn */
+  READ_TURN_BYTES: 512 * KiB,
+} as const;
