@@ -1,5 +1,5 @@
 // Sessions that were replaced: they take nothing new and are closed when their last stream has ended.
-import { type StreamReason } from '@tunnel/protocol';
+import type { StreamReason } from '@tunnel/protocol';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { Session } from './session.ts';
 

@@ -1,7 +1,7 @@
 // Where visitors' streams arrive: each is given to the tunnel it names. Knows how many are being served.
 import type { Fault } from '@tunnel/errors';
 import type { ByteDuplex, MuxStream } from '@tunnel/mux';
-import { type StreamHead } from '@tunnel/protocol';
+import type { StreamHead } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { forwardStream } from './forward/forward-stream.ts';
 import { CLIENT_LIMITS } from './limits.ts';

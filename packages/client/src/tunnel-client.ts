@@ -1,7 +1,7 @@
 // The client behind the interface: one connection, the tunnels on it, the visitors in them, and what a restart needs.
 
 import { Fault } from '@tunnel/errors';
-import { type StreamReason } from '@tunnel/protocol';
+import type { StreamReason } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import type { Client, ClientState, CloseOptions } from './client.ts';
 import { Connection, type Wait } from './connection.ts';

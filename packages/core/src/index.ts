@@ -91,7 +91,7 @@ export { NameLeases, type NameUse, type WantedName } from './names/name-leases.t
 export { foldSubdomain, problemOfSubdomain, RESERVED_SUBDOMAINS, SUBDOMAIN_MAX_CHARACTERS } from './names/subdomain.ts';
 export { subdomainOf } from './names/subdomain-of-host.ts';
 export { problemOfAddress } from './net/address-guard.ts';
-export { type CallerAddress, callerAddressOf, plainAddress, TrustedProxies } from './net/caller-address.ts';
+export { type CallerAddress, callerAddressOf, hostPort, plainAddress, TrustedProxies } from './net/caller-address.ts';
 export { mayAlertPrivate } from './net/may-alert-private.ts';
 export { type Owner, ownerKey, sameOwner } from './owner.ts';
 export { type LeaseAnswer, PortLeases, type PortUse, type WantedPort } from './port-leases.ts';

@@ -1,7 +1,7 @@
 // A TCP or TLS socket as a ByteDuplex: static reads, writes that say at once whether the kernel took them, half-close, real resets.
 import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { type StreamReason } from '@tunnel/protocol';
+import type { StreamReason } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';

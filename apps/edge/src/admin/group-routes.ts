@@ -4,7 +4,7 @@ import { groupProtocol, type HealthEvent } from '@tunnel/contract';
 import type { TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { findTunnel } from './find-tunnel.ts';
 import { groupListBody } from './group-list.ts';
 import { groupEventsRoute, healthEventsRoute, listGroupsRoute } from './group-rest-routes.ts';

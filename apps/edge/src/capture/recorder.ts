@@ -1,11 +1,9 @@
 // One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
 // whatever a person wants to see is made when somebody looks.
 import { type ChunkedForm, fieldValueOf, isTextual, type RequestHead, type ResponseHead } from '@tunnel/core';
-import type { ErrorCode, Fault } from '@tunnel/errors';
+import type { ErrorCode } from '@tunnel/errors';
+import type { ExchangeEnd, ExchangeRecorder } from '../upstream/response-handler.ts';
 import { KeptBody } from './kept-body.ts';
-
-/** `complete`: the whole response came. `aborted`: the visitor left. A fault: why there was no response, or not all of it. */
-export type CaptureEnd = 'complete' | 'aborted' | Fault;
 
 export interface CaptureKeeper {
   /** More is kept of a request: the keeper may let go of this one or of others. */
@@ -30,7 +28,7 @@ export interface CaptureFacts {
 /** What an object of this costs beside its strings, roughly. */
 const OVERHEAD_BYTES = 512;
 
-export class CaptureRecorder {
+export class CaptureRecorder implements ExchangeRecorder {
   readonly facts: CaptureFacts;
   /** As received. */
   readonly requestText: string;
@@ -97,7 +95,7 @@ export class CaptureRecorder {
   }
 
   /** Once; a second call changes nothing. */
-  finish(nowMs: number, end: CaptureEnd): void {
+  finish(nowMs: number, end: ExchangeEnd): void {
     if (this.durationMs !== null) return;
     this.durationMs = Math.max(0, nowMs - this.facts.startedMs);
     if (end === 'complete') return;

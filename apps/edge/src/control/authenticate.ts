@@ -109,7 +109,7 @@ const sayWelcome = (
     carriers: {
       count,
       path: CARRIER_PATH,
-      tokens: session.mux === null ? [] : muxes.issueTokens(session.mux, count),
+      tokens: session.upstream.mux === null ? [] : muxes.issueTokens(session.upstream.mux, count),
     },
   });
 };

@@ -5,8 +5,8 @@ import type { Socket } from 'node:net';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type ListenOn, listenOrFault } from '../admin/listen-or-fault.ts';
+import { secureOptionsOf, type TlsFiles } from '../ingress/tls/tls-files.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import { secureOptionsOf, type TlsFiles } from '../tls-files.ts';
 import { refuseUpgrade } from './upgrade-answers.ts';
 import { WaitingSockets } from './waiting-sockets.ts';
 

@@ -13,10 +13,10 @@ import { CLOSE_CODES } from '@tunnel/protocol';
 import { type Clock, equalInConstantTime, type Logger, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { Endpoints } from '../pool/endpoints.ts';
-import type { Groups } from '../pool/groups.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
-import type { TunnelTable } from '../pool/tunnel-table.ts';
+import type { EndpointRegistry } from '../routing/endpoints.ts';
+import type { Groups } from '../routing/groups.ts';
+import type { Registry } from '../routing/registry.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { Session } from './session.ts';
 import type { SessionMuxes } from './session-muxes.ts';
@@ -27,9 +27,9 @@ export interface SessionTableOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
-  readonly endpoints: Endpoints;
+  readonly endpoints: EndpointRegistry;
   readonly groups: Pick<Groups, 'leave'>;
-  readonly tunnels: TunnelTable;
+  readonly tunnels: Registry;
   readonly muxes: SessionMuxes;
 }
 
@@ -134,15 +134,16 @@ export class SessionTable {
   #attach(session: Session, connection: ControlConnection): void {
     session.connection = connection;
     session.alertLookupMs = EDGE_LIMITS.ALERT_LOOKUPS_PER_CONNECTION_MS;
-    session.mux = this.#given.muxes.open(session);
+    session.upstream.mux = this.#given.muxes.open(session);
     this.#byConnection.set(connection, session);
   }
 
   #detach(session: Session, why: string): void {
     if (session.connection !== null) this.#byConnection.delete(session.connection);
-    if (session.mux !== null) this.#given.muxes.retire(session.mux, why);
+    const { mux } = session.upstream;
+    if (mux !== null) this.#given.muxes.retire(mux, why);
     session.connection = null;
-    session.mux = null;
+    session.upstream.mux = null;
   }
 
   #perform(session: Session, effect: SessionEffect): void {

@@ -1,7 +1,7 @@
 // What the edge knows of one client that runs: who it is, where its machine stands, and the connection and streams it has now.
 import { type Owner, type SessionState, startSession } from '@tunnel/core';
-import type { MuxSession } from '@tunnel/mux';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import { MuxUpstream } from '../upstream/upstream.ts';
 import type { ControlConnection } from './control-connection.ts';
 
 export class Session {
@@ -13,8 +13,8 @@ export class Session {
   keyId: string;
   state: SessionState;
   connection: ControlConnection | null;
-  /** A new one for each connection; the old one lets its streams finish by itself. null while the client is away. */
-  mux: MuxSession | null = null;
+  /** The way to its client, whichever connection that has now. */
+  readonly upstream = new MuxUpstream();
   /** Living and held ones, by id. */
   readonly tunnels = new Map<string, Tunnel>();
   /**

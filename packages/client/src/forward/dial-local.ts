@@ -1,7 +1,7 @@
 // Dials the local service of a tunnel, and says in plain words what was in the way.
 import { Fault } from '@tunnel/errors';
 import { connectSocket, connectTlsSocket, type SocketDuplex } from '@tunnel/mux';
-import { type StreamReason } from '@tunnel/protocol';
+import type { StreamReason } from '@tunnel/protocol';
 import { codeOf, isCertificateTrouble, reasonOf } from '../dial-faults.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 

@@ -2,7 +2,7 @@
 import { CHUNK_END, chunkLine, lastChunk, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { SocketDuplex } from '@tunnel/mux';
-import { type StreamReason } from '@tunnel/protocol';
+import type { StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { type DialLocal, dialLocal } from '../forward/dial-local.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
