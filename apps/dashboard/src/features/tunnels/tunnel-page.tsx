@@ -5,17 +5,16 @@ import type { TunnelLogEntry } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
-import { buttonClass } from '../../ui/button-class.ts';
-import { Card } from '../../ui/card.tsx';
-import { Empty } from '../../ui/empty.tsx';
+import { buttonClass } from '../../ui/button.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icon.tsx';
+import { useKeys } from '../../ui/keyboard.ts';
 import { PageHead } from '../../ui/page-head.tsx';
-import { Skeleton } from '../../ui/skeleton.tsx';
-import { useKeys } from '../../ui/use-keys.ts';
 import { HealthPanel } from './health-panel.tsx';
 import { tunnelQuery } from './queries.ts';
 import { RequestsPanel } from './requests-panel.tsx';
-import { TunnelFacts } from './tunnel-facts.tsx';
+import { TunnelDetails } from './tunnel-details.tsx';
 import { TunnelState } from './tunnel-row.tsx';
 
 export const TunnelPage = () => {
@@ -53,7 +52,7 @@ export const TunnelPage = () => {
 const TunnelPanels = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   <div className="space-y-6">
     <PanelBoundary>
-      <TunnelFacts entry={entry} />
+      <TunnelDetails entry={entry} />
     </PanelBoundary>
     {entry.protocol === 'http' && <RequestsPanel entry={entry} />}
     <HealthPanel entry={entry} />
