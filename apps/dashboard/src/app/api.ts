@@ -1,4 +1,4 @@
-// How pages call the platform API: a call whose access token has run out is repeated once with a new one; answers are cached and asked for again.
+// How pages call the platform API: with a token that is renewed when it has run out, and with answers that are cached.
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { PlatformClient, type PlatformFetch } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -16,7 +16,7 @@ export const createApi = (origin: string, fetch: PlatformFetch, session: Session
     accessToken: () => session.accessToken,
   });
 
-/** Rejects with the fault of the renewal when the session has ended. */
+/** A call whose access token has run out is repeated once with a new one. Rejects with the fault of the renewal when the session has ended. */
 export const renewingFetch =
   (fetch: PlatformFetch, session: Pick<Session, 'accessToken' | 'renew'>): PlatformFetch =>
   async (url, request) => {

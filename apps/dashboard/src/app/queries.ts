@@ -16,7 +16,7 @@ export const meQuery = (api: PlatformClient) =>
 export const regionsQuery = (api: PlatformClient) =>
   queryOptions({ queryKey: ['regions'], queryFn: () => api.regions(), staleTime: 60_000, refetchInterval: 60_000 });
 
-/** null: not known yet, and a command without it would go elsewhere. undefined: nobody says; the client has a default. */
+/** The edge that the commands of a page name. null: not known yet, and a command without it would go elsewhere. undefined: nobody says; the client has a default. */
 export const useServer = (): ServerAddress | null | undefined => {
   const { data, isPending } = useQuery(regionsQuery(useApi()));
   return isPending ? null : data?.find(({ control }) => control !== '');

@@ -19,7 +19,7 @@ const signedOut = createRoute({
   id: 'signed-out',
   component: lazyPage(() => import('../features/auth/layout.tsx'), 'AuthLayout'),
 });
-// Has a name reason the types of a route that has beforeLoad lose it otherwise.
+// Has a name because the types of a route that has beforeLoad lose it otherwise.
 const loginSearch = textFields('next');
 const login = createRoute({
   getParentRoute: () => signedOut,

@@ -119,14 +119,14 @@ describe('renewal', () => {
 });
 
 describe('other tabs', () => {
-  it('receive of the login and of the log-out', async () => {
+  it('hear of the login and of the log-out', async () => {
     const { environment, session } = open();
     session.signIn(A);
     await session.signOut();
     expect([environment.posted, environment.logOuts]).toEqual([['signed-in', 'signed-out'], 1]);
   });
 
-  it('a log-out elsewhere ends this one, and is not posted on', () => {
+  it('a log-out elsewhere ends this one, and is not told on', () => {
     const { environment, session } = open();
     session.signIn(A);
     session.receive('signed-out');

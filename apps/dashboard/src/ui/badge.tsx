@@ -21,6 +21,7 @@ export interface BadgeProps {
   readonly children: ReactNode;
 }
 
+/** A state in one or two words. */
 export const Badge = ({ tone = 'neutral', dot = false, title, children }: BadgeProps) => (
   <span
     title={title}

@@ -1,4 +1,4 @@
-// Buttons: their look (also for links that look like one), a button whose work may be under way, and one that copies a text.
+// Buttons and their look: one whose work may be under way, one that copies a text, and links that look like one.
 import { type ComponentProps, type MouseEvent, type ReactNode, useEffect, useState } from 'react';
 import { classNames } from './class-names.ts';
 import { Icon, Spinner } from './icon.tsx';
@@ -10,6 +10,7 @@ export interface ButtonProps extends ComponentProps<'button'> {
   readonly children: ReactNode;
 }
 
+/** While its work is under way it says so, keeps its width and its focus, and takes no second press. */
 export const Button = ({
   kind = 'secondary',
   size = 'medium',

@@ -49,7 +49,7 @@ export const Card = ({ title, description, actions, footer, padded = true, class
   );
 };
 
-/** `className` gives it its size: "h-5 w-32". */
+/** Stands in for content that is on its way, in the size that it will have. `className` gives it its size: "h-5 w-32". */
 export const Skeleton = ({ className }: { readonly className: string }) => (
   <span aria-hidden="true" className={classNames('skeleton block max-w-full rounded-md', className)} />
 );

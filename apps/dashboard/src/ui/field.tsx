@@ -1,4 +1,4 @@
-// Labelled inputs for text and for passwords, with its hint and its error as text that screen readers connect with it.
+// Labelled inputs for text and for passwords, each with its hint and its error as text that screen readers connect with it.
 import { type ComponentProps, type ReactNode, useId, useState } from 'react';
 import { classNames } from './class-names.ts';
 import { Icon } from './icon.tsx';

@@ -27,7 +27,7 @@ const subscribe = (listener: () => void): (() => void) => {
   };
 };
 
-/** `select` makes of the time what is shown: a component renders again only when that has changed. */
+/** One timer for the whole page. `select` makes of the time what is shown: a component renders again only when that has changed. */
 export const useNow = <T extends string | number | boolean>(select: (now: number) => T): T =>
   useSyncExternalStore(subscribe, () => select(now));
 

@@ -7,6 +7,7 @@ import { Button } from '../../ui/button.tsx';
 import { Brand, useTitle } from '../../ui/page-head.tsx';
 import { Problem, RequestLine } from '../../ui/problem.tsx';
 
+/** One card in the middle. */
 export const AuthLayout = () => (
   <main className="mx-auto flex min-h-dvh w-full max-w-[25rem] flex-col px-4 pt-[max(2rem,10vh)] pb-12">
     <div className="mb-8 flex justify-center">

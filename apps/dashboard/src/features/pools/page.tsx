@@ -139,7 +139,7 @@ const PoolsPending = () => (
 
 const NAMED_MAX = 5;
 
-/** What must not be overlooked: pools that nobody serves, and regions that did not answer. The frame is always there: screen readers tell what appears in it. */
+/** What must not be overlooked. The frame is always there: screen readers tell what appears in it. */
 const PoolNotices = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
   const down = snapshot.groups.filter(isDown);
   return (

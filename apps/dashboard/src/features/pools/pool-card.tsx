@@ -92,7 +92,7 @@ const StaleBadge = ({ since }: { readonly since: number }) => {
   );
 };
 
-/** In text, in a box, with a sign: nobody has to see that it is red. */
+/** In words, in a box, with a sign: nobody has to see that it is red. */
 const DownNotice = ({ members }: { readonly members: number }) => (
   <p className="flex gap-2.5 border-bad/30 border-y bg-bad-soft px-4 py-2.5 sm:px-5">
     <Icon name="warning" className="mt-[3px] size-4 text-bad" />
@@ -129,7 +129,7 @@ const Dot = () => (
 /** Of a larger pool a bar says more. */
 const MARKS_MAX = 12;
 
-/** A mark for each member, filled or hollow, and the number in text beside it. */
+/** A mark for each member, filled or hollow, and the number in words beside it. */
 const HealthMarks = ({ group }: { readonly group: GroupSummary }) => {
   const { healthy_count: healthy, member_count: members } = group;
   const text = `${healthy} of ${members} healthy`;

@@ -2,7 +2,7 @@
 import { queryOptions, replaceEqualDeep } from '@tanstack/react-query';
 import type { GroupMemberSummary, GroupProtocol, GroupSummary, PlatformClient, PlatformPools } from '@tunnel/contract';
 import { LIVE_MS } from '../../app/queries.ts';
-import { countText, percentText } from '../../ui/format.ts';
+import { percentText, plural } from '../../ui/format.ts';
 
 export interface PoolsSnapshot {
   readonly groups: readonly GroupSummary[];
@@ -23,7 +23,7 @@ export const readPools = ({ groups, warnings }: PlatformPools, now: number): Poo
   at: Math.floor(now / AT_STEP_MS) * AT_STEP_MS,
 });
 
-/** The pools of a region that has not answered this time stay as they were, with their age. */
+/** A region that does not answer once takes nothing away: its pools stay as they were, with their age. */
 export const mergePools = (before: PoolsSnapshot | undefined, now: PoolsSnapshot): PoolsSnapshot => {
   const silent = silentRegions(now.warnings);
   if (before === undefined || silent.size === 0) return now;
@@ -116,10 +116,8 @@ export const sharesOf = (members: readonly Pick<GroupMemberSummary, 'request_cou
 };
 
 /** What a member counts: "12 requests"; every connection of a tcp tunnel is one dispatch. */
-export const servedText = (count: number, protocol: GroupProtocol): string => {
-  const [one, many] = protocol === 'tcp' ? ['connection', 'connections'] : ['request', 'requests'];
-  return `${countText(count)} ${count === 1 ? one : many}`;
-};
+export const servedText = (count: number, protocol: GroupProtocol): string =>
+  plural(count, protocol === 'tcp' ? 'connection' : 'request');
 
 export const shareText = (share: number, count: number, protocol: GroupProtocol): string =>
   `${percentText(share)} of what the pool has served: ${servedText(count, protocol)}`;

@@ -2,7 +2,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useCanGoBack, useParams, useRouter } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
 import { buttonClass } from '../../ui/button.tsx';
@@ -11,6 +10,7 @@ import { Empty } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { useKeys } from '../../ui/keyboard.ts';
 import { PageHead } from '../../ui/page-head.tsx';
+import { isFault } from '../../ui/problem.tsx';
 import { HealthPanel } from './health-panel.tsx';
 import { tunnelQuery } from './queries.ts';
 import { RequestsPanel } from './requests-panel.tsx';
@@ -38,7 +38,7 @@ export const TunnelPage = () => {
         description={kindOf(tunnel.data)}
         {...(tunnel.data === undefined ? {} : { actions: <TunnelState entry={tunnel.data} /> })}
       />
-      {isUnknown(tunnel.error) ? (
+      {isFault(tunnel.error, 'TUNNEL_UNKNOWN') ? (
         <NoTunnel />
       ) : (
         <Loaded query={tunnel} title="This tunnel cannot be shown" pending={<Pending />}>
@@ -85,8 +85,6 @@ const NoTunnel = () => (
     </Empty>
   </Card>
 );
-
-const isUnknown = (error: unknown): boolean => error instanceof Fault && error.code === 'TUNNEL_UNKNOWN';
 
 const titleOf = (entry: TunnelLogEntry | undefined): string => {
   if (entry === undefined) return 'Tunnel';
