@@ -54,15 +54,22 @@ it('what helps tests carries its suffix', async () => {
   expect(files.filter((file) => !/(?:\.test|\.fixture|\.rows|-setup)\.ts$/.test(file))).toEqual([]);
 });
 
-it('the import table of ARCHITECTURE.md is the one that is enforced', async () => {
-  const rules = "import { MAY_IMPORT } from './scripts/lib/import-rules.mjs'; console.log(JSON.stringify(MAY_IMPORT))";
-  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', rules]);
-  const enforced = JSON.parse(stdout) as Record<string, string[]>;
-  const rows = read('ARCHITECTURE.md').matchAll(/^\| `@tunnel\/(\w+)` \| ([^|]*) \|/gm);
-  const documented = Object.fromEntries(
-    [...rows].map(([, name, list]) => [name, [...(list ?? '').matchAll(/`(\w+)`/g)].map((match) => match[1])]),
-  );
-  expect(documented).toEqual(enforced);
+const RULES = `import { FOLDER_MAY_IMPORT, MAY_IMPORT, PENDING } from './scripts/lib/import-rules.mjs';
+  const folders = Object.entries(FOLDER_MAY_IMPORT).filter(([name]) => !PENDING.folders.has(name));
+  console.log(JSON.stringify({ packages: MAY_IMPORT, folders: Object.assign({}, ...folders.map(([, rows]) => rows)) }))`;
+
+it('the import tables of ARCHITECTURE.md, of packages and of folders, are the ones that are enforced', async () => {
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', RULES]);
+  const enforced = JSON.parse(stdout) as Record<'packages' | 'folders', Record<string, string[]>>;
+  const documented = (row: RegExp) =>
+    Object.fromEntries(
+      [...read('ARCHITECTURE.md').matchAll(row)].map(([, name, list]) => [
+        name,
+        [...(list ?? '').matchAll(/`([\w/-]+)`/g)].map((match) => match[1]?.replace(/\/$/, '')),
+      ]),
+    );
+  expect(documented(/^\| `@tunnel\/([\w-]+)` \| ([^|]*) \|/gm)).toEqual(enforced.packages);
+  expect(documented(/^\| `([\w/]+)\/` \| ([^|]*) \|/gm)).toEqual(enforced.folders);
 });
 
 const PAGES = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
