@@ -48,7 +48,7 @@ export function cyclesOf(arrows) {
 function circlesAmong(level) {
   const found = [];
   const covered = new Set();
-  for (const start of [...level.keys()].sort()) {
+  for (const start of level.keys()) {
     if (covered.has(start)) continue;
     const path = shortestWayBack(level, start);
     if (path === undefined) continue;

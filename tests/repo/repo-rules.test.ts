@@ -61,11 +61,11 @@ const RULES = `import { FOLDER_MAY_IMPORT, MAY_IMPORT, PENDING } from './scripts
 it('the import tables of ARCHITECTURE.md, of packages and of folders, are the ones that are enforced', async () => {
   const { stdout } = await run(process.execPath, ['--input-type=module', '-e', RULES]);
   const enforced = JSON.parse(stdout) as Record<'packages' | 'folders', Record<string, string[]>>;
-  const documented = (row: RegExp) =>
+  const documented = (row: RegExp): Record<string, unknown> =>
     Object.fromEntries(
-      [...read('ARCHITECTURE.md').matchAll(row)].map(([, name, list]) => [
+      [...read('ARCHITECTURE.md').matchAll(row)].map(([, name = '', list = '']) => [
         name,
-        [...(list ?? '').matchAll(/`([\w/-]+)`/g)].map((match) => match[1]?.replace(/\/$/, '')),
+        [...list.matchAll(/`([\w/-]+)`/g)].map((match) => match[1]?.replace(/\/$/, '')),
       ]),
     );
   expect(documented(/^\| `@tunnel\/([\w-]+)` \| ([^|]*) \|/gm)).toEqual(enforced.packages);
