@@ -27,7 +27,8 @@ it('no file names a package registry', async () => {
 
 it('npm scripts hand their process over, so that signals reach the program', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-  for (const name of ['start', 'test', 'verify', 'build']) expect(scripts[name]).toMatch(/ && exec node \S+/);
+  for (const name of ['start', 'test', 'test:nodes', 'test:postgres', 'verify', 'build'])
+    expect(scripts[name]).toMatch(/ && exec node \S+/);
 });
 
 it('what is executed is executable', () => {
@@ -52,6 +53,13 @@ it('doors are small: an index only re-exports, a main only begins', async () => 
 it('what helps tests carries its suffix', async () => {
   const files = (await tracked()).filter((file) => /^tests\/(?!tools\/).*\.ts$/.test(file));
   expect(files.filter((file) => !/(?:\.test|\.fixture|\.rows|-setup)\.ts$/.test(file))).toEqual([]);
+});
+
+it('tests/unsteady.json names tests that exist, each with its reason', () => {
+  for (const [test, reason] of Object.entries(JSON.parse(read('tests/unsteady.json')) as Record<string, unknown>)) {
+    expect(existsSync(join(ROOT, test.split(' > ', 1)[0] ?? '')), test).toBe(true);
+    expect(reason, test).toMatch(/\w+ \w+/);
+  }
 });
 
 const RULES = `import { FOLDER_MAY_IMPORT, MAY_IMPORT, PENDING } from './scripts/lib/import-rules.mjs';
