@@ -1,11 +1,11 @@
 // One question to one edge, over HTTP or inside the process, within a time and a size; the answer is checked by its schema.
 import { ACCOUNT_HEADER, apiError } from '@tunnel/contract';
 import { Fault, isErrorCode } from '@tunnel/errors';
+import { readBounded } from '@tunnel/http-shell';
 import type { Clock, Logger } from '@tunnel/runtime';
 import type * as z from 'zod';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
 import type { ReachableEdge } from './edge-directory.ts';
-import { readBounded } from './read-bounded.ts';
 
 export interface LocalEdge {
   /** Of its row: other stacks on the same database have edges of their own. */

@@ -1,6 +1,7 @@
 // Idempotency-Key: the same order with the same key is carried out once, and answered the same each time. What failed on our
 // side or at the processor is not kept: sending it again is the point of the key.
 import { Fault } from '@tunnel/errors';
+import { headerOf } from '@tunnel/http-shell';
 import { type Clock, sha256Hex } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import type { Db } from '../db/database.ts';
@@ -15,7 +16,6 @@ import {
   takeSlot,
 } from './kept-answers.ts';
 import type { PlatformEnv } from './platform-env.ts';
-import { headerOf } from './request-header.ts';
 
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
 

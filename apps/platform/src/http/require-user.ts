@@ -1,10 +1,10 @@
 // Who is asking: the bearer's access token, and the account behind it as it was at most two seconds ago.
 import { Fault } from '@tunnel/errors';
+import { headerOf } from '@tunnel/http-shell';
 import type { MiddlewareHandler } from 'hono';
 import type { AuthContext } from '../services/auth/auth-context.ts';
 import type { UserActor } from '../services/service-context.ts';
 import type { PlatformEnv } from './platform-env.ts';
-import { headerOf } from './request-header.ts';
 
 const BEARER = /^Bearer +([\w.~+/=-]+) *$/i;
 

@@ -1,8 +1,8 @@
 // A public port for HTTP without TLS: it accepts and hands over; closing it leaves accepted connections alone.
 import { createServer, type Server } from 'node:net';
+import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { LIMITS } from '@tunnel/protocol';
 import type { Logger } from '@tunnel/runtime';
-import { type ListenOn, listenOrFault } from '../../admin/listen-or-fault.ts';
 import type { HttpIngress } from './http-ingress.ts';
 
 export class HttpPort {
@@ -34,7 +34,7 @@ export class HttpPort {
   }
 
   async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#on, LIMITS.VISITOR_BACKLOG);
+    this.#address = await listenOrFault(this.#server, this.#on, { backlog: LIMITS.VISITOR_BACKLOG });
   }
 
   stop(): void {

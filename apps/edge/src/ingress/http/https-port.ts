@@ -1,9 +1,9 @@
 // The public port for HTTP over TLS: handshakes within bounds, then each connection goes where its ALPN says.
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
+import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { LIMITS } from '@tunnel/protocol';
 import type { Logger } from '@tunnel/runtime';
-import { type ListenOn, listenOrFault } from '../../admin/listen-or-fault.ts';
 import { secureOptionsOf, type TlsFiles } from '../../tls-files.ts';
 import type { HttpIngress } from './http-ingress.ts';
 
@@ -55,7 +55,7 @@ export class HttpsPort {
   }
 
   async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#on, LIMITS.VISITOR_BACKLOG);
+    this.#address = await listenOrFault(this.#server, this.#on, { backlog: LIMITS.VISITOR_BACKLOG });
   }
 
   /** For handshakes from now on; connections do not notice. */

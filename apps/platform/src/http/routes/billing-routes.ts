@@ -1,6 +1,7 @@
 // Billing over HTTP.
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import { headerOf } from '@tunnel/http-shell';
 import { randomToken } from '@tunnel/runtime';
 import type { MiddlewareHandler } from 'hono';
 import type { BillingContext } from '../../services/billing/billing-context.ts';
@@ -14,7 +15,6 @@ import { showUsage } from '../../services/billing/show-usage.ts';
 import { subscribe } from '../../services/billing/subscribe.ts';
 import { once } from '../idempotency.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
-import { headerOf } from '../request-header.ts';
 import {
   invoicesRoute,
   portalRoute,

@@ -16,8 +16,8 @@ import {
   usageRegions,
   usageSummary,
 } from '@tunnel/contract';
-import { boundedInteger } from '../bounded-integer.ts';
-import { oneOf } from '../one-of.ts';
+import { choiceParameter, integerParameter } from '@tunnel/http-shell';
+
 import { EXTENSIONS, json, refused, tunnelIdParam, userRefusals, withUser } from '../route-parts.ts';
 
 const tags = ['usage'];
@@ -45,7 +45,7 @@ export const chartRoute = createRoute({
   tags,
   summary: 'Usage by day',
   security: withUser,
-  request: { query: z.object({ days: boundedInteger('days', CHART_DAYS, 'How many days, today among them.') }) },
+  request: { query: z.object({ days: integerParameter('days', CHART_DAYS, 'How many days, today among them.') }) },
   responses: { 200: json(usageChart, 'One point a day, oldest first.'), 400: outOfRange('days'), ...userRefusals },
 });
 
@@ -57,10 +57,10 @@ export const listTunnelsRoute = createRoute({
   security: withUser,
   request: {
     query: z.object({
-      limit: boundedInteger('limit', TUNNEL_LOG_LIMIT, 'How many at most.'),
-      offset: boundedInteger('offset', TUNNEL_LOG_OFFSET, 'How many are passed over.'),
-      protocol: oneOf('protocol', shownProtocol.options, 'Only those of this protocol.'),
-      state: oneOf('state', tunnelState.options, 'Only those that live, or only those that have ended.'),
+      limit: integerParameter('limit', TUNNEL_LOG_LIMIT, 'How many at most.'),
+      offset: integerParameter('offset', TUNNEL_LOG_OFFSET, 'How many are passed over.'),
+      protocol: choiceParameter('protocol', shownProtocol.options, 'Only those of this protocol.'),
+      state: choiceParameter('state', tunnelState.options, 'Only those that live, or only those that have ended.'),
     }),
   },
   responses: { 200: json(tunnelLog, 'A page of it.'), 400: outOfRange('limit'), ...userRefusals },
@@ -93,7 +93,7 @@ export const listRequestsRoute = createRoute({
   security: withUser,
   request: {
     params: tunnelIdParam,
-    query: z.object({ limit: boundedInteger('limit', CAPTURE_LIST_LIMIT, 'How many at most.') }),
+    query: z.object({ limit: integerParameter('limit', CAPTURE_LIST_LIMIT, 'How many at most.') }),
   },
   responses: {
     200: json(
