@@ -1,4 +1,5 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
+
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing } from './billing/billing.ts';
@@ -17,9 +18,8 @@ import { resyncBilling } from './jobs/resync-billing.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
-import { newEdgeCredential } from './services/edges/edge-credential.ts';
-import { ensureLocalEdge, localEdgeName } from './services/edges/ensure-local-edge.ts';
-import { upsertPlans } from './services/plans/upsert-plans.ts';
+import { ensureLocalEdge, localEdgeName, newEdgeCredential } from './services/edges/credentials.ts';
+import { upsertPlans } from './services/plans.ts';
 import { KeyUses } from './services/tunnels/key-uses.ts';
 
 export interface PlatformDeps {

@@ -4,8 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { GroupSummary } from '@tunnel/contract';
 import { systemClock } from '@tunnel/runtime';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { newEdgeCredential } from '../services/edges/edge-credential.ts';
-import { ensureLocalEdge } from '../services/edges/ensure-local-edge.ts';
+import { ensureLocalEdge, newEdgeCredential } from '../services/edges/credentials.ts';
 import { heartbeat } from '../services/edges/heartbeat.ts';
 import {
   type Account,

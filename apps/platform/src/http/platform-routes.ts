@@ -1,12 +1,10 @@
 // All routes of the platform, and what each of them needs besides the services' context.
-
 import { AccessTokens } from '../services/auth/access-tokens.ts';
 import { KnownUsers } from '../services/auth/known-users.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
 import type { BillingContext } from '../services/billing/billing-context.ts';
-import type { GroupEdges } from '../services/groups/list-groups.ts';
-import type { TunnelEdges } from '../services/usage/ask-edge.ts';
+import type { GroupEdges, TunnelEdges } from '../services/usage/ask-edges.ts';
 import type { DashboardFiles } from './dashboard/dashboard-files.ts';
 import { addDashboardRoutes } from './dashboard/dashboard-routes.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';

@@ -1,7 +1,8 @@
 // Closes what edges have left open that nobody hears any more: at their last heartbeat, and within 60 s of it.
+
 import { sql } from 'kysely';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { closeEntries } from '../services/tunnels/presume-closed.ts';
+import { closeEntries } from '../services/tunnels/log-entries.ts';
 import { alone, type Job, type JobContext } from './job.ts';
 
 const LOCK = 1;

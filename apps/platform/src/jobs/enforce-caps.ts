@@ -1,12 +1,13 @@
 // Ends the tunnels of accounts that have reached their spend cap, on every edge, and writes to those who come near it.
+
 import { CAP_NOTICES, type CapState, capState, monthOf, showDollars, usageCents } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../db/schema.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { announceChanges } from '../services/edges/announce-change.ts';
-import { capMail } from '../services/mail/cap-mail.ts';
-import { queueMail } from '../services/mail/queue-mail.ts';
+import { announceChanges } from '../services/edges/changes.ts';
+import { queueMail } from '../services/mail/mail-template.ts';
+import { capMail } from '../services/mail/mails.ts';
 import { alone, type Job } from './job.ts';
 
 const LOCK = 3;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import PostalMime from 'postal-mime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { verificationMail } from '../services/mail/verification-mail.ts';
+import { verificationMail } from '../services/mail/mails.ts';
 import { FileTransport } from './file-transport.ts';
 import type { MailNotice, WaitingMail } from './mail-transport.ts';
 

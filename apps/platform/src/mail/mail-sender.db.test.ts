@@ -9,7 +9,7 @@ import { SMTPServer } from 'smtp-server';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../db/test-database.fixture.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { queueMail } from '../services/mail/queue-mail.ts';
+import { queueMail } from '../services/mail/mail-template.ts';
 import { FileTransport } from './file-transport.ts';
 import { MailSender } from './mail-sender.ts';
 import type { MailTransport, WaitingMail } from './mail-transport.ts';

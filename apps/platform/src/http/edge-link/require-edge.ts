@@ -1,9 +1,10 @@
 // The bearer check in front of everything that edges call.
+
 import { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
 import type { MiddlewareHandler } from 'hono';
 import type { Db } from '../../db/database.ts';
-import { verifyCredential } from '../../services/edges/verify-credential.ts';
+import { verifyCredential } from '../../services/edges/credentials.ts';
 import type { PlatformEnv } from '../platform-env.ts';
 
 const BEARER = /^bearer +(\S+) *$/i;

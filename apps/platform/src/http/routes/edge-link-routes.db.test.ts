@@ -3,6 +3,7 @@ import { randomId } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { revokeCredential } from '../../services/edges/credentials.ts';
 import {
   type Account,
   addAccount,
@@ -16,7 +17,6 @@ import {
   openedOf,
   questionOf,
 } from '../../services/edges/link.fixture.ts';
-import { revokeCredential } from '../../services/edges/revoke-credential.ts';
 import { bearer, createLinkServer, type LinkServer } from '../edge-link/edge-link.fixture.ts';
 
 let world: LinkWorld;

@@ -1,8 +1,9 @@
 // The caller's load-balanced pools over HTTP.
+
 import { createRoute } from '@hono/zod-openapi';
 import { platformPools } from '@tunnel/contract';
 import type { MiddlewareHandler } from 'hono';
-import { type GroupEdges, listGroups } from '../../services/groups/list-groups.ts';
+import { type GroupEdges, listGroups } from '../../services/usage/ask-edges.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
 import { json, userRefusals, withUser } from '../route-parts.ts';
 

@@ -1,10 +1,11 @@
 // Billing over HTTP with the real simulator, which sends its webhooks here: users name themselves in a header. Tests only.
+
 import { Fault } from '@tunnel/errors';
 import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { Billing } from '../../billing/billing.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { upsertPlans } from '../../services/plans/upsert-plans.ts';
+import { upsertPlans } from '../../services/plans.ts';
 import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import { addBillingRoutes } from './billing-routes.ts';

@@ -1,11 +1,15 @@
 // Usage over HTTP: sums, days, the log, and what the edge of a tunnel knows of it.
+
 import type { MiddlewareHandler } from 'hono';
-import { listHealthEvents, listRequests, replayRequest, type TunnelEdges } from '../../services/usage/ask-edge.ts';
-import { chartUsage } from '../../services/usage/chart-usage.ts';
-import { findTunnel } from '../../services/usage/find-tunnel.ts';
-import { listRegions } from '../../services/usage/list-regions.ts';
-import { listTunnels } from '../../services/usage/list-tunnels.ts';
-import { summarizeUsage } from '../../services/usage/summarize-usage.ts';
+import {
+  listHealthEvents,
+  listRegions,
+  listRequests,
+  replayRequest,
+  type TunnelEdges,
+} from '../../services/usage/ask-edges.ts';
+import { findTunnel, listTunnels } from '../../services/usage/tunnel-log.ts';
+import { chartUsage, summarizeUsage } from '../../services/usage/usage-sums.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
 import {
   chartRoute,

@@ -1,6 +1,7 @@
 // Logs the caller out somewhere else. The access token that place may hold runs out within 15 minutes.
+
 import { Fault } from '@tunnel/errors';
-import { writeAudit } from '../audit/write-audit.ts';
+import { writeAudit } from '../audit.ts';
 import { isUuid } from '../is-uuid.ts';
 import type { UserActor } from '../service-context.ts';
 import type { AuthContext } from './auth-context.ts';

@@ -1,8 +1,9 @@
 // Sends a link to choose a new password, if there is an account to send it to. The answer does not tell.
+
 import type { EmailOnly, MessageBody } from '@tunnel/contract';
 import { normalizeAddress } from '@tunnel/core';
-import { queueMail } from '../mail/queue-mail.ts';
-import { resetMail } from '../mail/reset-mail.ts';
+import { queueMail } from '../mail/mail-template.ts';
+import { resetMail } from '../mail/mails.ts';
 import type { AuthContext } from './auth-context.ts';
 import { giveMailToken } from './mail-token.ts';
 

@@ -1,10 +1,11 @@
 // Lets somebody in with a password. What a stranger hears, and how long it takes, is the same for every address.
+
 import type { Credentials, LoggedIn } from '@tunnel/contract';
 import { judgeLogin, type LoginVerdict, normalizeAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
-import { writeAudit } from '../audit/write-audit.ts';
+import { writeAudit } from '../audit.ts';
 import type { AuthContext, Caller } from './auth-context.ts';
 import { presentUser, SHOWN_USER_COLUMNS, type ShownUserRow } from './present-user.ts';
 import { startSession } from './start-session.ts';

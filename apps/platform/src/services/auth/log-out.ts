@@ -1,6 +1,7 @@
 // Ends the session of a refresh token. A token of nothing ends nothing.
+
 import { sha256Hex } from '@tunnel/runtime';
-import { writeAudit } from '../audit/write-audit.ts';
+import { writeAudit } from '../audit.ts';
 import type { AuthContext } from './auth-context.ts';
 import { endFamily } from './refresh-token.ts';
 

@@ -1,4 +1,5 @@
 // Gives a new access token for a refresh token, and a successor for that one.
+
 import type { AccessToken } from '@tunnel/contract';
 import { decideRefresh, type RefreshDecision } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -6,7 +7,7 @@ import { sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { writeAudit } from '../audit/write-audit.ts';
+import { writeAudit } from '../audit.ts';
 import type { AuthContext } from './auth-context.ts';
 import { endFamily, giveRefreshToken } from './refresh-token.ts';
 

@@ -1,9 +1,10 @@
 // Makes an account, and sends the mail that proves its address. Nobody can log in before that.
+
 import type { MessageBody, Registration } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { writeAudit } from '../audit/write-audit.ts';
-import { queueMail } from '../mail/queue-mail.ts';
-import { verificationMail } from '../mail/verification-mail.ts';
+import { writeAudit } from '../audit.ts';
+import { queueMail } from '../mail/mail-template.ts';
+import { verificationMail } from '../mail/mails.ts';
 import type { AuthContext } from './auth-context.ts';
 import { checkNewPassword, newAddress } from './checked-input.ts';
 import { giveMailToken } from './mail-token.ts';

@@ -1,8 +1,9 @@
 // Sends the mail that proves an address once more, if there is an account that waits for it. The answer does not tell.
+
 import type { EmailOnly, MessageBody } from '@tunnel/contract';
 import { normalizeAddress } from '@tunnel/core';
-import { queueMail } from '../mail/queue-mail.ts';
-import { verificationMail } from '../mail/verification-mail.ts';
+import { queueMail } from '../mail/mail-template.ts';
+import { verificationMail } from '../mail/mails.ts';
 import type { AuthContext } from './auth-context.ts';
 import { giveMailToken } from './mail-token.ts';
 

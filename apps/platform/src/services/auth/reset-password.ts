@@ -1,7 +1,8 @@
 // Sets a new password with the token of a mail. It ends all sessions and access tokens, and proves the address.
+
 import type { MessageBody, PasswordReset } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { writeAudit } from '../audit/write-audit.ts';
+import { writeAudit } from '../audit.ts';
 import type { AuthContext } from './auth-context.ts';
 import { checkNewPassword } from './checked-input.ts';
 import { isMailTokenGood, takeMailToken } from './mail-token.ts';

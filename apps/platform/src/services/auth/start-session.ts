@@ -1,10 +1,11 @@
 // Begins the family of refresh tokens of one login.
+
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { writeAudit } from '../audit/write-audit.ts';
+import { writeAudit } from '../audit.ts';
 import type { Caller } from './auth-context.ts';
 import { giveRefreshToken } from './refresh-token.ts';
 

@@ -1,7 +1,8 @@
 // Proves an address: whoever has the token has read the mail.
+
 import type { MessageBody } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { writeAudit } from '../audit/write-audit.ts';
+import { writeAudit } from '../audit.ts';
 import type { AuthContext } from './auth-context.ts';
 import { isMailTokenGood, takeMailToken } from './mail-token.ts';
 

@@ -1,13 +1,14 @@
 // Writes what the processor says of a customer: the machine in core says what it means, this does it. The processor's part comes
 // first, so that what fails there leaves nothing written and is done again; edges are told last.
+
 import { nextSubscription, type SubscriptionEffect, type SubscriptionState, type SubscriptionStep } from '@tunnel/core';
 import type { Transaction } from 'kysely';
 import type { CustomerFacts } from '../../billing/processor/processor.ts';
 import type { Schema } from '../../db/schema.ts';
-import { writeAudit } from '../audit/write-audit.ts';
-import { announceChange } from '../edges/announce-change.ts';
-import { paymentFailedMail } from '../mail/payment-failed-mail.ts';
-import { queueMail } from '../mail/queue-mail.ts';
+import { writeAudit } from '../audit.ts';
+import { announceChange } from '../edges/changes.ts';
+import { queueMail } from '../mail/mail-template.ts';
+import { paymentFailedMail } from '../mail/mails.ts';
 import { type BillingAccount, heldSubscription } from './billing-account.ts';
 import type { BillingContext } from './billing-context.ts';
 

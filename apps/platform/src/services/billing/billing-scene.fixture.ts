@@ -1,8 +1,9 @@
 // The verbs of billing over a database of their own and a processor in memory, with two users. Tests only.
+
 import { createLogger, loadServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { upsertPlans } from '../plans/upsert-plans.ts';
+import { upsertPlans } from '../plans.ts';
 import type { UserActor } from '../service-context.ts';
 import { AccountLocks } from './account-locks.ts';
 import { type BillingAccount, findAccount } from './billing-account.ts';

@@ -1,9 +1,10 @@
 // What an account's bill has against its tunnels: the spend cap is reached, or a payment failed and the days of grace are over.
+
 import type { LinkRefusal } from '@tunnel/contract';
 import { capState, isGraceOver, monthOf, PAST_DUE_GRACE_MS, showDollars } from '@tunnel/core';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { refusal } from '../tunnels/refusal.ts';
+import { refusal } from '../tunnels/verify-key.ts';
 
 export interface BillingRefusal {
   /** Against every tunnel, also one that comes back. */

@@ -1,12 +1,12 @@
 // Sets or removes the bound of what a month's usage may cost. One that was raised or removed lets tunnels in at once.
+
 import type { SpendCap } from '@tunnel/contract';
 import { isPayg } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { actorName } from '../audit/actor-name.ts';
-import { writeAudit } from '../audit/write-audit.ts';
-import { announceChange } from '../edges/announce-change.ts';
+import { actorName, writeAudit } from '../audit.ts';
+import { announceChange } from '../edges/changes.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
 import { findAccount } from './billing-account.ts';
 

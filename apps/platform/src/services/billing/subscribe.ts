@@ -1,9 +1,10 @@
 // Starts the pay-as-you-go subscription, or tells of the one that lives. The processor is asked what it has, and not our tables:
 // so a late webhook, or a crash between making it there and storing it here, never makes a second one.
+
 import type { StartedSubscription } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { CustomerFacts, SubscriptionFacts } from '../../billing/processor/processor.ts';
-import { actorName } from '../audit/actor-name.ts';
+import { actorName } from '../audit.ts';
 import type { UserActor } from '../service-context.ts';
 import { applyFacts, hasPaymentMethod } from './apply-facts.ts';
 import { type BillingAccount, findAccount } from './billing-account.ts';

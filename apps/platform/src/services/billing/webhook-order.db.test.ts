@@ -1,11 +1,12 @@
 // Any order and any number of deliveries give the same end state: lives recorded at the simulator, replayed at random.
+
 import { createLogger, loadServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Delivery, SimulatorScene } from '../../billing/simulator/simulator.fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { upsertPlans } from '../plans/upsert-plans.ts';
+import { upsertPlans } from '../plans.ts';
 import { AccountLocks } from './account-locks.ts';
 import { findAccount } from './billing-account.ts';
 import type { BillingContext } from './billing-context.ts';

@@ -8,13 +8,12 @@ import {
   startLinkServer,
 } from '../../http/edge-link/edge-link.fixture.ts';
 import { cleanUp } from '../../jobs/clean-up.ts';
-import { setPlan } from '../admin/set-plan.ts';
-import { suspend } from '../admin/suspend.ts';
+import { setPlan, suspend } from '../admin.ts';
 import { addBilledAccount } from '../billing/billed-account.fixture.ts';
 import { setSpendCap } from '../billing/set-spend-cap.ts';
-import { announceChange } from './announce-change.ts';
+import { announceChange } from './changes.ts';
+import { revokeCredential } from './credentials.ts';
 import { type Account, addAccount, addEdge, type Edge, type LinkWorld, OPERATOR } from './link.fixture.ts';
-import { revokeCredential } from './revoke-credential.ts';
 
 let world: LinkWorld;
 let server: LinkServer;

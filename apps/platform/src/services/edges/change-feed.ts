@@ -1,14 +1,14 @@
 // Sends changes to every edge that holds its line open. One query serves all that have seen the same.
+
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import type { Db } from '../../db/database.ts';
 import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { ChangeCaller } from './change-caller.ts';
-import { ChangeLine } from './change-line.ts';
-import { keptChanges } from './kept-changes.ts';
-import { readChanges } from './read-changes.ts';
-import { revokedAmong } from './revoked-among.ts';
+import { ChangeCaller } from './change-listener.ts';
+import { ChangeLine } from './change-stream.ts';
+import { keptChanges, readChanges } from './changes.ts';
+import { revokedAmong } from './credentials.ts';
 
 export interface ChangeFeedDeps {
   readonly db: Db;

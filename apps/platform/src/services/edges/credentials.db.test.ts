@@ -1,12 +1,14 @@
 import { Secret } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCredential } from './create-credential.ts';
-import { newEdgeCredential } from './edge-credential.ts';
-import { ensureLocalEdge } from './ensure-local-edge.ts';
+import {
+  createCredential,
+  ensureLocalEdge,
+  listCredentials,
+  newEdgeCredential,
+  revokeCredential,
+  verifyCredential,
+} from './credentials.ts';
 import { createLinkWorld, type LinkWorld, OPERATOR } from './link.fixture.ts';
-import { listCredentials } from './list-credentials.ts';
-import { revokeCredential } from './revoke-credential.ts';
-import { verifyCredential } from './verify-credential.ts';
 
 let world: LinkWorld;
 beforeAll(async () => {

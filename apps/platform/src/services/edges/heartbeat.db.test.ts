@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../../db/database.ts';
 import { closeLostEntries } from '../../jobs/close-lost-entries.ts';
 import { openTunnel } from '../tunnels/open-tunnel.ts';
-import { announceChange } from './announce-change.ts';
+import { announceChange } from './changes.ts';
 import { heartbeat } from './heartbeat.ts';
 import {
   type Account,

@@ -1,10 +1,11 @@
 // An edge says that it lives, where, and how it is reached. A new run of it has nothing open of the last one.
+
 import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
-import { closeEntries, openAgain } from '../tunnels/presume-closed.ts';
-import { keptChanges } from './kept-changes.ts';
+import { closeEntries, openAgain } from '../tunnels/log-entries.ts';
+import { keptChanges } from './changes.ts';
 
 export const heartbeat = async (
   { db, clock, logger }: Pick<ServiceContext, 'db' | 'clock' | 'logger'>,

@@ -1,11 +1,12 @@
 // Accounts, keys and edges in a test's own database, and the calls of an edge without HTTP.
+
 import type { JournalRecord, TunnelQuestion } from '@tunnel/contract';
 import { createLogger, type Logger, randomId, sha256Hex } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import type { EdgeActor } from '../service-context.ts';
-import { createCredential } from './create-credential.ts';
+import { createCredential } from './credentials.ts';
 import { heartbeat } from './heartbeat.ts';
 
 /** A day with room around it: noon UTC. */

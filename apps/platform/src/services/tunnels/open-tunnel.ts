@@ -1,4 +1,5 @@
 // May this account open one more tunnel? Yes means that it is counted and in the log from now on.
+
 import type { TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
@@ -6,8 +7,8 @@ import type { Schema } from '../../db/schema.ts';
 import { refusalByBilling } from '../billing/cap-refusal.ts';
 import { isUuid } from '../is-uuid.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
-import { dayOf, timeOf } from './record-time.ts';
-import { refusal } from './refusal.ts';
+import { dayOf, timeOf } from './entry-changes.ts';
+import { refusal } from './verify-key.ts';
 
 export const openTunnel = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,

@@ -1,4 +1,5 @@
 // Whatever an edge sends, loses and sends again, in whatever order: the sums are those of its records.
+
 import type { JournalRecord } from '@tunnel/contract';
 import { randomId } from '@tunnel/runtime';
 import fc from 'fast-check';
@@ -17,8 +18,8 @@ import {
   questionOf,
   tunnelCountOf,
 } from '../edges/link.fixture.ts';
+import { dayOf } from './entry-changes.ts';
 import { openTunnel } from './open-tunnel.ts';
-import { dayOf } from './record-time.ts';
 import { storeRecords } from './store-records.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

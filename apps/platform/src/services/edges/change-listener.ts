@@ -2,7 +2,7 @@
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { CHANGES_CHANNEL } from './announce-change.ts';
+import { CHANGES_CHANNEL } from './changes.ts';
 
 export interface ChangeCallerDeps {
   readonly pool: pg.Pool;

@@ -2,10 +2,10 @@
 // Edges hear of what changed for accounts: they go by it while the platform is away.
 import type { ServerConfig } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
-import type { Db } from '../../db/database.ts';
-import type { Schema } from '../../db/schema.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { type AnnouncedChange, announceChanges } from '../edges/announce-change.ts';
+import type { Db } from '../db/database.ts';
+import type { Schema } from '../db/schema.ts';
+import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { type AnnouncedChange, announceChanges } from './edges/changes.ts';
 
 type Trx = Transaction<Schema>;
 

@@ -1,6 +1,34 @@
-// The form of our mails: a few sentences and a link, as text and as HTML that says the same. Nothing in them was typed by the
-// person who caused the mail, but the address that it goes to: anybody can enter anybody's address.
-import type { Mail } from './queue-mail.ts';
+// The form of our mails, and their way into the outbox.
+
+import type { Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+
+export interface Mail {
+  /** One address, normalized. */
+  readonly recipient: string;
+  readonly subject: string;
+  /** ASCII, so that it travels as it is: links stay whole on their lines. */
+  readonly text: string;
+  readonly html: string;
+}
+
+/**
+ * Puts a mail into the outbox, in the transaction of what it is about: neither is there alone, and no request waits for a
+ * mail server.
+ */
+export const queueMail = async (trx: Transaction<Schema>, mail: Mail, now: number): Promise<void> => {
+  await trx
+    .insertInto('mail_outbox')
+    .values({
+      recipient: mail.recipient,
+      subject: mail.subject,
+      text_body: mail.text,
+      html_body: mail.html,
+      created_at: new Date(now),
+      next_try_at: new Date(now),
+    })
+    .execute();
+};
 
 export interface Letter {
   readonly recipient: string;
@@ -14,6 +42,10 @@ export interface Letter {
   readonly closing: readonly string[];
 }
 
+/**
+ * The form of our mails: a few sentences and a link, as text and as HTML that says the same. Nothing in them was typed by the
+ * person who caused the mail, but the address that it goes to: anybody can enter anybody's address.
+ */
 export const writeLetter = ({ recipient, subject, opening, action, link, closing }: Letter): Mail => ({
   recipient,
   subject,
@@ -66,3 +98,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+
+/**
+ * Addresses of our own pages, as people outside see them. `publicUrl` may have a path of its own, with or without a slash at
+ * its end.
+ */
+export const linkTo = (publicUrl: string, path: string): string => publicUrl.replace(/\/+$/, '') + path;
+
+/** Where an account sees and changes what it pays. */
+export const BILLING_PAGE = '/app/billing';

@@ -1,11 +1,15 @@
-// The tunnels open now, and the sums of the last 30 days. From daily sums and an index of open entries: its cost grows
-// neither with the log of the account nor with other accounts.
-import { SUMMARY_DAYS, type UsageSummary } from '@tunnel/contract';
+// Usage in sums, made from daily sums: by day, and of the last 30 days.
+
+import { SUMMARY_DAYS, type UsageChartPoint, type UsageSummary } from '@tunnel/contract';
 import { lastUtcDays } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import type { ServiceContext, UserActor } from '../service-context.ts';
 
+/**
+ * The tunnels open now, and the sums of the last 30 days. From daily sums and an index of open entries: its cost grows
+ * neither with the log of the account nor with other accounts.
+ */
 export const summarizeUsage = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
   { userId }: UserActor,
@@ -32,4 +36,22 @@ export const summarizeUsage = async (
   // The account went between the check of the token and this query.
   if (summary === undefined) throw new Fault('ACCESS_TOKEN_INVALID');
   return summary;
+};
+
+/** Usage by day, every day of the window with a point of its own. */
+export const chartUsage = async (
+  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
+  { userId }: UserActor,
+  count: number,
+): Promise<UsageChartPoint[]> => {
+  const days = lastUtcDays(clock.now(), count);
+  const rows = await db
+    .selectFrom('usage_daily')
+    .select(['day', 'tunnels', 'requests', 'bytes'])
+    .where('user_id', '=', userId)
+    .where('day', '>=', days[0] ?? '')
+    .where('day', '<=', days.at(-1) ?? '')
+    .execute();
+  const byDay = new Map(rows.map(({ day, ...sums }) => [day, sums]));
+  return days.map((date) => ({ date, ...(byDay.get(date) ?? { tunnels: 0, requests: 0, bytes: 0 }) }));
 };

@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { capMail } from './cap-mail.ts';
-import { paymentFailedMail } from './payment-failed-mail.ts';
-import { resetMail } from './reset-mail.ts';
-import { verificationMail } from './verification-mail.ts';
+import { capMail, paymentFailedMail, resetMail, verificationMail } from './mails.ts';
 
 const TOKEN = 'q7Jm0ZQ4nK1cXvT2bLr8sYw6eUdHa3fGiPoN5kMx9zE';
 

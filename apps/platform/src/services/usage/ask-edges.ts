@@ -1,8 +1,19 @@
-// What only the edge of a tunnel knows: its captured requests and its health. The log says whose it is and where it ran.
-import type { CapturedRequest, CaptureList, HealthEvent, TunnelLogEntry } from '@tunnel/contract';
+// What only edges know: captured requests and the health of a tunnel, pools of all regions; and which regions there are.
+
+import type {
+  CapturedRequest,
+  CaptureList,
+  GroupSummary,
+  HealthEvent,
+  PlatformPools,
+  TunnelLogEntry,
+  UsageRegion,
+} from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import { sql } from 'kysely';
+import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
-import { findTunnel } from './find-tunnel.ts';
+import { findTunnel } from './tunnel-log.ts';
 
 /** The edges, by region, asked on behalf of an account. */
 export interface TunnelEdges {
@@ -15,6 +26,9 @@ export interface AskContext extends Pick<ServiceContext, 'db'> {
   readonly edges: TunnelEdges;
 }
 
+/**
+ * What only the edge of a tunnel knows: its captured requests and its health. The log says whose it is and where it ran.
+ */
 export const listRequests = async (
   context: AskContext,
   actor: UserActor,
@@ -59,4 +73,35 @@ const orWhenForgotten = async <T>(answer: Promise<T>, nothing: T): Promise<T> =>
     if (error instanceof Fault && error.code === 'TUNNEL_UNKNOWN') return nothing;
     throw error;
   }
+};
+
+/** The edges of all regions; one that does not answer is a warning. */
+export interface GroupEdges {
+  groups(accountId: string): Promise<PlatformPools>;
+}
+
+/** The load-balanced pools that hold a living tunnel of the caller, of all regions. */
+export const listGroups = async ({ edges }: { edges: GroupEdges }, { userId }: UserActor): Promise<PlatformPools> => {
+  const { groups, warnings } = await edges.groups(userId);
+  return {
+    groups: groups.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)),
+    warnings: warnings.toSorted(),
+  };
+};
+
+/** One group has one place: none is equal to another. */
+const placeOf = ({ region_id, protocol, label }: GroupSummary): string => [region_id, protocol, label].join('\0');
+
+/**
+ * The regions that are there now, and how clients and visitors come to them. A region with several edges is shown by the one
+ * that was heard last.
+ */
+export const listRegions = async ({ db, clock }: Pick<ServiceContext, 'db' | 'clock'>): Promise<UsageRegion[]> => {
+  const heardSince = new Date(clock.now() - PLATFORM_BOUNDS.EDGE_RECENT_MS);
+  const { rows } = await sql<UsageRegion>`
+    select distinct on (region_id) region_id, region_name as name, location, control, control_tls, http_url
+    from edges
+    where revoked_at is null and region_id is not null and last_heartbeat_at >= ${heardSince}
+    order by region_id, last_heartbeat_at desc`.execute(db);
+  return rows;
 };

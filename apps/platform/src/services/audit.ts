@@ -1,7 +1,9 @@
-// One line of the audit: who did what to whom. It is written in the transaction of the deed, so that neither is there alone.
+// The audit: who did what to whom. A line of it is written in the transaction of the deed, so that neither is there alone.
+
 import type { Transaction } from 'kysely';
-import type { Db } from '../../db/database.ts';
-import type { Schema } from '../../db/schema.ts';
+import type { Db } from '../db/database.ts';
+import type { Schema } from '../db/schema.ts';
+import type { EdgeActor, OperatorActor, UserActor } from './service-context.ts';
 
 export interface AuditEntry {
   /** `user:<id>`, `operator:<name>`, `edge:<id>` or `system`. */
@@ -24,4 +26,16 @@ export const writeAudit = async (db: Db | Transaction<Schema>, entry: AuditEntry
       details: JSON.stringify(entry.details ?? {}),
     })
     .execute();
+};
+
+/** How an actor is called in the audit. */
+export const actorName = (actor: UserActor | OperatorActor | EdgeActor): string => {
+  switch (actor.kind) {
+    case 'user':
+      return `user:${actor.userId}`;
+    case 'operator':
+      return `operator:${actor.name}`;
+    case 'edge':
+      return `edge:${actor.edgeId}`;
+  }
 };

@@ -1,11 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findAccount } from '../billing/billing-account.ts';
-import { addAccount, addKey, createLinkWorld, type LinkWorld, OPERATOR } from '../edges/link.fixture.ts';
-import { listUsers } from './list-users.ts';
-import { restore } from './restore.ts';
-import { setPlan } from './set-plan.ts';
-import { setUnlimited } from './set-unlimited.ts';
-import { suspend } from './suspend.ts';
+import { listUsers, restore, setPlan, setUnlimited, suspend } from './admin.ts';
+import { findAccount } from './billing/billing-account.ts';
+import { addAccount, addKey, createLinkWorld, type LinkWorld, OPERATOR } from './edges/link.fixture.ts';
 
 let world: LinkWorld;
 beforeAll(async () => {
