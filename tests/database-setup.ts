@@ -1,11 +1,12 @@
 // Before tests that need a database: one server for the run, and a migrated template that each test copies.
 // TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases.
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import type { TestProject } from 'vitest/node';
-import { dropTemplate, makeTemplate } from '../apps/platform/src/db/test-template.fixture.ts';
+import { dropTemplate, makeTemplate } from '../apps/platform/src/db/test-database.fixture.ts';
 import { socketUrl } from '../apps/server/src/embedded-postgres/connection-file.ts';
 import { EmbeddedPostgres } from '../apps/server/src/embedded-postgres/embedded-postgres.ts';
 

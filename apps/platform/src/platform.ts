@@ -1,5 +1,4 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
-
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing } from './billing/billing.ts';

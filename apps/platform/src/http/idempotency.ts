@@ -14,7 +14,7 @@ import {
   keepAnswer,
   leaveSlot,
   takeSlot,
-} from './kept-answers.ts';
+} from './idempotency-store.ts';
 import type { PlatformEnv } from './platform-env.ts';
 
 export const IDEMPOTENCY_HEADER = 'idempotency-key';

@@ -1,5 +1,4 @@
 // Closes what edges have left open that nobody hears any more: at their last heartbeat, and within 60 s of it.
-
 import { sql } from 'kysely';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
 import { closeEntries } from '../services/tunnels/log-entries.ts';

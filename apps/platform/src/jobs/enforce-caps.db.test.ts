@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Database } from '../db/database.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
 import { addBilledAccount, setMetered } from '../services/billing/billed-account.fixture.ts';
-import { setSpendCap } from '../services/billing/set-spend-cap.ts';
+import { setSpendCap } from '../services/billing/spend-cap.ts';
 import {
   type Account,
   addEdge,

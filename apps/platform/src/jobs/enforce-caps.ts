@@ -1,5 +1,4 @@
 // Ends the tunnels of accounts that have reached their spend cap, on every edge, and writes to those who come near it.
-
 import { CAP_NOTICES, type CapState, capState, monthOf, showDollars, usageCents } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';

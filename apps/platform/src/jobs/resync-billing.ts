@@ -1,7 +1,7 @@
 // Reads accounts again that the processor was not asked about for an hour: a webhook may be lost.
 import { Fault } from '@tunnel/errors';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import type { BillingContext } from '../services/billing/billing-context.ts';
+import type { BillingContext } from '../services/billing/billing-account.ts';
 import { syncAccount } from '../services/billing/sync-account.ts';
 import type { Job } from './job.ts';
 

@@ -10,10 +10,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../db/test-database.fixture.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
 import { queueMail } from '../services/mail/mail-template.ts';
-import { FileTransport } from './file-transport.ts';
 import { MailSender } from './mail-sender.ts';
-import type { MailTransport, WaitingMail } from './mail-transport.ts';
-import { SmtpTransport } from './smtp-transport.ts';
+import { FileTransport, type MailTransport, SmtpTransport, type WaitingMail } from './mail-transport.ts';
 
 const HOUR = 3_600_000;
 

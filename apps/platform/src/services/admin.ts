@@ -1,5 +1,4 @@
 // What operators do with accounts: list them, suspend and restore them, give them a plan, free a key from its limit.
-
 import { isPayg, normalizeAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';

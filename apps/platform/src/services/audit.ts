@@ -1,5 +1,4 @@
 // The audit: who did what to whom. A line of it is written in the transaction of the deed, so that neither is there alone.
-
 import type { Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Schema } from '../db/schema.ts';

@@ -1,5 +1,4 @@
 // The API keys of an account: made, listed, revoked.
-
 import { randomBytes } from 'node:crypto';
 import type { ApiToken, CreatedKey, NewKey } from '@tunnel/contract';
 import { API_KEY_RANDOM_BYTES, makeApiKey } from '@tunnel/core';

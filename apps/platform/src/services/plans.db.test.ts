@@ -1,7 +1,7 @@
 import type { ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createLinkServer, HeardChanges, type LinkServer } from '../http/edge-link/edge-link.fixture.ts';
+import { createLinkServer, HeardChanges, type LinkServer } from '../http/routes/edge-link.fixture.ts';
 import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
 import { type Account, addAccount, addEdge, type LinkWorld } from './edges/link.fixture.ts';
 import { upsertPlans } from './plans.ts';

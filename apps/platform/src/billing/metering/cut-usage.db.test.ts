@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { NOON } from '../../services/edges/link.fixture.ts';
-import { cutUsage } from './cut-usage.ts';
+import { cutUsage } from './meter-events.ts';
 import { MeteringWorld } from './metering-world.fixture.ts';
 
 let world: MeteringWorld;

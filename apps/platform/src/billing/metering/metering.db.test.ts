@@ -2,10 +2,9 @@ import { createLogger, type Logger, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NOON } from '../../services/edges/link.fixture.ts';
-import { cutUsage } from './cut-usage.ts';
-import { claimEvents } from './meter-outbox.ts';
+import { claimEvents, cutUsage } from './meter-events.ts';
+import { sendEvent } from './metering.ts';
 import { MeteringWorld } from './metering-world.fixture.ts';
-import { sendEvent } from './send-events.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

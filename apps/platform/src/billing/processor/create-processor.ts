@@ -2,11 +2,10 @@
 import type { Logger, Secret } from '@tunnel/runtime';
 import { createSetupIntent, ensureCustomer, readCustomer, usePaymentMethod } from './customers.ts';
 import { readEvent } from './events.ts';
-import { setFinalMinimum } from './final-minimum.ts';
 import { type PriceList, Prices } from './prices.ts';
 import type { Processor } from './processor.ts';
-import { ProcessorDesk } from './processor-desk.ts';
-import { keepSubscription, subscribe } from './subscriptions.ts';
+import { ProcessorDesk } from './processor-client.ts';
+import { keepSubscription, setFinalMinimum, subscribe } from './subscriptions.ts';
 import { meteredBytes, reportUsage } from './usage.ts';
 
 export interface ProcessorOptions {

@@ -3,13 +3,12 @@ import type { LoggedIn } from '@tunnel/contract';
 import { createLogger, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { AccessTokens } from '../../services/auth/access-tokens.ts';
-import { KnownUsers } from '../../services/auth/known-users.ts';
+import { AccessTokens, SigningKeys } from '../../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../../services/auth/password-hasher.ts';
-import { SigningKeys } from '../../services/auth/signing-keys.ts';
+import { KnownUsers } from '../../services/auth/users.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import type { PlatformApp } from '../platform-env.ts';
-import { requireUser } from '../require-user.ts';
+import { requireUser } from '../require-actor.ts';
 import { addAuthRoutes } from '../routes/auth-routes.ts';
 
 export const PASSWORD = 'correct horse battery';

@@ -1,23 +1,24 @@
 // Accounts over HTTP.
 import { Fault } from '@tunnel/errors';
 import type { Context, MiddlewareHandler } from 'hono';
+import type { SigningKeys } from '../../services/auth/access-tokens.ts';
+import {
+  canVerifyEmail,
+  FORGOT_ANSWER,
+  forgotPassword,
+  RESEND_ANSWER,
+  register,
+  resendVerification,
+  resetPassword,
+  verifyEmail,
+} from '../../services/auth/accounts.ts';
 import type { AuthContext, Caller } from '../../services/auth/auth-context.ts';
-import { FORGOT_ANSWER, forgotPassword } from '../../services/auth/forgot-password.ts';
-import { logIn } from '../../services/auth/log-in.ts';
-import { logOut } from '../../services/auth/log-out.ts';
-import { refresh } from '../../services/auth/refresh.ts';
-import { register } from '../../services/auth/register.ts';
-import { RESEND_ANSWER, resendVerification } from '../../services/auth/resend-verification.ts';
-import { resetPassword } from '../../services/auth/reset-password.ts';
-import type { SigningKeys } from '../../services/auth/signing-keys.ts';
-import { canVerifyEmail, verifyEmail } from '../../services/auth/verify-email.ts';
+import { refresh } from '../../services/auth/refresh-tokens.ts';
+import { logIn, logOut } from '../../services/auth/sessions.ts';
 import { type AttemptKind, AttemptLimits } from '../auth/attempt-limits.ts';
-import { ownOriginOf } from '../auth/own-origin.ts';
-import type { Page } from '../auth/page.ts';
-import { RefreshCookie } from '../auth/refresh-cookie.ts';
-import { NOT_VERIFIED_PAGE, VERIFIED_PAGE } from '../auth/verify-pages.ts';
+import { ownOriginOf, RefreshCookie } from '../auth/refresh-cookie.ts';
+import { NOT_VERIFIED_PAGE, type Page, VERIFIED_PAGE, wantsPage } from '../pages.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
-import { wantsPage } from '../wants-page.ts';
 import {
   forgotRoute,
   keysRoute,

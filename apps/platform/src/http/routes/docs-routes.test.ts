@@ -7,8 +7,7 @@ import { ScriptedEdges } from '../platform-scene.fixture.ts';
 import { addDocsRoutes } from './docs-routes.ts';
 import { addHealthRoutes } from './health-routes.ts';
 import { addKeyRoutes } from './key-routes.ts';
-import { addLoadBalancingRoutes } from './load-balancing-routes.ts';
-import { addUsageRoutes } from './usage-routes.ts';
+import { addLoadBalancingRoutes, addUsageRoutes } from './usage-routes.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 const config = loadServerConfig({ env: {}, overrides: { platform: { public_url: 'https://tunnel.example/' } } });

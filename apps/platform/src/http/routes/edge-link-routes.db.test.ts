@@ -17,7 +17,7 @@ import {
   openedOf,
   questionOf,
 } from '../../services/edges/link.fixture.ts';
-import { bearer, createLinkServer, type LinkServer } from '../edge-link/edge-link.fixture.ts';
+import { bearer, createLinkServer, type LinkServer } from './edge-link.fixture.ts';
 
 let world: LinkWorld;
 let server: LinkServer;

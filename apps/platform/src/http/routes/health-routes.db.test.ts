@@ -2,10 +2,9 @@ import { createLogger, Secret } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../db/database.ts';
-import { DatabaseProbe } from '../../services/probe-database.ts';
 import { openPlatformScene, type PlatformScene } from '../platform-scene.fixture.ts';
-import { addHealthRoutes } from './health-routes.ts';
-import { addLoadBalancingRoutes } from './load-balancing-routes.ts';
+import { addHealthRoutes, DatabaseProbe } from './health-routes.ts';
+import { addLoadBalancingRoutes } from './usage-routes.ts';
 
 let scene: PlatformScene;
 beforeAll(async () => {

@@ -1,5 +1,4 @@
 // API keys over HTTP.
-
 import { createRoute, z } from '@hono/zod-openapi';
 import { apiTokens, createdKey, newKey } from '@tunnel/contract';
 import type { MiddlewareHandler } from 'hono';

@@ -1,8 +1,6 @@
 // The caller's own account and sessions over HTTP.
-import { endSession } from '../../services/auth/end-session.ts';
-import { listSessions } from '../../services/auth/list-sessions.ts';
-import { showMe } from '../../services/auth/show-me.ts';
-import { updateMe } from '../../services/auth/update-me.ts';
+import { endSession, listSessions } from '../../services/auth/sessions.ts';
+import { showMe, updateMe } from '../../services/auth/users.ts';
 import type { RefreshCookie } from '../auth/refresh-cookie.ts';
 import type { PlatformApp } from '../platform-env.ts';
 import { endSessionRoute, meRoute, sessionsRoute, updateMeRoute } from './auth-route-list.ts';

@@ -1,5 +1,4 @@
 // Billing over HTTP with the real simulator, which sends its webhooks here: users name themselves in a header. Tests only.
-
 import { Fault } from '@tunnel/errors';
 import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';

@@ -15,7 +15,7 @@ import {
 } from '../edges/link.fixture.ts';
 import { openTunnel } from '../tunnels/open-tunnel.ts';
 import { addBilledAccount, setMetered } from './billed-account.fixture.ts';
-import { setSpendCap } from './set-spend-cap.ts';
+import { setSpendCap } from './spend-cap.ts';
 
 const CENT = 100_000_000;
 const JULY = Date.UTC(2030, 6, 1);

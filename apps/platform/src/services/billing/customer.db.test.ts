@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BillingScene, openBillingScene } from './billing-scene.fixture.ts';
-import { createSetupIntent } from './create-setup-intent.ts';
-import { ensureCustomer } from './ensure-customer.ts';
-import { listInvoices } from './list-invoices.ts';
-import { openPortal } from './open-portal.ts';
+import { createSetupIntent, ensureCustomer, listInvoices, openPortal } from './customer.ts';
 
 let scene: BillingScene;
 beforeAll(async () => {

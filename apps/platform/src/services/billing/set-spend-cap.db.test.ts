@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BillingScene, openBillingScene } from './billing-scene.fixture.ts';
-import { setSpendCap } from './set-spend-cap.ts';
+import { setSpendCap } from './spend-cap.ts';
 
 let scene: BillingScene;
 beforeAll(async () => {

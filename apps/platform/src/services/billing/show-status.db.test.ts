@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { setMetered } from './billed-account.fixture.ts';
 import { type BillingScene, NOON, openBillingScene } from './billing-scene.fixture.ts';
 import { PERIOD_END } from './memory-processor.fixture.ts';
-import { setSpendCap } from './set-spend-cap.ts';
-import { showStatus } from './show-status.ts';
+import { setSpendCap } from './spend-cap.ts';
+import { showStatus } from './status.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 

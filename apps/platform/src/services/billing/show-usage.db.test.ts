@@ -2,7 +2,7 @@ import { monthOf } from '@tunnel/core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { setMetered } from './billed-account.fixture.ts';
 import { type BillingScene, NOON, openBillingScene } from './billing-scene.fixture.ts';
-import { showUsage } from './show-usage.ts';
+import { showUsage } from './status.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { cutUsage } from '../../billing/metering/cut-usage.ts';
+import { cutUsage } from '../../billing/metering/meter-events.ts';
 import { meteredOf, setMetered } from './billed-account.fixture.ts';
 import { type BillingScene, NOON, openBillingScene } from './billing-scene.fixture.ts';
 import { PERIOD_END } from './memory-processor.fixture.ts';

@@ -1,5 +1,4 @@
 // Any order and any number of deliveries give the same end state: lives recorded at the simulator, replayed at random.
-
 import { createLogger, loadServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import fc from 'fast-check';
@@ -8,8 +7,7 @@ import { type Delivery, SimulatorScene } from '../../billing/simulator/simulator
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { upsertPlans } from '../plans.ts';
 import { AccountLocks } from './account-locks.ts';
-import { findAccount } from './billing-account.ts';
-import type { BillingContext } from './billing-context.ts';
+import { type BillingContext, findAccount } from './billing-account.ts';
 import { NOON } from './billing-scene.fixture.ts';
 import { MemoryProcessor } from './memory-processor.fixture.ts';
 import { receiveEvent } from './receive-event.ts';

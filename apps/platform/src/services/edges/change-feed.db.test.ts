@@ -6,11 +6,11 @@ import {
   HeardChanges,
   type LinkServer,
   startLinkServer,
-} from '../../http/edge-link/edge-link.fixture.ts';
+} from '../../http/routes/edge-link.fixture.ts';
 import { cleanUp } from '../../jobs/clean-up.ts';
 import { setPlan, suspend } from '../admin.ts';
 import { addBilledAccount } from '../billing/billed-account.fixture.ts';
-import { setSpendCap } from '../billing/set-spend-cap.ts';
+import { setSpendCap } from '../billing/spend-cap.ts';
 import { announceChange } from './changes.ts';
 import { revokeCredential } from './credentials.ts';
 import { type Account, addAccount, addEdge, type Edge, type LinkWorld, OPERATOR } from './link.fixture.ts';

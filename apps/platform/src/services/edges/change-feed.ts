@@ -1,5 +1,4 @@
 // Sends changes to every edge that holds its line open. One query serves all that have seen the same.
-
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';

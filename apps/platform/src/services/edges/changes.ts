@@ -1,5 +1,4 @@
 // Changes that edges are told of, as rows: announced in the transaction of what changed, read after a number, kept for days.
-
 import type { EdgeChange } from '@tunnel/contract';
 import { capState, monthOf } from '@tunnel/core';
 import { sql, type Transaction } from 'kysely';

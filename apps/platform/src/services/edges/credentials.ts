@@ -1,5 +1,4 @@
 // The credentials of edges: who is let in, with what, and who was shut out.
-
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';

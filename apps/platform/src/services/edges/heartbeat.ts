@@ -1,5 +1,4 @@
 // An edge says that it lives, where, and how it is reached. A new run of it has nothing open of the last one.
-
 import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';

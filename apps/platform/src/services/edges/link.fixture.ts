@@ -1,5 +1,4 @@
 // Accounts, keys and edges in a test's own database, and the calls of an edge without HTTP.
-
 import type { JournalRecord, TunnelQuestion } from '@tunnel/contract';
 import { createLogger, type Logger, randomId, sha256Hex } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';

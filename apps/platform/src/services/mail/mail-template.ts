@@ -1,5 +1,4 @@
 // The form of our mails, and their way into the outbox.
-
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 

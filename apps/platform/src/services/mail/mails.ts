@@ -1,5 +1,4 @@
 // The mails that the platform sends: about an address, a password, a payment, a spend cap.
-
 import { type CapNotice, PAST_DUE_GRACE_MS, showDollars } from '@tunnel/core';
 import { BILLING_PAGE, linkTo, type Mail, writeLetter } from './mail-template.ts';
 

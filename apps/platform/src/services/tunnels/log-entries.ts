@@ -1,5 +1,4 @@
 // The statements on the entries of the log: of a batch of records, and of edges that can no longer tell of an end.
-
 import type { JournalRecord } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';

@@ -1,10 +1,9 @@
 // May this account open one more tunnel? Yes means that it is counted and in the log from now on.
-
 import type { TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { refusalByBilling } from '../billing/cap-refusal.ts';
+import { refusalByBilling } from '../billing/spend-cap.ts';
 import { isUuid } from '../is-uuid.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { dayOf, timeOf } from './entry-changes.ts';

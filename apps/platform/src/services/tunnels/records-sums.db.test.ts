@@ -1,5 +1,4 @@
 // Whatever an edge sends, loses and sends again, in whatever order: the sums are those of its records.
-
 import type { JournalRecord } from '@tunnel/contract';
 import { randomId } from '@tunnel/runtime';
 import fc from 'fast-check';

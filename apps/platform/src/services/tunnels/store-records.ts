@@ -1,5 +1,4 @@
 // Stores what happened on an edge: each record of its journal once, in order, however often it is sent.
-
 import type { JournalRecord, RecordBatch, RecordBatchAnswer } from '@tunnel/contract';
 import { billingMonth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';

@@ -1,5 +1,4 @@
 // Whose key this is, and what its account may do, as edges are told it.
-
 import type { AccountRights, KeyAnswer, LinkRefusal } from '@tunnel/contract';
 import { type ErrorCode, Fault, type FaultValues } from '@tunnel/errors';
 import type { ServiceContext } from '../service-context.ts';

@@ -1,5 +1,4 @@
 // What only edges know: captured requests and the health of a tunnel, pools of all regions; and which regions there are.
-
 import type {
   CapturedRequest,
   CaptureList,

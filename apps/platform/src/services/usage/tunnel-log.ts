@@ -1,5 +1,4 @@
 // The log of an account's tunnels: a page of it, and one entry.
-
 import type { ShownProtocol, TunnelLogEntry, TunnelState } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Selectable } from 'kysely';

@@ -1,5 +1,4 @@
 // Usage in sums, made from daily sums: by day, and of the last 30 days.
-
 import { SUMMARY_DAYS, type UsageChartPoint, type UsageSummary } from '@tunnel/contract';
 import { lastUtcDays } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
