@@ -12,7 +12,10 @@ import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
 import { addPlatformRoutes } from './http/platform-routes.ts';
-import { Jobs, standardJobs } from './jobs/jobs.ts';
+import { cleanUp } from './jobs/clean-up.ts';
+import { closeLostEntries } from './jobs/close-lost-entries.ts';
+import { enforceCaps } from './jobs/enforce-caps.ts';
+import { Jobs } from './jobs/jobs.ts';
 import { resyncBilling } from './jobs/resync-billing.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
@@ -83,7 +86,12 @@ class ComposedPlatform implements Platform {
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
     this.#billing = this.#makeBilling();
-    const jobs = [...standardJobs(config.platform), resyncBilling(this.#billing.context)];
+    const jobs = [
+      closeLostEntries,
+      enforceCaps({ publicUrl: config.platform.public_url }),
+      cleanUp,
+      resyncBilling(this.#billing.context),
+    ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
     this.#watch = this.#makeWatch();

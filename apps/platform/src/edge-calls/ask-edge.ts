@@ -6,7 +6,7 @@ import type { Clock, Logger } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type * as z from 'zod';
 import type { Db } from '../db/database.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 
 export interface LocalEdge {
   /** Of its row: other stacks on the same database have edges of their own. */
@@ -86,7 +86,7 @@ const exchange = async (
     signal,
   });
   const response = await (inProcess === null ? (deps.fetch ?? fetch)(request) : inProcess.fetch(request));
-  const text = await readBounded(response, PLATFORM_BOUNDS.EDGE_ANSWER_MAX_BYTES);
+  const text = await readBounded(response, LIMITS.EDGE_ANSWER_MAX_BYTES);
   return { status: response.status, body: JSON.parse(text) as unknown };
 };
 

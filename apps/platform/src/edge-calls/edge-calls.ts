@@ -12,7 +12,7 @@ import {
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 import { askEdge, edgeOfTunnel, edgesWithPools, type LocalEdge, type ReachableEdge } from './ask-edge.ts';
 
 export interface EdgeCalls {
@@ -34,13 +34,13 @@ export interface EdgeCallsDeps {
   readonly fetch?: typeof fetch;
 }
 
-const GROUPS_MS = PLATFORM_BOUNDS.EDGE_GROUPS_TIMEOUT_MS;
-const CALL_MS = PLATFORM_BOUNDS.EDGE_CALL_TIMEOUT_MS;
-const REPLAY_MS = PLATFORM_BOUNDS.EDGE_REPLAY_TIMEOUT_MS;
+const GROUPS_MS = LIMITS.EDGE_GROUPS_TIMEOUT_MS;
+const CALL_MS = LIMITS.EDGE_CALL_TIMEOUT_MS;
+const REPLAY_MS = LIMITS.EDGE_REPLAY_TIMEOUT_MS;
 
 export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
   groups: async (accountId) => {
-    const since = new Date(deps.clock.now() - PLATFORM_BOUNDS.EDGE_RECENT_MS);
+    const since = new Date(deps.clock.now() - LIMITS.EDGE_RECENT_MS);
     const edges = await edgesWithPools(deps.db, accountId, since);
     const question = { method: 'GET', path: '/api/groups', accountId, timeoutMs: GROUPS_MS } as const;
     const answers = await Promise.allSettled(edges.map((edge) => askEdge(deps, edge, question, groupSummaries)));

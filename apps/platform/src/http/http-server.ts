@@ -4,9 +4,8 @@ import { getRequestListener, RequestError } from '@hono/node-server';
 import { Fault } from '@tunnel/errors';
 import { type ErrorMapper, HttpListener, unreadableAsJson } from '@tunnel/http-shell';
 import type { Clock, Logger } from '@tunnel/runtime';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { platformErrorMapper } from './error-mapper.ts';
-import { newRequestId } from './platform-app.ts';
+import { LIMITS } from '../limits.ts';
+import { newRequestId, platformErrorMapper } from './platform-app.ts';
 import type { PlatformApp } from './platform-env.ts';
 
 export interface HttpServerOptions {
@@ -28,14 +27,14 @@ export class HttpServer extends HttpListener {
       on: { host, port, key: '[platform] port' },
       onRequest: (request, response) => void onRequest(request, response),
       bounds: {
-        headTimeoutMs: PLATFORM_BOUNDS.HEAD_TIMEOUT_MS,
-        requestTimeoutMs: PLATFORM_BOUNDS.REQUEST_TIMEOUT_MS,
-        connectionsMax: PLATFORM_BOUNDS.CONNECTIONS_MAX,
+        headTimeoutMs: LIMITS.HEAD_TIMEOUT_MS,
+        requestTimeoutMs: LIMITS.REQUEST_TIMEOUT_MS,
+        connectionsMax: LIMITS.CONNECTIONS_MAX,
       },
       takesOddRequests: true,
       unreadable: unreadableAsJson(newRequestId),
       unreadableReasons: { HPE_HEADER_OVERFLOW: `the headers of the request are over ${maxHeaderSize} bytes` },
-      grace: { clock, ms: PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS },
+      grace: { clock, ms: LIMITS.HTTP_STOP_GRACE_MS },
       onAcceptError: (error) => logger.warn({ err: error }, 'a connection could not be accepted'),
       portReasons: {},
     });

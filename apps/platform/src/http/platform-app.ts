@@ -5,6 +5,7 @@ import { callerAddressOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   boundBody,
+  createErrorMapper,
   createUnroutedFault,
   type ErrorMapper,
   headerOf,
@@ -17,9 +18,8 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
 import { isDatabaseAway } from '../db/database-away.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 import { isDashboardPath } from './dashboard/dashboard-routes.ts';
-import { databaseAway, platformErrorMapper } from './error-mapper.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
 
@@ -94,9 +94,9 @@ const stampOf = ({ settings, newRequestId: makeId = newRequestId }: PlatformAppD
   };
 };
 
-const ANY_BODY = boundBody(PLATFORM_BOUNDS.BODY_MAX_BYTES);
-const BATCH = boundBody(PLATFORM_BOUNDS.EDGE_LINK_BODY_MAX_BYTES);
-const WEBHOOK = boundBody(PLATFORM_BOUNDS.WEBHOOK_BODY_MAX_BYTES);
+const ANY_BODY = boundBody(LIMITS.BODY_MAX_BYTES);
+const BATCH = boundBody(LIMITS.EDGE_LINK_BODY_MAX_BYTES);
+const WEBHOOK = boundBody(LIMITS.WEBHOOK_BODY_MAX_BYTES);
 
 const boundOf = (path: string): typeof ANY_BODY => {
   if (path === BILLING_WEBHOOK_PATH) return WEBHOOK;
@@ -123,3 +123,20 @@ const answerError = async (
   if (isDatabaseAway(error)) onDatabaseAway?.(error);
   return sendError(context, answerOf(told, context.get('requestId')));
 };
+
+/** What the platform's error mapper knows besides faults: a database that is away, and a body that is not JSON. */
+export const platformErrorMapper = (logger: Logger): ErrorMapper =>
+  createErrorMapper({
+    logger,
+    failed: 'a request failed',
+    known: (error) => {
+      if (isDatabaseAway(error)) return databaseAway(error);
+      const isMediaType = error instanceof HTTPException && error.status === 415;
+      return isMediaType ? new Fault('API_MEDIA_TYPE', {}, { cause: error }) : null;
+    },
+    // A database that is away is told of once, by whoever watches it, not by every request that meets it.
+    isToldElsewhere: ({ code }) => code === 'DATABASE_AWAY',
+  });
+
+export const databaseAway = (cause?: unknown): Fault =>
+  new Fault('DATABASE_AWAY', { seconds: LIMITS.DATABASE_RETRY_AFTER_SECS }, { cause });

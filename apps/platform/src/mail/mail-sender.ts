@@ -4,15 +4,15 @@ import { decideMailRetry } from '@tunnel/core';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { isDatabaseAway } from '../db/database-away.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { within } from '../within.ts';
+import { LIMITS } from '../limits.ts';
+import { withTimeout } from '../timeout.ts';
 import type { MailTransport } from './mail-transport.ts';
 import { type ClaimedMail, claimMails, type MailOutcome, markSent, markUnsent, renewClaims } from './outbox.ts';
 
 const RETRY = {
-  minMs: PLATFORM_BOUNDS.MAIL_RETRY_MIN_MS,
-  maxMs: PLATFORM_BOUNDS.MAIL_RETRY_MAX_MS,
-  giveUpAfterMs: PLATFORM_BOUNDS.MAIL_GIVE_UP_MS,
+  minMs: LIMITS.MAIL_RETRY_MIN_MS,
+  maxMs: LIMITS.MAIL_RETRY_MAX_MS,
+  giveUpAfterMs: LIMITS.MAIL_GIVE_UP_MS,
 };
 
 export interface MailSenderOptions {
@@ -25,7 +25,7 @@ export interface MailSenderOptions {
 
 export class MailSender {
   readonly #options: MailSenderOptions;
-  readonly #held = new HeldMails();
+  readonly #held = new ClaimedMails();
   readonly #sending = new Set<Promise<void>>();
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
@@ -38,7 +38,7 @@ export class MailSender {
   }
 
   start(): void {
-    this.#timer ??= this.#options.clock.setInterval(() => this.wake(), PLATFORM_BOUNDS.MAIL_POLL_MS);
+    this.#timer ??= this.#options.clock.setInterval(() => this.wake(), LIMITS.MAIL_POLL_MS);
     this.wake();
   }
 
@@ -48,10 +48,10 @@ export class MailSender {
     this.#timer = undefined;
     const { clock, transport, db } = this.#options;
     this.#held.letGoUnsent(clock.now());
-    const atMost = PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS;
-    await within(clock, Promise.all(this.#sending), atMost).catch(() => {});
+    const atMost = LIMITS.HTTP_STOP_GRACE_MS;
+    await withTimeout(clock, Promise.all(this.#sending), atMost).catch(() => {});
     const written = Promise.resolve(this.#round).then(() => this.#held.settle(db, clock.now()));
-    await within(clock, written, atMost).catch(() => {});
+    await withTimeout(clock, written, atMost).catch(() => {});
     transport.close();
   }
 
@@ -75,7 +75,7 @@ export class MailSender {
       // Before anything is claimed: a mail whose end the database has not heard of would be claimed, and sent, again.
       await this.#held.settle(db, clock.now());
       await this.#renew();
-      const room = PLATFORM_BOUNDS.MAIL_BATCH - this.#held.size;
+      const room = LIMITS.MAIL_BATCH - this.#held.size;
       if (room > 0 && this.#timer !== undefined) this.#held.take(await claimMails(db, clock.now(), room));
       this.#sendNext();
     } catch (error) {
@@ -87,13 +87,13 @@ export class MailSender {
   async #renew(): Promise<void> {
     const { db, clock } = this.#options;
     const now = clock.monotonic();
-    if (now - this.#renewedAt < PLATFORM_BOUNDS.MAIL_CLAIM_MS / 4) return;
+    if (now - this.#renewedAt < LIMITS.MAIL_CLAIM_MS / 4) return;
     this.#renewedAt = now;
     await renewClaims(db, this.#held.unfinished, clock.now());
   }
 
   #sendNext(): void {
-    while (this.#timer !== undefined && this.#sending.size < PLATFORM_BOUNDS.MAIL_SENDS_MAX) {
+    while (this.#timer !== undefined && this.#sending.size < LIMITS.MAIL_SENDS_MAX) {
       const mail = this.#held.next();
       if (mail === undefined) return;
       const sending = this.#send(mail).then((outcome) => {
@@ -109,7 +109,7 @@ export class MailSender {
   async #send(mail: ClaimedMail): Promise<MailOutcome> {
     const { clock, transport } = this.#options;
     try {
-      await within(clock, transport.send(mail), PLATFORM_BOUNDS.MAIL_SEND_TIMEOUT_MS);
+      await withTimeout(clock, transport.send(mail), LIMITS.MAIL_SEND_TIMEOUT_MS);
       return { kind: 'sent' };
     } catch (error) {
       return this.#failed(mail, error);
@@ -142,7 +142,7 @@ interface Held {
  * The mails that this process has claimed: they wait for their turn, are being sent, or have an end that the database has not
  * heard of yet. That is told it again until it has, so that no mail stays claimed by a process that is done with it.
  */
-class HeldMails {
+class ClaimedMails {
   readonly #mails = new Map<string, Held>();
 
   get size(): number {

@@ -4,8 +4,7 @@ import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import PostalMime from 'postal-mime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { verificationMail } from '../services/mail/mails.ts';
-import type { MailNotice, WaitingMail } from './mail-transport.ts';
-import { FileTransport } from './mail-transport.ts';
+import { FileTransport, type MailNotice, type WaitingMail } from './mail-transport.ts';
 
 const TOKEN = 'q7Jm0ZQ4nK1cXvT2bLr8sYw6eUdHa3fGiPoN5kMx9zE';
 const LINK = `https://a-rather-long-name.tunnel.example/auth/verify-email/${TOKEN}`;

@@ -3,7 +3,7 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Secret, type ServerConfig } from '@tunnel/runtime';
 import { createTransport, type SendMailOptions } from 'nodemailer';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 
 export interface WaitingMail {
   readonly id: string;
@@ -98,10 +98,10 @@ export class SmtpTransport implements MailTransport {
     this.#from = from;
     this.#server = createTransport({
       url: url.reveal(),
-      connectionTimeout: PLATFORM_BOUNDS.MAIL_CONNECT_TIMEOUT_MS,
-      greetingTimeout: PLATFORM_BOUNDS.MAIL_CONNECT_TIMEOUT_MS,
-      dnsTimeout: PLATFORM_BOUNDS.MAIL_CONNECT_TIMEOUT_MS,
-      socketTimeout: PLATFORM_BOUNDS.MAIL_CONNECT_TIMEOUT_MS,
+      connectionTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
+      greetingTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
+      dnsTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
+      socketTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
     });
   }
 

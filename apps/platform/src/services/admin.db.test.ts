@@ -1,24 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listUsers, restore, setPlan, setUnlimited, suspend } from './admin.ts';
 import { findAccount } from './billing/billing-account.ts';
-import { addAccount, addKey, createLinkWorld, type LinkWorld, OPERATOR } from './edges/link.fixture.ts';
+import { addAccount, addKey, createLinkFixture, type LinkFixture, OPERATOR } from './edges/link.fixture.ts';
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 beforeAll(async () => {
-  world = await createLinkWorld();
+  fixture = await createLinkFixture();
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
-const userOf = (id: string) => world.db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const userOf = (id: string) =>
+  fixture.db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 const auditOf = (userId: string) =>
-  world.db
+  fixture.db
     .selectFrom('audit_log')
     .select(['actor', 'action', 'details'])
     .where('user_id', '=', userId)
     .orderBy('id')
     .execute();
 const changesOf = (accountId: string) =>
-  world.db
+  fixture.db
     .selectFrom('edge_changes')
     .select(['kind', 'code'])
     .where('account_id', '=', accountId)
@@ -27,15 +28,15 @@ const changesOf = (accountId: string) =>
 
 describe('an operator', () => {
   it('suspends an account: access and refresh tokens end, edges are told; and restores it', async () => {
-    const { accountId, email } = await addAccount(world.db);
-    await world.db.insertInto('refresh_families').values({ user_id: accountId }).execute();
-    expect(await suspend(world, OPERATOR, ` ${email.toUpperCase()} `)).toEqual({ changed: true });
-    expect(await suspend(world, OPERATOR, email)).toEqual({ changed: false });
+    const { accountId, email } = await addAccount(fixture.db);
+    await fixture.db.insertInto('refresh_families').values({ user_id: accountId }).execute();
+    expect(await suspend(fixture, OPERATOR, ` ${email.toUpperCase()} `)).toEqual({ changed: true });
+    expect(await suspend(fixture, OPERATOR, email)).toEqual({ changed: false });
     expect(await userOf(accountId)).toMatchObject({ status: 'suspended', epoch: 1 });
-    const families = await world.db.selectFrom('refresh_families').select('revoked_at').execute();
-    expect(families).toEqual([{ revoked_at: new Date(world.clock.now()) }]);
-    expect(await restore(world, OPERATOR, email)).toEqual({ changed: true });
-    expect(await restore(world, OPERATOR, email)).toEqual({ changed: false });
+    const families = await fixture.db.selectFrom('refresh_families').select('revoked_at').execute();
+    expect(families).toEqual([{ revoked_at: new Date(fixture.clock.now()) }]);
+    expect(await restore(fixture, OPERATOR, email)).toEqual({ changed: true });
+    expect(await restore(fixture, OPERATOR, email)).toEqual({ changed: false });
     expect(await userOf(accountId)).toMatchObject({ status: 'active', epoch: 1 });
     expect(await auditOf(accountId)).toEqual([
       { actor: 'operator:test', action: 'user.suspended', details: {} },
@@ -48,13 +49,13 @@ describe('an operator', () => {
   });
 
   it('sets plans that exist', async () => {
-    const { accountId, email } = await addAccount(world.db);
-    await expect(setPlan(world, OPERATOR, { email, plan: 'gold' })).rejects.toMatchObject({
+    const { accountId, email } = await addAccount(fixture.db);
+    await expect(setPlan(fixture, OPERATOR, { email, plan: 'gold' })).rejects.toMatchObject({
       code: 'PLAN_UNKNOWN',
       message: 'there is no plan `gold` (there are: free, payg)',
     });
-    expect(await setPlan(world, OPERATOR, { email, plan: 'payg' })).toEqual({ changed: true });
-    expect(await setPlan(world, OPERATOR, { email, plan: 'payg' })).toEqual({ changed: false });
+    expect(await setPlan(fixture, OPERATOR, { email, plan: 'payg' })).toEqual({ changed: true });
+    expect(await setPlan(fixture, OPERATOR, { email, plan: 'payg' })).toEqual({ changed: false });
     expect(await userOf(accountId)).toMatchObject({ plan: 'payg' });
     expect(await auditOf(accountId)).toEqual([
       { actor: 'operator:test', action: 'user.plan-set', details: { from: 'free', to: 'payg' } },
@@ -63,27 +64,27 @@ describe('an operator', () => {
   });
 
   it('meters an account from the moment on that it is given a plan with a price', async () => {
-    const { accountId, email } = await addAccount(world.db);
-    const meteredFrom = async () => (await findAccount(world.db, accountId))?.metered_from?.getTime();
-    const begin = world.clock.now();
-    await setPlan(world, OPERATOR, { email, plan: 'payg' });
+    const { accountId, email } = await addAccount(fixture.db);
+    const meteredFrom = async () => (await findAccount(fixture.db, accountId))?.metered_from?.getTime();
+    const begin = fixture.clock.now();
+    await setPlan(fixture, OPERATOR, { email, plan: 'payg' });
     expect(await meteredFrom()).toBe(begin);
-    await world.clock.advance(1000);
-    for (const plan of ['free', 'payg', 'free']) await setPlan(world, OPERATOR, { email, plan });
+    await fixture.clock.advance(1000);
+    for (const plan of ['free', 'payg', 'free']) await setPlan(fixture, OPERATOR, { email, plan });
     expect(await meteredFrom()).toBe(begin);
   });
 
   it('frees a key from the limit, and binds it again', async () => {
-    const { accountId } = await addAccount(world.db);
-    const { keyId } = await addKey(world.db, accountId);
-    expect(await setUnlimited(world, OPERATOR, { keyId, unlimited: true })).toEqual({ changed: true });
-    expect(await setUnlimited(world, OPERATOR, { keyId, unlimited: true })).toEqual({ changed: false });
-    const key = await world.db.selectFrom('api_keys').select('unlimited').where('id', '=', keyId).executeTakeFirst();
+    const { accountId } = await addAccount(fixture.db);
+    const { keyId } = await addKey(fixture.db, accountId);
+    expect(await setUnlimited(fixture, OPERATOR, { keyId, unlimited: true })).toEqual({ changed: true });
+    expect(await setUnlimited(fixture, OPERATOR, { keyId, unlimited: true })).toEqual({ changed: false });
+    const key = await fixture.db.selectFrom('api_keys').select('unlimited').where('id', '=', keyId).executeTakeFirst();
     expect(key).toEqual({ unlimited: true });
-    expect(await setUnlimited(world, OPERATOR, { keyId, unlimited: false })).toEqual({ changed: true });
+    expect(await setUnlimited(fixture, OPERATOR, { keyId, unlimited: false })).toEqual({ changed: true });
     expect(await auditOf(accountId)).toHaveLength(2);
     for (const unknown of ['key', crypto.randomUUID()]) {
-      await expect(setUnlimited(world, OPERATOR, { keyId: unknown, unlimited: true })).rejects.toMatchObject({
+      await expect(setUnlimited(fixture, OPERATOR, { keyId: unknown, unlimited: true })).rejects.toMatchObject({
         code: 'KEY_UNKNOWN',
       });
     }
@@ -91,30 +92,30 @@ describe('an operator', () => {
 
   it('is told when nobody has the address', async () => {
     for (const verb of [suspend, restore]) {
-      await expect(verb(world, OPERATOR, 'nobody@example.com')).rejects.toMatchObject({ code: 'USER_UNKNOWN' });
+      await expect(verb(fixture, OPERATOR, 'nobody@example.com')).rejects.toMatchObject({ code: 'USER_UNKNOWN' });
     }
-    await expect(setPlan(world, OPERATOR, { email: 'nobody@example.com', plan: 'free' })).rejects.toMatchObject({
+    await expect(setPlan(fixture, OPERATOR, { email: 'nobody@example.com', plan: 'free' })).rejects.toMatchObject({
       code: 'USER_UNKNOWN',
     });
   });
 
   it('leaves no trace of a deed that failed', async () => {
-    const { accountId, email } = await addAccount(world.db);
-    await world.db.schema.alterTable('edge_changes').renameTo('edge_changes_away').execute();
-    await expect(suspend(world, OPERATOR, email)).rejects.toThrow('edge_changes');
-    await world.db.schema.alterTable('edge_changes_away').renameTo('edge_changes').execute();
+    const { accountId, email } = await addAccount(fixture.db);
+    await fixture.db.schema.alterTable('edge_changes').renameTo('edge_changes_away').execute();
+    await expect(suspend(fixture, OPERATOR, email)).rejects.toThrow('edge_changes');
+    await fixture.db.schema.alterTable('edge_changes_away').renameTo('edge_changes').execute();
     expect(await userOf(accountId)).toMatchObject({ status: 'active', epoch: 0 });
     expect(await auditOf(accountId)).toEqual([]);
   });
 
   it('lists accounts in pages that neither repeat nor skip', async () => {
-    const { email } = await addAccount(world.db);
-    for (let i = 0; i < 3; i += 1) await addAccount(world.db);
-    const all = await listUsers(world);
+    const { email } = await addAccount(fixture.db);
+    for (let i = 0; i < 3; i += 1) await addAccount(fixture.db);
+    const all = await listUsers(fixture);
     expect(all.length).toBeGreaterThan(5);
-    const paged = await listUsers(world, { limit: 2 });
+    const paged = await listUsers(fixture, { limit: 2 });
     for (;;) {
-      const page = await listUsers(world, { limit: 2, after: paged.at(-1)!.email });
+      const page = await listUsers(fixture, { limit: 2, after: paged.at(-1)!.email });
       if (page.length === 0) break;
       paged.push(...page);
     }

@@ -2,10 +2,9 @@
 import { isPayg, normalizeAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
-import type { Schema } from '../db/schema.ts';
+import { isUuid, type Schema } from '../db/schema.ts';
 import { actorName, writeAudit } from './audit.ts';
 import { announceChange } from './edges/changes.ts';
-import { isUuid } from './is-uuid.ts';
 import type { OperatorActor, OperatorContext } from './service-context.ts';
 
 export interface ListedUser {

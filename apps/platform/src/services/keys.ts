@@ -4,10 +4,10 @@ import type { ApiToken, CreatedKey, NewKey } from '@tunnel/contract';
 import { API_KEY_RANDOM_BYTES, makeApiKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { isUuid } from '../db/schema.ts';
+import { LIMITS } from '../limits.ts';
 import { writeAudit } from './audit.ts';
 import { announceChange } from './edges/changes.ts';
-import { isUuid } from './is-uuid.ts';
 import type { ServiceContext, UserActor } from './service-context.ts';
 
 type Context = Pick<ServiceContext, 'db' | 'clock'>;
@@ -19,7 +19,7 @@ export const createKey = async (
   { label }: NewKey,
 ): Promise<CreatedKey> => {
   const token = makeApiKey(randomBytes(API_KEY_RANDOM_BYTES));
-  const limit = PLATFORM_BOUNDS.KEYS_PER_ACCOUNT_MAX;
+  const limit = LIMITS.KEYS_PER_ACCOUNT_MAX;
   return db.transaction().execute(async (trx) => {
     // One after the other: those who count at once would all find room.
     await trx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute();

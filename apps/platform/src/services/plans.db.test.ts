@@ -2,8 +2,8 @@ import type { ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLinkServer, HeardChanges, type LinkServer } from '../http/routes/edge-link.fixture.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { type Account, addAccount, addEdge, type LinkWorld } from './edges/link.fixture.ts';
+import { LIMITS } from '../limits.ts';
+import { type Account, addAccount, addEdge, type LinkFixture } from './edges/link.fixture.ts';
 import { upsertPlans } from './plans.ts';
 
 type Plans = ServerConfig['platform']['plans'];
@@ -11,23 +11,24 @@ type Plans = ServerConfig['platform']['plans'];
 const FREE = { tunnel_limit: 10, allow_custom_subdomains: false, monthly_minimum_cents: 0, price_cents_per_gb: 0 };
 const PAYG = { allow_custom_subdomains: true, monthly_minimum_cents: 300, price_cents_per_gb: 10 };
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 let server: LinkServer;
 let stop: () => Promise<void>;
 let heard: HeardChanges;
 let accounts: { readonly free: Account; readonly payg: Account };
 beforeEach(async () => {
-  ({ world, server, stop } = await createLinkServer());
-  accounts = { free: await addAccount(world.db), payg: await addAccount(world.db, 'payg') };
-  heard = await HeardChanges.from(server.url, (await addEdge(world)).credential, 0);
+  ({ fixture, server, stop } = await createLinkServer());
+  accounts = { free: await addAccount(fixture.db), payg: await addAccount(fixture.db, 'payg') };
+  heard = await HeardChanges.from(server.url, (await addEdge(fixture)).credential, 0);
 });
 afterEach(async () => {
   heard.hangUp();
   await stop();
 });
 
-const start = (plans: Plans) => upsertPlans(world.db, plans);
-const planRow = (name: string) => world.db.selectFrom('plans').selectAll().where('name', '=', name).executeTakeFirst();
+const start = (plans: Plans) => upsertPlans(fixture.db, plans);
+const planRow = (name: string) =>
+  fixture.db.selectFrom('plans').selectAll().where('name', '=', name).executeTakeFirst();
 
 it('writes plans, and leaves those that are no longer in the file', async () => {
   await start({ free: { ...FREE, tunnel_limit: 1 }, team: { ...PAYG, tunnel_limit: 50 } });
@@ -54,8 +55,8 @@ it('tells edges of the accounts whose plan has changed, and of nobody else', asy
 
 it('lets edges ask by themselves when there are too many to name', async () => {
   await sql`
-    insert into users (email, plan) select 'u' || n || '@example.com', 'free' from generate_series(1, ${PLATFORM_BOUNDS.PLAN_CHANGES_MAX}::int) n
-  `.execute(world.db);
+    insert into users (email, plan) select 'u' || n || '@example.com', 'free' from generate_series(1, ${LIMITS.PLAN_CHANGES_MAX}::int) n
+  `.execute(fixture.db);
   await start({ free: { ...FREE, tunnel_limit: 2 } });
   expect(await heard.until(1)).toMatchObject([{ kind: 'forget' }]);
 });

@@ -4,7 +4,7 @@ import type { ServerConfig } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Schema } from '../db/schema.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 import { type AnnouncedChange, announceChanges } from './edges/changes.ts';
 
 type Trx = Transaction<Schema>;
@@ -69,7 +69,7 @@ const hasOtherRights = (now: Rights, before: Rights | undefined): boolean =>
 /** Each account by name, or that all are to be asked for. */
 const newsOf = async (trx: Trx, plans: readonly string[]): Promise<readonly AnnouncedChange[]> => {
   if (plans.length === 0) return [];
-  const most = PLATFORM_BOUNDS.PLAN_CHANGES_MAX;
+  const most = LIMITS.PLAN_CHANGES_MAX;
   const { rows } = await sql<{ id: string }>`
     select id from users where plan = any(${plans}::text[]) limit ${most + 1}
   `.execute(trx);

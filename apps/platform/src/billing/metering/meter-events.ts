@@ -2,7 +2,7 @@
 import { monthOf } from '@tunnel/core';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 
 export interface CutOrder {
   readonly now: number;
@@ -20,7 +20,7 @@ export const cutUsage = async (db: Db, order: CutOrder): Promise<number> => {
   for (;;) {
     const cut = await cutSome(db, order);
     total += cut;
-    if (cut < PLATFORM_BOUNDS.METER_CUT_ROWS) return total;
+    if (cut < LIMITS.METER_CUT_ROWS) return total;
   }
 };
 
@@ -42,7 +42,7 @@ const cutSome = async (db: Db, { now, userId }: CutOrder): Promise<number> => {
           where event.user_id = usage.user_id and event.month = usage.month and event.sent_at is null
         )
       order by usage.user_id, usage.month
-      limit ${PLATFORM_BOUNDS.METER_CUT_ROWS}
+      limit ${LIMITS.METER_CUT_ROWS}
       for update of usage ${userId === undefined ? sql`skip locked` : sql``}
     ), cut as (
       update metered_usage usage
@@ -86,7 +86,7 @@ export interface Claim {
  * processes may do this at once. That a try begins is written before it: whoever dies in it leaves a trace. A month before
  * this one is closed at the processor: what is reported now must carry a time of now.
  */
-export const openFrom = (now: number): string => monthOf(now - PLATFORM_BOUNDS.METER_MONTH_OPEN_MS);
+export const openFrom = (now: number): string => monthOf(now - LIMITS.METER_MONTH_OPEN_MS);
 
 interface ClaimedRow {
   readonly identifier: string;
@@ -110,12 +110,12 @@ export const claimEvents = async (db: Db, { now, userId }: Claim): Promise<Claim
         and (event.claimed_until is null or event.claimed_until <= ${at})
         and ${userId === undefined ? sql`event.next_try_at <= ${at}` : sql`event.user_id = ${userId}`}
       order by event.next_try_at, event.identifier
-      limit ${PLATFORM_BOUNDS.METER_BATCH}
+      limit ${LIMITS.METER_BATCH}
       for update of event skip locked
     )
     update meter_events event
     set attempts = event.attempts + 1,
-      claimed_until = ${new Date(now + PLATFORM_BOUNDS.METER_CLAIM_MS)},
+      claimed_until = ${new Date(now + LIMITS.METER_CLAIM_MS)},
       first_tried_at = coalesce(event.first_tried_at, ${at}),
       occurred_at = case
         when event.first_tried_at is null and event.month < ${openFrom(now)} then ${at}::timestamptz
@@ -144,7 +144,7 @@ export const noteFirstTry = async (db: Db, event: ClaimedEvent, now: number, at:
     .set({
       first_tried_at: new Date(now),
       occurred_at: new Date(at),
-      claimed_until: new Date(now + PLATFORM_BOUNDS.METER_CLAIM_MS),
+      claimed_until: new Date(now + LIMITS.METER_CLAIM_MS),
     })
     .where('identifier', '=', event.identifier)
     .where('attempts', '=', event.attempts)

@@ -5,8 +5,8 @@ import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isDatabaseAway } from '../../db/database-away.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { OutOfTime, within } from '../../within.ts';
+import { LIMITS } from '../../limits.ts';
+import { TimeoutError, withTimeout } from '../../timeout.ts';
 import type { Processor } from '../processor/processor.ts';
 import {
   type ClaimedEvent,
@@ -44,7 +44,7 @@ export class Metering {
   }
 
   start(): void {
-    this.#timer ??= this.#context.clock.setInterval(() => this.#wake(), PLATFORM_BOUNDS.METER_POLL_MS);
+    this.#timer ??= this.#context.clock.setInterval(() => this.#wake(), LIMITS.METER_POLL_MS);
     this.#wake();
   }
 
@@ -53,13 +53,13 @@ export class Metering {
     this.#timer?.cancel();
     this.#timer = undefined;
     const { clock } = this.#context;
-    await within(clock, this.#round ?? Promise.resolve(), PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS).catch(() => {});
+    await withTimeout(clock, this.#round ?? Promise.resolve(), LIMITS.HTTP_STOP_GRACE_MS).catch(() => {});
   }
 
   /** All that one account used until now is cut and sent. Rejects when not everything was taken. */
   async flush(userId: string): Promise<void> {
     const { db, clock } = this.#context;
-    const endsAt = clock.monotonic() + PLATFORM_BOUNDS.METER_FLUSH_MS;
+    const endsAt = clock.monotonic() + LIMITS.METER_FLUSH_MS;
     // First what waits: it keeps its month from being cut.
     await this.#sendWaiting(userId, endsAt);
     await cutUsage(db, { now: clock.now(), userId });
@@ -75,7 +75,7 @@ export class Metering {
       if ((await countWaiting(db, userId)) === 0) return;
       // Another round holds one, here or in another process.
       if (clock.monotonic() >= endsAt) throw new Fault('BILLING_PROCESSOR_AWAY');
-      await pause(clock, PLATFORM_BOUNDS.METER_FLUSH_LOOK_MS);
+      await pause(clock, LIMITS.METER_FLUSH_LOOK_MS);
     }
   }
 
@@ -92,7 +92,7 @@ export class Metering {
       const now = clock.now();
       if (now >= this.#nextCutAt) {
         await cutUsage(db, { now });
-        this.#nextCutAt = now + PLATFORM_BOUNDS.METER_CUT_EVERY_MS;
+        this.#nextCutAt = now + LIMITS.METER_CUT_EVERY_MS;
       }
       while (this.#timer !== undefined) {
         const events = await claimEvents(db, { now: clock.now() });
@@ -180,7 +180,7 @@ const report = ({ processor }: SendContext, { identifier, customerId, bytes, at 
 
 /** Also when its month closed since: it needs another time, and the processor may have it with the old one. */
 const needsLook = ({ triedAt, month, at }: ClaimedEvent, now: number): boolean =>
-  triedAt !== null && (now - triedAt >= PLATFORM_BOUNDS.METER_COMPARE_AFTER_MS || isClosed(month, at, now));
+  triedAt !== null && (now - triedAt >= LIMITS.METER_COMPARE_AFTER_MS || isClosed(month, at, now));
 
 const isClosed = (month: string, at: number, now: number): boolean => month < openFrom(now) && at < monthEnd(month);
 
@@ -209,13 +209,13 @@ const wasCounted = async ({ db, processor }: SendContext, event: ClaimedEvent): 
 
 /** The claim must outlive the call. */
 const bounded = <T>(clock: Clock, call: Promise<T>): Promise<T> =>
-  within(clock, call, PLATFORM_BOUNDS.METER_CALL_TIMEOUT_MS).catch((error: unknown) => {
-    throw error instanceof OutOfTime ? new Fault('BILLING_PROCESSOR_AWAY', {}, { cause: error }) : error;
+  withTimeout(clock, call, LIMITS.METER_CALL_TIMEOUT_MS).catch((error: unknown) => {
+    throw error instanceof TimeoutError ? new Fault('BILLING_PROCESSOR_AWAY', {}, { cause: error }) : error;
   });
 
 /** Twice as long after each failure; spread, because events fail together. */
 const retryAt = (attempts: number, now: number, random: number): number => {
-  const { METER_RETRY_MIN_MS, METER_RETRY_MAX_MS } = PLATFORM_BOUNDS;
+  const { METER_RETRY_MIN_MS, METER_RETRY_MAX_MS } = LIMITS;
   const delayMs = Math.min(METER_RETRY_MAX_MS, METER_RETRY_MIN_MS * 2 ** Math.min(attempts - 1, 30));
   return Math.round(now + delayMs * (0.75 + random / 2));
 };

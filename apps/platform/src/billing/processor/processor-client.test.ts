@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { createLogger, Secret } from '@tunnel/runtime';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ProcessorDesk } from './processor-client.ts';
+import { ProcessorClient } from './processor-client.ts';
 
 const KEY = 'sk_test_51VerySecretKeyOfThisTest';
 
@@ -11,7 +11,7 @@ let server: Server;
 let answer: (response: ServerResponse) => void;
 let asked: { authorization: string | undefined; telemetry: unknown; version: unknown }[];
 let lines: string;
-let desk: ProcessorDesk;
+let client: ProcessorClient;
 
 beforeEach(async () => {
   asked = [];
@@ -26,7 +26,7 @@ beforeEach(async () => {
   stream.on('data', (chunk: Buffer) => {
     lines += chunk.toString('utf8');
   });
-  desk = new ProcessorDesk({
+  client = new ProcessorClient({
     secretKey: new Secret(KEY),
     apiUrl: () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     logger: createLogger({ format: 'json', stream }),
@@ -42,7 +42,7 @@ afterEach(async () => {
 const json = (status: number, body: object) => (response: ServerResponse) =>
   void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 const refusing = (status: number, error: object) => json(status, { error });
-const look = () => desk.call('read customer', (stripe) => stripe.customers.retrieve('cus_1'));
+const look = () => client.call('read customer', (stripe) => stripe.customers.retrieve('cus_1'));
 
 const AWAY = { code: 'BILLING_PROCESSOR_AWAY', status: 503, retryable: true, values: { seconds: 5 } };
 
@@ -116,6 +116,6 @@ describe('the way to the processor', () => {
 
   it('lets errors of our own through as they are', async () => {
     const own = new TypeError('a bug');
-    await expect(desk.call('x', () => Promise.reject(own))).rejects.toBe(own);
+    await expect(client.call('x', () => Promise.reject(own))).rejects.toBe(own);
   });
 });

@@ -2,10 +2,10 @@
 import { Fault } from '@tunnel/errors';
 import { type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { OutOfTime, within } from '../../within.ts';
+import { LIMITS } from '../../limits.ts';
+import { TimeoutError, withTimeout } from '../../timeout.ts';
 
-export interface DeskOptions {
+export interface ProcessorClientOptions {
   readonly secretKey: Secret;
   readonly apiUrl: () => string;
   readonly logger: Logger;
@@ -13,26 +13,26 @@ export interface DeskOptions {
   readonly timeoutMs?: number;
 }
 
-export class ProcessorDesk {
-  readonly #options: DeskOptions;
+export class ProcessorClient {
+  readonly #options: ProcessorClientOptions;
   readonly #timeoutMs: number;
   #client: { readonly url: string; readonly stripe: Stripe } | undefined;
   #isAway = false;
 
-  constructor(options: DeskOptions) {
+  constructor(options: ProcessorClientOptions) {
     this.#options = options;
-    this.#timeoutMs = options.timeoutMs ?? PLATFORM_BOUNDS.PROCESSOR_TIMEOUT_MS;
+    this.#timeoutMs = options.timeoutMs ?? LIMITS.PROCESSOR_TIMEOUT_MS;
   }
 
   /** Throws faults only, but for errors of our own. */
   async call<T>(name: string, work: (stripe: Stripe) => Promise<T>): Promise<T> {
     try {
       // The SDK counts its time anew for each of its own retries; this is for all of them.
-      const result = await within(systemClock, work(this.#stripe()), this.#timeoutMs);
+      const result = await withTimeout(systemClock, work(this.#stripe()), this.#timeoutMs);
       this.#heard();
       return result;
     } catch (error) {
-      const fault = error instanceof OutOfTime ? processorAway(error.message) : faultOfProcessor(error);
+      const fault = error instanceof TimeoutError ? processorAway(error.message) : faultOfProcessor(error);
       if (fault === null) throw error;
       if (fault.code === 'BILLING_PROCESSOR_AWAY') this.#missed(name, fault.internal);
       else {
@@ -73,7 +73,7 @@ const clientOf = (url: string, secretKey: Secret, timeout: number): Stripe => {
     port: port === '' ? usualPort : Number(port),
     apiVersion: Stripe.API_VERSION,
     timeout,
-    maxNetworkRetries: PLATFORM_BOUNDS.PROCESSOR_RETRIES,
+    maxNetworkRetries: LIMITS.PROCESSOR_RETRIES,
     telemetry: false,
     httpClient: strictHttpClient(),
   });
@@ -120,7 +120,7 @@ const faultOfProcessor = (error: unknown): Fault | null => {
 };
 
 export const processorAway = (internal: string): Fault =>
-  new Fault('BILLING_PROCESSOR_AWAY', { seconds: PLATFORM_BOUNDS.PROCESSOR_RETRY_AFTER_SECS }, { internal });
+  new Fault('BILLING_PROCESSOR_AWAY', { seconds: LIMITS.PROCESSOR_RETRY_AFTER_SECS }, { internal });
 
 /** Asking again later can help. 409: the same call is still under way there. */
 const isAway = (error: StripeError): boolean => {

@@ -14,20 +14,20 @@ import { addAuthRoutes } from '../routes/auth-routes.ts';
 export const PASSWORD = 'correct horse battery';
 const CHEAP = { memoryKib: 64, passes: 1, lanes: 1 };
 
-export interface AccountsSceneOptions {
+export interface AccountsFixtureOptions {
   readonly settings?: Partial<ServerConfig['platform']>;
   readonly passwords?: PasswordHasher;
   /** Another platform process on the same database. */
-  readonly beside?: AccountsScene;
+  readonly beside?: AccountsFixture;
 }
 
-export class AccountsScene {
+export class AccountsFixture {
   readonly database: TestDatabase;
   readonly clock: FakeClock;
   readonly app: PlatformApp;
   readonly signingKeys: SigningKeys;
 
-  constructor({ settings: given, passwords, beside }: AccountsSceneOptions, database: TestDatabase) {
+  constructor({ settings: given, passwords, beside }: AccountsFixtureOptions, database: TestDatabase) {
     this.database = database;
     this.clock = beside?.clock ?? new FakeClock();
     const limits = { auth_per_minute: 1e6, auth_per_account_per_minute: 1e6 };
@@ -112,9 +112,9 @@ export const cookieOf = (answer: Response): string =>
 export const sortedStatuses = (answers: readonly Response[]): number[] =>
   answers.map(({ status }) => status).sort((one, other) => one - other);
 
-export const openAccounts = async (options: AccountsSceneOptions = {}): Promise<AccountsScene> => {
+export const openAccounts = async (options: AccountsFixtureOptions = {}): Promise<AccountsFixture> => {
   const database = options.beside?.database ?? (await createTestDatabase());
-  const scene = new AccountsScene(options, database);
+  const fixture = new AccountsFixture(options, database);
   await database.db
     .insertInto('plans')
     .values({
@@ -126,5 +126,5 @@ export const openAccounts = async (options: AccountsSceneOptions = {}): Promise<
     })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
-  return scene;
+  return fixture;
 };

@@ -3,7 +3,7 @@ import { isIPv4 } from 'node:net';
 import type { ServerConfig } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import type { PlatformEnv } from '../platform-env.ts';
 
 /** The cookie that carries the refresh token: out of reach of scripts, and sent to /auth alone. */
@@ -31,7 +31,7 @@ export class RefreshCookie {
       httpOnly: true,
       sameSite: 'Lax',
       path: PATH,
-      maxAge: PLATFORM_BOUNDS.REFRESH_TOKEN_SECS,
+      maxAge: LIMITS.REFRESH_TOKEN_SECS,
       secure: this.#secure,
     });
   }

@@ -16,7 +16,7 @@ import { Fault } from '@tunnel/errors';
 import { headerOf } from '@tunnel/http-shell';
 import { randomToken } from '@tunnel/runtime';
 import type { MiddlewareHandler } from 'hono';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import type { BillingContext } from '../../services/billing/billing-account.ts';
 import { createSetupIntent, listInvoices, openPortal } from '../../services/billing/customer.ts';
 import { receiveEvent } from '../../services/billing/receive-event.ts';
@@ -38,7 +38,7 @@ const processorAway = refused(
 );
 const atTheProcessor = { 502: processorRefused, 503: processorAway };
 
-const keyLimit = { limit: PLATFORM_BOUNDS.IDEMPOTENCY_KEY_MAX_CHARACTERS };
+const keyLimit = { limit: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS };
 const keyRefusals = {
   400: refused('The Idempotency-Key has another form.', 'IDEMPOTENCY_KEY_INVALID', keyLimit),
   409: {
@@ -55,7 +55,7 @@ const keyHeader = z.object({
     .meta({
       description: 'The same order with the same key is carried out once and answered the same for 24 hours.',
       minLength: 1,
-      maxLength: PLATFORM_BOUNDS.IDEMPOTENCY_KEY_MAX_CHARACTERS,
+      maxLength: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS,
       pattern: '^[ -~]+$',
       examples: ['9b6f1c1e-7a51-4a8f-9a0c-2f6f3f1d8f55'],
     }),
@@ -176,7 +176,7 @@ const webhookRoute = createRoute({
   responses: {
     200: json(receivedEvent, 'It was dealt with.'),
     400: refused('Not signed by the payment processor, or too long ago.', 'WEBHOOK_SIGNATURE'),
-    413: refused('The body is over 1 MiB.', 'API_BODY_TOO_LARGE', { limit: PLATFORM_BOUNDS.WEBHOOK_BODY_MAX_BYTES }),
+    413: refused('The body is over 1 MiB.', 'API_BODY_TOO_LARGE', { limit: LIMITS.WEBHOOK_BODY_MAX_BYTES }),
     ...atTheProcessor,
   },
 });

@@ -4,7 +4,7 @@ import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { Database } from '../../db/database.ts';
 import { ChangeFeed } from '../../services/edges/change-feed.ts';
-import { createLinkWorld, type LinkWorld } from '../../services/edges/link.fixture.ts';
+import { createLinkFixture, type LinkFixture } from '../../services/edges/link.fixture.ts';
 import { KeyUses } from '../../services/tunnels/key-uses.ts';
 import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
@@ -19,16 +19,16 @@ export interface LinkServer {
 }
 
 /** One more process on the same database. The clock is the real one where lines are kept alive. */
-export const startLinkServer = async (world: LinkWorld, clock = systemClock): Promise<LinkServer> => {
-  const { logger } = world;
-  const database = new Database({ url: world.database.url, logger, connections: 10 });
+export const startLinkServer = async (fixture: LinkFixture, clock = systemClock): Promise<LinkServer> => {
+  const { logger } = fixture;
+  const database = new Database({ url: fixture.database.url, logger, connections: 10 });
   const settings = { trusted_proxies: [], public_url: 'http://localhost' } as unknown as RouteContext['settings'];
   const app = createPlatformApp({ logger, settings });
   const feed = new ChangeFeed({ db: database.db, pool: database.pool, clock, logger });
   const keyUses = new KeyUses({ db: database.db, clock, logger });
   addEdgeLinkRoutes(app, {
     db: database.db,
-    clock: world.clock,
+    clock: fixture.clock,
     logger,
     settings,
     version: '0',
@@ -50,15 +50,19 @@ export const startLinkServer = async (world: LinkWorld, clock = systemClock): Pr
   };
 };
 
-export const createLinkServer = async (): Promise<{ world: LinkWorld; server: LinkServer; stop(): Promise<void> }> => {
-  const world = await createLinkWorld();
-  const server = await startLinkServer(world);
+export const createLinkServer = async (): Promise<{
+  fixture: LinkFixture;
+  server: LinkServer;
+  stop(): Promise<void>;
+}> => {
+  const fixture = await createLinkFixture();
+  const server = await startLinkServer(fixture);
   return {
-    world,
+    fixture,
     server,
     stop: async () => {
       await server.stop();
-      await world.close();
+      await fixture.close();
     },
   };
 };

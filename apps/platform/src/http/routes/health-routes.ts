@@ -4,9 +4,9 @@ import { okBody } from '@tunnel/contract';
 import type { Clock } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { within } from '../../within.ts';
-import { databaseAway } from '../error-mapper.ts';
+import { LIMITS } from '../../limits.ts';
+import { withTimeout } from '../../timeout.ts';
+import { databaseAway } from '../platform-app.ts';
 import type { PlatformApp, RouteContext } from '../platform-env.ts';
 import { json, refused } from '../route-parts.ts';
 
@@ -54,7 +54,7 @@ export class DatabaseProbe {
     this.#underWay ??= this.#ask().finally(() => {
       this.#underWay = null;
     });
-    return within(this.#clock, this.#underWay, PLATFORM_BOUNDS.DATABASE_PROBE_MS).catch(() => false);
+    return withTimeout(this.#clock, this.#underWay, LIMITS.DATABASE_PROBE_MS).catch(() => false);
   }
 
   async #ask(): Promise<boolean> {

@@ -5,7 +5,7 @@ import { type Clock, randomId } from '@tunnel/runtime';
 import { type CryptoKey, errors, exportJWK, generateKeyPair, importJWK, type JWK, jwtVerify, SignJWT } from 'jose';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import { BoundedCache } from './bounded-cache.ts';
 
 /**
@@ -41,7 +41,7 @@ export interface AccessTokensOptions {
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   /** By the hash of the token: a signature takes a hundred times as long to check. */
-  readonly #checked = new BoundedCache<CheckedToken>(PLATFORM_BOUNDS.VERIFIED_TOKENS_MAX);
+  readonly #checked = new BoundedCache<CheckedToken>(LIMITS.VERIFIED_TOKENS_MAX);
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;
@@ -57,7 +57,7 @@ export class AccessTokens {
       .setAudience(ACCESS_TOKEN_AUDIENCE)
       .setSubject(user.id)
       .setIssuedAt(issuedAt)
-      .setExpirationTime(issuedAt + PLATFORM_BOUNDS.ACCESS_TOKEN_SECS)
+      .setExpirationTime(issuedAt + LIMITS.ACCESS_TOKEN_SECS)
       .setJti(randomId('jwt'))
       .sign(privateKey);
   }
@@ -142,21 +142,21 @@ export class SigningKeys {
   }
 
   async newest(): Promise<SigningKey> {
-    const [newest] = (await this.#fresh(PLATFORM_BOUNDS.SIGNING_KEYS_KNOWN_MS)).keys;
+    const [newest] = (await this.#fresh(LIMITS.SIGNING_KEYS_KNOWN_MS)).keys;
     if (newest === undefined) throw new Error('there is no key to sign access tokens with');
     return newest;
   }
 
   /** Of one that is not known we ask again, because another process may have made it; but not for every forged token. */
   async find(kid: string): Promise<SigningKey | undefined> {
-    const { keys } = await this.#fresh(PLATFORM_BOUNDS.SIGNING_KEYS_KNOWN_MS);
+    const { keys } = await this.#fresh(LIMITS.SIGNING_KEYS_KNOWN_MS);
     const found = keys.find((key) => key.kid === kid);
     if (found !== undefined) return found;
-    return (await this.#fresh(PLATFORM_BOUNDS.SIGNING_KEYS_LOOK_MS)).keys.find((key) => key.kid === kid);
+    return (await this.#fresh(LIMITS.SIGNING_KEYS_LOOK_MS)).keys.find((key) => key.kid === kid);
   }
 
   async published(): Promise<PublicKeys> {
-    const { keys } = await this.#fresh(PLATFORM_BOUNDS.SIGNING_KEYS_KNOWN_MS);
+    const { keys } = await this.#fresh(LIMITS.SIGNING_KEYS_KNOWN_MS);
     return {
       keys: keys.map(({ kid, publicJwk: { kty = '', crv = '', x = '' } }) => ({
         ...{ kty, crv, x, kid },

@@ -3,13 +3,13 @@ import { randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 
 export type MailTokenKind = 'verify' | 'reset';
 
 const LIFE_MS: Readonly<Record<MailTokenKind, number>> = {
-  verify: PLATFORM_BOUNDS.VERIFY_TOKEN_MS,
-  reset: PLATFORM_BOUNDS.RESET_TOKEN_MS,
+  verify: LIMITS.VERIFY_TOKEN_MS,
+  reset: LIMITS.RESET_TOKEN_MS,
 };
 
 export const giveMailToken = async (

@@ -5,11 +5,11 @@ import { Fault } from '@tunnel/errors';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../audit.ts';
 import type { AuthContext } from './auth-context.ts';
 
-const RULES = { graceMs: PLATFORM_BOUNDS.REFRESH_GRACE_MS, graceUses: PLATFORM_BOUNDS.REFRESH_GRACE_USES };
+const RULES = { graceMs: LIMITS.REFRESH_GRACE_MS, graceUses: LIMITS.REFRESH_GRACE_USES };
 
 export interface Refreshed {
   readonly body: AccessToken;
@@ -110,7 +110,7 @@ export const giveRefreshToken = async (trx: Transaction<Schema>, familyId: strin
       token_hash: sha256Hex(token),
       family_id: familyId,
       created_at: new Date(now),
-      expires_at: new Date(now + PLATFORM_BOUNDS.REFRESH_TOKEN_SECS * 1000),
+      expires_at: new Date(now + LIMITS.REFRESH_TOKEN_SECS * 1000),
     })
     .execute();
   return token;

@@ -5,10 +5,9 @@ import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import type { Schema } from '../../db/schema.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { isUuid, type Schema } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../audit.ts';
-import { isUuid } from '../is-uuid.ts';
 import type { UserActor } from '../service-context.ts';
 import type { AuthContext, Caller } from './auth-context.ts';
 import { endFamily, giveRefreshToken } from './refresh-tokens.ts';
@@ -121,7 +120,7 @@ const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSessio
       .insertInto('refresh_families')
       .values({
         user_id: userId,
-        user_agent: caller.userAgent.slice(0, PLATFORM_BOUNDS.USER_AGENT_MAX_CHARACTERS),
+        user_agent: caller.userAgent.slice(0, LIMITS.USER_AGENT_MAX_CHARACTERS),
         address: caller.address,
         created_at: new Date(now),
         last_used_at: new Date(now),
@@ -147,7 +146,7 @@ const endOldest = async (trx: Transaction<Schema>, userId: string, now: number):
         .where('revoked_at', 'is', null)
         .orderBy('last_used_at', 'desc')
         .orderBy('created_at', 'desc')
-        .offset(PLATFORM_BOUNDS.SESSIONS_PER_ACCOUNT_MAX),
+        .offset(LIMITS.SESSIONS_PER_ACCOUNT_MAX),
     )
     .execute();
 };
@@ -175,7 +174,7 @@ export const listSessions = async (
   refreshToken: string | null,
 ): Promise<UserSession[]> => {
   // Those that were not used for so long have run out.
-  const since = new Date(clock.now() - PLATFORM_BOUNDS.REFRESH_TOKEN_SECS * 1000);
+  const since = new Date(clock.now() - LIMITS.REFRESH_TOKEN_SECS * 1000);
   const rows = await db
     .selectFrom('refresh_families as family')
     .select((family) => [

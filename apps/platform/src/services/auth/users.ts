@@ -4,9 +4,8 @@ import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import type { Selectable } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import type { UsersTable } from '../../db/schema.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { isUuid } from '../is-uuid.ts';
+import { isUuid, type UsersTable } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
 import type { UserActor } from '../service-context.ts';
 import type { AuthContext } from './auth-context.ts';
 import { BoundedCache } from './bounded-cache.ts';
@@ -79,7 +78,7 @@ interface Lookup {
 export class KnownUsers {
   readonly #db: Db;
   readonly #clock: Clock;
-  readonly #lookups = new BoundedCache<Lookup>(PLATFORM_BOUNDS.KNOWN_USERS_MAX);
+  readonly #lookups = new BoundedCache<Lookup>(LIMITS.KNOWN_USERS_MAX);
 
   constructor({ db, clock }: { readonly db: Db; readonly clock: Clock }) {
     this.#db = db;
@@ -90,7 +89,7 @@ export class KnownUsers {
   find(userId: string): Promise<KnownUser | null> | KnownUser | null {
     const now = this.#clock.monotonic();
     const lookup = this.#lookups.get(userId);
-    if (lookup !== undefined && now - lookup.startedAt < PLATFORM_BOUNDS.KNOWN_USER_MS) {
+    if (lookup !== undefined && now - lookup.startedAt < LIMITS.KNOWN_USER_MS) {
       return lookup.settled === undefined ? lookup.answer : lookup.settled;
     }
     return this.#look(userId, now);

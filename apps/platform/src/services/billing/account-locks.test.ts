@@ -1,13 +1,13 @@
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { Turns } from './account-locks.ts';
+import { KeyedMutex } from './account-locks.ts';
 
-const scene = (atOnce = 2) => {
+const fixture = (atOnce = 2) => {
   const clock = new FakeClock();
-  const turns = new Turns({ clock, atOnce, waitMs: 1000, tooLate: () => new Error('too late') });
+  const mutex = new KeyedMutex({ clock, atOnce, waitMs: 1000, tooLate: () => new Error('too late') });
   const begun: string[] = [];
   const take = async (key: string, name = key): Promise<() => void> => {
-    const end = await turns.take(key);
+    const end = await mutex.acquire(key);
     begun.push(name);
     return end;
   };
@@ -18,7 +18,7 @@ const settle = async (): Promise<void> => {
 };
 
 it('one key has one holder, and the others come in the order in which they asked', async () => {
-  const { begun, take } = scene();
+  const { begun, take } = fixture();
   const end = await take('a', 'first');
   const second = take('a', 'second');
   const third = take('a', 'third');
@@ -33,7 +33,7 @@ it('one key has one holder, and the others come in the order in which they asked
 });
 
 it('so many hold a turn at once; one whose key is held lets others pass', async () => {
-  const { begun, take } = scene();
+  const { begun, take } = fixture();
   const endA = await take('a');
   const endB = await take('b');
   void take('a', 'a again');
@@ -49,7 +49,7 @@ it('so many hold a turn at once; one whose key is held lets others pass', async 
 });
 
 it('who waited too long is told so, and takes no turn later', async () => {
-  const { clock, begun, take } = scene();
+  const { clock, begun, take } = fixture();
   const end = await take('a');
   const late = take('a', 'late').catch((error: unknown) => error);
   await clock.advance(1000);

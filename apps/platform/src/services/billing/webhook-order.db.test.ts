@@ -7,8 +7,8 @@ import { type Delivery, SimulatorScene } from '../../billing/simulator/simulator
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { upsertPlans } from '../plans.ts';
 import { AccountLocks } from './account-locks.ts';
+import { NOON } from './billing.fixture.ts';
 import { type BillingContext, findAccount } from './billing-account.ts';
-import { NOON } from './billing-scene.fixture.ts';
 import { MemoryProcessor } from './memory-processor.fixture.ts';
 import { receiveEvent } from './receive-event.ts';
 import { type RecordedLife, recordLife } from './recorded-life.fixture.ts';

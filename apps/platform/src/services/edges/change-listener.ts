@@ -1,24 +1,24 @@
 // Calls out when PostgreSQL says that something changed: one connection a process that listens, made again when it is lost.
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import { CHANGES_CHANNEL } from './changes.ts';
 
-export interface ChangeCallerDeps {
+export interface ChangeListenerDeps {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onCall: () => void;
 }
 
-export class ChangeCaller {
-  readonly #deps: ChangeCallerDeps;
+export class ChangeListener {
+  readonly #deps: ChangeListenerDeps;
   #client: pg.PoolClient | null = null;
   #connecting: Promise<void> | null = null;
   #timer: Timer | null = null;
   #running = false;
 
-  constructor(deps: ChangeCallerDeps) {
+  constructor(deps: ChangeListenerDeps) {
     this.#deps = deps;
   }
 
@@ -30,7 +30,7 @@ export class ChangeCaller {
     this.#timer = this.#deps.clock.setInterval(() => {
       if (this.#client === null) this.#listen();
       this.#deps.onCall();
-    }, PLATFORM_BOUNDS.CHANGES_POLL_MS);
+    }, LIMITS.CHANGES_POLL_MS);
   }
 
   async stop(): Promise<void> {

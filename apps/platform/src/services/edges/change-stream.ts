@@ -1,16 +1,16 @@
-// One edge's line of changes: a body that is filled only as fast as the edge reads it.
+// One edge's stream of changes: a body that is filled only as fast as the edge reads it.
 import type { EdgeChange } from '@tunnel/contract';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 
-export interface ChangeLineEvents {
+export interface ChangeStreamEvents {
   /** It has read what it had, and was passed over meanwhile. */
   readonly onCatchUp: () => void;
-  readonly onGone: (line: ChangeLine) => void;
+  readonly onGone: (stream: ChangeStream) => void;
 }
 
 const encoder = new TextEncoder();
 
-export class ChangeLine {
+export class ChangeStream {
   readonly edgeId: string;
   readonly body: ReadableStream<Uint8Array>;
   /** Changes up to this one were sent. */
@@ -18,11 +18,11 @@ export class ChangeLine {
   /** The number it came with is one to go on from. */
   checked = false;
   #passedOver = false;
-  readonly #events: ChangeLineEvents;
+  readonly #events: ChangeStreamEvents;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
   #unread = 0;
 
-  constructor(edgeId: string, since: number, events: ChangeLineEvents) {
+  constructor(edgeId: string, since: number, events: ChangeStreamEvents) {
     this.edgeId = edgeId;
     this.cursor = since;
     this.#events = events;
@@ -54,7 +54,7 @@ export class ChangeLine {
     this.#controller?.enqueue(encoder.encode(changes.map((change) => `${JSON.stringify(change)}\n`).join('')));
   }
 
-  /** A sign of life. A line that nobody reads is cut: its edge comes back and asks for all since. */
+  /** A sign of life. A stream that nobody reads is cut: its edge comes back and asks for all since. */
   alive(): void {
     if (this.isReady) {
       this.#unread = 0;
@@ -62,7 +62,7 @@ export class ChangeLine {
       return;
     }
     this.#unread += 1;
-    if (this.#unread >= PLATFORM_BOUNDS.CHANGES_UNREAD_MAX) this.end();
+    if (this.#unread >= LIMITS.CHANGES_UNREAD_MAX) this.end();
   }
 
   /** Ends it in order. */

@@ -5,8 +5,8 @@ import { Fault } from '@tunnel/errors';
 import { equalInConstantTime, randomToken, Secret, sha256Hex } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
+import { isUuid } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../audit.ts';
-import { isUuid } from '../is-uuid.ts';
 import type { EdgeActor, OperatorActor, OperatorContext } from '../service-context.ts';
 import { CHANGES_CHANNEL } from './changes.ts';
 

@@ -29,7 +29,7 @@ export const queueMail = async (trx: Transaction<Schema>, mail: Mail, now: numbe
     .execute();
 };
 
-export interface Letter {
+export interface MailContent {
   readonly recipient: string;
   readonly subject: string;
   /** Before the link. */
@@ -45,7 +45,7 @@ export interface Letter {
  * The form of our mails: a few sentences and a link, as text and as HTML that says the same. Nothing in them was typed by the
  * person who caused the mail, but the address that it goes to: anybody can enter anybody's address.
  */
-export const writeLetter = ({ recipient, subject, opening, action, link, closing }: Letter): Mail => ({
+export const renderMail = ({ recipient, subject, opening, action, link, closing }: MailContent): Mail => ({
   recipient,
   subject,
   text: `${['Hello,', wrap(opening), link, ...closing.map(wrap)].join('\n\n')}\n`,

@@ -1,10 +1,10 @@
 // The mails that the platform sends: about an address, a password, a payment, a spend cap.
 import { type CapNotice, PAST_DUE_GRACE_MS, showDollars } from '@tunnel/core';
-import { BILLING_PAGE, linkTo, type Mail, writeLetter } from './mail-template.ts';
+import { BILLING_PAGE, linkTo, type Mail, renderMail } from './mail-template.ts';
 
 /** The mail that proves an address. */
 export const verificationMail = (publicUrl: string, recipient: string, token: string): Mail =>
-  writeLetter({
+  renderMail({
     recipient,
     subject: 'Please verify your e-mail address',
     opening: `An account was made with the address ${recipient}. To use it, please open this link:`,
@@ -18,7 +18,7 @@ export const verificationMail = (publicUrl: string, recipient: string, token: st
 
 /** The mail that lets somebody choose a new password. */
 export const resetMail = (publicUrl: string, recipient: string, token: string): Mail =>
-  writeLetter({
+  renderMail({
     recipient,
     subject: 'Choose a new password',
     opening: `Somebody asked for a new password of the account ${recipient}. To choose one, please open this link:`,
@@ -34,7 +34,7 @@ const GRACE_DAYS = PAST_DUE_GRACE_MS / (24 * 60 * 60 * 1000);
 
 /** The mail about a payment that failed. */
 export const paymentFailedMail = (publicUrl: string, recipient: string): Mail =>
-  writeLetter({
+  renderMail({
     recipient,
     subject: 'A payment failed',
     opening: `A payment of the account ${recipient} failed. To look at the payment method and the open invoice, please open this page:`,
@@ -57,7 +57,7 @@ export const capMail = (publicUrl: string, recipient: string, { percent, capCent
   const [cap, used] = [showDollars(capCents), showDollars(usedCents)];
   const link = linkTo(publicUrl, BILLING_PAGE);
   if (percent === 100) {
-    return writeLetter({
+    return renderMail({
       recipient,
       subject: `Your spend cap of ${cap} is reached`,
       opening: `The account ${recipient} has used ${used} this month, and its spend cap is ${cap}. Its tunnels are closed, and new ones are refused. To raise or remove the cap, please open this page:`,
@@ -69,7 +69,7 @@ export const capMail = (publicUrl: string, recipient: string, { percent, capCent
       ],
     });
   }
-  return writeLetter({
+  return renderMail({
     recipient,
     subject: `${percent} % of your spend cap is used`,
     opening: `The account ${recipient} has used ${used} this month, and its spend cap is ${cap}. When the cap is reached, its tunnels are closed, and new ones are refused. To see the usage, or to change the cap, please open this page:`,

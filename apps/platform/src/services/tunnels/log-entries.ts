@@ -1,8 +1,7 @@
 // The statements on the entries of the log: of a batch of records, and of edges that can no longer tell of an end.
 import type { JournalRecord } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
-import type { Schema } from '../../db/schema.ts';
-import { isUuid } from '../is-uuid.ts';
+import { isUuid, type Schema } from '../../db/schema.ts';
 import { type DaySum, type EntryChanges, type LogEntry, timeOf } from './entry-changes.ts';
 
 type Trx = Transaction<Schema>;

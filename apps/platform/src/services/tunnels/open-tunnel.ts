@@ -2,9 +2,8 @@
 import type { TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
-import type { Schema } from '../../db/schema.ts';
+import { isUuid, type Schema } from '../../db/schema.ts';
 import { refusalByBilling } from '../billing/spend-cap.ts';
-import { isUuid } from '../is-uuid.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { dayOf, timeOf } from './entry-changes.ts';
 import { refusal } from './verify-key.ts';

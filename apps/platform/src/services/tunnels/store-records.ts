@@ -4,7 +4,7 @@ import { billingMonth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { applyRecords, type UsedBytes } from './entry-changes.ts';
 import { insertOpened, lockEntries, writeChanges } from './log-entries.ts';
@@ -101,7 +101,7 @@ const addMetered = async (trx: Transaction<Schema>, used: readonly UsedBytes[], 
   `.execute(trx);
 };
 
-const monthOfBill = (at: Date, now: number): string => billingMonth(at.getTime(), now, PLATFORM_BOUNDS.MONTH_LATE_MS);
+const monthOfBill = (at: Date, now: number): string => billingMonth(at.getTime(), now, LIMITS.MONTH_LATE_MS);
 
 const clean = (text: string): string => text.replaceAll('\0', '');
 

@@ -10,7 +10,7 @@ import type {
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
 import { findTunnel } from './tunnel-log.ts';
 
@@ -96,7 +96,7 @@ const placeOf = ({ region_id, protocol, label }: GroupSummary): string => [regio
  * that was heard last.
  */
 export const listRegions = async ({ db, clock }: Pick<ServiceContext, 'db' | 'clock'>): Promise<UsageRegion[]> => {
-  const heardSince = new Date(clock.now() - PLATFORM_BOUNDS.EDGE_RECENT_MS);
+  const heardSince = new Date(clock.now() - LIMITS.EDGE_RECENT_MS);
   const { rows } = await sql<UsageRegion>`
     select distinct on (region_id) region_id, region_name as name, location, control, control_tls, http_url
     from edges

@@ -2,8 +2,7 @@
 import type { ShownProtocol, TunnelLogEntry, TunnelState } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Selectable } from 'kysely';
-import type { TunnelLogTable } from '../../db/schema.ts';
-import { isUuid } from '../is-uuid.ts';
+import { isUuid, type TunnelLogTable } from '../../db/schema.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
 
 export interface LogPage {

@@ -1,11 +1,11 @@
 // The table in docs/platform.md is the bounds in another form, with their comments as notes.
-// UPDATE_DOCS=1 npx vitest run apps/platform/src/platform-bounds writes it anew.
+// UPDATE_DOCS=1 npx vitest run apps/platform/src/limits writes it anew.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { PLATFORM_BOUNDS } from './platform-bounds.ts';
+import { LIMITS } from './limits.ts';
 
 const PAGE = new URL('../../../docs/platform.md', import.meta.url);
-const SOURCE = new URL('platform-bounds.ts', import.meta.url);
+const SOURCE = new URL('limits.ts', import.meta.url);
 const TABLE = /<!-- bounds -->[\s\S]*<!-- \/bounds -->/;
 
 /** The comment right above a bound. */
@@ -14,9 +14,7 @@ const noteOf = (name: string, source: string): string =>
 
 const render = (): string => {
   const source = readFileSync(SOURCE, 'utf8');
-  const rows = Object.entries(PLATFORM_BOUNDS).map(
-    ([name, value]) => `| \`${name}\` | ${value} | ${noteOf(name, source)} |`,
-  );
+  const rows = Object.entries(LIMITS).map(([name, value]) => `| \`${name}\` | ${value} | ${noteOf(name, source)} |`);
   return ['<!-- bounds -->', '| Name | Value | Note |', '|---|---|---|', ...rows, '<!-- /bounds -->'].join('\n');
 };
 
@@ -25,6 +23,6 @@ if (process.env['UPDATE_DOCS']) writeFileSync(PAGE, readFileSync(PAGE, 'utf8').r
 describe('docs/platform.md', () => {
   it('lists every bound with its value, to the letter', () => {
     const [table] = TABLE.exec(readFileSync(PAGE, 'utf8')) ?? [];
-    expect(table, 'UPDATE_DOCS=1 npx vitest run apps/platform/src/platform-bounds').toBe(render());
+    expect(table, 'UPDATE_DOCS=1 npx vitest run apps/platform/src/limits').toBe(render());
   });
 });

@@ -1,12 +1,12 @@
 // A promise that is waited for so long and no longer. The work itself is not ended.
 import type { Clock, Timer } from '@tunnel/runtime';
 
-export class OutOfTime extends Error {}
+export class TimeoutError extends Error {}
 
-export const within = async <T>(clock: Clock, work: Promise<T>, ms: number): Promise<T> => {
+export const withTimeout = async <T>(clock: Clock, work: Promise<T>, ms: number): Promise<T> => {
   let timer: Timer | undefined;
   const end = new Promise<never>((_resolve, reject) => {
-    timer = clock.setTimeout(() => reject(new OutOfTime(`it took more than ${ms / 1000} s`)), ms);
+    timer = clock.setTimeout(() => reject(new TimeoutError(`it took more than ${ms / 1000} s`)), ms);
   });
   try {
     return await Promise.race([work, end]);

@@ -12,7 +12,7 @@ import { subscribe } from './subscribe.ts';
 
 export const NOON = Date.UTC(2030, 5, 15, 12);
 
-export class BillingScene {
+export class BillingFixture {
   readonly clock = new FakeClock(NOON);
   readonly processor = new MemoryProcessor();
   readonly flushed: string[] = [];
@@ -99,8 +99,8 @@ export class BillingScene {
   }
 }
 
-export const openBillingScene = async (): Promise<BillingScene> => {
+export const openBillingFixture = async (): Promise<BillingFixture> => {
   const database = await createTestDatabase();
   await upsertPlans(database.db, loadServerConfig({ env: {} }).platform.plans);
-  return new BillingScene(database);
+  return new BillingFixture(database);
 };

@@ -1,9 +1,9 @@
-// Every bound of the platform by name; those of the way to the database are in db/database-bounds.ts.
+// Every bound of the platform, by name.
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-export const PLATFORM_BOUNDS = {
+export const LIMITS = {
   /** Of a request to the API. */
   BODY_MAX_BYTES: 64 * KiB,
   /** Of an edge's call: a batch holds up to 1000 records of its journal. */
@@ -13,12 +13,22 @@ export const PLATFORM_BOUNDS = {
   CONNECTIONS_MAX: 4096,
   /** What requests under way get to finish when the process stops. */
   HTTP_STOP_GRACE_MS: 2000,
+
+  // --- database ---
+  DATABASE_CONNECTIONS: 20,
+  DATABASE_CONNECT_TIMEOUT_MS: 5000,
+  DATABASE_STATEMENT_TIMEOUT_MS: 15_000,
+  /** Longer than that, a database that has not even said so is taken for one that is away. */
+  DATABASE_ANSWER_GRACE_MS: 2000,
+  DATABASE_IDLE_MS: 30_000,
   /** Of GET /health/db. */
   DATABASE_PROBE_MS: 1000,
   /** How often one that is away is looked for. */
   DATABASE_LOOK_MS: 1000,
   /** What a caller is told to wait while the database is away. */
   DATABASE_RETRY_AFTER_SECS: 2,
+
+  // --- keys ---
   /** That can be used: GET /keys shows them all at once. */
   KEYS_PER_ACCOUNT_MAX: 1000,
 

@@ -34,16 +34,16 @@ export class ScriptedEdges {
   }
 }
 
-export type SceneNeeds = RouteContext & {
+export type FixtureNeeds = RouteContext & {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
   readonly edges: ScriptedEdges;
 };
 
-export interface PlatformScene {
+export interface PlatformFixture {
   readonly database: TestDatabase;
   readonly clock: FakeClock;
   readonly edges: ScriptedEdges;
-  readonly needs: SceneNeeds;
+  readonly needs: FixtureNeeds;
   readonly app: PlatformApp;
   readonly alice: UserActor;
   readonly bob: UserActor;
@@ -59,9 +59,9 @@ const requireNamedUser: MiddlewareHandler<PlatformEnv> = async (context, next) =
   await next();
 };
 
-export const openPlatformScene = async (
-  addRoutes: (app: PlatformApp, needs: SceneNeeds) => void,
-): Promise<PlatformScene> => {
+export const openPlatformFixture = async (
+  addRoutes: (app: PlatformApp, needs: FixtureNeeds) => void,
+): Promise<PlatformFixture> => {
   const database = await createTestDatabase();
   const { db } = database;
   const clock = new FakeClock(Date.UTC(2030, 5, 15, 12));

@@ -31,18 +31,18 @@ export interface AskOptions {
   readonly headers?: Record<string, string>;
 }
 
-export class PaymentsScene {
+export class PaymentsFixture {
   readonly database: TestDatabase;
   readonly billing: Billing;
   readonly #server: HttpServer;
   readonly #folder: TemporaryDirectory;
 
-  static async open(): Promise<PaymentsScene> {
-    const scene = new PaymentsScene(await createTestDatabase(), await temporaryDirectory());
-    await upsertPlans(scene.database.db, scene.billing.context.settings.plans);
-    await scene.simulator.start();
-    await scene.#server.start();
-    return scene;
+  static async open(): Promise<PaymentsFixture> {
+    const fixture = new PaymentsFixture(await createTestDatabase(), await temporaryDirectory());
+    await upsertPlans(fixture.database.db, fixture.billing.context.settings.plans);
+    await fixture.simulator.start();
+    await fixture.#server.start();
+    return fixture;
   }
 
   private constructor(database: TestDatabase, folder: TemporaryDirectory) {
