@@ -27,10 +27,7 @@ export interface TestDatabaseOptions {
   readonly connections?: number;
 }
 
-/**
- * A database for a test: fresh, migrated, its own. Only for tests named *.db.test.ts, whose run has a server. A hundred at
- * once wait long for a connection on a busy machine; a platform in earnest would send them away.
- */
+/** A hundred at once wait long for a connection on a busy machine; a platform in earnest would send them away. */
 export const PATIENCE_MS = 60_000;
 
 export const createTestDatabase = async (options: TestDatabaseOptions = {}): Promise<TestDatabase> => {

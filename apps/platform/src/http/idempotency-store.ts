@@ -98,13 +98,14 @@ const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/**
- * Kept answers hold secrets (a client secret, a link to the portal), and are only ever asked for by somebody who has the key
- * that they were given under: so that key, which is not stored itself, is what opens them. Under which it is looked for.
- */
+/** Under which a response is looked for. */
 export const hashOfKey = ({ userId, key }: ResponseKey): string =>
   createHash('sha256').update(`name ${userId} ${key}`).digest('hex');
 
+/**
+ * Stored responses hold secrets (a client secret, a link to the portal), and are only ever asked for by somebody who has the key
+ * that they were given under: so that key, which is not stored itself, is what opens them.
+ */
 const cipherKey = ({ userId, key }: ResponseKey): Buffer =>
   Buffer.from(hkdfSync('sha256', key, userId, 'kept answer', 32));
 

@@ -6,13 +6,13 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { LIMITS } from '../../limits.ts';
 import type { PlatformEnv } from '../platform-env.ts';
 
-/** The cookie that carries the refresh token: out of reach of scripts, and sent to /auth alone. */
 export const REFRESH_COOKIE = 'refresh_token';
 const PATH = '/auth';
 
 /** Ours have 43. */
 const TOKEN_MAX_CHARACTERS = 100;
 
+/** Out of reach of scripts, and sent to /auth alone. */
 export class RefreshCookie {
   readonly #secure: boolean;
 

@@ -8,10 +8,6 @@ import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 import { BoundedCache } from './bounded-cache.ts';
 
-/**
- * Access tokens: signed for 15 minutes, checked by signature and claims. Whether the account behind one is still in order is
- * asked for elsewhere, at every request.
- */
 export const ACCESS_TOKEN_AUDIENCE = 'tunnel-platform';
 
 /** Ours have some 400 characters. */
@@ -38,6 +34,7 @@ export interface AccessTokensOptions {
   readonly issuer: string;
 }
 
+/** Whether the account behind a token is still in order is asked for elsewhere, at every request. */
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   /** By the hash of the token: a signature takes a hundred times as long to check. */
@@ -107,11 +104,7 @@ export class AccessTokens {
   }
 }
 
-/**
- * The keys that access tokens are signed with: made once, kept in the database, known here for a minute. The newest signs and
- * all are accepted, so a rotation is a new row, and later the end of an old one. The one algorithm; what a token says about
- * itself is not believed.
- */
+/** The one algorithm; what a token says about itself is not believed. */
 const SIGNING_ALGORITHM = 'EdDSA';
 
 /** Two letters of ASCII before it, so that it meets no other lock: 'sk' 1. */
@@ -130,6 +123,10 @@ interface KnownKeys {
   readonly keys: readonly SigningKey[];
 }
 
+/**
+ * The keys that access tokens are signed with: made once, kept in the database, known here for a minute. The newest signs and
+ * all are accepted, so a rotation is a new row, and later the end of an old one.
+ */
 export class SigningKeys {
   readonly #db: Db;
   readonly #clock: Clock;

@@ -6,7 +6,7 @@ import { writeAudit } from '../audit.ts';
 import { queueMail } from '../mail/mail-template.ts';
 import { resetMail, verificationMail } from '../mail/mails.ts';
 import type { AuthContext } from './auth-context.ts';
-import { giveMailToken, isMailTokenGood, takeMailToken } from './mail-tokens.ts';
+import { giveMailToken, isMailTokenGood, type MailTokenKind, takeMailToken } from './mail-tokens.ts';
 import { endFamilies } from './refresh-tokens.ts';
 
 /** Of [platform.plans]; every account begins with it. */
@@ -78,53 +78,46 @@ export const canVerifyEmail = async (
 
 type MailContext = Pick<AuthContext, 'db' | 'clock' | 'settings' | 'mailWaits'>;
 
-/** Sends the mail that proves an address once more, if there is an account that waits for it. The answer does not tell. */
 export const RESEND_ANSWER: MessageBody = {
   message: 'if the address belongs to an account that is not verified yet, a new link is on its way',
 };
 
-export const resendVerification = async (context: MailContext, input: EmailOnly): Promise<MessageBody> => {
-  const { db, clock, settings, mailWaits } = context;
-  const email = normalizeAddress(input.email);
-  const sent = await db.transaction().execute(async (trx) => {
-    const user = await trx
-      .selectFrom('users')
-      .select('id')
-      .where('email', '=', email)
-      .where('auth_method', '=', 'password')
-      .where('email_verified_at', 'is', null)
-      .executeTakeFirst();
-    if (user === undefined) return false;
-    const token = await giveMailToken(trx, 'verify', user.id, clock.now());
-    await queueMail(trx, verificationMail(settings.public_url, email, token), clock.now());
-    return true;
-  });
-  if (sent) mailWaits();
+/** Sends the mail that proves an address once more, if there is an account that waits for it. The answer does not tell. */
+export const resendVerification = async (context: MailContext, { email }: EmailOnly): Promise<MessageBody> => {
+  await sendLink(context, email, 'verify');
   return RESEND_ANSWER;
 };
 
-/** Sends a link to choose a new password, if there is an account to send it to. The answer does not tell. */
 export const FORGOT_ANSWER: MessageBody = {
   message: 'if the address belongs to an account, a link to choose a new password is on its way',
 };
 
-export const forgotPassword = async (context: MailContext, input: EmailOnly): Promise<MessageBody> => {
+/** Sends a link to choose a new password, if there is an account to send it to. The answer does not tell. */
+export const forgotPassword = async (context: MailContext, { email }: EmailOnly): Promise<MessageBody> => {
+  await sendLink(context, email, 'reset');
+  return FORGOT_ANSWER;
+};
+
+const MAIL_OF = { verify: verificationMail, reset: resetMail };
+
+/** To an account with a password; the link that proves an address, only while it is not proven. */
+const sendLink = async (context: MailContext, typed: string, kind: MailTokenKind): Promise<void> => {
   const { db, clock, settings, mailWaits } = context;
-  const email = normalizeAddress(input.email);
+  const email = normalizeAddress(typed);
   const sent = await db.transaction().execute(async (trx) => {
     const user = await trx
       .selectFrom('users')
       .select('id')
       .where('email', '=', email)
       .where('auth_method', '=', 'password')
+      .$if(kind === 'verify', (some) => some.where('email_verified_at', 'is', null))
       .executeTakeFirst();
     if (user === undefined) return false;
-    const token = await giveMailToken(trx, 'reset', user.id, clock.now());
-    await queueMail(trx, resetMail(settings.public_url, email, token), clock.now());
+    const token = await giveMailToken(trx, kind, user.id, clock.now());
+    await queueMail(trx, MAIL_OF[kind](settings.public_url, email, token), clock.now());
     return true;
   });
   if (sent) mailWaits();
-  return FORGOT_ANSWER;
 };
 
 type ResetContext = Pick<AuthContext, 'db' | 'clock' | 'passwords' | 'users'>;

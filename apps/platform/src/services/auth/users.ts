@@ -10,7 +10,6 @@ import type { UserActor } from '../service-context.ts';
 import type { AuthContext } from './auth-context.ts';
 import { BoundedCache } from './bounded-cache.ts';
 
-/** A user as the API shows one. */
 export const SHOWN_USER_COLUMNS = [
   'id',
   'email',
@@ -23,6 +22,7 @@ export const SHOWN_USER_COLUMNS = [
 
 export type ShownUserRow = Pick<Selectable<UsersTable>, (typeof SHOWN_USER_COLUMNS)[number]>;
 
+/** A user as the API shows one. */
 export const presentUser = (row: ShownUserRow): UserPublic => ({
   id: row.id,
   email: row.email,

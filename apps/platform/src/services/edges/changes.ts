@@ -15,16 +15,14 @@ export type AnnouncedChange =
   /** Too many accounts changed to name them: edges ask for every key that they know. */
   | { readonly kind: 'forget' };
 
-/**
- * Tells every edge of a change, by a row that they are sent as soon as the caller's transaction is committed. The channel of
- * NOTIFY. It carries nothing: the rows are the news.
- */
+/** The channel of NOTIFY. It carries nothing: the rows are the news. */
 export const CHANGES_CHANNEL = 'edge_changes';
 
 /** Two letters of ASCII before it, so that it meets no other lock: 'ec' 1. */
 const ORDER_LOCK = 0x6563_0001;
 
 /**
+ * Tells every edge of a change, by a row that they are sent as soon as the caller's transaction is committed.
  * Numbers are given in the order of commits, else an edge that has seen number 6 would never ask for a 5 that was committed
  * later. So only one transaction at a time announces, from this call to its end: call it last, after every lock you need.
  */

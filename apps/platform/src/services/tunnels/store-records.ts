@@ -16,7 +16,6 @@ export interface StoredRecords extends RecordBatchAnswer {
   readonly refused: Fault | null;
 }
 
-/** Stores what happened on an edge: each record of its journal once, in order, however often it is sent. */
 export const storeRecords = async (
   { db, clock, logger }: Pick<ServiceContext, 'db' | 'clock' | 'logger'>,
   { edgeId }: EdgeActor,

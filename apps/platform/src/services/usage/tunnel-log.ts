@@ -59,7 +59,6 @@ export const findTunnel = async (
   return presentLogEntry(row);
 };
 
-/** One row of the tunnel log as its owner sees it. */
 const LOG_COLUMNS = [
   'id',
   'tunnel_id',
@@ -74,6 +73,7 @@ const LOG_COLUMNS = [
 
 export type LogRow = Pick<Selectable<TunnelLogTable>, (typeof LOG_COLUMNS)[number]>;
 
+/** One row of the tunnel log as its owner sees it. */
 const presentLogEntry = (row: LogRow): TunnelLogEntry => ({
   ...row,
   // Written by the edge link, whose schema knows these alone.
