@@ -12,14 +12,16 @@ import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
 import { addPlatformRoutes } from './http/platform-routes.ts';
-import { Jobs, standardJobs } from './jobs/jobs.ts';
+import { cleanUp } from './jobs/clean-up.ts';
+import { closeLostEntries } from './jobs/close-lost-entries.ts';
+import { enforceCaps } from './jobs/enforce-caps.ts';
+import { Jobs } from './jobs/jobs.ts';
 import { resyncBilling } from './jobs/resync-billing.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
-import { newEdgeCredential } from './services/edges/edge-credential.ts';
-import { ensureLocalEdge, localEdgeName } from './services/edges/ensure-local-edge.ts';
-import { upsertPlans } from './services/plans/upsert-plans.ts';
+import { ensureLocalEdge, localEdgeName, newEdgeCredential } from './services/edges/credentials.ts';
+import { upsertPlans } from './services/plans.ts';
 import { KeyUses } from './services/tunnels/key-uses.ts';
 
 export interface PlatformDeps {
@@ -84,7 +86,12 @@ class ComposedPlatform implements Platform {
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
     this.#billing = this.#makeBilling();
-    const jobs = [...standardJobs(config.platform), resyncBilling(this.#billing.context)];
+    const jobs = [
+      closeLostEntries,
+      enforceCaps({ publicUrl: config.platform.public_url }),
+      cleanUp,
+      resyncBilling(this.#billing.context),
+    ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
     this.#watch = this.#makeWatch();

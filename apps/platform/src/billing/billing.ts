@@ -4,11 +4,11 @@ import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { AccountLocks } from '../services/billing/account-locks.ts';
-import type { BillingContext } from '../services/billing/billing-context.ts';
+import type { BillingContext } from '../services/billing/billing-account.ts';
 import { Metering } from './metering/metering.ts';
 import { createProcessor } from './processor/create-processor.ts';
 import type { Processor } from './processor/processor.ts';
-import { processorAway } from './processor/processor-fault.ts';
+import { processorAway } from './processor/processor-client.ts';
 import { Simulator } from './simulator/simulator.ts';
 
 export interface BillingOptions {

@@ -2,8 +2,8 @@
 // them leaves accepted connections alone.
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
+import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import type { Logger, ServerConfig } from '@tunnel/runtime';
-import { type ListenOn, listenOrFault } from '../../admin/listen-or-fault.ts';
 import type { PublicHttp } from '../../control/public-url.ts';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/tls-files.ts';
@@ -105,7 +105,7 @@ export class HttpPort {
   }
 
   async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#on, EDGE_LIMITS.VISITOR_BACKLOG);
+    this.#address = await listenOrFault(this.#server, this.#on, { backlog: EDGE_LIMITS.VISITOR_BACKLOG });
   }
 
   stop(): void {
@@ -162,7 +162,7 @@ export class HttpsPort {
   }
 
   async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#on, EDGE_LIMITS.VISITOR_BACKLOG);
+    this.#address = await listenOrFault(this.#server, this.#on, { backlog: EDGE_LIMITS.VISITOR_BACKLOG });
   }
 
   /** For handshakes from now on; connections do not notice. */
