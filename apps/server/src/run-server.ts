@@ -79,7 +79,7 @@ const waitForStop = (
   });
 };
 
-const describeRun = ({ edge, platform }: ServerParts, admin: AdminToken, pid: number): RunFile => {
+const describeRun = ({ edge, platform, simulator }: ServerParts, admin: AdminToken, pid: number): RunFile => {
   const addresses = edge?.addresses ?? null;
   return {
     pid,
@@ -89,7 +89,7 @@ const describeRun = ({ edge, platform }: ServerParts, admin: AdminToken, pid: nu
     http_url: addresses === null ? null : httpUrl(addresses.http),
     https_url: addresses?.https ? `https://${hostPort(addresses.https)}` : null,
     metrics_url: addresses === null ? null : httpUrl(addresses.metrics, '/metrics'),
-    simulator_url: platform?.simulatorUrl ?? null,
+    simulator_url: simulator?.url ?? null,
     admin_token_file: addresses === null ? null : admin.file,
   };
 };
