@@ -2,6 +2,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
+import { isProcessAlive } from '@tunnel/runtime';
 import { dataDirFault } from './data-dir.ts';
 
 /** Null stands for a part that this server does not run. */
@@ -52,11 +53,7 @@ const pidIn = (dataDir: string): number | undefined => {
 
 /** Alive, and a server: after a reboot or in a new container the number may belong to any program. */
 const isOurs = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
-  }
+  if (!isProcessAlive(pid)) return false;
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('tunnel-server');
   } catch {

@@ -3,8 +3,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LIMITS } from '@tunnel/protocol';
-import { type Logger, sha256Hex } from '@tunnel/runtime';
-import { type FileLock, isLockHeld, takeLock } from './file-lock.ts';
+import { type FileLock, type Logger, lockHolder, sha256Hex, takeLock } from '@tunnel/runtime';
 
 export interface SavedTunnel {
   /** Protocol, name and local address: what makes it the same tunnel after a restart. */
@@ -66,7 +65,7 @@ const slotPaths = (dir: string, key: string): string[] => {
   return Array.from({ length: LIMITS.RESUME_SLOTS_MAX }, (_, index) => join(dir, `${name}-${index}`));
 };
 
-const isHeld = (path: string): boolean => isLockHeld(`${path}.lock`, LIMITS.FOREIGN_SLOT_STALE_AFTER_MS);
+const isHeld = (path: string): boolean => lockHolder(`${path}.lock`, LIMITS.FOREIGN_SLOT_STALE_AFTER_MS) !== null;
 
 class FileStore implements ResumeStore {
   readonly #path: string;

@@ -1,8 +1,7 @@
 // <data_dir>/postgres-support/connection.json: how commands beside a running server reach its embedded database.
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { Secret } from '@tunnel/runtime';
+import { isProcessAlive, Secret } from '@tunnel/runtime';
 import { DATABASE_NAME, DATABASE_USER } from './cluster.ts';
-import { isAlive } from './orphan.ts';
 import { postgresFiles } from './postgres-files.ts';
 
 /** In the form that both our driver and the tools of PostgreSQL understand. */
@@ -13,7 +12,7 @@ export const socketUrl = (socketFolder: string, user: string = DATABASE_USER, na
 export const embeddedUrl = (dataDir: string): Secret | null => {
   try {
     const { url, pid } = JSON.parse(readFileSync(postgresFiles(dataDir).connection, 'utf8')) as Record<string, unknown>;
-    return typeof url === 'string' && typeof pid === 'number' && isAlive(pid) ? new Secret(url) : null;
+    return typeof url === 'string' && typeof pid === 'number' && isProcessAlive(pid) ? new Secret(url) : null;
   } catch {
     return null;
   }

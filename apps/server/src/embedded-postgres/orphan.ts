@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock, Logger } from '@tunnel/runtime';
+import { type Clock, isProcessAlive, type Logger } from '@tunnel/runtime';
 import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
 
 export const stopOrphan = async (cluster: string, logger: Logger, clock: Clock): Promise<void> => {
@@ -25,15 +25,6 @@ export const stopOrphan = async (cluster: string, logger: Logger, clock: Clock):
   }
 };
 
-export const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-};
-
 const pidIn = (cluster: string): number | undefined => {
   try {
     const pid = Number.parseInt(readFileSync(join(cluster, 'postmaster.pid'), 'utf8'), 10);
@@ -44,7 +35,8 @@ const pidIn = (cluster: string): number | undefined => {
 };
 
 /** By its command line, which names the cluster. */
-const isServerOf = (cluster: string, pid: number): boolean => isAlive(pid) && commandOf(pid).includes(`-D ${cluster} `);
+const isServerOf = (cluster: string, pid: number): boolean =>
+  isProcessAlive(pid) && commandOf(pid).includes(`-D ${cluster} `);
 
 const commandOf = (pid: number): string => {
   try {

@@ -9,6 +9,8 @@ export interface PostgresFiles {
   readonly run: string;
   /** What is ours: who holds the database, how others reach it, links to libraries. */
   readonly support: string;
+  /** Of the one process that holds the database. */
+  readonly lock: string;
   /** Links to the libraries, where the package lacks them. */
   readonly libraries: string;
   /** How other commands reach the running server. */
@@ -23,6 +25,7 @@ export const postgresFiles = (dataDir: string): PostgresFiles => {
     cluster,
     run: join(cluster, 'run'),
     support,
+    lock: join(support, 'lock.json'),
     libraries: join(support, 'lib'),
     connection: join(support, 'connection.json'),
   };

@@ -1,14 +1,23 @@
 // A lock that is a file: held by one living process, and taken over at once when that process is gone.
 // Safe against races: a lock appears whole (link), and is replaced (rename) only by the holder of a second lock,
 // named after the very lock that is stale; who comes late to that finds another lock there and leaves it alone.
+import { execFileSync } from 'node:child_process';
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { randomToken } from '@tunnel/runtime';
-import { judgeHolder, ownIdentity, type ProcessIdentity } from './process-identity.ts';
+import { hostname } from 'node:os';
+import { randomToken } from './secret.ts';
 
 export interface FileLock {
   /** Says to other machines that share the folder that the holder lives. */
   touch(): void;
   release(): void;
+}
+
+/** A process that can be told from a later one with the same number. */
+interface ProcessIdentity {
+  readonly host: string;
+  readonly pid: number;
+  /** Boot id and start time from /proc, or what ps says; empty where there is neither. */
+  readonly started: string;
 }
 
 interface LockText extends ProcessIdentity {
@@ -19,8 +28,12 @@ interface LockText extends ProcessIdentity {
 /** How deep locks on locks may go: each level needs a process that was killed in the middle of a take-over. */
 const MAX_DEPTH = 3;
 
-/** null: somebody living holds it. Throws where the folder cannot be used. */
-export const takeLock = (path: string, foreignStaleAfterMs: number, depth = 0): FileLock | null => {
+/**
+ * null: somebody living holds it. Throws where the folder cannot be used.
+ * `foreignStaleAfterMs` is for a folder that several machines share: a lock of another one counts until nobody touched it for so long.
+ * Without it the folder is of this machine alone, by whatever name that went when the lock was taken.
+ */
+export const takeLock = (path: string, foreignStaleAfterMs?: number, depth = 0): FileLock | null => {
   const text: LockText = { ...ownIdentity(), nonce: randomToken(12) };
   if (create(path, text)) return lockOf(path, text.nonce);
   const found = readLock(path);
@@ -38,10 +51,19 @@ export const takeLock = (path: string, foreignStaleAfterMs: number, depth = 0): 
   }
 };
 
-/** Whether a living process holds the lock at `path`. */
-export const isLockHeld = (path: string, foreignStaleAfterMs: number): boolean => {
+/** The number of the living process that holds the lock at `path`; null: nobody does. */
+export const lockHolder = (path: string, foreignStaleAfterMs?: number): number | null => {
   const found = readLock(path);
-  return found !== null && !isStale(found, foreignStaleAfterMs);
+  return found === null || isStale(found, foreignStaleAfterMs) ? null : found.text.pid;
+};
+
+export const isProcessAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 };
 
 const create = (path: string, text: LockText): boolean => {
@@ -95,11 +117,16 @@ const parseLock = (json: string): LockText => {
 
 const isNonce = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{1,64}$/.test(value);
 
-const isStale = (found: FoundLock, foreignStaleAfterMs: number): boolean => {
-  if (found.text.pid <= 0) return true;
-  const verdict = judgeHolder(found.text);
-  // Both times are of the file system and this machine's wall clock; the bound is wide enough for their difference.
-  return verdict === 'foreign' ? Date.now() - found.touchedAt > foreignStaleAfterMs : verdict === 'gone';
+const isStale = ({ text, touchedAt }: FoundLock, foreignStaleAfterMs: number | undefined): boolean => {
+  if (text.pid <= 0) return true;
+  // Processes of another machine or container cannot be seen from here.
+  if (foreignStaleAfterMs !== undefined && text.host !== hostname()) {
+    // Both times are of the file system and this machine's wall clock; the bound is wide enough for their difference.
+    return Date.now() - touchedAt > foreignStaleAfterMs;
+  }
+  if (!isProcessAlive(text.pid)) return true;
+  const started = startOf(text.pid);
+  return started !== null && text.started !== '' && started !== text.started;
 };
 
 const lockOf = (path: string, nonce: string): FileLock => {
@@ -112,4 +139,48 @@ const lockOf = (path: string, nonce: string): FileLock => {
       if (isOurs()) rmSync(path, { force: true });
     },
   };
+};
+
+/** Asked for once: where there is no /proc it takes a program to find out. */
+let ownStart: string | undefined;
+
+const ownIdentity = (): ProcessIdentity => {
+  ownStart ??= startOf(process.pid) ?? '';
+  return { host: hostname(), pid: process.pid, started: ownStart };
+};
+
+/** null: it cannot be told. */
+const startOf = (pid: number): string | null => startByProc(pid) ?? startByPs(pid);
+
+const startByProc = (pid: number): string | null => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The second field is the program's name in parentheses and may hold anything, so count from its end.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state, startTicks] = [fields[0], fields[19]];
+    if (state === undefined || startTicks === undefined) return null;
+    // A zombie is only waiting for its parent to read its exit code: it holds nothing any more.
+    if (state === 'Z' || state === 'X') return 'gone';
+    return `${bootId()}/${startTicks}`;
+  } catch {
+    return null;
+  }
+};
+
+/** Start times count from the boot; the id of the boot keeps them apart across one. */
+const bootId = (): string => {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+  } catch {
+    return '';
+  }
+};
+
+const startByPs = (pid: number): string | null => {
+  try {
+    const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
+    return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', env }).trim() || null;
+  } catch {
+    return null;
+  }
 };
