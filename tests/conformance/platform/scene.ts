@@ -7,7 +7,7 @@ import { Database, suspend } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import PostalMime, { type Email } from 'postal-mime';
-import { embeddedUrl } from '../../../apps/server/src/embedded-postgres/connection-file.ts';
+import { embeddedUrl } from '../../../apps/server/src/embedded-postgres/connection.ts';
 import { quiet } from '../../system/database-scene.ts';
 import { Scene } from '../../system/scene.ts';
 import type { Stack } from '../../system/stack.ts';

@@ -1,9 +1,11 @@
-// The folder of the server's socket. Only its owner may enter it: that is what keeps others away from the database.
-import { chmodSync, chownSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
+// How the embedded database is reached: by a socket in a folder that only its owner may enter, which is what keeps others away from it;
+// and <data_dir>/postgres-support/connection.json, by which commands beside a running server find it.
+import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sha256Hex } from '@tunnel/runtime';
-import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
+import { isProcessAlive, Secret, sha256Hex } from '@tunnel/runtime';
+import { DATABASE_NAME, DATABASE_USER } from './cluster.ts';
+import { POSTGRES_BOUNDS, postgresFiles } from './postgres-files.ts';
 import type { RunAs } from './run-as.ts';
 
 const SOCKET_NAME = '.s.PGSQL.5432';
@@ -46,3 +48,25 @@ export const removeSocketLock = (folder: string): void => rmSync(join(folder, `$
 export const closeSocketFolder = (folder: string, preferred: string): void => {
   if (folder !== preferred) rmSync(folder, { recursive: true, force: true });
 };
+
+/** In the form that both our driver and the tools of PostgreSQL understand. */
+export const socketUrl = (socketFolder: string, user: string = DATABASE_USER, name: string = DATABASE_NAME): Secret =>
+  new Secret(`postgres:///${name}?user=${user}&host=${encodeURIComponent(socketFolder)}`);
+
+/** Null when no server runs on this data directory. */
+export const embeddedUrl = (dataDir: string): Secret | null => {
+  try {
+    const { url, pid } = JSON.parse(readFileSync(postgresFiles(dataDir).connection, 'utf8')) as Record<string, unknown>;
+    return typeof url === 'string' && typeof pid === 'number' && isProcessAlive(pid) ? new Secret(url) : null;
+  } catch {
+    return null;
+  }
+};
+
+export const writeConnection = (file: string, url: Secret, pid: number): void => {
+  const aside = `${file}.${process.pid}.tmp`;
+  writeFileSync(aside, `${JSON.stringify({ url: url.reveal(), pid }, null, 2)}\n`, { mode: 0o600 });
+  renameSync(aside, file);
+};
+
+export const removeConnection = (file: string): void => rmSync(file, { force: true });

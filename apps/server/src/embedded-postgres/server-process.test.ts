@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, systemClock } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { stopOrphan } from './orphan.ts';
+import { stopOrphan } from './server-process.ts';
 
 let cluster: string;
 beforeEach(() => {

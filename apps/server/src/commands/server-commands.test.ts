@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { judgeConfig } from './check-config.ts';
+import { judgeConfig } from './server-commands.ts';
 
 let dir: string;
 beforeEach(() => {
