@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import type { TestProject } from 'vitest/node';
 import { dropTemplate, makeTemplate } from '../apps/platform/src/db/test-database.fixture.ts';
-import { socketUrl } from '../apps/server/src/embedded-postgres/connection-file.ts';
+import { socketUrl } from '../apps/server/src/embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import { OtherPostgres } from './other-postgres.fixture.ts';
 

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } 
 import { cp } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createLogger, systemClock } from '@tunnel/runtime';
-import { findPackage } from '../../apps/server/src/embedded-postgres/binaries.ts';
 import { EmbeddedPostgres } from '../../apps/server/src/embedded-postgres/embedded-postgres.ts';
+import { findPackage } from '../../apps/server/src/embedded-postgres/programs.ts';
 import { ROOT } from '../repo/checkout.fixture.ts';
 
 /** A data directory for each version of PostgreSQL; null: there is none for this machine. */

@@ -12,8 +12,8 @@ import {
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { findPackage } from '../../apps/server/src/embedded-postgres/binaries.ts';
-import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection-file.ts';
+import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
+import { findPackage } from '../../apps/server/src/embedded-postgres/programs.ts';
 import { ask, DatabaseHarness, processesOf, serversOn } from './embedded-database.fixture.ts';
 
 const harness = new DatabaseHarness();

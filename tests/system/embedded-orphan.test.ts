@@ -3,8 +3,8 @@ import { Secret } from '@tunnel/runtime';
 import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { findPackage } from '../../apps/server/src/embedded-postgres/binaries.ts';
-import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection-file.ts';
+import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
+import { findPackage } from '../../apps/server/src/embedded-postgres/programs.ts';
 import { ROOT } from '../repo/checkout.fixture.ts';
 import { ask, commandOf, DatabaseHarness, processesOf, serversOn } from './embedded-database.fixture.ts';
 

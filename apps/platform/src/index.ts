@@ -1,3 +1,4 @@
+export type { ProcessorAccess } from './billing/billing.ts';
 export { Database } from './db/database.ts';
 export { isDatabaseAway } from './db/database-away.ts';
 export { migrate, migratePatiently, pendingMigrations } from './db/migrate.ts';

@@ -1,7 +1,8 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
+import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
-import { Billing } from './billing/billing.ts';
+import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
 import { migratePatiently } from './db/migrate.ts';
@@ -33,6 +34,8 @@ export interface PlatformDeps {
   readonly dataDir: string;
   /** The edge of the same process, asked without a socket; absent: there is none. */
   readonly localEdge?: Pick<LocalEdge, 'fetch'> | null;
+  /** The payment processor's stand-in, which runs elsewhere; needed when the configuration says `simulator`. */
+  readonly simulator?: ProcessorAccess;
   /** Where the dashboard was built to; absent, or empty: /app/ says that there is none. */
   readonly dashboardFolder?: string;
   /** A mail went into a file: for the console. */
@@ -52,9 +55,12 @@ export interface Platform {
   fetchInternal(request: Request): Promise<Response>;
   /** That edge's credential, of this run. */
   readonly localCredential: Secret;
-  /** The payment processor's stand-in, only while it runs; null: the processor is elsewhere. */
-  readonly simulatorUrl: string | null;
+  /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
+  readonly webhookUrl: string | null;
 }
+
+/** Addresses to listen on that nobody can be called at. */
+const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 /** What all parts together may take to stop. */
 const STOP_MS = 10_000;
@@ -105,8 +111,11 @@ class ComposedPlatform implements Platform {
     return this.#server.address;
   }
 
-  get simulatorUrl(): string | null {
-    return this.#billing.simulator?.url ?? null;
+  get webhookUrl(): string | null {
+    if (!this.#server.isOpen) return null;
+    const { host: listens, port } = this.#server.address;
+    const host = EVERYWHERE[listens] ?? listens;
+    return `http://${host.includes(':') ? `[${host}]` : host}:${port}${BILLING_WEBHOOK_PATH}`;
   }
 
   start(): Promise<void> {
@@ -122,10 +131,9 @@ class ComposedPlatform implements Platform {
   }
 
   #makeBilling(): Billing {
-    const { clock, logger, dataDir } = this.#deps;
-    const { db } = this.#database;
-    const address = () => (this.#server.isOpen ? this.#server.address : null);
-    return new Billing({ settings: this.#config.platform, db, clock, logger, dataDir, address });
+    const { clock, logger, simulator } = this.#deps;
+    const given = simulator === undefined ? {} : { simulator };
+    return new Billing({ settings: this.#config.platform, db: this.#database.db, clock, logger, ...given });
   }
 
   #makeMail(): MailSender {
@@ -197,15 +205,10 @@ class ComposedPlatform implements Platform {
     const life = new Lifecycle({ clock, logger });
     life.add({ name: 'database', stop: () => this.#database.close() });
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
-    // The processor's stand-in is asked by the API, and calls it.
-    const { simulator, metering } = this.#billing;
-    if (simulator !== null) {
-      life.add({ name: 'simulator', start: () => simulator.start(), stop: () => simulator.stop() });
-    }
     // Before the database is met, so that /health answers while it is away.
     life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
-    life.add({ name: 'metering', stop: () => metering.stop() });
+    life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });

@@ -1,6 +1,5 @@
 export type { Client, ClientState, CloseOptions } from './client.ts';
 export { connect } from './connect.ts';
-export { type FileLock, takeLock } from './file-lock.ts';
 export type { HealthCheck } from './health-check.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';

@@ -36,6 +36,10 @@ const take = (key = 'edge:4040|a'): ResumeStore => {
 
 const bundleStore = async (): Promise<string> => {
   const bundle = join(root.path, 'resume-state.mjs');
+  // Of the runtime what it needs, without the logger and its packages.
+  const runtime = join(root.path, 'runtime.ts');
+  const parts = ['secret.ts', 'file-lock.ts'].map((name) => new URL(`../../runtime/src/${name}`, import.meta.url));
+  writeFileSync(runtime, parts.map((part) => `export * from ${JSON.stringify(fileURLToPath(part))};\n`).join(''));
   await build({
     entryPoints: [fileURLToPath(new URL('resume-state.ts', import.meta.url))],
     bundle: true,
@@ -43,7 +47,7 @@ const bundleStore = async (): Promise<string> => {
     format: 'esm',
     conditions: ['source'],
     outfile: bundle,
-    alias: { '@tunnel/runtime': fileURLToPath(new URL('../../runtime/src/secret.ts', import.meta.url)) },
+    alias: { '@tunnel/runtime': runtime },
     nodePaths: [fileURLToPath(new URL('../../../node_modules', import.meta.url))],
   });
   return bundle;

@@ -6,6 +6,7 @@ export { loadClientConfig } from './config/load-client-config.ts';
 export { loadServerConfig } from './config/load-server-config.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export type { ServerConfig } from './config/server/schema.ts';
+export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
 export { Lifecycle, type LifecyclePart } from './lifecycle.ts';
 export { createLogger, type Logger, type LoggerOptions, type LogLevel } from './logger/logger.ts';
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, type Sample } from './metrics.ts';

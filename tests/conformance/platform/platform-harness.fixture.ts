@@ -7,7 +7,7 @@ import { Database, suspend } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import PostalMime, { type Email } from 'postal-mime';
-import { embeddedUrl } from '../../../apps/server/src/embedded-postgres/connection-file.ts';
+import { embeddedUrl } from '../../../apps/server/src/embedded-postgres/connection.ts';
 import { quiet } from '../../system/embedded-database.fixture.ts';
 import type { Stack } from '../../system/stack.fixture.ts';
 import { Harness } from '../../system/system-test.fixture.ts';

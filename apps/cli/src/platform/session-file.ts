@@ -1,8 +1,8 @@
 // ~/.tunnel/session.json: where one is logged in, and the tokens of it.
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { takeLock } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
+import { takeLock } from '@tunnel/runtime';
 import type { Io } from '../io.ts';
 import { fileFault, writePrivateFile } from '../write-private-file.ts';
 import type { PlatformPlace } from './platform-address.ts';

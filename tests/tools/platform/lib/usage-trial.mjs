@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Database } from '../../../../apps/platform/src/db/database.ts';
 import { migrate } from '../../../../apps/platform/src/db/migrate.ts';
 import { newDatabaseName, onServer, urlOf } from '../../../../apps/platform/src/db/test-database.fixture.ts';
-import { socketUrl } from '../../../../apps/server/src/embedded-postgres/connection-file.ts';
+import { socketUrl } from '../../../../apps/server/src/embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../../../../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import { createLogger, Secret, systemClock } from '../../../../packages/runtime/src/index.ts';
 import { askAll, QUESTIONS } from './usage-questions.mjs';

@@ -2,12 +2,13 @@
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { systemClock } from '@tunnel/runtime';
+import { Simulator } from '@tunnel/simulator';
 import { seededRandom, temporaryDirectory } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
 import { createProcessor } from '../processor/create-processor.ts';
 import type { Processor } from '../processor/processor.ts';
-import { Simulator } from '../simulator/simulator.ts';
+import { accessOf } from '../processor/simulated-processor.fixture.ts';
 import { type MeteredAccount, MeteringFixture } from './metering.fixture.ts';
 import { Metering } from './metering.ts';
 
@@ -20,7 +21,7 @@ it('are equal to the byte, though answers are lost and three processes report at
   const { logger } = fixture.fixture;
   const simulator = new Simulator({
     ...{ folder: join(folder.path, 'simulator'), host: '127.0.0.1', port: 0, clock: systemClock, logger },
-    webhookUrl: () => null,
+    ...{ portKey: 'port', webhookUrl: () => null },
   });
   await simulator.start();
   onTestFinished(async () => {
@@ -29,9 +30,7 @@ it('are equal to the byte, though answers are lost and three processes report at
     await fixture.close();
   });
   const processor = createProcessor({
-    secretKey: simulator.secretKey,
-    webhookSecret: () => simulator.webhookSecret,
-    apiUrl: () => simulator.url,
+    ...accessOf({ simulator }),
     prices: { minimumCents: 300, priceCentsPerGb: 10 },
     logger,
   });

@@ -1,8 +1,12 @@
 // Billing over HTTP with the real simulator, which sends its webhooks here: users name themselves in a header. Tests only.
+
+import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
+import { Simulator } from '@tunnel/simulator';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { Billing } from '../../billing/billing.ts';
+import { accessOf } from '../../billing/processor/simulated-processor.fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { upsertPlans } from '../../services/plans.ts';
 import { HttpServer } from '../http-server.ts';
@@ -34,6 +38,7 @@ export interface AskOptions {
 export class PaymentsFixture {
   readonly database: TestDatabase;
   readonly billing: Billing;
+  readonly simulator: Simulator;
   readonly #server: HttpServer;
   readonly #folder: TemporaryDirectory;
 
@@ -51,10 +56,12 @@ export class PaymentsFixture {
     const logger = createLogger({ level: 'silent', format: 'json' });
     const settings = loadServerConfig({ env: {} }).platform;
     const app = createPlatformApp({ logger, settings });
-    this.billing = new Billing({
-      ...{ settings, db: database.db, clock: systemClock, logger, dataDir: folder.path },
-      address: () => (this.#server.isOpen ? this.#server.address : null),
+    this.simulator = new Simulator({
+      ...{ folder: folder.path, host: '127.0.0.1', port: 0, portKey: 'port', clock: systemClock, logger },
+      webhookUrl: () => (this.#server.isOpen ? this.#url(BILLING_WEBHOOK_PATH) : null),
     });
+    const simulator = accessOf(this);
+    this.billing = new Billing({ settings, db: database.db, clock: systemClock, logger, simulator });
     addBillingRoutes(app, {
       ...this.billing.context,
       requireUser: async (context, next) => {
@@ -67,12 +74,6 @@ export class PaymentsFixture {
     this.#server = new HttpServer({ host: '127.0.0.1', port: 0, app, clock: systemClock, logger });
   }
 
-  get simulator() {
-    const { simulator } = this.billing;
-    if (simulator === null) throw new Error('there is no simulator');
-    return simulator;
-  }
-
   async addUser(name: string, plan = 'free'): Promise<string> {
     const row = { email: `${name}@example.com`, plan, display_name: null, password_hash: null };
     const users = this.database.db.insertInto('users').values(row).returning('id');
@@ -82,7 +83,7 @@ export class PaymentsFixture {
   async ask(user: string | null, method: string, path: string, options: AskOptions = {}): Promise<Reply> {
     const { json, raw, headers = {} } = options;
     const body = raw ?? (json === undefined ? undefined : JSON.stringify(json));
-    const answer = await fetch(`http://127.0.0.1:${this.#server.address.port}${path}`, {
+    const answer = await fetch(this.#url(path), {
       method,
       headers: {
         ...(user === null ? {} : { 'x-user': user }),
@@ -123,5 +124,9 @@ export class PaymentsFixture {
     await this.simulator.stop();
     await this.database.close();
     await this.#folder.close();
+  }
+
+  #url(path: string): string {
+    return `http://127.0.0.1:${this.#server.address.port}${path}`;
   }
 }

@@ -1,9 +1,13 @@
 // Any order and any number of deliveries give the same end state: lives recorded at the simulator, replayed at random.
 import { createLogger, loadServerConfig } from '@tunnel/runtime';
+import type { Delivery } from '@tunnel/simulator/fixture';
 import { FakeClock } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Delivery, SimulatorScene } from '../../billing/simulator/simulator.fixture.ts';
+import {
+  openSimulatedProcessor,
+  type SimulatedProcessor,
+} from '../../billing/processor/simulated-processor.fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { upsertPlans } from '../plans.ts';
 import { AccountLocks } from './account-locks.ts';
@@ -17,7 +21,7 @@ const TIMES = 3;
 /** More by hand: PROPERTY_RUNS=100. */
 const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 3);
 
-let simulated: SimulatorScene;
+let simulated: SimulatedProcessor;
 let database: TestDatabase;
 let userId: string;
 let life: RecordedLife;
@@ -25,7 +29,7 @@ const clock = new FakeClock(NOON);
 const settings = loadServerConfig({ env: {} }).platform;
 
 beforeAll(async () => {
-  simulated = await SimulatorScene.open();
+  simulated = await openSimulatedProcessor();
   database = await createTestDatabase();
   const { db } = database;
   await upsertPlans(db, settings.plans);
