@@ -17,10 +17,10 @@ interface Result {
 const scan = (text: string, form: ChunkedForm, cuts: readonly number[] = []): Result => {
   const bytes = latin1Bytes(text);
   const body = new ChunkedBody(form);
-  const endpoints = [0, ...cuts.filter((cut) => cut < bytes.length), bytes.length].toSorted((a, b) => a - b);
+  const stops = [0, ...cuts.filter((cut) => cut < bytes.length), bytes.length].toSorted((a, b) => a - b);
   const result = { out: '', end: BODY_INCOMPLETE, forwards: 0, body };
-  for (const [index, from] of endpoints.slice(0, -1).entries()) {
-    const to = endpoints[index + 1] as number;
+  for (const [index, from] of stops.slice(0, -1).entries()) {
+    const to = stops[index + 1] as number;
     if (to === from) continue;
     result.end = body.push(bytes, from, to, {
       forward: (start, end) => {

@@ -68,7 +68,7 @@ const pageOf = (words: ErrorWords): string => {
 const STYLE = [
   ':root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--paper:#f7f8fa}',
   '@media (prefers-color-scheme:dark){:root{--ink:#e8ebf0;--soft:#9aa5b4;--paper:#14181f}}',
-  'body{margin:0;min-height:100vh;display:grid;endpoint-items:center;background:var(--paper);color:var(--ink);',
+  'body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--paper);color:var(--ink);',
   'font:16px/1.6 system-ui,sans-serif}main{max-width:34rem;padding:2rem}',
   'h1{font-size:1.4rem;line-height:1.35;margin:0 0 .75rem;overflow-wrap:anywhere}p{margin:0 0 .75rem;overflow-wrap:anywhere}',
   '.status,.code{color:var(--soft);font-size:.875rem}.code{margin-top:1.5rem;font-family:ui-monospace,monospace}',

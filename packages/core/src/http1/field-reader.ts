@@ -1,8 +1,8 @@
-// Reads the field lines of a head in one pass, and notes on the way what framing and connection depend on.
+// Reads the fields of a head in one pass, and notes on the way what framing and connection depend on.
 import { BLANK, CR, classAt, HTAB, LF, SP, TOKEN, VALUE } from './char-classes.ts';
 import { type FieldRole, roleAt } from './field-role.ts';
 import { type HeadProblem, headProblem } from './head-problem.ts';
-import { HeaderField } from './header-field.ts';
+import { type HeaderField, LineField, type PartField } from './header-field.ts';
 import { CONNECTION_OPTIONS_MAX, LENGTH_MAX_DIGITS } from './http1-bounds.ts';
 import { eachListItem } from './list-items.ts';
 
@@ -45,13 +45,25 @@ export class FieldReader {
       while (valueTo > valueFrom && (classAt(text, valueTo - 1) & BLANK) !== 0) valueTo -= 1;
       at += 2;
       const role = roleAt(text, from, colon);
-      const field = new HeaderField(text, from, colon, valueFrom, valueTo, at, role);
+      const field = new LineField(text, from, colon, valueFrom, valueTo, at, role);
       this.fields.push(field);
       if (role === 'ordinary') continue;
-      const problem = this.#note(role, field.value) ?? problemOfBlanks(text, field);
+      const problem = this.#note(role, field.value) ?? problemOfBlanks(field);
       if (problem !== null) return problem;
     }
     return at === end ? null : headProblem(400, 'the head does not end with an empty line');
+  }
+
+  /** The same for fields that came one by one, their characters checked. */
+  readParts(parts: readonly PartField[], fieldsMax: number): HeadProblem | null {
+    for (const field of parts) {
+      if (this.fields.length === fieldsMax) return headProblem(431, 'too many header fields');
+      this.fields.push(field);
+      if (field.role === 'ordinary') continue;
+      const problem = this.#note(field.role, field.value) ?? problemOfBlanks(field);
+      if (problem !== null) return problem;
+    }
+    return null;
   }
 
   #note(role: FieldRole, value: string): HeadProblem | null {
@@ -123,10 +135,9 @@ export const readLength = (value: string): number => {
 };
 
 /** A tab beside a length or a coding is legal, but not every reader takes it off: what ends a body must leave no doubt. */
-const problemOfBlanks = (text: string, field: HeaderField): HeadProblem | null => {
+const problemOfBlanks = (field: HeaderField): HeadProblem | null => {
   if (field.role !== 'length' && field.role !== 'coding') return null;
-  const tab = text.indexOf('\t', field.from);
-  return tab === -1 || tab >= field.to ? null : headProblem(400, 'a tab beside a length or a coding');
+  return field.line.includes('\t') ? headProblem(400, 'a tab beside a length or a coding') : null;
 };
 
 const problemOfName = (text: string, nameStart: number, at: number): HeadProblem => {

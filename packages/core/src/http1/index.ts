@@ -30,7 +30,11 @@ export { LengthBody } from './plain-body.ts';
 export { isSecretName, REDACTED, redactBody, redactFields, redactForm, redactUrl, type ShownField } from './redact.ts';
 export { redactJson } from './redact-json.ts';
 export { redirectToHttps } from './redirect.ts';
-export { requestHeadFor, type ServiceRequestOptions } from './request-for-service.ts';
+export {
+  requestFieldsFor,
+  requestHeadFor,
+  type ServiceRequestOptions,
+} from './request-for-service.ts';
 export { type RequestParts, requestHeadFromParts } from './request-from-parts.ts';
 export { type HttpVersion, parseRequestHead, type RequestHead } from './request-head.ts';
 export {
@@ -39,7 +43,7 @@ export {
   type VisitorResponse,
   type VisitorResponseOptions,
 } from './response-for-visitor.ts';
-export { type AnsweredRequest, parseResponseHead, type ResponseHead } from './response-head.ts';
+export { type AnsweredRequest, parseResponseHead, type ResponseHead, responseHeadFromParts } from './response-head.ts';
 export { scannerOf } from './scanner-of-framing.ts';
 export { isTextual } from './textual.ts';
-export { readTrailers, type Trailers } from './trailers.ts';
+export { trailersFromParts } from './trailers.ts';

@@ -1,6 +1,6 @@
 // The field lines of a head that pass on unchanged, cut out of it in as few pieces as there are gaps.
 import type { FieldRole } from './field-role.ts';
-import type { HeaderField } from './header-field.ts';
+import { type HeaderField, LineField, linesOf } from './header-field.ts';
 
 interface ReadHead {
   readonly text: string;
@@ -9,11 +9,12 @@ interface ReadHead {
 }
 
 export const keptLines = (head: ReadHead, isKept: (role: FieldRole) => boolean): string => {
-  const { text, headers } = head;
+  if (!isOfLines(head.headers)) return linesOf(keptFields(head, isKept));
+  const { text } = head;
   let lines = '';
   let from = -1;
   let to = -1;
-  for (const field of headers) {
+  for (const field of head.headers) {
     if (isKept(field.role) && !isNamed(field, head.connectionNames)) {
       if (from === -1) from = field.from;
       to = field.to;
@@ -24,6 +25,9 @@ export const keptLines = (head: ReadHead, isKept: (role: FieldRole) => boolean):
   }
   return from === -1 ? lines : lines + text.slice(from, to);
 };
+
+/** A head is all lines of one text, or all parts. */
+const isOfLines = (headers: readonly HeaderField[]): headers is readonly LineField[] => headers[0] instanceof LineField;
 
 /** The fields that keptLines keeps, one by one: for HTTP/2, which has no lines. */
 export const keptFields = (head: ReadHead, isKept: (role: FieldRole) => boolean): HeaderField[] =>

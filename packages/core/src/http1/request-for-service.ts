@@ -2,7 +2,8 @@
 import { isFieldValue } from './char-classes.ts';
 import type { FieldRole } from './field-role.ts';
 import { forwardedForOf } from './forwarded-claims.ts';
-import { keptLines } from './kept-lines.ts';
+import { type HeaderField, PartField } from './header-field.ts';
+import { keptFields, keptLines } from './kept-lines.ts';
 import type { RequestHead } from './request-head.ts';
 
 export interface ServiceRequestOptions {
@@ -16,23 +17,44 @@ export interface ServiceRequestOptions {
 }
 
 /** HTTP/1.1 whatever the visitor speaks; one character per byte. */
-export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions): string => {
-  const { hostHeader } = options;
-  const host = hostHeader === 'keep' ? head.authority : printable(hostHeader.rewrite);
-  const isKept = head.version === '1.1' ? isKeptOf11 : isKeptOf10;
-  return (
-    `${head.method} ${head.path} HTTP/1.1\r\nHost: ${host}\r\n${keptLines(head, isKept)}` +
-    `X-Forwarded-For: ${options.forwardedFor ?? forwardedFor(head, options.visitorAddress)}\r\n` +
-    `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n${framingLine(head)}${connectionLines(head)}\r\n`
+export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions): string =>
+  `${head.method} ${head.path} HTTP/1.1\r\nHost: ${hostFor(head, options)}\r\n${keptLines(head, isKeptOf(head))}` +
+  `X-Forwarded-For: ${forwardedFor(head, options)}\r\n` +
+  `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n${framingLine(head)}${connectionLines(head)}\r\n`;
+
+/** The same request for a service of HTTP/2, which frames bodies by itself and has no fields of a connection. */
+export interface ServiceRequestFields {
+  readonly method: string;
+  readonly path: string;
+  readonly authority: string;
+  readonly fields: readonly HeaderField[];
+}
+
+export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptions): ServiceRequestFields => {
+  const fields = keptFields(head, isKeptOf(head));
+  fields.push(
+    new PartField('x-forwarded-for', forwardedFor(head, options), 'forwarded-for'),
+    new PartField('x-forwarded-proto', options.proto, 'forwarded'),
+    new PartField('x-forwarded-host', head.authority, 'forwarded'),
   );
+  if (head.framing.kind === 'length') fields.push(new PartField('content-length', `${head.framing.length}`, 'length'));
+  if (takesTrailers(head)) fields.push(new PartField('te', 'trailers', 'te'));
+  return { method: head.method, path: head.path, authority: hostFor(head, options), fields };
 };
+
+const hostFor = ({ authority }: RequestHead, { hostHeader }: ServiceRequestOptions): string =>
+  hostHeader === 'keep' ? authority : printable(hostHeader.rewrite);
+
+const isKeptOf = ({ version }: RequestHead): ((role: FieldRole) => boolean) =>
+  version === '1.1' ? isKeptOf11 : isKeptOf10;
 
 const isKeptOf11 = (role: FieldRole): boolean => role === 'ordinary' || role === 'expect';
 
 /** A visitor of HTTP/1.0 does not know 100 (Continue), so the service must not be asked for one (RFC 9110, 10.1.1). */
 const isKeptOf10 = (role: FieldRole): boolean => role === 'ordinary';
 
-const forwardedFor = (head: RequestHead, visitorAddress: string): string => {
+const forwardedFor = (head: RequestHead, { forwardedFor: known, visitorAddress }: ServiceRequestOptions): string => {
+  if (known !== undefined) return known;
   const claim = forwardedForOf(head);
   return claim === '' ? printable(visitorAddress) : `${claim}, ${printable(visitorAddress)}`;
 };
@@ -43,8 +65,10 @@ const framingLine = ({ framing }: RequestHead): string => {
   return framing.kind === 'chunked' ? 'Transfer-Encoding: chunked\r\n' : '';
 };
 
+const takesTrailers = (head: RequestHead): boolean => head.teTrailers && head.version === '1.1';
+
 const connectionLines = (head: RequestHead): string => {
-  const wantsTrailers = head.teTrailers && head.version === '1.1';
+  const wantsTrailers = takesTrailers(head);
   if (head.upgrade !== null) {
     const options = wantsTrailers ? 'Upgrade, TE' : 'Upgrade';
     return `Connection: ${options}\r\nUpgrade: ${head.upgrade}\r\n${wantsTrailers ? 'TE: trailers\r\n' : ''}`;

@@ -13,7 +13,7 @@ export type HttpVersion = '1.0' | '1.1';
 
 export interface RequestHead {
   readonly kind: 'request';
-  /** As received, to the final empty line. */
+  /** As received, to the final empty line; of one that came in parts, as HTTP/1.1 would write it, rendered when it is asked for. */
   readonly text: string;
   readonly method: string;
   /** As received. */
@@ -60,10 +60,11 @@ export const parseRequestHead = (
   if (reading.kind !== 'target') return headProblem(400, reading.reason);
   const fields = new FieldReader();
   const problem = fields.read(text, at + 11, bounds.fieldsMax);
-  return problem ?? headOf(text, method, target, version, reading, fields);
+  return problem ?? requestHeadOf(text, method, target, version, reading, fields);
 };
 
-const headOf = (
+/** What the request line and the fields say together. */
+export const requestHeadOf = (
   text: string,
   method: string,
   target: string,

@@ -82,7 +82,7 @@ export class RequestReader {
         throw new Error('the content has no text of ours');
       },
     });
-    if (stop !== same) throw new Error('two forms of one body end at two endpoints');
+    if (stop !== same) throw new Error('two forms of one body end at two places');
     if (stop === BODY_BAD) this.reading.problem = { status: 400, reason: framed.problem ?? '' };
     if (stop === BODY_BAD || stop === BODY_INCOMPLETE) return to;
     request.isComplete = true;
@@ -97,9 +97,9 @@ const isLast = (head: RequestHead): boolean => !head.keepAlive || head.upgrade !
 /** `cuts`: places between 0 and the length, in any order. */
 export const readRequests = (text: string, cuts: readonly number[] = []): Reading => {
   const bytes = latin1Bytes(text);
-  const endpoints = [0, ...cuts, bytes.length].toSorted((a, b) => a - b);
+  const stops = [0, ...cuts, bytes.length].toSorted((a, b) => a - b);
   const reader = new RequestReader();
   // Every piece lies in the middle of a larger buffer, as it does in an edge: what is around it must not matter.
-  for (const [index, from] of endpoints.entries()) reader.push(bytes, from, endpoints[index + 1] ?? from);
+  for (const [index, from] of stops.entries()) reader.push(bytes, from, stops[index + 1] ?? from);
   return reader.reading;
 };
