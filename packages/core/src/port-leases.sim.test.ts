@@ -11,7 +11,7 @@ interface Use {
   readonly until: number;
 }
 
-const wanted: fc.Arbitrary<WantedPort> = fc.oneof(
+const wantedPort: fc.Arbitrary<WantedPort> = fc.oneof(
   fc.constant({ kind: 'any' } as const),
   fc.record({
     kind: fc.constantFrom('exact' as const, 'preferred' as const),
@@ -23,7 +23,7 @@ const move = fc.record({
   do: fc.constantFrom('lease', 'lease', 'hold', 'release', 'outside'),
   owner: fc.constantFrom('a', 'b', 'c'),
   port: fc.integer({ min: FROM, max: TO }),
-  wanted,
+  wanted: wantedPort,
   random: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
   elapsedMs: fc.nat({ max: 50 }),
 });

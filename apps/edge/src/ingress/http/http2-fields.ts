@@ -83,7 +83,7 @@ const isEmptyStatus = (status: number): boolean => status === 204 || status === 
 
 /** What a service of HTTP/1.1 would get as a head, in the form of HTTP/2. */
 export function serviceFieldsOf(head: RequestHead, options: ServiceRequestOptions): OutgoingHttpHeaders;
-/** @deprecated from the text of such a head */
+/** From the text of such a head: goes with its last caller. */
 export function serviceFieldsOf(text: string): OutgoingHttpHeaders;
 export function serviceFieldsOf(head: RequestHead | string, options?: ServiceRequestOptions): OutgoingHttpHeaders {
   if (typeof head === 'string' || options === undefined) return fieldsOfText(head as string);
