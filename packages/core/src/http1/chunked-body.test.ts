@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BODY_BAD, BODY_INCOMPLETE } from './body-scanner.ts';
-import { CHUNK_END, chunkLine, lastChunk } from './chunk-text.ts';
+import { CHUNK_END, chunkLine, LengthBody, lastChunk } from './bodies.ts';
+import { latin1Text } from './characters.ts';
 import { ChunkedBody, type ChunkedForm } from './chunked-body.ts';
-import { latin1Text } from './latin1.ts';
-import { LengthBody } from './plain-body.ts';
+import { BODY_BAD, BODY_INCOMPLETE } from './framing.ts';
 import { latin1Bytes } from './request-reader.fixture.ts';
 
 interface Result {

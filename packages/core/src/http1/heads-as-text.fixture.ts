@@ -1,15 +1,12 @@
 // Heads that came in parts, the long way: written as HTTP/1.1, then read by its parser. What the short way is compared with.
-import { isFieldValue, isToken, isVisible } from './char-classes.ts';
-import { roleOf } from './field-role.ts';
-import { type HeadProblem, headProblem } from './head-problem.ts';
-import type { HeaderField } from './header-field.ts';
-import { HTTP1_BOUNDS } from './http1-bounds.ts';
-import type { RequestParts } from './request-from-parts.ts';
-import { parseRequestHead, type RequestHead } from './request-head.ts';
+
+import { HTTP1_BOUNDS } from '../limits.ts';
+import { isFieldValue, isToken, isVisible } from './characters.ts';
+import { type HeadProblem, headProblem } from './field-reader.ts';
+import { type FieldPairs, type HeaderField, roleOf } from './fields.ts';
+import { parseRequestHead, type RequestHead, type RequestParts } from './request-head.ts';
 import { type AnsweredRequest, parseResponseHead, type ResponseHead, type ResponseParts } from './response-head.ts';
 import { readTrailers } from './trailers.ts';
-
-type Pairs = Iterable<readonly [name: string, value: string]>;
 
 export const requestHeadByText = (parts: RequestParts): RequestHead | HeadProblem => {
   const { method, path, authority } = parts;
@@ -53,14 +50,14 @@ export const responseHeadByText = (
 };
 
 /** null: they cannot be read. */
-export const trailersByText = (fields: Pairs): readonly HeaderField[] | null => {
+export const trailersByText = (fields: FieldPairs): readonly HeaderField[] | null => {
   const lines = linesOf(fields);
   if (lines === null || lines.length > HTTP1_BOUNDS.trailersMaxBytes) return null;
   const trailers = readTrailers(`${lines}\r\n`, HTTP1_BOUNDS.fieldsMax);
   return trailers.kind === 'problem' ? null : trailers.fields;
 };
 
-const linesOf = (fields: Pairs): string | null => {
+const linesOf = (fields: FieldPairs): string | null => {
   let lines = '';
   for (const [name, value] of fields) {
     if (!isToken(name) || !isFieldValue(value)) return null;

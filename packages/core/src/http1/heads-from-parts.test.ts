@@ -1,15 +1,19 @@
 import { seededRandom } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { HeadProblem } from './head-problem.ts';
-import type { HeaderField } from './header-field.ts';
+import type { HeadProblem } from './field-reader.ts';
+import type { HeaderField } from './fields.ts';
 import { requestHeadByText, responseHeadByText, trailersByText } from './heads-as-text.fixture.ts';
 import { mutated, validMessage } from './message-generator.fixture.ts';
-import { requestFieldsFor, requestHeadFor, type ServiceRequestOptions } from './request-for-service.ts';
-import { requestHeadFromParts } from './request-from-parts.ts';
-import { parseRequestHead, type RequestHead } from './request-head.ts';
-import { endToEndFields, responseHeadFor } from './response-for-visitor.ts';
+import { parseRequestHead, type RequestHead, requestHeadFromParts } from './request-head.ts';
 import { type ResponseHead, responseHeadFromParts } from './response-head.ts';
+import {
+  endToEndFields,
+  requestFieldsFor,
+  requestHeadFor,
+  responseHeadFor,
+  type ServiceRequestOptions,
+} from './rewrite.ts';
 import { trailersFromParts } from './trailers.ts';
 
 const RUNS = { numRuns: 1000 };
@@ -178,6 +182,64 @@ describe('heads that came in parts are what their text would be read as', () => 
       }),
       RUNS,
     );
+  });
+});
+
+describe('a request that came in parts', () => {
+  const PARTS = {
+    method: 'POST',
+    path: '/x',
+    authority: 'web.localhost',
+    headers: [] as [string, string][],
+    hasBody: true,
+  };
+
+  it('is a head like any other', () => {
+    const headers: [string, string][] = [
+      ['te', 'trailers'],
+      ['cookie', 'a'],
+    ];
+    const head = requestHeadFromParts({ ...PARTS, headers });
+    expect(head).toMatchObject({
+      kind: 'request',
+      framing: { kind: 'chunked' },
+      host: 'web.localhost',
+      teTrailers: true,
+    });
+    const length = requestHeadFromParts({ ...PARTS, headers: [['content-length', '5']] });
+    expect(length).toMatchObject({ framing: { kind: 'length', length: 5 } });
+    expect(requestHeadFromParts({ ...PARTS, hasBody: false })).toMatchObject({ framing: { kind: 'none' } });
+  });
+
+  it.each([
+    ['a line in the method', { method: 'GET / HTTP/1.1\r\nX: y\r\n\r\nGET' }],
+    ['a line in the path', { path: '/ HTTP/1.1\r\nX: y' }],
+    ['a space in the path', { path: '/ x' }],
+    ['an absolute path', { path: 'http://evil.localhost/' }],
+    ['an empty path', { path: '' }],
+    ['a line in the authority', { authority: 'a\r\nX: y' }],
+    ['an empty authority', { authority: '' }],
+    ['a line in a value', { headers: [['x', 'y\r\nz: w']] }],
+    ['NUL in a value', { headers: [['x', '\0']] }],
+    ['a character beyond a byte', { headers: [['x', '\u{20ac}']] }],
+    ['a line in a name', { headers: [['x: y\r\nz', 'w']] }],
+    ['a second Host', { headers: [['host', 'evil']] }],
+    ['a coding', { headers: [['transfer-encoding', 'chunked']] }],
+    ['a connection', { headers: [['connection', 'close']] }],
+    ['an upgrade', { headers: [['upgrade', 'websocket']] }],
+    ['TE', { headers: [['te', 'gzip']] }],
+    [
+      'two lengths',
+      {
+        headers: [
+          ['content-length', '1'],
+          ['content-length', '1'],
+        ],
+      },
+    ],
+    ['a length without a body', { headers: [['content-length', '1']], hasBody: false }],
+  ])('is refused with %s', (_, parts) => {
+    expect(requestHeadFromParts({ ...PARTS, ...(parts as object) })).toMatchObject({ kind: 'problem', status: 400 });
   });
 });
 

@@ -1,10 +1,11 @@
 // Reads a visitor's bytes the way an edge does, cut anywhere: search, head, body, next request.
-import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner } from './body-scanner.ts';
+
+import { HTTP1_BOUNDS } from '../limits.ts';
+import { scannerOf } from './bodies.ts';
+import { latin1Text } from './characters.ts';
+import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner } from './framing.ts';
 import { findHeadEnd, HEAD_INCOMPLETE, HEAD_TOO_LONG, newHeadSearch, resetHeadSearch } from './head-search.ts';
-import { HTTP1_BOUNDS } from './http1-bounds.ts';
-import { latin1Text } from './latin1.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
-import { scannerOf } from './scanner-of-framing.ts';
 
 export interface ReadRequest {
   readonly head: RequestHead;

@@ -1,10 +1,10 @@
 // Reads the head of a local service's response. What is wrong with it is a 502: the visitor did nothing.
-import { CR, classAt, DIGIT, LF, SP, VALUE } from './char-classes.ts';
-import { FieldReader } from './field-reader.ts';
+
+import { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
+import { CR, classAt, DIGIT, LF, SP, VALUE } from './characters.ts';
+import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';
+import { type FieldPairs, type HeaderField, linesOf, PartField, partFieldsOf } from './fields.ts';
 import { CHUNKED, type Framing, NO_BODY, readFraming, UNTIL_CLOSE } from './framing.ts';
-import { type HeadProblem, headProblem } from './head-problem.ts';
-import { type HeaderField, linesOf, PartField, partFieldsOf } from './header-field.ts';
-import { HTTP1_BOUNDS, type Http1Bounds } from './http1-bounds.ts';
 import type { HttpVersion } from './request-head.ts';
 
 export interface ResponseHead {
@@ -58,16 +58,17 @@ export const parseResponseHead = (
   return headOf({ text, status, reason: text.slice(reasonStart, at), version, fields, request });
 };
 
+/** A response that came in parts (HTTP/2). */
 export interface ResponseParts {
   /** `:status`, as received. */
   readonly status: string;
   /** Without pseudo-header fields. */
-  readonly fields: Iterable<readonly [name: string, value: string]>;
+  readonly fields: FieldPairs;
   /** No body follows, which HTTP/1.1 says by a length of 0; else one without a length is in chunks. */
   readonly endsHere: boolean;
 }
 
-/** A response that came in parts (HTTP/2), by the same rules. */
+/** By the same rules as one that came as text. */
 export const responseHeadFromParts = (
   parts: ResponseParts,
   request: AnsweredRequest,

@@ -1,8 +1,8 @@
 // The fields after a chunked body's last chunk: read like a head's, and kept from being taken for one.
-import { FieldReader } from './field-reader.ts';
-import { type HeadProblem, headProblem } from './head-problem.ts';
-import { type HeaderField, linesOf, partFieldsOf } from './header-field.ts';
-import { HTTP1_BOUNDS, type Http1Bounds } from './http1-bounds.ts';
+
+import { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
+import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';
+import { type FieldPairs, type HeaderField, linesOf, partFieldsOf } from './fields.ts';
 
 export interface Trailers {
   readonly kind: 'trailers';
@@ -23,7 +23,7 @@ export const readTrailers = (text: string, fieldsMax: number): Trailers | HeadPr
 
 /** Trailers that came in parts (HTTP/2), by the same rules. */
 export const trailersFromParts = (
-  parts: Iterable<readonly [name: string, value: string]>,
+  parts: FieldPairs,
   bounds: Pick<Http1Bounds, 'fieldsMax' | 'trailersMaxBytes'> = HTTP1_BOUNDS,
 ): readonly HeaderField[] | HeadProblem => {
   const given = partFieldsOf(parts);
