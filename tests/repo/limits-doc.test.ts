@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../apps/edge/src/limits.ts';
 import { CLIENT_LIMITS } from '../../packages/client/src/limits.ts';
+import { CORE_LIMITS } from '../../packages/core/src/limits.ts';
 import { MUX_LIMITS } from '../../packages/mux/src/limits.ts';
 import { WIRE_LIMITS } from '../../packages/protocol/src/limits.ts';
 
@@ -39,6 +40,7 @@ const sectionsOf = (file: string, values: Readonly<Record<string, number>>): Sec
 const PARTS = [
   { title: 'The wire', file: 'packages/protocol/src/limits.ts', values: WIRE_LIMITS },
   { title: 'Sessions and streams', file: 'packages/mux/src/limits.ts', values: MUX_LIMITS },
+  { title: 'The rules', file: 'packages/core/src/limits.ts', values: CORE_LIMITS },
   { title: 'The edge', file: 'apps/edge/src/limits.ts', values: EDGE_LIMITS },
   { title: 'The client', file: 'packages/client/src/limits.ts', values: CLIENT_LIMITS },
 ].map((part) => ({ ...part, sections: sectionsOf(part.file, part.values) }));

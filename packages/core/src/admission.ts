@@ -52,7 +52,7 @@ export type Admission =
   | { readonly kind: 'admitted'; readonly wanted: WantedEndpoint }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
-export const TUNNEL_NAME_MAX_CHARACTERS = 100;
+const TUNNEL_NAME_MAX_CHARACTERS = 100;
 
 export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
   const nameProblem = problemOfName(request.name);

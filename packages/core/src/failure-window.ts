@@ -1,12 +1,12 @@
 // How often each address was refused in the last window. The table is bounded: the address seen first leaves first.
 
-export interface FailureRules {
+interface FailureRules {
   readonly perWindow: number;
   readonly windowMs: number;
   readonly addressesMax: number;
 }
 
-export type FailureVerdict = { readonly allowed: true } | { readonly allowed: false; readonly retryAfterMs: number };
+type FailureVerdict = { readonly allowed: true } | { readonly allowed: false; readonly retryAfterMs: number };
 
 export class FailureWindow {
   readonly #rules: FailureRules;

@@ -1,16 +1,16 @@
 // Whether a peer still lives: pings at a fixed pace, dead when nothing at all was heard for longer than a ping and its answer need.
 
-export interface LivenessRules {
+interface LivenessRules {
   readonly pingEveryMs: number;
   readonly deadAfterMs: number;
 }
 
-export interface LivenessFacts {
+interface LivenessFacts {
   readonly lastHeardAt: number;
   readonly lastPingAt: number;
 }
 
-export type LivenessVerdict = 'alive' | 'ping-due' | 'dead';
+type LivenessVerdict = 'alive' | 'ping-due' | 'dead';
 
 export const judgeLiveness = (facts: LivenessFacts, now: number, rules: LivenessRules): LivenessVerdict => {
   if (now - facts.lastHeardAt >= rules.deadAfterMs) return 'dead';

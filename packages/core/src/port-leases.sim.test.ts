@@ -11,7 +11,7 @@ interface Use {
   readonly until: number;
 }
 
-const anyWanted: fc.Arbitrary<WantedPort> = fc.oneof(
+const wantedPort: fc.Arbitrary<WantedPort> = fc.oneof(
   fc.constant({ kind: 'any' } as const),
   fc.record({
     kind: fc.constantFrom('exact' as const, 'preferred' as const),
@@ -23,7 +23,7 @@ const move = fc.record({
   do: fc.constantFrom('lease', 'lease', 'hold', 'release', 'outside'),
   owner: fc.constantFrom('a', 'b', 'c'),
   port: fc.integer({ min: FROM, max: TO }),
-  anyWanted,
+  wanted: wantedPort,
   random: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
   elapsedMs: fc.nat({ max: 50 }),
 });
@@ -40,8 +40,8 @@ it('agrees with a plain map of owners after each step: a port has one owner', ()
         expect(leases.freeCount(now)).toBe(TO - FROM + 1 - model.size);
         const isOwn = model.get(step.port)?.owner === step.owner;
         if (step.do === 'lease') {
-          const answer = leases.lease(step.owner, step.anyWanted, step.random, now);
-          expectLease(model, step.owner, step.anyWanted, answer);
+          const answer = leases.lease(step.owner, step.wanted, step.random, now);
+          expectLease(model, step.owner, step.wanted, answer);
           if (answer.kind === 'leased') model.set(answer.port, { owner: step.owner, until: Number.POSITIVE_INFINITY });
         } else if (step.do === 'release') {
           expect(leases.release(step.port, step.owner)).toBe(isOwn);

@@ -6,13 +6,13 @@ export type WantedPort =
   | { readonly kind: 'preferred'; readonly port: number }
   | { readonly kind: 'any' };
 
-export type LeaseAnswer =
+type LeaseAnswer =
   | { readonly kind: 'leased'; readonly port: number }
   | { readonly kind: 'in-use'; readonly port: number }
   | { readonly kind: 'out-of-range'; readonly port: number }
   | { readonly kind: 'exhausted' };
 
-export type PortUse =
+type PortUse =
   | { readonly kind: 'leased'; readonly owner: string }
   | { readonly kind: 'held'; readonly owner: string; readonly until: number }
   /** Another program of this machine has it. */

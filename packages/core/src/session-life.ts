@@ -59,9 +59,9 @@ export type SessionEffect =
   | { readonly kind: 'replace-connection'; readonly connectionId: number }
   | { readonly kind: 'forget-session' };
 
-export type SessionStep = readonly [SessionState, readonly SessionEffect[]];
+type SessionStep = readonly [SessionState, readonly SessionEffect[]];
 
-export interface SessionRules {
+interface SessionRules {
   /** How long a lost session may come back, and how long a returned one may take to claim its tunnels. */
   readonly windowMs: number;
 }

@@ -1,13 +1,13 @@
 // When a mail that could not be sent is tried again, and when nobody tries any more.
 
-export interface MailRetryRules {
+interface MailRetryRules {
   readonly minMs: number;
   readonly maxMs: number;
   /** Counted from when it was written. */
   readonly giveUpAfterMs: number;
 }
 
-export type MailRetry = { readonly kind: 'retry'; readonly at: number } | { readonly kind: 'give-up' };
+type MailRetry = { readonly kind: 'retry'; readonly at: number } | { readonly kind: 'give-up' };
 
 /**
  * After the `attempts`-th try failed. `random` in [0, 1) spreads mails that failed together. The last try is at the very end of

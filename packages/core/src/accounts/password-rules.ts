@@ -1,7 +1,7 @@
 // What a password must be. No kinds of characters are asked for: length is what makes one hard to guess.
 
-export const PASSWORD_MIN_CHARACTERS = 8;
-export const PASSWORD_MAX_BYTES = 1024;
+const PASSWORD_MIN_CHARACTERS = 8;
+const PASSWORD_MAX_BYTES = 1024;
 
 /** null: it will do. Nothing is trimmed or folded: what was typed is the password. */
 export const problemOfPassword = (password: string): string | null => {

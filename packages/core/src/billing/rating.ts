@@ -11,7 +11,7 @@ export const usageCents = (bytes: number, priceCentsPerGb: number): number =>
 /** The minimum is credited toward the usage. */
 export const dueCents = (usage: number, minimumCents: number): number => Math.max(minimumCents, usage);
 
-export interface MonthSoFar {
+interface MonthSoFar {
   /** Metered ones. */
   readonly bytes: number;
   readonly priceCentsPerGb: number;
@@ -32,13 +32,13 @@ export const freeBytes = (minimumCents: number, priceCentsPerGb: number): number
   return Number((BigInt(minimumCents) * BYTES_PER_GB + price - 1n) / price);
 };
 
-export interface DayOfUse {
+interface DayOfUse {
   /** YYYY-MM-DD, in UTC. */
   readonly day: string;
   readonly bytes: number;
 }
 
-export interface DailyLine extends DayOfUse {
+interface DailyLine extends DayOfUse {
   readonly cents: number;
 }
 

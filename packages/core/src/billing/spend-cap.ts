@@ -4,7 +4,7 @@ import { isPayg, usageCents } from './rating.ts';
 export const CAP_NOTICES = [80, 100] as const;
 export type CapNotice = (typeof CAP_NOTICES)[number];
 
-export interface CapFacts {
+interface CapFacts {
   /** Metered in this month. */
   readonly bytes: number;
   readonly priceCentsPerGb: number;

@@ -45,7 +45,7 @@ export type SubscriptionEffect =
     }
   | { readonly kind: 'audit'; readonly action: SubscriptionAction };
 
-export type SubscriptionAction =
+type SubscriptionAction =
   | 'billing.subscription-started'
   | 'billing.subscription-set-to-end'
   | 'billing.subscription-kept'

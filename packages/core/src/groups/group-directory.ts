@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 import type { Owner } from '../owner.ts';
 import type { GroupMember, GroupProtocol, TunnelGroup } from './tunnel-group.ts';
 
-export type GroupDecision<M extends GroupMember> =
+type GroupDecision<M extends GroupMember> =
   | { readonly kind: 'join'; readonly group: TunnelGroup<M> }
   /** There is none; who owns the name or has the ports decides whether there can be one. */
   | { readonly kind: 'create' }

@@ -10,13 +10,13 @@ export interface GroupFields {
   readonly healthCheck?: { readonly type?: 'tcp' | 'http' | undefined; readonly path?: string | undefined } | undefined;
 }
 
-export const GROUP_NAME_MAX_CHARACTERS = 100;
+const GROUP_NAME_MAX_CHARACTERS = 100;
 
 const KEY_HASH = /^[0-9a-f]{64}$/;
 const PROBE_PATH = /^\/[^\s\p{Cc}]*$/u;
 
 /** null: a valid name. */
-export const problemOfGroupName = (name: string): string | null =>
+const problemOfGroupName = (name: string): string | null =>
   // Metrics write name@label when two groups share a name.
   problemOfText(name, GROUP_NAME_MAX_CHARACTERS) ?? (name.includes('@') ? 'it has an @' : null);
 

@@ -1,7 +1,7 @@
 // What the metrics say about groups: under which label, from which value on, and for how long after a group's end.
 // A scraper takes a counter that falls for a restart, so what a label has counted is passed on, never taken back.
 
-export type SeriesKind = 'tcp' | 'http' | 'none';
+type SeriesKind = 'tcp' | 'http' | 'none';
 
 export interface SeriesGroup {
   readonly protocol: 'http' | 'https' | 'tcp';
@@ -12,7 +12,7 @@ export interface SeriesGroup {
   readonly healthyCount: number;
 }
 
-export interface GroupSeriesOptions<G extends SeriesGroup> {
+interface GroupSeriesOptions<G extends SeriesGroup> {
   /** How long series outlive their group. */
   readonly keptMs: number;
   /** How many of those there may be; the oldest go first. */

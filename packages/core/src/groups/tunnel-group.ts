@@ -17,7 +17,7 @@ export interface GroupMember {
   readonly alertWebhook: string | null;
 }
 
-export interface GroupFacts {
+interface GroupFacts {
   readonly groupId: string;
   readonly protocol: GroupProtocol;
   /** The first joiner's. */
@@ -45,7 +45,7 @@ export type GroupEffect<M> =
   | { readonly kind: 'raise-alert'; readonly memberCount: number; readonly urls: readonly string[] }
   | { readonly kind: 'remove-group' };
 
-export interface GroupTally {
+interface GroupTally {
   readonly memberCount: number;
   readonly healthyCount: number;
   readonly totalDispatches: number;

@@ -10,7 +10,7 @@ export interface HealthEvent {
   readonly reason: string;
 }
 
-export interface UnhealthyReport {
+interface UnhealthyReport {
   readonly reason: string;
   /** The client's count. */
   readonly consecutiveFailures: number;

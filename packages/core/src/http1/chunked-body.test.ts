@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BODY_BAD, BODY_INCOMPLETE } from './body-scanner.ts';
-import { CHUNK_END, chunkLine, lastChunk } from './chunk-text.ts';
+import { CHUNK_END, chunkLine, LengthBody, lastChunk } from './bodies.ts';
+import { latin1Text } from './characters.ts';
 import { ChunkedBody, type ChunkedForm } from './chunked-body.ts';
-import { latin1Text } from './latin1.ts';
-import { LengthBody } from './plain-body.ts';
+import { BODY_BAD, BODY_INCOMPLETE } from './framing.ts';
 import { latin1Bytes } from './request-reader.fixture.ts';
 
 interface Result {
@@ -17,10 +16,10 @@ interface Result {
 const scan = (text: string, form: ChunkedForm, cuts: readonly number[] = []): Result => {
   const bytes = latin1Bytes(text);
   const body = new ChunkedBody(form);
-  const endpoints = [0, ...cuts.filter((cut) => cut < bytes.length), bytes.length].toSorted((a, b) => a - b);
+  const stops = [0, ...cuts.filter((cut) => cut < bytes.length), bytes.length].toSorted((a, b) => a - b);
   const result = { out: '', end: BODY_INCOMPLETE, forwards: 0, body };
-  for (const [index, from] of endpoints.slice(0, -1).entries()) {
-    const to = endpoints[index + 1] as number;
+  for (const [index, from] of stops.slice(0, -1).entries()) {
+    const to = stops[index + 1] as number;
     if (to === from) continue;
     result.end = body.push(bytes, from, to, {
       forward: (start, end) => {

@@ -1,11 +1,10 @@
 // Follows a chunked body (RFC 9112, 7.1) at any cut of its bytes. Data is never looked at, only counted.
-import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner, type BodySink } from './body-scanner.ts';
-import { CHAR_CLASSES, CR, HEX, LF } from './char-classes.ts';
-import { afterExtensionByte, type ExtensionState } from './chunk-extension.ts';
+
+import { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
+import { CHAR_CLASSES, CR, HEX, LF, latin1Text, TOKEN, VALUE } from './characters.ts';
+import type { HeaderField } from './fields.ts';
+import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner, type BodySink } from './framing.ts';
 import { findHeadEnd, HEAD_INCOMPLETE, HEAD_TOO_LONG, type HeadSearch, newHeadSearch } from './head-search.ts';
-import type { HeaderField } from './header-field.ts';
-import { HTTP1_BOUNDS, type Http1Bounds } from './http1-bounds.ts';
-import { latin1Text } from './latin1.ts';
 import { NO_TRAILERS, readTrailers } from './trailers.ts';
 
 /** `chunks`: passed on as chunks, without extensions. `data`: the content alone (captures, HTTP/1.0, HTTP/2). */
@@ -189,3 +188,56 @@ export class ChunkedBody implements BodyScanner {
     this.#state = 'bad';
   }
 }
+
+// The extensions of a chunk line (RFC 9112, 7.1.1), byte by byte: legal, of no meaning to us, and not passed on.
+
+/** `;name`, `;name=value` or `;name="quoted \" value"`, any number of times. Blanks between are "bad whitespace": refused. */
+type ExtensionState =
+  | 'name-first'
+  | 'name'
+  | 'value-first'
+  | 'value'
+  | 'quoted'
+  | 'quoted-pair'
+  | 'after-quoted'
+  /** The CR was read. */
+  | 'end'
+  | 'bad';
+
+const EQUALS = 0x3d;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+const afterExtensionByte = (state: ExtensionState, byte: number): ExtensionState => {
+  switch (state) {
+    case 'name-first':
+      return isToken(byte) ? 'name' : 'bad';
+    case 'name':
+      if (isToken(byte)) return 'name';
+      return byte === EQUALS ? 'value-first' : afterPart(byte);
+    case 'value-first':
+      if (byte === QUOTE) return 'quoted';
+      return isToken(byte) ? 'value' : 'bad';
+    case 'value':
+      return isToken(byte) ? 'value' : afterPart(byte);
+    case 'quoted':
+      if (byte === QUOTE) return 'after-quoted';
+      if (byte === BACKSLASH) return 'quoted-pair';
+      return isText(byte) ? 'quoted' : 'bad';
+    case 'quoted-pair':
+      return isText(byte) ? 'quoted' : 'bad';
+    case 'after-quoted':
+      return afterPart(byte);
+    case 'end':
+    case 'bad':
+      return 'bad';
+  }
+};
+
+const afterPart = (byte: number): ExtensionState => {
+  if (byte === SEMICOLON) return 'name-first';
+  return byte === CR ? 'end' : 'bad';
+};
+
+const isToken = (byte: number): boolean => ((CHAR_CLASSES[byte] as number) & TOKEN) !== 0;
+const isText = (byte: number): boolean => ((CHAR_CLASSES[byte] as number) & VALUE) !== 0;

@@ -1,10 +1,23 @@
-// Reads the field lines of a head in one pass, and notes on the way what framing and connection depend on.
-import { BLANK, CR, classAt, HTAB, LF, SP, TOKEN, VALUE } from './char-classes.ts';
-import { type FieldRole, roleAt } from './field-role.ts';
-import { type HeadProblem, headProblem } from './head-problem.ts';
-import { HeaderField } from './header-field.ts';
-import { CONNECTION_OPTIONS_MAX, LENGTH_MAX_DIGITS } from './http1-bounds.ts';
-import { eachListItem } from './list-items.ts';
+// Reads the fields of a head in one pass, and notes on the way what framing and connection depend on. What is wrong is data.
+
+import { CORE_LIMITS } from '../limits.ts';
+import { BLANK, CR, classAt, eachListItem, HTAB, LF, SP, TOKEN, VALUE } from './characters.ts';
+import { type FieldRole, type HeaderField, LineField, type PartField, roleAt } from './fields.ts';
+
+/** What is wrong with a head: data, so that the rim can answer, close and count. */
+export interface HeadProblem {
+  readonly kind: 'problem';
+  /** To answer with. 502: the head came from the local service. */
+  readonly status: 400 | 431 | 501 | 502 | 505;
+  /** For the page and the log. Holds nothing of the message. */
+  readonly reason: string;
+}
+
+export const headProblem = (status: HeadProblem['status'], reason: string): HeadProblem => ({
+  kind: 'problem',
+  status,
+  reason,
+});
 
 const COLON = 0x3a;
 
@@ -45,13 +58,25 @@ export class FieldReader {
       while (valueTo > valueFrom && (classAt(text, valueTo - 1) & BLANK) !== 0) valueTo -= 1;
       at += 2;
       const role = roleAt(text, from, colon);
-      const field = new HeaderField(text, from, colon, valueFrom, valueTo, at, role);
+      const field = new LineField(text, from, colon, valueFrom, valueTo, at, role);
       this.fields.push(field);
       if (role === 'ordinary') continue;
-      const problem = this.#note(role, field.value) ?? problemOfBlanks(text, field);
+      const problem = this.#note(role, field.value) ?? problemOfBlanks(field);
       if (problem !== null) return problem;
     }
     return at === end ? null : headProblem(400, 'the head does not end with an empty line');
+  }
+
+  /** The same for fields that came one by one, their characters checked. */
+  readParts(parts: readonly PartField[], fieldsMax: number): HeadProblem | null {
+    for (const field of parts) {
+      if (this.fields.length === fieldsMax) return headProblem(431, 'too many header fields');
+      this.fields.push(field);
+      if (field.role === 'ordinary') continue;
+      const problem = this.#note(field.role, field.value) ?? problemOfBlanks(field);
+      if (problem !== null) return problem;
+    }
+    return null;
   }
 
   #note(role: FieldRole, value: string): HeadProblem | null {
@@ -97,7 +122,7 @@ export class FieldReader {
     if (value === 'keep-alive') this.keepAlive = true;
     else if (value === 'close') this.close = true;
     else eachListItem(value.toLowerCase(), (option) => this.#noteOption(option));
-    const isTooLong = this.named !== null && this.named.length > CONNECTION_OPTIONS_MAX;
+    const isTooLong = this.named !== null && this.named.length > CORE_LIMITS.HTTP_CONNECTION_OPTIONS_MAX;
     return isTooLong ? headProblem(400, 'too many options in Connection') : null;
   }
 
@@ -106,13 +131,13 @@ export class FieldReader {
     else if (option === 'keep-alive') this.keepAlive = true;
     else if (option === 'upgrade') this.upgradeOption = true;
     else if (this.named === null) this.named = [option];
-    else if (this.named.length <= CONNECTION_OPTIONS_MAX) this.named.push(option);
+    else if (this.named.length <= CORE_LIMITS.HTTP_CONNECTION_OPTIONS_MAX) this.named.push(option);
   }
 }
 
 /** -1: not a length. `+5`, `0x5`, `5, 5`, ` 5 5`, the empty text and what no number here can hold are none. */
-export const readLength = (value: string): number => {
-  if (value.length === 0 || value.length > LENGTH_MAX_DIGITS) return -1;
+const readLength = (value: string): number => {
+  if (value.length === 0 || value.length > CORE_LIMITS.HTTP_LENGTH_MAX_DIGITS) return -1;
   let length = 0;
   for (let at = 0; at < value.length; at += 1) {
     const digit = value.charCodeAt(at) - 0x30;
@@ -123,10 +148,9 @@ export const readLength = (value: string): number => {
 };
 
 /** A tab beside a length or a coding is legal, but not every reader takes it off: what ends a body must leave no doubt. */
-const problemOfBlanks = (text: string, field: HeaderField): HeadProblem | null => {
+const problemOfBlanks = (field: HeaderField): HeadProblem | null => {
   if (field.role !== 'length' && field.role !== 'coding') return null;
-  const tab = text.indexOf('\t', field.from);
-  return tab === -1 || tab >= field.to ? null : headProblem(400, 'a tab beside a length or a coding');
+  return field.line.includes('\t') ? headProblem(400, 'a tab beside a length or a coding') : null;
 };
 
 const problemOfName = (text: string, nameStart: number, at: number): HeadProblem => {

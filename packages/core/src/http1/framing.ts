@@ -1,6 +1,7 @@
-// How the end of a message's body is found (RFC 9112, 6.3), and what makes it doubtful.
-import { type HeadProblem, headProblem } from './head-problem.ts';
-import { eachListItem } from './list-items.ts';
+// How the end of a message's body is found (RFC 9112, 6.3), what makes it doubtful, and what a scanner says that looks for it.
+
+import { eachListItem } from './characters.ts';
+import { type HeadProblem, headProblem } from './field-reader.ts';
 
 export type Framing =
   | { readonly kind: 'none' }
@@ -42,3 +43,24 @@ const problemOfCoding = (coding: string): HeadProblem => {
   if (isFinal && isPlainList) return headProblem(501, 'a Transfer-Encoding other than chunked');
   return headProblem(400, 'Transfer-Encoding does not end in one plain chunked');
 };
+
+/** The body goes on in the next piece. */
+export const BODY_INCOMPLETE = -1;
+/** The body is malformed: nothing after it can be trusted, so the connection ends. */
+export const BODY_BAD = -2;
+
+/** Both are called in the order of the body, and never after the end of `push`. */
+export interface BodySink {
+  /** `bytes[start, end)` of the piece that is being pushed. */
+  forward(start: number, end: number): void;
+  /** What takes the place of bytes that were left out; one character per byte. */
+  text(piece: string): void;
+}
+
+/** Finds the end of a body in bytes that pass by, and says which of them to pass on. Keeps no body bytes. */
+export interface BodyScanner {
+  /** Why it is bad, once `push` has said so. */
+  readonly problem: string | null;
+  /** The index after the body's last byte in `bytes[start, end)`, or one of the codes above. Not called again after either end. */
+  push(bytes: Uint8Array, start: number, end: number, sink: BodySink): number;
+}

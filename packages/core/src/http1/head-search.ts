@@ -1,6 +1,7 @@
 // Finds where a head ends, in bytes that arrive in any pieces, without keeping them.
-import { CR, LF } from './char-classes.ts';
-import type { Http1Bounds } from './http1-bounds.ts';
+
+import type { Http1Bounds } from '../limits.ts';
+import { CR, LF } from './characters.ts';
 
 /** The head goes on in the next piece. */
 export const HEAD_INCOMPLETE = -1;

@@ -2,9 +2,9 @@
 import { seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { mutated, validMessage } from './message-generator.fixture.ts';
-import { requestHeadFor } from './request-for-service.ts';
 import { type Reading, readRequests } from './request-reader.fixture.ts';
 import { parseResponseHead } from './response-head.ts';
+import { requestHeadFor } from './rewrite.ts';
 
 const OPTIONS = { visitorAddress: '203.0.113.7', proto: 'http', hostHeader: 'keep' } as const;
 

@@ -105,7 +105,7 @@ const ACCIDENTS = [
 ];
 
 /** Half of the accidents happen where lines, names, values and sizes meet. */
-const endpoint = (text: string, chance: Chance): number => {
+const offsetIn = (text: string, chance: Chance): number => {
   const at = below(chance, text.length + 1);
   if (chance() < 0.5) return at;
   const joint = text.slice(at).search(/[\r\n: ;,=]/);
@@ -162,7 +162,7 @@ export const mutated = (text: string, chance: Chance): string => {
       result = hurtLine(result, chance);
       continue;
     }
-    const at = endpoint(result, chance);
+    const at = offsetIn(result, chance);
     const length = 1 + below(chance, pick(chance, [1, 4, 30]));
     const before = result.slice(0, at);
     switch (below(chance, 6)) {

@@ -1,8 +1,8 @@
-// Writes a whole response of our own: error pages, redirects. One character per byte.
-import { isFieldValue, isToken } from './char-classes.ts';
-import type { HttpVersion } from './request-head.ts';
+// Whole responses of our own: error pages as a page or as JSON, redirects; and their text, one character per byte.
+import { eachListItem, isFieldValue, isToken } from './characters.ts';
+import type { HttpVersion, RequestHead } from './request-head.ts';
 
-export type OwnHeader = readonly [name: string, value: string];
+type OwnHeader = readonly [name: string, value: string];
 
 export interface OwnResponse {
   readonly status: number;
@@ -11,7 +11,7 @@ export interface OwnResponse {
   readonly body: string;
 }
 
-export interface OwnResponseOptions {
+interface OwnResponseOptions {
   readonly keepAlive: boolean;
   readonly visitorVersion: HttpVersion;
   /** The answer to HEAD: the head as for GET, and no body. */
@@ -50,3 +50,116 @@ const REASONS: ReadonlyMap<number, string> = new Map([
   [504, 'Gateway Timeout'],
   [505, 'HTTP Version Not Supported'],
 ]);
+
+/** `plain_http = "redirect"`: the same request, over TLS. 308 keeps method and body. Host and path come from a parsed head, so neither can end the line or lead elsewhere. */
+export const redirectToHttps = (head: Pick<RequestHead, 'host' | 'path'>, httpsPort: number): OwnResponse => {
+  const port = httpsPort === 443 ? '' : `:${httpsPort}`;
+  const path = head.path === '*' ? '/' : head.path;
+  return { status: 308, headers: [['location', `https://${head.host}${port}${path}`]], body: '' };
+};
+
+/** What a visitor reads when the edge answers itself: what happened and who can fix it, as a small page or as JSON. */
+export interface ErrorWords {
+  readonly code: string;
+  readonly status: number;
+  /** What happened; the catalogue's text. */
+  readonly message: string;
+  /** Who can do what about it. */
+  readonly next: string;
+  /** The request's Accept; null: none, or no request could be read. */
+  readonly accept: string | null;
+  readonly requestId?: string | undefined;
+  readonly retryAfterSecs?: number | undefined;
+}
+
+interface RenderedError extends OwnResponse {
+  readonly contentType: string;
+}
+
+export const renderError = (words: ErrorWords): RenderedError => {
+  const isJson = prefersJson(words.accept);
+  const contentType = isJson ? 'application/json' : 'text/html; charset=utf-8';
+  const headers: OwnHeader[] = [
+    ['content-type', contentType],
+    ['x-tunnel-error', words.code],
+    ['cache-control', 'no-store'],
+    ['x-content-type-options', 'nosniff'],
+    ['vary', 'accept'],
+  ];
+  // The page loads nothing, so that a text in it could do nothing even if it were taken for markup.
+  if (!isJson) headers.push(['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'"]);
+  if (words.requestId !== undefined) headers.push(['x-request-id', words.requestId]);
+  if (words.retryAfterSecs !== undefined) headers.push(['retry-after', String(Math.ceil(words.retryAfterSecs))]);
+  return { status: words.status, contentType, headers, body: isJson ? jsonOf(words) : pageOf(words) };
+};
+
+const jsonOf = ({ code, message, next, requestId }: ErrorWords): string => {
+  const fields = { error: message, code, next, ...(requestId === undefined ? {} : { request_id: requestId }) };
+  // ASCII, so that characters and bytes are the same number.
+  return `${JSON.stringify(fields).replace(/[^\x20-\x7e]|</g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`;
+};
+
+const pageOf = (words: ErrorWords): string => {
+  const title = `${words.status} ${reasonOf(words.status)}`.trim();
+  const request = words.requestId === undefined ? '' : ` &middot; request ${escaped(words.requestId)}`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escaped(title)}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<main>
+<p class="status">${escaped(title)}</p>
+<h1>${escaped(sentence(words.message))}</h1>
+<p>${escaped(sentence(words.next))}</p>
+<p class="code">${escaped(words.code)}${request}</p>
+</main>
+</body>
+</html>
+`;
+};
+
+const STYLE = [
+  ':root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--paper:#f7f8fa}',
+  '@media (prefers-color-scheme:dark){:root{--ink:#e8ebf0;--soft:#9aa5b4;--paper:#14181f}}',
+  'body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--paper);color:var(--ink);',
+  'font:16px/1.6 system-ui,sans-serif}main{max-width:34rem;padding:2rem}',
+  'h1{font-size:1.4rem;line-height:1.35;margin:0 0 .75rem;overflow-wrap:anywhere}p{margin:0 0 .75rem;overflow-wrap:anywhere}',
+  '.status,.code{color:var(--soft);font-size:.875rem}.code{margin-top:1.5rem;font-family:ui-monospace,monospace}',
+].join('');
+
+/** Texts of the catalogue begin small and have no full stop, as they also stand after `error: `. */
+const sentence = (text: string): string => {
+  const [first = '', ...rest] = text;
+  return `${first.toUpperCase()}${rest.join('')}${/[.!?]$/.test(text) ? '' : '.'}`;
+};
+
+/** ASCII only, whatever is in the text: markup, quotes and every other character become references. */
+const escaped = (text: string): string =>
+  text.replace(/[&<>"']|[^\x20-\x7e]/gu, (character) => `&#${character.codePointAt(0)};`);
+
+/**
+ * Whether the visitor would rather read JSON than a page (RFC 9110, 12.5.1, as far as two answers need it).
+ * A page unless JSON is named and no page is wanted as much: browsers name text/html, programs that name nothing get a page, too.
+ */
+const prefersJson = (accept: string | null): boolean => {
+  if (accept === null) return false;
+  let json = 0;
+  let page = 0;
+  eachListItem(accept.toLowerCase(), (range) => {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+    const weight = weightOf(parameters);
+    if (type === 'application/json' || type.endsWith('+json')) json = Math.max(json, weight);
+    else if (type === 'text/html' || type === 'application/xhtml+xml') page = Math.max(page, weight);
+  });
+  return json > page;
+};
+
+const weightOf = (parameters: readonly string[]): number => {
+  const given = parameters.find((parameter) => parameter.startsWith('q='));
+  const weight = given === undefined ? 1 : Number(given.slice(2));
+  return weight >= 0 && weight <= 1 ? weight : 0;
+};

@@ -43,7 +43,7 @@ export const redactUrl = (url: string): string => {
 };
 
 /** `name=value&name=value`, also when it was cut off. */
-export const redactForm = (form: string): string =>
+const redactForm = (form: string): string =>
   form
     .split(/([&;])/)
     .map((pair) => {
@@ -85,3 +85,29 @@ const decoded = (name: string): string => {
     return name.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
 };
+
+/** Narrower than for forms: `code` and `key` alone are ordinary words of an API's JSON. */
+const SECRET_MEMBER = /token|secret|passw(?:or)?d|passphrase|api[_-]?key|private[_-]?key|access[_-]?key|authorization/i;
+
+// A member whose value is a string, another scalar, or a list without lists in it; each may be cut off at the end.
+// The name is bounded: without that, a text of nothing but quotes would take the square of its length.
+const MEMBER = /("((?:[^"\\]|\\.){1,100})"\s*:\s*)("(?:[^"\\]|\\.)*(?:"|\\?$)|\[[^[\]]*(?:\]|$)|[^\s"[\]{},]+)/g;
+
+/** Secrets by the names of their members. On the text, so that a body that was cut off is covered, too. */
+export const redactJson = (contentType: string | null, text: string): string => {
+  if (!/json|graphql/i.test(contentType ?? '')) return text;
+  return text.replace(MEMBER, (whole, lead: string, name: string, value: string) => {
+    if (!SECRET_MEMBER.test(unescaped(name)) || value === 'null') return whole;
+    return `${lead}"${REDACTED}"`;
+  });
+};
+
+/** `"to\u006ben"` is `token` to whoever reads the body. */
+const unescaped = (name: string): string =>
+  name.replace(/\\u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+
+const READABLE =
+  /^(?:text\/|application\/(?:json|xml|javascript|ecmascript|x-javascript|x-www-form-urlencoded|graphql|ndjson|x-ndjson|json-seq|yaml|x-yaml|toml|sql)\b|(?:application|image|model|message)\/[^;\s]+\+(?:json|xml|yaml)\b)/i;
+
+/** Whether a person can read the body: by content type, as the sender says it. null: nobody said that it is text. */
+export const isTextual = (contentType: string | null): boolean => contentType !== null && READABLE.test(contentType);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fieldValueOf } from './header-field.ts';
+import { fieldValueOf } from './fields.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
 
 const text = (requestLine: string, ...lines: string[]): string => [requestLine, ...lines, '', ''].join('\r\n');

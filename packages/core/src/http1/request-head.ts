@@ -1,19 +1,17 @@
-// Reads a request's head: strictly, once, and into what the ingress needs to route, frame and pass it on.
-import { hostOfAuthority } from './authority.ts';
-import { classAt, DIGIT, SP, TARGET, TOKEN } from './char-classes.ts';
-import { FieldReader } from './field-reader.ts';
+// A request's head: read strictly, once, from text or parts, into what the ingress needs to route, frame and pass it on.
+
+import { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
+import { classAt, DIGIT, eachListItem, isFieldValue, isToken, isVisible, SP, TARGET, TOKEN } from './characters.ts';
+import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';
+import { type FieldPairs, type HeaderField, linesOf, PartField, roleOf } from './fields.ts';
 import { type Framing, NO_BODY, readFraming } from './framing.ts';
-import { type HeadProblem, headProblem } from './head-problem.ts';
-import type { HeaderField } from './header-field.ts';
-import { HTTP1_BOUNDS, type Http1Bounds } from './http1-bounds.ts';
-import { eachListItem } from './list-items.ts';
-import { readTarget, type Target } from './request-target.ts';
+import { hostOfAuthority, readTarget, type Target } from './request-target.ts';
 
 export type HttpVersion = '1.0' | '1.1';
 
 export interface RequestHead {
   readonly kind: 'request';
-  /** As received, to the final empty line. */
+  /** As received, to the final empty line; of one that came in parts, as HTTP/1.1 would write it, rendered when it is asked for. */
   readonly text: string;
   readonly method: string;
   /** As received. */
@@ -63,6 +61,7 @@ export const parseRequestHead = (
   return problem ?? headOf(text, method, target, version, reading, fields);
 };
 
+/** What the request line and the fields say together. */
 const headOf = (
   text: string,
   method: string,
@@ -91,7 +90,8 @@ const headOf = (
     authority: reading.authority ?? fields.host,
     framing: framing ?? NO_BODY,
     keepAlive: !fields.close && (version === '1.1' || fields.keepAlive),
-    upgrade: version === '1.1' && fields.upgradeOption && fields.upgrade !== null ? wanted(fields.upgrade) : null,
+    upgrade:
+      version === '1.1' && fields.upgradeOption && fields.upgrade !== null ? servedUpgrade(fields.upgrade) : null,
     expectContinue: fields.expectContinue && version === '1.1',
     teTrailers: fields.teTrailers,
     connectionNames: fields.named,
@@ -116,7 +116,7 @@ const versionAt = (text: string, at: number): HttpVersion | HeadProblem => {
  * h2c would carry a whole HTTP/2 connection past routing, forwarded headers and captures, and RFC 9113 has taken it back.
  * An upgrade may be ignored by any server, so leaving it out is always legal.
  */
-const wanted = (upgrade: string): string | null => {
+const servedUpgrade = (upgrade: string): string | null => {
   if (!upgrade.toLowerCase().includes('h2c')) return upgrade === '' ? null : upgrade;
   const kept: string[] = [];
   eachListItem(upgrade, (protocol) => {
@@ -124,3 +124,80 @@ const wanted = (upgrade: string): string | null => {
   });
   return kept.length === 0 ? null : kept.join(', ');
 };
+
+/** A request that came in parts, not as text (HTTP/2). */
+export interface RequestParts {
+  readonly method: string;
+  /** `:path` */
+  readonly path: string;
+  /** `:authority`, or Host. */
+  readonly authority: string;
+  /** Without pseudo-header fields and without Host. Content-Length is believed, as HTTP/2 has checked it against the data. */
+  readonly headers: FieldPairs;
+  /** A body follows; when no length is named it is sent in chunks. */
+  readonly hasBody: boolean;
+}
+
+/**
+ * The hazard of a downgrade is a part that becomes more than one line: each is checked before it is taken.
+ * Fields of a connection are malformed in HTTP/2 (RFC 9113, 8.2.2): refused, but for `TE: trailers`.
+ * The head is as large as its text in HTTP/1.1 would be.
+ */
+export const requestHeadFromParts = (
+  parts: RequestParts,
+  bounds: Pick<Http1Bounds, 'fieldsMax' | 'headMaxBytes'> = HTTP1_BOUNDS,
+): RequestHead | HeadProblem => {
+  const { method, path, authority, hasBody } = parts;
+  if (!isToken(method) || !isVisible(path) || !isVisible(authority)) {
+    return headProblem(400, 'a pseudo-header field with a character that is not allowed');
+  }
+  // An absolute form here would overrule the authority that the connection was checked for.
+  if (!path.startsWith('/') && path !== '*') return headProblem(400, 'the request target is not a path');
+  const given = fieldsOf(parts);
+  if (!Array.isArray(given)) return given;
+  if (method === 'CONNECT') return headProblem(501, 'CONNECT is not served here');
+  const target = readTarget(method, path);
+  if (target.kind !== 'target') return headProblem(400, target.reason);
+  const fields = new FieldReader();
+  const problem = fields.readParts(given, bounds.fieldsMax);
+  if (problem !== null) return problem;
+  const head = headOf('', method, path, '1.1', target, fields);
+  if (head.kind === 'problem') return head;
+  if (!hasBody && head.framing.kind === 'length' && head.framing.length > 0) {
+    return headProblem(400, 'a Content-Length without its body');
+  }
+  const requestLine = `${method} ${path} HTTP/1.1\r\n`;
+  let bytes = requestLine.length + 2;
+  for (const field of given) bytes += field.lineLength;
+  if (bytes > bounds.headMaxBytes) return headProblem(431, `the head is over ${bounds.headMaxBytes} bytes`);
+  let text: string | null = null;
+  return {
+    ...head,
+    // Captures want it, and nobody else.
+    get text(): string {
+      text ??= `${requestLine}${linesOf(given)}\r\n`;
+      return text;
+    },
+  };
+};
+
+/** All that HTTP/1.1 would have: Host first, and the coding of a body without a length last. */
+const fieldsOf = ({ authority, headers, hasBody }: RequestParts): PartField[] | HeadProblem => {
+  const fields = [new PartField('Host', authority, 'host')];
+  let hasLength = false;
+  for (const [name, value] of headers) {
+    if (!isToken(name) || !isFieldValue(value)) {
+      return headProblem(400, 'a header field with a character that is not allowed');
+    }
+    const role = roleOf(name);
+    if (CONNECTION_ROLES.has(role)) return headProblem(400, 'a header field that belongs to a connection of HTTP/1.1');
+    if (role === 'te') {
+      if (value.trim().toLowerCase() !== 'trailers') return headProblem(400, 'TE other than trailers');
+    } else if (role === 'length') hasLength = true;
+    fields.push(new PartField(name, value, role));
+  }
+  if (hasBody && !hasLength) fields.push(new PartField('Transfer-Encoding', 'chunked', 'coding'));
+  return fields;
+};
+
+const CONNECTION_ROLES: ReadonlySet<string> = new Set(['host', 'connection', 'upgrade', 'coding']);

@@ -1,10 +1,11 @@
 // Reads a visitor's bytes the way an edge does, cut anywhere: search, head, body, next request.
-import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner } from './body-scanner.ts';
+
+import { HTTP1_BOUNDS } from '../limits.ts';
+import { scannerOf } from './bodies.ts';
+import { latin1Text } from './characters.ts';
+import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner } from './framing.ts';
 import { findHeadEnd, HEAD_INCOMPLETE, HEAD_TOO_LONG, newHeadSearch, resetHeadSearch } from './head-search.ts';
-import { HTTP1_BOUNDS } from './http1-bounds.ts';
-import { latin1Text } from './latin1.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
-import { scannerOf } from './scanner-of-framing.ts';
 
 export interface ReadRequest {
   readonly head: RequestHead;
@@ -82,7 +83,7 @@ export class RequestReader {
         throw new Error('the content has no text of ours');
       },
     });
-    if (stop !== same) throw new Error('two forms of one body end at two endpoints');
+    if (stop !== same) throw new Error('two forms of one body end at two places');
     if (stop === BODY_BAD) this.reading.problem = { status: 400, reason: framed.problem ?? '' };
     if (stop === BODY_BAD || stop === BODY_INCOMPLETE) return to;
     request.isComplete = true;
@@ -97,9 +98,9 @@ const isLast = (head: RequestHead): boolean => !head.keepAlive || head.upgrade !
 /** `cuts`: places between 0 and the length, in any order. */
 export const readRequests = (text: string, cuts: readonly number[] = []): Reading => {
   const bytes = latin1Bytes(text);
-  const endpoints = [0, ...cuts, bytes.length].toSorted((a, b) => a - b);
+  const stops = [0, ...cuts, bytes.length].toSorted((a, b) => a - b);
   const reader = new RequestReader();
   // Every piece lies in the middle of a larger buffer, as it does in an edge: what is around it must not matter.
-  for (const [index, from] of endpoints.entries()) reader.push(bytes, from, endpoints[index + 1] ?? from);
+  for (const [index, from] of stops.entries()) reader.push(bytes, from, stops[index + 1] ?? from);
   return reader.reading;
 };

@@ -1,4 +1,7 @@
-// The four forms of a request target (RFC 9112, 3.2) and what each becomes on the way to the local service.
+// What a request is for: the four forms of its target (RFC 9112, 3.2), and the host of an authority.
+
+import { CORE_LIMITS } from '../limits.ts';
+import { classAt, DIGIT, HEX, HOST, UPPER } from './characters.ts';
 
 export interface Target {
   readonly kind: 'target';
@@ -8,7 +11,7 @@ export interface Target {
   readonly authority: string | null;
 }
 
-export type TargetReading = Target | { readonly kind: 'bad-target'; readonly reason: string };
+type TargetReading = Target | { readonly kind: 'bad-target'; readonly reason: string };
 
 /** `target` holds visible ASCII only, which the caller has checked. Methods other than CONNECT. */
 export const readTarget = (method: string, target: string): TargetReading => {
@@ -35,4 +38,57 @@ const readAbsoluteForm = (method: string, target: string): TargetReading => {
   // Without a path it is the server as a whole that OPTIONS asks about (RFC 9112, 3.2.4).
   if (rest === '' && method === 'OPTIONS') return { kind: 'target', path: '*', authority };
   return { kind: 'target', path: `/${rest}`, authority };
+};
+
+const OPEN = 0x5b;
+const CLOSE = 0x5d;
+const COLON = 0x3a;
+const DOT = 0x2e;
+
+/**
+ * Of `host[:port]`, in a Host field or a target. Strict: what cannot be routed without doubt is no authority.
+ * The host in lower case, without port, an IPv6 address in its brackets. null: not an authority.
+ */
+export const hostOfAuthority = (authority: string): string | null => {
+  if (authority.length === 0 || authority.length > CORE_LIMITS.HTTP_AUTHORITY_MAX_CHARS) return null;
+  if (authority.charCodeAt(0) === OPEN) return hostBefore(authority, endOfLiteral(authority), true);
+  let end = 0;
+  let seen = 0;
+  while (end < authority.length) {
+    const bits = classAt(authority, end);
+    if ((bits & HOST) === 0) break;
+    seen |= bits;
+    end += 1;
+  }
+  return hostBefore(authority, end, (seen & UPPER) !== 0);
+};
+
+const hostBefore = (authority: string, end: number, mayHaveUpper: boolean): string | null => {
+  if (end <= 0 || !isPort(authority, end)) return null;
+  const host = end === authority.length ? authority : authority.slice(0, end);
+  return mayHaveUpper ? host.toLowerCase() : host;
+};
+
+/** `[::1]`: that its groups are well formed matters to nobody, as no tunnel is named by an address. */
+const endOfLiteral = (authority: string): number => {
+  let at = 1;
+  let colons = 0;
+  for (; at < authority.length; at += 1) {
+    const code = authority.charCodeAt(at);
+    if (code === COLON) colons += 1;
+    else if (code !== DOT && (classAt(authority, at) & HEX) === 0) break;
+  }
+  return colons >= 2 && authority.charCodeAt(at) === CLOSE ? at + 1 : -1;
+};
+
+/** Nothing, or a colon and at most five digits. `host:` is legal and means the default port. */
+const isPort = (authority: string, from: number): boolean => {
+  if (from === authority.length) return true;
+  if (authority.charCodeAt(from) !== COLON || authority.length - from > 6) return false;
+  let port = 0;
+  for (let at = from + 1; at < authority.length; at += 1) {
+    if ((classAt(authority, at) & DIGIT) === 0) return false;
+    port = port * 10 + authority.charCodeAt(at) - 0x30;
+  }
+  return port <= 65_535;
 };

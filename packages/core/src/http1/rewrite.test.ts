@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { forwardedForOf, forwardedProtoOf } from './forwarded-claims.ts';
-import { requestHeadFor } from './request-for-service.ts';
-import { requestHeadFromParts } from './request-from-parts.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
-import { endToEndFields, responseHeadFor } from './response-for-visitor.ts';
 import { parseResponseHead, type ResponseHead } from './response-head.ts';
+import { endToEndFields, forwardedForOf, forwardedProtoOf, requestHeadFor, responseHeadFor } from './rewrite.ts';
 
 const lined = (...lines: string[]): string => [...lines, '', ''].join('\r\n');
 
@@ -200,63 +197,5 @@ describe('the head for the visitor', () => {
 
   it('tells a visitor of HTTP/1.0 nothing in between', () => {
     expect(responseHeadFor(response('GET', 'HTTP/1.1 100 Continue'), OLD).text).toBe('');
-  });
-});
-
-describe('a request that came in parts', () => {
-  const PARTS = {
-    method: 'POST',
-    path: '/x',
-    authority: 'web.localhost',
-    headers: [] as [string, string][],
-    hasBody: true,
-  };
-
-  it('is a head like any other', () => {
-    const headers: [string, string][] = [
-      ['te', 'trailers'],
-      ['cookie', 'a'],
-    ];
-    const head = requestHeadFromParts({ ...PARTS, headers });
-    expect(head).toMatchObject({
-      kind: 'request',
-      framing: { kind: 'chunked' },
-      host: 'web.localhost',
-      teTrailers: true,
-    });
-    const length = requestHeadFromParts({ ...PARTS, headers: [['content-length', '5']] });
-    expect(length).toMatchObject({ framing: { kind: 'length', length: 5 } });
-    expect(requestHeadFromParts({ ...PARTS, hasBody: false })).toMatchObject({ framing: { kind: 'none' } });
-  });
-
-  it.each([
-    ['a line in the method', { method: 'GET / HTTP/1.1\r\nX: y\r\n\r\nGET' }],
-    ['a line in the path', { path: '/ HTTP/1.1\r\nX: y' }],
-    ['a space in the path', { path: '/ x' }],
-    ['an absolute path', { path: 'http://evil.localhost/' }],
-    ['an empty path', { path: '' }],
-    ['a line in the authority', { authority: 'a\r\nX: y' }],
-    ['an empty authority', { authority: '' }],
-    ['a line in a value', { headers: [['x', 'y\r\nz: w']] }],
-    ['NUL in a value', { headers: [['x', '\0']] }],
-    ['a character beyond a byte', { headers: [['x', '\u{20ac}']] }],
-    ['a line in a name', { headers: [['x: y\r\nz', 'w']] }],
-    ['a second Host', { headers: [['host', 'evil']] }],
-    ['a coding', { headers: [['transfer-encoding', 'chunked']] }],
-    ['a connection', { headers: [['connection', 'close']] }],
-    ['an upgrade', { headers: [['upgrade', 'websocket']] }],
-    ['TE', { headers: [['te', 'gzip']] }],
-    [
-      'two lengths',
-      {
-        headers: [
-          ['content-length', '1'],
-          ['content-length', '1'],
-        ],
-      },
-    ],
-    ['a length without a body', { headers: [['content-length', '1']], hasBody: false }],
-  ])('is refused with %s', (_, parts) => {
-    expect(requestHeadFromParts({ ...PARTS, ...(parts as object) })).toMatchObject({ kind: 'problem', status: 400 });
   });
 });

@@ -1,7 +1,8 @@
 // The fields after a chunked body's last chunk: read like a head's, and kept from being taken for one.
-import { FieldReader } from './field-reader.ts';
-import { type HeadProblem, headProblem } from './head-problem.ts';
-import type { HeaderField } from './header-field.ts';
+
+import { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
+import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';
+import { type FieldPairs, type HeaderField, linesOf, partFieldsOf } from './fields.ts';
 
 export interface Trailers {
   readonly kind: 'trailers';
@@ -12,27 +13,43 @@ export interface Trailers {
 
 export const NO_TRAILERS: readonly HeaderField[] = [];
 
+export const readTrailers = (text: string, fieldsMax: number): Trailers | HeadProblem => {
+  const reader = new FieldReader();
+  const problem = reader.read(text, 0, fieldsMax);
+  if (problem !== null) return problem;
+  const fields = allowedOf(reader.fields);
+  return Array.isArray(fields) ? { kind: 'trailers', text: `${linesOf(fields)}\r\n`, fields } : fields;
+};
+
+/** Trailers that came in parts (HTTP/2), by the same rules. */
+export const trailersFromParts = (
+  parts: FieldPairs,
+  bounds: Pick<Http1Bounds, 'fieldsMax' | 'trailersMaxBytes'> = HTTP1_BOUNDS,
+): readonly HeaderField[] | HeadProblem => {
+  const given = partFieldsOf(parts);
+  if (given === null) return headProblem(400, 'a header field with a character that is not allowed');
+  let bytes = 0;
+  for (const field of given) bytes += field.lineLength;
+  if (bytes > bounds.trailersMaxBytes) return headProblem(400, 'trailers that are too long');
+  const reader = new FieldReader();
+  return reader.readParts(given, bounds.fieldsMax) ?? allowedOf(reader.fields);
+};
+
 /**
  * Fields that decide framing, routing or the connection's end are refused: in a trailer they only serve to deceive a reader
  * that merges it (Node's parser, for one, obeys a `Connection: close` there).
  * Others that a sender must not put there (RFC 9110, 6.5.1) are left out, and the rest, such as grpc-status, passes.
  */
-export const readTrailers = (text: string, fieldsMax: number): Trailers | HeadProblem => {
-  const reader = new FieldReader();
-  const problem = reader.read(text, 0, fieldsMax);
-  if (problem !== null) return problem;
+const allowedOf = (given: readonly HeaderField[]): HeaderField[] | HeadProblem => {
   const fields: HeaderField[] = [];
-  let kept = '';
-  for (const field of reader.fields) {
+  for (const field of given) {
     const { role } = field;
     if (role === 'length' || role === 'coding' || role === 'host' || role === 'connection') {
       return headProblem(400, 'a trailer that belongs into the head');
     }
-    if (role !== 'ordinary' || NOT_IN_TRAILERS.has(field.lower)) continue;
-    fields.push(field);
-    kept += text.slice(field.from, field.to);
+    if (role === 'ordinary' && !NOT_IN_TRAILERS.has(field.lower)) fields.push(field);
   }
-  return { kind: 'trailers', text: `${kept}\r\n`, fields };
+  return fields;
 };
 
 /** Request modifiers, authentication, response control and how to read the content: too late after it. */

@@ -7,7 +7,7 @@ export type WantedName =
   /** This name or none. */
   | { readonly kind: 'exact'; readonly name: string };
 
-export type NameUse = 'free' | 'leased' | 'held';
+type NameUse = 'free' | 'leased' | 'held';
 
 interface Lease {
   readonly owner: string;

@@ -1,8 +1,8 @@
 // What a subdomain may be. Names are compared in lower case; the reserved ones belong to the operator.
 
-export const SUBDOMAIN_MAX_CHARACTERS = 63;
+const SUBDOMAIN_MAX_CHARACTERS = 63;
 
-export const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
+const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
   'www',
   'api',
   'app',

@@ -8,7 +8,7 @@ export const plainAddress = (address: string): string => MAPPED_IPV4.exec(addres
 
 export type CallerAddress = (peer: string, forwardedFor: string | undefined) => string;
 
-export interface Caller {
+interface Caller {
   readonly address: string;
   /** What the caller claims to speak for, and its own address last: X-Forwarded-For as if it had come without our proxies. */
   readonly chain: string;

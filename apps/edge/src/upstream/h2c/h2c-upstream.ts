@@ -1,6 +1,6 @@
 // One request and its response as a stream of HTTP/2 to the local service. It knows nothing of who asks.
 import { type ClientHttp2Stream, constants } from 'node:http2';
-import { type HeaderField, type ResponseHead, requestHeadFor } from '@tunnel/core';
+import type { HeaderField, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ResponseHandler } from '../response-handler.ts';
 import { type Service, type ServiceRequest, type UpstreamContext, UpstreamRequest } from '../upstream-request.ts';
@@ -52,7 +52,7 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
   onConnected(connection: H2cConnection): void {
     if (this.isOver) return;
     const { head, options, hasBody } = this.request;
-    const fields = serviceFieldsOf(requestHeadFor(head, options));
+    const fields = serviceFieldsOf(head, options);
     // To wait for trailers also where none will come: else an abort would look like the end of the body.
     const stream = connection.request(fields, { endStream: !hasBody, waitForTrailers: hasBody });
     if (stream === null) {

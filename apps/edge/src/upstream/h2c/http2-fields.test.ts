@@ -1,4 +1,4 @@
-import { parseResponseHead, type ResponseHead } from '@tunnel/core';
+import { parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
 import { describe, expect, it } from 'vitest';
 import { requestHeadOf, responseFieldsOf, responseHeadOf, serviceFieldsOf, trailersOf } from './http2-fields.ts';
 
@@ -70,12 +70,14 @@ describe('a response to HTTP/2', () => {
 
 describe('a local service of HTTP/2', () => {
   it('gets pseudo-header fields, and no field of the connection', () => {
-    const text =
+    const head = parseRequestHead(
       'POST /a?b HTTP/1.1\r\nHost: web.test\r\nX: y\r\nX-Forwarded-For: 1.2.3.4\r\nContent-Length: 3\r\n' +
-      'Connection: Upgrade, TE\r\nUpgrade: websocket\r\nTE: trailers\r\n\r\n';
-    expect({ ...serviceFieldsOf(text) }).toEqual({
+        'Connection: Upgrade, TE\r\nUpgrade: websocket\r\nTE: trailers\r\n\r\n',
+    ) as RequestHead;
+    expect({ ...serviceFieldsOf(head, { visitorAddress: '5.6.7.8', proto: 'https', hostHeader: 'keep' }) }).toEqual({
       ...{ ':method': 'POST', ':path': '/a?b', ':scheme': 'http', ':authority': 'web.test' },
-      ...{ x: 'y', 'x-forwarded-for': '1.2.3.4', 'content-length': '3', te: 'trailers' },
+      ...{ 'x-forwarded-for': '1.2.3.4, 5.6.7.8', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'web.test' },
+      ...{ x: 'y', 'content-length': '3', te: 'trailers' },
     });
   });
 

@@ -1,19 +1,17 @@
-// Header fields between HTTP/2, where node gives and takes lists and objects, and our own heads, which are texts.
+// Header fields between HTTP/2, where node gives and takes lists and objects, and our own heads.
 import type { OutgoingHttpHeaders } from 'node:http2';
 import {
   endToEndFields,
   type HeaderField,
   type HeadProblem,
-  HTTP1_BOUNDS,
-  isFieldValue,
-  isToken,
   type OwnResponse,
-  parseRequestHead,
-  parseResponseHead,
   type RequestHead,
   type ResponseHead,
-  readTrailers,
+  requestFieldsFor,
   requestHeadFromParts,
+  responseHeadFromParts,
+  type ServiceRequestOptions,
+  trailersFromParts,
 } from '@tunnel/core';
 
 /** Names and values in turn, as node gives them; names are in lower case. */
@@ -36,27 +34,24 @@ export const requestHeadOf = (raw: RawFields, hasBody: boolean): RequestHead | H
     return problem(400, 'Host is not the authority');
   }
   const authority = named ?? host ?? '';
-  const head = requestHeadFromParts({
+  return requestHeadFromParts({
     method,
     path: valueIn(raw, ':path') ?? '',
     authority,
     headers: requestFields(raw),
     hasBody,
   });
-  const isTooLong = head.kind === 'request' && head.text.length > HTTP1_BOUNDS.headMaxBytes;
-  return isTooLong ? problem(431, `the head is over ${HTTP1_BOUNDS.headMaxBytes} bytes`) : head;
 };
 
-/** Without pseudo-header fields and Host; the crumbs of a cookie are one field again (RFC 9113, 8.2.3). */
+/** Without Host; the crumbs of a cookie are one field again (RFC 9113, 8.2.3). */
 const requestFields = (raw: RawFields): [string, string][] => {
   const fields: [string, string][] = [];
   let cookie: string | null = null;
-  for (let at = 0; at < raw.length; at += 2) {
-    const name = raw[at] as string;
-    const value = raw[at + 1] ?? '';
-    if (name.startsWith(':') || name === 'host') continue;
+  for (const field of fieldsIn(raw)) {
+    const [name, value] = field;
+    if (name === 'host') continue;
     if (name === 'cookie') cookie = cookie === null ? value : `${cookie}; ${value}`;
-    else fields.push([name, value]);
+    else fields.push(field);
   }
   if (cookie !== null) fields.push(['cookie', cookie]);
   return fields;
@@ -85,69 +80,45 @@ const isEmptyStatus = (status: number): boolean => status === 204 || status === 
 
 // ---- to a local service ----
 
-/** `text` is the head that a service of HTTP/1.1 would get. */
-export const serviceFieldsOf = (text: string): OutgoingHttpHeaders => {
-  const head = parseRequestHead(text);
-  // We wrote it ourselves.
-  if (head.kind === 'problem') throw new Error(`a head of our own is malformed: ${head.reason}`);
-  const fields = outgoing(head.headers.filter(({ role }) => isForService(role)));
-  if (head.framing.kind === 'length') fields['content-length'] = String(head.framing.length);
-  if (head.teTrailers) fields['te'] = 'trailers';
-  fields[':method'] = head.method;
-  fields[':path'] = head.path;
+/** What a service of HTTP/1.1 would get as a head, in the form of HTTP/2. */
+export const serviceFieldsOf = (head: RequestHead, options: ServiceRequestOptions): OutgoingHttpHeaders => {
+  const { method, path, authority, fields: given } = requestFieldsFor(head, options);
+  const fields = outgoing(given);
+  fields[':method'] = method;
+  fields[':path'] = path;
   fields[':scheme'] = 'http';
-  fields[':authority'] = head.authority;
+  fields[':authority'] = authority;
   return fields;
 };
 
-const isForService = (role: HeaderField['role']): boolean =>
-  role === 'ordinary' || role === 'expect' || role === 'forwarded-for' || role === 'forwarded';
-
 // ---- from a local service ----
 
-/**
- * As the head that a service of HTTP/1.1 would have sent. `endsHere`: no body follows, which HTTP/1.1 says by a length of 0.
- */
+/** As the head that a service of HTTP/1.1 would have sent. `endsHere`: no body follows. */
 export const responseHeadOf = (
   raw: RawFields,
   request: Pick<RequestHead, 'method' | 'upgrade'>,
   endsHere: boolean,
-): ResponseHead | HeadProblem => {
-  const status = valueIn(raw, ':status') ?? '';
-  const lines = linesOf(raw);
-  if (lines === null) return problem(502, 'a header field with a character that is not allowed');
-  return parseResponseHead(`HTTP/1.1 ${status} \r\n${lines}${framingLine(raw, endsHere)}\r\n`, request);
-};
-
-const framingLine = (raw: RawFields, endsHere: boolean): string => {
-  const status = Number(valueIn(raw, ':status'));
-  const isFramed = status < 200 || status === 204 || status === 304 || valueIn(raw, 'content-length') !== null;
-  if (isFramed) return '';
-  return endsHere ? 'content-length: 0\r\n' : 'transfer-encoding: chunked\r\n';
-};
+): ResponseHead | HeadProblem =>
+  responseHeadFromParts({ status: valueIn(raw, ':status') ?? '', fields: fieldsIn(raw), endsHere }, request);
 
 // ---- trailers, either way ----
 
 /** null: they cannot be read. */
 export const trailersOf = (raw: RawFields): readonly HeaderField[] | null => {
-  const lines = linesOf(raw);
-  if (lines === null || lines.length > HTTP1_BOUNDS.trailersMaxBytes) return null;
-  const trailers = readTrailers(`${lines}\r\n`, HTTP1_BOUNDS.fieldsMax);
-  return trailers.kind === 'problem' ? null : trailers.fields;
+  const trailers = trailersFromParts(fieldsIn(raw));
+  return 'kind' in trailers ? null : trailers;
 };
 
 export const trailerFieldsOf = (trailers: readonly HeaderField[]): OutgoingHttpHeaders => outgoing(trailers);
 
-const linesOf = (raw: RawFields): string | null => {
-  let lines = '';
+/** Without pseudo-header fields. */
+const fieldsIn = (raw: RawFields): [name: string, value: string][] => {
+  const fields: [string, string][] = [];
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at] as string;
-    const value = raw[at + 1] ?? '';
-    if (name.startsWith(':')) continue;
-    if (!isToken(name) || !isFieldValue(value)) return null;
-    lines += `${name}: ${value}\r\n`;
+    if (!name.startsWith(':')) fields.push([name, raw[at + 1] ?? '']);
   }
-  return lines;
+  return fields;
 };
 
 const outgoing = (given: readonly HeaderField[]): OutgoingHttpHeaders => {

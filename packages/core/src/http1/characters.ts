@@ -1,4 +1,4 @@
-// What each byte may be in a message: one table, so that a scan is a load and a mask per byte.
+// What each byte may be in a message: one table, so that a scan is a load and a mask per byte. And the texts made of them: tokens, lists, latin1.
 
 export const TOKEN = 1;
 /** Field values and reason phrases: HTAB, SP, visible ASCII and obs-text (RFC 9110, 5.5). Not DEL, CR, LF, NUL. */
@@ -62,4 +62,28 @@ const isAll = (text: string, mask: number): boolean => {
     if ((classAt(text, at) & mask) === 0) return false;
   }
   return true;
+};
+
+/** Comma-separated field values (RFC 9110, 5.6.1): items without the blanks around them, empty ones left out. */
+export const eachListItem = (list: string, visit: (item: string) => void): void => {
+  let from = 0;
+  while (from <= list.length) {
+    const comma = list.indexOf(',', from);
+    const to = comma === -1 ? list.length : comma;
+    const item = list.slice(from, to).trim();
+    if (item !== '') visit(item);
+    from = to + 1;
+  }
+};
+
+/** Arguments of one call: the engine's own limit is some hundred thousand. */
+const STEP = 4096;
+
+/** Bytes as text, one character per byte: for the few short pieces that are not handed over as text already. */
+export const latin1Text = (bytes: Uint8Array, start: number, end: number): string => {
+  let text = '';
+  for (let at = start; at < end; at += STEP) {
+    text += String.fromCharCode(...bytes.subarray(at, Math.min(end, at + STEP)));
+  }
+  return text;
 };

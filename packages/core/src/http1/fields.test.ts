@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { roleOf } from './field-role.ts';
+import { roleOf } from './fields.ts';
 
 const ROLES = {
   host: 'host',

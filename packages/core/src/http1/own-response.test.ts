@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ErrorWords, renderError } from './error-page.ts';
-import { ownResponseText, reasonOf } from './own-response.ts';
-import { redirectToHttps } from './redirect.ts';
+import { type ErrorWords, ownResponseText, reasonOf, redirectToHttps, renderError } from './own-response.ts';
 
 const WORDS: ErrorWords = {
   code: 'TUNNEL_UNKNOWN',

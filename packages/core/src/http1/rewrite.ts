@@ -1,0 +1,219 @@
+// What passes on of a head, and what is written anew: the request for the local service, the response for the visitor.
+import { eachListItem, isFieldValue } from './characters.ts';
+import type { ChunkedForm } from './chunked-body.ts';
+import { type FieldRole, type HeaderField, LineField, linesOf, PartField } from './fields.ts';
+import { type Framing, UNTIL_CLOSE } from './framing.ts';
+import type { HttpVersion, RequestHead } from './request-head.ts';
+import type { ResponseHead } from './response-head.ts';
+
+// ---- for the service: the visitor's request, without what concerns only the visitor's connection, with what only we know ----
+
+export interface ServiceRequestOptions {
+  readonly visitorAddress: string;
+  /** All of X-Forwarded-For, where a proxy that is believed has spoken; else the address is appended to what the visitor claims. */
+  readonly forwardedFor?: string | undefined;
+  /** How the visitor reached us. */
+  readonly proto: 'http' | 'https';
+  /** `keep`: the service sees the public name. */
+  readonly hostHeader: 'keep' | { readonly rewrite: string };
+}
+
+/** HTTP/1.1 whatever the visitor speaks; one character per byte. */
+export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions): string =>
+  `${head.method} ${head.path} HTTP/1.1\r\nHost: ${hostFor(head, options)}\r\n${keptLines(head, isKeptOf(head))}` +
+  `X-Forwarded-For: ${forwardedFor(head, options)}\r\n` +
+  `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n${framingLine(head)}${connectionLines(head)}\r\n`;
+
+/** The same request for a service of HTTP/2, which frames bodies by itself and has no fields of a connection. */
+interface ServiceRequestFields {
+  readonly method: string;
+  readonly path: string;
+  readonly authority: string;
+  readonly fields: readonly HeaderField[];
+}
+
+export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptions): ServiceRequestFields => {
+  const fields = keptFields(head, isKeptOf(head));
+  fields.push(
+    new PartField('x-forwarded-for', forwardedFor(head, options), 'forwarded-for'),
+    new PartField('x-forwarded-proto', options.proto, 'forwarded'),
+    new PartField('x-forwarded-host', head.authority, 'forwarded'),
+  );
+  if (head.framing.kind === 'length') fields.push(new PartField('content-length', `${head.framing.length}`, 'length'));
+  if (takesTrailers(head)) fields.push(new PartField('te', 'trailers', 'te'));
+  return { method: head.method, path: head.path, authority: hostFor(head, options), fields };
+};
+
+const hostFor = ({ authority }: RequestHead, { hostHeader }: ServiceRequestOptions): string =>
+  hostHeader === 'keep' ? authority : printable(hostHeader.rewrite);
+
+const isKeptOf = ({ version }: RequestHead): ((role: FieldRole) => boolean) =>
+  version === '1.1' ? isKeptOf11 : isKeptOf10;
+
+const isKeptOf11 = (role: FieldRole): boolean => role === 'ordinary' || role === 'expect';
+
+/** A visitor of HTTP/1.0 does not know 100 (Continue), so the service must not be asked for one (RFC 9110, 10.1.1). */
+const isKeptOf10 = (role: FieldRole): boolean => role === 'ordinary';
+
+const forwardedFor = (head: RequestHead, { forwardedFor: known, visitorAddress }: ServiceRequestOptions): string => {
+  if (known !== undefined) return known;
+  const claim = forwardedForOf(head);
+  return claim === '' ? printable(visitorAddress) : `${claim}, ${printable(visitorAddress)}`;
+};
+
+/** Written anew: `Content-Length:   0005` is one length to us and must not be another one to the service. */
+const framingLine = ({ framing }: RequestHead): string => {
+  if (framing.kind === 'length') return `Content-Length: ${framing.length}\r\n`;
+  return framing.kind === 'chunked' ? 'Transfer-Encoding: chunked\r\n' : '';
+};
+
+const takesTrailers = (head: RequestHead): boolean => head.teTrailers && head.version === '1.1';
+
+const connectionLines = (head: RequestHead): string => {
+  const wantsTrailers = takesTrailers(head);
+  if (head.upgrade !== null) {
+    const options = wantsTrailers ? 'Upgrade, TE' : 'Upgrade';
+    return `Connection: ${options}\r\nUpgrade: ${head.upgrade}\r\n${wantsTrailers ? 'TE: trailers\r\n' : ''}`;
+  }
+  return wantsTrailers ? 'Connection: TE\r\nTE: trailers\r\n' : '';
+};
+
+/** Values from elsewhere than a parsed head. They are checked where they come in; here a line cannot be broken even so. */
+const printable = (value: string): string =>
+  isFieldValue(value) ? value : [...value].filter((character) => isFieldValue(character)).join('');
+
+// ---- for the visitor: the service's response, with the framing and the connection that suit this visitor ----
+
+interface VisitorResponseOptions {
+  readonly visitorVersion: HttpVersion;
+  /** The visitor's wish, and ours. */
+  readonly keepAlive: boolean;
+}
+
+export interface VisitorResponse {
+  /** Empty: the visitor cannot be told (a 1xx in HTTP/1.0). One character per byte. */
+  readonly text: string;
+  /** How the visitor finds the body's end. */
+  readonly framing: Framing;
+  /** How to read a chunked body for it. */
+  readonly form: ChunkedForm;
+  /** false: close after the body. */
+  readonly keepAlive: boolean;
+}
+
+export const responseHeadFor = (head: ResponseHead, options: VisitorResponseOptions): VisitorResponse => {
+  const isOld = options.visitorVersion === '1.0';
+  if (head.interim && isOld) return { text: '', framing: head.framing, form: 'chunks', keepAlive: options.keepAlive };
+  const isUnchunked = isOld && head.framing.kind === 'chunked';
+  const framing = isUnchunked ? UNTIL_CLOSE : head.framing;
+  const keepAlive = options.keepAlive && framing.kind !== 'until-close';
+  const connection = head.interim ? '' : responseConnectionLines(head, keepAlive, isOld);
+  const text =
+    `HTTP/1.1 ${head.status} ${head.reason}\r\n${keptLines(head, isKeptOfResponse)}` +
+    `${responseFramingLine(head, isOld)}${connection}\r\n`;
+  return { text, framing, form: isUnchunked ? 'data' : 'chunks', keepAlive };
+};
+
+/** For HTTP/2, which frames by itself: what passes on, and the length where it is known. */
+export const endToEndFields = (head: ResponseHead): HeaderField[] => keptFields(head, isKeptOfResponse);
+
+const isKeptOfResponse = (role: FieldRole): boolean => {
+  switch (role) {
+    case 'connection':
+    case 'hop':
+    case 'coding':
+    case 'length':
+    case 'upgrade':
+    case 'te':
+      return false;
+    default:
+      return true;
+  }
+};
+
+/** Of HEAD and 304 the length or coding that the body would have had; of 1xx and 204 none (RFC 9110, 8.6). */
+const responseFramingLine = (head: ResponseHead, isOld: boolean): string => {
+  if (head.status < 200 || head.status === 204) return '';
+  if (head.contentLength !== null) return `Content-Length: ${head.contentLength}\r\n`;
+  return head.isChunked && !isOld ? 'Transfer-Encoding: chunked\r\n' : '';
+};
+
+const responseConnectionLines = (head: ResponseHead, keepAlive: boolean, isOld: boolean): string => {
+  if (head.status === 101) return `Connection: Upgrade\r\nUpgrade: ${head.upgrade ?? ''}\r\n`;
+  // 426 says what to upgrade to (RFC 9110, 15.5.22).
+  if (head.upgrade !== null) {
+    return `Connection: ${keepAlive ? 'Upgrade' : 'close, Upgrade'}\r\nUpgrade: ${head.upgrade}\r\n`;
+  }
+  if (!keepAlive) return 'Connection: close\r\n';
+  return isOld ? 'Connection: keep-alive\r\n' : '';
+};
+
+// ---- what passes on unchanged ----
+
+interface ReadHead {
+  readonly text: string;
+  readonly headers: readonly HeaderField[];
+  readonly connectionNames: readonly string[] | null;
+}
+
+/** The field lines that pass on unchanged, cut out of the text in as few pieces as there are gaps. */
+const keptLines = (head: ReadHead, isKept: (role: FieldRole) => boolean): string => {
+  if (!isOfLines(head.headers)) return linesOf(keptFields(head, isKept));
+  const { text } = head;
+  let lines = '';
+  let from = -1;
+  let to = -1;
+  for (const field of head.headers) {
+    if (isKept(field.role) && !isNamed(field, head.connectionNames)) {
+      if (from === -1) from = field.from;
+      to = field.to;
+    } else if (from !== -1) {
+      lines += text.slice(from, to);
+      from = -1;
+    }
+  }
+  return from === -1 ? lines : lines + text.slice(from, to);
+};
+
+/** A head is all lines of one text, or all parts. */
+const isOfLines = (headers: readonly HeaderField[]): headers is readonly LineField[] => headers[0] instanceof LineField;
+
+/** The fields that keptLines keeps, one by one: for HTTP/2, which has no lines. */
+const keptFields = (head: ReadHead, isKept: (role: FieldRole) => boolean): HeaderField[] =>
+  head.headers.filter((field) => isKept(field.role) && !isNamed(field, head.connectionNames));
+
+/**
+ * A sender may declare any field its own matter with this connection (RFC 9110, 7.6.1). Only ordinary ones are removed for
+ * that: whoever names Host, Content-Length or Expect there tries to make us forget them.
+ */
+const isNamed = (field: HeaderField, names: readonly string[] | null): boolean =>
+  names !== null && field.role === 'ordinary' && names.includes(field.lower);
+
+// ---- what the fields of a request say about who asks, and how: claims, until it is known whose they are ----
+
+interface Fields {
+  readonly headers: readonly HeaderField[];
+}
+
+/** X-Forwarded-For, several fields as one list; empty: none. */
+export const forwardedForOf = ({ headers }: Fields): string => {
+  let chain = '';
+  for (const field of headers) {
+    if (field.role !== 'forwarded-for') continue;
+    const { value } = field;
+    if (value !== '') chain += chain === '' ? value : `, ${value}`;
+  }
+  return chain;
+};
+
+/** X-Forwarded-Proto; of a list the last, which the nearest proxy has written. null: none, or something else. */
+export const forwardedProtoOf = ({ headers }: Fields): 'http' | 'https' | null => {
+  let last = '';
+  for (const field of headers) {
+    if (field.role !== 'forwarded' || field.lower !== 'x-forwarded-proto') continue;
+    eachListItem(field.value.toLowerCase(), (item) => {
+      last = item;
+    });
+  }
+  return last === 'http' || last === 'https' ? last : null;
+};
