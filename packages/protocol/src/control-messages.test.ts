@@ -1,12 +1,6 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import {
-  CONTROL_TYPES,
-  type ControlMessage,
-  type ControlMessageInput,
-  type MessageOf,
-  PROTOCOL_VERSION,
-  SUPPORTED_VERSIONS,
-} from './control-messages.ts';
+import { CONTROL_TYPES, type ControlMessage, type ControlMessageInput, type MessageOf } from './control-messages.ts';
+import { agreeOn, CAPABILITIES, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from './handshake.ts';
 
 describe('control messages', () => {
   it('are told apart by `type` alone', () => {
@@ -23,5 +17,19 @@ describe('control messages', () => {
 
   it('offer the own version first', () => {
     expect(SUPPORTED_VERSIONS[0]).toBe(PROTOCOL_VERSION);
+  });
+});
+
+describe('agreeOn', () => {
+  it('keeps what both know, in our own order, each once', () => {
+    expect(agreeOn(['c', 'x', 'a', 'a'], ['a', 'b', 'c'])).toEqual(['a', 'c']);
+    expect(agreeOn([], ['a'])).toEqual([]);
+    expect(agreeOn(['a'], [])).toEqual([]);
+    expect(agreeOn([2, 1], SUPPORTED_VERSIONS)).toEqual([PROTOCOL_VERSION]);
+  });
+
+  it('has names that a list of another build can carry', () => {
+    expect(new Set(CAPABILITIES).size).toBe(CAPABILITIES.length);
+    for (const name of CAPABILITIES) expect(name).toMatch(/^[a-z0-9-]{1,64}$/);
   });
 });

@@ -3,9 +3,6 @@
 import * as z from 'zod';
 import { WIRE_LIMITS } from './limits.ts';
 
-export const PROTOCOL_VERSION = 1;
-export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
-
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
 /** For people: encodeControl cuts a longer one. */
@@ -25,6 +22,8 @@ const urlPath = z
 const address = z.string().max(2048);
 const port = z.int().min(1).max(65535);
 const carrierTokensList = z.array(secret).max(WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX);
+/** Names alone: one that is not known is passed over, so a list may grow. */
+const capabilities = z.array(z.string().min(1).max(64)).max(64).optional();
 const carrierCount = z.int().min(1).max(WIRE_LIMITS.CARRIERS_PER_SESSION_MAX);
 
 export const tunnelProtocol = z.enum(['http', 'https', 'tcp', 'udp', 'p2p']);
@@ -48,6 +47,7 @@ const auth = z.object({
   token: z.string().min(1).max(WIRE_LIMITS.CONTROL_TOKEN_MAX_CHARS),
   agent: z.string().max(200).default(''),
   resume: z.object({ session_id: id, secret }).optional(),
+  capabilities,
 });
 
 const authOk = z.object({
@@ -62,6 +62,8 @@ const authOk = z.object({
   ping_interval_secs: seconds,
   dead_after_secs: seconds,
   carriers: z.object({ count: carrierCount, path: urlPath, tokens: carrierTokensList }),
+  /** What both know of those that Auth offered. */
+  capabilities,
 });
 
 const authError = z.object({

@@ -1,13 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import {
   FRAME,
-  isFrameType,
-  maxPayloadOf,
-  minPayloadOf,
+  FRAME_KINDS,
+  type FrameTable,
+  frameTable,
   readUint32,
   writeFrameHeader,
   writeUint32,
 } from './frame-header.ts';
+
+const typesIn = (table: FrameTable): number[] => table.flatMap((kind, type) => (kind === undefined ? [] : [type]));
 
 describe('frame header', () => {
   it('is type, 24-bit length and 32-bit stream id, big-endian, at any offset', () => {
@@ -23,17 +25,25 @@ describe('frame header', () => {
   });
 
   it('knows its types and no other', () => {
-    const known = Array.from({ length: 256 }, (_, type) => type).filter(isFrameType);
+    const known = typesIn(frameTable([]));
     expect(known).toEqual(Object.values(FRAME));
     expect(known).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
   it('bounds every payload from both sides, inside of 24 bits', () => {
-    for (const type of Object.values(FRAME)) {
-      expect(minPayloadOf(type)).toBeLessThanOrEqual(maxPayloadOf(type));
-      expect(maxPayloadOf(type)).toBeLessThan(1 << 24);
+    for (const { min, max } of Object.values(FRAME_KINDS)) {
+      expect(min).toBeLessThanOrEqual(max);
+      expect(max).toBeLessThan(1 << 24);
     }
-    expect(maxPayloadOf(FRAME.DATA)).toBe(262_144);
-    expect([minPayloadOf(FRAME.PING), maxPayloadOf(FRAME.PING)]).toEqual([8, 8]);
+    expect(FRAME_KINDS[FRAME.DATA].max).toBe(262_144);
+    expect(FRAME_KINDS[FRAME.PING]).toMatchObject({ min: 8, max: 8 });
+  });
+
+  it('has a later type only where both sides agreed on it', () => {
+    const kinds = { ...FRAME_KINDS, 11: { min: 0, max: 9, of: 'stream', capability: 'example' } as const };
+    expect(typesIn(frameTable([], kinds))).not.toContain(11);
+    expect(typesIn(frameTable(['another'], kinds))).not.toContain(11);
+    expect(typesIn(frameTable(['another', 'example'], kinds))).toContain(11);
+    expect(typesIn(frameTable(['example']))).toEqual(Object.values(FRAME));
   });
 });

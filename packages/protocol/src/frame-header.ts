@@ -19,11 +19,6 @@ export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 /** PING carries eight bytes of the sender's choice; PONG brings them back. */
 export const PING_PAYLOAD_BYTES = 8;
 
-const FIRST_TYPE = FRAME.DATA;
-const LAST_TYPE = FRAME.GO_AWAY;
-
-export const isFrameType = (type: number): type is FrameType => type >= FIRST_TYPE && type <= LAST_TYPE;
-
 /** Writes the header at `offset`; the caller has checked that 8 bytes are there and that the length fits. */
 export const writeFrameHeader = (
   target: Uint8Array,
@@ -53,30 +48,41 @@ export const readUint32 = (source: Uint8Array, offset: number): number =>
     (source[offset + 3] ?? 0)) >>>
   0;
 
-interface PayloadBounds {
+/** What a header of this type must say: the payload's length, and whether it belongs to a stream or to the carrier (id 0). */
+interface FrameKind {
   readonly min: number;
   readonly max: number;
+  readonly of: 'stream' | 'carrier';
+  /** A frame of version 1 has none; any other is a violation unless both sides agreed on this one. */
+  readonly capability?: string;
 }
 
-const CREDIT: PayloadBounds = { min: 4, max: 4 };
-const REASON: PayloadBounds = { min: 4, max: 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES };
-const PING: PayloadBounds = { min: PING_PAYLOAD_BYTES, max: PING_PAYLOAD_BYTES };
+const CREDIT = { min: 4, max: 4 };
+const REASON = { min: 4, max: 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES };
+const PING = { min: PING_PAYLOAD_BYTES, max: PING_PAYLOAD_BYTES };
 
-const PAYLOAD_BOUNDS: Readonly<Record<FrameType, PayloadBounds>> = {
-  [FRAME.DATA]: { min: 0, max: WIRE_LIMITS.FRAME_DATA_MAX_BYTES },
-  [FRAME.OPEN]: { min: 1, max: WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES },
-  [FRAME.OPENED]: CREDIT,
-  [FRAME.REFUSED]: REASON,
-  [FRAME.FIN]: { min: 0, max: 0 },
-  [FRAME.RESET]: REASON,
-  [FRAME.WINDOW]: CREDIT,
-  [FRAME.PING]: PING,
-  [FRAME.PONG]: PING,
-  [FRAME.GO_AWAY]: REASON,
+export const FRAME_KINDS: Readonly<Record<FrameType, FrameKind>> = {
+  [FRAME.DATA]: { min: 0, max: WIRE_LIMITS.FRAME_DATA_MAX_BYTES, of: 'stream' },
+  [FRAME.OPEN]: { min: 1, max: WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES, of: 'stream' },
+  [FRAME.OPENED]: { ...CREDIT, of: 'stream' },
+  [FRAME.REFUSED]: { ...REASON, of: 'stream' },
+  [FRAME.FIN]: { min: 0, max: 0, of: 'stream' },
+  [FRAME.RESET]: { ...REASON, of: 'stream' },
+  [FRAME.WINDOW]: { ...CREDIT, of: 'stream' },
+  [FRAME.PING]: { ...PING, of: 'carrier' },
+  [FRAME.PONG]: { ...PING, of: 'carrier' },
+  [FRAME.GO_AWAY]: { ...REASON, of: 'carrier' },
 };
 
-/** The longest payload a frame of this type may carry. */
-export const maxPayloadOf = (type: FrameType): number => PAYLOAD_BOUNDS[type].max;
+/** By the first byte of a header: what it must look like, or undefined for a type that this session does not have. */
+export type FrameTable = readonly (FrameKind | undefined)[];
 
-/** The shortest payload a frame of this type may carry. */
-export const minPayloadOf = (type: FrameType): number => PAYLOAD_BOUNDS[type].min;
+/** The frames of a session that agreed on these capabilities. */
+export const frameTable = (
+  capabilities: readonly string[],
+  kinds: Readonly<Record<number, FrameKind>> = FRAME_KINDS,
+): FrameTable =>
+  Array.from({ length: 256 }, (_, type) => {
+    const kind = kinds[type];
+    return kind?.capability === undefined || capabilities.includes(kind.capability) ? kind : undefined;
+  });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FRAME, maxPayloadOf } from './frame-header.ts';
+import { FRAME, FRAME_KINDS } from './frame-header.ts';
 import { decodeOpen, decodeReason, encodeOpen, encodePing, encodeReason, STREAM_CODES } from './frame-payloads.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
@@ -12,7 +12,7 @@ describe('OPEN', () => {
       visitor: '\u0001'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS),
     };
     const frame = encodeOpen(2, head, WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
-    expect(frame.length - HEADER).toBeLessThanOrEqual(maxPayloadOf(FRAME.OPEN));
+    expect(frame.length - HEADER).toBeLessThanOrEqual(FRAME_KINDS[FRAME.OPEN].max);
     expect(decodeOpen(frame.subarray(HEADER))).toEqual({ head, windowBytes: WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES });
   });
 
@@ -25,7 +25,7 @@ describe('OPEN', () => {
 describe('reasons', () => {
   const textAfter = (text: string): string => {
     const frame = encodeReason(FRAME.RESET, 2, { code: 'cancelled', text });
-    expect(frame.length - HEADER).toBeLessThanOrEqual(maxPayloadOf(FRAME.RESET));
+    expect(frame.length - HEADER).toBeLessThanOrEqual(FRAME_KINDS[FRAME.RESET].max);
     return decodeReason(frame.subarray(HEADER))?.text ?? 'refused';
   };
 

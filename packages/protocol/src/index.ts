@@ -8,17 +8,14 @@ export {
   type HealthCheckSpec,
   healthCheckSpec,
   type MessageOf,
-  PROTOCOL_VERSION,
-  SUPPORTED_VERSIONS,
   type TunnelProtocol,
   tunnelProtocol,
 } from './control-messages.ts';
 export {
   FRAME,
+  type FrameTable,
   type FrameType,
-  isFrameType,
-  maxPayloadOf,
-  minPayloadOf,
+  frameTable,
   PING_PAYLOAD_BYTES,
   readUint32,
   writeFrameHeader,
@@ -40,6 +37,16 @@ export {
   type StreamHead,
   type StreamReason,
 } from './frame-payloads.ts';
-export { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CLOSE_CODES, CONTROL_PATH } from './handshake.ts';
+export {
+  ALPN_NAMES,
+  agreeOn,
+  CAPABILITIES,
+  CARRIER_PATH,
+  CARRIER_PROTOCOL,
+  CLOSE_CODES,
+  CONTROL_PATH,
+  PROTOCOL_VERSION,
+  SUPPORTED_VERSIONS,
+} from './handshake.ts';
 export { WIRE_LIMITS } from './limits.ts';
 export { decodeText, encodeText } from './text-codec.ts';

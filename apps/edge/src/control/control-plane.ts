@@ -43,6 +43,7 @@ export interface ControlPlaneOptions {
   readonly tunnels: TunnelTable;
   /** [load_balancing] enabled. */
   readonly loadBalancing: boolean;
+  readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
 }
 
