@@ -1,7 +1,10 @@
-// The control messages: JSON text frames on the WebSocket. `type` is the frame's name, all other fields are snake_case.
-// Unknown fields are ignored, so that a newer side can say more.
+// The control messages: JSON text frames on the WebSocket, and how they are read and written. `type` is the frame's name, all other
+// fields are snake_case. Unknown fields are ignored, so that a newer side can say more.
+
+import { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 import { WIRE_LIMITS } from './limits.ts';
+import { cutText, encodeText, isLongerThan, parseJson } from './text-codec.ts';
 
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
@@ -188,3 +191,46 @@ export type MessageOf<T extends ControlType> = Extract<ControlMessage, { type: T
 export type ControlMessageInput = z.input<typeof controlMessage>;
 
 export const CONTROL_TYPES: readonly ControlType[] = controlMessage.options.map((option) => option.shape.type.value);
+
+// ---- reading and writing ----
+
+export type Decoded =
+  | { readonly ok: true; readonly message: ControlMessage }
+  | { readonly ok: false; readonly fault: Fault };
+
+const KNOWN_TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
+
+/** An unknown type is named in the refusal, as far as a line of a log bears it. */
+const UNKNOWN_TYPE_SHOWN_CHARS = 40;
+
+export const decodeControl = (text: string): Decoded => {
+  const limit = WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES;
+  if (isLongerThan(text, limit)) {
+    return refuse(new Fault('CONTROL_FRAME_TOO_LARGE', { bytes: encodeText(text).length, limit }));
+  }
+  const value = parseJson(text);
+  if (value === undefined) return refuseFrame('not JSON');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuseFrame('not a JSON object');
+  const type: unknown = (value as { type?: unknown }).type;
+  if (typeof type !== 'string') return refuseFrame('`type` is missing');
+  if (!KNOWN_TYPES.has(type)) return refuse(new Fault('CONTROL_UNKNOWN_FRAME', { type: shown(type) }));
+  const parsed = controlMessage.safeParse(value);
+  if (parsed.success) return { ok: true, message: parsed.data };
+  const issue = parsed.error.issues[0];
+  const path = [type, ...(issue?.path ?? [])].join('.');
+  return refuseFrame(`${path}: ${issue?.message ?? 'not valid'}`);
+};
+
+/** Texts for people are cut to what the other side accepts; every other field is the sender's to keep in bounds. */
+export const encodeControl = (message: ControlMessageInput): string => JSON.stringify(message, cutTextsForPeople);
+
+const cutTextsForPeople = (key: string, value: unknown): unknown =>
+  (key === 'message' || key === 'reason') && typeof value === 'string'
+    ? cutText(value, WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS)
+    : value;
+
+const shown = (type: string): string => cutText(type.replace(/[^\x20-\x7e]/g, '?'), UNKNOWN_TYPE_SHOWN_CHARS);
+
+const refuse = (fault: Fault): Decoded => ({ ok: false, fault });
+
+const refuseFrame = (reason: string): Decoded => refuse(new Fault('CONTROL_BAD_FRAME', { reason }));

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { FRAME, FRAME_KINDS, frameTable, writeFrameHeader } from './frame-header.ts';
 import { type FrameHandler, FrameParser } from './frame-parser.ts';
-import { encodeFin, encodePing } from './frame-payloads.ts';
+import { encodeFin, encodePing, FRAME, FRAME_KINDS, frameTable, writeFrameHeader } from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
 const headerOf = (type: number, length: number, streamId: number): Uint8Array => {

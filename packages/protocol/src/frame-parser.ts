@@ -1,7 +1,7 @@
 // Bytes in, frames out, at any cut. DATA payloads are handed on piecewise and never gathered;
 // every other payload is small and handed on whole. A buffer is held only while such a payload is cut in two:
 // an idle carrier costs no more than this object.
-import { FRAME, type FrameTable, type FrameType, frameTable, readUint32 } from './frame-header.ts';
+import { FRAME, type FrameTable, type FrameType, frameTable, readUint32 } from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
 export interface FrameHandler {
@@ -15,6 +15,7 @@ export type ParserState = 'header' | 'data' | 'payload' | 'failed';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const EMPTY = new Uint8Array(0);
+const DATA_MAX = WIRE_LIMITS.FRAME_DATA_MAX_BYTES;
 const VERSION_1 = frameTable([]);
 
 export class FrameParser {
@@ -73,6 +74,13 @@ export class FrameParser {
     const type = header[at] ?? 0;
     const length = ((header[at + 1] ?? 0) << 16) | ((header[at + 2] ?? 0) << 8) | (header[at + 3] ?? 0);
     const streamId = readUint32(header, at + 4);
+    // DATA is nearly all there is, and of every version: it passes without a look at the table.
+    if (type === FRAME.DATA && length <= DATA_MAX && streamId !== 0) {
+      this.#streamId = streamId;
+      this.#need = length;
+      if (length > 0) this.#state = 'data';
+      return;
+    }
     const kind = this.#frames[type];
     if (kind === undefined) return this.#fail(`unknown frame type ${type}`);
     if (length > kind.max || length < kind.min) {
@@ -82,8 +90,7 @@ export class FrameParser {
     this.#type = type as FrameType;
     this.#streamId = streamId;
     this.#need = length;
-    if (type === FRAME.DATA) this.#state = length === 0 ? 'header' : 'data';
-    else if (length === 0) this.#handler.onFrame(this.#type, streamId, EMPTY);
+    if (length === 0) this.#handler.onFrame(this.#type, streamId, EMPTY);
     else this.#state = 'payload';
   }
 

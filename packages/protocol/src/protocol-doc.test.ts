@@ -2,10 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { CATALOGUE } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
-import { decodeControl } from './control-codec.ts';
-import { CONTROL_TYPES, controlMessage } from './control-messages.ts';
-import { FRAME, FRAME_KINDS, type FrameType } from './frame-header.ts';
-import { STREAM_CODES } from './frame-payloads.ts';
+import { CONTROL_TYPES, controlMessage, decodeControl } from './control-messages.ts';
+import { FRAME, FRAME_KINDS, type FrameType, STREAM_CODES } from './frames.ts';
 import { CAPABILITIES, PROTOCOL_VERSION } from './handshake.ts';
 
 /** Of every package: the page speaks of the wire's bounds and of those behind it. */

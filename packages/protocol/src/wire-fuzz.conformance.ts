@@ -1,11 +1,20 @@
 // Promises the parsers make for any input, as fast-check properties. A short run belongs to the unit tests, a long one to tests/soak.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { decodeControl, encodeControl } from './control-codec.ts';
-import { CONTROL_TYPES, type ControlMessageInput } from './control-messages.ts';
-import { FRAME, FRAME_KINDS, type FrameType, writeFrameHeader } from './frame-header.ts';
+import { CONTROL_TYPES, type ControlMessageInput, decodeControl, encodeControl } from './control-messages.ts';
 import { FrameParser } from './frame-parser.ts';
-import { decodeCredit, decodeOpen, decodeReason, encodeOpen, encodeReason, STREAM_CODES } from './frame-payloads.ts';
+import {
+  decodeCredit,
+  decodeOpen,
+  decodeReason,
+  encodeOpen,
+  encodeReason,
+  FRAME,
+  FRAME_KINDS,
+  type FrameType,
+  STREAM_CODES,
+  writeFrameHeader,
+} from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
