@@ -2,7 +2,7 @@
 import { deterministicBytes, type EndKind, endPair, eventually, hashOf, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ByteDuplex } from './byte-duplex.ts';
-import { allowStaticReads } from './static-read.ts';
+import { allowStaticReads } from './node-internals.ts';
 
 const KINDS: { kind: EndKind; reads: 'static' | 'fallback' }[] = [
   { kind: 'socket', reads: 'static' },

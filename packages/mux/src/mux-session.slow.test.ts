@@ -11,9 +11,9 @@ import {
 } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { MuxStream } from './mux-stream.ts';
+import { allowStaticReads } from './node-internals.ts';
 import { adoptSocket, connectSocket } from './socket-duplex.ts';
 import { splice } from './splice.ts';
-import { allowStaticReads } from './static-read.ts';
 
 const MiB = 1024 * 1024;
 const cleanups: (() => unknown)[] = [];

@@ -42,6 +42,7 @@ export interface ControlPlaneOptions {
   readonly tunnels: Registry;
   /** [load_balancing] enabled. */
   readonly loadBalancing: boolean;
+  readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
 }
 

@@ -90,6 +90,7 @@ export interface ControlFixtureOptions {
   readonly tunnelsPerSession?: number;
   readonly failuresPerMinute?: number;
   readonly loadBalancing?: boolean;
+  readonly capabilities?: readonly string[];
   readonly watchers?: readonly GroupWatcher[];
   readonly checkAlertUrl?: (url: string, withinMs: number) => Promise<string | null>;
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
@@ -130,6 +131,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     groups,
     tunnels,
     loadBalancing: options.loadBalancing ?? true,
+    ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
     checkAlertUrl: options.checkAlertUrl ?? refuseByName,
   });
   await control.start();

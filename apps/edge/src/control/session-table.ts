@@ -59,12 +59,15 @@ export class SessionTable {
     return this.#sessions.values();
   }
 
-  start(connection: ControlConnection, owner: Owner, keyId: string): { session: Session; secret: string } {
+  start(
+    connection: ControlConnection,
+    who: { readonly owner: Owner; readonly keyId: string; readonly capabilities: readonly string[] },
+  ): { session: Session; secret: string } {
     if (this.#sessions.size >= EDGE_LIMITS.SESSIONS_MAX)
       throw new Fault('SESSION_LIMIT', { limit: EDGE_LIMITS.SESSIONS_MAX });
     const secret = randomToken();
     const sessionId = randomId('ses');
-    const session = new Session({ sessionId, secretHash: sha256Hex(secret), owner, keyId, connection });
+    const session = new Session({ sessionId, secretHash: sha256Hex(secret), ...who, connection });
     this.#sessions.set(sessionId, session);
     this.#attach(session, connection);
     return { session, secret };
@@ -73,7 +76,13 @@ export class SessionTable {
   /** null: no such session now, another secret, or another owner. */
   resume(
     connection: ControlConnection,
-    claim: { readonly sessionId: string; readonly secret: string; readonly owner: Owner; readonly keyId: string },
+    claim: {
+      readonly sessionId: string;
+      readonly secret: string;
+      readonly owner: Owner;
+      readonly keyId: string;
+      readonly capabilities: readonly string[];
+    },
   ): Session | null {
     const session = this.#sessions.get(claim.sessionId);
     if (session === undefined) return null;
@@ -83,6 +92,7 @@ export class SessionTable {
     if (!equalInConstantTime(session.secretHash, sha256Hex(claim.secret))) return null;
     this.feed(session, { kind: 'resumed', connectionId: connection.id });
     session.keyId = claim.keyId;
+    session.capabilities = claim.capabilities;
     this.#attach(session, connection);
     return session;
   }

@@ -11,6 +11,8 @@ export class Session {
   readonly owner: Owner;
   /** The key of the latest Auth: a resume may come with another one of the same owner. */
   keyId: string;
+  /** What the latest Auth agreed on: a resume may come from a newer or older client. */
+  capabilities: readonly string[];
   state: SessionState;
   connection: ControlConnection | null;
   /** The way to its client, whichever connection that has now. */
@@ -30,12 +32,14 @@ export class Session {
     readonly secretHash: string;
     readonly owner: Owner;
     readonly keyId: string;
+    readonly capabilities: readonly string[];
     readonly connection: ControlConnection;
   }) {
     this.sessionId = given.sessionId;
     this.secretHash = given.secretHash;
     this.owner = given.owner;
     this.keyId = given.keyId;
+    this.capabilities = given.capabilities;
     this.connection = given.connection;
     this.state = startSession(given.connection.id);
   }

@@ -3,6 +3,7 @@
 // that is not even sent, although the socket has nothing to send.
 import type { Http2Session } from 'node:http2';
 import type { Socket } from 'node:net';
+import { unsentBytes } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
 
 /** Looks in vain before it is certain: in the turns before, the ping may be on its way through node. */
@@ -51,7 +52,3 @@ export class Http2Liveness {
     this.#looksLeft = null;
   }
 }
-
-/** Node writes past the socket's own queue here, and has no public word for what the kernel has not taken. */
-const unsentBytes = (socket: Socket): number =>
-  (socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0;

@@ -1,7 +1,12 @@
-// Reads into memory of our own instead of a fresh Buffer per chunk. Node offers that for sockets it connects (`onread`);
-// for accepted ones and for TLS we set what net.Socket itself would set. All private parts of Node are in this file,
-// and each has a soft way back to ordinary reads: same bytes, more CPU.
+// Everything that reaches into the private parts of Node.js, or works around what it does inside. Each function looks for what
+// it needs, whatever the version, and has a soft way back where that is gone; node-internals.test.ts says which way is taken.
+// (runtime's log outlet has one more, `setBlocking`: it stands below this package.)
 import * as net from 'node:net';
+import { TLSSocket } from 'node:tls';
+
+// ---- reads into memory of our own ----
+// Instead of a fresh Buffer per chunk. Node offers that for sockets it connects (`onread`); for accepted ones and for TLS we set
+// what net.Socket itself would set. The way back are ordinary reads: same bytes, more CPU.
 
 export type ReadPath = 'static' | 'fallback';
 
@@ -21,6 +26,8 @@ interface SocketHandle {
   getpeername?: (out: object) => number;
   readStart(): void;
   readStop(): void;
+  /** What libuv holds because the kernel has not taken it. */
+  writeQueueSize?: number;
 }
 type SocketInside = net.Socket & { _handle: SocketHandle | null; [key: symbol]: unknown };
 
@@ -90,6 +97,29 @@ const takeBuffered = (socket: SocketInside): Buffer[] => {
   return chunks;
 };
 
+interface OnreadSymbols {
+  readonly buffer: symbol;
+  readonly callback: symbol;
+  readonly next: symbol;
+}
+
+let known: OnreadSymbols | null | undefined;
+
+const onreadSymbols = (): OnreadSymbols | null => {
+  if (known !== undefined) return known;
+  const onread = { buffer: Buffer.alloc(1), callback: () => true };
+  const probe = new net.Socket({ onread } as net.SocketConstructorOpts);
+  const byName = new Map(Object.getOwnPropertySymbols(probe).map((symbol) => [symbol.description, symbol]));
+  probe.destroy();
+  const buffer = byName.get('kBuffer');
+  const callback = byName.get('kBufferCb');
+  const next = byName.get('kBufferGen');
+  known = buffer && callback && next ? { buffer, callback, next } : null;
+  return known;
+};
+
+// ---- ends and resets ----
+
 /**
  * To be called in the handler of 'end'; calls back at once or, when there is a doubt, two turns of the loop later, unless
  * 'error' or 'close' came instead. libuv takes a hang-up right behind the last bytes for an end, also when it was a reset:
@@ -119,23 +149,23 @@ const skipNextDestroy = (socket: net.Socket): void => {
   };
 };
 
-interface OnreadSymbols {
-  readonly buffer: symbol;
-  readonly callback: symbol;
-  readonly next: symbol;
-}
-
-let known: OnreadSymbols | null | undefined;
-
-const onreadSymbols = (): OnreadSymbols | null => {
-  if (known !== undefined) return known;
-  const onread = { buffer: Buffer.alloc(1), callback: () => true };
-  const probe = new net.Socket({ onread } as net.SocketConstructorOpts);
-  const byName = new Map(Object.getOwnPropertySymbols(probe).map((symbol) => [symbol.description, symbol]));
-  probe.destroy();
-  const buffer = byName.get('kBuffer');
-  const callback = byName.get('kBufferCb');
-  const next = byName.get('kBufferGen');
-  known = buffer && callback && next ? { buffer, callback, next } : null;
-  return known;
+/**
+ * Cuts a connection off, with a TCP reset where there is one to be had. While the socket's own end is on its way libuv refuses a
+ * reset (EINVAL), and Node has let go of the handle by then: the descriptor would stay open for as long as the process lives. So
+ * the end goes out first.
+ */
+export const resetSafely = (socket: net.Socket): void => {
+  // Below TLS there is no reset to be had: its peer sees a close without the closing alert.
+  if (socket.connecting || socket instanceof TLSSocket) socket.destroy();
+  else if (isEnding(socket)) socket.once('finish', () => socket.resetAndDestroy());
+  else socket.resetAndDestroy();
 };
+
+/** Everything before the end has left. The end itself takes one turn of the loop, whatever the peer does. */
+const isEnding = (socket: net.Socket): boolean =>
+  socket.writableEnded && !socket.writableFinished && socket.writableLength === 0;
+
+// ---- what waits to be sent ----
+
+/** HTTP/2 writes past the socket's own queue, and Node has no public word for what the kernel has not taken. 0 where it is not told. */
+export const unsentBytes = (socket: net.Socket): number => (socket as SocketInside)._handle?.writeQueueSize ?? 0;

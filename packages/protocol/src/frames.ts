@@ -1,14 +1,96 @@
-// The payloads of the frames that are not DATA: written whole with their header, read with every bound checked.
-import {
-  FRAME,
-  type FrameType,
-  PING_PAYLOAD_BYTES,
-  readUint32,
-  writeFrameHeader,
-  writeUint32,
-} from './frame-header.ts';
+// The frames of a carrier: the 8-byte header (type u8, payload length u24, stream id u32, all big-endian), which types there are
+// and for whom, and the payloads of those that are not DATA: written whole with their header, read with every bound checked.
 import { WIRE_LIMITS } from './limits.ts';
-import { cutText, decodeText, decodeTextLoosely, encodeText, encodeTextCut } from './text-codec.ts';
+import { cutText, decodeText, decodeTextLoosely, encodeText, encodeTextCut, parseJson } from './text-codec.ts';
+
+export const FRAME = {
+  DATA: 1,
+  OPEN: 2,
+  OPENED: 3,
+  REFUSED: 4,
+  FIN: 5,
+  RESET: 6,
+  WINDOW: 7,
+  PING: 8,
+  PONG: 9,
+  GO_AWAY: 10,
+} as const;
+
+export type FrameType = (typeof FRAME)[keyof typeof FRAME];
+
+/** PING carries eight bytes of the sender's choice; PONG brings them back. */
+export const PING_PAYLOAD_BYTES = 8;
+
+/** Writes the header at `offset`; the caller has checked that 8 bytes are there and that the length fits. */
+export const writeFrameHeader = (
+  target: Uint8Array,
+  offset: number,
+  type: FrameType,
+  length: number,
+  streamId: number,
+): void => {
+  target[offset] = type;
+  target[offset + 1] = length >>> 16;
+  target[offset + 2] = length >>> 8;
+  target[offset + 3] = length;
+  writeUint32(target, offset + 4, streamId);
+};
+
+export const writeUint32 = (target: Uint8Array, offset: number, value: number): void => {
+  target[offset] = value >>> 24;
+  target[offset + 1] = value >>> 16;
+  target[offset + 2] = value >>> 8;
+  target[offset + 3] = value;
+};
+
+export const readUint32 = (source: Uint8Array, offset: number): number =>
+  (((source[offset] ?? 0) << 24) |
+    ((source[offset + 1] ?? 0) << 16) |
+    ((source[offset + 2] ?? 0) << 8) |
+    (source[offset + 3] ?? 0)) >>>
+  0;
+
+/** What a header of this type must say: the payload's length, and whether it belongs to a stream or to the carrier (id 0). */
+interface FrameKind {
+  readonly min: number;
+  readonly max: number;
+  readonly of: 'stream' | 'carrier';
+  /** A frame of version 1 has none; any other is a violation unless both sides agreed on this one. */
+  readonly capability?: string;
+}
+
+/** One shape for all of them: the parser looks here for every frame. */
+const kind = (of: FrameKind['of'], min: number, max = min): FrameKind => ({ min, max, of });
+
+const REASON_MAX = 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES;
+
+export const FRAME_KINDS: Readonly<Record<FrameType, FrameKind>> = {
+  [FRAME.DATA]: kind('stream', 0, WIRE_LIMITS.FRAME_DATA_MAX_BYTES),
+  [FRAME.OPEN]: kind('stream', 1, WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES),
+  [FRAME.OPENED]: kind('stream', 4),
+  [FRAME.REFUSED]: kind('stream', 4, REASON_MAX),
+  [FRAME.FIN]: kind('stream', 0),
+  [FRAME.RESET]: kind('stream', 4, REASON_MAX),
+  [FRAME.WINDOW]: kind('stream', 4),
+  [FRAME.PING]: kind('carrier', PING_PAYLOAD_BYTES),
+  [FRAME.PONG]: kind('carrier', PING_PAYLOAD_BYTES),
+  [FRAME.GO_AWAY]: kind('carrier', 4, REASON_MAX),
+};
+
+/** By the first byte of a header: what it must look like, or undefined for a type that this session does not have. */
+export type FrameTable = readonly (FrameKind | undefined)[];
+
+/** The frames of a session that agreed on these capabilities. */
+export const frameTable = (
+  capabilities: readonly string[],
+  kinds: Readonly<Record<number, FrameKind>> = FRAME_KINDS,
+): FrameTable =>
+  Array.from({ length: 256 }, (_, type) => {
+    const frame = kinds[type];
+    return frame?.capability === undefined || capabilities.includes(frame.capability) ? frame : undefined;
+  });
+
+// ---- payloads ----
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
@@ -73,14 +155,6 @@ export const decodeOpen = (payload: Uint8Array): OpenPayload | null => {
   const { tunnel_id, visitor, window } = value as Record<string, unknown>;
   if (!isTunnelId(tunnel_id) || !isVisitor(visitor) || !isWindow(window)) return null;
   return { head: { tunnelId: tunnel_id, visitor }, windowBytes: window };
-};
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 };
 
 const isTunnelId = (value: unknown): value is string =>
