@@ -7,10 +7,9 @@ import type { CallContext } from '../ingress/http/service-call.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../pool/tunnel.ts';
 import type { CaptureStore } from './capture-store.ts';
-import { headLines } from './head-lines.ts';
 import type { CaptureRecorder } from './recorder.ts';
 import { ReplayAsker } from './replay-asker.ts';
-import { whyNotReplayable } from './replayable.ts';
+import { headLines, whyNotReplayable } from './stored-head.ts';
 
 export interface ReplayContext {
   readonly store: CaptureStore;

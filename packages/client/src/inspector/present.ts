@@ -1,7 +1,7 @@
 // Records as the inspector's page gets them: without secrets, in snake_case.
-import { type HeaderField, redactFields } from '@tunnel/core';
-import type { BodyKeep } from '../requests/body-keep.ts';
-import { readableBody } from '../requests/readable-body.ts';
+import { type CapturedBody, readableBody } from '@tunnel/capture';
+import { fieldValueOf, type HeaderField, redactFields } from '@tunnel/core';
+import { CLIENT_LIMITS } from '../limits.ts';
 import type { RequestRecord } from '../requests/request-record.ts';
 import type { Tunnel } from '../tunnel.ts';
 import { localAddress } from '../tunnel-spec.ts';
@@ -49,10 +49,22 @@ export const presentDetail = async (record: RequestRecord) => ({
 const headersOf = (headers: readonly HeaderField[] = []): [string, string][] =>
   redactFields(headers.map(({ name, value }) => ({ name, value }))).map(({ name, value }) => [name, value]);
 
+const BODY_BOUNDS = {
+  shownBytes: CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
+  unpackedBytes: 8 * CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
+};
+
 /** `text` null: nothing came, or it is not text. */
-const bodyOf = async (headers: readonly HeaderField[] = [], body: BodyKeep) => ({
+const bodyOf = async (headers: readonly HeaderField[] = [], body: CapturedBody) => ({
   bytes: body.bytes,
-  text: body.keptBytes === 0 ? null : await readableBody(headers, body.kept()),
+  text: await readableBody(
+    {
+      kept: body.kept,
+      contentType: fieldValueOf(headers, 'content-type'),
+      contentEncoding: fieldValueOf(headers, 'content-encoding'),
+    },
+    BODY_BOUNDS,
+  ),
   is_whole: body.isWhole,
 });
 

@@ -49,7 +49,7 @@ const send = (
   });
   // A stream without end is no answer to wait for.
   const timer = clock.setTimeout(() => tap.over(), CLIENT_LIMITS.INSPECTOR_REPLAY_TIMEOUT_MS);
-  const bytes = messageOf(head, record.requestBody.kept());
+  const bytes = messageOf(head, Buffer.from(record.requestBody.kept, 'latin1'));
   tap.request(bytes, 0, bytes.length);
   local.read({
     onData: (piece, start, end) => {

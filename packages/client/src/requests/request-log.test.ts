@@ -57,7 +57,7 @@ describe('a record', () => {
     const record = begin('/');
     const body = Buffer.alloc(20_000, 'x');
     record.onRequestBody(body, 0, body.length);
-    expect([record.requestBody.bytes, record.requestBody.keptBytes]).toEqual([
+    expect([record.requestBody.bytes, record.requestBody.kept.length]).toEqual([
       20_000,
       CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
     ]);
@@ -71,6 +71,6 @@ describe('a record', () => {
     const memory = Buffer.from('hello');
     record.onRequestBody(memory, 0, 5);
     memory.fill('#');
-    expect(record.requestBody.kept().toString()).toBe('hello');
+    expect(record.requestBody.kept).toBe('hello');
   });
 });

@@ -1,7 +1,8 @@
 // One request and its response as they are being seen: counted always, kept when somebody wants to look.
+import { CapturedBody } from '@tunnel/capture';
 import { fieldValueOf, isTextual, REDACTED, type RequestHead, type ResponseHead, redactUrl } from '@tunnel/core';
+import { CLIENT_LIMITS } from '../limits.ts';
 import type { KeptTunnel } from '../tunnel.ts';
-import { BodyKeep } from './body-keep.ts';
 import type { SeenExchange } from './http-tap.ts';
 
 export type RecordState = 'running' | 'complete' | 'aborted';
@@ -25,15 +26,14 @@ export class RequestRecord implements SeenExchange {
   readonly replayOf: string | null;
   /** Whole, secrets included: for a replay. */
   readonly requestHead: RequestHead | null;
-  readonly requestBody = new BodyKeep();
-  readonly responseBody = new BodyKeep();
+  readonly requestBody: CapturedBody;
+  responseBody: CapturedBody;
   readonly #deps: RecordDeps;
   readonly #startedAt: number;
   #response: ResponseHead | null = null;
   #status: number | null = null;
   #state: RecordState = 'running';
   #requestEnded = false;
-  #keepResponse = false;
   #durationMs = 0;
 
   constructor(
@@ -48,6 +48,8 @@ export class RequestRecord implements SeenExchange {
     this.method = head.method;
     this.shownPath = redactUrl(head.path).replaceAll(REDACTED, '…');
     this.requestHead = deps.keep ? head : null;
+    this.requestBody = bodyOf(deps.keep);
+    this.responseBody = bodyOf(false);
     this.#deps = deps;
     this.#startedAt = deps.monotonic();
   }
@@ -78,7 +80,7 @@ export class RequestRecord implements SeenExchange {
   }
 
   onRequestBody(bytes: Buffer, start: number, end: number): void {
-    this.#grown(this.requestBody.add(bytes, start, end, this.#deps.keep));
+    this.#grown(this.requestBody.take(bytes, start, end));
   }
 
   onRequestEnd(): void {
@@ -89,12 +91,12 @@ export class RequestRecord implements SeenExchange {
     this.#status = head.status;
     if (!this.#deps.keep) return;
     this.#response = head;
-    this.#keepResponse = isTextual(fieldValueOf(head.headers, 'content-type'));
+    this.responseBody = bodyOf(isTextual(fieldValueOf(head.headers, 'content-type')));
     this.#grown(head.text.length);
   }
 
   onResponseBody(bytes: Buffer, start: number, end: number): void {
-    this.#grown(this.responseBody.add(bytes, start, end, this.#keepResponse));
+    this.#grown(this.responseBody.take(bytes, start, end));
   }
 
   onEnd(how: 'complete' | 'aborted'): void {
@@ -107,3 +109,6 @@ export class RequestRecord implements SeenExchange {
     if (bytes > 0) this.#deps.onGrown(this, bytes);
   }
 }
+
+const bodyOf = (isKept: boolean): CapturedBody =>
+  new CapturedBody({ maxBytes: isKept ? CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES : 0 });

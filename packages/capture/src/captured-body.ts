@@ -1,23 +1,34 @@
-// The beginning of one body: kept as a string with one character per byte, because small strings cost less than small buffers.
+// The size of one body, and its beginning: a string with one character per byte, because small strings cost less than small buffers.
 import { BODY_BAD, type BodySink, ChunkedBody } from '@tunnel/core';
-import { EDGE_LIMITS } from '../limits.ts';
 
-export class KeptBody implements BodySink {
+export interface CapturedBodyOptions {
+  /** What is kept of it; 0: it is counted only. */
+  readonly maxBytes: number;
+  /** It passes by with its chunk framing; else it is data as it is. */
+  readonly isInChunks?: boolean;
+}
+
+export class CapturedBody implements BodySink {
   /** Of the data, without chunk framing. */
   bytes = 0;
   kept = '';
-  readonly #room: number;
-  /** Follows a body that passes by in chunks; null: it is data as it is, or cannot be followed any more. */
+  readonly #maxBytes: number;
   readonly #chunks: ChunkedBody | null;
+  /** Its framing cannot be followed any more. */
   #isBad = false;
   #piece: Buffer = NOTHING;
 
-  constructor(keeps: boolean, isInChunks: boolean) {
-    this.#room = keeps ? EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES : 0;
+  constructor({ maxBytes, isInChunks = false }: CapturedBodyOptions) {
+    this.#maxBytes = maxBytes;
     this.#chunks = isInChunks ? new ChunkedBody('data') : null;
   }
 
-  /** How many bytes more are kept than before. */
+  /** Nothing of what came is missing. */
+  get isWhole(): boolean {
+    return this.kept.length === this.bytes;
+  }
+
+  /** The next bytes, which are copied. Returns how many more are kept than before. */
   take(bytes: Buffer, start: number, end: number): number {
     const before = this.kept.length;
     this.#piece = bytes;
@@ -27,8 +38,9 @@ export class KeptBody implements BodySink {
     return this.kept.length - before;
   }
 
+  /** BodySink: these bytes are data. */
   forward(start: number, end: number): void {
-    const room = this.#room - this.bytes;
+    const room = this.#maxBytes - this.bytes;
     this.bytes += end - start;
     if (room > 0) this.kept += this.#piece.toString('latin1', start, Math.min(end, start + room));
   }

@@ -1,12 +1,19 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { parseResponseHead } from '@tunnel/core';
+import { fieldValueOf, parseResponseHead } from '@tunnel/core';
 import { describe, expect, it } from 'vitest';
 import { readableBody } from './readable-body.ts';
 
 const read = (headers: string, body: Buffer | string): Promise<string | null> => {
   const head = parseResponseHead(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n`, { method: 'GET', upgrade: null });
   if (head.kind !== 'response') throw new Error(head.reason);
-  return readableBody(head.headers, Buffer.from(body));
+  return readableBody(
+    {
+      kept: Buffer.from(body).toString('latin1'),
+      contentType: fieldValueOf(head.headers, 'content-type'),
+      contentEncoding: fieldValueOf(head.headers, 'content-encoding'),
+    },
+    { shownBytes: 16 * 1024, unpackedBytes: 128 * 1024 },
+  );
 };
 
 describe('a body as text', () => {
@@ -17,6 +24,9 @@ describe('a body as text', () => {
     ['X: y', 'hello', null],
     ['Content-Type: text/html\r\nContent-Encoding: gzip', gzipSync('packed'), 'packed'],
     ['Content-Type: text/html\r\nContent-Encoding: gzip', gzipSync('cut off '.repeat(50)).subarray(0, 20), /^cut off/],
+    ['Content-Type: text/html\r\nContent-Encoding: x-gzip', gzipSync('packed'), 'packed'],
+    ['Content-Type: text/html\r\nContent-Encoding: constructor', 'unknown', null],
+    ['Content-Type: text/plain', '', null],
     ['Content-Type: text/html\r\nContent-Encoding: br', brotliCompressSync('packed'), 'packed'],
     ['Content-Type: text/html\r\nContent-Encoding: deflate', deflateSync('packed'), 'packed'],
     ['Content-Type: text/html\r\nContent-Encoding: gzip', 'not packed at all', null],
