@@ -2,10 +2,9 @@
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger, type Logger, Secret, systemClock } from '@tunnel/runtime';
-import type { Endpoint } from './dial-socket.ts';
-import { parseServerAddress } from './server-address.ts';
+import type { Endpoint } from './endpoint.ts';
+import { decideSecurity, parseServerAddress, type SecurityOptions } from './endpoint.ts';
 import type { StatusListener } from './status.ts';
-import { decideSecurity, type SecurityOptions } from './transport-security.ts';
 
 export interface ConnectOptions extends SecurityOptions {
   /** host:port of the edge's control port; 4040 when the port is left out. */

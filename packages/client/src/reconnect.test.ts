@@ -1,8 +1,7 @@
 import { Fault } from '@tunnel/errors';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Client } from './client.ts';
-import { connect } from './connect.ts';
+import { type Client, connect } from './client.ts';
 import type { ConnectOptions } from './options.ts';
 import { ScriptedEdge } from './scripted-edge.fixture.ts';
 import type { StatusEvent } from './status.ts';

@@ -1,54 +1,77 @@
-// For people without a terminal (a log, a pipe): one plain line for each thing that happens; errors on the error channel.
-import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
-import type { Fault } from '@tunnel/errors';
-import type { ExitCode } from '../exit-codes.ts';
-import type { Io } from '../io.ts';
-import { oneLine, problemLines } from '../problem-report.ts';
-import type { Output } from './output.ts';
-import { requestLine } from './request-line.ts';
-import { countsText, eventLine, inspectorText } from './words.ts';
+// Numbers and moments in the words people read.
+import type { StatusEvent, Tunnel } from '@tunnel/client';
+import { oneLine } from '../problem-report.ts';
 
-export class LineOutput implements Output {
-  readonly #io: Pick<Io, 'stdout' | 'stderr'>;
-  readonly #names = new Set<string>();
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
 
-  constructor(io: Pick<Io, 'stdout' | 'stderr'>) {
-    this.#io = io;
+export const bytesText = (bytes: number): string => {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit += 1;
   }
+  return `${unit === 0 || value >= 99.95 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+};
 
-  onStatus(event: StatusEvent): void {
-    if (event.type === 'tunnel-error' || event.type === 'local-error') this.#complain(event.tunnel, event.fault);
-    else {
-      const line = eventLine(event);
-      if (line !== undefined) this.#io.stdout.write(`${line}\n`);
+export const durationText = (ms: number): string => {
+  const seconds = Math.floor(ms / 1000);
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(part).padStart(2, '0')).join(':');
+};
+
+export const routeText = ({ publicUrl, protocol, localHost, localPort }: Tunnel): string =>
+  `${oneLine(publicUrl)} -> ${protocol === 'https' ? 'https://' : ''}${localHost}:${localPort}`;
+
+/** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
+export const countsText = ({ counts }: Tunnel): string => {
+  const { requests, open, connections } = counts;
+  const visits =
+    requests > 0 ? `${requests} ${requests === 1 ? 'request' : 'requests'}` : `${open} open, ${connections} in all`;
+  return `${visits}, ${bytesText(counts.bytesIn)} in, ${bytesText(counts.bytesOut)} out`;
+};
+
+type HealthEvent = Extract<StatusEvent, { type: 'health' }>;
+
+/** Of a change; in a block that is always there, `healthWord` is enough. */
+const healthText = ({ healthy, reason, consecutiveFailures }: HealthEvent): string =>
+  healthy ? 'healthy' : `unhealthy: ${oneLine(reason)} (${consecutiveFailures} in a row)`;
+
+const HEALTH_WORDS = { none: '', unknown: 'not probed yet', healthy: 'healthy', unhealthy: 'unhealthy' } as const;
+const HEALTH_MARKS = { none: '', unknown: '?', healthy: '✓', unhealthy: '✗' } as const;
+
+/** Empty where nothing is probed. */
+export const healthWord = ({ health }: Tunnel): string => HEALTH_WORDS[health];
+export const healthMark = ({ health }: Tunnel): string => HEALTH_MARKS[health];
+
+/** Empty for a tunnel that stands alone. */
+export const groupText = ({ group }: Tunnel): string => (group === null ? '' : ` (group ${oneLine(group)})`);
+
+export const inspectorText = (url: string | null): string =>
+  url === null ? 'no inspector: all ports 4300 to 4399 of 127.0.0.1 are taken' : `inspector: ${url}`;
+
+/** What is worth a line when it happens; undefined for the rest. */
+export const eventLine = (event: StatusEvent): string | undefined => {
+  switch (event.type) {
+    case 'connected':
+      return `connected${event.resumed ? ', session resumed' : ''}`;
+    case 'reconnecting': {
+      const pause = (event.delayMs / 1000).toFixed(1);
+      return `${oneLine(event.reason)}; ${event.planned ? 'connecting' : 'trying'} again in ${pause} s`;
     }
+    case 'reconnected':
+      return `reconnected${event.resumed ? ', session resumed' : ''}`;
+    case 'tunnel-opened':
+      return withWarnings(event.tunnel, `${routeText(event.tunnel)}${groupText(event.tunnel)}`);
+    case 'tunnel-moved':
+      return withWarnings(event.tunnel, `now at ${routeText(event.tunnel)} (was ${oneLine(event.previousUrl)})`);
+    case 'health':
+      return `${event.tunnel.name}: ${healthText(event)}`;
+    default:
+      return undefined;
   }
+};
 
-  onRequest(event: RequestEvent): void {
-    this.#names.add(event.tunnel.name);
-    if (event.type !== 'request-finished') return;
-    this.#io.stdout.write(`${requestLine(event, { named: this.#names.size > 1 })}\n`);
-  }
-
-  onInspector(url: string | null): void {
-    this.#io.stdout.write(`${inspectorText(url)}\n`);
-  }
-
-  onFailure(fault: Fault): void {
-    this.#io.stderr.write(`${problemLines(fault).join('\n')}\n`);
-  }
-
-  onDrain(open: number, seconds: number): void {
-    if (open > 0) this.#io.stdout.write(`stopping: ${open} connections have ${seconds} s to finish\n`);
-  }
-
-  onEnd(_code: ExitCode, tunnels: readonly Tunnel[]): void {
-    for (const tunnel of tunnels) this.#io.stdout.write(`${tunnel.name}: ${countsText(tunnel)}\n`);
-  }
-
-  #complain(tunnel: Tunnel, fault: Fault): void {
-    const [what = '', ...hints] = problemLines(fault);
-    const named = what.replace(/^tunnel: /, `tunnel: ${oneLine(tunnel.name)}: `);
-    this.#io.stderr.write(`${[named, ...hints].join('\n')}\n`);
-  }
-}
+/** What the edge has to say about a tunnel that it has opened nevertheless, below the line that says so. */
+const withWarnings = ({ name, warnings }: Tunnel, text: string): string =>
+  [`${name}: ${text}`, ...warnings.map((warning) => `warning: ${oneLine(warning)}`)].join('\n  ');

@@ -1,9 +1,39 @@
-// One request and its response as they are being seen: counted always, kept when somebody wants to look.
+// One request and its response as they are being seen, and what is told of them: counted always, kept when somebody wants to look.
 import { CapturedBody } from '@tunnel/capture';
 import { fieldValueOf, isTextual, REDACTED, type RequestHead, type ResponseHead, redactUrl } from '@tunnel/core';
 import { CLIENT_LIMITS } from '../limits.ts';
-import type { KeptTunnel } from '../tunnel.ts';
+import type { Tunnel, TunnelEntry } from '../tunnel.ts';
 import type { SeenExchange } from './http-tap.ts';
+
+interface RequestFacts {
+  readonly id: string;
+  readonly tunnel: Tunnel;
+  readonly method: string;
+  /** With its query; values of fields named like a secret are shown as `…`. */
+  readonly path: string;
+  /** When its head had come: milliseconds since the epoch. */
+  readonly at: number;
+  /** The id of the request that was sent again from the inspector, or null for a visitor's own. */
+  readonly replayOf: string | null;
+}
+
+/** What a client tells about the requests that pass through its http tunnels. */
+export type RequestEvent =
+  | (RequestFacts & { readonly type: 'request-started' })
+  | (RequestFacts & {
+      readonly type: 'request-finished';
+      /** null: no response came. */
+      readonly status: number | null;
+      /** From the request's head to the last byte of the response. */
+      readonly durationMs: number;
+      /** Of the bodies alone. */
+      readonly requestBytes: number;
+      readonly responseBytes: number;
+      /** The connection ended before the response did. */
+      readonly aborted: boolean;
+    });
+
+export type RequestListener = (event: RequestEvent) => void;
 
 export type RecordState = 'running' | 'complete' | 'aborted';
 
@@ -18,7 +48,7 @@ export interface RecordDeps {
 
 export class RequestRecord implements SeenExchange {
   readonly id: string;
-  readonly tunnel: KeptTunnel;
+  readonly tunnel: TunnelEntry;
   readonly method: string;
   /** For people: without secrets. */
   readonly shownPath: string;
@@ -37,7 +67,7 @@ export class RequestRecord implements SeenExchange {
   #durationMs = 0;
 
   constructor(
-    facts: { readonly id: string; readonly tunnel: KeptTunnel; readonly at: number; readonly replayOf: string | null },
+    facts: { readonly id: string; readonly tunnel: TunnelEntry; readonly at: number; readonly replayOf: string | null },
     head: RequestHead,
     deps: RecordDeps,
   ) {

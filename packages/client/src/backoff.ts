@@ -3,7 +3,7 @@ import { afterConnect, afterFailure, type BackoffRules, CALM } from '@tunnel/cor
 import type { Clock } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from './limits.ts';
 
-export class RetryPace {
+export class Backoff {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #rules: BackoffRules;

@@ -1,22 +1,22 @@
 // Where visitors' streams arrive: each is given to the tunnel it names. Knows how many are being served.
 import type { Fault } from '@tunnel/errors';
-import type { ByteDuplex, MuxStream } from '@tunnel/mux';
-import { type StreamHead } from '@tunnel/protocol';
+import type { MuxStream } from '@tunnel/mux';
+import type { StreamHead } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import { forwardStream } from './forward/forward-stream.ts';
+import { type ForwardContext, type Forwarder, kindOf } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { StatusEvent } from './status.ts';
-import type { KeptTunnel } from './tunnel.ts';
+import type { TunnelEntry } from './tunnel.ts';
 
-export interface StreamDeskDeps {
+export interface StreamHandlerDeps {
   readonly clock: Clock;
-  readonly find: (tunnelId: string) => KeptTunnel | undefined;
+  readonly find: (tunnelId: string) => TunnelEntry | undefined;
   /** Whether the edge still owes an answer to a registration. */
   readonly expectsTunnels: () => boolean;
   readonly emit: (event: StatusEvent) => void;
-  /** What stands for a visitor's end: itself, or one that looks at what passes. */
-  readonly wrap: (visitor: ByteDuplex, tunnel: KeptTunnel) => ByteDuplex;
-  readonly forward?: typeof forwardStream;
+  readonly tap: ForwardContext['tap'];
+  /** Instead of the one of the tunnel's kind. */
+  readonly forward?: Forwarder;
 }
 
 interface Parked {
@@ -24,14 +24,14 @@ interface Parked {
   readonly head: StreamHead;
 }
 
-export class StreamDesk {
-  readonly #deps: StreamDeskDeps;
+export class StreamHandler {
+  readonly #deps: StreamHandlerDeps;
   /** A visitor may be quicker on a carrier than TunnelRegistered on the control connection. */
   #parked: Parked[] = [];
   #served = 0;
   readonly #idleWaiters = new Set<() => void>();
 
-  constructor(deps: StreamDeskDeps) {
+  constructor(deps: StreamHandlerDeps) {
     this.#deps = deps;
   }
 
@@ -62,12 +62,13 @@ export class StreamDesk {
     await new Promise<void>((resolve) => this.#idleWaiters.add(resolve));
   }
 
-  #serve(stream: MuxStream, tunnel: KeptTunnel): void {
+  #serve(stream: MuxStream, tunnel: TunnelEntry): void {
     this.#served += 1;
-    void (this.#deps.forward ?? forwardStream)(stream, tunnel.target, tunnel.traffic, {
+    const { tap, forward = kindOf(tunnel.protocol).forward } = this.#deps;
+    void forward(stream, tunnel, {
       onDialFailed: (fault) => this.#notice(tunnel, fault),
       onDone: () => this.#oneLess(),
-      wrap: (visitor) => this.#deps.wrap(visitor, tunnel),
+      tap,
     });
   }
 
@@ -78,7 +79,7 @@ export class StreamDesk {
     this.#idleWaiters.clear();
   }
 
-  #notice(tunnel: KeptTunnel, fault: Fault): void {
+  #notice(tunnel: TunnelEntry, fault: Fault): void {
     const now = this.#deps.clock.monotonic();
     if (now - tunnel.lastLocalNoticeAt < CLIENT_LIMITS.LOCAL_DIAL_NOTICE_EVERY_MS) return;
     tunnel.lastLocalNoticeAt = now;

@@ -1,53 +1,52 @@
 import { parseRequestHead } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
+import { Backoff } from '../backoff.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { RetryPace } from '../retry-pace.ts';
-import { KeptTunnel } from '../tunnel.ts';
-import { RequestFeed } from './request-feed.ts';
-import { RequestLog } from './request-log.ts';
+import { TunnelEntry } from '../tunnel.ts';
 import type { RequestRecord } from './request-record.ts';
+import { RequestReporter, RequestStore } from './request-reporter.ts';
 
 const clock = new FakeClock();
-const tunnel = new KeptTunnel(
+const tunnel = new TunnelEntry(
   { protocol: 'http', localPort: 1 },
-  { pace: new RetryPace(clock, () => 0), closer: async () => {} },
+  { backoff: new Backoff(clock, () => 0), closer: async () => {} },
 );
 
 const start = () => {
-  const log = new RequestLog();
-  const feed = new RequestFeed(clock);
-  feed.keepIn(log);
+  const store = new RequestStore();
+  const reporter = new RequestReporter(clock);
+  reporter.keepIn(store);
   const begin = (path: string): RequestRecord => {
     const head = parseRequestHead(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n`);
-    const record = head.kind === 'request' ? feed.begin(tunnel, head) : null;
+    const record = head.kind === 'request' ? reporter.begin(tunnel, head) : null;
     if (record === null) throw new Error('it was not begun');
     return record;
   };
-  return { log, begin };
+  return { store, begin };
 };
 
-describe('the log', () => {
+describe('the store', () => {
   it('keeps the last requests, newest first', () => {
-    const { log, begin } = start();
+    const { store, begin } = start();
     for (let index = 0; index < CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX + 50; index += 1) begin(`/${index}`);
-    const paths = log.list().map(({ shownPath }) => shownPath);
+    const paths = store.list().map(({ shownPath }) => shownPath);
     expect(paths).toHaveLength(CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX);
     expect([paths[0], paths.at(-1)]).toEqual(['/249', '/50']);
-    expect([log.get('req_50'), log.get('req_51')?.shownPath]).toEqual([undefined, '/50']);
+    expect([store.get('req_50'), store.get('req_51')?.shownPath]).toEqual([undefined, '/50']);
   });
 
   it('is bounded in bytes, also by what grows later, and forgets what has given way', () => {
-    const { log, begin } = start();
+    const { store, begin } = start();
     const first = begin(`/${'a'.repeat(30_000)}`);
     const records = Array.from({ length: 199 }, (_, index) => begin(`/${index}${'a'.repeat(30_000)}`));
     const body = Buffer.alloc(20_000, 'x');
     for (const record of records) record.onRequestBody(body, 0, body.length);
-    expect(log.bytes).toBeLessThanOrEqual(CLIENT_LIMITS.INSPECTOR_REQUESTS_BYTES);
-    expect(log.get(first.id)).toBeUndefined();
-    const before = log.bytes;
+    expect(store.bytes).toBeLessThanOrEqual(CLIENT_LIMITS.INSPECTOR_REQUESTS_BYTES);
+    expect(store.get(first.id)).toBeUndefined();
+    const before = store.bytes;
     first.onRequestBody(body, 0, body.length);
-    expect(log.bytes).toBe(before);
+    expect(store.bytes).toBe(before);
   });
 });
 

@@ -2,18 +2,21 @@ import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { StreamDesk } from './stream-desk.ts';
-import { KeptTunnel } from './tunnel.ts';
+import { StreamHandler } from './stream-handler.ts';
+import { TunnelEntry } from './tunnel.ts';
 
 const head = { tunnelId: 'tun_1', visitor: '203.0.113.9:50000' };
 
-let known: Map<string, KeptTunnel>;
+let known: Map<string, TunnelEntry>;
 let expecting: boolean;
 let served: MuxStream[];
 let finish: (() => void)[];
-let desk: StreamDesk;
+let handler: StreamHandler;
 
-const tunnel = new KeptTunnel({ protocol: 'tcp', localPort: 1 }, { pace: undefined as never, closer: async () => {} });
+const tunnel = new TunnelEntry(
+  { protocol: 'tcp', localPort: 1 },
+  { backoff: undefined as never, closer: async () => {} },
+);
 
 const offered = (): { stream: MuxStream; refusals: StreamReason[] } => {
   const refusals: StreamReason[] = [];
@@ -25,29 +28,29 @@ beforeEach(() => {
   expecting = false;
   served = [];
   finish = [];
-  desk = new StreamDesk({
+  handler = new StreamHandler({
     clock: new FakeClock(),
     find: (tunnelId) => known.get(tunnelId),
     expectsTunnels: () => expecting,
     emit: () => {},
-    wrap: (visitor) => visitor,
-    forward: async (stream, _target, _traffic, handlers) => {
+    tap: (visitor) => visitor,
+    forward: async (stream, _tunnel, handlers) => {
       served.push(stream);
       finish.push(() => handlers.onDone());
     },
   });
 });
 
-describe('StreamDesk', () => {
+describe('StreamHandler', () => {
   it('lets a visitor wait who is quicker than the answer to the registration', () => {
     expecting = true;
     const { stream, refusals } = offered();
-    desk.onStream(stream, head);
-    desk.recheck();
+    handler.onStream(stream, head);
+    handler.recheck();
     expect(served).toEqual([]);
     known.set('tun_1', tunnel);
     expecting = false;
-    desk.recheck();
+    handler.recheck();
     expect(served).toEqual([stream]);
     expect(refusals).toEqual([]);
   });
@@ -55,26 +58,26 @@ describe('StreamDesk', () => {
   it('refuses who waited for a tunnel that does not come', () => {
     expecting = true;
     const { stream, refusals } = offered();
-    desk.onStream(stream, head);
+    handler.onStream(stream, head);
     expecting = false;
-    desk.recheck();
+    handler.recheck();
     expect(refusals).toMatchObject([{ code: 'unknown-tunnel' }]);
   });
 
   it('lets only so many wait', () => {
     expecting = true;
-    for (let index = 0; index < 1024; index += 1) desk.onStream(offered().stream, head);
+    for (let index = 0; index < 1024; index += 1) handler.onStream(offered().stream, head);
     const { stream, refusals } = offered();
-    desk.onStream(stream, head);
+    handler.onStream(stream, head);
     expect(refusals).toMatchObject([{ code: 'limit' }]);
   });
 
   it('is idle when the last visitor has gone', async () => {
     known.set('tun_1', tunnel);
-    desk.onStream(offered().stream, head);
-    desk.onStream(offered().stream, head);
+    handler.onStream(offered().stream, head);
+    handler.onStream(offered().stream, head);
     let idle = false;
-    const waiting = desk.whenIdle().then(() => {
+    const waiting = handler.whenIdle().then(() => {
       idle = true;
     });
     finish[0]?.();
@@ -82,6 +85,6 @@ describe('StreamDesk', () => {
     expect(idle).toBe(false);
     finish[1]?.();
     await waiting;
-    expect(desk.served).toBe(0);
+    expect(handler.served).toBe(0);
   });
 });

@@ -1,67 +1,67 @@
 // The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
 import { Fault } from '@tunnel/errors';
-import { type ControlMessage, type ControlMessageInput, type MessageOf } from '@tunnel/protocol';
+import type { ControlMessage, ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
-import { HealthDesk } from './probes/health-desk.ts';
+import { HealthReporter } from './probes/health-reporter.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
-import type { KeptTunnel } from './tunnel.ts';
-import { localAddress, wishesOf } from './tunnel-spec.ts';
+import type { TunnelEntry } from './tunnel.ts';
+import { localAddress, registrationFields } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */
-export interface BookLink {
+export interface RegistryLink {
   send(message: ControlMessageInput): void;
   /** The edge does not answer: the connection is worth nothing. */
   drop(fault: Fault): void;
 }
 
-export interface TunnelBookDeps {
+export interface TunnelRegistryDeps {
   readonly settings: Pick<ClientSettings, 'clock' | 'random' | 'logger'>;
   readonly emit: (event: StatusEvent) => void;
   /** Ids, ports or names changed: worth saving. */
   readonly onChanged: () => void;
-  /** An open question was answered; streams that waited for it may find their tunnel now. */
+  /** A pending request was answered; streams that waited for it may find their tunnel now. */
   readonly onAnswer: () => void;
 }
 
-interface Question {
-  readonly tunnel: KeptTunnel;
+interface PendingRequest {
+  readonly tunnel: TunnelEntry;
   readonly kind: 'register' | 'unregister';
   readonly timer: Timer;
   readonly onAnswer?: () => void;
 }
 
-export class TunnelBook {
-  readonly #deps: TunnelBookDeps;
-  readonly #tunnels = new Set<KeptTunnel>();
-  readonly #byId = new Map<string, KeptTunnel>();
-  readonly #questions = new Map<string, Question>();
-  readonly #retries = new Map<KeptTunnel, Timer>();
-  readonly #health: HealthDesk;
+export class TunnelRegistry {
+  readonly #deps: TunnelRegistryDeps;
+  readonly #tunnels = new Set<TunnelEntry>();
+  readonly #byId = new Map<string, TunnelEntry>();
+  readonly #pending = new Map<string, PendingRequest>();
+  readonly #retries = new Map<TunnelEntry, Timer>();
+  readonly #health: HealthReporter;
   #memories: SavedTunnel[] = [];
-  #link: BookLink | null = null;
+  #link: RegistryLink | null = null;
   #lastRequest = 0;
 
-  constructor(deps: TunnelBookDeps) {
+  constructor(deps: TunnelRegistryDeps) {
     this.#deps = deps;
     const { settings, emit } = deps;
-    const tell = (tunnel: KeptTunnel, message: ControlMessageInput): void => {
+    const tell = (tunnel: TunnelEntry, message: ControlMessageInput): void => {
       if (tunnel.state === 'open') this.#link?.send(message);
     };
-    this.#health = new HealthDesk({ ...settings, emit, tell });
+    this.#health = new HealthReporter({ ...settings, emit, tell });
   }
 
-  get tunnels(): readonly KeptTunnel[] {
+  get tunnels(): readonly TunnelEntry[] {
     return [...this.#tunnels];
   }
 
-  get hasOpenQuestions(): boolean {
-    return [...this.#questions.values()].some((question) => question.kind === 'register');
+  get hasPendingRegistrations(): boolean {
+    return [...this.#pending.values()].some((request) => request.kind === 'register');
   }
 
-  find(tunnelId: string): KeptTunnel | undefined {
+  find(tunnelId: string): TunnelEntry | undefined {
     return this.#byId.get(tunnelId);
   }
 
@@ -80,7 +80,7 @@ export class TunnelBook {
     ];
   }
 
-  add(tunnel: KeptTunnel): void {
+  add(tunnel: TunnelEntry): void {
     const index = this.#memories.findIndex((memory) => memory.key === tunnel.key);
     const [memory] = index < 0 ? [] : this.#memories.splice(index, 1);
     if (memory !== undefined) tunnel.recall(memory);
@@ -88,7 +88,7 @@ export class TunnelBook {
     this.#register(tunnel);
   }
 
-  /** The session is a new one: the edge knows nothing of ours, ids are void, ports and names only wishes. */
+  /** The session is a new one: the edge knows nothing of ours, ids are void, ports and names only preferred. */
   forgetIds(): void {
     this.#byId.clear();
     this.#memories = this.#memories.map(({ tunnelId: _, ...memory }) => memory);
@@ -96,18 +96,18 @@ export class TunnelBook {
   }
 
   /** A session is up: everything is asked for again. */
-  sessionUp(link: BookLink): void {
+  sessionUp(link: RegistryLink): void {
     this.#link = link;
     for (const tunnel of this.#tunnels) this.#register(tunnel);
   }
 
   sessionDown(): void {
     this.#link = null;
-    for (const question of this.#questions.values()) {
-      question.timer.cancel();
-      question.onAnswer?.();
+    for (const request of this.#pending.values()) {
+      request.timer.cancel();
+      request.onAnswer?.();
     }
-    this.#questions.clear();
+    this.#pending.clear();
     for (const timer of this.#retries.values()) timer.cancel();
     this.#retries.clear();
     for (const tunnel of this.#tunnels) tunnel.lost();
@@ -130,7 +130,7 @@ export class TunnelBook {
   }
 
   /** Settles when the edge has confirmed it, or has no reason to. */
-  async close(tunnel: KeptTunnel): Promise<void> {
+  async close(tunnel: TunnelEntry): Promise<void> {
     if (!this.#tunnels.has(tunnel)) return;
     const { tunnelId } = tunnel;
     const known = tunnel.state === 'open';
@@ -149,7 +149,7 @@ export class TunnelBook {
     }
   }
 
-  #register(tunnel: KeptTunnel): void {
+  #register(tunnel: TunnelEntry): void {
     this.#retries.get(tunnel)?.cancel();
     this.#retries.delete(tunnel);
     if (this.#link === null) return;
@@ -159,11 +159,11 @@ export class TunnelBook {
       name: tunnel.name,
       protocol: tunnel.protocol,
       local_addr: localAddress(tunnel.protocol, tunnel.localHost, tunnel.localPort),
-      ...wishesOf(tunnel.spec, tunnel.memory),
+      ...registrationFields(tunnel.spec, tunnel.memory),
     }));
   }
 
-  #unregister(tunnel: KeptTunnel, tunnelId: string): Promise<void> {
+  #unregister(tunnel: TunnelEntry, tunnelId: string): Promise<void> {
     return new Promise((resolve) => {
       this.#ask({ tunnel, kind: 'unregister', onAnswer: resolve }, (requestId) => ({
         type: 'UnregisterTunnel',
@@ -174,7 +174,7 @@ export class TunnelBook {
     });
   }
 
-  #ask(question: Omit<Question, 'timer'>, message: (requestId: string) => ControlMessageInput): void {
+  #ask(request: Omit<PendingRequest, 'timer'>, message: (requestId: string) => ControlMessageInput): void {
     const link = this.#link;
     if (link === null) return;
     this.#lastRequest += 1;
@@ -182,23 +182,23 @@ export class TunnelBook {
     const timer = this.#deps.settings.clock.setTimeout(() => {
       link.drop(new Fault('CONTROL_DEAD', { seconds: CLIENT_LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
     }, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
-    this.#questions.set(requestId, { ...question, timer });
+    this.#pending.set(requestId, { ...request, timer });
     link.send(message(requestId));
   }
 
-  #answered(requestId: string): Question | undefined {
-    const question = this.#questions.get(requestId);
-    this.#questions.delete(requestId);
-    question?.timer.cancel();
-    question?.onAnswer?.();
-    return question;
+  #answered(requestId: string): PendingRequest | undefined {
+    const request = this.#pending.get(requestId);
+    this.#pending.delete(requestId);
+    request?.timer.cancel();
+    request?.onAnswer?.();
+    return request;
   }
 
   #onRegistered(message: MessageOf<'TunnelRegistered'>): void {
     const tunnel = this.#answered(message.request_id)?.tunnel;
     if (tunnel === undefined) return;
     if (!this.#tunnels.has(tunnel)) {
-      // Closed while the question was on its way.
+      // Closed while the request was on its way.
       void this.#unregister(tunnel, message.tunnel_id);
       return;
     }
@@ -215,15 +215,15 @@ export class TunnelBook {
   }
 
   #onError(message: MessageOf<'TunnelError'>): void {
-    const question = message.request_id === undefined ? undefined : this.#answered(message.request_id);
-    const tunnel = question?.tunnel ?? this.#byId.get(message.tunnel_id ?? '');
+    const request = message.request_id === undefined ? undefined : this.#answered(message.request_id);
+    const tunnel = request?.tunnel ?? this.#byId.get(message.tunnel_id ?? '');
     // An unregistration that fails has nothing left to end.
-    if (tunnel !== undefined && question?.kind !== 'unregister') this.#refused(tunnel, message, question !== undefined);
+    if (tunnel !== undefined && request?.kind !== 'unregister') this.#refused(tunnel, message, request !== undefined);
     this.#deps.onAnswer();
   }
 
   /** At the first start a refusal is final; a tunnel that lived already waits for what may become free again. */
-  #refused(tunnel: KeptTunnel, message: MessageOf<'TunnelError'>, asked: boolean): void {
+  #refused(tunnel: TunnelEntry, message: MessageOf<'TunnelError'>, asked: boolean): void {
     if (!this.#tunnels.has(tunnel)) return;
     const fault = Fault.fromWire(message.code, message.message);
     // An edge that goes away refuses nothing of ours: its successor is asked.
@@ -235,13 +235,13 @@ export class TunnelBook {
       this.#deps.onChanged();
     } else {
       const { clock } = this.#deps.settings;
-      const timer = clock.setTimeout(() => this.#register(tunnel), tunnel.pace.nextDelayMs());
+      const timer = clock.setTimeout(() => this.#register(tunnel), tunnel.backoff.nextDelayMs());
       this.#retries.set(tunnel, timer);
     }
     if (!leaving) this.#deps.emit({ type: 'tunnel-error', tunnel, fault, final });
   }
 
-  #remove(tunnel: KeptTunnel): void {
+  #remove(tunnel: TunnelEntry): void {
     this.#tunnels.delete(tunnel);
     this.#health.ended(tunnel);
     if (this.#byId.get(tunnel.tunnelId) === tunnel) this.#byId.delete(tunnel.tunnelId);

@@ -1,8 +1,8 @@
 import type { HealthReport } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { Prober } from './health-reporter.ts';
 import type { ProbeResult } from './probe.ts';
-import { Prober } from './prober.ts';
 
 interface Look {
   readonly at: number;
