@@ -1,6 +1,6 @@
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EMAIL, PASSWORD, ScriptedPlatform } from './platform/scripted-platform.fixture.ts';
+import { EMAIL, PASSWORD, ScriptedPlatform } from './api/scripted-platform.fixture.ts';
 import { run } from './run.ts';
 import { makeWorld, piping, type World, type WorldOptions } from './world.fixture.ts';
 

@@ -1,10 +1,69 @@
-// The flags of a tunnel that joins a group or whose service is probed. None takes the group key itself: a process list shows it.
+// The flags that commands share: of an edge and the connection to it, of what is shown of requests, of groups and health checks.
 import type { HealthCheck, TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { pathFrom, readGroupKeyFile, Secret } from '@tunnel/runtime';
-import { type Command, InvalidArgumentError } from 'commander';
-import { wholeNumber } from './connection-flags.ts';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Io } from './io.ts';
+
+/** Where the edge is, how it is trusted, and who asks. */
+export interface ServerFlags {
+  readonly server?: string;
+  readonly token?: string;
+  readonly tokenFile?: string;
+  readonly tls?: boolean;
+  readonly caFile?: string;
+  readonly insecure?: boolean;
+  readonly config?: string;
+}
+
+export interface ConnectionFlags extends ServerFlags {
+  readonly wait?: boolean;
+  readonly json?: boolean;
+  readonly drainSecs: number;
+}
+
+export const addServerFlags = (command: Command): Command =>
+  command
+    .option('--server <host:port>', 'control port of the edge (default: config.yml, else 127.0.0.1:4040)')
+    .option('--token <key>', 'the key; a process list shows it, so rather use --token-file or TUNNEL_API_KEY')
+    .option('--token-file <file>', 'file that holds the key')
+    .option('--tls', 'speak TLS also to a loopback address')
+    .option('--no-tls', 'send everything in clear, the key too')
+    .option('--ca-file <file>', 'PEM file of the authorities to trust')
+    .option('--insecure', 'accept any certificate (test servers only)')
+    .option('--config <file>', 'config file (default: ~/.tunnel/config.yml when it is there)');
+
+export const addConnectionFlags = (command: Command): Command =>
+  addServerFlags(command)
+    .option('--wait', 'keep trying for ever to reach the server at the start')
+    .option('--json', 'print one JSON event a line')
+    .addOption(
+      new Option('--drain-secs <seconds>', 'how long open connections may take at the end')
+        .default(30)
+        .argParser(wholeNumber(0, 86_400)),
+    );
+
+export const wholeNumber =
+  (least: number, most: number) =>
+  (text: string): number => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+  };
+
+export const portNumber = wholeNumber(1, 65_535);
+
+export interface RequestFlags {
+  /** false: without the local inspector. */
+  readonly inspect: boolean;
+  readonly quiet?: boolean;
+}
+
+/** Of commands whose tunnels may carry HTTP. */
+export const addRequestFlags = (command: Command): Command =>
+  command
+    .option('--no-inspect', 'without the local inspector page')
+    .option('--quiet', 'without a line or an event for each request');
 
 export interface GroupFlags {
   readonly group?: string;
@@ -32,6 +91,7 @@ const probe = (text: string): Pick<HealthCheck, 'type' | 'path'> => {
   throw new InvalidArgumentError('It must be tcp, or http:/ and the rest of a path.');
 };
 
+/** None takes the group key itself: a process list shows it. */
 export const addGroupFlags = (command: Command): Command =>
   command
     .option('--group <name>', 'join this group: visitors are spread over its healthy members')

@@ -1,13 +1,56 @@
-// Puts a new key where the client finds it: into a file of its own, which config.yml names. Every other word of config.yml stays.
-import { existsSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+// Files with secrets in them: read by their owner alone, never seen half written; and where a new key is put so that the client finds it.
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, loadClientConfig, pathFrom } from '@tunnel/runtime';
+import { type ClientConfig, loadClientConfig, pathFrom, randomToken } from '@tunnel/runtime';
 import type { Io } from './io.ts';
 import { defaultConfigPath } from './settings.ts';
-import { fileFault, writePrivateFile } from './write-private-file.ts';
 
-export interface KeyPlace {
+export interface WriteOptions {
+  /** Of the file; its owner's alone unless told. */
+  readonly mode?: number;
+}
+
+export const writePrivateFile = (file: string, text: string, { mode = 0o600 }: WriteOptions = {}): void => {
+  const aside = `${file}.${randomToken(6)}.new`;
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    try {
+      writeFileSync(aside, text, { mode, flag: 'wx', flush: true });
+      renameSync(aside, file);
+    } finally {
+      rmSync(aside, { force: true });
+    }
+  } catch (error) {
+    throw fileFault(file, error);
+  }
+};
+
+export const fileFault = (file: string, error: unknown): Fault => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new Fault('CLIENT_FILE', { file, reason: REASONS[code ?? ''] ?? code ?? message }, { cause: error });
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of the path is not a folder',
+  EEXIST: 'a part of the path is not a folder',
+};
+
+export interface KeyStore {
   readonly keyFile: string;
   /** Where the key before it is kept, if there is one: nobody can show it again. */
   readonly oldKeyFile: string | null;
@@ -18,8 +61,11 @@ const LINE = 'auth_token_file: key';
 /** The key's line in a file of the usual form, and the comment that follows on it. A quoted value may hold a #. */
 const KEY_LINE = /^auth_token(?:_file)?[ \t]*:[ \t]*(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\n]*?)([ \t]+#[^\n]*)?[ \t]*$/m;
 
-/** Everything that can be refused is refused here, before there is a key to lose. */
-export const prepareKeyPlace = (configFlag: string | undefined, io: Io): KeyPlace => {
+/**
+ * Puts a new key where the client finds it: into a file of its own, which config.yml names. Every other word of config.yml stays.
+ * Everything that can be refused is refused here, before there is a key to lose.
+ */
+export const prepareKeyStore = (configFlag: string | undefined, io: Io): KeyStore => {
   const named = configFlag === undefined ? defaultConfigPath(io) : pathFrom(io.cwd, configFlag, io.home);
   // A link stays a link.
   const configFile = existsSync(named) ? realpathSync(named) : named;

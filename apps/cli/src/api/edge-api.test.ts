@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { apiAddress } from './api-address.ts';
+import { apiAddress } from './edge-api.ts';
 
 const LOCAL = '127.0.0.1:4040';
 const at = (api: string | undefined, server = LOCAL, tls?: boolean): string =>

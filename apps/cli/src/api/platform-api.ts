@@ -1,12 +1,12 @@
-// Where the platform is, how it is trusted, and whether a password may go there.
+// The API of the platform: where it is, how it is trusted, and whether a password may go there.
 import { isLoopback } from '@tunnel/client';
 import { type PlatformAnswer, PlatformClient, type PlatformFetch } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { hostOf } from '../api-address.ts';
-import { callHttp, describeFailure, type HttpTrust } from '../http-call.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../io.ts';
+import { hostOf } from './edge-api.ts';
+import { callHttp, describeFailure, type HttpTrust } from './http-call.ts';
 
-export interface PlatformPlace {
+export interface PlatformEndpoint {
   /** Without a slash at its end. */
   readonly url: string;
   /** Somebody said that clear text may go to another machine. */
@@ -18,13 +18,13 @@ export interface PlatformPlace {
 export const DEFAULT_PLATFORM = 'http://localhost:8080';
 
 /** Refuses what is no address, and clear text to elsewhere. */
-export const checkPlace = (place: PlatformPlace): PlatformPlace => {
-  const url = parseUrl(place.url);
-  if (isClearTextElsewhere(url, place)) throw clearText(url.host);
-  return { ...place, url: `${url.origin}${url.pathname}`.replace(/\/+$/, '') };
+export const checkPlatform = (platform: PlatformEndpoint): PlatformEndpoint => {
+  const url = parseUrl(platform.url);
+  if (isClearTextElsewhere(url, platform)) throw clearText(url.host);
+  return { ...platform, url: `${url.origin}${url.pathname}`.replace(/\/+$/, '') };
 };
 
-const isClearTextElsewhere = (url: URL, { clearTextAllowed }: PlatformPlace): boolean =>
+const isClearTextElsewhere = (url: URL, { clearTextAllowed }: PlatformEndpoint): boolean =>
   url.protocol === 'http:' && !clearTextAllowed && !isLoopback(hostOf(url));
 
 const clearText = (host: string): Fault =>
@@ -42,19 +42,19 @@ const parseUrl = (text: string): URL => {
   return url;
 };
 
-export const platformClient = (place: PlatformPlace, accessToken?: string): PlatformClient =>
+export const platformClient = (platform: PlatformEndpoint, accessToken?: string): PlatformClient =>
   new PlatformClient({
-    url: place.url,
-    fetch: fetchOf(place),
+    url: platform.url,
+    fetch: fetchOf(platform),
     ...(accessToken === undefined ? {} : { accessToken: () => accessToken }),
   });
 
-const fetchOf = (place: PlatformPlace): PlatformFetch => {
+const fetchOf = (platform: PlatformEndpoint): PlatformFetch => {
   const trust: HttpTrust = {
-    loopbackOnly: place.url.startsWith('http:') && !place.clearTextAllowed,
+    loopbackOnly: platform.url.startsWith('http:') && !platform.clearTextAllowed,
     refuseClearText: clearText,
-    caFile: place.caFile,
-    insecure: place.insecure,
+    caFile: platform.caFile,
+    insecure: platform.insecure,
   };
   return async (address, { method, headers, body }) => {
     const url = new URL(address);
@@ -67,7 +67,7 @@ const fetchOf = (place: PlatformPlace): PlatformFetch => {
       const answer = await callHttp(url, call, trust);
       return { status: answer.status, headers: headersOf(answer.headers), text: async () => answer.text };
     } catch (error) {
-      throw toFault(place.url, url, error);
+      throw toFault(platform.url, url, error);
     }
   };
 };

@@ -1,6 +1,6 @@
 // A platform for tests of the commands: a real HTTP server that keeps one account in memory and answers as the contract says.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo } from 'node:net';
+import type { AddressInfo } from 'node:net';
 
 export const EMAIL = 'ann@example.com';
 export const PASSWORD = 'correct horse battery';

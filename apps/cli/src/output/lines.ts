@@ -1,27 +1,65 @@
-// Numbers and moments in the words people read.
-import type { StatusEvent, Tunnel } from '@tunnel/client';
-import { oneLine } from '../problem-report.ts';
+// Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of those lines.
+import { protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
+import type { Fault } from '@tunnel/errors';
+import type { ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { oneLine, problemLines } from '../problem-report.ts';
+import type { Output } from './output.ts';
+import { bytesText, type Colours } from './text.ts';
 
-const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
+export class LineOutput implements Output {
+  readonly #io: Pick<Io, 'stdout' | 'stderr'>;
+  readonly #names = new Set<string>();
 
-export const bytesText = (bytes: number): string => {
-  let value = bytes;
-  let unit = 0;
-  while (value >= 999.5 && unit < UNITS.length - 1) {
-    value /= 1000;
-    unit += 1;
+  constructor(io: Pick<Io, 'stdout' | 'stderr'>) {
+    this.#io = io;
   }
-  return `${unit === 0 || value >= 99.95 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
-};
 
-export const durationText = (ms: number): string => {
+  onStatus(event: StatusEvent): void {
+    if (event.type === 'tunnel-error' || event.type === 'local-error') this.#complain(event.tunnel, event.fault);
+    else {
+      const line = eventLine(event);
+      if (line !== undefined) this.#io.stdout.write(`${line}\n`);
+    }
+  }
+
+  onRequest(event: RequestEvent): void {
+    this.#names.add(event.tunnel.name);
+    if (event.type !== 'request-finished') return;
+    this.#io.stdout.write(`${requestLine(event, { named: this.#names.size > 1 })}\n`);
+  }
+
+  onInspector(url: string | null): void {
+    this.#io.stdout.write(`${inspectorText(url)}\n`);
+  }
+
+  onFailure(fault: Fault): void {
+    this.#io.stderr.write(`${problemLines(fault).join('\n')}\n`);
+  }
+
+  onDrain(open: number, seconds: number): void {
+    if (open > 0) this.#io.stdout.write(`stopping: ${open} connections have ${seconds} s to finish\n`);
+  }
+
+  onEnd(_code: ExitCode, tunnels: readonly Tunnel[]): void {
+    for (const tunnel of tunnels) this.#io.stdout.write(`${tunnel.name}: ${countsText(tunnel)}\n`);
+  }
+
+  #complain(tunnel: Tunnel, fault: Fault): void {
+    const [what = '', ...hints] = problemLines(fault);
+    const named = what.replace(/^tunnel: /, `tunnel: ${oneLine(tunnel.name)}: `);
+    this.#io.stderr.write(`${[named, ...hints].join('\n')}\n`);
+  }
+}
+
+export const uptimeText = (ms: number): string => {
   const seconds = Math.floor(ms / 1000);
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   return parts.map((part) => String(part).padStart(2, '0')).join(':');
 };
 
 export const routeText = ({ publicUrl, protocol, localHost, localPort }: Tunnel): string =>
-  `${oneLine(publicUrl)} -> ${protocol === 'https' ? 'https://' : ''}${localHost}:${localPort}`;
+  `${oneLine(publicUrl)} -> ${protocolTraits(protocol).localScheme}${localHost}:${localPort}`;
 
 /** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
 export const countsText = ({ counts }: Tunnel): string => {
@@ -75,3 +113,54 @@ export const eventLine = (event: StatusEvent): string | undefined => {
 /** What the edge has to say about a tunnel that it has opened nevertheless, below the line that says so. */
 const withWarnings = ({ name, warnings }: Tunnel, text: string): string =>
   [`${name}: ${text}`, ...warnings.map((warning) => `warning: ${oneLine(warning)}`)].join('\n  ');
+
+export type FinishedRequest = Extract<RequestEvent, { type: 'request-finished' }>;
+
+const METHOD_WIDTH = 7;
+const DURATION_WIDTH = 8;
+const PATH_LEAST = 10;
+
+export interface LineShape {
+  /** Of the terminal; undefined: there is none, and nothing is cut or aligned. */
+  readonly width?: number;
+  /** Whether the tunnel's name is needed to tell requests apart. */
+  readonly named: boolean;
+  readonly colours?: Colours;
+}
+
+/** One request in one line: when, what, how it went and how long it took. */
+export const requestLine = (event: FinishedRequest, { width, named, colours }: LineShape): string => {
+  const lead = [clockText(event.at), ...(named ? [oneLine(event.tunnel.name)] : [])].join(' ');
+  const marks = [...(event.aborted ? ['aborted'] : []), ...(event.replayOf === null ? [] : ['replay'])];
+  const path = oneLine(event.path);
+  const status = statusText(event, colours);
+  const duration = durationText(event.durationMs);
+  if (width === undefined) return [lead, oneLine(event.method), path, status, duration, ...marks].join(' ');
+  const method = oneLine(event.method).slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH);
+  const tail = marks.map((mark) => ` ${mark}`).join('');
+  const room = Math.max(PATH_LEAST, width - lead.length - METHOD_WIDTH - DURATION_WIDTH - tail.length - 7);
+  const dim = colours?.dim ?? String;
+  return `${dim(lead)} ${method} ${cut(path, room).padEnd(room)} ${status} ${duration.padStart(DURATION_WIDTH)}${tail}`;
+};
+
+/** The end of a path tells more than its middle; of a query, less. */
+const cut = (text: string, room: number): string => (text.length <= room ? text : `${text.slice(0, room - 1)}…`);
+
+const clockText = (at: number): string => {
+  const time = new Date(at);
+  const parts = [time.getHours(), time.getMinutes(), time.getSeconds()];
+  return parts.map((part) => String(part).padStart(2, '0')).join(':');
+};
+
+export const durationText = (ms: number): string => {
+  if (ms < 999.5) return `${ms < 9.95 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  return ms < 599_950 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
+};
+
+const statusText = ({ status, aborted }: FinishedRequest, colours: Colours | undefined): string => {
+  const text = status === null ? '---' : String(status);
+  if (colours === undefined) return text;
+  if (status === null || aborted || status >= 500) return colours.red(text);
+  if (status >= 400) return colours.yellow(text);
+  return status >= 300 || status < 200 ? colours.cyan(text) : colours.green(text);
+};

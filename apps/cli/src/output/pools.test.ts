@@ -1,7 +1,7 @@
 import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
 import pc from 'picocolors';
 import { expect, it } from 'vitest';
-import { poolLines } from './pool-block.ts';
+import { poolLines } from './pools.ts';
 
 const PLAIN = pc.createColors(false);
 
