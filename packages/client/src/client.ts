@@ -9,7 +9,7 @@ import { awaitClose } from './control-link.ts';
 import { unreachable } from './dial-faults.ts';
 import { type Inspector, startInspector } from './inspector/inspector.ts';
 import { CLIENT_LIMITS } from './limits.ts';
-import { type ClientSettings, type ConnectOptions, settle } from './options.ts';
+import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
 import type { RequestListener } from './requests/request-record.ts';
 import { RequestReporter } from './requests/request-reporter.ts';
 import { type ResumeStore, takeSlot } from './resume-state.ts';
@@ -48,7 +48,7 @@ export interface Client {
 
 /** Settles when the edge has accepted the key and the first carrier is open; rejects with a Fault. */
 export const connect = async (options: ConnectOptions): Promise<Client> => {
-  const settings = settle(options);
+  const settings = checkOptions(options);
   const status = new StatusEmitter();
   if (options.onStatus !== undefined) status.on(options.onStatus);
   const client = new TunnelClient(settings, status);
@@ -100,7 +100,7 @@ class TunnelClient implements Client {
     this.#store = settings.state === null ? null : takeSlot({ ...settings.state, logger: settings.logger });
     const saved = this.#store?.load() ?? null;
     this.#resume = saved;
-    this.#registry.recall(saved?.tunnels ?? []);
+    this.#registry.restore(saved?.tunnels ?? []);
     this.#ticker = settings.clock.setInterval(() => this.#tick(), CLIENT_LIMITS.CLIENT_TICK_MS);
   }
 

@@ -270,7 +270,7 @@ describe('a group', () => {
     await home.close();
   });
 
-  it('is asked for again in the same words after a loss; what the edge chose stays a wish', async () => {
+  it('is asked for again in the same words after a loss; what the edge chose stays preferred', async () => {
     const client = await dial();
     await client.open({ ...member(), protocol: 'http', name: 'web', subdomain: 'shop' });
     await client.open({ ...member(), protocol: 'http', name: 'other' });

@@ -5,14 +5,11 @@ import { join } from 'node:path';
 import { type Logger, sha256Hex } from '@tunnel/runtime';
 import { type FileLock, isLockHeld, takeLock } from './file-lock.ts';
 import { CLIENT_LIMITS } from './limits.ts';
+import type { Assignment } from './tunnel-spec.ts';
 
-export interface SavedTunnel {
+export interface SavedTunnel extends Assignment {
   /** Protocol, name and local address: what makes it the same tunnel after a restart. */
   readonly key: string;
-  /** Left out once the session that knew it is gone. */
-  readonly tunnelId?: string;
-  readonly assignedPort?: number;
-  readonly assignedSubdomain?: string;
 }
 
 export interface SavedSession {

@@ -40,7 +40,8 @@ export class TunnelRegistry {
   readonly #pending = new Map<string, PendingRequest>();
   readonly #retries = new Map<TunnelEntry, Timer>();
   readonly #health: HealthReporter;
-  #memories: SavedTunnel[] = [];
+  /** Of an earlier run, and not opened in this one so far. */
+  #unclaimed: SavedTunnel[] = [];
   #link: RegistryLink | null = null;
   #lastRequest = 0;
 
@@ -66,24 +67,24 @@ export class TunnelRegistry {
   }
 
   /** What an earlier run had. */
-  recall(memories: readonly SavedTunnel[]): void {
-    this.#memories = [...memories];
+  restore(saved: readonly SavedTunnel[]): void {
+    this.#unclaimed = [...saved];
   }
 
   /** What the next run may ask for, also of tunnels that this one has not opened yet. */
   saved(): SavedTunnel[] {
-    const own = [...this.#tunnels].map((tunnel) => ({ key: tunnel.key, ...tunnel.memory }));
+    const own = [...this.#tunnels].map((tunnel) => ({ key: tunnel.key, ...tunnel.assignment }));
     return [
       // The key alone is nothing to come back to.
       ...own.filter((tunnel) => Object.keys(tunnel).length > 1),
-      ...this.#memories,
+      ...this.#unclaimed,
     ];
   }
 
   add(tunnel: TunnelEntry): void {
-    const index = this.#memories.findIndex((memory) => memory.key === tunnel.key);
-    const [memory] = index < 0 ? [] : this.#memories.splice(index, 1);
-    if (memory !== undefined) tunnel.recall(memory);
+    const index = this.#unclaimed.findIndex((saved) => saved.key === tunnel.key);
+    const [saved] = index < 0 ? [] : this.#unclaimed.splice(index, 1);
+    if (saved !== undefined) tunnel.restore(saved);
     this.#tunnels.add(tunnel);
     this.#register(tunnel);
   }
@@ -91,7 +92,7 @@ export class TunnelRegistry {
   /** The session is a new one: the edge knows nothing of ours, ids are void, ports and names only preferred. */
   forgetIds(): void {
     this.#byId.clear();
-    this.#memories = this.#memories.map(({ tunnelId: _, ...memory }) => memory);
+    this.#unclaimed = this.#unclaimed.map(({ tunnelId: _, ...saved }) => saved);
     for (const tunnel of this.#tunnels) tunnel.forgetId();
   }
 
@@ -159,7 +160,7 @@ export class TunnelRegistry {
       name: tunnel.name,
       protocol: tunnel.protocol,
       local_addr: localAddress(tunnel.protocol, tunnel.localHost, tunnel.localPort),
-      ...registrationFields(tunnel.spec, tunnel.memory),
+      ...registrationFields(tunnel.spec, tunnel.assignment),
     }));
   }
 

@@ -17,7 +17,7 @@ const DEFAULTS = { host_header: 'keep', local_protocol: 'http1', capture: true }
 
 describe('what the edge is asked for', () => {
   it.each([
-    ['a tcp tunnel has no wish', tcp, {}, {}],
+    ['a tcp tunnel asks for any port', tcp, {}, {}],
     ['a port that was given', { ...tcp, remotePort: 1 }, { assignedPort: 2 }, { remote_port: 1 }],
     ['a port that it had', tcp, { assignedPort: 2 }, { preferred_port: 2 }],
     ['an http tunnel has its defaults', http, {}, DEFAULTS],
@@ -29,8 +29,8 @@ describe('what the edge is asked for', () => {
       { tunnelId: 'tun_1' },
       { tunnel_id: 'tun_1', host_header: 'app.test', local_protocol: 'h2c', capture: false },
     ],
-  ] as const)('%s', (_, spec, memory, wishes) => {
-    expect(registrationFields(spec, memory)).toEqual(wishes);
+  ] as const)('%s', (_, spec, previous, fields) => {
+    expect(registrationFields(spec, previous)).toEqual(fields);
   });
 
   it.each([

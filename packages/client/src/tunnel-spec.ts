@@ -62,8 +62,9 @@ export interface TunnelSpec extends GroupSpec {
   readonly capture?: boolean;
 }
 
-/** What an earlier run or connection had, to be asked for again. */
-export interface TunnelMemory {
+/** What the edge gave an earlier run or connection, to be asked for again. */
+export interface Assignment {
+  /** Left out once the session that knew it is gone. */
   readonly tunnelId?: string;
   readonly assignedPort?: number;
   readonly assignedSubdomain?: string;
@@ -127,10 +128,10 @@ const isPort = (port: unknown): boolean => Number.isInteger(port) && Number(port
  * What was given is asked for exactly; what the edge once chose is preferred. Of a group's member the preference counts only
  * where groups are off, or for the port of a group that is gone: else its endpoint is the group's.
  */
-export const registrationFields = (spec: TunnelSpec, memory: TunnelMemory): RegistrationFields => ({
+export const registrationFields = (spec: TunnelSpec, previous: Assignment): RegistrationFields => ({
   ...groupFields(spec),
-  ...(memory.tunnelId === undefined ? {} : { tunnel_id: memory.tunnelId }),
-  ...kindOf(spec.protocol).endpointFields(spec, memory),
+  ...(previous.tunnelId === undefined ? {} : { tunnel_id: previous.tunnelId }),
+  ...kindOf(spec.protocol).endpointFields(spec, previous),
 });
 
 /** As a Host header would name it: `rewrite` sends exactly this. */

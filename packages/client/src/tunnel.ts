@@ -6,7 +6,7 @@ import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { Backoff } from './backoff.ts';
 import { kindOf } from './forward/kinds.ts';
 import type { LocalTarget } from './forward/local-service.ts';
-import { concealKey, type TunnelMemory, type TunnelSpec } from './tunnel-spec.ts';
+import { type Assignment, concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
 /**
  * opening: asked for, never answered yet · open: visitors are served · away: the connection is lost, or the edge
@@ -56,7 +56,7 @@ export class TunnelEntry implements Tunnel {
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
   #state: TunnelState = 'opening';
   #health: TunnelHealth;
-  #memory: TunnelMemory;
+  #assignment: Assignment;
   #answer: Answer | undefined;
   readonly #closer: (tunnel: TunnelEntry) => Promise<void>;
   #resolveOpened: (tunnel: Tunnel) => void = () => {};
@@ -72,7 +72,7 @@ export class TunnelEntry implements Tunnel {
     this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
     this.backoff = deps.backoff;
     this.#closer = deps.closer;
-    this.#memory = {};
+    this.#assignment = {};
     this.opened = new Promise((resolve, reject) => {
       this.#resolveOpened = resolve;
       this.#rejectOpened = reject;
@@ -101,8 +101,8 @@ export class TunnelEntry implements Tunnel {
     return { host, port, tls: kindOf(protocol).localTls(spec) };
   }
 
-  get memory(): TunnelMemory {
-    return this.#memory;
+  get assignment(): Assignment {
+    return this.#assignment;
   }
 
   get tunnelId(): string {
@@ -133,14 +133,14 @@ export class TunnelEntry implements Tunnel {
     return this.#closer(this);
   }
 
-  recall(memory: TunnelMemory): void {
-    this.#memory = memory;
+  restore(assignment: Assignment): void {
+    this.#assignment = assignment;
   }
 
   /** The session that knew the id is gone for good; the port or the name may still be asked for. */
   forgetId(): void {
-    const { tunnelId: _, ...rest } = this.#memory;
-    this.#memory = rest;
+    const { tunnelId: _, ...rest } = this.#assignment;
+    this.#assignment = rest;
   }
 
   /** Returns how the answer differs from the one before. */
@@ -148,7 +148,7 @@ export class TunnelEntry implements Tunnel {
     const before = this.#answer;
     this.#answer = answer;
     this.#state = 'open';
-    this.#memory = { tunnelId: answer.tunnel_id, ...kindOf(this.protocol).remember(answer) };
+    this.#assignment = { tunnelId: answer.tunnel_id, ...kindOf(this.protocol).remember(answer) };
     this.backoff.connected();
     this.#resolveOpened(this);
     if (before === undefined) return 'opened';

@@ -3,7 +3,7 @@ import { isLoopback, parseServerAddress } from '@tunnel/client';
 import { apiError, type GroupSummary, groupSummaries } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Secret } from '@tunnel/runtime';
-import { callHttp, describeFailure, type HttpAnswer } from './http-call.ts';
+import { callHttp, faultOfCall, type HttpAnswer, hostOf, parseHttpUrl } from './http-call.ts';
 
 export interface ApiOptions {
   /** --api, or `api_url` of config.yml. */
@@ -24,16 +24,13 @@ export interface ApiAddress {
 const DEFAULT_API_PORT = 4041;
 
 export const apiAddress = ({ api, server, tls }: ApiOptions): ApiAddress => {
-  const url = api === undefined ? besideServer(server) : parseUrl(api);
+  const url = api === undefined ? besideServer(server) : parseHttpUrl(api, '--api', 'http://127.0.0.1:4041');
   const loopbackOnly = url.protocol === 'http:' && tls !== false;
   if (loopbackOnly && !isLoopback(hostOf(url))) throw clearText(url.host);
   return { url, loopbackOnly };
 };
 
-/** Without the brackets of an IPv6 address. */
-export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, '$1');
-
-export const clearText = (host: string): Fault =>
+const clearText = (host: string): Fault =>
   new Fault('CLIENT_USAGE', {
     reason: `the key would go to ${host} in clear: give an https:// address with --api, or --no-tls if the network between is yours`,
   });
@@ -41,16 +38,6 @@ export const clearText = (host: string): Fault =>
 const besideServer = (server: string): URL => {
   const { host } = parseServerAddress(server);
   return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${DEFAULT_API_PORT}`);
-};
-
-const parseUrl = (text: string): URL => {
-  const refuse = (why: string): Fault =>
-    new Fault('CLIENT_USAGE', { reason: `--api ${why}, as http://127.0.0.1:4041` });
-  const url = /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;
-  if (url === null) throw refuse('must be an http or https URL');
-  // A password in a URL would end in logs and on the screen; the key has ways of its own.
-  if (url.username !== '' || url.password !== '') throw refuse('must be without a name and a password');
-  return url;
 };
 
 export interface GroupsSource {
@@ -74,9 +61,11 @@ export const readGroups = async (source: GroupsSource, signal?: AbortSignal): Pr
     const trust = { loopbackOnly: address.loopbackOnly, refuseClearText: clearText, caFile, insecure };
     return understand(url, await callHttp(url, { method: 'GET', headers }, trust, signal));
   } catch (error) {
-    throw toFault(url, error);
+    throw faultOfCall(error, url, url.origin, FAILURES);
   }
 };
+
+const FAILURES = { wrongKind: 'CLIENT_NOT_AN_API', unreachable: 'CLIENT_API_UNREACHABLE' } as const;
 
 const groupsUrl = (base: URL): URL => {
   const url = new URL(base);
@@ -103,12 +92,4 @@ const parse = (text: string): unknown => {
   } catch {
     return undefined;
   }
-};
-
-const toFault = (url: URL, error: unknown): Fault => {
-  if (error instanceof Fault) return error;
-  const { kind, reason } = describeFailure(url, error);
-  if (kind === 'certificate') return new Fault('CLIENT_CERTIFICATE', { server: url.host, reason }, { cause: error });
-  const code = kind === 'wrong-kind' ? 'CLIENT_NOT_AN_API' : 'CLIENT_API_UNREACHABLE';
-  return new Fault(code, { url: url.origin, reason }, { cause: error });
 };

@@ -1,8 +1,8 @@
-// One HTTP call that carries a secret: nothing is written before it is known where the connection leads. No redirects.
+// HTTP calls that carry a secret: nothing is written before it is known where the connection leads. No redirects.
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { isLoopback, readAuthorities } from '@tunnel/client';
-import type { Fault } from '@tunnel/errors';
+import { type ErrorCode, Fault } from '@tunnel/errors';
 
 export interface HttpTrust {
   /** Clear text goes to this machine, and nowhere else. */
@@ -24,6 +24,19 @@ export interface HttpAnswer {
   readonly headers: IncomingMessage['headers'];
   readonly text: string;
 }
+
+/** What a person gave with a flag. Throws a Fault for what is no address; `example` is one that is. */
+export const parseHttpUrl = (text: string, flag: string, example: string): URL => {
+  const refuse = (why: string): Fault => new Fault('CLIENT_USAGE', { reason: `${flag} ${why}, as ${example}` });
+  const url = /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;
+  if (url === null) throw refuse('must be an http or https URL');
+  // A password in a URL would end in files, in logs and on the screen; keys and passwords have ways of their own.
+  if (url.username !== '' || url.password !== '') throw refuse('must be without a name and a password');
+  return url;
+};
+
+/** Without the brackets of an IPv6 address. */
+export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, '$1');
 
 const ANSWER_WITHIN_MS = 10_000;
 /** Ten times what ten thousand members of pools take. */
@@ -85,22 +98,24 @@ const REASONS: Readonly<Record<string, string>> = {
 const WRONG_KIND = /^(EPROTO|HPE_.*|ERR_SSL_.*)$/;
 const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|LEAF_SIGNATURE|ALTNAME/;
 
-export interface HttpFailure {
-  readonly kind: 'unreachable' | 'wrong-kind' | 'certificate';
-  readonly reason: string;
+export interface FailureCodes {
+  /** The other side speaks another language. */
+  readonly wrongKind: ErrorCode;
+  readonly unreachable: ErrorCode;
 }
 
-/** Why there was no answer at all. */
-export const describeFailure = (url: URL, error: unknown): HttpFailure => {
+/** Why there was no answer at all. `shown`: the address as people know it. */
+export const faultOfCall = (error: unknown, url: URL, shown: string, codes: FailureCodes): Fault => {
+  if (error instanceof Fault) return error;
   const { code = '', name, message } = error as NodeJS.ErrnoException;
+  const fault = (errorCode: ErrorCode, reason: string): Fault =>
+    new Fault(errorCode, { url: shown, reason }, { cause: error });
   if (WRONG_KIND.test(code)) {
-    const reason = url.protocol === 'https:' ? 'it does not speak TLS' : 'it does not speak plain HTTP';
-    return { kind: 'wrong-kind', reason };
+    return fault(codes.wrongKind, `it does not speak ${url.protocol === 'https:' ? 'TLS' : 'plain HTTP'}`);
   }
-  if (CERTIFICATE.test(code)) return { kind: 'certificate', reason: message };
+  if (CERTIFICATE.test(code)) {
+    return new Fault('CLIENT_CERTIFICATE', { server: url.host, reason: message }, { cause: error });
+  }
   const isLate = name === 'AbortError' || name === 'TimeoutError';
-  return {
-    kind: 'unreachable',
-    reason: isLate ? 'no answer' : (REASONS[code] ?? (message || code || 'unknown error')),
-  };
+  return fault(codes.unreachable, isLate ? 'no answer' : (REASONS[code] ?? (message || code || 'unknown error')));
 };

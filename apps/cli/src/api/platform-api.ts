@@ -3,8 +3,7 @@ import { isLoopback } from '@tunnel/client';
 import { type PlatformAnswer, PlatformClient, type PlatformFetch } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { VERSION } from '../io.ts';
-import { hostOf } from './edge-api.ts';
-import { callHttp, describeFailure, type HttpTrust } from './http-call.ts';
+import { callHttp, faultOfCall, type HttpTrust, hostOf, parseHttpUrl } from './http-call.ts';
 
 export interface PlatformEndpoint {
   /** Without a slash at its end. */
@@ -19,7 +18,7 @@ export const DEFAULT_PLATFORM = 'http://localhost:8080';
 
 /** Refuses what is no address, and clear text to elsewhere. */
 export const checkPlatform = (platform: PlatformEndpoint): PlatformEndpoint => {
-  const url = parseUrl(platform.url);
+  const url = parseHttpUrl(platform.url, '--platform', DEFAULT_PLATFORM);
   if (isClearTextElsewhere(url, platform)) throw clearText(url.host);
   return { ...platform, url: `${url.origin}${url.pathname}`.replace(/\/+$/, '') };
 };
@@ -32,22 +31,14 @@ const clearText = (host: string): Fault =>
     reason: `passwords and tokens would go to ${host} in clear: give an https:// address with --platform, or --no-tls if the network between is yours`,
   });
 
-const parseUrl = (text: string): URL => {
-  const refuse = (why: string): Fault =>
-    new Fault('CLIENT_USAGE', { reason: `--platform ${why}, as ${DEFAULT_PLATFORM}` });
-  const url = /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;
-  if (url === null) throw refuse('must be an http or https URL');
-  // Kept in a file and shown on the screen.
-  if (url.username !== '' || url.password !== '') throw refuse('must be without a name and a password');
-  return url;
-};
-
 export const platformClient = (platform: PlatformEndpoint, accessToken?: string): PlatformClient =>
   new PlatformClient({
     url: platform.url,
     fetch: fetchOf(platform),
     ...(accessToken === undefined ? {} : { accessToken: () => accessToken }),
   });
+
+const FAILURES = { wrongKind: 'CLIENT_NOT_A_PLATFORM', unreachable: 'CLIENT_PLATFORM_UNREACHABLE' } as const;
 
 const fetchOf = (platform: PlatformEndpoint): PlatformFetch => {
   const trust: HttpTrust = {
@@ -67,7 +58,7 @@ const fetchOf = (platform: PlatformEndpoint): PlatformFetch => {
       const answer = await callHttp(url, call, trust);
       return { status: answer.status, headers: headersOf(answer.headers), text: async () => answer.text };
     } catch (error) {
-      throw toFault(platform.url, url, error);
+      throw faultOfCall(error, url, platform.url, FAILURES);
     }
   };
 };
@@ -78,11 +69,3 @@ const headersOf = (headers: Readonly<Record<string, string | string[] | undefine
     return value === undefined ? null : [value].flat().join(', ');
   },
 });
-
-const toFault = (shown: string, url: URL, error: unknown): Fault => {
-  if (error instanceof Fault) return error;
-  const { kind, reason } = describeFailure(url, error);
-  if (kind === 'certificate') return new Fault('CLIENT_CERTIFICATE', { server: url.host, reason }, { cause: error });
-  const code = kind === 'wrong-kind' ? 'CLIENT_NOT_A_PLATFORM' : 'CLIENT_PLATFORM_UNREACHABLE';
-  return new Fault(code, { url: shown, reason }, { cause: error });
-};

@@ -1,6 +1,9 @@
 // A platform for tests of the commands: a real HTTP server that keeps one account in memory and answers as the contract says.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { run } from '../run.ts';
+import { makeWorld, piping } from '../world.fixture.ts';
 
 export const EMAIL = 'ann@example.com';
 export const PASSWORD = 'correct horse battery';
@@ -197,4 +200,24 @@ export const BILLING = {
   has_payment_method: true,
   allow_custom_subdomains: true,
   monthly_minimum_cents: 300,
+};
+
+export interface LoggedIn {
+  readonly home: TemporaryDirectory;
+  readonly platform: ScriptedPlatform;
+  close(): Promise<void>;
+}
+
+/** A home folder from which one is logged in at a platform of its own. */
+export const logIn = async (): Promise<LoggedIn> => {
+  const home = await temporaryDirectory();
+  const platform = await ScriptedPlatform.start();
+  const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin'];
+  await run(args, makeWorld({ home: home.path, stdin: piping(PASSWORD) }));
+  platform.asks.length = 0;
+  const close = async (): Promise<void> => {
+    await platform.stop();
+    await home.close();
+  };
+  return { home, platform, close };
 };

@@ -3,7 +3,7 @@
 import type { ByteDuplex, MuxStream } from '@tunnel/mux';
 import type { ControlMessageInput, MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { TunnelEntry } from '../tunnel.ts';
-import type { TunnelMemory, TunnelSpec } from '../tunnel-spec.ts';
+import type { Assignment, TunnelSpec } from '../tunnel-spec.ts';
 import { httpKind, httpsKind } from './http.ts';
 import type { ForwardHandlers, LocalTarget } from './local-service.ts';
 import { tcpKind } from './tcp.ts';
@@ -16,7 +16,7 @@ export interface ProtocolTraits {
   readonly localScheme: '' | 'https://';
 }
 
-export type EndpointFields = Omit<
+type EndpointFields = Omit<
   Extract<ControlMessageInput, { type: 'RegisterTunnel' }>,
   'type' | 'request_id' | 'name' | 'protocol' | 'local_addr' | 'tunnel_id'
 >;
@@ -38,9 +38,9 @@ export interface TunnelKind extends ProtocolTraits {
   /** null: the local service does not speak TLS. */
   localTls(spec: TunnelSpec): LocalTarget['tls'];
   /** Which public endpoint is asked for: exactly the one that was given; else what the edge once chose is preferred. */
-  endpointFields(spec: TunnelSpec, memory: TunnelMemory): EndpointFields;
+  endpointFields(spec: TunnelSpec, previous: Assignment): EndpointFields;
   /** What of the edge's choice is asked for again after a loss. */
-  remember(answer: MessageOf<'TunnelRegistered'>): TunnelMemory;
+  remember(answer: MessageOf<'TunnelRegistered'>): Assignment;
 }
 
 const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {

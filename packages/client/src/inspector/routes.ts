@@ -78,14 +78,14 @@ const recordAt = (path: string, tail: string, { store }: RouteDeps): RequestReco
   return id === null || (id[2] ?? '') !== tail ? undefined : store.get(id[1] ?? '');
 };
 
-export const presentTunnel = ({ name, protocol, publicUrl, localHost, localPort, state }: Tunnel) => ({
+const presentTunnel = ({ name, protocol, publicUrl, localHost, localPort, state }: Tunnel) => ({
   name,
   state,
   public_url: publicUrl,
   local: localAddress(protocol, localHost, localPort),
 });
 
-export const presentSummary = (record: RequestRecord) => ({
+const presentSummary = (record: RequestRecord) => ({
   id: record.id,
   tunnel: record.tunnel.name,
   at: new Date(record.at).toISOString(),
@@ -99,7 +99,7 @@ export const presentSummary = (record: RequestRecord) => ({
   replay_of: record.replayOf,
 });
 
-export const presentDetail = async (record: RequestRecord) => ({
+const presentDetail = async (record: RequestRecord) => ({
   ...presentSummary(record),
   request: {
     version: record.requestHead?.version ?? null,

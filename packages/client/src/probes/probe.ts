@@ -18,17 +18,17 @@ export interface ProbeOptions {
   readonly clock: Clock;
 }
 
-export interface Conversation extends ProbeOptions {
+interface Conversation extends ProbeOptions {
   readonly signal: AbortSignal;
   /** The connection is open, with its TLS. `done` may be called as often as it likes; the first time counts. */
   readonly talk: (socket: Socket, done: (result: ProbeResult) => void) => void;
 }
 
-export const GOOD: ProbeResult = { ok: true };
+const GOOD: ProbeResult = { ok: true };
 
-export const bad = (reason: string): ProbeResult => ({ ok: false, reason });
+const bad = (reason: string): ProbeResult => ({ ok: false, reason });
 
-export const converse = (conversation: Conversation): Promise<ProbeResult> =>
+const converse = (conversation: Conversation): Promise<ProbeResult> =>
   hold(conversation).catch((error: unknown) => bad(reasonOf(error)));
 
 /** Rejects for what node refuses to dial at all. Nothing is left of the connection when it settles. */

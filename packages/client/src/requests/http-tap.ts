@@ -33,7 +33,7 @@ export class HttpTap {
   /** In the order in which they will be answered. */
   readonly #pending: Pending[] = [];
   /** The request whose body is passing. */
-  #asking: Pending | null = null;
+  #current: Pending | null = null;
   /** The response that is passing answers the first of `#pending`; an interim one does not. */
   #isInterim = false;
   readonly #requests: MessageReader;
@@ -43,7 +43,7 @@ export class HttpTap {
     this.#open = open;
     this.#requests = new MessageReader({
       onHead: (text) => this.#onRequestHead(text),
-      onBody: (bytes, start, end) => this.#asking?.seen.onRequestBody(bytes, start, end),
+      onBody: (bytes, start, end) => this.#current?.seen.onRequestBody(bytes, start, end),
       onMessageEnd: () => this.#onRequestEnd(),
     });
     this.#responses = new MessageReader({
@@ -55,16 +55,16 @@ export class HttpTap {
 
   /** From the visitor. */
   request(bytes: Buffer, start: number, end: number): void {
-    if (!this.#requests.isBlind) this.#guard(() => this.#requests.push(bytes, start, end));
+    if (!this.#requests.isStopped) this.#guard(() => this.#requests.push(bytes, start, end));
   }
 
   /** From the local service. */
   response(bytes: Buffer, start: number, end: number): void {
-    if (!this.#responses.isBlind) {
+    if (!this.#responses.isStopped) {
       this.#guard(() => {
         this.#responses.push(bytes, start, end);
         // What cannot be read is followed by nothing that can.
-        if (this.#responses.isBlind) this.#letGo();
+        if (this.#responses.isStopped) this.#abortAll();
       });
     }
   }
@@ -73,13 +73,13 @@ export class HttpTap {
   responseEnded(): void {
     this.#guard(() => {
       this.#responses.close();
-      this.#letGo();
+      this.#abortAll();
     });
   }
 
   /** Both directions are gone. */
   over(): void {
-    this.#guard(() => this.#letGo());
+    this.#guard(() => this.#abortAll());
   }
 
   #onRequestHead(text: string): Framing | null {
@@ -87,18 +87,18 @@ export class HttpTap {
     if (head.kind === 'problem' || this.#pending.length === PENDING_MAX) return null;
     const seen = this.#open(head);
     if (seen === null) {
-      if (this.#pending.length === 0) this.#responses.goBlind();
+      if (this.#pending.length === 0) this.#responses.stop();
       return null;
     }
-    this.#asking = { head, seen };
-    this.#pending.push(this.#asking);
+    this.#current = { head, seen };
+    this.#pending.push(this.#current);
     return head.framing;
   }
 
   #onRequestEnd(): void {
-    const asking = this.#asking;
-    this.#asking = null;
-    asking?.seen.onRequestEnd();
+    const current = this.#current;
+    this.#current = null;
+    current?.seen.onRequestEnd();
   }
 
   #onResponseHead(text: string): Framing | null {
@@ -121,14 +121,14 @@ export class HttpTap {
 
   #finishFirst(): void {
     const first = this.#pending.shift();
-    if (first === this.#asking) this.#asking = null;
+    if (first === this.#current) this.#current = null;
     first?.seen.onEnd('complete');
   }
 
-  #letGo(): void {
-    this.#requests.goBlind();
-    this.#responses.goBlind();
-    this.#asking = null;
+  #abortAll(): void {
+    this.#requests.stop();
+    this.#responses.stop();
+    this.#current = null;
     for (const { seen } of this.#pending.splice(0)) seen.onEnd('aborted');
   }
 
@@ -137,10 +137,10 @@ export class HttpTap {
     try {
       look();
     } catch {
-      this.#requests.goBlind();
-      this.#responses.goBlind();
+      this.#requests.stop();
+      this.#responses.stop();
       this.#pending.length = 0;
-      this.#asking = null;
+      this.#current = null;
     }
   }
 }

@@ -1,30 +1,23 @@
-import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { EMAIL, PASSWORD, ScriptedPlatform } from './api/scripted-platform.fixture.ts';
-import { run } from './run.ts';
-import { makeWorld, piping, type World, type WorldOptions } from './world.fixture.ts';
+import { type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { run } from '../run.ts';
+import { makeWorld, type World, type WorldOptions } from '../world.fixture.ts';
 
-let home: TemporaryDirectory;
+let login: LoggedIn;
 let platform: ScriptedPlatform;
 
 beforeEach(async () => {
-  home = await temporaryDirectory();
-  platform = await ScriptedPlatform.start();
+  login = await logIn();
+  platform = login.platform;
   platform.chart = [{ date: '2030-01-01', tunnels: 1, requests: 31, bytes: 5_000_000 }];
-  const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin'];
-  await run(args, makeWorld({ home: home.path, stdin: piping(PASSWORD) }));
-  platform.asks.length = 0;
 });
-afterEach(async () => {
-  await platform.stop();
-  await home.close();
-});
+afterEach(() => login.close());
 
 const usage = async (
   args: string[] = [],
   options: Partial<WorldOptions> = {},
 ): Promise<{ code: number; io: World }> => {
-  const io = makeWorld({ home: home.path, ...options });
+  const io = makeWorld({ home: login.home.path, ...options });
   return { code: await run(['usage', ...args], io), io };
 };
 

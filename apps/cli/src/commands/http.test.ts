@@ -8,8 +8,8 @@ import { createEdge, type Edge } from '@tunnel/edge';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { run } from './run.ts';
-import { makeWorld, type World, type WorldOptions } from './world.fixture.ts';
+import { run } from '../run.ts';
+import { makeWorld, type World, type WorldOptions } from '../world.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { loadClientConfig } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EMAIL, KEY, PASSWORD, ScriptedPlatform } from './api/scripted-platform.fixture.ts';
-import { run } from './run.ts';
-import { makeWorld, piping, typing, type World, type WorldOptions } from './world.fixture.ts';
+import { EMAIL, KEY, PASSWORD, ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { run } from '../run.ts';
+import { makeWorld, piping, typing, type World, type WorldOptions } from '../world.fixture.ts';
 
 let home: TemporaryDirectory;
 let platform: ScriptedPlatform;

@@ -7,8 +7,8 @@ import { createEdge, type Edge } from '@tunnel/edge';
 import { createLogger, loadServerConfig, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { run } from './run.ts';
-import { makeWorld, type World } from './world.fixture.ts';
+import { run } from '../run.ts';
+import { makeWorld, type World } from '../world.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;
