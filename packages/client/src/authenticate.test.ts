@@ -5,7 +5,7 @@ import { Secret } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { authMessage } from './authenticate.ts';
-import { connect } from './connect.ts';
+import { connect } from './client.ts';
 import { ScriptedEdge } from './scripted-edge.fixture.ts';
 
 const vector = (file: string, name: string): string => {

@@ -4,14 +4,11 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { join } from 'node:path';
 import { type FileLock, type Logger, lockHolder, sha256Hex, takeLock } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from './limits.ts';
+import type { Assignment } from './tunnel-spec.ts';
 
-export interface SavedTunnel {
+export interface SavedTunnel extends Assignment {
   /** Protocol, name and local address: what makes it the same tunnel after a restart. */
   readonly key: string;
-  /** Left out once the session that knew it is gone. */
-  readonly tunnelId?: string;
-  readonly assignedPort?: number;
-  readonly assignedSubdomain?: string;
 }
 
 export interface SavedSession {

@@ -17,7 +17,7 @@ import { dialCarrier } from './carrier-dialer.ts';
 import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
-import type { Endpoint } from './dial-socket.ts';
+import type { Endpoint } from './endpoint.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 
 export interface SessionEnd {

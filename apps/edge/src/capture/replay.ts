@@ -6,10 +6,9 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ServiceRequests } from '../upstream/service-requests.ts';
 import type { CaptureStore } from './capture-store.ts';
-import { headLines } from './head-lines.ts';
 import type { CaptureRecorder } from './recorder.ts';
 import { ReplayHandler } from './replay-handler.ts';
-import { whyNotReplayable } from './replayable.ts';
+import { headLines, whyNotReplayable } from './stored-head.ts';
 
 export interface ReplayContext {
   readonly store: CaptureStore;
