@@ -3,7 +3,13 @@ export { judgeLogin, type LoginVerdict } from './accounts/login-verdict.ts';
 export { decideMailRetry } from './accounts/mail-retry.ts';
 export { type HashCost, isHashTooCheap, problemOfPassword } from './accounts/password-rules.ts';
 export { decideRefresh, type RefreshDecision } from './accounts/refresh-rotation.ts';
-export { type Admission, decideAdmission, type WantedEndpoint, type WantedGroup } from './admission.ts';
+export {
+  type Admission,
+  decideAdmission,
+  type WantedEndpoint,
+  type WantedGroup,
+  type WantedLease,
+} from './admission.ts';
 export { afterConnect, afterFailure, type BackoffRules, type BackoffState, CALM } from './backoff.ts';
 export { billingMonth, monthEnd, monthOf } from './billing/billing-month.ts';
 export { estimateCents, isPayg, usageCents } from './billing/rating.ts';
@@ -19,13 +25,12 @@ export {
 export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
-export { isGroupProtocol, refuseGroupFields } from './groups/group-request.ts';
+export { refuseGroupFields } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
 export {
   type GroupEffect,
   type GroupEvent,
   type GroupMember,
-  type GroupProtocol,
   TunnelGroup,
 } from './groups/tunnel-group.ts';
 export { type HealthEvent, MemberHealth, type ProbeKind } from './health/member-health.ts';
@@ -41,7 +46,14 @@ export { type CallerAddress, callerAddressOf, hostPort, plainAddress, TrustedPro
 export { mayAlertPrivate } from './net/may-alert-private.ts';
 export { type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
-export { endpointKey, type LeasedEndpoint, type PublicEndpoint, sameEndpoint } from './public-endpoint.ts';
+export {
+  endpointKey,
+  endpointLabel,
+  endpointOfLabel,
+  type LeasedEndpoint,
+  type PublicEndpoint,
+  sameEndpoint,
+} from './public-endpoint.ts';
 export {
   findTunnel,
   type SessionEffect,
@@ -51,4 +63,5 @@ export {
   startSession,
   transitionSession,
 } from './session-life.ts';
+export { isGroupProtocol, isTunnelProtocol, type Transport, type TunnelProtocol } from './tunnel-protocols.ts';
 export { lastUtcDays } from './usage/utc-days.ts';

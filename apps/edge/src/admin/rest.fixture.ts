@@ -27,7 +27,7 @@ export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunne
   protocol: 'tcp',
   label: String(port),
   publicUrl: `tcp://localhost:${port}`,
-  endpoint: { kind: 'port', port },
+  endpoint: { kind: 'port', transport: 'tcp', port },
   group: null,
   assignedPort: port,
   http: null,

@@ -7,6 +7,7 @@ import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/pro
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import type { Backend, Revocation } from '../backend/backend.ts';
+import type { PublicAddress } from '../ingress/kinds.ts';
 import type { TlsFiles } from '../ingress/tls/tls-files.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
@@ -18,18 +19,14 @@ import { upgradeCarrier } from './carrier-upgrade.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
 import { ControlServer } from './control-server.ts';
 import { handleMessage } from './handle-message.ts';
-import type { PublicHttp } from './public-url.ts';
 import type { Session } from './session.ts';
 import { SessionMuxes } from './session-muxes.ts';
 import { SessionTable } from './session-table.ts';
 
-export interface ControlPlaneOptions {
+export interface ControlPlaneOptions extends PublicAddress {
   readonly host: string;
   readonly port: number;
   readonly tls: TlsFiles | null;
-  /** How http tunnels are reached: `<scheme>://<subdomain>.<domain>[:port]`. */
-  readonly publicHttp: PublicHttp;
-  readonly domain: string;
   readonly regionId: string;
   readonly tunnelsPerSession: number;
   readonly trustedProxies: readonly string[];

@@ -5,27 +5,27 @@ import {
   findTunnel,
   type LeasedEndpoint,
   type SessionTunnel,
+  sameEndpoint,
   type TunnelGroup,
+  type TunnelProtocol,
   type WantedEndpoint,
   type WantedGroup,
+  type WantedLease,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
 import type { Backend, TunnelAsked } from '../backend/backend.ts';
-import type { EndpointRegistry, WantedLease } from '../routing/endpoints.ts';
+import type { PublicAddress } from '../ingress/kinds.ts';
+import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { describeTunnel } from './describe-tunnel.ts';
-import type { PublicHttp } from './public-url.ts';
 import type { Session } from './session.ts';
 import type { SessionTable } from './session-table.ts';
 
-/** More protocols come with later versions; the refusal names these. */
-const PROTOCOLS = ['http', 'https', 'tcp'] as const;
-
-export interface RegisterContext {
+export interface RegisterContext extends PublicAddress {
   readonly clock: Clock;
   readonly backend: Pick<Backend, 'admitTunnel' | 'placeSought'>;
   readonly sessions: SessionTable;
@@ -35,8 +35,6 @@ export interface RegisterContext {
   readonly loadBalancing: boolean;
   /** What the client should be told of its alert URL; null: nothing. */
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
-  readonly domain: string;
-  readonly publicHttp: PublicHttp;
   readonly tunnelLimit: number;
   readonly isDraining: () => boolean;
 }
@@ -136,7 +134,10 @@ const openTunnel = async (
     context.sessions.endTunnel(session, known.tunnelId);
     known = undefined;
   }
-  const facts = { ...context, session, connection, request, known, tunnelId: known?.tunnelId ?? randomId('tun') };
+  // Admission let no other pass.
+  const protocol = request.protocol as TunnelProtocol;
+  const tunnelId = known?.tunnelId ?? randomId('tun');
+  const facts = { ...context, session, connection, request, protocol, known, tunnelId };
   // A tunnel that comes back was admitted when it came first.
   if (known !== undefined) return findPlace(facts, wanted);
   try {
@@ -149,12 +150,14 @@ const openTunnel = async (
   }
 };
 
-const questionOf = ({ session, request, tunnelId, clock }: Registration, wanted: WantedEndpoint): TunnelAsked => ({
+const questionOf = (
+  { session, request, protocol, tunnelId, clock }: Registration,
+  wanted: WantedEndpoint,
+): TunnelAsked => ({
   tunnelId,
   sessionId: session.sessionId,
   name: request.name,
-  // Admission let only these pass.
-  protocol: request.protocol as Tunnel['protocol'],
+  protocol,
   owner: session.owner,
   keyId: session.keyId,
   customSubdomain: isOfChoice(wanted),
@@ -196,8 +199,7 @@ const admit = (
     {
       tunnelCount: session.tunnels.size,
       tunnelLimit: context.tunnelLimit,
-      protocols: PROTOCOLS,
-      ports: context.endpoints.ports.range,
+      ports: context.endpoints.portRanges,
       heldEndpoint: known?.endpoint ?? null,
       loadBalancing: context.loadBalancing,
     },
@@ -207,6 +209,7 @@ interface Registration extends RegisterContext {
   readonly session: Session;
   readonly connection: ControlConnection;
   readonly request: Request;
+  readonly protocol: TunnelProtocol;
   readonly known: SessionTunnel | undefined;
   readonly tunnelId: string;
 }
@@ -231,16 +234,19 @@ const joinGroup = ({ groups, sessions, ...facts }: Registration, wanted: WantedG
 const standAlone = async (facts: Registration, wanted: WantedLease): Promise<Tunnel> => {
   const { known } = facts;
   // An endpoint that is open already stays open: the session only changed its connection.
-  const stays = known?.kind === 'live' && known.endpoint.kind !== 'member' && isWished(known.endpoint, wanted);
+  const stays = known?.kind === 'live' && known.endpoint.kind !== 'member' && isWanted(known.endpoint, wanted);
   const endpoint = stays ? (known.endpoint as LeasedEndpoint) : await openEndpoint(facts, wanted);
   return describeTunnel({ ...facts, endpoint, reachedAt: endpoint, group: null });
 };
 
-const isWished = (endpoint: LeasedEndpoint, { kind, wanted }: WantedLease): boolean => {
-  if (wanted.kind === 'any') return false;
-  return kind === 'port'
-    ? endpoint.kind === 'port' && endpoint.port === wanted.port
-    : endpoint.kind === 'name' && endpoint.name === wanted.name;
+const isWanted = (endpoint: LeasedEndpoint, lease: WantedLease): boolean => {
+  if (lease.wanted.kind === 'any') return false;
+  return sameEndpoint(
+    endpoint,
+    lease.kind === 'name'
+      ? { kind: 'name', name: lease.wanted.name }
+      : { kind: 'port', transport: lease.transport, port: lease.wanted.port },
+  );
 };
 
 const openEndpoint = async (

@@ -5,6 +5,7 @@ import type { Backend } from '../backend/backend.ts';
 import type { AuthFailures } from '../control/auth-failures.ts';
 import { ControlPlane } from '../control/control-plane.ts';
 import type { GroupWatch } from '../group-watch.ts';
+import { portRanges } from '../ingress/kinds.ts';
 import type { TlsFiles } from '../ingress/tls/tls-files.ts';
 import { EndpointRegistry, PortRegistry } from '../routing/endpoints.ts';
 import { Groups } from '../routing/groups.ts';
@@ -58,8 +59,8 @@ export class ControlSide {
     const { server, limits, region, load_balancing } = this.#config;
     const { backend, failures, publicSide, watch } = this.#parts;
     const { listeners, names, tunnels, ports } = publicSide;
-    const [from, to] = limits.tcp_port_range;
-    const endpoints = new EndpointRegistry(new PortRegistry({ range: { from, to }, listeners, clock, random }), names);
+    const range = portRanges(limits).tcp;
+    const endpoints = new EndpointRegistry({ tcp: new PortRegistry({ range, listeners, clock, random }) }, names);
     const plane = new ControlPlane({
       host: server.host,
       port: server.control_port,

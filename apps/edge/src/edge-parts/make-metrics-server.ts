@@ -21,7 +21,7 @@ export const makeMetricsServer = (config: ServerConfig, parts: MeasuredParts): M
   const metrics = new EdgeMetrics(createMetrics({ processMetrics: true }), {
     regionId: region.id,
     tunnels: publicSide.tunnels,
-    relay: publicSide.relay,
+    relay: publicSide.listeners,
     http: publicSide.http,
     sessions: () => control.figures.sessions,
     carriers: () => control.figures.carriers,

@@ -3,11 +3,9 @@ import { randomInt } from 'node:crypto';
 import { ConnectionCounts } from '@tunnel/core';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import { CaptureStore } from '../capture/capture-store.ts';
-import { HttpErrorFallback } from '../ingress/http/http-error-fallback.ts';
 import { HttpIngress } from '../ingress/http/http-ingress.ts';
 import { HttpListeners } from '../ingress/http/http-listeners.ts';
-import { Relay } from '../ingress/tcp/relay.ts';
-import { TcpListeners } from '../ingress/tcp/tcp-listeners.ts';
+import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
 import type { TlsFiles } from '../ingress/tls/tls-files.ts';
 import { Balancer } from '../routing/balancer.ts';
 import { NameRegistry } from '../routing/endpoints.ts';
@@ -21,8 +19,7 @@ const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
 export class PublicSide {
   readonly captures: CaptureStore;
   readonly tunnels: Registry;
-  readonly relay: Relay;
-  readonly listeners: TcpListeners;
+  readonly listeners: PortIngress;
   readonly names: NameRegistry;
   readonly http: HttpIngress;
   readonly ports: HttpListeners;
@@ -40,15 +37,8 @@ export class PublicSide {
       perAddress: limits.connections_per_address,
     });
     const balancer = new Balancer({ counts, random: random ?? Math.random });
-    this.relay = new Relay({
-      balancer,
-      answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
-      logger,
-      clock,
-      onStreamEnd,
-    });
-    const routeOn = (port: number) => this.tunnels.byPort(port);
-    this.listeners = new TcpListeners({ host: server.host, routeOn, relay: this.relay, logger });
+    const { tunnels } = this;
+    this.listeners = makePortIngresses({ host: server.host, tunnels, balancer, clock, logger, onStreamEnd }).tcp;
     this.names = new NameRegistry({ clock, random: random ?? secureRandom });
     this.http = new HttpIngress({
       clock,

@@ -2,7 +2,6 @@
 import { Fault } from '@tunnel/errors';
 import { problemOfText, shownText } from '../names/printable.ts';
 import { foldSubdomain, problemOfSubdomain } from '../names/subdomain.ts';
-import type { GroupProtocol } from './tunnel-group.ts';
 
 export interface GroupFields {
   readonly group?: string | undefined;
@@ -46,8 +45,5 @@ export const groupSubdomain = (group: string, subdomain: string | undefined): st
   if (subdomain !== undefined) return new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(wanted), reason });
   return odd(`group \`${shownText(group)}\` needs a subdomain, because its name cannot be one: ${reason}`);
 };
-
-export const isGroupProtocol = (protocol: string): protocol is GroupProtocol =>
-  protocol === 'http' || protocol === 'https' || protocol === 'tcp';
 
 const odd = (reason: string): Fault => new Fault('GROUP_FIELDS_INVALID', { reason });

@@ -3,11 +3,10 @@
 
 import type { MemberHealth } from '../health/member-health.ts';
 import { type Owner, ownerKey } from '../owner.ts';
-import type { LeasedEndpoint } from '../public-endpoint.ts';
+import { endpointLabel, type LeasedEndpoint } from '../public-endpoint.ts';
+import type { GroupProtocol } from '../tunnel-protocols.ts';
 import { AlertUrls } from './alert-urls.ts';
 import { HealthySet } from './healthy-set.ts';
-
-export type GroupProtocol = 'http' | 'https' | 'tcp';
 
 export interface GroupMember {
   readonly tunnelId: string;
@@ -86,7 +85,7 @@ export class TunnelGroup<M extends GroupMember> {
 
   /** What people call it: the subdomain, or the port. */
   get label(): string {
-    return this.endpoint.kind === 'port' ? String(this.endpoint.port) : this.endpoint.name;
+    return endpointLabel(this.endpoint);
   }
 
   get keyHashShort(): string {

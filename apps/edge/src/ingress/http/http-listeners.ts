@@ -4,10 +4,23 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import type { Logger, ServerConfig } from '@tunnel/runtime';
-import type { PublicHttp } from '../../control/public-url.ts';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/tls-files.ts';
 import type { HttpIngress } from './http-ingress.ts';
+
+/** Where people are told to come. */
+export interface PublicHttp {
+  readonly scheme: 'http' | 'https';
+  /** Asked when a tunnel is registered: a port of 0 in the config is known only then. */
+  readonly port: () => number;
+}
+
+const USUAL_PORT = { http: 80, https: 443 } as const;
+
+export const httpUrl = ({ scheme, port }: PublicHttp, host: string): string => {
+  const number = port();
+  return `${scheme}://${host}${number === USUAL_PORT[scheme] ? '' : `:${number}`}`;
+};
 
 type Address = HttpPort['address'];
 type ServerTable = Pick<ServerConfig['server'], 'host' | 'http_port' | 'https_port' | 'plain_http'>;
@@ -40,7 +53,6 @@ export class HttpListeners {
     return this.#secure?.address ?? null;
   }
 
-  /** How people are told to come. */
   get publicHttp(): PublicHttp {
     const secure = this.#secure;
     return secure === undefined
