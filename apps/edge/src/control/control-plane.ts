@@ -26,7 +26,6 @@ import { SessionTable } from './session-table.ts';
 export interface ControlPlaneOptions extends PublicAddress {
   readonly host: string;
   readonly port: number;
-  readonly tls: TlsFiles | null;
   readonly regionId: string;
   readonly tunnelsPerSession: number;
   readonly trustedProxies: readonly string[];
@@ -57,7 +56,7 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, endpoints, groups, tunnels, host, port, tls } = options;
+    const { clock, logger, backend, endpoints, groups, tunnels, host, port } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
@@ -65,7 +64,6 @@ export class ControlPlane {
     this.#sessions = new SessionTable({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
-      tls,
       refusal: () => this.#refusal(),
       onControl: (ws, request) => this.#onControl(ws, request),
       onCarrier: (request, socket, head) => upgradeCarrier(this.#muxes, request, socket, head),
@@ -88,8 +86,8 @@ export class ControlPlane {
     return { sessions: this.#sessions.liveCount, carriers: this.#muxes.carriers, streams: this.#muxes.streams };
   }
 
-  async start(): Promise<void> {
-    await this.#server.start();
+  async start(tls: TlsFiles | null): Promise<void> {
+    await this.#server.start(tls);
     this.#stopListening = this.#given.backend.onRevoked((revocation) => this.revoke(revocation));
     this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }

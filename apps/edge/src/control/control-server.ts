@@ -15,7 +15,6 @@ const CHECK_INTERVAL_MS = 2000;
 
 export interface ControlServerOptions {
   readonly listenOn: ListenOn;
-  readonly tls: TlsFiles | null;
   /** A text: not now, with 503. */
   readonly refusal: () => string | null;
   readonly onControl: (ws: WebSocket, request: IncomingMessage) => void;
@@ -25,7 +24,6 @@ export interface ControlServerOptions {
 
 export class ControlServer {
   readonly #given: ControlServerOptions;
-  readonly #server: Server;
   readonly #webSockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
@@ -33,19 +31,13 @@ export class ControlServer {
     clientTracking: false,
   });
   readonly #waiting: WaitingSockets;
+  /** Made at the start, when the certificate is known. */
+  #server: Server | undefined;
   #address: { host: string; port: number } | undefined;
 
   constructor(options: ControlServerOptions) {
     this.#given = options;
     this.#waiting = new WaitingSockets(options.handshakesMax ?? EDGE_LIMITS.CONTROL_HANDSHAKES_MAX);
-    this.#server = openServer(options.tls);
-    this.#server.on('connection', (socket: Socket) => this.#waiting.add(socket));
-    this.#server.on('request', answerRequest);
-    this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
-      this.#upgrade(request, socket, head),
-    );
-    // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
-    this.#server.on('clientError', (_error, socket) => socket.destroy());
   }
 
   /** Connections that have not asked for anything yet. */
@@ -58,8 +50,17 @@ export class ControlServer {
     return this.#address;
   }
 
-  async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#given.listenOn);
+  async start(tls: TlsFiles | null): Promise<void> {
+    const server = openServer(tls);
+    server.on('connection', (socket: Socket) => this.#waiting.add(socket));
+    server.on('request', answerRequest);
+    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
+      this.#upgrade(request, socket, head),
+    );
+    // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
+    server.on('clientError', (_error, socket) => socket.destroy());
+    this.#server = server;
+    this.#address = await listenOrFault(server, this.#given.listenOn);
   }
 
   /** For handshakes from now on; connections do not notice. */
@@ -69,7 +70,7 @@ export class ControlServer {
 
   /** Upgraded connections live on; the rest has nothing to say any more. */
   stopAccepting(): void {
-    if (!this.#server.listening) return;
+    if (this.#server?.listening !== true) return;
     this.#server.close();
     this.#server.closeAllConnections();
   }
@@ -91,7 +92,7 @@ export class ControlServer {
   }
 }
 
-const openServer = (tls: ControlServerOptions['tls']): Server => {
+const openServer = (tls: TlsFiles | null): Server => {
   const limits = {
     maxHeaderSize: EDGE_LIMITS.CONTROL_HEAD_MAX_BYTES,
     headersTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,

@@ -8,7 +8,7 @@ import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, Tunnel
 import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Balancer } from '../routing/balancer.ts';
-import { EndpointRegistry, NameRegistry, PortRegistry } from '../routing/endpoints.ts';
+import { EndpointRegistry, NameRegistry } from '../routing/endpoints.ts';
 import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import { Registry } from '../routing/registry.ts';
 import { AuthFailures } from './auth-failures.ts';
@@ -101,15 +101,17 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const balancer = new Balancer({ counts, random: Math.random });
   const listeners = makePortIngresses({ host: HOST, tunnels, balancer, clock, logger }).tcp;
   const { guard, ...range } = await claimRange(options.ports ?? 4);
-  const endpoints = new EndpointRegistry(
-    { tcp: new PortRegistry({ range, listeners, clock, random: () => 0 }) },
-    new NameRegistry({ clock, random: Math.random }),
-  );
+  const endpoints = new EndpointRegistry({
+    listeners: { tcp: listeners },
+    portRanges: { tcp: range },
+    names: new NameRegistry({ clock, random: Math.random }),
+    clock,
+    random: () => 0,
+  });
   const groups = new Groups({ clock, logger, endpoints, tunnels, watchers: options.watchers ?? [] });
   const control = new ControlPlane({
     host: HOST,
     port: 0,
-    tls: options.tls ?? null,
     domain: 'edge.test',
     regionId: 'local',
     tunnelsPerSession: options.tunnelsPerSession ?? 100,
@@ -118,7 +120,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     logger,
     backend,
     failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
-    publicHttp: { scheme: 'http', port: () => 8000 },
+    publicHttp: () => ({ scheme: 'http', port: 8000 }),
     endpoints,
     groups,
     tunnels,
@@ -126,7 +128,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
     checkAlertUrl: options.checkAlertUrl ?? refuseByName,
   });
-  await control.start();
+  await control.start(options.tls ?? null);
   const stop = async (): Promise<void> => {
     control.cut();
     await listeners.closeAll();

@@ -18,13 +18,12 @@ describe.each([
     const carriers: Socket[] = [];
     const server = new ControlServer({
       listenOn: { host: '127.0.0.1', port: 0, key: 'control_port' },
-      tls,
       refusal: () => null,
       onControl: () => {},
       onCarrier: (_request, socket) => carriers.push(socket),
       handshakesMax: 2,
     });
-    await server.start();
+    await server.start(tls);
     const { port } = server.address;
     const idle = async (): Promise<Socket> => {
       const socket = connect(port, '127.0.0.1').on('error', () => {});

@@ -18,7 +18,8 @@ type Registration = MessageOf<'RegisterTunnel'>;
 /** How the public comes to an edge. */
 export interface PublicAddress {
   readonly domain: string;
-  readonly publicHttp: PublicHttp;
+  /** Asked when a tunnel is registered: what is served, and a port of 0 in the config, are known only then. */
+  readonly publicHttp: () => PublicHttp;
 }
 
 export interface TunnelKind {
@@ -34,7 +35,7 @@ const tcpKind: TunnelKind = {
 };
 
 const httpKind: TunnelKind = {
-  publicUrl: (label, { domain, publicHttp }) => httpUrl(publicHttp, `${label}.${domain}`),
+  publicUrl: (label, { domain, publicHttp }) => httpUrl(publicHttp(), `${label}.${domain}`),
   httpSettings: (request) => ({
     hostHeader: hostHeaderOf(request),
     localProtocol: request.local_protocol,

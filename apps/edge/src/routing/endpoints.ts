@@ -18,43 +18,49 @@ export interface PortRange {
   readonly to: number;
 }
 
-/** One for each transport: the same number of another transport is another port. */
-export type PortRegistries = Readonly<Record<Transport, PortRegistry>>;
+export interface EndpointRegistryOptions {
+  /** Who opens the ports of each transport: the same number of another transport is another port. */
+  readonly listeners: Readonly<Record<Transport, PortListeners>>;
+  readonly portRanges: Readonly<Record<Transport, PortRange>>;
+  readonly names: NameRegistry;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
 
 export class EndpointRegistry {
-  readonly ports: PortRegistries;
+  readonly portRanges: Readonly<Record<Transport, PortRange>>;
   readonly names: NameRegistry;
+  readonly #ports: Readonly<Record<Transport, PortRegistry>>;
 
-  constructor(ports: PortRegistries, names: NameRegistry) {
-    this.ports = ports;
+  constructor({ listeners, portRanges, names, clock, random }: EndpointRegistryOptions) {
+    this.portRanges = portRanges;
     this.names = names;
-  }
-
-  get portRanges(): Readonly<Record<Transport, PortRange>> {
-    const ranges = Object.entries(this.ports).map(([transport, { range }]) => [transport, range]);
-    return Object.fromEntries(ranges) as Record<Transport, PortRange>;
+    const transports = Object.keys(portRanges) as Transport[];
+    const registryOf = (of: Transport) =>
+      new PortRegistry({ range: portRanges[of], listeners: listeners[of], clock, random });
+    this.#ports = Object.fromEntries(transports.map((of) => [of, registryOf(of)])) as Record<Transport, PortRegistry>;
   }
 
   /** Throws a fault when there is no such endpoint. */
   async open(owner: string, wanted: WantedLease): Promise<LeasedEndpoint> {
     if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(owner, wanted.wanted) };
     const { kind, transport } = wanted;
-    return { kind, transport, port: await this.ports[transport].open(owner, wanted.wanted) };
+    return { kind, transport, port: await this.#ports[transport].open(owner, wanted.wanted) };
   }
 
   /** No visitor comes in any more; the lease stays until hold or release. A name stops with its entry in the table. */
   close(endpoint: LeasedEndpoint): void {
-    if (endpoint.kind === 'port') this.ports[endpoint.transport].close(endpoint.port);
+    if (endpoint.kind === 'port') this.#ports[endpoint.transport].close(endpoint.port);
   }
 
   /** `until` on the monotonic clock. */
   hold(endpoint: LeasedEndpoint, owner: string, until: number): void {
-    if (endpoint.kind === 'port') this.ports[endpoint.transport].hold(endpoint.port, owner, until);
+    if (endpoint.kind === 'port') this.#ports[endpoint.transport].hold(endpoint.port, owner, until);
     else this.names.hold(endpoint.name, owner, until);
   }
 
   release(endpoint: LeasedEndpoint, owner: string): void {
-    if (endpoint.kind === 'port') this.ports[endpoint.transport].release(endpoint.port, owner);
+    if (endpoint.kind === 'port') this.#ports[endpoint.transport].release(endpoint.port, owner);
     else this.names.release(endpoint.name, owner);
   }
 }

@@ -11,16 +11,13 @@ import type { HttpIngress } from './http-ingress.ts';
 /** Where people are told to come. */
 export interface PublicHttp {
   readonly scheme: 'http' | 'https';
-  /** Asked when a tunnel is registered: a port of 0 in the config is known only then. */
-  readonly port: () => number;
+  readonly port: number;
 }
 
 const USUAL_PORT = { http: 80, https: 443 } as const;
 
-export const httpUrl = ({ scheme, port }: PublicHttp, host: string): string => {
-  const number = port();
-  return `${scheme}://${host}${number === USUAL_PORT[scheme] ? '' : `:${number}`}`;
-};
+export const httpUrl = ({ scheme, port }: PublicHttp, host: string): string =>
+  `${scheme}://${host}${port === USUAL_PORT[scheme] ? '' : `:${port}`}`;
 
 type Address = HttpPort['address'];
 type ServerTable = Pick<ServerConfig['server'], 'host' | 'http_port' | 'https_port' | 'plain_http'>;
@@ -56,8 +53,8 @@ export class HttpListeners {
   get publicHttp(): PublicHttp {
     const secure = this.#secure;
     return secure === undefined
-      ? { scheme: 'http', port: () => this.#plain.address.port }
-      : { scheme: 'https', port: () => secure.address.port };
+      ? { scheme: 'http', port: this.#plain.address.port }
+      : { scheme: 'https', port: secure.address.port };
   }
 
   /** Where a plain visitor is sent; null: it is served. */
