@@ -23,7 +23,7 @@ import { chooseBackend, type InProcessPlatform } from './backend/choose-backend.
 import { CaptureDesk } from './capture/capture-desk.ts';
 import { CaptureStore } from './capture/capture-store.ts';
 import { Replays } from './capture/replay.ts';
-import { AuthFailures } from './control/auth-failures.ts';
+import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges } from './ingress/kinds.ts';

@@ -13,15 +13,12 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
-import type { AuthFailures } from './auth-failures.ts';
-import { authenticate } from './authenticate.ts';
-import { upgradeCarrier } from './carrier-upgrade.ts';
+import { type AuthFailures, authenticate } from './authentication.ts';
+import { SessionMuxes, upgradeCarrier } from './carriers.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
 import { ControlServer } from './control-server.ts';
-import { handleMessage } from './handle-message.ts';
-import type { Session } from './session.ts';
-import { SessionMuxes } from './session-muxes.ts';
-import { SessionTable } from './session-table.ts';
+import { handleMessage } from './messages.ts';
+import { type Session, Sessions } from './sessions.ts';
 
 export interface ControlPlaneOptions extends PublicAddress {
   readonly host: string;
@@ -47,7 +44,7 @@ export class ControlPlane {
   readonly #server: ControlServer;
   readonly #callerAddress: CallerAddress;
   readonly #muxes: SessionMuxes;
-  readonly #sessions: SessionTable;
+  readonly #sessions: Sessions;
   readonly #connections = new Set<ControlConnection>();
   #lastConnectionId = 0;
   #unauthenticated = 0;
@@ -61,7 +58,7 @@ export class ControlPlane {
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     this.#muxes = new SessionMuxes({ clock, logger, onViolation });
-    this.#sessions = new SessionTable({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
+    this.#sessions = new Sessions({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       refusal: () => this.#refusal(),

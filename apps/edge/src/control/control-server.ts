@@ -1,14 +1,15 @@
-// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers. Who asks for nothing has little
+// room, and who asks for something else gets one line of plain text.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { secureOptionsOf, type TlsFiles } from '../ingress/tls/tls-files.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import { refuseUpgrade } from './upgrade-answers.ts';
-import { WaitingSockets } from './waiting-sockets.ts';
 
 /** How often node looks for heads that are over their time. */
 const CHECK_INTERVAL_MS = 2000;
@@ -123,3 +124,56 @@ const answerRequest = (request: IncomingMessage, response: ServerResponse): void
 };
 
 const shown = (path: string | undefined): string => (path ?? '').slice(0, 100).replace(/[^\x21-\x7e]/g, '?');
+
+/** What the control port says to those it does not let in: one line of plain text, then the end. */
+export const refuseUpgrade = (socket: Duplex, status: number, line: string): void => {
+  const body = `${line}\n`;
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    'Connection: close',
+    'Content-Type: text/plain; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...(status === 426 ? ['Upgrade: websocket, tunnel-carrier/1'] : []),
+    '\r\n',
+  ];
+  // The peer may be gone; nobody is left to be told.
+  socket.on('error', () => {});
+  socket.end(head.join('\r\n') + body, () => socket.destroy());
+};
+
+/** Connections that have not asked for an upgrade yet. There is room for so many; then the oldest goes. */
+class WaitingSockets {
+  readonly #max: number;
+  /** By the peer's address and port: over TLS the upgrade comes on another object than the connection did. Oldest first. */
+  readonly #sockets = new Map<string, Socket>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#sockets.size;
+  }
+
+  /** An honest client asks within a round trip, so whoever has waited longest is given up, and not the newcomer. */
+  add(socket: Socket): void {
+    const peer = peerOf(socket);
+    this.#sockets.set(peer, socket);
+    socket.once('close', () => {
+      if (this.#sockets.get(peer) === socket) this.#sockets.delete(peer);
+    });
+    if (this.#sockets.size <= this.#max) return;
+    for (const [oldest, stranger] of this.#sockets) {
+      this.#sockets.delete(oldest);
+      stranger.destroy();
+      return;
+    }
+  }
+
+  /** It has asked; from here on others count it. */
+  remove(socket: Socket): void {
+    this.#sockets.delete(peerOf(socket));
+  }
+}
+
+const peerOf = (socket: Socket): string => `${socket.remoteAddress ?? ''} ${socket.remotePort ?? ''}`;

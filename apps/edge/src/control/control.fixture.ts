@@ -11,7 +11,7 @@ import { Balancer } from '../routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from '../routing/endpoints.ts';
 import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import { Registry } from '../routing/registry.ts';
-import { AuthFailures } from './auth-failures.ts';
+import { AuthFailures } from './authentication.ts';
 import { ControlPlane } from './control-plane.ts';
 
 const HOST = '127.0.0.1';
