@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { tryPort } from './control/control.fixture.ts';
 import { echoMux, openCarrier } from './control/raw-carrier.fixture.ts';
 import { RawClient } from './control/raw-client.fixture.ts';
 import { createEdge, type Edge } from './edge.ts';
@@ -155,6 +157,27 @@ describe('a stop', () => {
     edge.stopNow();
     expect(await reset).toBe('ECONNRESET');
     expect((await client.closed).code).toBe(1006);
+  });
+
+  it('leaves no port open, at whichever moment of its start', async () => {
+    const guard = await tryPort(0);
+    const { port } = guard?.address() as AddressInfo;
+    guard?.close();
+    let isStarted = false;
+    for (let turns = 0; !isStarted; turns += 1) {
+      const edge = makeEdge({ host: 'localhost', control_port: port });
+      const starting = edge.start().then(
+        () => (isStarted = true),
+        () => undefined,
+      );
+      for (let turn = 0; turn < turns; turn += 1) await nextTurn();
+      edge.stopNow();
+      await starting;
+      await edge.stop({ drainMs: 0 });
+      const again = await tryPort(port);
+      expect([turns, again !== null]).toEqual([turns, true]);
+      await new Promise((resolve) => again?.close(resolve));
+    }
   });
 });
 

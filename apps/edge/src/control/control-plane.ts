@@ -110,10 +110,11 @@ export class ControlPlane {
 
   /** No new clients, no new tunnels, no new streams; clients are told. What is under way goes on until end(). */
   drain(drainSecs: number): void {
+    // Each time: one that was cut while its port opened has a port to close now.
+    this.#server.stopAccepting();
     if (this.#isDraining) return;
     this.#isDraining = true;
     this.#given.groups.shutDown();
-    this.#server.stopAccepting();
     const { message } = new Fault('EDGE_SHUTTING_DOWN');
     for (const connection of this.#connections) {
       connection.send({ type: 'ShuttingDown', reason: message, drain_secs: drainSecs });

@@ -1,6 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { LeasedEndpoint, Transport, WantedLease } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
-import { PortRegistry } from './endpoints.ts';
+import { EndpointRegistry, NameRegistry, PortRegistry } from './endpoints.ts';
 
 /** Listeners that exist only here; a close takes until it is let go. */
 const setUp = (options: { readonly to?: number; readonly outside?: readonly number[] } = {}) => {
@@ -74,5 +76,59 @@ describe('the way back', () => {
     expect(await again).toBe(1);
     expect(open.has(1)).toBe(true);
     expect(await codeOf(pool.open('b', { kind: 'any' }))).toBe('TUNNEL_PORTS_EXHAUSTED');
+  });
+});
+
+describe('transports', () => {
+  /** A registry of two transports, the second one invented, with a range of one port each. */
+  const twoTransports = () => {
+    const clock = new FakeClock();
+    const calls: string[] = [];
+    const listenersOf = (transport: string) => ({
+      listen: async (port: number) => {
+        calls.push(`listen ${transport} ${port}`);
+        return 'listening' as const;
+      },
+      close: async (port: number) => void calls.push(`close ${transport} ${port}`),
+    });
+    const endpoints = new EndpointRegistry({
+      listeners: { tcp: listenersOf('tcp'), udp: listenersOf('udp') } as Record<
+        Transport,
+        ReturnType<typeof listenersOf>
+      >,
+      portRanges: { tcp: { from: 1, to: 1 }, udp: { from: 1, to: 1 } } as Record<
+        Transport,
+        { from: number; to: number }
+      >,
+      names: new NameRegistry({ clock, random: () => 0 }),
+      clock,
+      random: () => 0,
+    });
+    const anyOf = (transport: string): WantedLease => ({
+      kind: 'port',
+      transport: transport as Transport,
+      wanted: { kind: 'any' },
+    });
+    return { endpoints, calls, anyOf };
+  };
+
+  it('have their own numbers, leases and listeners', async () => {
+    const { endpoints, calls, anyOf } = twoTransports();
+    const opened: LeasedEndpoint[] = [];
+    for (const transport of ['tcp', 'udp']) opened.push(await endpoints.open('a', anyOf(transport)));
+    expect(opened).toEqual([
+      { kind: 'port', transport: 'tcp', port: 1 },
+      { kind: 'port', transport: 'udp', port: 1 },
+    ]);
+    for (const transport of ['tcp', 'udp']) {
+      expect(await codeOf(endpoints.open('b', anyOf(transport)))).toBe('TUNNEL_PORTS_EXHAUSTED');
+    }
+    const [, second] = opened as [LeasedEndpoint, LeasedEndpoint];
+    endpoints.close(second);
+    endpoints.release(second, 'a');
+    await nextTurn();
+    expect(await endpoints.open('b', anyOf('udp'))).toEqual(second);
+    expect(await codeOf(endpoints.open('b', anyOf('tcp')))).toBe('TUNNEL_PORTS_EXHAUSTED');
+    expect(calls).toEqual(['listen tcp 1', 'listen udp 1', 'close udp 1', 'listen udp 1']);
   });
 });

@@ -131,10 +131,10 @@ export class GroupSeries<G extends SeriesGroup> {
 
   /** The first that no living group has; the numbered ones are for groups that kept their label and came back elsewhere. */
   #freeLabel({ name, label, protocol }: G): string {
-    const wishes = [name, `${name}@${label}`, `${name}@${protocol}:${label}`];
+    const candidates = [name, `${name}@${label}`, `${name}@${protocol}:${label}`];
     const isFree = (wanted: string): boolean => (this.#byLabel.get(wanted)?.group ?? null) === null;
-    for (let n = 2; !wishes.some(isFree); n += 1) wishes.push(`${name}@${protocol}:${label}:${n}`);
-    return wishes.find(isFree) ?? name;
+    for (let n = 2; !candidates.some(isFree); n += 1) candidates.push(`${name}@${protocol}:${label}:${n}`);
+    return candidates.find(isFree) ?? name;
   }
 
   #expire(now: number): void {
