@@ -37,7 +37,5 @@ export const apiErrorHeaders = ({ status, values }: Fault): Record<string, strin
 /** A request id that a caller may choose: it goes into logs, so it stays short and plain. */
 export const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
 
-// The small bodies of the platform API's health probes.
-
 export const okBody = z.object({ ok: z.boolean().meta({ examples: [true] }) }).meta({ id: 'Ok' });
 export type OkBody = z.infer<typeof okBody>;

@@ -101,8 +101,6 @@ export type ClientConfig = DeepReadonly<Omit<ClientFile, 'tunnels'>> & {
   readonly tunnels: Readonly<Record<string, ClientTunnel>>;
 };
 
-// config.yml: one checked and frozen value, every refusal at its line.
-
 interface ClientConfigSources {
   readonly file: string;
   /** For `group_key_env`. */
@@ -245,8 +243,6 @@ export const readGroupKeyFile = (file: string): { readonly key: Secret } | { rea
   }
 };
 
-// Where a path in config.yml or on the command line leads.
-
-/** Seen from `folder`; `~/` means the home folder, as in a shell. */
+/** Where a path in config.yml or on the command line leads, seen from `folder`; `~/` means the home folder, as in a shell. */
 export const pathFrom = (folder: string, path: string, home: string): string =>
   path.startsWith('~/') ? join(home, path.slice(2)) : resolve(folder, path);

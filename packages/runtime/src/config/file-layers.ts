@@ -34,8 +34,6 @@ const parseToml = (file: string, text: string): Tree => {
   }
 };
 
-// A YAML file as a layer, with the line of each key.
-
 export const yamlLayer = (file: string): Layer => {
   const lineCounter = new LineCounter();
   const text = readConfigText(file);
@@ -114,8 +112,6 @@ const offsetOf = (document: Document, path: ConfigPath): number => {
   }
   return offset;
 };
-
-// Reads a config file as text, or refuses with a reason a person understands.
 
 /** A config file is written by hand; anything beyond this is some other file. */
 const MOST_BYTES = 1024 * 1024;

@@ -32,8 +32,6 @@ export class ConfigProblem extends Error {
   }
 }
 
-// Turns what a schema or a cross-check found into the one refusal a person reads.
-
 export interface ConfigSource {
   readonly schema: z.ZodType;
   readonly layers: readonly Layer[];

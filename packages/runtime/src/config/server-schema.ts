@@ -20,6 +20,8 @@ import {
   wholeNumber,
 } from './values.ts';
 
+// The tables of the edge: [server] [region] [auth] [tls] [limits] [capture] [load_balancing].
+
 const DAY_SECS = 86_400;
 const HOUR_SECS = 3600;
 const MOST_CONNECTIONS = 1_000_000;
@@ -145,8 +147,6 @@ const platformSchema = section({
     .record(planName, plan, { error: (issue) => (issue.code === 'invalid_key' ? PLAN_NAME : 'a table') })
     .prefault({}),
 });
-
-// The whole server.toml as one schema, and its typed value.
 
 export const serverFileSchema = table({
   data_dir: filledText().default('./data'),
