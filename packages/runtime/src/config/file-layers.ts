@@ -1,8 +1,38 @@
-// A YAML file as a layer, with the line of each key.
+// A TOML or a YAML file as a layer, with the line of each key.
+import { readFileSync, statSync } from 'node:fs';
+import { parse, TomlError } from 'smol-toml';
 import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
 import { type ConfigPath, isTable, type Layer, type Tree } from './layer.ts';
 import { ConfigProblem } from './problem.ts';
-import { readConfigText } from './read-config-text.ts';
+import { TomlLines } from './toml-lines.ts';
+
+export const tomlLayer = (file: string): Layer => {
+  const text = readConfigText(file);
+  const tree = parseToml(file, text);
+  const lines = new TomlLines(text);
+  return {
+    tree,
+    where: (path) => `${file}:${lines.lineOf(path)}`,
+    line: (path) => lines.lineOf(path),
+  };
+};
+
+/** The line break that ends the line of a forgotten quote is the control character the parser speaks of. */
+const CLEARER: Record<string, string> = {
+  'control characters are not allowed in strings': 'a string is not closed, or holds a control character',
+};
+
+const parseToml = (file: string, text: string): Tree => {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    // The parser's message goes on with the source line, which may hold a secret.
+    const [firstLine = ''] = error.message.split('\n');
+    const reason = firstLine.replace(/^Invalid TOML document: /, '');
+    throw new ConfigProblem('CONFIG_SYNTAX', { file, line: error.line, reason: CLEARER[reason] ?? reason });
+  }
+};
 
 export const yamlLayer = (file: string): Layer => {
   const lineCounter = new LineCounter();
@@ -81,4 +111,33 @@ const offsetOf = (document: Document, path: ConfigPath): number => {
     } else return offset;
   }
   return offset;
+};
+
+/** A config file is written by hand; anything beyond this is some other file. */
+const MOST_BYTES = 1024 * 1024;
+
+const REASONS: Record<string, string> = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EISDIR: 'it is a directory',
+  ENOTDIR: 'a part of the path is not a directory',
+  ELOOP: 'too many symbolic links',
+  ENAMETOOLONG: 'the name is too long',
+};
+
+const readConfigText = (file: string): string => {
+  try {
+    if (statSync(file).size > MOST_BYTES) throw new Error(`it is larger than ${MOST_BYTES} bytes`);
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
+  } catch (error) {
+    throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: readFailure(error) });
+  }
+};
+
+export const readFailure = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'it is not UTF-8 text';
+  return (code === undefined ? undefined : REASONS[code]) ?? error.message;
 };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { loadClientConfig } from './load-client-config.ts';
+import { loadClientConfig } from './client-config.ts';
 
 let directory: TemporaryDirectory;
 let file: string;

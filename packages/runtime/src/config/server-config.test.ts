@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { temporaryDirectory } from '@tunnel/testkit';
 import { describe, expect, test } from 'vitest';
-import { loadServerConfig, type ServerConfigSources } from './load-server-config.ts';
+import { loadServerConfig, type ServerConfigSources } from './server-config.ts';
 
 const refusal = (sources: Partial<ServerConfigSources>): string => {
   try {
