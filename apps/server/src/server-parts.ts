@@ -8,6 +8,7 @@ import { EmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 
 /** Seen from the bundle as from this file: both lie one folder below their app. */
 const DASHBOARD_FOLDER = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
+const VIEWER_FOLDER = fileURLToPath(new URL('../dist/api-reference', import.meta.url));
 
 /** `stack`: everything in one process. */
 export type ServerKind = 'stack' | 'edge' | 'platform';
@@ -88,7 +89,8 @@ export class ServerParts {
     };
     const isStack = this.#kind === 'stack';
     const platform = createPlatform(this.#config, {
-      ...{ clock, logger, version, dataDir, databaseUrl, onMail, dashboardFolder: DASHBOARD_FOLDER },
+      ...{ clock, logger, version, dataDir, databaseUrl, onMail },
+      ...{ dashboardFolder: DASHBOARD_FOLDER, viewerFolder: VIEWER_FOLDER },
       ...(isStack ? { localEdge } : {}),
     });
     this.#platform = platform;

@@ -4,22 +4,25 @@ import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { KnownUsers } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/ask-edges.ts';
-import type { DashboardFiles } from './dashboard/dashboard-files.ts';
-import { addDashboardRoutes } from './dashboard/dashboard-routes.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-actor.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
 import { addBillingRoutes } from './routes/billing-routes.ts';
+import { addDashboardRoutes } from './routes/dashboard-routes.ts';
 import { addDocsRoutes } from './routes/docs-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkNeeds } from './routes/edge-link-routes.ts';
 import { addHealthRoutes } from './routes/health-routes.ts';
 import { addKeyRoutes } from './routes/key-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
+import type { StaticFiles } from './static-files.ts';
 
 export interface PlatformRouteNeeds extends RouteContext, EdgeLinkNeeds {
   readonly edges: GroupEdges & TunnelEdges;
   readonly billing: BillingContext;
-  readonly dashboard: DashboardFiles;
+  /** null: it is not built. */
+  readonly dashboard: StaticFiles | null;
+  /** Of the page of the API. */
+  readonly viewer: StaticFiles;
   /** A mail waits in the outbox. */
   readonly mailWaits: () => void;
   /** The one that is listened on. */
