@@ -5,7 +5,7 @@ import { Billing } from './billing/billing.ts';
 import { Database } from './db/database.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
 import { migratePatiently } from './db/migrate.ts';
-import type { LocalEdge } from './edge-calls/ask-edge.ts';
+import type { LocalEdge } from './edge-calls/call-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
 import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';

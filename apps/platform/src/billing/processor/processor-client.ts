@@ -153,7 +153,7 @@ const MOST_TURNS = 10;
  * Making something once by an idempotency key. For a day the processor answers a key that it knows with the object of then,
  * which may have been deleted since: then the key is followed by another one, which everybody who comes this way finds too.
  */
-export const createAnew = async <T extends { readonly id: string }>(
+export const createOnce = async <T extends { readonly id: string }>(
   key: string,
   create: (idempotencyKey: string) => Promise<Stripe.Response<T>>,
   isPresent: (made: T) => Promise<boolean>,

@@ -18,7 +18,7 @@ const logger = createLogger({ level: 'silent', format: 'json' });
 const config = loadServerConfig({ env: {}, overrides: { platform: { public_url: 'https://tunnel.example/' } } });
 const settings = config.platform;
 const { db } = new Database({ url: config.database.url, logger });
-const needs = {
+const deps = {
   ...{ db, clock: systemClock, logger, settings, version: '1', edges: new ScriptedEdges() },
   requireUser: (_: unknown, next: () => Promise<void>) => next(),
 };
@@ -31,10 +31,10 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const app = createPlatformApp({ logger, settings });
 addDocsRoutes(app, { viewer: readStaticFiles(folder) });
-addKeyRoutes(app, needs);
-addUsageRoutes(app, needs);
-addLoadBalancingRoutes(app, needs);
-addHealthRoutes(app, needs);
+addKeyRoutes(app, deps);
+addUsageRoutes(app, deps);
+addLoadBalancingRoutes(app, deps);
+addHealthRoutes(app, deps);
 
 const document = (await (await app.request('/openapi.json')).json()) as ApiDocument;
 const response = await app.request('/docs');
