@@ -149,22 +149,14 @@ interface Schema {
   $ref?: string;
   type?: string | string[];
   format?: string;
-  description?: string;
   examples?: unknown[];
   example?: unknown;
   default?: unknown;
   const?: unknown;
   enum?: unknown[];
   minimum?: number;
-  maximum?: number;
-  minLength?: number;
-  maxLength?: number;
-  maxItems?: number;
-  pattern?: string;
   properties?: Record<string, Schema>;
-  required?: string[];
   items?: Schema;
-  additionalProperties?: boolean | Schema;
   anyOf?: Schema[];
   oneOf?: Schema[];
   allOf?: Schema[];
@@ -182,10 +174,6 @@ interface Answer {
 }
 
 interface Parameter {
-  name: string;
-  in: string;
-  required?: boolean;
-  description?: string;
   schema?: Schema;
   example?: unknown;
 }
@@ -194,10 +182,8 @@ interface Operation {
   operationId?: string;
   tags?: string[];
   summary?: string;
-  description?: string;
-  security?: Record<string, string[]>[];
   parameters?: Parameter[];
-  requestBody?: { required?: boolean; content: Record<string, Media> };
+  requestBody?: { content: Record<string, Media> };
   responses: Record<string, Answer>;
 }
 

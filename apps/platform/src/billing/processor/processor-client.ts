@@ -147,7 +147,7 @@ export const isMissing = (error: unknown): boolean =>
 export const isRefused = (error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> =>
   error instanceof Stripe.errors.StripeInvalidRequestError;
 
-const MOST_TURNS = 10;
+const CREATE_ATTEMPTS_MAX = 10;
 
 /**
  * Making something once by an idempotency key. For a day the processor answers a key that it knows with the object of then,
@@ -159,7 +159,7 @@ export const createOnce = async <T extends { readonly id: string }>(
   isPresent: (made: T) => Promise<boolean>,
 ): Promise<T> => {
   let idempotencyKey = key;
-  for (let turn = 0; turn < MOST_TURNS; turn += 1) {
+  for (let attempt = 0; attempt < CREATE_ATTEMPTS_MAX; attempt += 1) {
     const made = await create(idempotencyKey);
     // One that was made just now is not looked for: not to see it yet would make a second one.
     const isOld = made.lastResponse.headers['idempotent-replayed'] === 'true';
