@@ -21,7 +21,7 @@ export interface TunnelEdges {
   healthEvents(regionId: string, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
 }
 
-export interface AskContext extends Pick<ServiceContext, 'db'> {
+export interface TunnelEdgeContext extends Pick<ServiceContext, 'db'> {
   readonly edges: TunnelEdges;
 }
 
@@ -29,7 +29,7 @@ export interface AskContext extends Pick<ServiceContext, 'db'> {
  * What only the edge of a tunnel knows: its captured requests and its health. The log says whose it is and where it ran.
  */
 export const listRequests = async (
-  context: AskContext,
+  context: TunnelEdgeContext,
   actor: UserActor,
   id: string,
   limit: number,
@@ -41,7 +41,7 @@ export const listRequests = async (
 };
 
 export const replayRequest = async (
-  context: AskContext,
+  context: TunnelEdgeContext,
   actor: UserActor,
   id: string,
   requestId: string,
@@ -51,14 +51,18 @@ export const replayRequest = async (
   return context.edges.replay(regionId, tunnelId, requestId, actor.userId);
 };
 
-export const listHealthEvents = async (context: AskContext, actor: UserActor, id: string): Promise<HealthEvent[]> => {
+export const listHealthEvents = async (
+  context: TunnelEdgeContext,
+  actor: UserActor,
+  id: string,
+): Promise<HealthEvent[]> => {
   const entry = await findTunnel(context, actor, id);
   // An edge keeps them for as long as the tunnel lives.
   if (entry.unregistered_at !== null || entry.region_id === null) return [];
   return orWhenForgotten(context.edges.healthEvents(entry.region_id, entry.tunnel_id, actor.userId), []);
 };
 
-const findHttpTunnel = async (context: AskContext, actor: UserActor, id: string): Promise<TunnelLogEntry> => {
+const findHttpTunnel = async (context: TunnelEdgeContext, actor: UserActor, id: string): Promise<TunnelLogEntry> => {
   const entry = await findTunnel(context, actor, id);
   if (entry.protocol !== 'http') throw new Fault('TUNNEL_NOT_HTTP', { protocol: entry.protocol });
   return entry;

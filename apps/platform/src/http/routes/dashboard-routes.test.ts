@@ -7,8 +7,7 @@ import { createLogger, systemClock } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
-import { readDashboard } from './dashboard-files.ts';
-import { addDashboardRoutes, DASHBOARD_POLICY } from './dashboard-routes.ts';
+import { addDashboardRoutes, DASHBOARD_POLICY, readDashboard } from './dashboard-routes.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 const settings = { trusted_proxies: [], public_url: 'http://localhost:8080' };
@@ -20,7 +19,7 @@ beforeAll(() => {
   mkdirSync(join(folder, 'assets'));
   writeFileSync(join(folder, 'index.html'), PAGE);
   writeFileSync(join(folder, 'start.js'), 'start');
-  writeFileSync(join(folder, 'notes.txt'), 'not for the fixture');
+  writeFileSync(join(folder, 'notes.txt'), 'not for the world');
   const script = join(folder, 'assets/index-CelweEAm.js');
   writeFileSync(script, SCRIPT);
   writeFileSync(`${script}.gz`, gzipSync(SCRIPT));

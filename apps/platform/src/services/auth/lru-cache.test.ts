@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { BoundedCache } from './bounded-cache.ts';
+import { LruCache } from './lru-cache.ts';
 
 it('lets go of what was asked for longest ago', () => {
-  const cache = new BoundedCache<number>(2);
+  const cache = new LruCache<number>(2);
   cache.set('a', 1);
   cache.set('b', 2);
   cache.get('a');
@@ -11,7 +11,7 @@ it('lets go of what was asked for longest ago', () => {
 });
 
 it('drops an entry only while it is the same', () => {
-  const cache = new BoundedCache<object>(2);
+  const cache = new LruCache<object>(2);
   const [one, two] = [{}, {}];
   cache.set('a', one);
   cache.set('a', two);

@@ -14,14 +14,14 @@ export interface LocalEdge {
   fetch(request: Request): Promise<Response>;
 }
 
-export interface AskDeps {
+export interface CallDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly localEdge?: LocalEdge | null;
   readonly fetch?: typeof fetch;
 }
 
-export interface EdgeQuestion {
+export interface EdgeRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   /** On whose behalf. */
@@ -36,10 +36,10 @@ const IN_PROCESS = 'http://edge.internal';
  * One question to one edge, over HTTP or inside the process, within a time and a size; the answer is checked by its schema.
  * EDGE_AWAY when there is no good answer in time; other faults are what the edge itself says to the caller.
  */
-export const askEdge = async <T extends z.ZodType>(
-  deps: AskDeps,
+export const callEdge = async <T extends z.ZodType>(
+  deps: CallDeps,
   edge: ReachableEdge,
-  question: EdgeQuestion,
+  question: EdgeRequest,
   schema: T,
 ): Promise<z.output<T>> => {
   const abort = new AbortController();
@@ -70,9 +70,9 @@ interface Answer {
 }
 
 const exchange = async (
-  deps: AskDeps,
+  deps: CallDeps,
   edge: ReachableEdge,
-  { method, path, accountId }: EdgeQuestion,
+  { method, path, accountId }: EdgeRequest,
   signal: AbortSignal,
 ): Promise<Answer> => {
   const inProcess = edge.name === deps.localEdge?.name ? deps.localEdge : null;

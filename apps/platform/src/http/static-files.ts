@@ -1,7 +1,10 @@
-// The files of the dashboard, read once: a request never touches the disk, and no path of one can lead out of the folder.
+// Files of pages, read once: a request never touches the disk, and no path of one can lead out of the folder.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
+import { headerOf } from '@tunnel/http-shell';
+import type { Context } from 'hono';
+import type { PlatformEnv } from './platform-env.ts';
 
 type Packing = 'br' | 'gzip';
 
@@ -21,7 +24,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 };
 
-export interface DashboardFile {
+interface StaticFile {
   readonly type: string;
   /** Its name changes with its content. */
   readonly hashed: boolean;
@@ -30,14 +33,15 @@ export interface DashboardFile {
   readonly packed: ReadonlyMap<Packing, Uint8Array<ArrayBuffer>>;
 }
 
-/** By path below /app/, with slashes. null: there is no build. */
-export type DashboardFiles = ReadonlyMap<string, DashboardFile> | null;
+/** By path below their folder, with slashes. */
+export type StaticFiles = ReadonlyMap<string, StaticFile>;
 
-export const INDEX = 'index.html';
+const KEEP_FOR_EVER = 'public, max-age=31536000, immutable';
 
-export const readDashboard = (folder: string): DashboardFiles => {
-  if (!existsSync(join(folder, INDEX))) return null;
-  const files = new Map<string, DashboardFile>();
+/** Empty where there is no such folder. */
+export const readStaticFiles = (folder: string): StaticFiles => {
+  const files = new Map<string, StaticFile>();
+  if (!existsSync(folder)) return files;
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const file = join(entry.parentPath, entry.name);
     const type = TYPES[extname(file)];
@@ -48,7 +52,7 @@ export const readDashboard = (folder: string): DashboardFiles => {
   return files;
 };
 
-const readOne = (file: string, type: string): DashboardFile => {
+const readOne = (file: string, type: string): StaticFile => {
   const plain = Uint8Array.from(readFileSync(file));
   const packed = PACKINGS.filter(([, ending]) => existsSync(file + ending)).map(
     ([packing, ending]) => [packing, Uint8Array.from(readFileSync(file + ending))] as const,
@@ -62,11 +66,25 @@ const readOne = (file: string, type: string): DashboardFile => {
   };
 };
 
+export const sendFile = (context: Context<PlatformEnv>, file: StaticFile): Response => {
+  const packing = choosePacking(headerOf(context, 'accept-encoding'), file);
+  const etag = `"${file.etag}${packing === null ? '' : `-${packing}`}"`;
+  context.header('cache-control', file.hashed ? KEEP_FOR_EVER : 'no-cache');
+  context.header('vary', 'accept-encoding');
+  context.header('etag', etag);
+  if (isKnown(headerOf(context, 'if-none-match'), etag)) return context.body(null, 304);
+  const bytes = (packing === null ? undefined : file.packed.get(packing)) ?? file.plain;
+  if (packing !== null) context.header('content-encoding', packing);
+  context.header('content-type', file.type);
+  context.header('content-length', String(bytes.length));
+  return context.body(bytes, 200);
+};
+
+const isKnown = (header: string | undefined, etag: string): boolean =>
+  header !== undefined && header.split(',').some((part) => [etag, '*'].includes(part.trim().replace(/^W\//, '')));
+
 /** In which form a file goes over the wire. null: as it is. The smallest that the caller takes. */
-export const choosePacking = (
-  accepted: string | undefined,
-  { packed }: Pick<DashboardFile, 'packed'>,
-): Packing | null => {
+const choosePacking = (accepted: string | undefined, { packed }: Pick<StaticFile, 'packed'>): Packing | null => {
   const takes = readAccepted(accepted ?? '');
   for (const packing of packed.keys()) if (takes(packing)) return packing;
   return null;

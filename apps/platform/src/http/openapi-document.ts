@@ -1,17 +1,8 @@
 // The OpenAPI document: what the routes say of themselves, completed by what holds for all of them.
 import type { ErrorCode, FaultValues } from '@tunnel/errors';
-import { LIMITS } from '../../limits.ts';
-import type { PlatformApp } from '../platform-env.ts';
-import { BEARER, EXTENSIONS, errorExample } from '../route-parts.ts';
-import {
-  type Answer,
-  type ApiDocument,
-  type Operation,
-  operationsOf,
-  type PlacedOperation,
-  type Schema,
-} from './document-types.ts';
-import { exampleOf } from './example-of.ts';
+import { LIMITS } from '../limits.ts';
+import type { PlatformApp } from './platform-env.ts';
+import { BEARER, EXTENSIONS, errorExample } from './route-parts.ts';
 
 /** Of the API, not of the program. */
 export const API_VERSION = '0.2.24';
@@ -116,3 +107,106 @@ const completeAnswers = (operation: Operation, schemas: Record<string, Schema>):
     }
   }
 };
+
+const OF_FORMAT: Readonly<Record<string, string>> = {
+  'date-time': '2030-01-31T12:00:00.000Z',
+  date: '2030-01-31',
+  email: 'ada@example.com',
+  uuid: '0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11',
+  uri: 'https://example.com/',
+};
+
+/** Schemas that hold themselves end here. */
+const DEEPEST = 12;
+
+const REFERENCE = '#/components/schemas/';
+
+/** An example of a value that a schema describes: the schema's own where it has one, else one of its type. */
+const exampleOf = (schema: Schema, schemas: Readonly<Record<string, Schema>>, depth = 0): unknown => {
+  if (depth > DEEPEST) return null;
+  const inner = (part: Schema): unknown => exampleOf(part, schemas, depth + 1);
+  if (schema.$ref !== undefined) return inner(schemas[schema.$ref.slice(REFERENCE.length)] ?? {});
+  const given = [schema.examples?.[0], schema.example, schema.default, schema.const, schema.enum?.[0]];
+  const own = given.find((value) => value !== undefined);
+  if (own !== undefined) return own;
+  if (schema.allOf !== undefined) return Object.assign({}, ...schema.allOf.map(inner));
+  const first = (schema.anyOf ?? schema.oneOf)?.[0];
+  return first === undefined ? ofType(schema, inner) : inner(first);
+};
+
+const ofType = (schema: Schema, inner: (part: Schema) => unknown): unknown => {
+  const [type] = [schema.type ?? 'object'].flat();
+  if (type === 'string') return OF_FORMAT[schema.format ?? ''] ?? 'text';
+  if (type === 'integer' || type === 'number') return schema.minimum ?? 0;
+  if (type === 'boolean') return true;
+  if (type === 'null') return null;
+  if (type === 'array') return schema.items === undefined ? [] : [inner(schema.items)];
+  return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, part]) => [name, inner(part)]));
+};
+
+/** The parts of an OpenAPI 3.1 document that we read and write. */
+interface Schema {
+  $ref?: string;
+  type?: string | string[];
+  format?: string;
+  examples?: unknown[];
+  example?: unknown;
+  default?: unknown;
+  const?: unknown;
+  enum?: unknown[];
+  minimum?: number;
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  allOf?: Schema[];
+}
+
+interface Media {
+  schema?: Schema;
+  example?: unknown;
+}
+
+interface Answer {
+  description: string;
+  headers?: Record<string, unknown>;
+  content?: Record<string, Media>;
+}
+
+interface Parameter {
+  schema?: Schema;
+  example?: unknown;
+}
+
+interface Operation {
+  operationId?: string;
+  tags?: string[];
+  summary?: string;
+  parameters?: Parameter[];
+  requestBody?: { content: Record<string, Media> };
+  responses: Record<string, Answer>;
+}
+
+export interface ApiDocument {
+  openapi: string;
+  info: { title: string; version: string; description?: string };
+  tags?: { name: string; description: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: {
+    schemas: Record<string, Schema>;
+    securitySchemes?: Record<string, { type: string; scheme: string; bearerFormat: string }>;
+    headers?: Record<string, unknown>;
+  };
+}
+
+interface PlacedOperation {
+  readonly path: string;
+  /** In lower case. */
+  readonly method: string;
+  readonly operation: Operation;
+}
+
+export const operationsOf = ({ paths }: ApiDocument): PlacedOperation[] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  );

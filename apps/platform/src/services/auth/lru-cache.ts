@@ -1,6 +1,6 @@
 // What was looked up lately, up to a number of entries; the one that was asked for longest ago leaves first.
 
-export class BoundedCache<T> {
+export class LruCache<T> {
   readonly #max: number;
   /** In the order of their last use. */
   readonly #entries = new Map<string, T>();
