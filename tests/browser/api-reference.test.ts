@@ -1,6 +1,6 @@
 // The API reference: Swagger UI from our own origin, under the policy that the page is sent with. What breaks it fails the profile.
 import { expect } from 'vitest';
-import { it } from './scene.ts';
+import { it } from './browser-test.fixture.ts';
 
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;

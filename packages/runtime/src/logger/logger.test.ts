@@ -10,7 +10,10 @@ const logTo = (options: Partial<LoggerOptions> = {}) => {
   const logger = createLogger({ stream, format: 'json', now: () => Date.UTC(2030, 0, 2), ...options });
   const text = async (): Promise<string> => {
     await logger.flush();
-    return String(stream.read() ?? '');
+    // One chunk a call on newer versions of Node.js, all of them before.
+    let taken = '';
+    while (stream.readableLength > 0) taken += String(stream.read());
+    return taken;
   };
   return { logger, stream, text };
 };
