@@ -2,9 +2,9 @@
 import { Fault } from '@tunnel/errors';
 import { type GroupFields, groupSubdomain, isGroupProtocol, refuseGroupFields } from './groups/group-request.ts';
 import type { GroupProtocol } from './groups/tunnel-group.ts';
-import type { WantedName } from './names/name-leases.ts';
-import { problemOfText, shownText } from './names/printable.ts';
-import { foldSubdomain, problemOfSubdomain } from './names/subdomain.ts';
+import { CORE_LIMITS } from './limits.ts';
+import type { WantedName } from './name-leases.ts';
+import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from './names.ts';
 import type { WantedPort } from './port-leases.ts';
 import type { PublicEndpoint } from './public-endpoint.ts';
 
@@ -52,8 +52,6 @@ export type Admission =
   | { readonly kind: 'admitted'; readonly wanted: WantedEndpoint }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
-const TUNNEL_NAME_MAX_CHARACTERS = 100;
-
 export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
   const nameProblem = problemOfName(request.name);
   if (nameProblem !== null) {
@@ -63,27 +61,27 @@ export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): 
     const supported = facts.protocols.join(', ');
     return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol: request.protocol, supported }));
   }
-  const placed = endpointFor(request, facts);
-  if (placed.kind === 'refused') return placed;
+  const admission = endpointFor(request, facts);
+  if (admission.kind === 'refused') return admission;
   if (facts.heldEndpoint === null && facts.tunnelCount >= facts.tunnelLimit) {
     return refuse(new Fault('TUNNEL_LIMIT', { limit: facts.tunnelLimit }));
   }
-  return placed;
+  return admission;
 };
 
 const endpointFor = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
   const { group, groupKeyHash, protocol } = request;
-  const oddity = facts.loadBalancing ? refuseGroupFields(request) : null;
-  if (oddity !== null) return refuse(oddity);
+  const fault = facts.loadBalancing ? refuseGroupFields(request) : null;
+  if (fault !== null) return refuse(fault);
   const isGrouped = facts.loadBalancing && group !== undefined && groupKeyHash !== undefined;
   if (!isGrouped || !isGroupProtocol(protocol)) {
     return protocol === 'tcp' ? portFor(request, facts) : nameFor(request, facts);
   }
   const named = { protocol, name: group, keyHash: groupKeyHash };
   if (protocol === 'tcp') {
-    const placed = portFor(request, facts);
-    if (placed.kind === 'refused' || placed.wanted.kind !== 'port') return placed;
-    return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: placed.wanted } } };
+    const admission = portFor(request, facts);
+    if (admission.kind === 'refused' || admission.wanted.kind !== 'port') return admission;
+    return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: admission.wanted } } };
   }
   const subdomain = groupSubdomain(group, request.subdomain);
   if (subdomain instanceof Fault) return refuse(subdomain);
@@ -98,8 +96,8 @@ const portFor = ({ remotePort, preferredPort }: TunnelRequest, { ports, heldEndp
     return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, ...ports }));
   }
   if (remotePort !== undefined) return admitPort({ kind: 'exact', port: remotePort });
-  const rather = heldEndpoint?.kind === 'port' ? heldEndpoint.port : preferredPort;
-  return admitPort(rather === undefined ? { kind: 'any' } : { kind: 'preferred', port: rather });
+  const preferred = heldEndpoint?.kind === 'port' ? heldEndpoint.port : preferredPort;
+  return admitPort(preferred === undefined ? { kind: 'any' } : { kind: 'preferred', port: preferred });
 };
 
 const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldEndpoint }: AdmissionFacts): Admission => {
@@ -109,15 +107,15 @@ const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldEndpoin
       return refuse(new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(subdomain), reason }));
     return admitName({ kind: 'exact', name: foldSubdomain(subdomain) });
   }
-  const rather = heldEndpoint?.kind === 'name' ? heldEndpoint.name : preferredSubdomain;
-  const isUsable = rather !== undefined && problemOfSubdomain(rather) === null;
-  return admitName(isUsable ? { kind: 'preferred', name: foldSubdomain(rather) } : { kind: 'any' });
+  const preferred = heldEndpoint?.kind === 'name' ? heldEndpoint.name : preferredSubdomain;
+  const isUsable = preferred !== undefined && problemOfSubdomain(preferred) === null;
+  return admitName(isUsable ? { kind: 'preferred', name: foldSubdomain(preferred) } : { kind: 'any' });
 };
 
 const admitPort = (wanted: WantedPort): Admission => ({ kind: 'admitted', wanted: { kind: 'port', wanted } });
 const admitName = (wanted: WantedName): Admission => ({ kind: 'admitted', wanted: { kind: 'name', wanted } });
 
 /** null: a valid name. */
-export const problemOfName = (name: string): string | null => problemOfText(name, TUNNEL_NAME_MAX_CHARACTERS);
+export const problemOfName = (name: string): string | null => problemOfText(name, CORE_LIMITS.TUNNEL_NAME_MAX_CHARS);
 
 const refuse = (fault: Fault): Admission => ({ kind: 'refused', fault });

@@ -22,9 +22,9 @@ export class PortLeases {
   readonly from: number;
   readonly to: number;
   readonly #uses = new Map<number, PortUse>();
-  /** Dense, with swap-remove, and the place of each port in it: a uniform pick needs no search. */
+  /** Dense, with swap-remove, and the position of each port in it: a uniform pick needs no search. */
   readonly #free: number[] = [];
-  readonly #placeOf = new Map<number, number>();
+  readonly #positionOf = new Map<number, number>();
   #earliestEnd = Number.POSITIVE_INFINITY;
 
   constructor(range: { readonly from: number; readonly to: number }) {
@@ -95,20 +95,20 @@ export class PortLeases {
   }
 
   #take(port: number, owner: string): LeaseAnswer {
-    const endpoint = this.#placeOf.get(port);
-    if (endpoint !== undefined) {
+    const position = this.#positionOf.get(port);
+    if (position !== undefined) {
       const last = this.#free[this.#free.length - 1] as number;
-      this.#free[endpoint] = last;
-      this.#placeOf.set(last, endpoint);
+      this.#free[position] = last;
+      this.#positionOf.set(last, position);
       this.#free.pop();
-      this.#placeOf.delete(port);
+      this.#positionOf.delete(port);
     }
     this.#uses.set(port, { kind: 'leased', owner });
     return { kind: 'leased', port };
   }
 
   #putBack(port: number): void {
-    this.#placeOf.set(port, this.#free.length);
+    this.#positionOf.set(port, this.#free.length);
     this.#free.push(port);
   }
 

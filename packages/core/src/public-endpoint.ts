@@ -10,7 +10,7 @@ export type LeasedEndpoint = Exclude<PublicEndpoint, { kind: 'member' }>;
 
 export const sameEndpoint = (a: PublicEndpoint, b: PublicEndpoint): boolean => endpointKey(a) === endpointKey(b);
 
-/** Distinct for distinct places: a key for maps. */
+/** Distinct for distinct endpoints: a key for maps. */
 export const endpointKey = (endpoint: PublicEndpoint): string => {
   switch (endpoint.kind) {
     case 'port':

@@ -1,11 +1,10 @@
 // The machine of one group: who is in it, who is healthy, what was counted, and when people must be told that nobody is left.
 // It changes in place, because it is asked on every public connection; events go in, effects come out, as with any machine here.
 
-import type { MemberHealth } from '../health/member-health.ts';
+import type { MemberHealth } from '../health.ts';
 import { type Owner, ownerKey } from '../owner.ts';
 import type { LeasedEndpoint } from '../public-endpoint.ts';
-import { AlertUrls } from './alert-urls.ts';
-import { HealthySet } from './healthy-set.ts';
+import { AlertUrls, HealthySet } from './member-index.ts';
 
 export type GroupProtocol = 'http' | 'https' | 'tcp';
 

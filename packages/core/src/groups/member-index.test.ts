@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { AlertUrls } from './alert-urls.ts';
+import { AlertUrls } from './member-index.ts';
 
 it('names a URL once however many have it, and until the last of them is gone', () => {
   const urls = new AlertUrls();

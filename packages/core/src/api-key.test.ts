@@ -20,10 +20,10 @@ describe('API keys', () => {
 
   it('are recognised, and no longer when a character is another one', () => {
     fc.assert(
-      fc.property(bytes, fc.nat(37), fc.integer({ min: 1, max: 61 }), (random, endpoint, shift) => {
+      fc.property(bytes, fc.nat(37), fc.integer({ min: 1, max: 61 }), (random, offset, shift) => {
         const key = makeApiKey(random);
         expect(isApiKey(key)).toBe(true);
-        const at = 4 + endpoint;
+        const at = 4 + offset;
         const other = BASE62.charAt((BASE62.indexOf(key.charAt(at)) + shift) % 62);
         expect(isApiKey(key.slice(0, at) + other + key.slice(at + 1))).toBe(false);
       }),

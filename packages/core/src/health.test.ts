@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type HealthReport, ProbeStreak } from './probe-streak.ts';
+import { type HealthReport, ProbeStreak } from './health.ts';
 
 const UP = { healthy: true } as const;
 const down = (consecutiveFailures: number, reason = 'refused'): HealthReport => ({

@@ -36,7 +36,7 @@ export const isApiKey = (text: string): boolean => {
 const checksumOf = (secret: string): string => {
   let rest = crc32(secret);
   let digits = '';
-  for (let endpoint = 0; endpoint < CHECKSUM_CHARACTERS; endpoint += 1) {
+  for (let count = 0; count < CHECKSUM_CHARACTERS; count += 1) {
     digits = BASE62.charAt(rest % BASE62.length) + digits;
     rest = Math.floor(rest / BASE62.length);
   }

@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { generateName } from './generate-name.ts';
 import { NameLeases } from './name-leases.ts';
-import { problemOfSubdomain } from './subdomain.ts';
-import { subdomainOf } from './subdomain-of-host.ts';
+import { generateName, problemOfSubdomain, subdomainOf } from './names.ts';
 
 describe('a subdomain', () => {
   it.each(['a', 'web', 'my-app-2', 'A', '0', 'x'.repeat(63)])('may be %s', (name) => {
