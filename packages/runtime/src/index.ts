@@ -1,4 +1,4 @@
-export { type Clock, systemClock, type Timer } from './clock.ts';
+export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
 export { pathFrom } from './config/client/file-path.ts';
 export { readGroupKeyFile } from './config/client/group-keys.ts';
 export type { ClientConfig, ClientTunnel } from './config/client/schema.ts';

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { RequestHead } from '@tunnel/core';
 import { adoptSocket } from '@tunnel/mux';
-import type { Clock, Timer } from '@tunnel/runtime';
+import { type Clock, readOncePerTurn, type Timer } from '@tunnel/runtime';
 import type { CaptureStore } from '../../capture/capture-store.ts';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -36,6 +36,7 @@ export interface HttpIngressOptions extends HttpRouterOptions {
 export class HttpIngress implements VisitorOwner {
   readonly idle = new IdleStreams();
   readonly h2c: H2cSessions;
+  readonly now: () => number;
   readonly headTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly totals = new HttpTotals();
@@ -49,14 +50,13 @@ export class HttpIngress implements VisitorOwner {
 
   constructor(options: HttpIngressOptions) {
     this.#given = options;
+    this.now = readOncePerTurn(options.clock);
     this.#router = new HttpRouter(options);
     this.#believed = new BelievedFacts(options.trustedProxies);
     this.headTimeoutMs = options.headTimeoutMs;
     this.firstByteTimeoutMs = options.firstByteTimeoutMs;
     this.h2c = new H2cSessions(this);
   }
-
-  readonly now = (): number => this.#given.clock.monotonic();
 
   get isDraining(): boolean {
     return this.#isDraining;
