@@ -1,4 +1,4 @@
-export { type Clock, systemClock, type Timer } from './clock.ts';
+export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
 export {
   type ClientConfig,
   type ClientTunnel,

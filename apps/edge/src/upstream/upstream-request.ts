@@ -48,7 +48,10 @@ export interface ServiceRequest {
 }
 
 export interface UpstreamContext {
+  /** Read once a turn: for what is waited for. */
   readonly now: () => number;
+  /** For what is measured. */
+  readonly preciseNow: () => number;
   readonly firstByteTimeoutMs: number;
   onBytes(toClient: number, toVisitor: number): void;
 }
@@ -110,7 +113,7 @@ export abstract class UpstreamRequest {
 
   /** From the last byte of the request to now: what the service, and the way to it, takes. */
   get serviceMs(): number {
-    return this.context.now() - this.lastProgressMs;
+    return this.context.preciseNow() - this.lastProgressMs;
   }
 
   protected get isRepeatable(): boolean {

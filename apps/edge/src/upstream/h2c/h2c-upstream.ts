@@ -61,7 +61,7 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
     this.#connection = connection;
     this.#stream = stream;
     this.isSent = true;
-    this.lastProgressMs = this.context.now();
+    this.lastProgressMs = this.context.preciseNow();
     this.#listen(stream);
     const { waiting } = this;
     this.waiting = null;

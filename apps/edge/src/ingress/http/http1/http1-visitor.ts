@@ -105,7 +105,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
     if (!this.#heads.begun) {
-      this.request.startedMs = this.#now();
+      this.request.startedMs = this.#owner.services.preciseNow();
       this.#deadlineMs = this.request.startedMs + this.#owner.headTimeoutMs;
     }
     const reading = this.#heads.read(bytes, start, end);

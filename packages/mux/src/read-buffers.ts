@@ -22,7 +22,7 @@ const blockOf = (size: number): ReadBlock => {
 /** Read into and emptied within one callback, hence one for the whole process. */
 export const SCRATCH: ReadBlock = blockOf(MUX_LIMITS.SOCKET_SCRATCH_BYTES);
 
-class BulkBuffers {
+class ReadBuffers {
   #free: ReadBlock[] = [];
   #borrowed = 0;
 
@@ -44,4 +44,4 @@ class BulkBuffers {
   }
 }
 
-export const bulkBuffers = new BulkBuffers();
+export const readBuffers = new ReadBuffers();

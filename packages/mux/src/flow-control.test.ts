@@ -1,10 +1,10 @@
 // The credit rules by numbers: growth with use, the budget's stop, the way back to the fair share.
+
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { firstWindowOf, MemoryBudget, ReceiveWindow } from './flow-control.ts';
 import { MUX_LIMITS } from './limits.ts';
-import { MemoryBudget } from './memory-budget.ts';
-import { firstWindowOf, ReceiveWindow } from './receive-window.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;

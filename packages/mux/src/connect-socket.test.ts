@@ -2,7 +2,7 @@ import { createServer as createTcpServer, type Server } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import { eventually, RecordingReader, testCertificate } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { connectTlsSocket } from './connect-tls-socket.ts';
+import { connectTlsSocket } from './connect-socket.ts';
 
 const servers: Server[] = [];
 afterEach(() => {
