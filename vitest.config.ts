@@ -9,50 +9,23 @@ const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
 // Where vitest runs a global setup; it does not take the conditions from above.
 const environments = { __vitest__: { resolve: { conditions } } };
 
-const UNIT_TESTS = ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts'];
-const SYSTEM_TESTS = ['tests/{system,chaos,conformance,house,repo,http-differential}/**/*.test.ts'];
-// Those that createTestDatabase() serves: a PostgreSQL is started for them once a run.
-const DATABASE_TESTS = ['apps/*/src/**/*.db.test.ts', 'tests/**/*.db.test.ts'];
-
-/** Unit tests of seconds each: whole sessions over many sockets, and child processes. `npm run verify` has a minute. */
-const SLOW = [
-  'packages/mux/src/mux-session.test.ts',
-  'packages/mux/src/byte-end.conformance.test.ts',
-  'packages/runtime/src/logger/standard-output.test.ts',
-  'packages/client/src/resume-state.test.ts',
-  'packages/testkit/src/spawn-program.test.ts',
-];
-
-/** System tests of half a minute each in which next to nothing runs: time limits that are waited for in earnest. */
-const WAITING = [
-  'tests/system/resume.test.ts',
-  'tests/system/refusals.test.ts',
-  'tests/system/silent-link.test.ts',
-  'tests/chaos/rough-network.test.ts',
-  'tests/conformance/load-balancing/server-sent-events.test.ts',
-  'tests/conformance/load-balancing/limits.test.ts',
-];
+// A test's project is in its name and its folder: nothing is listed by hand.
+//   x.test.ts          in a package or app: a unit test; in tests/: a system test
+//   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): begins first, and is no part of `npm run verify`
+//   x.waiting.test.ts  a system test of half a minute in which next to nothing runs: time limits that are waited for in earnest
+//   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run
+const SOURCES = '{packages,apps}/*/src/**';
+const DATABASE = '**/*.db.test.ts';
+const SLOW = '**/*.slow.test.ts';
+const WAITING = '**/*.waiting.test.ts';
 
 /** Those that take longest begin first: one that began last would have a worker to itself, and the others nothing to do. */
-const LONGEST = [
-  'tests/system/large-transfer.test.ts',
-  'tests/house/start.test.ts',
-  'tests/house/bench.test.ts',
-  'tests/system/platform-kills.test.ts',
-  'tests/system/platform-story.test.ts',
-  'tests/system/platform-usage.test.ts',
-  'tests/system/platform-regions.test.ts',
-  'tests/house/fresh-clone.test.ts',
-  'tests/house/signals.test.ts',
-  'apps/platform/src/edge-calls/edge-calls.db.test.ts',
-  ...SLOW,
-];
-
-class LongestFirst extends BaseSequencer {
+class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification): boolean => LONGEST.some((file) => moduleId.endsWith(`/${file}`));
+    const isSlow = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith('.slow.test.ts');
+    // By the times of the last run where there was one, else by size.
     const sorted = await super.sort(files);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
   }
 }
 
@@ -90,8 +63,8 @@ const system = (name: string, files: Files) => ({
 export default defineConfig({
   test: {
     projects: [
-      unit('unit', { include: UNIT_TESTS, exclude: [...DATABASE_TESTS, ...SLOW] }),
-      unit('slow', { include: SLOW }),
+      unit('unit', { include: [`${SOURCES}/*.test.ts`], exclude: [DATABASE, SLOW] }),
+      unit('slow', { include: [`${SOURCES}/*.slow.test.ts`] }),
       {
         resolve,
         ssr,
@@ -99,14 +72,17 @@ export default defineConfig({
         test: {
           name: 'database',
           globalSetup: ['tests/database-setup.ts'],
-          include: DATABASE_TESTS,
+          include: [`${SOURCES}/*.db.test.ts`, 'tests/**/*.db.test.ts'],
           isolate: SHARED,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
       },
-      system('system', { include: SYSTEM_TESTS, exclude: [...DATABASE_TESTS, ...WAITING] }),
-      system('waiting', { include: WAITING }),
+      system('system', {
+        include: ['tests/**/*.test.ts'],
+        exclude: [DATABASE, WAITING, 'tests/{browser,soak}/**'],
+      }),
+      system('waiting', { include: ['tests/**/*.waiting.test.ts'] }),
       {
         resolve,
         ssr,
@@ -134,7 +110,7 @@ export default defineConfig({
       },
     ],
     maxWorkers: 2,
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: SlowFirst },
     passWithNoTests: true,
   },
 });

@@ -1,26 +1,32 @@
-// Fails on an import that the table in ARCHITECTURE.md forbids. npm's hoisting would let any sibling resolve.
-// usage: node scripts/check-imports.mjs [ROOT]
+// Fails on an import that the tables in ARCHITECTURE.md forbid. npm's hoisting would let any sibling resolve.
+// usage: node scripts/check-imports.mjs [ROOT] [--pending]; --pending also enforces what is not enforced yet
 import { readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { CORE_REFUSES, IMPURE_NAMES, MAY_IMPORT, NEVER_EXTERNAL, PURE } from './lib/import-rules.mjs';
+import { cyclesOf, forbiddenArrows, unreached } from './lib/folder-rules.mjs';
+import {
+  CORE_REFUSES,
+  ENTRY,
+  FOLDER_MAY_IMPORT,
+  FOR_TESTS,
+  IMPURE_NAMES,
+  MAY_IMPORT,
+  NEVER_EXTERNAL,
+  PENDING,
+  PURE,
+} from './lib/import-rules.mjs';
 import { filesBelow, ROOT, workspaceDirs } from './lib/paths.mjs';
+import { readModule } from './lib/read-module.mjs';
 
 const SCOPE = '@tunnel/';
-const STATEMENT = /^\s*(?:import|export)\b(?:[^'";]*?\bfrom)?\s*['"]([^'"]+)['"]/gm;
-const CALL = /\b(?:import|require)\(\s*['"]([^'"]+)['"]\s*\)/g;
-const COMMENT_OR_STRING = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g;
 
-const lineAt = (text, index) => text.slice(0, index).split('\n').length;
-
-function importsOf(text) {
-  const found = [...text.matchAll(STATEMENT), ...text.matchAll(CALL)];
-  return found.map((match) => ({ specifier: match[1], line: lineAt(text, match.index + match[0].length) }));
-}
+const isEnforced = (kind, name) => process.argv.includes('--pending') || !PENDING[kind].has(name);
+const root = resolve(process.argv.slice(2).find((argument) => !argument.startsWith('--')) ?? ROOT);
 
 /** Why `name` may not import `specifier`, or undefined. */
 function refusal(name, file, workspaceRoot, specifier) {
   if (specifier.startsWith('.')) {
+    if (FOR_TESTS.test(specifier) && isEnforced('helpers', name)) return 'this file is for tests only';
     const outside = relative(workspaceRoot, resolve(dirname(file), specifier)).startsWith('..');
     return outside ? 'leaves its package; import the package by its name' : undefined;
   }
@@ -33,45 +39,63 @@ function refusal(name, file, workspaceRoot, specifier) {
   if (PURE.has(name) && (specifier.startsWith('node:') || builtinModules.includes(specifier))) {
     return `${name} runs anywhere and may not import Node.js modules`;
   }
+  if (specifier === 'vitest' && name !== 'testkit') return 'vitest is for tests only';
   return NEVER_EXTERNAL[name]?.some((pattern) => pattern.test(specifier))
     ? `${name} may not import ${specifier}`
     : undefined;
 }
 
 /** Names that a pure package uses although it must not. */
-function impurities(name, text) {
+function impurities(name, names) {
   if (!PURE.has(name)) return [];
-  const code = text.replace(COMMENT_OR_STRING, (part) => part.replace(/[^\n]/g, ' '));
-  const names = new RegExp(`(?<![.\\w$])(?:${IMPURE_NAMES.join('|')})(?![\\w$]|\\s*[:?])`, 'g');
-  const found = [...code.matchAll(names)].map((match) => ({ index: match.index, what: `\`${match[0]}\`` }));
-  if (name === 'core') {
-    for (const { pattern, name: what } of CORE_REFUSES) {
-      found.push(...[...code.matchAll(pattern)].map((match) => ({ index: match.index, what })));
-    }
-  }
-  return found.map(({ index, what }) => ({ line: lineAt(code, index), why: `${name} may not use ${what}` }));
-}
-
-function checkWorkspace(root, dir) {
-  const name = basename(dir);
-  if (!MAY_IMPORT[name]) return [`${dir}: no row in scripts/lib/import-rules.mjs; give the new package its rule first`];
-  const workspaceRoot = join(root, dir);
-  const sources = filesBelow(join(workspaceRoot, 'src')).filter(
-    (file) => /\.[cm]?tsx?$/.test(file) && !/\.(?:test|conformance|fixture)\.tsx?$/.test(file),
-  );
-  return sources.flatMap((file) => {
-    const text = readFileSync(file, 'utf8');
-    const problems = impurities(name, text);
-    for (const { specifier, line } of importsOf(text)) {
-      const why = refusal(name, file, workspaceRoot, specifier);
-      if (why) problems.push({ line, why: `'${specifier}': ${why}` });
-    }
-    return problems.map(({ line, why }) => `${relative(root, file)}:${line}: ${why}`);
+  return names.flatMap((used) => {
+    const refused = name === 'core' ? CORE_REFUSES.get(used.name) : undefined;
+    if (refused) return [{ line: used.line, why: `${name} may not use ${refused}` }];
+    const isGlobal = IMPURE_NAMES.has(used.name) && !used.isKey;
+    return isGlobal ? [{ line: used.line, why: `${name} may not use \`${used.name}\`` }] : [];
   });
 }
 
-const root = resolve(process.argv[2] ?? ROOT);
-const problems = workspaceDirs(root).flatMap((dir) => checkWorkspace(root, dir));
+function arrowProblems(name, files, arrows) {
+  const rows = isEnforced('folders', name) ? FOLDER_MAY_IMPORT[name] : undefined;
+  const cycles = isEnforced('cycles', name) ? cyclesOf(arrows) : [];
+  const helpers = isEnforced('helpers', name) ? unreached(files, (file) => ENTRY.test(file), arrows) : [];
+  return [
+    ...(rows ? forbiddenArrows(rows, arrows) : []).map(({ file, line, why }) => `${file}:${line}: ${why}`),
+    ...cycles.map(({ parent, names, imports }) =>
+      [`${parent}: a circle: ${names.join(' → ')}`, ...imports.map((arrow) => `    ${arrow}`)].join('\n'),
+    ),
+    ...helpers.map((file) => `${file}:1: only tests use this; it should be a .fixture.ts`),
+  ];
+}
+
+function checkWorkspace(dir) {
+  const name = basename(dir);
+  if (!MAY_IMPORT[name]) return [`${dir}: no row in scripts/lib/import-rules.mjs; give the new package its rule first`];
+  const workspaceRoot = join(root, dir);
+  const src = join(workspaceRoot, 'src');
+  const files = filesBelow(src).filter((file) => /\.[cm]?tsx?$/.test(file) && !FOR_TESTS.test(file));
+  const known = new Set(files);
+  const arrows = [];
+  const problems = files.flatMap((file) => {
+    const { imports, names, syntaxError } = readModule(file, readFileSync(file, 'utf8'));
+    if (syntaxError) return [`${relative(root, file)}:1: cannot be read: ${syntaxError}`];
+    const found = impurities(name, names);
+    for (const { specifier, line } of imports) {
+      const why = refusal(name, file, workspaceRoot, specifier);
+      if (why) found.push({ line, why: `'${specifier}': ${why}` });
+      const target = resolve(dirname(file), specifier);
+      if (specifier.startsWith('.') && known.has(target)) {
+        arrows.push({ from: relative(src, file), to: relative(src, target), line });
+      }
+    }
+    return found.map(({ line, why }) => `${relative(root, file)}:${line}: ${why}`);
+  });
+  const paths = files.map((file) => relative(src, file));
+  return [...problems, ...arrowProblems(name, paths, arrows).map((problem) => `${dir}/src/${problem}`)];
+}
+
+const problems = workspaceDirs(root).flatMap(checkWorkspace);
 for (const problem of problems) console.log(problem);
 console.log(problems.length === 0 ? 'import rules hold' : `${problems.length} forbidden imports or names`);
 process.exitCode = problems.length === 0 ? 0 : 1;

@@ -1,14 +1,8 @@
 // Runs the checks: `all`, or `fast` without database and system tests.
-import { endAll, runSteps } from './lib/run-steps.mjs';
+import { runSteps, stopOnSignals } from './lib/run-steps.mjs';
 import { STEPS } from './lib/steps.mjs';
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-  process.on(signal, () => {
-    endAll(signal);
-    process.exit(1);
-  });
-}
-
+stopOnSignals();
 const steps = STEPS[process.argv[2]];
 if (steps) process.exitCode = await runSteps(steps);
 else {

@@ -1,13 +1,15 @@
 // Before tests that need a database: one server for the run, and a migrated template that each test copies.
-// TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases.
+// TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases. TEST_POSTGRES_PACKAGE is the folder
+// of a package with another PostgreSQL than the installed one.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import type { TestProject } from 'vitest/node';
-import { dropTemplate, makeTemplate } from '../apps/platform/src/db/test-template.fixture.ts';
-import { socketUrl } from '../apps/server/src/embedded-postgres/connection-file.ts';
+import { dropTemplate, makeTemplate } from '../apps/platform/src/db/test-database.fixture.ts';
+import { socketUrl } from '../apps/server/src/embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../apps/server/src/embedded-postgres/embedded-postgres.ts';
+import { OtherPostgres } from './other-postgres.fixture.ts';
 
 // Nothing of a test run has to survive a power cut.
 const FAST_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
@@ -30,6 +32,11 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
 const openServer = async (): Promise<{ url: Secret; close(): Promise<void> }> => {
   const given = process.env['TEST_DATABASE_URL'];
   if (given !== undefined && given !== '') return { url: new Secret(given), close: async () => {} };
+  const otherPackage = process.env['TEST_POSTGRES_PACKAGE'];
+  if (otherPackage !== undefined) {
+    const other = await OtherPostgres.start(otherPackage, FAST_SETTINGS);
+    return { url: new Secret(other.url), close: () => other.close() };
+  }
   const dataDir = mkdtempSync(join(tmpdir(), 'tunnel-database-'));
   const logger = createLogger({ format: 'human', level: 'warn', stream: process.stderr });
   const postgres = new EmbeddedPostgres({ dataDir, logger, clock: systemClock, settings: FAST_SETTINGS });

@@ -1,7 +1,7 @@
 // Before tests that run them: the executables are built from the sources as they are now.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { makeDatabaseTemplate } from './system/database-template.ts';
+import { makeDatabaseTemplate } from './system/database-template.fixture.ts';
 
 export const setup = async (): Promise<void> => {
   const script = fileURLToPath(new URL('../scripts/ensure.mjs', import.meta.url));

@@ -1,5 +1,5 @@
 // Ports that nobody listens on: above the ephemeral ones of Linux, so that no outgoing connection takes one in between,
-// and away from those of tests/house and tests/system, which may run at the same time.
+// and away from those of tests/repo and tests/system, which may run at the same time.
 import { createServer } from 'node:net';
 
 const FIRST = 61_200;

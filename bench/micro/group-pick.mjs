@@ -1,7 +1,7 @@
 // Groups: what one public connection costs to find its member, and one member to come, report and go, whatever the numbers.
 import { MemberHealth, TunnelGroup } from '@tunnel/core';
-import { Dispatcher } from '../../apps/edge/src/pool/dispatcher.ts';
-import { TunnelTable } from '../../apps/edge/src/pool/tunnel-table.ts';
+import { Dispatcher } from '../../apps/edge/src/routing/balancer.ts';
+import { Registry } from '../../apps/edge/src/routing/registry.ts';
 
 const POOLS = [1, 100, 10_000];
 const GROUPS = 2000;
@@ -47,7 +47,7 @@ function poolOf(count) {
 }
 
 function edgeOf(groups, membersEach) {
-  const table = new TunnelTable();
+  const table = new Registry();
   for (let index = 0; index < groups; index++) {
     const group = groupAt(FIRST_PORT + index);
     table.groups.add(group);

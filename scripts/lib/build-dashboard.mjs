@@ -16,7 +16,7 @@ const MARKER = '.built-from';
 const FIRST_LOAD_MAX_BYTES = 200_000;
 const FIRST_PAGES = [
   'index.html',
-  'src/features/auth/door.tsx',
+  'src/features/auth/layout.tsx',
   'src/features/auth/login-page.tsx',
   'src/app/shell.tsx',
   'src/features/overview/page.tsx',
@@ -25,9 +25,7 @@ const PACKED = new Set(['.html', '.js', '.css', '.svg', '.json']);
 
 /** The files that the build reads besides its sources. */
 export const dashboardInputs = () => [
-  ...['index.html', 'vite.config.ts', 'vite-without-descriptions.ts', 'tsconfig.json'].map((name) =>
-    join(SOURCE, name),
-  ),
+  ...['index.html', 'vite.config.ts', 'tsconfig.json'].map((name) => join(SOURCE, name)),
   ...filesBelow(join(SOURCE, 'public')),
 ];
 

@@ -7,8 +7,14 @@ const STILL_RUNNING_EVERY_MS = 30_000;
 
 const running = new Set();
 
-export function endAll(signal) {
-  for (const child of running) child.kill(signal);
+/** What runs ends with us. */
+export function stopOnSignals() {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.on(signal, () => {
+      for (const child of running) child.kill(signal);
+      process.exit(1);
+    });
+  }
 }
 
 const secondsSince = (start) => `${((performance.now() - start) / 1000).toFixed(1)} s`;
@@ -19,7 +25,11 @@ function runStep(step) {
   return new Promise((resolve) => {
     const chunks = [];
     const env = { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined, ...step.env };
-    const child = spawn(process.execPath, step.args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(step.command ?? process.execPath, step.args, {
+      cwd: ROOT,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     running.add(child);
     const stillRunning = setInterval(
       () => process.stdout.write(`    ${step.name} still running, ${secondsSince(start)}\n`),

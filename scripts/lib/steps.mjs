@@ -1,6 +1,6 @@
 // The checks, in the order in which a failure is cheapest to learn of.
 import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { CACHE_DIR, ROOT } from './paths.mjs';
 import { testStep } from './test-step.mjs';
 
@@ -9,8 +9,9 @@ const tool = (path, ...args) => [join(ROOT, 'node_modules', path), ...args];
 const check = (name, args) => ({ name, args, count: (code) => (code === 0 ? [1, 0] : [0, 1]) });
 
 /** A step is known by the first of its projects. */
-const tests = (name, projects, ...more) =>
-  testStep(name, projects[0], [...projects.flatMap((project) => ['--project', project]), ...more]);
+const tests = (name, projects, ...more) => testStep(name, projects[0], [...ofProjects(projects), ...more]);
+
+const ofProjects = (projects) => projects.flatMap((project) => ['--project', project]);
 
 /** Written by the tests themselves when no browser runs here: then there is nothing to fail. */
 const NO_BROWSER = join(CACHE_DIR, 'no-browser.txt');
@@ -47,10 +48,38 @@ export const STEPS = {
     STATIC,
     // Those that wait leave the processor to the others.
     [
-      [tests('unit tests', ['unit', 'slow'], THREE), tests('database tests', ['database'], THREE)],
+      [tests('unit tests', ['unit', 'slow'], THREE), databaseStep('database tests', 'database')],
       tests('waiting tests', ['waiting']),
     ],
     [tests('system tests', ['system'], THREE)],
     [browserTests()],
   ],
 };
+
+/** Another server, or another Node.js, may be said in `more`: see testStep. */
+export function databaseStep(name, key, more) {
+  return testStep(name, key, [...ofProjects(['database']), THREE], more);
+}
+
+/** System tests that need no platform and no database: what carries bytes, and with it most of what Node.js could change. */
+const DATA_PLANE = ['tests/system/data-plane/', 'tests/chaos/', 'tests/http-differential/'];
+
+export const SUITES = ['unit', 'database', 'system', 'data-plane'];
+
+/** Groups of steps: these suites on a Node.js that is not the one that runs this. */
+export function suiteSteps(suites, { path, version }) {
+  const more = { command: path, env: { PATH: `${dirname(path)}${delimiter}${process.env.PATH}` } };
+  const on = (name, key, projects, ...args) =>
+    testStep(`${name} on Node.js ${version}`, `${key}-${version}`, [...ofProjects(projects), ...args], more);
+  const has = (suite) => suites.includes(suite);
+  const files = has('system') ? [] : DATA_PLANE;
+  const beside = [
+    has('unit') && on('unit tests', 'unit', ['unit', 'slow'], THREE),
+    has('database') && databaseStep(`database tests on Node.js ${version}`, `database-${version}`, more),
+  ].filter(Boolean);
+  if (!has('system') && !has('data-plane')) return [[beside]];
+  return [
+    [beside, on('waiting tests', 'waiting', ['waiting'], ...files)],
+    [on(has('system') ? 'system tests' : 'data plane tests', 'system', ['system'], THREE, ...files)],
+  ];
+}

@@ -4,19 +4,19 @@ import { stripVTControlCharacters } from 'node:util';
 
 // vitest takes a reporter by its path only as the default of its module.
 export default class UnsteadyReporter {
-  #lines = [];
+  #found = [];
 
   onTestCaseResult(test) {
     if (!test.diagnostic()?.flaky) return;
     const [error] = test.result().errors ?? [];
-    const said = stripVTControlCharacters(error?.message ?? 'no error was kept')
+    const [said] = stripVTControlCharacters(error?.message ?? 'no error was kept')
       .trim()
-      .split('\n', 1)[0];
-    this.#lines.push(`${test.module.relativeModuleId} > ${test.fullName}: ${said}`);
+      .split('\n', 1);
+    this.#found.push({ test: `${test.module.relativeModuleId} > ${test.fullName}`, said });
   }
 
   onTestRunEnd() {
     const file = process.env.UNSTEADY_FILE;
-    if (file) writeFileSync(file, this.#lines.map((line) => `${line}\n`).join(''));
+    if (file) writeFileSync(file, JSON.stringify(this.#found));
   }
 }

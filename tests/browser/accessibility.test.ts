@@ -2,21 +2,21 @@
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { Scene } from '../system/scene.ts';
-import { ACCOUNT_PAGES, DIALOG_PAGES, DOOR_PAGES, SUBSCRIBE_PAGE, visit } from './dashboard-pages.ts';
-import { type Example, makeExample } from './example-account.ts';
-import { walkByTab } from './keyboard-walk.ts';
-import { orSkip, withBrowser } from './scene.ts';
+import { Harness } from '../system/system-test.fixture.ts';
+import { orSkip, withBrowser } from './browser-test.fixture.ts';
+import { ACCOUNT_PAGES, DIALOG_PAGES, DOOR_PAGES, SUBSCRIBE_PAGE, visit } from './dashboard-pages.fixture.ts';
+import { type Example, makeExample } from './example-account.fixture.ts';
+import { walkByTab } from './keyboard-walk.fixture.ts';
 
 /** Its tunnels are clients of their own: one account for all tests of this file. */
 const it = orSkip(
   withBrowser.extend<{ example: Example }>({
     example: [
       async ({ stack }, use) => {
-        const scene = new Scene();
+        const harness = new Harness();
         const names = { web: `web-${process.pid}`, pool: `good-${process.pid}`, downPool: `bad-${process.pid}` };
-        await use(await makeExample(scene, stack, names));
-        await scene.close();
+        await use(await makeExample(harness, stack, names));
+        await harness.close();
       },
       { scope: 'file' },
     ],
@@ -62,7 +62,7 @@ const landmarks = async (page: Page): Promise<{ main: number; nav: number }> => 
   nav: await page.getByRole('navigation').count(),
 });
 
-const placesOf = (page: Page): Promise<string[]> => page.getByRole('navigation').getByRole('link').allInnerTexts();
+const endpointsOf = (page: Page): Promise<string[]> => page.getByRole('navigation').getByRole('link').allInnerTexts();
 
 it.for(DOOR_PAGES)(
   'before sign-in, $name: no serious finding, one main part, no places, all by keyboard',
@@ -83,11 +83,11 @@ it.for(ACCOUNT_PAGES)(
     await visit(page, profile, shown, tunnelId);
     expect(await findingsOf(page)).toEqual([]);
     expect(await landmarks(page)).toEqual({ main: 1, nav: 1 });
-    expect(await placesOf(page)).toEqual(PLACES);
+    expect(await endpointsOf(page)).toEqual(PLACES);
     expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
 
     await page.setViewportSize({ width: 360, height: 800 });
-    expect(await placesOf(page)).toEqual(PLACES);
+    expect(await endpointsOf(page)).toEqual(PLACES);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
   },
 );

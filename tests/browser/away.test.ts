@@ -1,9 +1,9 @@
 // A platform that is away: a banner, what was there stays in sight, and all is well again by itself.
 import { expect } from 'vitest';
-import { Account } from './account.ts';
-import { startOwnStack } from './own-stack.ts';
-import { Profile } from './profile.ts';
-import { it } from './scene.ts';
+import { Account } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+import { startOwnStack } from './own-stack.fixture.ts';
+import { Profile } from './profile.fixture.ts';
 
 const BANNER = 'The platform cannot be reached.';
 
@@ -34,12 +34,12 @@ it('a browser without its network shows the banner over what it knows, and recov
 
 it('a platform that stops and starts again on its data is left and found by the open page', async ({
   browser,
-  scene,
+  harness,
 }) => {
-  const { stack } = scene.keep(await startOwnStack({ fixedPorts: true }));
+  const { stack } = harness.use(await startOwnStack({ fixedPorts: true }));
   const account = await Account.signUp(stack, 'restart');
   const profile = await Profile.open(browser, stack);
-  scene.keep(profile);
+  harness.use(profile);
   profile.allowAbsence();
   await profile.logIn(account.email);
   const page = await profile.tab('/pools');

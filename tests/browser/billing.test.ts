@@ -1,19 +1,21 @@
 // Paying, with the simulated processor of the default start: a card, a subscription, and a cap that closes tunnels.
 import { expect } from 'vitest';
-import { startWeb } from '../system/http-scene.ts';
-import { Account } from './account.ts';
-import { it } from './scene.ts';
+import { startWeb } from '../system/http-tunnels.fixture.ts';
+import { Account } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
 
 it('a card on the page of the processor, a subscription, and a cap of 0 that closes the tunnel with exit 6', async ({
   profile,
-  scene,
+  harness,
   stack,
 }) => {
   const account = await Account.signUp(stack, 'payer');
   const key = await account.newKey();
-  const web = scene.keep(await startWeb((_request, response) => void response.end('hello')));
+  const web = harness.use(await startWeb((_request, response) => void response.end('hello')));
   const open = () =>
-    scene.run(['http', String(web.port), '--json', '--server', stack.control], { env: { TUNNEL_API_KEY: key.token } });
+    harness.run(['http', String(web.port), '--json', '--server', stack.control], {
+      env: { TUNNEL_API_KEY: key.token },
+    });
   const tunnel = await open();
   await tunnel.ready();
   await profile.logIn(account.email);

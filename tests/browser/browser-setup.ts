@@ -4,9 +4,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { setup as build } from '../global-setup.ts';
-import { ROOT } from '../house/checkout.ts';
-import { type OwnStack, startOwnStack } from './own-stack.ts';
-import { startChromium, stopChromium } from './start-chromium.ts';
+import { ROOT } from '../repo/checkout.fixture.ts';
+import { type OwnStack, startOwnStack } from './own-stack.fixture.ts';
+import { startChromium, stopChromium } from './start-chromium.fixture.ts';
 
 /** Read by scripts/lib/steps.mjs. */
 const NO_BROWSER = join(ROOT, '.cache/no-browser.txt');

@@ -1,14 +1,14 @@
 // From nothing to the first request, with the commands that the pages themselves show.
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { claimPortBlock } from '../system/port-block.ts';
-import { mailedPath, newAddress, PASSWORD } from './account.ts';
-import { commandIn, paste } from './pasted-command.ts';
-import { it } from './scene.ts';
+import { claimPortBlock } from '../system/port-block.fixture.ts';
+import { mailedPath, newAddress, PASSWORD } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+import { commandIn, paste } from './pasted-command.fixture.ts';
 
 it('signs up, runs the three commands, and sees each turn green up to the first request, which it replays', async ({
   profile,
-  scene,
+  harness,
   stack,
 }) => {
   const email = newAddress('new');
@@ -26,20 +26,20 @@ it('signs up, runs the three commands, and sees each turn green up to the first 
 
   const step = (number: number, isDone: boolean) => page.locator(`[data-step="${number}"][data-done="${isDone}"]`);
   for (const number of [1, 2, 3]) await step(number, false).waitFor();
-  const home = await scene.folder();
-  const ports = scene.keep(await claimPortBlock());
+  const home = await harness.folder();
+  const ports = harness.use(await claimPortBlock());
   // Everybody's port 3000 is one; a test has a port of its own.
   const onOwnPort = (command: string): string => command.replaceAll('3000', String(ports.from));
 
   // At a terminal it asks for the password.
   const logIn = (await commandIn(step(1, false))).replace(' && ', ' --password-stdin && ');
-  const loggingIn = await paste(scene, `echo '${PASSWORD}' | ${logIn}`, home);
+  const loggingIn = await paste(harness, `echo '${PASSWORD}' | ${logIn}`, home);
   expect(await loggingIn.waitForExit({ timeoutMs: 60_000 }), loggingIn.stderr.join('\n')).toMatchObject({ code: 0 });
   await step(1, true).waitFor();
 
-  await paste(scene, onOwnPort(await commandIn(step(2, false))), home);
+  await paste(harness, onOwnPort(await commandIn(step(2, false))), home);
   await eventually(async () => expect((await fetch(`http://127.0.0.1:${ports.from}/`)).status).toBe(200));
-  const tunnel = await paste(scene, onOwnPort(await commandIn(step(3, false))), home);
+  const tunnel = await paste(harness, onOwnPort(await commandIn(step(3, false))), home);
   await step(3, true).waitFor();
   const link = page.getByRole('link', { name: /^https?:/ });
   const address = (await link.getAttribute('href')) ?? '';

@@ -1,7 +1,7 @@
 // The pages before sign-in.
 import { expect } from 'vitest';
-import { Account, mailedPath, PASSWORD } from './account.ts';
-import { it } from './scene.ts';
+import { Account, mailedPath, PASSWORD } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
 
 it('a wrong password is told at its field, with the id of the request, and the right one goes on', async ({
   profile,

@@ -1,18 +1,18 @@
 // A key from its making to its revocation, with a client that uses it.
 import { expect } from 'vitest';
-import { startWeb } from '../system/http-scene.ts';
-import { Account } from './account.ts';
-import { commandIn, paste } from './pasted-command.ts';
-import { it } from './scene.ts';
+import { startWeb } from '../system/http-tunnels.fixture.ts';
+import { Account } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+import { commandIn, paste } from './pasted-command.fixture.ts';
 
 it('a key is shown once, works by the command beside it, and revoked in the page it ends its session with exit 3', async ({
   profile,
-  scene,
+  harness,
   stack,
 }) => {
   const account = await Account.signUp(stack, 'keys');
   await account.newKey('kept');
-  const web = scene.keep(await startWeb((_request, response) => void response.end('hello')));
+  const web = harness.use(await startWeb((_request, response) => void response.end('hello')));
   await profile.logIn(account.email);
   const page = await profile.tab('/keys');
   let answer = (): void => {};
@@ -40,7 +40,7 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   await dialog.waitFor({ state: 'hidden' });
   expect(await page.content()).not.toContain(shown);
 
-  const client = await paste(scene, command.replaceAll('3000', String(web.port)));
+  const client = await paste(harness, command.replaceAll('3000', String(web.port)));
   await client.waitForLine(/https?:\/\/\S+localhost/, { timeoutMs: 60_000 });
   const row = page.getByRole('row', { name: 'desk of Ann' });
   await page.reload();

@@ -3,9 +3,9 @@ import type { GroupSummary, TunnelLogEntry } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { Account } from './account.ts';
-import { manyPools, manyTunnels } from './many-things.ts';
-import { it } from './scene.ts';
+import { Account } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+import { manyPools, manyTunnels } from './large-lists.fixture.ts';
 
 const NODES_MAX = 4000;
 

@@ -3,10 +3,10 @@ import type { BillingStatus, GroupSummary, TunnelLogEntry, UsageSummary } from '
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { Account } from './account.ts';
-import { manyPools, manyTunnels } from './many-things.ts';
-import { Profile } from './profile.ts';
-import { orSkip, withBrowser } from './scene.ts';
+import { Account } from './account.fixture.ts';
+import { orSkip, withBrowser } from './browser-test.fixture.ts';
+import { manyPools, manyTunnels } from './large-lists.fixture.ts';
+import { Profile } from './profile.fixture.ts';
 
 /** One account for all tests of this file. */
 const it = orSkip(

@@ -2,16 +2,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { askHttp, placeOf, startWeb } from '../system/http-scene.ts';
-import type { Scene } from '../system/running-things.ts';
-import { Account } from './account.ts';
-import { it } from './scene.ts';
+import type { Harness } from '../system/harness.fixture.ts';
+import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
+import { Account } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
 
 const answer: Parameters<typeof startWeb>[0] = (_request, response) => void response.end('hello');
 
 /** Flags of a member of the group `name`, probed every second. */
-const memberFlags = async (scene: Scene, name: string): Promise<string[]> => {
-  const file = join(await scene.folder(), 'group-key');
+const memberFlags = async (harness: Harness, name: string): Promise<string[]> => {
+  const file = join(await harness.folder(), 'group-key');
   writeFileSync(file, 'the key of the group', { mode: 0o600 });
   const probe = ['--health', 'http:/', '--health-interval', '1', '--health-max-failed', '1'];
   return ['--group', name, '--group-key-file', file, '--subdomain', name, ...probe];
@@ -19,21 +19,21 @@ const memberFlags = async (scene: Scene, name: string): Promise<string[]> => {
 
 it('a pool of three: a service that fails, a client that dies, and both come back, without a flicker', async ({
   profile,
-  scene,
+  harness,
   stack,
 }) => {
   const account = await Account.signUp(stack, 'pool');
   const key = await account.newKey();
   const name = `shop-${process.pid}`;
-  const flags = await memberFlags(scene, name);
+  const flags = await memberFlags(harness, name);
   const services = await Promise.all([1, 2, 3].map(() => startWeb(answer)));
   const start = (port: number) =>
-    scene.run(['http', String(port), '--json', '--server', stack.control, ...flags], {
+    harness.run(['http', String(port), '--json', '--server', stack.control, ...flags], {
       env: { TUNNEL_API_KEY: key.token },
     });
   const members = await Promise.all(services.map(({ port }) => start(port)));
-  for (const service of services) scene.keep(service);
-  const place = placeOf((await members[0]?.ready())?.public_url ?? '');
+  for (const service of services) harness.use(service);
+  const endpoint = endpointOf((await members[0]?.ready())?.public_url ?? '');
 
   await profile.logIn(account.email);
   const page = await profile.tab('/pools');
@@ -41,14 +41,14 @@ it('a pool of three: a service that fails, a client that dies, and both come bac
   const seen = (text: string | RegExp) => pool.getByText(text).first().waitFor();
   await seen('3 of 3 healthy');
   await page.evaluate('document.querySelector("article").dataset.marked = "yes"');
-  for (let visits = 0; visits < 6; visits += 1) expect((await askHttp(place)).status).toBe(200);
+  for (let visits = 0; visits < 6; visits += 1) expect((await askHttp(endpoint)).status).toBe(200);
   await seen('6 connections dispatched');
 
   const [first] = services;
   await first?.close();
   await seen('2 of 3 healthy');
   await seen('✕ Unhealthy');
-  scene.keep(await startWeb(answer, first?.port));
+  harness.use(await startWeb(answer, first?.port));
   await seen('3 of 3 healthy');
 
   await members[1]?.kill();
@@ -61,15 +61,22 @@ it('a pool of three: a service that fails, a client that dies, and both come bac
 
 it('a pool without a healthy member is told in words, and a region that does not answer is named', async ({
   profile,
-  scene,
+  harness,
   stack,
 }) => {
   const account = await Account.signUp(stack, 'down');
   const key = await account.newKey();
   const name = `down-${process.pid}`;
   const service = await startWeb(answer);
-  const args = ['http', String(service.port), '--json', '--server', stack.control, ...(await memberFlags(scene, name))];
-  await (await scene.run(args, { env: { TUNNEL_API_KEY: key.token } })).ready();
+  const args = [
+    'http',
+    String(service.port),
+    '--json',
+    '--server',
+    stack.control,
+    ...(await memberFlags(harness, name)),
+  ];
+  await (await harness.run(args, { env: { TUNNEL_API_KEY: key.token } })).ready();
   await profile.logIn(account.email);
   const page = await profile.tab('/pools');
   await page.getByText('1 of 1 healthy').waitFor();

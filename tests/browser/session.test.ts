@@ -1,8 +1,8 @@
 // Sessions that end in the middle of work, and several tabs.
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { Account, ask, mailedPath, PASSWORD } from './account.ts';
-import { it } from './scene.ts';
+import { Account, ask, mailedPath, PASSWORD } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
 
 const NEW_PASSWORD = 'another battery staple';
 

@@ -1,7 +1,7 @@
 // The account and this browser.
 import { expect } from 'vitest';
-import { Account } from './account.ts';
-import { it } from './scene.ts';
+import { Account } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
 
 it('a name is kept, a theme is there before the first paint and in every tab, other sessions are ended', async ({
   profile,

@@ -1,19 +1,19 @@
 // Tunnels that come and go while somebody looks, and what one of them carried.
 import { expect } from 'vitest';
-import { askHttp, placeOf, startWeb } from '../system/http-scene.ts';
-import { Account } from './account.ts';
-import { it } from './scene.ts';
+import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
+import { Account } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
 
 it('a tunnel appears, ends and moves to the history by itself; the filter is in the address', async ({
   profile,
-  scene,
+  harness,
   stack,
 }) => {
   const account = await Account.signUp(stack, 'lists');
   const key = await account.newKey();
-  const web = scene.keep(await startWeb((_request, response) => void response.end('hello')));
+  const web = harness.use(await startWeb((_request, response) => void response.end('hello')));
   const open = (...args: string[]) =>
-    scene.run([...args, '--json', '--server', stack.control], { env: { TUNNEL_API_KEY: key.token } });
+    harness.run([...args, '--json', '--server', stack.control], { env: { TUNNEL_API_KEY: key.token } });
   const label = `list-${process.pid}`;
   await profile.logIn(account.email);
   const page = await profile.tab('/tunnels');
@@ -45,24 +45,29 @@ it('a tunnel appears, ends and moves to the history by itself; the filter is in 
 
 it('a request shows its headers and bodies without its secrets; a region that does not answer breaks one panel', async ({
   profile,
-  scene,
+  harness,
   stack,
 }) => {
   const account = await Account.signUp(stack, 'captures');
   const key = await account.newKey();
   const heard: (string | undefined)[] = [];
-  const web = scene.keep(
+  const web = harness.use(
     await startWeb((request, response) => {
       heard.push(request.headers.authorization);
       response.setHeader('content-type', 'application/json').end('{"stored":true}');
     }),
   );
-  const tunnel = await scene.run(['http', String(web.port), '--json', '--server', stack.control], {
+  const tunnel = await harness.run(['http', String(web.port), '--json', '--server', stack.control], {
     env: { TUNNEL_API_KEY: key.token },
   });
   const ready = await tunnel.ready();
   const headers = { authorization: 'Bearer of-a-visitor', 'content-type': 'application/json', 'x-shown': 'yes' };
-  await askHttp(placeOf(ready.public_url), { method: 'POST', path: '/orders?id=7', body: '{"item":"tea"}', headers });
+  await askHttp(endpointOf(ready.public_url), {
+    method: 'POST',
+    path: '/orders?id=7',
+    body: '{"item":"tea"}',
+    headers,
+  });
   await profile.logIn(account.email);
   const page = await profile.tab(`/tunnels/${ready.tunnel_id}`);
   await page.locator('[data-request]', { hasText: '/orders?id=7' }).click();

@@ -2,15 +2,15 @@
 
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { Profile } from './profile.ts';
-import { it } from './scene.ts';
+import { it } from './browser-test.fixture.ts';
+import { Profile } from './profile.fixture.ts';
 
 it('an error in a script, a breach of the policy, another host and a broken answer are each a fault', async ({
   browser,
-  scene,
+  harness,
   stack,
 }) => {
-  const profile = scene.keep(await Profile.open(browser, stack));
+  const profile = harness.use(await Profile.open(browser, stack));
   await profile.context.route('**/auth/refresh', (route) => route.fulfill({ status: 500, json: { error: 'broken' } }));
   const page = await profile.tab('/login');
   await page.evaluate(`setTimeout(() => { throw new Error('thrown by the test') })`);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mutated, validMessage } from '../../packages/core/src/http1/message-generator.fixture.ts';
 import { latin1Bytes, type Reading, readRequests } from '../../packages/core/src/http1/request-reader.fixture.ts';
 import { HIDDEN_REQUESTS, SMUGGLING_CORPUS } from '../../packages/core/src/http1/smuggling-corpus.fixture.ts';
-import { NodeReader, type NodeReading } from './node-reader.ts';
+import { NodeReader, type NodeReading } from './node-reader.fixture.ts';
 
 const RUNS = Number(process.env['DIFFERENTIAL_RUNS'] ?? 2500);
 const SEED = Number(process.env['DIFFERENTIAL_SEED'] ?? 1);

@@ -6,8 +6,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { deterministicBytes } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
-import { openHttp, type PublicPlace, startWeb } from '../system/http-scene.ts';
-import { it } from '../system/scene.ts';
+import { openHttp, type PublicEndpoint, startWeb } from '../system/http-tunnels.fixture.ts';
+import { it } from '../system/system-test.fixture.ts';
 
 const BYTES = 5_000_000_000;
 const PIECE = deterministicBytes(1_000_000, 9);
@@ -52,12 +52,12 @@ const expectSmall = (what: string, pids: { readonly edge: number; readonly clien
   }
 };
 
-const send = (place: PublicPlace, method: string, headers: Record<string, string>) =>
+const send = (endpoint: PublicEndpoint, method: string, headers: Record<string, string>) =>
   httpRequest({
     hostname: '127.0.0.1',
-    port: place.port,
+    port: endpoint.port,
     method,
-    headers: { host: place.host, ...headers },
+    headers: { host: endpoint.host, ...headers },
     agent: false,
   });
 
@@ -65,33 +65,33 @@ describe.each([
   ['with a length', { 'content-length': String(BYTES) }],
   ['in chunks', { 'transfer-encoding': 'chunked' }],
 ])('5 GB %s', (how, framing) => {
-  it('come down byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ scene }) => {
+  it('come down byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ harness }) => {
     const sent = createHash('sha256');
-    const web = scene.keep(
+    const web = harness.use(
       await startWeb(async (_, response) => {
         response.writeHead(200, framing);
         await pipeline(hashedSource(sent), response);
       }),
     );
-    const stack = await scene.stack();
-    const { tunnel, place } = await openHttp(scene, stack, web.port);
+    const stack = await harness.stack();
+    const { tunnel, endpoint } = await openHttp(harness, stack, web.port);
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      send(place, 'GET', {}).on('response', resolve).on('error', reject).end();
+      send(endpoint, 'GET', {}).on('response', resolve).on('error', reject).end();
     });
     expect(await swallow(response)).toEqual({ bytes: BYTES, hash: sent.digest('hex') });
     expectSmall(`download ${how}`, { edge: stack.program.pid, client: tunnel.pid });
   });
 
-  it('go up byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ scene }) => {
-    const web = scene.keep(
+  it('go up byte-exact, and keep both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({ harness }) => {
+    const web = harness.use(
       await startWeb(async (request, response) => {
         response.end(JSON.stringify(await swallow(request)));
       }),
     );
-    const stack = await scene.stack();
-    const { tunnel, place } = await openHttp(scene, stack, web.port);
+    const stack = await harness.stack();
+    const { tunnel, endpoint } = await openHttp(harness, stack, web.port);
     const sent = createHash('sha256');
-    const upload = send(place, 'PUT', framing);
+    const upload = send(endpoint, 'PUT', framing);
     const answered = new Promise<IncomingMessage>((resolve, reject) => {
       upload.on('response', resolve).on('error', reject);
     });

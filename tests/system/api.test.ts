@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startEchoServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
-import { it } from './scene.ts';
-import { ask, fateOf, sendAndReadAll, visit } from './visitor.ts';
+import { it } from './system-test.fixture.ts';
+import { ask, fateOf, sendAndReadAll, visit } from './visitor.fixture.ts';
 
 const ALICE = 'tnl_alice-key';
 const BOB = 'tnl_bob-key';
@@ -13,15 +13,15 @@ const keyTable = (account: string, key: string): string =>
   `[[auth.keys]]\naccount = "${account}"\nsha256 = "${createHash('sha256').update(key).digest('hex')}"\n`;
 
 describe.concurrent('DELETE /api/tunnels/:id', () => {
-  it('ends the tunnel with a word to its client, which does not open it again', async ({ scene }) => {
-    const echo = scene.keep(await startEchoServer());
-    const stack = await scene.stack({ fixedPorts: true });
-    const home = await scene.folder();
+  it('ends the tunnel with a word to its client, which does not open it again', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack({ fixedPorts: true });
+    const home = await harness.folder();
     mkdirSync(join(home, '.tunnel'));
     const tunnels = ['a', 'b'].map((name) => `  ${name}: { proto: tcp, local_port: ${echo.port} }`);
     writeFileSync(join(home, '.tunnel', 'config.yml'), `tunnels:\n${tunnels.join('\n')}\n`);
     const args = ['start', '--json', '--server', stack.control, '--token-file', stack.tokenFile];
-    const program = await scene.run(args, { home });
+    const program = await harness.run(args, { home });
     const [one, two] = [await program.ready(1), await program.ready(2)];
     expect((await stack.api(`/api/tunnels/${one.tunnel_id}`, { method: 'DELETE' })).status).toBe(204);
     expect(await program.waitFor('error')).toMatchObject({
@@ -43,23 +43,23 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
     expect((await sendAndReadAll(two.assigned_port, Buffer.from('hi'))).toString()).toBe('hi');
   });
 
-  it('ends the client with 4 when it was its last one, and holds nothing', async ({ scene }) => {
-    const echo = scene.keep(await startEchoServer());
-    const stack = await scene.stack();
-    const program = await scene.tcp(stack, echo.port);
+  it('ends the client with 4 when it was its last one, and holds nothing', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack();
+    const program = await harness.tcp(stack, echo.port);
     const { assigned_port: port, tunnel_id: id } = await program.ready();
     await stack.api(`/api/tunnels/${id}`, { method: 'DELETE' });
     expect(await program.exitCode()).toBe(4);
     expect(program.stderr[0]).toContain('the tunnel was closed through the edge');
     expect(await fateOf(port)).toBe('ECONNREFUSED');
-    const next = await scene.tcp(stack, echo.port, { flags: ['--remote-port', String(port)] });
+    const next = await harness.tcp(stack, echo.port, { flags: ['--remote-port', String(port)] });
     expect((await next.ready()).assigned_port).toBe(port);
   });
 
-  it('lets the visitors who are there finish', async ({ scene }) => {
-    const echo = scene.keep(await startEchoServer());
-    const stack = await scene.stack();
-    const program = await scene.tcp(stack, echo.port);
+  it('lets the visitors who are there finish', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack();
+    const program = await harness.tcp(stack, echo.port);
     const { assigned_port: port, tunnel_id: id } = await program.ready();
     const visitor = await visit(port);
     expect(await ask(visitor, 'before')).toBe('before');
@@ -72,15 +72,15 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
 });
 
 describe.concurrent('accounts of [[auth.keys]]', () => {
-  it('see and close their own tunnels only; the admin token sees all', async ({ scene }) => {
-    const echo = scene.keep(await startEchoServer());
-    const stack = await scene.stack({ tables: keyTable('alice', ALICE) + keyTable('bob', BOB) });
+  it('see and close their own tunnels only; the admin token sees all', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack({ tables: keyTable('alice', ALICE) + keyTable('bob', BOB) });
     const open = async (key: string) => {
       const args = ['tcp', String(echo.port), '--json', '--server', stack.control];
-      return (await scene.run(args, { env: { TUNNEL_API_KEY: key } })).ready();
+      return (await harness.run(args, { env: { TUNNEL_API_KEY: key } })).ready();
     };
     const [alices, bobs] = [await open(ALICE), await open(BOB)];
-    const operators = await (await scene.tcp(stack, echo.port)).ready();
+    const operators = await (await harness.tcp(stack, echo.port)).ready();
     const idsSeenBy = async (token?: string) => (await stack.tunnels(token)).map((row) => row.tunnel_id).sort();
     expect(await idsSeenBy(ALICE)).toEqual([alices.tunnel_id]);
     expect(await idsSeenBy(BOB)).toEqual([bobs.tunnel_id]);
@@ -95,8 +95,8 @@ describe.concurrent('accounts of [[auth.keys]]', () => {
     expect(await idsSeenBy(ALICE)).toEqual([]);
   });
 
-  it('are told apart from strangers: no key and a wrong one get 401, the status is for all', async ({ scene }) => {
-    const stack = await scene.stack();
+  it('are told apart from strangers: no key and a wrong one get 401, the status is for all', async ({ harness }) => {
+    const stack = await harness.stack();
     const url = stack.run.api_url;
     const none = await fetch(`${url}/api/tunnels`);
     expect([none.status, await none.json()]).toMatchObject([401, { code: 'AUTH_TOKEN_MISSING' }]);

@@ -3,11 +3,11 @@ import type { ApiError } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { DatabaseProxy } from '../../apps/platform/src/db/database-proxy.fixture.ts';
-import { countedEcho } from './counted-service.ts';
-import { DatabaseScene, serversOn } from './database-scene.ts';
-import { call, it, MANY_LOGINS, openWith, Person, type Reply } from './platform-scene.ts';
-import type { Stack } from './stack.ts';
-import { sendAndReadAll } from './visitor.ts';
+import { countedEcho } from './counted-service.fixture.ts';
+import { DatabaseHarness, serversOn } from './embedded-database.fixture.ts';
+import { call, it, MANY_LOGINS, openWith, Person, type Reply } from './platform-test.fixture.ts';
+import type { Stack } from './stack.fixture.ts';
+import { sendAndReadAll } from './visitor.fixture.ts';
 
 const SOON = { timeoutMs: 30_000 };
 const WHOLE_TEST = { timeoutMs: 120_000 };
@@ -35,12 +35,12 @@ const isTellingToComeAgain = ({ status, headers, body }: Reply): boolean =>
   status === 503 && Number(headers.get('retry-after')) >= 1 && (body as ApiError).code === 'DATABASE_AWAY';
 
 it('killed under load: 503 and back by itself, tunnels carry on, usage of the gap arrives', async ({
-  scene,
+  harness,
   stack,
 }) => {
   const person = await Person.signUp(stack);
-  const echo = scene.keep(await countedEcho());
-  const tunnel = await openWith(scene, stack, await person.newKey(), ['tcp', echo.port]);
+  const echo = harness.use(await countedEcho());
+  const tunnel = await openWith(harness, stack, await person.newKey(), ['tcp', echo.port]);
   const { assigned_port, tunnel_id } = await tunnel.ready();
   const seen: Reply[] = [];
   let [visits, isOver] = [0, false];
@@ -81,10 +81,10 @@ it('killed under load: 503 and back by itself, tunnels carry on, usage of the ga
 }, 120_000);
 
 it('not there at the start: /health alone is well; when it appears, its tables are made and all works', async ({
-  scene,
+  harness,
 }) => {
-  const databases = new DatabaseScene();
-  scene.keep({
+  const databases = new DatabaseHarness();
+  harness.use({
     close: async () => {
       await databases.stopAll();
       databases.remove();
@@ -93,8 +93,8 @@ it('not there at the start: /health alone is well; when it appears, its tables a
   const { url } = await databases.embedded(databases.folder()).start();
   const proxy = new DatabaseProxy(url);
   const nowhere = await proxy.reserve();
-  scene.keep({ close: () => proxy.cut() });
-  const platform = await scene.stack({
+  harness.use({ close: () => proxy.cut() });
+  const platform = await harness.stack({
     command: 'platform',
     tables: `[database]\nurl = "${nowhere.reveal()}"\n${MANY_LOGINS}`,
   });

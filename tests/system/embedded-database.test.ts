@@ -12,31 +12,31 @@ import {
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { findPackage } from '../../apps/server/src/embedded-postgres/binaries.ts';
-import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection-file.ts';
-import { ask, DatabaseScene, processesOf, serversOn } from './database-scene.ts';
+import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
+import { findPackage } from '../../apps/server/src/embedded-postgres/programs.ts';
+import { ask, DatabaseHarness, processesOf, serversOn } from './embedded-database.fixture.ts';
 
-const scene = new DatabaseScene();
+const harness = new DatabaseHarness();
 /** A data directory that has been started and stopped. */
-const used = scene.folder('used');
+const used = harness.folder('used');
 
 const asRoot = process.getuid?.() === 0;
 const onLinux = process.platform === 'linux';
 
 beforeAll(async () => {
-  const postgres = scene.embedded(used);
+  const postgres = harness.embedded(used);
   const { url } = await postgres.start();
   await ask(url, 'create table kept as select 42 as n');
   await postgres.stop();
 });
-afterEach(() => scene.stopAll());
-afterAll(() => scene.remove());
+afterEach(() => harness.stopAll());
+afterAll(() => harness.remove());
 
 const filesIn = (dataDir: string): string[] => (existsSync(dataDir) ? readdirSync(dataDir) : []);
 
 describe('the embedded database', () => {
   it('is a PostgreSQL 18 in UTF-8 that is durable and listens on its socket alone', async () => {
-    const postgres = scene.embedded(scene.copyOf(used), { settings: { fsync: 'on' } });
+    const postgres = harness.embedded(harness.copyOf(used), { settings: { fsync: 'on' } });
     const { url } = await postgres.start();
     expect(await ask(url, 'show server_version')).toMatch(/^18\./);
     expect(await ask(url, 'show server_encoding')).toBe('UTF8');
@@ -47,15 +47,15 @@ describe('the embedded database', () => {
   });
 
   it('is used by a role that may not touch files or programs', async () => {
-    const { url } = await scene.embedded(scene.copyOf(used)).start();
+    const { url } = await harness.embedded(harness.copyOf(used)).start();
     expect(await ask(url, 'select rolsuper from pg_roles where rolname = current_user')).toBe(false);
     await expect(ask(url, "copy (select 1) to program 'true'")).rejects.toThrow('permission denied');
   });
 
   it('keeps what was stored over a restart, and starts fast', async () => {
-    const dataDir = scene.copyOf(used);
+    const dataDir = harness.copyOf(used);
     for (const _ of ['first', 'second']) {
-      const postgres = scene.embedded(dataDir);
+      const postgres = harness.embedded(dataDir);
       const { url } = await postgres.start();
       expect(await ask(url, 'select n from kept')).toBe(42);
       await postgres.stop();
@@ -63,9 +63,9 @@ describe('the embedded database', () => {
   });
 
   it('tells commands beside it how to reach it, for this user alone, as long as it runs', async () => {
-    const dataDir = scene.copyOf(used);
+    const dataDir = harness.copyOf(used);
     expect(embeddedUrl(dataDir)).toBeNull();
-    const postgres = scene.embedded(dataDir);
+    const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
     expect(embeddedUrl(dataDir)?.reveal()).toBe(url.reveal());
     expect(statSync(join(dataDir, 'postgres-support/connection.json')).mode & 0o777).toBe(0o600);
@@ -74,8 +74,8 @@ describe('the embedded database', () => {
   });
 
   it.runIf(onLinux)('runs in a process group of its own, and leaves no process behind when it is stopped', async () => {
-    const dataDir = scene.copyOf(used);
-    const postgres = scene.embedded(dataDir);
+    const dataDir = harness.copyOf(used);
+    const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
     const [pid] = serversOn(dataDir);
     expect(pid).toBe(postgres.pid);
@@ -87,8 +87,8 @@ describe('the embedded database', () => {
   });
 
   it('stops while a transaction is open, and that transaction never was', async () => {
-    const dataDir = scene.copyOf(used);
-    const postgres = scene.embedded(dataDir);
+    const dataDir = harness.copyOf(used);
+    const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
     const cut = ask(url, 'insert into kept select 43 from pg_sleep(60)').then(
       () => 'stored',
@@ -103,8 +103,8 @@ describe('the embedded database', () => {
   });
 
   it.runIf(onLinux)('is back within 10 s after it was killed, with all that was stored', async () => {
-    const dataDir = scene.copyOf(used);
-    const postgres = scene.embedded(dataDir);
+    const dataDir = harness.copyOf(used);
+    const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
     await ask(url, 'insert into kept values (44)');
     const killed = postgres.pid ?? 0;
@@ -115,8 +115,8 @@ describe('the embedded database', () => {
   });
 
   it.runIf(onLinux)('is back after somebody told it to end, though connections were open', async () => {
-    const dataDir = scene.copyOf(used);
-    const postgres = scene.embedded(dataDir);
+    const dataDir = harness.copyOf(used);
+    const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
     const told = postgres.pid ?? 0;
     const held = ask(url, 'select pg_sleep(600)').catch((error: Error) => error.message);
@@ -131,8 +131,8 @@ describe('the embedded database', () => {
   });
 
   it('can be stopped while it is being started again', async () => {
-    const dataDir = scene.copyOf(used);
-    const postgres = scene.embedded(dataDir);
+    const dataDir = harness.copyOf(used);
+    const postgres = harness.embedded(dataDir);
     await postgres.start();
     process.kill(postgres.pid ?? 0, 'SIGKILL');
     await postgres.stop();
@@ -140,8 +140,8 @@ describe('the embedded database', () => {
   });
 
   it('can be stopped at any moment of its start, and started again', async () => {
-    const dataDir = scene.folder();
-    const postgres = scene.embedded(dataDir);
+    const dataDir = harness.folder();
+    const postgres = harness.embedded(dataDir);
     const moments = [
       () => filesIn(dataDir).some((name) => name.startsWith('postgres.unfinished')),
       () => filesIn(dataDir).includes('postgres'),
@@ -161,9 +161,9 @@ describe('the embedded database', () => {
   });
 
   it('is held by one process at a time', async () => {
-    const dataDir = scene.copyOf(used);
-    await scene.embedded(dataDir).start();
-    const second = scene.embedded(dataDir);
+    const dataDir = harness.copyOf(used);
+    await harness.embedded(dataDir).start();
+    const second = harness.embedded(dataDir);
     await expect(second.start()).rejects.toMatchObject({ code: 'CONFIG_DATA_DIR_IN_USE' });
     expect(serversOn(dataDir)).toHaveLength(1);
   });
@@ -173,19 +173,19 @@ describe('the embedded database', () => {
     ['are empty', ''],
     ['name a program that is no database', `${process.pid}\n`],
   ])('starts over lock files of a killed server that %s', async (_, text) => {
-    const dataDir = scene.copyOf(used);
+    const dataDir = harness.copyOf(used);
     for (const file of ['postmaster.pid', 'run/.s.PGSQL.5432.lock']) {
       writeFileSync(join(dataDir, 'postgres', file), text, { mode: 0o600 });
     }
-    const { url } = await scene.embedded(dataDir).start();
+    const { url } = await harness.embedded(dataDir).start();
     expect(await ask(url, 'select n from kept')).toBe(42);
   });
 
   it('is made anew after a first start that was cut short', async () => {
-    const dataDir = scene.folder();
+    const dataDir = harness.folder();
     mkdirSync(join(dataDir, 'postgres.unfinished.before'), { recursive: true });
     writeFileSync(join(dataDir, 'postgres.unfinished.before/PG_VERSION'), '18\n');
-    const { url } = await scene.embedded(dataDir).start();
+    const { url } = await harness.embedded(dataDir).start();
     expect(await ask(url, 'select 1')).toBe(1);
     expect(filesIn(dataDir).sort((a, b) => a.localeCompare(b))).toEqual(['postgres', 'postgres-support']);
   });
@@ -193,8 +193,8 @@ describe('the embedded database', () => {
 
 describe('a place that is not made for it', () => {
   it('may have a path that is too long for a socket', async () => {
-    const dataDir = scene.copyOf(used, scene.folder(`${'long'.repeat(30)}/data`));
-    const postgres = scene.embedded(dataDir);
+    const dataDir = harness.copyOf(used, harness.folder(`${'long'.repeat(30)}/data`));
+    const postgres = harness.embedded(dataDir);
     const { url, socketFolder } = await postgres.start();
     expect(socketFolder.startsWith(dataDir)).toBe(false);
     expect(statSync(socketFolder).mode & 0o777).toBe(0o700);
@@ -205,15 +205,15 @@ describe('a place that is not made for it', () => {
   });
 
   it('may have a path with spaces, quotes and commas', async () => {
-    const { url } = await scene.embedded(scene.copyOf(used, scene.folder(`it's, "here" ?&%41`))).start();
+    const { url } = await harness.embedded(harness.copyOf(used, harness.folder(`it's, "here" ?&%41`))).start();
     expect(await ask(url, 'select n from kept')).toBe(42);
   });
 
   it.runIf(asRoot)('may be below a folder that only root may enter', async () => {
-    const home = scene.folder('root-home');
+    const home = harness.folder('root-home');
     mkdirSync(home, { mode: 0o700 });
-    const dataDir = scene.copyOf(used, join(home, 'data'));
-    const postgres = scene.embedded(dataDir);
+    const dataDir = harness.copyOf(used, join(home, 'data'));
+    const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
     expect(await ask(url, 'select n from kept')).toBe(42);
     expect(statSync(`/proc/${postgres.pid}`).uid).not.toBe(0);
@@ -223,7 +223,7 @@ describe('a place that is not made for it', () => {
   });
 
   it('may have a package without the links of its libraries, in a folder that stays as it is', async () => {
-    const packageDir = scene.folder('package');
+    const packageDir = harness.folder('package');
     cpSync(findPackage() ?? '', packageDir, { recursive: true, verbatimSymlinks: true });
     const links = JSON.parse(readFileSync(join(packageDir, 'native/pg-symlinks.json'), 'utf8')) as { target: string }[];
     for (const { target } of links) rmSync(join(packageDir, target), { force: true });
@@ -231,23 +231,23 @@ describe('a place that is not made for it', () => {
     chmodSync(join(packageDir, 'native/lib'), 0o555);
     // Whoever is not root could not remove what is in it.
     onTestFinished(() => chmodSync(join(packageDir, 'native/lib'), 0o755));
-    const { url } = await scene.embedded(scene.folder(), { packageDir }).start();
+    const { url } = await harness.embedded(harness.folder(), { packageDir }).start();
     expect(await ask(url, 'select 1')).toBe(1);
     expect(readdirSync(packageDir, { recursive: true })).toEqual(before);
   });
 
   it('is refused in one line that names it, when it holds a cluster of another version', async () => {
-    const dataDir = scene.copyOf(used);
+    const dataDir = harness.copyOf(used);
     writeFileSync(join(dataDir, 'postgres/PG_VERSION'), '17\n');
-    const start = scene.embedded(dataDir).start();
+    const start = harness.embedded(dataDir).start();
     await expect(start).rejects.toMatchObject({ code: 'CONFIG_DATABASE_EMBEDDED' });
     await expect(start).rejects.toThrow(`${dataDir}/postgres: it was made by PostgreSQL 17`);
   });
 
   it('is refused with what PostgreSQL says of it, and left without a process', async () => {
-    const dataDir = scene.copyOf(used);
+    const dataDir = harness.copyOf(used);
     rmSync(join(dataDir, 'postgres/global/pg_control'));
-    const start = scene.embedded(dataDir).start();
+    const start = harness.embedded(dataDir).start();
     await expect(start).rejects.toMatchObject({ code: 'CONFIG_DATABASE_EMBEDDED' });
     await expect(start).rejects.toThrow('pg_control');
     await eventually(() => expect(processesOf(dataDir)).toEqual([]));

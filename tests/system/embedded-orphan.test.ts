@@ -3,20 +3,20 @@ import { Secret } from '@tunnel/runtime';
 import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { findPackage } from '../../apps/server/src/embedded-postgres/binaries.ts';
-import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection-file.ts';
-import { ROOT } from '../house/checkout.ts';
-import { ask, commandOf, DatabaseScene, processesOf, serversOn } from './database-scene.ts';
+import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
+import { findPackage } from '../../apps/server/src/embedded-postgres/programs.ts';
+import { ROOT } from '../repo/checkout.fixture.ts';
+import { ask, commandOf, DatabaseHarness, processesOf, serversOn } from './embedded-database.fixture.ts';
 
-const scene = new DatabaseScene();
-const used = scene.folder('used');
-const keeperFile = scene.folder('keeper.mjs');
+const harness = new DatabaseHarness();
+const used = harness.folder('used');
+const keeperFile = harness.folder('keeper.mjs');
 const programs: Program[] = [];
 
 beforeAll(async () => {
   await build({
     absWorkingDir: ROOT,
-    entryPoints: [join(ROOT, 'tests/system/database-keeper.ts')],
+    entryPoints: [join(ROOT, 'tests/system/database-process.fixture.ts')],
     outfile: keeperFile,
     bundle: true,
     format: 'esm',
@@ -25,15 +25,15 @@ beforeAll(async () => {
     logLevel: 'warning',
     banner: { js: "import { createRequire as __r } from 'node:module'; const require = __r(import.meta.url);" },
   });
-  const postgres = scene.embedded(used);
+  const postgres = harness.embedded(used);
   await postgres.start();
   await postgres.stop();
 });
 afterEach(async () => {
   for (const program of programs.splice(0)) await program.close();
-  await scene.stopAll();
+  await harness.stopAll();
 });
-afterAll(() => scene.remove());
+afterAll(() => harness.remove());
 
 const keep = async (dataDir: string): Promise<{ program: Program; pid: number; url: Secret }> => {
   const args = [keeperFile, dataDir, findPackage() ?? ''];
@@ -46,7 +46,7 @@ const keep = async (dataDir: string): Promise<{ program: Program; pid: number; u
 const isWatchdog = (pid: number): boolean => commandOf(String(pid)).includes('watchdog');
 
 it('a keeper that is killed leaves no database server behind', async () => {
-  const dataDir = scene.copyOf(used);
+  const dataDir = harness.copyOf(used);
   const { program } = await keep(dataDir);
   expect(processesOf(dataDir).length).toBeGreaterThan(0);
   program.signalGroup('SIGKILL');
@@ -55,7 +55,7 @@ it('a keeper that is killed leaves no database server behind', async () => {
 });
 
 it('the next keeper after a killed one starts at once, has all that was stored, and is the only one', async () => {
-  const dataDir = scene.copyOf(used);
+  const dataDir = harness.copyOf(used);
   const first = await keep(dataDir);
   await ask(first.url, 'create table kept as select 42 as n');
   first.program.signalGroup('SIGKILL');
@@ -66,7 +66,7 @@ it('the next keeper after a killed one starts at once, has all that was stored, 
 });
 
 it('a server whose keeper and watchdog were both killed is stopped by the next start', async () => {
-  const dataDir = scene.copyOf(used);
+  const dataDir = harness.copyOf(used);
   const first = await keep(dataDir);
   const watchdogs = processesOf(dataDir).filter(isWatchdog);
   expect(watchdogs).toHaveLength(1);
@@ -82,7 +82,7 @@ it('a server whose keeper and watchdog were both killed is stopped by the next s
 });
 
 it('of two that start at once on an empty directory one is refused, and the other is not disturbed', async () => {
-  const dataDir = scene.folder();
+  const dataDir = harness.folder();
   const args = [keeperFile, dataDir, findPackage() ?? ''];
   const both = await Promise.all([1, 2].map(() => spawnProgram({ command: process.execPath, args })));
   programs.push(...both);
@@ -95,7 +95,7 @@ it('of two that start at once on an empty directory one is refused, and the othe
 });
 
 it('Ctrl-C in the terminal reaches the keeper, not the database', async () => {
-  const dataDir = scene.copyOf(used);
+  const dataDir = harness.copyOf(used);
   const { program, url } = await keep(dataDir);
   program.signalGroup('SIGTERM');
   await program.waitForExit();

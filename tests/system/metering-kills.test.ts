@@ -1,6 +1,6 @@
 // kill -9 of the platform while it reports usage to the payment processor: the short version of tests/tools/billing/metering-kill.mjs.
 import { expect, it } from 'vitest';
-import { MeteringTrial } from './metering-trial.ts';
+import { MeteringTrial } from './metering-trial.fixture.ts';
 
 const KILLS = 3;
 

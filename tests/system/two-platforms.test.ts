@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { eventually, monthWithRoom } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { Database } from '../../apps/platform/src/db/database.ts';
-import { DatabaseScene, quiet } from './database-scene.ts';
-import { askSimulator, mailsTo, type Payer, reportedBytes, signUpPayer } from './payer.ts';
-import { MANY_LOGINS } from './platform-scene.ts';
-import { it, type Scene } from './scene.ts';
-import type { Stack } from './stack.ts';
-import { TellingEdge } from './telling-edge.ts';
+import { DatabaseHarness, quiet } from './embedded-database.fixture.ts';
+import { askSimulator, mailsTo, type Payer, reportedBytes, signUpPayer } from './payer.fixture.ts';
+import { MANY_LOGINS } from './platform-test.fixture.ts';
+import type { Stack } from './stack.fixture.ts';
+import { type Harness, it } from './system-test.fixture.ts';
+import { UsageReportingEdge } from './usage-reporting-edge.fixture.ts';
 
 const SOON = { timeoutMs: 60_000 };
 /** What all of it takes on a busy machine. */
@@ -21,21 +21,21 @@ const CENT = 100_000_000;
 
 it(
   'report each event, and write each mail, once',
-  async ({ scene }) => {
+  async ({ harness }) => {
     await monthWithRoom(ROOM_MS);
-    const url = await openDatabase(scene);
-    const database = scene.keep(new Database({ url, logger: quiet, connections: 2 }));
+    const url = await openDatabase(harness);
+    const database = harness.use(new Database({ url, logger: quiet, connections: 2 }));
     const tables = `${MANY_LOGINS}\n[database]\nurl = "${url.reveal()}"`;
-    const first = await scene.stack({ command: 'platform', tables });
+    const first = await harness.stack({ command: 'platform', tables });
     const payers = await Promise.all(Array.from({ length: PAYERS }, () => signUpPayer(first)));
-    const edges = [await TellingEdge.join(first)];
+    const edges = [await UsageReportingEdge.join(first)];
     const use = (payer: Payer, bytes: number) => edges[edges.length - 1]?.tell(payer, bytes);
     for (const payer of payers) await use(payer, 7 * CENT + 1);
 
     // The second reports at its start what is there, while the end of the month makes the first report it.
-    const second = scene.stack({ command: 'platform', tables: `${tables}\n${processorAt(first)}` });
+    const second = harness.stack({ command: 'platform', tables: `${tables}\n${processorAt(first)}` });
     await Promise.all([second, endMonth(first)]);
-    edges.push(await TellingEdge.join(await second));
+    edges.push(await UsageReportingEdge.join(await second));
     const both = [first, await second];
     await eventually(async () => {
       const reported = await reportedBytes(first);
@@ -65,9 +65,9 @@ it(
 
 const EXPECTED = ['Please verify your e-mail address', 'Your spend cap of $0.10 is reached'];
 
-const openDatabase = async (scene: Scene) => {
-  const databases = new DatabaseScene();
-  scene.keep({
+const openDatabase = async (harness: Harness) => {
+  const databases = new DatabaseHarness();
+  harness.use({
     close: async () => {
       await databases.stopAll();
       databases.remove();

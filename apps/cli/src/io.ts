@@ -1,4 +1,4 @@
-// Everything the program touches of the world around it, so that a test can stand in for all of it.
+// Everything the program touches of the world around it, so that a test can stand in for all of it; and its own version.
 import type { connect } from '@tunnel/client';
 import type { Clock, SignalSource } from '@tunnel/runtime';
 
@@ -26,3 +26,8 @@ export interface Io {
   readonly signals: SignalSource;
   readonly connect: typeof connect;
 }
+
+/** Put in by the bundler; sources that run unbundled (tests) have none. */
+declare const __TUNNEL_VERSION__: string | undefined;
+
+export const VERSION = typeof __TUNNEL_VERSION__ === 'string' ? __TUNNEL_VERSION__ : '0.0.0-dev';

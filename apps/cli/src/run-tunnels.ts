@@ -1,17 +1,22 @@
 // What every connecting command does: connect, open the tunnels, show what happens, and end for the right reason.
-import { type Client, checkTunnelSpec, type StatusEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
+import {
+  type Client,
+  checkTunnelSpec,
+  protocolTraits,
+  type StatusEvent,
+  type Tunnel,
+  type TunnelSpec,
+} from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { createLogger, type Logger, onSignals } from '@tunnel/runtime';
-import type { ConnectionFlags } from './connection-flags.ts';
 import { EXIT, type ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.ts';
-import type { Io } from './io.ts';
+import type { ConnectionFlags, RequestFlags } from './flags.ts';
+import { type Io, VERSION } from './io.ts';
 import { JsonOutput } from './output/json.ts';
 import { LineOutput } from './output/lines.ts';
 import { LiveOutput } from './output/live.ts';
 import type { Output } from './output/output.ts';
-import type { RequestFlags } from './request-flags.ts';
 import type { ConnectionSettings } from './settings.ts';
-import { VERSION } from './version.ts';
 
 export interface TunnelRun {
   readonly settings: ConnectionSettings;
@@ -99,7 +104,7 @@ const runClient = async (
 
 /** Before the first tunnel opens, so that its first request is seen, and its event can name the inspector. */
 const watchRequests = async (client: Client, { flags, tunnels }: TunnelRun, output: Output): Promise<void> => {
-  const seen = tunnels.filter(({ protocol }) => protocol === 'http' || protocol === 'https');
+  const seen = tunnels.filter(({ protocol }) => protocolTraits(protocol).carriesRequests);
   if (seen.length > 0 && flags.quiet !== true) client.onRequest((event) => output.onRequest(event));
   if (flags.inspect === false || seen.every(({ capture }) => capture === false)) return;
   output.onInspector((await client.openInspector())?.url ?? null);

@@ -1,20 +1,17 @@
 // One run of the program: arguments in, exit code out. Nothing here ends the process.
 import { Command, CommanderError } from 'commander';
 import { billingCommand } from './commands/billing.ts';
-import { checkCommand } from './commands/check.ts';
 import { httpCommand } from './commands/http.ts';
 import { keysCommand } from './commands/keys.ts';
-import { loginCommand } from './commands/login.ts';
-import { logoutCommand } from './commands/logout.ts';
+import { loginCommand, logoutCommand } from './commands/login.ts';
 import { poolsCommand } from './commands/pools.ts';
-import { startCommand } from './commands/start.ts';
+import { checkCommand, startCommand } from './commands/start.ts';
 import { tcpCommand } from './commands/tcp.ts';
 import { usageCommand } from './commands/usage.ts';
 import { EXIT, type ExitCode, exitCodeOfSignal } from './exit-codes.ts';
-import type { Io } from './io.ts';
+import { type Io, VERSION } from './io.ts';
 import { reportProblem } from './problem-report.ts';
 import { Interrupted } from './terminal-prompt.ts';
-import { VERSION } from './version.ts';
 
 const EPILOGUE = `
 Example:

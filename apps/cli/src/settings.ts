@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { type ClientConfig, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
-import type { ServerFlags } from './connection-flags.ts';
+import type { ServerFlags } from './flags.ts';
 import type { Io } from './io.ts';
 
 export interface ConnectionSettings {

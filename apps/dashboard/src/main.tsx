@@ -1,6 +1,67 @@
-// The dashboard begins here.
+// The dashboard begins here, in its composition root: makes its parts, joins them, and starts the session.
+import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { type ReactNode, StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { createApp } from './app/create-app.tsx';
+import { createApi, createOpenClient, createQueryClient } from './app/api.ts';
+import { AppProvider } from './app/app-context.tsx';
+import { Reachability } from './app/reachability.ts';
+import { createAppRouter } from './app/router.tsx';
+import { createBrowserEnvironment, openTabChannel, Session, type SessionEnvironment } from './app/session.ts';
+import { followOtherTabs } from './app/theme.ts';
+
+/** More than the platform itself waits for an edge, and that for a service, when a request is replayed: 35 s. */
+const ANSWER_WITHIN_MS = 40_000;
+
+export const createApp = (): ReactNode => {
+  const { origin } = window.location;
+  // A platform that takes a call and never answers is away, too; a browser would wait for minutes.
+  const ask = (url: string, request: RequestInit): Promise<Response> =>
+    fetch(url, { ...request, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+  const reachability: Reachability = new Reachability(
+    { probe: () => probe(ask, origin), after: (ms, act) => void setTimeout(act, ms) },
+    () => {
+      void queries.invalidateQueries();
+      void router.invalidate();
+      if (session.state.phase === 'starting') session.start();
+    },
+  );
+  const noteError = (error: unknown): void => reachability.noteError(error);
+  const queries = createQueryClient(noteError);
+  const channel = openTabChannel();
+  const environment = createBrowserEnvironment(createOpenClient(origin, ask), channel);
+  const session = new Session(reportingErrors(environment, noteError));
+  const api = createApi(origin, ask, session);
+  const router = createAppRouter({ session, queries });
+  channel.onMessage((message) => session.receive(message));
+  window.addEventListener('online', () => void reachability.probeNow());
+  followOtherTabs();
+  session.start();
+  return (
+    <StrictMode>
+      <AppProvider value={{ api, session, reachability }}>
+        <QueryClientProvider client={queries}>
+          <RouterProvider router={router} />
+        </QueryClientProvider>
+      </AppProvider>
+    </StrictMode>
+  );
+};
+
+const probe = async (ask: (url: string, request: RequestInit) => Promise<Response>, origin: string): Promise<void> => {
+  const { ok } = await ask(`${origin}/health/db`, { cache: 'no-store' });
+  if (!ok) throw new Error('not yet');
+};
+
+/** A renewal that fails is no query of any page, but says as much about the platform. */
+const reportingErrors = (environment: SessionEnvironment, noteError: (error: unknown) => void): SessionEnvironment => ({
+  ...environment,
+  refresh: () =>
+    environment.refresh().catch((error: unknown) => {
+      noteError(error);
+      throw error;
+    }),
+});
 
 const root = document.getElementById('root');
 if (root !== null) createRoot(root).render(createApp());

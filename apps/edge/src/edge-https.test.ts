@@ -13,7 +13,7 @@ import {
   testCertificate,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { RawClient } from './control/raw-client.ts';
+import { RawClient } from './control/raw-client.fixture.ts';
 import { createEdge, type Edge } from './edge.ts';
 import { talk } from './ingress/http/http.fixture.ts';
 

@@ -6,8 +6,8 @@ import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/run
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CREDENTIAL, ScriptedPlatform, servePlatform } from './backend/scripted-platform.fixture.ts';
-import { echoMux, openCarrier } from './control/raw-carrier.ts';
-import { RawClient } from './control/raw-client.ts';
+import { echoMux, openCarrier } from './control/raw-carrier.fixture.ts';
+import { RawClient } from './control/raw-client.fixture.ts';
 import { createEdge, type Edge } from './edge.ts';
 import { EDGE_LIMITS } from './limits.ts';
 

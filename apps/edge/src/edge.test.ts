@@ -3,8 +3,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { echoMux, openCarrier } from './control/raw-carrier.ts';
-import { RawClient } from './control/raw-client.ts';
+import { echoMux, openCarrier } from './control/raw-carrier.fixture.ts';
+import { RawClient } from './control/raw-client.fixture.ts';
 import { createEdge, type Edge } from './edge.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });

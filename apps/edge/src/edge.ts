@@ -3,7 +3,6 @@ import { Lifecycle, randomToken, Secret, type ServerConfig } from '@tunnel/runti
 import type { MetricsServer } from './admin/metrics-server.ts';
 import type { RestServer } from './admin/rest-server.ts';
 import type { Backend } from './backend/backend.ts';
-import { Certificate } from './certificate.ts';
 import { AuthFailures } from './control/auth-failures.ts';
 import { ControlSide } from './edge-parts/control-side.ts';
 import { describeReach } from './edge-parts/describe-reach.ts';
@@ -13,6 +12,7 @@ import { makeMetricsServer } from './edge-parts/make-metrics-server.ts';
 import { makeRest } from './edge-parts/make-rest.ts';
 import { PublicSide } from './edge-parts/public-side.ts';
 import { GroupWatch } from './group-watch.ts';
+import { Certificate } from './ingress/tls/certificate.ts';
 
 export interface EdgeAddress {
   readonly host: string;

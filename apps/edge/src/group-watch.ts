@@ -5,7 +5,7 @@ import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
-import type { GroupWatcher, ZeroHealthy } from './pool/group-events.ts';
+import type { GroupWatcher, ZeroHealthy } from './routing/groups.ts';
 
 export interface GroupWatchDeps {
   readonly clock: Clock;

@@ -1,14 +1,9 @@
+export type { ProcessorAccess } from './billing/billing.ts';
 export { Database } from './db/database.ts';
 export { isDatabaseAway } from './db/database-away.ts';
 export { migrate, migratePatiently, pendingMigrations } from './db/migrate.ts';
 export type { MailNotice } from './mail/mail-transport.ts';
 export { createPlatform, type Platform, type PlatformDeps } from './platform.ts';
-export { type ListedUser, listUsers } from './services/admin/list-users.ts';
-export { restore } from './services/admin/restore.ts';
-export { setPlan } from './services/admin/set-plan.ts';
-export { setUnlimited } from './services/admin/set-unlimited.ts';
-export { suspend } from './services/admin/suspend.ts';
-export { createCredential } from './services/edges/create-credential.ts';
-export { type ListedEdge, listCredentials } from './services/edges/list-credentials.ts';
-export { revokeCredential } from './services/edges/revoke-credential.ts';
+export { type ListedUser, listUsers, restore, setPlan, setUnlimited, suspend } from './services/admin.ts';
+export { createCredential, type ListedEdge, listCredentials, revokeCredential } from './services/edges/credentials.ts';
 export type { OperatorActor } from './services/service-context.ts';

@@ -1,7 +1,8 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
+import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
-import { Billing } from './billing/billing.ts';
+import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
 import { migratePatiently } from './db/migrate.ts';
@@ -12,14 +13,16 @@ import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
 import { addPlatformRoutes } from './http/platform-routes.ts';
-import { Jobs, standardJobs } from './jobs/jobs.ts';
+import { cleanUp } from './jobs/clean-up.ts';
+import { closeLostEntries } from './jobs/close-lost-entries.ts';
+import { enforceCaps } from './jobs/enforce-caps.ts';
+import { Jobs } from './jobs/jobs.ts';
 import { resyncBilling } from './jobs/resync-billing.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
-import { newEdgeCredential } from './services/edges/edge-credential.ts';
-import { ensureLocalEdge, localEdgeName } from './services/edges/ensure-local-edge.ts';
-import { upsertPlans } from './services/plans/upsert-plans.ts';
+import { ensureLocalEdge, localEdgeName, newEdgeCredential } from './services/edges/credentials.ts';
+import { upsertPlans } from './services/plans.ts';
 import { KeyUses } from './services/tunnels/key-uses.ts';
 
 export interface PlatformDeps {
@@ -31,6 +34,8 @@ export interface PlatformDeps {
   readonly dataDir: string;
   /** The edge of the same process, asked without a socket; absent: there is none. */
   readonly localEdge?: Pick<LocalEdge, 'fetch'> | null;
+  /** The payment processor's stand-in, which runs elsewhere; needed when the configuration says `simulator`. */
+  readonly simulator?: ProcessorAccess;
   /** Where the dashboard was built to; absent, or empty: /app/ says that there is none. */
   readonly dashboardFolder?: string;
   /** A mail went into a file: for the console. */
@@ -50,9 +55,12 @@ export interface Platform {
   fetchInternal(request: Request): Promise<Response>;
   /** That edge's credential, of this run. */
   readonly localCredential: Secret;
-  /** The payment processor's stand-in, only while it runs; null: the processor is elsewhere. */
-  readonly simulatorUrl: string | null;
+  /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
+  readonly webhookUrl: string | null;
 }
+
+/** Addresses to listen on that nobody can be called at. */
+const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 /** What all parts together may take to stop. */
 const STOP_MS = 10_000;
@@ -84,7 +92,12 @@ class ComposedPlatform implements Platform {
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
     this.#billing = this.#makeBilling();
-    const jobs = [...standardJobs(config.platform), resyncBilling(this.#billing.context)];
+    const jobs = [
+      closeLostEntries,
+      enforceCaps({ publicUrl: config.platform.public_url }),
+      cleanUp,
+      resyncBilling(this.#billing.context),
+    ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
     this.#watch = this.#makeWatch();
@@ -98,8 +111,11 @@ class ComposedPlatform implements Platform {
     return this.#server.address;
   }
 
-  get simulatorUrl(): string | null {
-    return this.#billing.simulator?.url ?? null;
+  get webhookUrl(): string | null {
+    if (!this.#server.isOpen) return null;
+    const { host: listens, port } = this.#server.address;
+    const host = EVERYWHERE[listens] ?? listens;
+    return `http://${host.includes(':') ? `[${host}]` : host}:${port}${BILLING_WEBHOOK_PATH}`;
   }
 
   start(): Promise<void> {
@@ -115,10 +131,9 @@ class ComposedPlatform implements Platform {
   }
 
   #makeBilling(): Billing {
-    const { clock, logger, dataDir } = this.#deps;
-    const { db } = this.#database;
-    const address = () => (this.#server.isOpen ? this.#server.address : null);
-    return new Billing({ settings: this.#config.platform, db, clock, logger, dataDir, address });
+    const { clock, logger, simulator } = this.#deps;
+    const given = simulator === undefined ? {} : { simulator };
+    return new Billing({ settings: this.#config.platform, db: this.#database.db, clock, logger, ...given });
   }
 
   #makeMail(): MailSender {
@@ -190,15 +205,10 @@ class ComposedPlatform implements Platform {
     const life = new Lifecycle({ clock, logger });
     life.add({ name: 'database', stop: () => this.#database.close() });
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
-    // The processor's stand-in is asked by the API, and calls it.
-    const { simulator, metering } = this.#billing;
-    if (simulator !== null) {
-      life.add({ name: 'simulator', start: () => simulator.start(), stop: () => simulator.stop() });
-    }
     // Before the database is met, so that /health answers while it is away.
     life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
-    life.add({ name: 'metering', stop: () => metering.stop() });
+    life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });

@@ -1,8 +1,17 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openDataDir } from './data-dir.ts';
+import { Secret } from '@tunnel/runtime';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  loadAdminToken,
+  openDataDir,
+  type RunFile,
+  refuseSecondServer,
+  removeRunFile,
+  writeRunFile,
+} from './data-dir.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -10,14 +19,104 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-it('is made with its parents, for this user alone', () => {
-  const path = openDataDir(join(dir, 'a/b'));
-  expect(path).toBe(join(dir, 'a/b'));
-  expect(statSync(path).mode & 0o777).toBe(0o700);
+describe('the data directory', () => {
+  it('is made with its parents, for this user alone', () => {
+    const path = openDataDir(join(dir, 'a/b'));
+    expect(path).toBe(join(dir, 'a/b'));
+    expect(statSync(path).mode & 0o777).toBe(0o700);
+  });
+
+  it('that is a file is refused in words', () => {
+    writeFileSync(join(dir, 'file'), '');
+    expect(() => openDataDir(join(dir, 'file'))).toThrow('cannot be used: it is not a directory');
+    expect(() => openDataDir(join(dir, 'file/below'))).toThrow('cannot be used: it is not a directory');
+  });
 });
 
-it('that is a file is refused in words', () => {
-  writeFileSync(join(dir, 'file'), '');
-  expect(() => openDataDir(join(dir, 'file'))).toThrow('cannot be used: it is not a directory');
-  expect(() => openDataDir(join(dir, 'file/below'))).toThrow('cannot be used: it is not a directory');
+describe('the admin token', () => {
+  const NONE = new Secret('');
+
+  it('is generated once, for this user alone, and read again at the next start', () => {
+    const first = loadAdminToken(NONE, dir);
+    const second = loadAdminToken(NONE, dir);
+    expect(first.token.reveal()).toMatch(/^[\w-]{43}$/);
+    expect(second.token.reveal()).toBe(first.token.reveal());
+    expect(first.file).toBe(join(dir, 'admin-token'));
+    expect(statSync(join(dir, 'admin-token')).mode & 0o777).toBe(0o600);
+  });
+
+  it('of the config wins, and nothing is written', () => {
+    const { token, file } = loadAdminToken(new Secret('from-the-config'), dir);
+    expect(token.reveal()).toBe('from-the-config');
+    expect(file).toBeNull();
+    expect(() => readFileSync(join(dir, 'admin-token'))).toThrow('ENOENT');
+  });
+
+  it('that is an empty file is refused, not taken for a key', () => {
+    writeFileSync(join(dir, 'admin-token'), '\n');
+    expect(() => loadAdminToken(NONE, dir)).toThrow('its file admin-token is empty');
+  });
+
+  it('in a directory that is gone is refused with the directory', () => {
+    expect(() => loadAdminToken(NONE, join(dir, 'gone'))).toThrow(`data directory ${join(dir, 'gone')} cannot be used`);
+  });
+});
+
+describe('run.json', () => {
+  let other: ChildProcess | undefined;
+  afterEach(() => void other?.kill('SIGKILL'));
+
+  const content = (pid: number): RunFile => ({
+    pid,
+    platform_url: null,
+    api_url: 'http://127.0.0.1:4041',
+    control: '127.0.0.1:4040',
+    http_url: null,
+    https_url: null,
+    metrics_url: 'http://127.0.0.1:9090/metrics',
+    simulator_url: null,
+    admin_token_file: null,
+  });
+
+  const startOther = async (...args: string[]): Promise<number> => {
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', ...args]);
+    other = child;
+    await new Promise((resolve) => child.once('spawn', resolve));
+    return child.pid as number;
+  };
+
+  it('holds what scripts need, and goes at a clean stop', () => {
+    writeRunFile(dir, content(process.pid));
+    expect(JSON.parse(readFileSync(join(dir, 'run.json'), 'utf8'))).toEqual(content(process.pid));
+    removeRunFile(dir);
+    expect(existsSync(join(dir, 'run.json'))).toBe(false);
+  });
+
+  it('of a server that came later is left alone', () => {
+    writeRunFile(dir, content(1));
+    removeRunFile(dir);
+    expect(existsSync(join(dir, 'run.json'))).toBe(true);
+  });
+
+  it('keeps a second server out while the first lives', async () => {
+    const pid = await startOther('tunnel-server');
+    writeRunFile(dir, content(pid));
+    expect(() => refuseSecondServer(dir)).toThrow(`is in use by a running server (pid ${pid})`);
+  });
+
+  it.runIf(existsSync('/proc/self/cmdline'))(
+    'of a killed server is no reason, though its pid lives again',
+    async () => {
+      writeRunFile(dir, content(await startOther()));
+      refuseSecondServer(dir);
+    },
+  );
+
+  it.each(['', 'not json', '{}', '{"pid":"7"}', '{"pid":-1}', '{"pid":999999999}'])(
+    'that says %j is no reason',
+    (text) => {
+      writeFileSync(join(dir, 'run.json'), text);
+      refuseSecondServer(dir);
+    },
+  );
 });

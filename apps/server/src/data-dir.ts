@@ -1,7 +1,9 @@
-// The data directory: made on first use, for this user alone.
-import { accessSync, constants, mkdirSync } from 'node:fs';
-import { resolve } from 'node:path';
+// The data directory: made on first use, for this user alone; and what a server keeps in it: the admin token, and run.json, by which
+// scripts find a running server and which keeps a second one out.
+import { accessSync, constants, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';
+import { isProcessAlive, randomToken, Secret } from '@tunnel/runtime';
 
 /** The absolute path of a directory that exists and can be written. */
 export const openDataDir = (configured: string): string => {
@@ -15,7 +17,7 @@ export const openDataDir = (configured: string): string => {
   }
 };
 
-export const dataDirFault = (dir: string, error: unknown): Fault =>
+const dataDirFault = (dir: string, error: unknown): Fault =>
   new Fault('CONFIG_DATA_DIR', { dir, reason: reasonOf(error) }, { cause: error });
 
 const reasonOf = (error: unknown): string => {
@@ -25,4 +27,106 @@ const reasonOf = (error: unknown): string => {
   if (code === 'EROFS') return 'the file system is read-only';
   if (code === 'ENOSPC') return 'the disk is full';
   return error instanceof Error ? error.message : String(error);
+};
+
+// The admin token: the one of the config, or one that is generated once and kept in the data directory.
+
+export interface AdminToken {
+  readonly token: Secret;
+  /** Null when the config names the token: nothing is written then. */
+  readonly file: string | null;
+}
+
+export const loadAdminToken = (configured: Secret, dataDir: string): AdminToken => {
+  if (configured.reveal() !== '') return { token: configured, file: null };
+  const file = join(dataDir, 'admin-token');
+  try {
+    const text = (readIfThere(file) ?? generate(file)).trim();
+    if (text === '') throw new Fault('CONFIG_DATA_DIR', { dir: dataDir, reason: 'its file admin-token is empty' });
+    return { token: new Secret(text), file };
+  } catch (error) {
+    throw error instanceof Fault ? error : dataDirFault(dataDir, error);
+  }
+};
+
+/** Written aside and linked into place: nobody reads half a token, and of two first starts one wins for both. */
+const generate = (file: string): string => {
+  const aside = `${file}.${process.pid}.tmp`;
+  writeFileSync(aside, `${randomToken()}\n`, { mode: 0o600 });
+  try {
+    linkSync(aside, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(aside, { force: true });
+  }
+  return readFileSync(file, 'utf8');
+};
+
+const readIfThere = (file: string): string | undefined => {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+};
+
+// <data_dir>/run.json: where a running server can be reached, for scripts; it also keeps a second server out.
+
+/** Null stands for a part that this server does not run. */
+export interface RunFile {
+  readonly pid: number;
+  readonly platform_url: string | null;
+  readonly api_url: string | null;
+  readonly control: string | null;
+  readonly http_url: string | null;
+  readonly https_url: string | null;
+  readonly metrics_url: string | null;
+  readonly simulator_url: string | null;
+  readonly admin_token_file: string | null;
+}
+
+const pathIn = (dataDir: string): string => join(dataDir, 'run.json');
+
+/** Refuses a data directory whose server lives. A file left by a killed server is no reason. */
+export const refuseSecondServer = (dataDir: string): void => {
+  const pid = pidIn(dataDir);
+  if (pid === undefined || pid === process.pid || !isOurs(pid)) return;
+  throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid });
+};
+
+export const writeRunFile = (dataDir: string, content: RunFile): void => {
+  const file = pathIn(dataDir);
+  try {
+    writeFileSync(`${file}.${process.pid}.tmp`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+    renameSync(`${file}.${process.pid}.tmp`, file);
+  } catch (error) {
+    throw dataDirFault(dataDir, error);
+  }
+};
+
+/** Only our own: a server that came after us keeps its file. */
+export const removeRunFile = (dataDir: string): void => {
+  if (pidIn(dataDir) === process.pid) rmSync(pathIn(dataDir), { force: true });
+};
+
+const pidIn = (dataDir: string): number | undefined => {
+  try {
+    const { pid } = JSON.parse(readFileSync(pathIn(dataDir), 'utf8')) as { pid?: unknown };
+    return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/** Alive, and a server: after a reboot or in a new container the number may belong to any program. */
+const isOurs = (pid: number): boolean => {
+  if (!isProcessAlive(pid)) return false;
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('tunnel-server');
+  } catch {
+    // No /proc on this system: the living pid has to be enough.
+    return true;
+  }
 };

@@ -1,6 +1,7 @@
 // What a person reads when the server is ready: where everything is, and the next command to type.
-import { relative } from 'node:path';
-import type { RunFile } from './run-file.ts';
+import { join, relative } from 'node:path';
+import type { Edge } from '@tunnel/edge';
+import type { RunFile } from './data-dir.ts';
 
 const DEFAULT_CONTROL = '127.0.0.1:4040';
 
@@ -40,11 +41,19 @@ export const readyText = (facts: ReadyFacts): string => {
       ? []
       : [`  payments     ${run.simulator_url} (simulated: confirm cards, move the clock, no money)`]),
     ...(run.control === null ? [] : edgeLines),
+    ...keyLines(facts),
     `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
     '',
     ...(run.control === null ? [] : nextLines),
     '',
   ].join('\n');
+};
+
+/** Of a simulator that runs alone: whoever calls it needs its keys. */
+const keyLines = ({ run, dataDir, workingDir }: ReadyFacts): string[] => {
+  if (run.simulator_url === null || run.platform_url !== null) return [];
+  const file = shortPath(join(dataDir, 'simulator', 'secrets.json'), workingDir);
+  return [`  keys         ${file} (secret_key for calls, webhook_secret for webhooks)`];
 };
 
 /** As a visitor would type it. */
@@ -70,3 +79,15 @@ const shortPath = (path: string, workingDir: string): string => {
 };
 
 const quoted = (text: string): string => (/^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+type Address = Edge['addresses']['control'];
+
+const EVERY_ADDRESS = new Set(['0.0.0.0', '::', '']);
+
+/** What a person or a script on this machine can type: host:port, with loopback for a server that listens everywhere. */
+export const hostPort = ({ host, port }: Address): string => {
+  const reachable = EVERY_ADDRESS.has(host) ? '127.0.0.1' : host;
+  return `${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+};
+
+export const httpUrl = (address: Address, path = ''): string => `http://${hostPort(address)}${path}`;

@@ -1,46 +1,63 @@
 // The life of one server process: claim the data directory, start, say so, run until a signal, drain, clean up.
 import { constants } from 'node:os';
 import type { MailNotice } from '@tunnel/platform';
-import { createLogger, type Logger, onSignals, type ServerConfig, systemClock } from '@tunnel/runtime';
-import { type AdminToken, loadAdminToken } from './admin-token.ts';
-import { openDataDir } from './data-dir.ts';
+import { createLogger, type Logger, onSignals, Secret, type ServerConfig, systemClock } from '@tunnel/runtime';
+import {
+  type AdminToken,
+  loadAdminToken,
+  openDataDir,
+  type RunFile,
+  refuseSecondServer,
+  removeRunFile,
+  writeRunFile,
+} from './data-dir.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
-import { hostPort, httpUrl } from './reachable.ts';
-import { readyText } from './ready-text.ts';
-import { type RunFile, refuseSecondServer, removeRunFile, writeRunFile } from './run-file.ts';
+import { hostPort, httpUrl, readyText } from './ready-text.ts';
 import { type ServerKind, ServerParts } from './server-parts.ts';
 import { VERSION } from './version.ts';
+
+/** A simulator that runs alone has nothing that an operator is let into. */
+const NO_ADMIN: AdminToken = { token: new Secret(''), file: null };
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 // Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm.
 const SAME_SIGNAL_WITHIN_MS = 1000;
 
+export interface RunOptions {
+  /** Of a simulator that runs alone. */
+  readonly webhookUrl?: string;
+  /** What is said when it is ready is for programs: the simulator's URL and keys. */
+  readonly isJson?: boolean;
+}
+
 /** Runs until it is told to stop; gives the exit code. */
-export const runServer = async (kind: ServerKind, config: ServerConfig, host: NodeJS.Process): Promise<number> => {
+export const runServer = async (
+  kind: ServerKind,
+  config: ServerConfig,
+  host: NodeJS.Process,
+  { webhookUrl, isJson = false }: RunOptions = {},
+): Promise<number> => {
   const dataDir = openDataDir(config.data_dir);
   refuseSecondServer(dataDir);
-  const admin = loadAdminToken(config.auth.admin_token, dataDir);
+  const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
   const logger = createLogger({ format: logFormat(host), stream: host.stderr });
   const parts = new ServerParts(kind, config, {
     ...{ clock: systemClock, logger, version: VERSION, dataDir, adminToken: admin.token },
     onMail: (notice) => host.stdout.write(mailText(notice)),
     onMakingDatabase: () => logger.info({}, 'starting the embedded database'),
+    ...(webhookUrl === undefined ? {} : { webhookUrl }),
   });
   const stopping = waitForStop(parts, logger, host, dataDir);
   try {
     await parts.start();
     const run = describeRun(parts, admin, host.pid);
     writeRunFile(dataDir, run);
-    host.stdout.write(
-      readyText({
-        run,
-        dataDir,
-        domain: config.server.domain,
-        tcpPortRange: config.limits.tcp_port_range,
-        tls: config.tls.cert_path !== '',
-        workingDir: host.cwd(),
-      }),
-    );
+    const facts = {
+      ...{ run, dataDir, workingDir: host.cwd(), domain: config.server.domain },
+      tcpPortRange: config.limits.tcp_port_range,
+      tls: config.tls.cert_path !== '',
+    };
+    host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(parts, run))}\n` : readyText(facts));
     const signal = await stopping;
     logger.info({ signal, drain_secs: config.server.drain_secs }, 'stopping: open connections may finish');
     await parts.stop({ drainMs: config.server.drain_secs * 1000 });
@@ -79,7 +96,7 @@ const waitForStop = (
   });
 };
 
-const describeRun = ({ edge, platform }: ServerParts, admin: AdminToken, pid: number): RunFile => {
+const describeRun = ({ edge, platform, simulator }: ServerParts, admin: AdminToken, pid: number): RunFile => {
   const addresses = edge?.addresses ?? null;
   return {
     pid,
@@ -89,10 +106,16 @@ const describeRun = ({ edge, platform }: ServerParts, admin: AdminToken, pid: nu
     http_url: addresses === null ? null : httpUrl(addresses.http),
     https_url: addresses?.https ? `https://${hostPort(addresses.https)}` : null,
     metrics_url: addresses === null ? null : httpUrl(addresses.metrics, '/metrics'),
-    simulator_url: platform?.simulatorUrl ?? null,
+    simulator_url: simulator?.url ?? null,
     admin_token_file: addresses === null ? null : admin.file,
   };
 };
+
+const simulatorFacts = ({ simulator }: ServerParts, { pid, simulator_url }: RunFile): object => ({
+  ...{ pid, simulator_url },
+  secret_key: simulator?.secretKey.reveal(),
+  webhook_secret: simulator?.webhookSecret.reveal(),
+});
 
 /** Without a mail server, the console is where its reader finds the link. */
 const mailText = ({ recipient, subject, link, file }: MailNotice): string =>

@@ -1,6 +1,13 @@
 // The first exchange on a control connection: who we are, which session we want back, and the edge's answer.
 import { Fault } from '@tunnel/errors';
-import { CLOSE_CODES, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
+import {
+  CAPABILITIES,
+  CLOSE_CODES,
+  type ControlMessageInput,
+  type MessageOf,
+  SUPPORTED_VERSIONS,
+  WIRE_LIMITS,
+} from '@tunnel/protocol';
 import type { Clock, Secret } from '@tunnel/runtime';
 import type { ControlLink } from './control-link.ts';
 
@@ -50,14 +57,21 @@ export const authenticate = (link: ControlLink, who: Credentials, clock: Clock):
       // This close code stands for an AuthError that did not arrive.
       onEnd: ({ closeCode, fault }) => fail(new AttemptFailed(fault, { final: closeCode === CLOSE_CODES.authRefused })),
     });
-    link.send({
-      type: 'Auth',
-      versions: [...SUPPORTED_VERSIONS],
-      token: who.token.reveal(),
-      agent: who.agent,
-      ...(who.resume === null ? {} : { resume: { session_id: who.resume.sessionId, secret: who.resume.secret } }),
-    });
+    link.send(authMessage(who));
   });
+
+/** What is empty is left out: without anything new to offer the bytes are those of version 1. */
+export const authMessage = (
+  { token, agent, resume }: Credentials,
+  capabilities: readonly string[] = CAPABILITIES,
+): ControlMessageInput => ({
+  type: 'Auth',
+  versions: [...SUPPORTED_VERSIONS],
+  token: token.reveal(),
+  agent,
+  ...(resume === null ? {} : { resume: { session_id: resume.sessionId, secret: resume.secret } }),
+  ...(capabilities.length === 0 ? {} : { capabilities: [...capabilities] }),
+});
 
 const refusal = (message: MessageOf<'AuthError'>): AttemptFailed =>
   new AttemptFailed(Fault.fromWire(message.code, message.message), {

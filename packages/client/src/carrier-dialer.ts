@@ -4,7 +4,8 @@ import { type Carrier, createCarrier } from '@tunnel/mux';
 import { CARRIER_PROTOCOL } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { reasonOf, unreachable } from './dial-faults.ts';
-import { dialSocket, type Endpoint } from './dial-socket.ts';
+import { dialSocket } from './dial-socket.ts';
+import type { Endpoint } from './endpoint.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { readUpgradeHead } from './upgrade-head.ts';
 

@@ -2,9 +2,9 @@
 // The session knows nothing of it: its other carriers go on.
 import type { Carrier } from '@tunnel/mux';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { Backoff } from './backoff.ts';
 import { reasonOf } from './dial-faults.ts';
 import { CLIENT_LIMITS } from './limits.ts';
-import { RetryPace } from './retry-pace.ts';
 
 export interface CarrierKeeperDeps {
   readonly count: number;
@@ -28,7 +28,7 @@ type PlaceState =
 /** One of the `count` carriers, whichever connection fills it. */
 interface CarrierSlot {
   state: PlaceState;
-  readonly pace: RetryPace;
+  readonly pace: Backoff;
 }
 
 export class CarrierKeeper {
@@ -45,7 +45,7 @@ export class CarrierKeeper {
     for (let index = 0; index < this.#deps.count; index += 1) {
       const slot: CarrierSlot = {
         state: { kind: 'dialing' },
-        pace: new RetryPace(this.#deps.clock, this.#deps.random, CLIENT_LIMITS.CARRIER_RETRY_MAX_MS),
+        pace: new Backoff(this.#deps.clock, this.#deps.random, CLIENT_LIMITS.CARRIER_RETRY_MAX_MS),
       };
       this.#slots.push(slot);
       const token = tokens[index];

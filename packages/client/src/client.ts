@@ -1,10 +1,24 @@
-// The tunnel client as its user holds it: tunnels to open, events to hear, one way to end.
-import type { Fault } from '@tunnel/errors';
-import type { Inspector } from './inspector/inspector.ts';
-import type { RequestListener } from './requests/request-events.ts';
-import type { StatusListener } from './status.ts';
-import type { Tunnel } from './tunnel.ts';
-import type { TunnelSpec } from './tunnel-spec.ts';
+// The tunnel client: as its user holds it, the door to it, and what is behind: one connection, the tunnels on it, the visitors in
+// them, and what a restart needs.
+import { Fault } from '@tunnel/errors';
+import type { StreamReason } from '@tunnel/protocol';
+import type { Timer } from '@tunnel/runtime';
+import { Backoff } from './backoff.ts';
+import { Connection, type Wait } from './connection.ts';
+import { awaitClose } from './control-link.ts';
+import { unreachable } from './dial-faults.ts';
+import { type Inspector, startInspector } from './inspector/inspector.ts';
+import { CLIENT_LIMITS } from './limits.ts';
+import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
+import type { RequestListener } from './requests/request-record.ts';
+import { RequestReporter } from './requests/request-reporter.ts';
+import { type ResumeStore, takeSlot } from './resume-state.ts';
+import type { Session } from './session.ts';
+import { StatusEmitter, type StatusListener } from './status.ts';
+import { StreamHandler } from './stream-handler.ts';
+import { type Tunnel, TunnelEntry } from './tunnel.ts';
+import { TunnelRegistry } from './tunnel-registry.ts';
+import { checkTunnelSpec, type TunnelSpec } from './tunnel-spec.ts';
 
 export interface CloseOptions {
   /** How long visitors that are being served may take; 0, the default, cuts them off. */
@@ -30,4 +44,250 @@ export interface Client {
   close(options?: CloseOptions): Promise<void>;
   /** Settles when the client is over; with a fault when it did not end by itself. */
   readonly closed: Promise<Fault | undefined>;
+}
+
+/** Settles when the edge has accepted the key and the first carrier is open; rejects with a Fault. */
+export const connect = async (options: ConnectOptions): Promise<Client> => {
+  const settings = checkOptions(options);
+  const status = new StatusEmitter();
+  if (options.onStatus !== undefined) status.on(options.onStatus);
+  const client = new TunnelClient(settings, status);
+  const cancel = (): void => void client.close();
+  options.signal?.addEventListener('abort', cancel, { once: true });
+  if (options.signal?.aborted === true) cancel();
+  try {
+    await client.start();
+  } finally {
+    options.signal?.removeEventListener('abort', cancel);
+  }
+  return client;
+};
+
+const TOUCH_EVERY_TICKS = 60;
+const STOPPING: StreamReason = { code: 'shutting-down', text: 'the client is stopping' };
+
+class TunnelClient implements Client {
+  readonly closed: Promise<Fault | undefined>;
+  readonly #settings: ClientSettings;
+  readonly #status: StatusEmitter;
+  readonly #registry: TunnelRegistry;
+  readonly #streams: StreamHandler;
+  readonly #requests: RequestReporter;
+  #inspector: Promise<Inspector | null> | null = null;
+  readonly #connection: Connection;
+  readonly #store: ResumeStore | null;
+  readonly #ticker: Timer;
+  #state: ClientState = 'connecting';
+  #resume: { readonly sessionId: string; readonly secret: string } | null;
+  #ticks = 0;
+  #lastFault: Fault | null = null;
+  /** Set from a reconnection until every tunnel has its answer. */
+  #announce: { readonly resumed: boolean } | null = null;
+  #cutDrain: () => void = () => {};
+  #resolveClosed: (fault: Fault | undefined) => void = () => {};
+  #onFirstUp: () => void = () => {};
+
+  constructor(settings: ClientSettings, status: StatusEmitter) {
+    this.#settings = settings;
+    this.#status = status;
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+    this.#requests = new RequestReporter(settings.clock);
+    this.#registry = this.#makeRegistry();
+    this.#streams = this.#makeStreamHandler();
+    this.#connection = this.#makeConnection();
+    this.#store = settings.state === null ? null : takeSlot({ ...settings.state, logger: settings.logger });
+    const saved = this.#store?.load() ?? null;
+    this.#resume = saved;
+    this.#registry.restore(saved?.tunnels ?? []);
+    this.#ticker = settings.clock.setInterval(() => this.#tick(), CLIENT_LIMITS.CLIENT_TICK_MS);
+  }
+
+  get state(): ClientState {
+    return this.#state;
+  }
+
+  get tunnels(): readonly Tunnel[] {
+    return this.#registry.tunnels;
+  }
+
+  get openConnections(): number {
+    return this.#streams.served;
+  }
+
+  onStatus(listener: StatusListener): () => void {
+    return this.#status.on(listener);
+  }
+
+  onRequest(listener: RequestListener): () => void {
+    return this.#requests.on(listener);
+  }
+
+  /** One per client: its requests are kept once. */
+  openInspector(): Promise<Inspector | null> {
+    const { clock, logger } = this.#settings;
+    this.#inspector ??= startInspector({ requests: this.#requests, clock, logger, tunnels: () => this.tunnels });
+    return this.#inspector;
+  }
+
+  /** Settles with the first session; rejects with what made it impossible. */
+  async start(): Promise<void> {
+    const { clock, wait, endpoint } = this.#settings;
+    const server = endpoint.address.text;
+    const seconds = CLIENT_LIMITS.FIRST_CONNECT_TIMEOUT_MS / 1000;
+    const deadline = wait
+      ? null
+      : clock.setTimeout(() => {
+          this.#finish(this.#lastFault ?? unreachable(server, `no answer within ${seconds} s`));
+        }, CLIENT_LIMITS.FIRST_CONNECT_TIMEOUT_MS);
+    this.#status.emit({ type: 'connecting', server });
+    const up = new Promise<'up'>((resolve) => {
+      this.#onFirstUp = () => resolve('up');
+    });
+    this.#connection.start();
+    const first = await Promise.race([up, this.closed.then((fault) => fault ?? new Fault('CLIENT_CLOSED'))]);
+    deadline?.cancel();
+    if (first !== 'up') throw first;
+  }
+
+  async open(spec: TunnelSpec): Promise<Tunnel> {
+    if (this.#state === 'closing' || this.#state === 'closed') throw new Fault('CLIENT_CLOSED');
+    checkTunnelSpec(spec);
+    const { clock, random } = this.#settings;
+    const tunnel = new TunnelEntry(spec, {
+      backoff: new Backoff(clock, random),
+      closer: (closing) => this.#registry.close(closing),
+    });
+    this.#registry.add(tunnel);
+    return tunnel.opened;
+  }
+
+  async close({ drainMs = 0 }: CloseOptions = {}): Promise<void> {
+    if (this.#state === 'closed') return;
+    if (this.#state !== 'closing') void this.#end(drainMs);
+    else if (drainMs === 0) this.#cutDrain();
+    await this.closed;
+  }
+
+  async #end(drainMs: number): Promise<void> {
+    this.#state = 'closing';
+    this.#status.emit({ type: 'closing' });
+    this.#registry.closeAll();
+    const session = this.#connection.stop();
+    session?.link.send({ type: 'ShuttingDown', reason: STOPPING.text, drain_secs: Math.ceil(drainMs / 1000) });
+    await this.#drained(drainMs);
+    session?.close(STOPPING);
+    if (session !== null) await awaitClose(session.link, this.#settings.clock);
+    this.#finish();
+  }
+
+  async #drained(drainMs: number): Promise<void> {
+    const { clock } = this.#settings;
+    if (drainMs <= 0) return;
+    const cut = new Promise<void>((resolve) => {
+      const timer = clock.setTimeout(resolve, drainMs);
+      this.#cutDrain = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+    await Promise.race([this.#streams.whenIdle(), cut]);
+    this.#cutDrain();
+  }
+
+  #finish(fault?: Fault): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    this.#ticker.cancel();
+    const session = this.#connection.stop();
+    session?.close(STOPPING);
+    this.#connection.closeRetired(STOPPING);
+    this.#registry.sessionDown();
+    this.#registry.closeAll(fault);
+    this.#streams.recheck();
+    this.#store?.release({ forget: fault === undefined });
+    void this.#inspector?.then((inspector) => inspector?.close());
+    this.#status.emit(fault === undefined ? { type: 'closed' } : { type: 'closed', fault });
+    this.#resolveClosed(fault);
+  }
+
+  #tick(): void {
+    this.#connection.tick(this.#settings.clock.monotonic());
+    this.#ticks += 1;
+    if (this.#ticks % TOUCH_EVERY_TICKS === 0) this.#store?.touch();
+  }
+
+  #onUp(session: Session): void {
+    const first = this.#state === 'connecting';
+    this.#state = 'connected';
+    this.#lastFault = null;
+    if (first) this.#status.emit({ type: 'connected', sessionId: session.id, resumed: session.resumed });
+    else this.#announce = { resumed: session.resumed };
+    this.#registry.sessionUp(session.link);
+    this.#announceIfSettled();
+    this.#onFirstUp();
+  }
+
+  #onWaiting({ attempt, delayMs, fault, planned }: Wait): void {
+    this.#lastFault = fault;
+    if (this.#state === 'connected') this.#state = 'reconnecting';
+    this.#status.emit({ type: 'reconnecting', attempt, delayMs, reason: fault.message, planned });
+  }
+
+  #onDown(): void {
+    this.#announce = null;
+    this.#registry.sessionDown();
+    this.#streams.recheck();
+  }
+
+  #announceIfSettled(): void {
+    if (this.#announce === null || this.#registry.hasPendingRegistrations) return;
+    const { resumed } = this.#announce;
+    this.#announce = null;
+    this.#status.emit({ type: 'reconnected', resumed });
+  }
+
+  #save(): void {
+    if (this.#resume !== null) this.#store?.save({ ...this.#resume, tunnels: this.#registry.saved() });
+  }
+
+  #makeRegistry(): TunnelRegistry {
+    return new TunnelRegistry({
+      settings: this.#settings,
+      emit: (event) => this.#status.emit(event),
+      onChanged: () => this.#save(),
+      onAnswer: () => {
+        this.#streams.recheck();
+        this.#announceIfSettled();
+      },
+    });
+  }
+
+  #makeStreamHandler(): StreamHandler {
+    return new StreamHandler({
+      clock: this.#settings.clock,
+      find: (tunnelId) => this.#registry.find(tunnelId),
+      expectsTunnels: () => this.#registry.hasPendingRegistrations,
+      tap: (visitor, tunnel) => this.#requests.tap(visitor, tunnel),
+      emit: (event) => this.#status.emit(event),
+    });
+  }
+
+  #makeConnection(): Connection {
+    return new Connection(this.#settings, {
+      resume: () => this.#resume,
+      onAuthenticated: ({ id, secret, resumed }) => {
+        this.#resume = { sessionId: id, secret };
+        if (!resumed) this.#registry.forgetIds();
+        this.#save();
+      },
+      onUp: (session) => this.#onUp(session),
+      onDown: () => this.#onDown(),
+      onWaiting: (wait) => this.#onWaiting(wait),
+      onMessage: (message) => this.#registry.onMessage(message),
+      onStream: (stream, head) => this.#streams.onStream(stream, head),
+      onFatal: (fault) => this.#finish(fault),
+    });
+  }
 }

@@ -1,15 +1,14 @@
 // Keeps one session with the edge: connects, notices the loss, waits, connects again. Holds no tunnel and no rule about one.
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
-import { type ControlMessage, type StreamHead, type StreamReason } from '@tunnel/protocol';
+import type { ControlMessage, StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import { AttemptFailed, authenticate, type Credentials } from './authenticate.ts';
+import { Backoff } from './backoff.ts';
 import { dialControl } from './control-dialer.ts';
 import { ControlLink } from './control-link.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
-import { RetiredSessions } from './retired-sessions.ts';
-import { RetryPace } from './retry-pace.ts';
 import { Session, type SessionEnd } from './session.ts';
 
 export interface Wait {
@@ -46,7 +45,7 @@ export type ConnectionState = Phase['kind'];
 export class Connection {
   readonly #settings: ClientSettings;
   readonly #handlers: ConnectionHandlers;
-  readonly #pace: RetryPace;
+  readonly #backoff: Backoff;
   readonly #retired = new RetiredSessions();
   #phase: Phase = { kind: 'stopped' };
   #everUp = false;
@@ -54,7 +53,7 @@ export class Connection {
   constructor(settings: ClientSettings, handlers: ConnectionHandlers) {
     this.#settings = settings;
     this.#handlers = handlers;
-    this.#pace = new RetryPace(settings.clock, settings.random);
+    this.#backoff = new Backoff(settings.clock, settings.random);
   }
 
   get state(): ConnectionState {
@@ -95,7 +94,7 @@ export class Connection {
       if (abort.signal.aborted) return session.close({ code: 'shutting-down', text: 'the client is stopping' });
       this.#phase = { kind: 'up', session };
       this.#everUp = true;
-      this.#pace.connected();
+      this.#backoff.connected();
       this.#handlers.onUp(session);
     } catch (error) {
       if (abort.signal.aborted) return;
@@ -163,20 +162,51 @@ export class Connection {
   }
 
   #wait(fault: Fault, { planned, atLeastMs }: { planned: boolean; atLeastMs: number }): void {
-    const paceMs = this.#pace.nextDelayMs();
+    const backoffMs = this.#backoff.nextDelayMs();
     // A start that gives up after a while must not sleep through its end.
     const hasDeadline = !this.#everUp && !this.#settings.wait;
     const delayMs = Math.max(
-      hasDeadline ? Math.min(paceMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : paceMs,
+      hasDeadline ? Math.min(backoffMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : backoffMs,
       atLeastMs,
     );
     const timer = this.#settings.clock.setTimeout(() => void this.#attempt(), delayMs);
     this.#phase = { kind: 'waiting', timer };
-    this.#handlers.onWaiting({ attempt: this.#pace.failures, delayMs, fault, planned });
+    this.#handlers.onWaiting({ attempt: this.#backoff.failures, delayMs, fault, planned });
   }
 
   #fatal(fault: Fault): void {
     this.#phase = { kind: 'stopped' };
     this.#handlers.onFatal(fault);
+  }
+}
+
+/** Sessions that were replaced: they take nothing new and are closed when their last stream has ended. */
+class RetiredSessions {
+  readonly #sessions = new Set<Session>();
+
+  add(session: Session, reason: string): void {
+    session.retire(reason);
+    this.#sessions.add(session);
+    // A client that flaps must not gather connections without end: the oldest gives way.
+    const [oldest] = this.#sessions;
+    if (this.#sessions.size > CLIENT_LIMITS.RETIRED_SESSIONS_MAX && oldest !== undefined) {
+      this.#close(oldest, { code: 'limit', text: 'too many connections were lost with streams on them' });
+    }
+  }
+
+  tick(now: number): void {
+    for (const session of [...this.#sessions]) {
+      session.tick(now);
+      if (session.isSpent) this.#close(session, { code: 'shutting-down', text: 'the session is over' });
+    }
+  }
+
+  closeAll(reason: StreamReason): void {
+    for (const session of [...this.#sessions]) this.#close(session, reason);
+  }
+
+  #close(session: Session, reason: StreamReason): void {
+    this.#sessions.delete(session);
+    session.close(reason);
   }
 }

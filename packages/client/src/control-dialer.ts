@@ -1,13 +1,15 @@
 // Opens the control WebSocket: dial, upgrade, and a clear word about what went wrong. The key is not sent here.
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import { connect as connectPlain, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import WebSocket from 'ws';
 import { certificateFault, codeOf, mayBeWrongKind, notAnEdge, reasonOf, unreachable } from './dial-faults.ts';
-import { dialSocket, type Endpoint } from './dial-socket.ts';
-import { probeKind } from './probe-kind.ts';
+import { dialSocket } from './dial-socket.ts';
+import type { Endpoint, ServerAddress } from './endpoint.ts';
+import { CLIENT_LIMITS } from './limits.ts';
 
 export interface ControlDialOptions<T> {
   readonly clock: Clock;
@@ -89,3 +91,35 @@ const explain = async (endpoint: Endpoint, error: unknown): Promise<Fault> => {
   if (!garbled) return unreachable(server, reasonOf(error), error);
   return notAnEdge(server, kind === 'other' ? 'it speaks neither HTTP nor TLS there' : reasonOf(error));
 };
+
+type PortKind = 'tls' | 'http' | 'other';
+
+/** Asks a port which language it speaks after a handshake failed, so that the error names the setting to change. No key is sent. */
+const probeKind = async (address: ServerAddress): Promise<PortKind> => {
+  if (await speaksTls(address)) return 'tls';
+  return (await speaksHttp(address)) ? 'http' : 'other';
+};
+
+const speaksTls = ({ host, port }: ServerAddress): Promise<boolean> =>
+  // The certificate does not matter here: nothing is sent on this connection.
+  ask(connectTls({ host, port, rejectUnauthorized: false }), (socket, answer) => {
+    socket.once('secureConnect', () => answer(true));
+  });
+
+const speaksHttp = (address: ServerAddress): Promise<boolean> =>
+  ask(connectPlain({ host: address.host, port: address.port }), (socket, answer) => {
+    socket.once('connect', () => socket.write(`GET / HTTP/1.1\r\nHost: ${address.text}\r\nConnection: close\r\n\r\n`));
+    socket.once('data', (bytes) => answer(bytes.toString('latin1', 0, 7) === 'HTTP/1.'));
+  });
+
+const ask = (socket: Socket, listen: (socket: Socket, answer: (yes: boolean) => void) => void): Promise<boolean> =>
+  new Promise((resolve) => {
+    const answer = (yes: boolean): void => {
+      socket.destroy();
+      resolve(yes);
+    };
+    listen(socket, answer);
+    socket.setTimeout(CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS, () => answer(false));
+    socket.on('error', () => answer(false));
+    socket.on('close', () => answer(false));
+  });

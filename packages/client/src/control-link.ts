@@ -152,3 +152,17 @@ const faultOfClose = (code: number): Fault => {
   if (code === CLOSE_CODES.slow) return new Fault('CONTROL_SLOW');
   return new Fault('CARRIER_LOST');
 };
+
+/** The edge must have read that we end on purpose, or it would hold our ports and names; but not for long. */
+export const awaitClose = async (link: ControlLink, clock: Clock): Promise<void> => {
+  if (!link.isOpen) return;
+  await new Promise<void>((resolve) => {
+    const timer = clock.setTimeout(resolve, CLIENT_LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
+    const onEnd = (): void => {
+      timer.cancel();
+      resolve();
+    };
+    link.listen({ onMessage: () => {}, onEnd });
+  });
+  link.drop(new Fault('CLIENT_CLOSED'));
+};

@@ -1,16 +1,9 @@
 // One connection to the control port, plain or TLS, up to the point where bytes may be sent. Says nothing of HTTP.
-
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { Fault } from '@tunnel/errors';
 import { ALPN_NAMES } from '@tunnel/protocol';
-import type { ServerAddress } from './server-address.ts';
-import { isLoopback, type TransportSecurity } from './transport-security.ts';
-
-export interface Endpoint {
-  readonly address: ServerAddress;
-  readonly security: TransportSecurity;
-}
+import { type Endpoint, isLoopback } from './endpoint.ts';
 
 export interface DialOptions {
   readonly minTlsVersion: 'TLSv1.2' | 'TLSv1.3';

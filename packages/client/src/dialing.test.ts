@@ -13,7 +13,7 @@ import {
   testCertificate,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { connect } from './connect.ts';
+import { connect } from './client.ts';
 import type { ConnectOptions } from './options.ts';
 import { ScriptedEdge } from './scripted-edge.fixture.ts';
 import type { StatusEvent } from './status.ts';

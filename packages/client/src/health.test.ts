@@ -1,5 +1,4 @@
 // What an edge hears of health, over real connections: changes only, again after a loss, nothing after the end.
-
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { type AddressInfo, createConnection, createServer, type Server } from 'node:net';
@@ -10,8 +9,7 @@ import type { MessageOf } from '@tunnel/protocol';
 import { createLogger, sha256Hex } from '@tunnel/runtime';
 import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Client } from './client.ts';
-import { connect } from './connect.ts';
+import { type Client, connect } from './client.ts';
 import type { ConnectOptions } from './options.ts';
 import { ScriptedEdge, type ScriptedSession } from './scripted-edge.fixture.ts';
 import type { StatusEvent } from './status.ts';
@@ -272,7 +270,7 @@ describe('a group', () => {
     await home.close();
   });
 
-  it('is asked for again in the same words after a loss; what the edge chose stays a wish', async () => {
+  it('is asked for again in the same words after a loss; what the edge chose stays preferred', async () => {
     const client = await dial();
     await client.open({ ...member(), protocol: 'http', name: 'web', subdomain: 'shop' });
     await client.open({ ...member(), protocol: 'http', name: 'other' });

@@ -1,13 +1,16 @@
-export type { Client, ClientState, CloseOptions } from './client.ts';
-export { connect } from './connect.ts';
-export { type FileLock, takeLock } from './file-lock.ts';
-export type { HealthCheck } from './health-check.ts';
+export { type Client, type ClientState, type CloseOptions, connect } from './client.ts';
+export {
+  DEFAULT_CONTROL_PORT,
+  isLoopback,
+  parseServerAddress,
+  readAuthorities,
+  type ServerAddress,
+} from './endpoint.ts';
+export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
+export type { TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';
-export type { RequestEvent, RequestListener } from './requests/request-events.ts';
-export { DEFAULT_CONTROL_PORT, parseServerAddress, type ServerAddress } from './server-address.ts';
+export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
-export type { TrafficCounts } from './traffic.ts';
-export { isLoopback, readAuthorities } from './transport-security.ts';
 export type { Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
-export { checkTunnelSpec, type TunnelSpec } from './tunnel-spec.ts';
+export { checkTunnelSpec, type HealthCheck, type TunnelSpec } from './tunnel-spec.ts';

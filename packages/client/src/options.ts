@@ -2,10 +2,8 @@
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger, type Logger, Secret, systemClock } from '@tunnel/runtime';
-import type { Endpoint } from './dial-socket.ts';
-import { parseServerAddress } from './server-address.ts';
+import { decideSecurity, type Endpoint, parseServerAddress, type SecurityOptions } from './endpoint.ts';
 import type { StatusListener } from './status.ts';
-import { decideSecurity, type SecurityOptions } from './transport-security.ts';
 
 export interface ConnectOptions extends SecurityOptions {
   /** host:port of the edge's control port; 4040 when the port is left out. */
@@ -43,7 +41,7 @@ export interface ClientSettings {
 const DEFAULT_AGENT = `tunnel-client/0.1.0 node/${process.versions.node}`;
 
 /** Throws a Fault for what cannot work. */
-export const settle = (options: ConnectOptions): ClientSettings => {
+export const checkOptions = (options: ConnectOptions): ClientSettings => {
   const address = parseServerAddress(options.server);
   const given: string | Secret | undefined = options.token;
   const token = typeof given === 'object' ? given : new Secret(given ?? '');

@@ -2,17 +2,13 @@
 // Files are small and written rarely, so the calls are synchronous: a kill -9 finds either the old state or the new one.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Logger, sha256Hex } from '@tunnel/runtime';
-import { type FileLock, isLockHeld, takeLock } from './file-lock.ts';
+import { type FileLock, type Logger, lockHolder, sha256Hex, takeLock } from '@tunnel/runtime';
+import type { Assignment } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 
-export interface SavedTunnel {
+export interface SavedTunnel extends Assignment {
   /** Protocol, name and local address: what makes it the same tunnel after a restart. */
   readonly key: string;
-  /** Left out once the session that knew it is gone. */
-  readonly tunnelId?: string;
-  readonly assignedPort?: number;
-  readonly assignedSubdomain?: string;
 }
 
 export interface SavedSession {
@@ -66,7 +62,8 @@ const slotPaths = (dir: string, key: string): string[] => {
   return Array.from({ length: CLIENT_LIMITS.RESUME_SLOTS_MAX }, (_, index) => join(dir, `${name}-${index}`));
 };
 
-const isHeld = (path: string): boolean => isLockHeld(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS);
+const isHeld = (path: string): boolean =>
+  lockHolder(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS) !== null;
 
 class FileStore implements ResumeStore {
   readonly #path: string;

@@ -2,14 +2,22 @@
 // after a loss its streams may finish on the carriers that still live, and a new session takes over.
 import { Fault } from '@tunnel/errors';
 import { MuxSession, type MuxStream, processBudget } from '@tunnel/mux';
-import { CLOSE_CODES, type ControlMessage, type MessageOf, type StreamHead, type StreamReason } from '@tunnel/protocol';
+import {
+  agreeOn,
+  CAPABILITIES,
+  CLOSE_CODES,
+  type ControlMessage,
+  type MessageOf,
+  type StreamHead,
+  type StreamReason,
+} from '@tunnel/protocol';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { AttemptFailed } from './authenticate.ts';
 import { dialCarrier } from './carrier-dialer.ts';
 import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
-import type { Endpoint } from './dial-socket.ts';
+import type { Endpoint } from './endpoint.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 
 export interface SessionEnd {
@@ -59,6 +67,8 @@ export class Session {
       role: 'client',
       budget: processBudget(),
       now: () => clock.monotonic(),
+      // Nothing that we did not offer, whatever the answer says.
+      capabilities: agreeOn(hello.capabilities ?? [], CAPABILITIES),
       handlers: {
         onStream: (stream, head) => deps.handlers.onStream(stream, head),
         onCarrierLost: (info) => this.#onCarrierLost(info),

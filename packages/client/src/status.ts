@@ -36,7 +36,7 @@ export type StatusEvent =
 
 export type StatusListener = (event: StatusEvent) => void;
 
-export class StatusFeed {
+export class StatusEmitter {
   readonly #listeners = new Set<StatusListener>();
 
   /** Returns what ends the listening. */

@@ -1,15 +1,46 @@
-// What a tunnel is asked to be: what its owner says, what of it can work, and what the edge is told.
+// What a tunnel is asked to be, its group and its health check too: what its owner says, what of it can work, and what the edge is told.
+import { isGroupProtocol, refuseGroupFields } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   type ControlMessageInput,
   decodeControl,
   encodeControl,
+  type HealthCheckSpec,
+  healthCheckSpec,
   type TunnelProtocol,
   tunnelProtocol,
 } from '@tunnel/protocol';
-import { checkGroupSpec, type GroupSpec, groupWishes } from './group-spec.ts';
+import { Secret, sha256Hex } from '@tunnel/runtime';
+import { type Assignment, type KindSpec, kindOf } from './forward/kinds.ts';
 
-export interface TunnelSpec extends GroupSpec {
+/** How the local service is to be probed. */
+export interface HealthCheck {
+  /** `tcp`: a connection opens. `http`: a GET is answered. Left out: no probe, the tunnel counts as healthy. */
+  readonly type?: 'tcp' | 'http' | undefined;
+  /** http: what is asked for; begins with a slash. */
+  readonly path?: string | undefined;
+  /** From the beginning of one probe to the next; 10 when left out. */
+  readonly intervalSecs?: number | undefined;
+  /** For one probe, from connecting to the status line; 3 when left out. */
+  readonly timeoutSecs?: number | undefined;
+  /** Failures in a row that make it unhealthy; 3 when left out. */
+  readonly maxFailed?: number | undefined;
+  /** http: false takes any status for a good one. */
+  readonly expect2xx?: boolean | undefined;
+  /** Where the edge tells that the group has no healthy member left. */
+  readonly alertWebhook?: string | undefined;
+}
+
+/** What a tunnel says about its group. The key itself stays here. */
+interface GroupSpec {
+  /** The pool to join; with a key only. HTTP: also its subdomain, unless there is one. */
+  readonly group?: string;
+  /** What all members of the group share. Only its SHA-256 leaves the process. */
+  readonly groupKey?: Secret | string;
+  readonly healthCheck?: HealthCheck;
+}
+
+export interface TunnelSpec extends GroupSpec, KindSpec {
   /** `https`: the local service speaks TLS. */
   readonly protocol: TunnelProtocol;
   /** For people; `<protocol>-<port>` when left out. */
@@ -17,25 +48,6 @@ export interface TunnelSpec extends GroupSpec {
   /** 127.0.0.1 when left out. */
   readonly localHost?: string;
   readonly localPort: number;
-  /** tcp: this public port or none. */
-  readonly remotePort?: number;
-  /** HTTP: this name or none. */
-  readonly subdomain?: string;
-  /** HTTP: `keep` the visitor's Host (the default), `rewrite` it to the local address, or send this one. */
-  readonly hostHeader?: string;
-  /** HTTP: what the local service speaks, `http1` when left out. */
-  readonly localProtocol?: 'http1' | 'h2c';
-  /** https: false accepts any certificate of the local service. */
-  readonly localTlsVerify?: boolean;
-  /** HTTP: false keeps no request for a look or a replay, neither at the edge nor here. */
-  readonly capture?: boolean;
-}
-
-/** What an earlier run or connection had, to be asked for again. */
-export interface TunnelMemory {
-  readonly tunnelId?: string;
-  readonly assignedPort?: number;
-  readonly assignedSubdomain?: string;
 }
 
 /** What the frame has room for; within it the edge says what it takes. */
@@ -44,15 +56,13 @@ const NAME_FRAME_UNITS = 200;
 const HOST_MAX_CHARS = 253;
 
 type Registration = Extract<ControlMessageInput, { type: 'RegisterTunnel' }>;
-type Wishes = Omit<Registration, 'type' | 'request_id' | 'name' | 'protocol' | 'local_addr'>;
-
-export const isHttp = (protocol: TunnelProtocol): boolean => protocol === 'http' || protocol === 'https';
+type RegistrationFields = Omit<Registration, 'type' | 'request_id' | 'name' | 'protocol' | 'local_addr'>;
 
 /** Throws a Fault. A control frame with one of these would be refused as a whole, and nobody would know which tunnel was meant. */
 export const checkTunnelSpec = (spec: TunnelSpec): void => {
   const { hostHeader, subdomain, protocol, localProtocol } = spec;
-  checkPlace(spec);
-  if (localProtocol === 'h2c' && protocol !== 'http') {
+  checkAddresses(spec);
+  if (localProtocol === 'h2c' && !kindOf(protocol).takesH2c) {
     throw new Fault('CLIENT_USAGE', { reason: 'h2c is HTTP/2 without TLS: it goes with http, not with https' });
   }
   if (hostHeader !== undefined && !/^[!-~]{1,255}$/.test(hostHeader)) {
@@ -71,13 +81,13 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
 const checkFrame = (spec: TunnelSpec): void => {
   const { protocol, name = '' } = spec;
   const read = decodeControl(
-    encodeControl({ type: 'RegisterTunnel', request_id: 'r', name, protocol, ...wishesOf(spec, {}) }),
+    encodeControl({ type: 'RegisterTunnel', request_id: 'r', name, protocol, ...registrationFields(spec, {}) }),
   );
   if (!read.ok) throw new Fault('CLIENT_USAGE', { reason: read.fault.message });
 };
 
 /** Callers of the library may come without a type checker. */
-const checkPlace = ({ protocol, name = '', localHost = '127.0.0.1', localPort, remotePort }: TunnelSpec): void => {
+const checkAddresses = ({ protocol, name = '', localHost = '127.0.0.1', localPort, remotePort }: TunnelSpec): void => {
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   if (!tunnelProtocol.safeParse(protocol).success) throw refuse(`a tunnel is ${tunnelProtocol.options.join(', ')}`);
   if (!isPort(localPort)) throw refuse('the local port must be a whole number from 1 to 65535');
@@ -95,34 +105,76 @@ const checkPlace = ({ protocol, name = '', localHost = '127.0.0.1', localPort, r
 const isPort = (port: unknown): boolean => Number.isInteger(port) && Number(port) >= 1 && Number(port) <= 65_535;
 
 /**
- * What was given is asked for or nothing; what the edge once chose is a wish. Of a group's member the wish counts only
- * where groups are off, or for the port of a group that is gone: else its place is the group's.
+ * What was given is asked for exactly; what the edge once chose is preferred. Of a group's member the preference counts only
+ * where groups are off, or for the port of a group that is gone: else its endpoint is the group's.
  */
-export const wishesOf = (spec: TunnelSpec, memory: TunnelMemory): Wishes => ({
-  ...groupWishes(spec),
-  ...placeWishes(spec, memory),
+export const registrationFields = (spec: TunnelSpec, previous: Assignment): RegistrationFields => ({
+  ...groupFields(spec),
+  ...(previous.tunnelId === undefined ? {} : { tunnel_id: previous.tunnelId }),
+  ...kindOf(spec.protocol).endpointFields(spec, previous),
 });
-
-const placeWishes = (spec: TunnelSpec, memory: TunnelMemory): Wishes => {
-  const { tunnelId, assignedPort, assignedSubdomain } = memory;
-  const id = tunnelId === undefined ? {} : { tunnel_id: tunnelId };
-  if (!isHttp(spec.protocol)) {
-    if (spec.remotePort !== undefined) return { ...id, remote_port: spec.remotePort };
-    return assignedPort === undefined ? id : { ...id, preferred_port: assignedPort };
-  }
-  const name = assignedSubdomain === undefined ? {} : { preferred_subdomain: assignedSubdomain };
-  return {
-    ...id,
-    ...(spec.subdomain === undefined ? name : { subdomain: spec.subdomain }),
-    host_header: spec.hostHeader ?? 'keep',
-    local_protocol: spec.localProtocol ?? 'http1',
-    capture: spec.capture ?? true,
-  };
-};
 
 /** As a Host header would name it: `rewrite` sends exactly this. */
 export const localAddress = (protocol: TunnelProtocol, host: string, port: number): string => {
   const name = host.includes(':') ? `[${host}]` : host;
-  const isOwnPort = (protocol === 'http' && port === 80) || (protocol === 'https' && port === 443);
-  return isOwnPort ? name : `${name}:${port}`;
+  return port === kindOf(protocol).defaultPort ? name : `${name}:${port}`;
+};
+
+/** The same, with a key that no log, error or inspection shows. */
+export const concealKey = <S extends GroupSpec>(spec: S): S =>
+  typeof spec.groupKey === 'string' ? { ...spec, groupKey: new Secret(spec.groupKey) } : spec;
+
+/** Throws a Fault. The edge would refuse the same, and not as soon. */
+const checkGroupSpec = (spec: GroupSpec & { readonly protocol: TunnelProtocol }): void => {
+  const { group, groupKey, healthCheck, protocol } = spec;
+  if ((group !== undefined || groupKey !== undefined) && !isGroupProtocol(protocol)) {
+    throw new Fault('CLIENT_USAGE', { reason: `a ${protocol} tunnel cannot be in a group: http, https and tcp can` });
+  }
+  if (groupKey !== undefined && textOf(groupKey) === '') {
+    throw new Fault('CLIENT_USAGE', { reason: 'the group key is empty' });
+  }
+  const groupKeyHash = groupKey === undefined ? undefined : hashOf(groupKey);
+  const oddity = refuseGroupFields({ group, groupKeyHash, healthCheck });
+  if (oddity !== null) throw new Fault('CLIENT_USAGE', { reason: oddity.message });
+  if (healthCheck !== undefined) checkHealthCheck(healthCheck);
+};
+
+export const groupFields = ({ group, groupKey, healthCheck }: GroupSpec): Partial<Registration> => ({
+  ...(group === undefined ? {} : { group }),
+  ...(groupKey === undefined ? {} : { group_key_hash: hashOf(groupKey) }),
+  ...(healthCheck === undefined ? {} : { health_check: wireHealthCheck(healthCheck) }),
+});
+
+const hashOf = (key: Secret | string): string => sha256Hex(textOf(key));
+
+const textOf = (key: Secret | string): string => (typeof key === 'string' ? key : key.reveal());
+
+type WireCheck = NonNullable<Registration['health_check']>;
+
+const wireHealthCheck = (check: HealthCheck): WireCheck => ({
+  type: check.type,
+  path: check.path,
+  interval_secs: check.intervalSecs,
+  timeout_secs: check.timeoutSecs,
+  max_failed: check.maxFailed,
+  expect_2xx: check.expect2xx,
+  alert_webhook: check.alertWebhook,
+});
+
+/** With its defaults; null: there is nothing to probe. */
+export const probeRulesOf = (check: HealthCheck | undefined): HealthCheckSpec | null =>
+  check?.type === undefined ? null : healthCheckSpec.parse(wireHealthCheck(check));
+
+/** Throws a Fault for what no frame can carry, and for a URL that is none. */
+const checkHealthCheck = (check: HealthCheck): void => {
+  const { alertWebhook } = check;
+  if (alertWebhook !== undefined && !(/^https?:\/\//i.test(alertWebhook) && URL.canParse(alertWebhook))) {
+    // Not repeated: whoever knows such a URL can write to it.
+    throw new Fault('CLIENT_USAGE', { reason: 'the alert webhook must be an http or https URL' });
+  }
+  const parsed = healthCheckSpec.safeParse(wireHealthCheck(check));
+  if (parsed.success) return;
+  const [issue] = parsed.error.issues;
+  const reason = `health_check.${issue?.path.join('.') ?? ''} is not valid: ${issue?.message ?? ''}`;
+  throw new Fault('CLIENT_USAGE', { reason });
 };

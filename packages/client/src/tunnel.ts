@@ -1,12 +1,12 @@
-// One tunnel as its owner sees it, and as the client keeps it across connections.
+// One tunnel as its owner sees it, and as the client holds it across connections, with its live counts.
 import type { HealthReport, ProbedHealth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
-import type { LocalTarget } from './forward/dial-local.ts';
-import { concealKey } from './group-spec.ts';
-import type { RetryPace } from './retry-pace.ts';
-import { Traffic, type TrafficCounts } from './traffic.ts';
-import { isHttp, type TunnelMemory, type TunnelSpec } from './tunnel-spec.ts';
+import type { Backoff } from './backoff.ts';
+import { type Assignment, kindOf } from './forward/kinds.ts';
+import type { LocalTarget } from './forward/local-service.ts';
+import { Traffic, type TrafficCounts } from './forward/traffic.ts';
+import { concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
 /**
  * opening: asked for, never answered yet · open: visitors are served · away: the connection is lost, or the edge
@@ -42,7 +42,7 @@ export interface Tunnel {
 
 type Answer = MessageOf<'TunnelRegistered'>;
 
-export class KeptTunnel implements Tunnel {
+export class TunnelEntry implements Tunnel {
   readonly name: string;
   readonly protocol: TunnelProtocol;
   readonly localHost: string;
@@ -50,19 +50,19 @@ export class KeptTunnel implements Tunnel {
   readonly group: string | null;
   readonly spec: TunnelSpec;
   readonly traffic = new Traffic();
-  readonly pace: RetryPace;
+  readonly backoff: Backoff;
   /** Settles with the edge's first answer. */
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
   #state: TunnelState = 'opening';
   #health: TunnelHealth;
-  #memory: TunnelMemory;
+  #assignment: Assignment;
   #answer: Answer | undefined;
-  readonly #closer: (tunnel: KeptTunnel) => Promise<void>;
+  readonly #closer: (tunnel: TunnelEntry) => Promise<void>;
   #resolveOpened: (tunnel: Tunnel) => void = () => {};
   #rejectOpened: (fault: Fault) => void = () => {};
 
-  constructor(spec: TunnelSpec, deps: { pace: RetryPace; closer: (tunnel: KeptTunnel) => Promise<void> }) {
+  constructor(spec: TunnelSpec, deps: { backoff: Backoff; closer: (tunnel: TunnelEntry) => Promise<void> }) {
     this.spec = concealKey(spec);
     this.protocol = spec.protocol;
     this.localHost = spec.localHost ?? '127.0.0.1';
@@ -70,9 +70,9 @@ export class KeptTunnel implements Tunnel {
     this.name = spec.name ?? `${spec.protocol}-${spec.localPort}`;
     this.group = spec.group ?? null;
     this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
-    this.pace = deps.pace;
+    this.backoff = deps.backoff;
     this.#closer = deps.closer;
-    this.#memory = {};
+    this.#assignment = {};
     this.opened = new Promise((resolve, reject) => {
       this.#resolveOpened = resolve;
       this.#rejectOpened = reject;
@@ -97,12 +97,12 @@ export class KeptTunnel implements Tunnel {
 
   /** Where visitors are taken to. */
   get target(): LocalTarget {
-    const { localHost: host, localPort: port, protocol } = this;
-    return { host, port, tls: protocol === 'https' ? { verify: this.spec.localTlsVerify ?? true } : null };
+    const { localHost: host, localPort: port, protocol, spec } = this;
+    return { host, port, tls: kindOf(protocol).localTls(spec) };
   }
 
-  get memory(): TunnelMemory {
-    return this.#memory;
+  get assignment(): Assignment {
+    return this.#assignment;
   }
 
   get tunnelId(): string {
@@ -133,14 +133,14 @@ export class KeptTunnel implements Tunnel {
     return this.#closer(this);
   }
 
-  recall(memory: TunnelMemory): void {
-    this.#memory = memory;
+  restore(assignment: Assignment): void {
+    this.#assignment = assignment;
   }
 
   /** The session that knew the id is gone for good; the port or the name may still be asked for. */
   forgetId(): void {
-    const { tunnelId: _, ...place } = this.#memory;
-    this.#memory = place;
+    const { tunnelId: _, ...rest } = this.#assignment;
+    this.#assignment = rest;
   }
 
   /** Returns how the answer differs from the one before. */
@@ -148,12 +148,8 @@ export class KeptTunnel implements Tunnel {
     const before = this.#answer;
     this.#answer = answer;
     this.#state = 'open';
-    this.#memory = {
-      tunnelId: answer.tunnel_id,
-      ...(answer.assigned_port === undefined ? {} : { assignedPort: answer.assigned_port }),
-      ...(isHttp(this.protocol) ? { assignedSubdomain: answer.label } : {}),
-    };
-    this.pace.connected();
+    this.#assignment = { tunnelId: answer.tunnel_id, ...kindOf(this.protocol).remember(answer) };
+    this.backoff.connected();
     this.#resolveOpened(this);
     if (before === undefined) return 'opened';
     return before.public_url === answer.public_url ? 'back' : 'moved';

@@ -2,8 +2,7 @@ import type { ByteReader, MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { eventually, startEchoServer, type TcpServer } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Client } from './client.ts';
-import { connect } from './connect.ts';
+import { type Client, connect } from './client.ts';
 import { ScriptedEdge, type ScriptedSession } from './scripted-edge.fixture.ts';
 import type { StatusEvent } from './status.ts';
 

@@ -46,7 +46,7 @@ export * from './http1/index.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, subdomainOf } from './names.ts';
 export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
-export { type CallerAddress, callerAddressOf, plainAddress, TrustedProxies } from './net/caller-address.ts';
+export { type CallerAddress, callerAddressOf, hostPort, plainAddress, TrustedProxies } from './net/caller-address.ts';
 export { type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export { endpointKey, type LeasedEndpoint, type PublicEndpoint, sameEndpoint } from './public-endpoint.ts';

@@ -4,7 +4,7 @@
 import type * as net from 'node:net';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { MUX_LIMITS } from './limits.ts';
-import { type ReadPath, readStatically, type StaticReader } from './static-read.ts';
+import { type ReadPath, readStatically, type StaticReader } from './node-internals.ts';
 
 type OnBytes = (bytes: Buffer, start: number, end: number, borrowed: boolean) => boolean;
 

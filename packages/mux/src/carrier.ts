@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
 import { MUX_LIMITS } from './limits.ts';
-import type { ReadPath } from './static-read.ts';
+import type { ReadPath } from './node-internals.ts';
 
 export interface CarrierReceiver {
   /** Bytes have come. With `borrowed` the memory may be kept by reference: true says that some of it is. */

@@ -12,6 +12,7 @@ import {
   FRAME,
   type FrameHandler,
   FrameParser,
+  type FrameTable,
   type FrameType,
   PING_PAYLOAD_BYTES,
   readUint32,
@@ -28,6 +29,8 @@ import { firstWindowOf, ReceiveWindow } from './receive-window.ts';
 export interface FramedConnectionOwner {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
+  /** The frames that both sides agreed on. */
+  readonly frames: FrameTable;
   readonly liveStreams: number;
   now(): number;
   onStream(stream: MuxStream, head: StreamHead): void;
@@ -72,7 +75,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamLi
     this.#owner = owner;
     this.id = id;
     this.#carrier = carrier;
-    this.#parser = new FrameParser(this);
+    this.#parser = new FrameParser(this, owner.frames);
     this.#nextId = FIRST_ID[owner.role];
     this.openedAtMs = owner.now();
     this.#lastHeardMs = this.openedAtMs;

@@ -6,7 +6,7 @@ export { MUX_LIMITS } from './limits.ts';
 export { MemoryBudget, processBudget } from './memory-budget.ts';
 export { type CarrierLoss, type MuxHandlers, MuxSession, type MuxSessionOptions } from './mux-session.ts';
 export { MuxStream, type OpenAnswer, type StreamState } from './mux-stream.ts';
+export { allowStaticReads, type ReadPath, unsentBytes } from './node-internals.ts';
 export type { PendingStream } from './open-queue.ts';
 export { adoptSocket, connectSocket, type DialOptions, SocketDuplex } from './socket-duplex.ts';
 export { type Splice, type SpliceHandlers, type SpliceResult, splice } from './splice.ts';
-export { allowStaticReads, type ReadPath } from './static-read.ts';

@@ -1,5 +1,5 @@
 // One client's multiplexed session: a few carriers, streams spread over them. It outlives any single carrier.
-import { type StreamHead, type StreamReason } from '@tunnel/protocol';
+import { type FrameTable, frameTable, type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Carrier } from './carrier.ts';
 import { FramedConnection, type FramedConnectionOwner } from './framed-connection.ts';
 import { MUX_LIMITS } from './limits.ts';
@@ -30,12 +30,17 @@ export interface MuxSessionOptions {
   readonly budget: MemoryBudget;
   /** Milliseconds that only rise. */
   readonly now: () => number;
+  /** What both sides agreed on in Auth; none: version 1 as it is. */
+  readonly capabilities?: readonly string[];
   readonly handlers: MuxHandlers;
 }
 
 export class MuxSession implements FramedConnectionOwner {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
+  /** Whatever is not of version 1 is sent only when its name is here. */
+  readonly capabilities: readonly string[];
+  readonly frames: FrameTable;
   readonly #now: () => number;
   readonly #handlers: MuxHandlers;
   readonly #links = new Map<number, FramedConnection>();
@@ -47,6 +52,8 @@ export class MuxSession implements FramedConnectionOwner {
   constructor(options: MuxSessionOptions) {
     this.role = options.role;
     this.budget = new MemoryBudget(MUX_LIMITS.SESSION_BUDGET_BYTES, options.budget);
+    this.capabilities = options.capabilities ?? [];
+    this.frames = frameTable(this.capabilities);
     this.#now = options.now;
     this.#handlers = options.handlers;
   }

@@ -8,6 +8,8 @@ export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
 
 /** What a stream needs of its carrier. */
 export interface StreamLink {
+  /** It takes no new streams; those it has finish. */
+  readonly retiring: boolean;
   sendOpened(stream: MuxStream): ReceiveWindow;
   sendRefused(stream: MuxStream, reason: StreamReason): void;
   sendFin(stream: MuxStream): void;
@@ -65,6 +67,11 @@ export class MuxStream implements ByteDuplex {
     this.#answer = role.kind === 'opener' ? role.answer : null;
     this.#window = role.kind === 'opener' ? role.window : null;
     this.#creditBytes = role.kind === 'opener' ? 0 : role.creditBytes;
+  }
+
+  /** Its carrier is about to go: whoever keeps a stream for later use lets go of this one. */
+  get isRetiring(): boolean {
+    return this.#link.retiring;
   }
 
   get state(): StreamState {

@@ -1,13 +1,19 @@
 // A TCP or TLS socket as a ByteDuplex: static reads, writes that say at once whether the kernel took them, half-close, real resets.
 import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { type StreamReason } from '@tunnel/protocol';
+import type { StreamReason } from '@tunnel/protocol';
 import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { MUX_LIMITS } from './limits.ts';
-import { resetSafely } from './reset-safely.ts';
-import { confirmEnd, dialStatically, type ReadPath, readStatically, type StaticReader } from './static-read.ts';
+import {
+  confirmEnd,
+  dialStatically,
+  type ReadPath,
+  readStatically,
+  resetSafely,
+  type StaticReader,
+} from './node-internals.ts';
 
 /** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
 const BULK_AT_LEAST_BYTES = 16 * 1024;

@@ -3,10 +3,12 @@ import {
   CONTROL_TYPES,
   type ControlMessage,
   type ControlMessageInput,
+  decodeControl,
+  encodeControl,
   type MessageOf,
-  PROTOCOL_VERSION,
-  SUPPORTED_VERSIONS,
 } from './control-messages.ts';
+import { agreeOn, CAPABILITIES, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from './handshake.ts';
+import { WIRE_LIMITS } from './limits.ts';
 
 describe('control messages', () => {
   it('are told apart by `type` alone', () => {
@@ -23,5 +25,105 @@ describe('control messages', () => {
 
   it('offer the own version first', () => {
     expect(SUPPORTED_VERSIONS[0]).toBe(PROTOCOL_VERSION);
+  });
+});
+
+describe('agreeOn', () => {
+  it('keeps what both know, in our own order, each once', () => {
+    expect(agreeOn(['c', 'x', 'a', 'a'], ['a', 'b', 'c'])).toEqual(['a', 'c']);
+    expect(agreeOn([], ['a'])).toEqual([]);
+    expect(agreeOn(['a'], [])).toEqual([]);
+    expect(agreeOn([2, 1], SUPPORTED_VERSIONS)).toEqual([PROTOCOL_VERSION]);
+  });
+
+  it('has names that a list of another build can carry', () => {
+    expect(new Set(CAPABILITIES).size).toBe(CAPABILITIES.length);
+    for (const name of CAPABILITIES) expect(name).toMatch(/^[a-z0-9-]{1,64}$/);
+  });
+});
+
+const refusalOf = (text: string): { code: string; message: string } => {
+  const decoded = decodeControl(text);
+  if (decoded.ok) throw new Error('was accepted');
+  return { code: decoded.fault.code, message: decoded.fault.message };
+};
+
+/** A Ping of exactly this many bytes. */
+const pingOf = (bytes: number, filler = 'x'): string => {
+  const frame = '{"type":"Ping","id":1,"x":""}';
+  return frame.replace('""', `"${filler.repeat((bytes - frame.length) / Buffer.byteLength(filler))}"`);
+};
+
+describe('decodeControl', () => {
+  it('counts the limit in bytes, whatever the characters', () => {
+    const limit = WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES;
+    expect(decodeControl(pingOf(limit)).ok).toBe(true);
+    expect(refusalOf(pingOf(limit + 1)).message).toBe('control frame of 65537 bytes is over the limit of 65536');
+    const wide = pingOf(limit - 1, 'é');
+    expect([Buffer.byteLength(wide), decodeControl(wide).ok]).toEqual([limit - 1, true]);
+    expect(refusalOf(`${wide}  `)).toEqual({
+      code: 'CONTROL_FRAME_TOO_LARGE',
+      message: 'control frame of 65537 bytes is over the limit of 65536',
+    });
+  });
+
+  it('names the field that is wrong', () => {
+    const nested = '{"type":"Auth","versions":[1],"token":"t","resume":{"session_id":"s","secret":""}}';
+    expect(refusalOf(nested).message).toMatch(/^control frame refused: Auth\.resume\.secret: /);
+    expect(refusalOf('{"type":"Auth","versions":["1"],"token":"t"}').message).toContain('Auth.versions.0: ');
+    expect(refusalOf('{"id":1}').message).toBe('control frame refused: `type` is missing');
+  });
+
+  it('never repeats a value in its refusal: a token in the wrong field stays out of logs', () => {
+    const secret = 'tnl_verysecretverysecret';
+    const texts = [
+      `{"type":"Auth","versions":["${secret}"],"token":"t"}`,
+      `{"type":"RegisterTunnel","request_id":"r","name":"n","protocol":"${secret}"}`,
+      `{"type":"Auth","versions":[1],"token":{"${secret}":1}}`,
+      `{"${secret}`,
+    ];
+    for (const text of texts) expect(refusalOf(text).message).not.toContain(secret);
+  });
+
+  it('shows an unknown type short and printable', () => {
+    const type = `\u001b[31m\n${'é'.repeat(100)}`;
+    expect(refusalOf(JSON.stringify({ type }))).toEqual({
+      code: 'CONTROL_UNKNOWN_FRAME',
+      message: `unknown control frame type \`?[31m?${'?'.repeat(34)}\``,
+    });
+  });
+
+  it('takes deep nesting in a field it ignores', () => {
+    const depth = 30_000;
+    const text = `{"type":"Ping","id":1,"x":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+    expect(decodeControl(text)).toEqual({ ok: true, message: { type: 'Ping', id: 1 } });
+  });
+
+  it('gives messages without a trace of __proto__', () => {
+    const decoded = decodeControl('{"type":"Ping","id":1,"__proto__":{"admin":true}}');
+    if (!decoded.ok) throw decoded.fault;
+    expect(Object.keys(decoded.message)).toEqual(['type', 'id']);
+    expect((decoded.message as { admin?: boolean }).admin).toBeUndefined();
+    expect(({} as { admin?: boolean }).admin).toBeUndefined();
+  });
+});
+
+describe('encodeControl', () => {
+  it('cuts texts for people to what the other side accepts, between two characters', () => {
+    const long = `${'x'.repeat(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS - 1)}🚇`;
+    const messages = [
+      { type: 'Error', code: 'INTERNAL', message: long },
+      { type: 'ShuttingDown', reason: long, drain_secs: 0 },
+    ] as const;
+    for (const message of messages) {
+      const decoded = decodeControl(encodeControl(message));
+      expect(decoded).toMatchObject({ ok: true });
+      expect(JSON.stringify(decoded)).toContain(`"${'x'.repeat(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS - 1)}"`);
+    }
+  });
+
+  it('leaves every other field alone', () => {
+    const token = 't'.repeat(2000);
+    expect(encodeControl({ type: 'Auth', versions: [1], token })).toContain(token);
   });
 });

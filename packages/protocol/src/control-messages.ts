@@ -1,10 +1,10 @@
-// The control messages: JSON text frames on the WebSocket. `type` is the frame's name, all other fields are snake_case.
-// Unknown fields are ignored, so that a newer side can say more.
+// The control messages: JSON text frames on the WebSocket, and how they are read and written. `type` is the frame's name, all other
+// fields are snake_case. Unknown fields are ignored, so that a newer side can say more.
+
+import { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 import { WIRE_LIMITS } from './limits.ts';
-
-export const PROTOCOL_VERSION = 1;
-export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
+import { cutText, encodeText, isLongerThan, parseJson } from './text-codec.ts';
 
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
@@ -25,6 +25,8 @@ const urlPath = z
 const address = z.string().max(2048);
 const port = z.int().min(1).max(65535);
 const carrierTokensList = z.array(secret).max(WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX);
+/** Names alone: one that is not known is passed over, so a list may grow. */
+const capabilities = z.array(z.string().min(1).max(64)).max(64).optional();
 const carrierCount = z.int().min(1).max(WIRE_LIMITS.CARRIERS_PER_SESSION_MAX);
 
 export const tunnelProtocol = z.enum(['http', 'https', 'tcp', 'udp', 'p2p']);
@@ -48,6 +50,7 @@ const auth = z.object({
   token: z.string().min(1).max(WIRE_LIMITS.CONTROL_TOKEN_MAX_CHARS),
   agent: z.string().max(200).default(''),
   resume: z.object({ session_id: id, secret }).optional(),
+  capabilities,
 });
 
 const authOk = z.object({
@@ -62,6 +65,8 @@ const authOk = z.object({
   ping_interval_secs: seconds,
   dead_after_secs: seconds,
   carriers: z.object({ count: carrierCount, path: urlPath, tokens: carrierTokensList }),
+  /** What both know of those that Auth offered. */
+  capabilities,
 });
 
 const authError = z.object({
@@ -186,3 +191,46 @@ export type MessageOf<T extends ControlType> = Extract<ControlMessage, { type: T
 export type ControlMessageInput = z.input<typeof controlMessage>;
 
 export const CONTROL_TYPES: readonly ControlType[] = controlMessage.options.map((option) => option.shape.type.value);
+
+// ---- reading and writing ----
+
+export type Decoded =
+  | { readonly ok: true; readonly message: ControlMessage }
+  | { readonly ok: false; readonly fault: Fault };
+
+const KNOWN_TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
+
+/** An unknown type is named in the refusal, as far as a line of a log bears it. */
+const UNKNOWN_TYPE_SHOWN_CHARS = 40;
+
+export const decodeControl = (text: string): Decoded => {
+  const limit = WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES;
+  if (isLongerThan(text, limit)) {
+    return refuse(new Fault('CONTROL_FRAME_TOO_LARGE', { bytes: encodeText(text).length, limit }));
+  }
+  const value = parseJson(text);
+  if (value === undefined) return refuseFrame('not JSON');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuseFrame('not a JSON object');
+  const type: unknown = (value as { type?: unknown }).type;
+  if (typeof type !== 'string') return refuseFrame('`type` is missing');
+  if (!KNOWN_TYPES.has(type)) return refuse(new Fault('CONTROL_UNKNOWN_FRAME', { type: shown(type) }));
+  const parsed = controlMessage.safeParse(value);
+  if (parsed.success) return { ok: true, message: parsed.data };
+  const issue = parsed.error.issues[0];
+  const path = [type, ...(issue?.path ?? [])].join('.');
+  return refuseFrame(`${path}: ${issue?.message ?? 'not valid'}`);
+};
+
+/** Texts for people are cut to what the other side accepts; every other field is the sender's to keep in bounds. */
+export const encodeControl = (message: ControlMessageInput): string => JSON.stringify(message, cutTextsForPeople);
+
+const cutTextsForPeople = (key: string, value: unknown): unknown =>
+  (key === 'message' || key === 'reason') && typeof value === 'string'
+    ? cutText(value, WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS)
+    : value;
+
+const shown = (type: string): string => cutText(type.replace(/[^\x20-\x7e]/g, '?'), UNKNOWN_TYPE_SHOWN_CHARS);
+
+const refuse = (fault: Fault): Decoded => ({ ok: false, fault });
+
+const refuseFrame = (reason: string): Decoded => refuse(new Fault('CONTROL_BAD_FRAME', { reason }));

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { FRAME, writeFrameHeader } from './frame-header.ts';
 import { type FrameHandler, FrameParser } from './frame-parser.ts';
-import { encodeFin, encodePing } from './frame-payloads.ts';
+import { encodeFin, encodePing, FRAME, FRAME_KINDS, frameTable, writeFrameHeader } from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
 const headerOf = (type: number, length: number, streamId: number): Uint8Array => {
@@ -27,6 +26,30 @@ describe('FrameParser', () => {
     expect(states).toEqual(['header', 'data', 'header', 'payload', 'header']);
     expect(pushAll(parser, headerOf(0, 0, 0))).toEqual([false]);
     expect([parser.state, parser.failure]).toEqual(['failed', 'unknown frame type 0']);
+  });
+
+  it('takes a later type only with the table of a session that agreed on it', () => {
+    const kinds = {
+      ...FRAME_KINDS,
+      11: { min: 2, max: 2, of: 'stream', capability: 'example' },
+      12: { min: 0, max: 0, of: 'carrier', capability: 'example' },
+    } as const;
+    const bytes = Buffer.concat([headerOf(12, 0, 0), headerOf(11, 2, 4), Buffer.from('hi')]);
+    const outcome = (capabilities: string[]): unknown => {
+      const seen: unknown[] = [];
+      const onFrame: FrameHandler['onFrame'] = (type, id, payload) => seen.push([type, id, payload.length]);
+      const parser = new FrameParser({ ...silent, onFrame }, frameTable(capabilities, kinds));
+      parser.push(bytes, 0, bytes.length);
+      return parser.failure ?? seen;
+    };
+    expect(outcome(['example'])).toEqual([
+      [12, 0, 0],
+      [11, 4, 2],
+    ]);
+    expect(outcome([])).toBe('unknown frame type 12');
+    expect(outcome(['another'])).toBe('unknown frame type 12');
+    const misplaced = new FrameParser(silent, frameTable(['example'], kinds));
+    expect(pushAll(misplaced, headerOf(12, 0, 4))).toEqual([false]);
   });
 
   it('hands DATA on in place, without a copy', () => {

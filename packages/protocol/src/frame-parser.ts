@@ -1,7 +1,7 @@
 // Bytes in, frames out, at any cut. DATA payloads are handed on piecewise and never gathered;
 // every other payload is small and handed on whole. A buffer is held only while such a payload is cut in two:
 // an idle carrier costs no more than this object.
-import { FRAME, type FrameType, isFrameType, maxPayloadOf, minPayloadOf, readUint32 } from './frame-header.ts';
+import { FRAME, type FrameTable, type FrameType, frameTable, readUint32 } from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
 export interface FrameHandler {
@@ -15,11 +15,14 @@ export type ParserState = 'header' | 'data' | 'payload' | 'failed';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const EMPTY = new Uint8Array(0);
+const DATA_MAX = WIRE_LIMITS.FRAME_DATA_MAX_BYTES;
+const VERSION_1 = frameTable([]);
 
 export class FrameParser {
   #state: ParserState = 'header';
   #failure: string | null = null;
   readonly #handler: FrameHandler;
+  readonly #frames: FrameTable;
   readonly #header = new Uint8Array(HEADER);
   #payload: Uint8Array = EMPTY;
   #have = 0;
@@ -27,8 +30,9 @@ export class FrameParser {
   #type: FrameType = FRAME.DATA;
   #streamId = 0;
 
-  constructor(handler: FrameHandler) {
+  constructor(handler: FrameHandler, frames: FrameTable = VERSION_1) {
     this.#handler = handler;
+    this.#frames = frames;
   }
 
   get state(): ParserState {
@@ -70,17 +74,23 @@ export class FrameParser {
     const type = header[at] ?? 0;
     const length = ((header[at + 1] ?? 0) << 16) | ((header[at + 2] ?? 0) << 8) | (header[at + 3] ?? 0);
     const streamId = readUint32(header, at + 4);
-    if (!isFrameType(type)) return this.#fail(`unknown frame type ${type}`);
-    if (length > maxPayloadOf(type) || length < minPayloadOf(type)) {
+    // DATA is nearly all there is, and of every version: it passes without a look at the table.
+    if (type === FRAME.DATA && length <= DATA_MAX && streamId !== 0) {
+      this.#streamId = streamId;
+      this.#need = length;
+      if (length > 0) this.#state = 'data';
+      return;
+    }
+    const kind = this.#frames[type];
+    if (kind === undefined) return this.#fail(`unknown frame type ${type}`);
+    if (length > kind.max || length < kind.min) {
       return this.#fail(`frame of type ${type} with a payload of ${length} bytes`);
     }
-    const ofCarrier = type >= FRAME.PING;
-    if (ofCarrier !== (streamId === 0)) return this.#fail(`frame of type ${type} on stream ${streamId}`);
-    this.#type = type;
+    if ((kind.of === 'carrier') !== (streamId === 0)) return this.#fail(`frame of type ${type} on stream ${streamId}`);
+    this.#type = type as FrameType;
     this.#streamId = streamId;
     this.#need = length;
-    if (type === FRAME.DATA) this.#state = length === 0 ? 'header' : 'data';
-    else if (length === 0) this.#handler.onFrame(type, streamId, EMPTY);
+    if (length === 0) this.#handler.onFrame(this.#type, streamId, EMPTY);
     else this.#state = 'payload';
   }
 

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { FRAME, type FrameType } from './frame-header.ts';
 import { FrameParser } from './frame-parser.ts';
 import {
   decodeCredit,
@@ -11,8 +10,10 @@ import {
   encodeOpen,
   encodePing,
   encodeReason,
+  FRAME,
+  type FrameType,
   type StreamCode,
-} from './frame-payloads.ts';
+} from './frames.ts';
 
 interface FrameVector {
   type: keyof typeof FRAME;

@@ -1,4 +1,17 @@
-// How the two kinds of connection to the control port begin and end.
+// How the two kinds of connection to the control port begin and end, and what two sides of different age agree on.
+
+export const PROTOCOL_VERSION = 1;
+export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
+
+/**
+ * What this build can do beyond version 1, by name: frame types, control messages, fields that must not be ignored. None so far.
+ * A client offers its list in Auth, the edge answers with what both know; everything else stays as version 1 has it.
+ */
+export const CAPABILITIES: readonly string[] = [];
+
+/** What both know, in our own order; names that are not known here are the other side's future. */
+export const agreeOn = <T>(offered: readonly T[], known: readonly T[]): T[] =>
+  known.filter((name) => offered.includes(name));
 
 export const CONTROL_PATH = '/_control';
 export const CARRIER_PATH = '/_carrier';

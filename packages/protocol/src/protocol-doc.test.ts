@@ -2,10 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { CATALOGUE } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
-import { decodeControl } from './control-codec.ts';
-import { CONTROL_TYPES, controlMessage, PROTOCOL_VERSION } from './control-messages.ts';
-import { FRAME, type FrameType, maxPayloadOf, minPayloadOf } from './frame-header.ts';
-import { STREAM_CODES } from './frame-payloads.ts';
+import { CONTROL_TYPES, controlMessage, decodeControl } from './control-messages.ts';
+import { FRAME, FRAME_KINDS, type FrameType, STREAM_CODES } from './frames.ts';
+import { CAPABILITIES, PROTOCOL_VERSION } from './handshake.ts';
 
 /** Of every package: the page speaks of the wire's bounds and of those behind it. */
 const LIMIT_NAMES = ['packages/protocol', 'packages/mux', 'packages/client', 'apps/edge'].flatMap((folder) => {
@@ -27,7 +26,8 @@ describe('docs/protocol.md', () => {
     'example %s is a vector, and decodes',
     (_, text) => {
       expect(decodeControl(text)).toMatchObject({ ok: true });
-      expect(vectors<{ text: string }>('control.json').map((vector) => vector.text)).toContain(text);
+      const known = ['control.json', 'control-capabilities.json'].flatMap((file) => vectors<{ text: string }>(file));
+      expect(known.map((vector) => vector.text)).toContain(text);
     },
   );
 
@@ -49,7 +49,7 @@ describe('docs/protocol.md', () => {
     '%s is in the table of frames with its bounds',
     (name, type) => {
       const row = page.split('\n').find((line) => line.startsWith(`| ${type} | \`${name}\` |`));
-      const [min, max] = [minPayloadOf(type), maxPayloadOf(type)];
+      const { min, max } = FRAME_KINDS[type];
       expect(row?.split('|').at(-2)?.trim()).toBe(min === max ? `${min}` : `${min} to ${max}`);
     },
   );
@@ -73,6 +73,11 @@ describe('docs/protocol.md', () => {
 
   it('speaks of this version', () => {
     expect(page).toContain(`This is version **${PROTOCOL_VERSION}**`);
+  });
+
+  it('lists every capability, and says so when there is none', () => {
+    for (const name of CAPABILITIES) expect(page).toContain(`\n| \`${name}\` |`);
+    expect(page.includes('There is no capability yet.')).toBe(CAPABILITIES.length === 0);
   });
 
   it('links only to headings it has', () => {

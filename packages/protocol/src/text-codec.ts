@@ -1,3 +1,4 @@
+// Text and bytes: UTF-8 both ways, texts cut where a bound wants it, JSON of strangers.
 // TextEncoder and TextDecoder exist in every runtime we meet; this package knows no other global.
 declare class TextEncoder {
   encode(text: string): Uint8Array<ArrayBuffer>;
@@ -44,4 +45,13 @@ export const cutText = (text: string, maxLength: number): string => {
   if (text.length <= maxLength) return text;
   const last = text.charCodeAt(maxLength - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? maxLength - 1 : maxLength);
+};
+
+/** undefined for what is not JSON. */
+export const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
 };

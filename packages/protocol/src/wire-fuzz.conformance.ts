@@ -1,11 +1,20 @@
 // Promises the parsers make for any input, as fast-check properties. A short run belongs to the unit tests, a long one to tests/soak.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { decodeControl, encodeControl } from './control-codec.ts';
-import { CONTROL_TYPES, type ControlMessageInput } from './control-messages.ts';
-import { FRAME, type FrameType, maxPayloadOf, minPayloadOf, writeFrameHeader } from './frame-header.ts';
+import { CONTROL_TYPES, type ControlMessageInput, decodeControl, encodeControl } from './control-messages.ts';
 import { FrameParser } from './frame-parser.ts';
-import { decodeCredit, decodeOpen, decodeReason, encodeOpen, encodeReason, STREAM_CODES } from './frame-payloads.ts';
+import {
+  decodeCredit,
+  decodeOpen,
+  decodeReason,
+  encodeOpen,
+  encodeReason,
+  FRAME,
+  FRAME_KINDS,
+  type FrameType,
+  STREAM_CODES,
+  writeFrameHeader,
+} from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
@@ -45,7 +54,7 @@ const streamId = fc.integer({ min: 1, max: 0xffffffff });
 /** Frames that are mostly right: random bytes alone rarely get past the first header. */
 const frame: fc.Arbitrary<Uint8Array> = fc.constantFrom(...Object.values(FRAME)).chain((type: FrameType) => {
   const id = type >= FRAME.PING ? fc.constant(0) : streamId;
-  const size = { minLength: minPayloadOf(type), maxLength: Math.min(maxPayloadOf(type), 300) };
+  const size = { minLength: FRAME_KINDS[type].min, maxLength: Math.min(FRAME_KINDS[type].max, 300) };
   return fc.tuple(id, fc.uint8Array(size)).map(([stream, payload]) => {
     const bytes = new Uint8Array(HEADER + payload.length);
     writeFrameHeader(bytes, 0, type, payload.length, stream);

@@ -1,45 +1,45 @@
 // All tests of the folder on one server: first what needs no end of the month, then one end of it for all, and what comes after.
 import { monthWithRoom } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe } from 'vitest';
+import { BillingHarness } from './billing-harness.fixture.ts';
 import { capRows } from './cap.rows.ts';
 import { endpointRows } from './endpoints.rows.ts';
 import { afterItsEnd, beforeItsEnd, Month } from './periods.rows.ts';
-import { BillingScene } from './scene.ts';
 import { simulatorRows, simulatorRowsAtTheEnd } from './simulator.rows.ts';
 import { statusRows } from './status.rows.ts';
 import { Story } from './story.rows.ts';
 
-const scene = new BillingScene();
-const [month, story] = [new Month(scene), new Story(scene)];
+const harness = new BillingHarness();
+const [month, story] = [new Month(harness), new Story(harness)];
 /** What all of it takes on a busy machine. */
 const ROOM_MS = 240_000;
 beforeAll(async () => {
   await monthWithRoom(ROOM_MS);
-  await scene.start();
+  await harness.start();
   await month.prepare();
 }, ROOM_MS + 120_000);
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 // The tests of each part run at once, because most of them wait for something; the parts do not.
 describe('while the month lasts', () => {
   describe.concurrent('everything', () => {
     story.untilTheMonthEnds();
-    capRows(scene);
-    beforeItsEnd(scene, month);
-    simulatorRows(scene);
-    endpointRows(scene);
-    statusRows(scene);
+    capRows(harness);
+    beforeItsEnd(harness, month);
+    simulatorRows(harness);
+    endpointRows(harness);
+    statusRows(harness);
   });
 });
 
 describe('after the end of the month', () => {
-  beforeAll(() => scene.endMonth());
+  beforeAll(() => harness.endMonth());
   describe.concurrent('everything', () => {
     story.afterTheMonth();
-    afterItsEnd(scene, month);
+    afterItsEnd(harness, month);
   });
 });
 
 describe('at the end', () => {
-  simulatorRowsAtTheEnd(scene);
+  simulatorRowsAtTheEnd(harness);
 });

@@ -1,10 +1,10 @@
 // What a month costs and what comes after it, for accounts that were made ready before its end.
 import { eventually } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import type { EdgeAccount } from '../../system/telling-edge.ts';
-import { TUNNEL_LIMIT } from '../platform/scene.ts';
-import { row } from './rows.ts';
-import { type BillingScene, CENT, GB, type Invoice, type Payer, SOON } from './scene.ts';
+import type { EdgeAccount } from '../../system/usage-reporting-edge.fixture.ts';
+import { TUNNEL_LIMIT } from '../platform/platform-harness.fixture.ts';
+import { type BillingHarness, CENT, GB, type Invoice, type Payer, SOON } from './billing-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -15,12 +15,12 @@ const USED = [0, 1, 30 * GB - 1, 30 * GB, 30 * GB + CENT - 1, 30 * GB + CENT, 31
 const dueFor = (bytes: number): number => Math.max(300, Number(BigInt(bytes) / 100_000_000n));
 
 export class Month {
-  readonly #scene: BillingScene;
+  readonly #harness: BillingHarness;
   readonly #payers = new Map<number, Payer>();
   #special: { late: Payer; leaving: Payer; ending: Payer; kept: Payer; leavingKey: EdgeAccount } | undefined;
 
-  constructor(scene: BillingScene) {
-    this.#scene = scene;
+  constructor(harness: BillingHarness) {
+    this.#harness = harness;
   }
 
   get special() {
@@ -29,17 +29,17 @@ export class Month {
   }
 
   async prepare(): Promise<void> {
-    const scene = this.#scene;
-    await Promise.all(USED.map(async (bytes) => this.#payers.set(bytes, await scene.payer())));
-    const others = [scene.payer('fails_later'), scene.payer(), scene.payer(), scene.payer()] as const;
+    const harness = this.#harness;
+    await Promise.all(USED.map(async (bytes) => this.#payers.set(bytes, await harness.payer())));
+    const others = [harness.payer('fails_later'), harness.payer(), harness.payer(), harness.payer()] as const;
     const [late, leaving, ending, kept] = await Promise.all(others);
-    for (const [bytes, payer] of this.#payers) if (bytes > 0) await scene.use(payer, bytes);
+    for (const [bytes, payer] of this.#payers) if (bytes > 0) await harness.reportUsage(payer, bytes);
     this.#special = {
       late,
       leaving,
       ending,
       kept,
-      leavingKey: { accountId: leaving.id, keyId: (await scene.newKey(leaving)).id },
+      leavingKey: { accountId: leaving.id, keyId: (await harness.newKey(leaving)).id },
     };
   }
 
@@ -50,30 +50,30 @@ export class Month {
   }
 
   invoice(bytes: number): Promise<Invoice> {
-    return this.#scene.invoiceWhen(this.payer(bytes), 'paid');
+    return this.#harness.invoiceWhen(this.payer(bytes), 'paid');
   }
 }
 
-export const beforeItsEnd = (scene: BillingScene, month: Month): void => {
+export const beforeItsEnd = (harness: BillingHarness, month: Month): void => {
   it(row('Contract', 11, 'canceled, before the period is over'), async () => {
     const { leaving, ending, kept, leavingKey } = month.special;
     for (const payer of [leaving, ending, kept]) {
-      expect((await scene.sim(`subscriptions/${payer.subscriptionId}/cancel`)).status).toBe(200);
-      const status = await scene.billingWhen(payer, (now) => now.subscription_status === 'canceled');
+      expect((await harness.sim(`subscriptions/${payer.subscriptionId}/cancel`)).status).toBe(200);
+      const status = await harness.billingWhen(payer, (now) => now.subscription_status === 'canceled');
       expect(status).toMatchObject({ billing_model: 'payg', plan_name: 'payg', estimated_mtd_cents: 300 });
     }
     // Subscribing again keeps it.
-    const again = await scene.subscribe(kept);
+    const again = await harness.subscribe(kept);
     expect(again).toMatchObject({ status: 'active', payment_subscription_id: kept.subscriptionId });
     // More tunnels than the plan after it allows.
-    const edge = await scene.edge();
+    const edge = await harness.edge();
     for (let opened = 0; opened <= TUNNEL_LIMIT; opened += 1) {
       expect(await edge.open(leavingKey)).toEqual({ ok: true });
     }
   });
 };
 
-export const afterItsEnd = (scene: BillingScene, month: Month): void => {
+export const afterItsEnd = (harness: BillingHarness, month: Month): void => {
   it.each(USED)(row('Contract', 2, '%d bytes'), async (bytes) => {
     const { total, amount_paid } = await month.invoice(bytes);
     expect([total, amount_paid]).toEqual([dueFor(bytes), dueFor(bytes)]);
@@ -93,31 +93,31 @@ export const afterItsEnd = (scene: BillingScene, month: Month): void => {
     ]);
     const now = new Date();
     const end = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 2, 1)).toISOString();
-    await scene.billingWhen(month.payer(0), ({ current_period_end }) => current_period_end === end);
+    await harness.billingWhen(month.payer(0), ({ current_period_end }) => current_period_end === end);
   });
 
   it(row('Contract', 11), async () => {
     const { late, ending, kept } = month.special;
     const stays = { billing_model: 'payg', subscription_status: 'active' };
-    expect(await scene.billing(month.payer(0))).toMatchObject(stays);
-    expect(await scene.billing(kept)).toMatchObject(stays);
-    await scene.billingWhen(late, (now) => now.subscription_status === 'past_due');
-    const gone = await scene.billingWhen(ending, (now) => now.billing_model === 'free');
+    expect(await harness.billing(month.payer(0))).toMatchObject(stays);
+    expect(await harness.billing(kept)).toMatchObject(stays);
+    await harness.billingWhen(late, (now) => now.subscription_status === 'past_due');
+    const gone = await harness.billingWhen(ending, (now) => now.billing_model === 'free');
     expect(gone).toMatchObject({ plan_name: 'free', subscription_status: 'canceled', estimated_mtd_cents: 0 });
   });
 
   it(row('Contract', 12), async () => {
     const { late } = month.special;
-    await scene.billingWhen(late, (now) => now.subscription_status === 'past_due');
-    expect((await scene.invoiceWhen(late, 'open')).total).toBe(300);
+    await harness.billingWhen(late, (now) => now.subscription_status === 'past_due');
+    expect((await harness.invoiceWhen(late, 'open')).total).toBe(300);
     await eventually(async () => {
-      const subjects = (await scene.mails(late.email)).map(({ subject }) => subject);
+      const subjects = (await harness.mails(late.email)).map(({ subject }) => subject);
       expect(subjects.filter((subject) => subject === 'A payment failed')).toHaveLength(1);
     }, SOON);
-    const [edge, key] = [await scene.edge(), await scene.newKey(late)];
+    const [edge, key] = [await harness.edge(), await harness.newKey(late)];
     const open = (tunnelId?: string) => edge.open({ accountId: late.id, keyId: key.id }, tunnelId);
     const pastDueFor = (days: number) =>
-      scene.db
+      harness.db
         .updateTable('billing_accounts')
         .set({ past_due_since: new Date(Date.now() - days * DAY_MS) })
         .where('user_id', '=', late.id)
@@ -129,19 +129,19 @@ export const afterItsEnd = (scene: BillingScene, month: Month): void => {
     expect(await open()).toMatchObject({ ok: false, code: 'ACCOUNT_PAST_DUE' });
     // One that lives stays, and comes back after its connection was lost.
     expect(await open('tun_of_before')).toEqual({ ok: true });
-    expect(await scene.billing(late)).toMatchObject({ billing_model: 'payg', plan_name: 'payg' });
+    expect(await harness.billing(late)).toMatchObject({ billing_model: 'payg', plan_name: 'payg' });
   });
 
   it(row('Contract', 13), async () => {
     const { leaving, leavingKey } = month.special;
-    await scene.billingWhen(leaving, (now) => now.billing_model === 'free');
-    const edge = await scene.edge();
+    await harness.billingWhen(leaving, (now) => now.billing_model === 'free');
+    const edge = await harness.edge();
     expect(await edge.open(leavingKey)).toMatchObject({ ok: false, code: 'TUNNEL_PLAN_LIMIT' });
-    const { body } = await scene.get('/usage', leaving.token);
+    const { body } = await harness.get('/usage', leaving.token);
     expect(body).toMatchObject({ plan: 'free', active_tunnels: TUNNEL_LIMIT + 1 });
     // The last month had its minimum too.
-    expect((await scene.invoiceWhen(leaving, 'paid')).total).toBe(300);
-    const again = await scene.subscribe(leaving);
+    expect((await harness.invoiceWhen(leaving, 'paid')).total).toBe(300);
+    const again = await harness.subscribe(leaving);
     expect(again).toMatchObject({ status: 'active', plan: 'payg' });
     expect(again.payment_subscription_id).not.toBe(leaving.subscriptionId);
     expect(await edge.open(leavingKey)).toEqual({ ok: true });

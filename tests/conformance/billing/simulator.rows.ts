@@ -5,19 +5,20 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, refusalOf } from '../platform/asking.ts';
-import type { Person } from '../platform/scene.ts';
-import { row } from './rows.ts';
-import type { BillingScene } from './scene.ts';
+import { type Answer, refusalOf } from '../platform/api-request.fixture.ts';
+import type { Person } from '../platform/platform-harness.fixture.ts';
+import type { BillingHarness } from './billing-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 const MODES = ['late', 'shuffle', 'twice', 'normal'];
 const now = (): number => Math.floor(Date.now() / 1000);
 
-export const simulatorRows = (scene: BillingScene): void => {
+export const simulatorRows = (harness: BillingHarness): void => {
   it(row('Contract', 16), async () => {
-    const person = await scene.person();
-    const confirm = async (reference: string, body?: unknown) => scene.sim(`setup_intents/${reference}/confirm`, body);
-    const secret = await scene.clientSecret(person);
+    const person = await harness.person();
+    const confirm = async (reference: string, body?: unknown) =>
+      harness.sim(`setup_intents/${reference}/confirm`, body);
+    const secret = await harness.clientSecret(person);
     const [id = ''] = secret.split('_secret_');
     expect(await confirm(id, { card: 'declined' })).toMatchObject({
       status: 402,
@@ -26,15 +27,15 @@ export const simulatorRows = (scene: BillingScene): void => {
     expect((await confirm(id, { card: 'of paper' })).status).toBe(400);
     expect(await confirm(id)).toMatchObject({ status: 200, body: { object: 'setup_intent', id, status: 'succeeded' } });
     expect((await confirm(id)).status).toBe(400);
-    expect((await confirm(await scene.clientSecret(person), { card: 'fails_later' })).status).toBe(200);
+    expect((await confirm(await harness.clientSecret(person), { card: 'fails_later' })).status).toBe(200);
     expect((await confirm('seti_nobody')).status).toBe(404);
-    await scene.billingWhen(person, ({ has_payment_method }) => has_payment_method);
+    await harness.billingWhen(person, ({ has_payment_method }) => has_payment_method);
   });
 
   it(row('Contract', 19), async () => {
-    const person = await scene.person();
-    const [intent = ''] = (await scene.clientSecret(person)).split('_secret_');
-    const page = await fetch(scene.simulatorUrl);
+    const person = await harness.person();
+    const [intent = ''] = (await harness.clientSecret(person)).split('_secret_');
+    const page = await fetch(harness.simulatorUrl);
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
     const html = await page.text();
     expect(html).toContain(person.email);
@@ -42,13 +43,13 @@ export const simulatorRows = (scene: BillingScene): void => {
       expect(html).toContain(`action="/_sim/${action}"`);
     }
     const form = new URLSearchParams({ card: 'good' });
-    const sent = await fetch(`${scene.simulatorUrl}/_sim/setup_intents/${intent}/confirm`, {
+    const sent = await fetch(`${harness.simulatorUrl}/_sim/setup_intents/${intent}/confirm`, {
       method: 'POST',
       body: form,
       redirect: 'manual',
     });
     expect([sent.status, sent.headers.get('location')]).toEqual([303, '/']);
-    await scene.billingWhen(person, ({ has_payment_method }) => has_payment_method);
+    await harness.billingWhen(person, ({ has_payment_method }) => has_payment_method);
   });
 
   it(row('Contract', 19, 'and nobody from elsewhere'), async () => {
@@ -60,7 +61,7 @@ export const simulatorRows = (scene: BillingScene): void => {
   /** fetch() would not let us say these headers. */
   const statusWith = (headers: Record<string, string>): Promise<number> =>
     new Promise((resolve, reject) => {
-      const asked = request(`${scene.simulatorUrl}/_sim/clock`, { method: 'POST', headers }, (response) => {
+      const asked = request(`${harness.simulatorUrl}/_sim/clock`, { method: 'POST', headers }, (response) => {
         response.resume();
         resolve(response.statusCode ?? 0);
       });
@@ -70,7 +71,7 @@ export const simulatorRows = (scene: BillingScene): void => {
 
   describe(row('Contract', 20), () => {
     const send = (raw: string, signature?: string): Promise<Answer> =>
-      scene.ask('POST', BILLING_WEBHOOK_PATH, {
+      harness.ask('POST', BILLING_WEBHOOK_PATH, {
         raw,
         headers: {
           'content-type': 'application/json',
@@ -80,12 +81,12 @@ export const simulatorRows = (scene: BillingScene): void => {
     const event = (id: string): string =>
       JSON.stringify({ id, object: 'event', type: 'test.event', created: 1, data: { object: {} } });
     const secret = (): string => {
-      const file = join(scene.server.dataDir, 'simulator', 'secrets.json');
+      const file = join(harness.server.dataDir, 'simulator', 'secrets.json');
       return (JSON.parse(readFileSync(file, 'utf8')) as { webhook_secret: string }).webhook_secret;
     };
     const signed = (raw: string, key = secret(), at = now()): string =>
       `t=${at},v1=${createHmac('sha256', key).update(`${at}.${raw}`).digest('hex')}`;
-    const noted = (id: string) => scene.db.selectFrom('processor_events').selectAll().where('id', '=', id).execute();
+    const noted = (id: string) => harness.db.selectFrom('processor_events').selectAll().where('id', '=', id).execute();
 
     it('is refused without a signature, with a wrong or an old one, and when a byte was changed', async () => {
       const raw = event('evt_refused');
@@ -106,32 +107,32 @@ export const simulatorRows = (scene: BillingScene): void => {
 };
 
 /** These change the simulator for everybody, so they come one after the other. */
-export const simulatorRowsAtTheEnd = (scene: BillingScene): void => {
+export const simulatorRowsAtTheEnd = (harness: BillingHarness): void => {
   const people = new Map<string, Person>();
   beforeAll(async () => {
-    await Promise.all(MODES.map(async (mode) => people.set(mode, await scene.person())));
+    await Promise.all(MODES.map(async (mode) => people.set(mode, await harness.person())));
   });
 
   it(row('Contract', 17), async () => {
-    const before = await fetch(`${scene.simulatorUrl}/_sim`);
+    const before = await fetch(`${harness.simulatorUrl}/_sim`);
     const { ahead_secs } = (await before.json()) as { ahead_secs: number };
     expect(ahead_secs).toBeGreaterThan(0);
-    const moved = await scene.sim('clock', { advance_secs: 3600 });
+    const moved = await harness.sim('clock', { advance_secs: 3600 });
     expect(moved).toMatchObject({ status: 200, body: { ahead_secs: ahead_secs + 3600 } });
     expect(Math.abs(Date.parse(String(moved.body['now'])) / 1000 - now() - ahead_secs - 3600)).toBeLessThan(60);
     for (const advance_secs of [-1, 0.5, 'soon', undefined]) {
-      expect((await scene.sim('clock', { advance_secs })).status).toBe(400);
+      expect((await harness.sim('clock', { advance_secs })).status).toBe(400);
     }
   });
 
   it.each(MODES)(row('Contract', 18, '%s'), async (mode) => {
-    expect(await scene.sim('webhooks', { mode })).toMatchObject({ status: 200, body: { mode } });
-    const person = people.get(mode) ?? (await scene.person());
-    await scene.addCard(person);
-    await scene.billingWhen(person, ({ has_payment_method }) => has_payment_method);
+    expect(await harness.sim('webhooks', { mode })).toMatchObject({ status: 200, body: { mode } });
+    const person = people.get(mode) ?? (await harness.person());
+    await harness.addCard(person);
+    await harness.billingWhen(person, ({ has_payment_method }) => has_payment_method);
   });
 
   it(row('Contract', 18, 'no other'), async () => {
-    for (const mode of ['never', '', null]) expect((await scene.sim('webhooks', { mode })).status).toBe(400);
+    for (const mode of ['never', '', null]) expect((await harness.sim('webhooks', { mode })).status).toBe(400);
   });
 };

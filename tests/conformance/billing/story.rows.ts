@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { eventually } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { ROOT } from '../../house/checkout.ts';
-import { openWith } from '../../system/platform-scene.ts';
-import { withoutOurEnvironment } from '../../system/stack.ts';
-import { fateOf, visit } from '../../system/visitor.ts';
-import { newEmail, PASSWORD, type Person } from '../platform/scene.ts';
-import { type BillingScene, CENT, SOON } from './scene.ts';
+import { ROOT } from '../../repo/checkout.fixture.ts';
+import { openWith } from '../../system/platform-test.fixture.ts';
+import { withoutOurEnvironment } from '../../system/stack.fixture.ts';
+import { fateOf, visit } from '../../system/visitor.fixture.ts';
+import { newEmail, PASSWORD, type Person } from '../platform/platform-harness.fixture.ts';
+import { type BillingHarness, CENT, SOON } from './billing-harness.fixture.ts';
 
 const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 /** A little over a cent, so that two visits are not three. */
@@ -20,11 +20,11 @@ const VISIT_BYTES = 1.2 * CENT;
 const BLOCK = Buffer.alloc(1_000_000, 'traffic ');
 
 export class Story {
-  readonly #scene: BillingScene;
+  readonly #harness: BillingHarness;
   #people: { below: Person; above: Person } | undefined;
 
-  constructor(scene: BillingScene) {
-    this.#scene = scene;
+  constructor(harness: BillingHarness) {
+    this.#harness = harness;
   }
 
   untilTheMonthEnds(): void {
@@ -34,47 +34,47 @@ export class Story {
   /** The invoice is the larger of 300 and the usage, to the cent. */
   afterTheMonth(): void {
     it('the story: the invoice', async () => {
-      const scene = this.#scene;
+      const harness = this.#harness;
       if (this.#people === undefined) throw new Error('the story has no beginning');
       const { below, above } = this.#people;
-      const [small, large] = [await scene.invoiceWhen(below, 'paid'), await scene.invoiceWhen(above, 'paid')];
+      const [small, large] = [await harness.invoiceWhen(below, 'paid'), await harness.invoiceWhen(above, 'paid')];
       expect([small.total, small.amount_paid]).toEqual([300, 300]);
       expect([large.total, large.amount_paid]).toEqual([456, 456]);
-      expect(await reportedBytes(scene, below)).toBe(2 * VISIT_BYTES);
-      expect(await reportedBytes(scene, above)).toBe(45_678_901_234);
+      expect(await reportedBytes(harness, below)).toBe(2 * VISIT_BYTES);
+      expect(await reportedBytes(harness, above)).toBe(45_678_901_234);
     });
   }
 
   async #live(): Promise<void> {
-    const scene = this.#scene;
+    const harness = this.#harness;
     // Register, verify, log in.
     const email = newEmail('story');
-    expect((await scene.post('/auth/register', { email, password: PASSWORD })).status).toBe(201);
-    expect((await scene.get(`/auth/verify-email/${await scene.mailedToken(email)}`)).status).toBe(200);
-    const person = await scene.enter(email);
-    const home = await logIn(scene, email);
+    expect((await harness.post('/auth/register', { email, password: PASSWORD })).status).toBe(201);
+    expect((await harness.get(`/auth/verify-email/${await harness.mailedToken(email)}`)).status).toBe(200);
+    const person = await harness.enter(email);
+    const home = await logIn(harness, email);
     expect(await tunnel(home, ['billing'])).toContain('plan free: nothing is charged');
 
     // A payment method: the browser's part is the simulator's.
-    expect((await scene.order('subscribe', person)).status).toBe(400);
-    const intent = await scene.clientSecret(person);
-    expect((await scene.sim(`setup_intents/${intent}/confirm`)).status).toBe(200);
-    const started = await scene.subscribe(person);
+    expect((await harness.order('subscribe', person)).status).toBe(400);
+    const intent = await harness.clientSecret(person);
+    expect((await harness.sim(`setup_intents/${intent}/confirm`)).status).toBe(200);
+    const started = await harness.subscribe(person);
     expect(started).toMatchObject({ status: 'active', plan: 'payg' });
-    expect(await scene.subscribe(person)).toEqual(started);
-    expect((await scene.billing(person)).estimated_mtd_cents).toBe(300);
+    expect(await harness.subscribe(person)).toEqual(started);
+    expect((await harness.billing(person)).estimated_mtd_cents).toBe(300);
 
     // Traffic, and another account with much more of it.
-    const above = await scene.payer();
-    await scene.use(above, 45_678_901_234);
-    expect((await scene.billing(above)).estimated_mtd_cents).toBe(456);
-    const service = scene.keep(await startSource(VISIT_BYTES));
-    const key = await scene.newKey(person);
-    const live = await openWith(scene, scene.server, key, ['tcp', service.port]);
+    const above = await harness.payer();
+    await harness.reportUsage(above, 45_678_901_234);
+    expect((await harness.billing(above)).estimated_mtd_cents).toBe(456);
+    const service = harness.use(await startSource(VISIT_BYTES));
+    const key = await harness.newKey(person);
+    const live = await openWith(harness, harness.server, key, ['tcp', service.port]);
     const { assigned_port: port } = await live.ready();
     expect(await readAll(port)).toBe(VISIT_BYTES);
-    await meteredWhen(scene, person, VISIT_BYTES);
-    expect((await scene.billing(person)).estimated_mtd_cents).toBe(300);
+    await meteredWhen(harness, person, VISIT_BYTES);
+    expect((await harness.billing(person)).estimated_mtd_cents).toBe(300);
 
     // The cap: one cent is reached, so the live tunnel is closed and a new one refused.
     expect(live.exit).toBeNull();
@@ -82,16 +82,16 @@ export class Story {
     expect(await live.exitCode()).toBe(6);
     expect(live.stdout.join('\n')).toContain('spend cap of $0.01 reached');
     expect(await fateOf(port)).toBe('ECONNREFUSED');
-    const refused = await openWith(scene, scene.server, key, ['tcp', service.port]);
+    const refused = await openWith(harness, harness.server, key, ['tcp', service.port]);
     expect(await refused.exitCode()).toBe(6);
     expect(said(refused)).toContain('spend cap of $0.01 reached');
     expect(refused.events('ready')).toEqual([]);
 
     // Removed: it works at once.
     expect(await tunnel(home, ['billing', 'cap', 'none'])).toBe('there is no spend cap now\n');
-    const again = await openWith(scene, scene.server, key, ['tcp', service.port]);
+    const again = await openWith(harness, harness.server, key, ['tcp', service.port]);
     expect(await readAll((await again.ready()).assigned_port)).toBe(VISIT_BYTES);
-    await meteredWhen(scene, person, 2 * VISIT_BYTES);
+    await meteredWhen(harness, person, 2 * VISIT_BYTES);
 
     this.#people = { below: person, above };
   }
@@ -110,9 +110,9 @@ const tunnel = async (home: string, args: readonly string[], input = ''): Promis
   return out;
 };
 
-const logIn = async (scene: BillingScene, email: string): Promise<string> => {
-  const home = await scene.folder();
-  await tunnel(home, ['login', '--platform', scene.url, '--email', email, '--password-stdin'], PASSWORD);
+const logIn = async (harness: BillingHarness, email: string): Promise<string> => {
+  const home = await harness.folder();
+  await tunnel(home, ['login', '--platform', harness.url, '--email', email, '--password-stdin'], PASSWORD);
   return home;
 };
 
@@ -146,14 +146,14 @@ const readAll = async (port: number): Promise<number> => {
   return bytes;
 };
 
-const meteredWhen = (scene: BillingScene, person: Person, bytes: number): Promise<void> =>
+const meteredWhen = (harness: BillingHarness, person: Person, bytes: number): Promise<void> =>
   eventually(async () => {
-    const rows = await scene.db.selectFrom('metered_usage').selectAll().where('user_id', '=', person.id).execute();
+    const rows = await harness.db.selectFrom('metered_usage').selectAll().where('user_id', '=', person.id).execute();
     expect(rows.map((row) => row.bytes)).toEqual([bytes]);
   }, SOON);
 
-const reportedBytes = async (scene: BillingScene, person: Person): Promise<number> => {
-  const events = await scene.db.selectFrom('meter_events').selectAll().where('user_id', '=', person.id).execute();
+const reportedBytes = async (harness: BillingHarness, person: Person): Promise<number> => {
+  const events = await harness.db.selectFrom('meter_events').selectAll().where('user_id', '=', person.id).execute();
   expect(events.every(({ sent_at }) => sent_at !== null)).toBe(true);
   return events.reduce((sum, { bytes }) => sum + bytes, 0);
 };

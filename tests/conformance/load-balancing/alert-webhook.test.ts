@@ -2,15 +2,15 @@
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { groupWish, RawControl, type Registered } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, REGION, Scene, sha256 } from './scene.ts';
-import { type Alert, WebhookReceiver } from './webhook-receiver.ts';
+import { fresh, GroupEdge, Harness, it, REGION, sha256 } from './group-edge.fixture.ts';
+import { groupWish, RawControl, type Registered } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { type Alert, WebhookReceiver } from './webhook-receiver.fixture.ts';
 
 const SECRET = `whsec_${Buffer.from('a secret of thirty-two bytes....').toString('base64')}`;
 const TIMEOUT_MS = 5000;
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 let operator: WebhookReceiver;
 /** One alert of an http group and one of a tcp group, as the operator received them. */
@@ -64,10 +64,10 @@ describe.concurrent('Alert webhook', () => {
 });
 
 describe.concurrent('Alert webhook rules', () => {
-  it(row('Alert webhook rules', 1), async ({ scene }) => {
+  it(row('Alert webhook rules', 1), async ({ harness }) => {
     const group = fresh();
-    const [one, two] = [await WebhookReceiver.start(scene), await WebhookReceiver.start(scene)];
-    const [alice, bob] = [await RawControl.enter(scene, edge), await RawControl.enter(scene, edge, 'bob')];
+    const [one, two] = [await WebhookReceiver.start(harness), await WebhookReceiver.start(harness)];
+    const [alice, bob] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge, 'bob')];
     // Two members with the same URL, one with another path, one with another host, one with the operator's own.
     const member = await alice.join(withHook(group, one.url('/a')));
     for (const url of [one.url('/a'), one.url('/b'), two.url('/a'), operator.url('/operator')]) {
@@ -83,9 +83,9 @@ describe.concurrent('Alert webhook rules', () => {
     expect([one.of(group).length, two.of(group).length, operator.of(group).length]).toEqual([4, 2, 2]);
   });
 
-  it(row('Alert webhook rules', 2), async ({ scene }) => {
-    const [group, receiver] = [fresh(), await WebhookReceiver.start(scene)];
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Alert webhook rules', 2), async ({ harness }) => {
+    const [group, receiver] = [fresh(), await WebhookReceiver.start(harness)];
+    const raw = await RawControl.enter(harness, edge);
     const members = [await raw.join(withHook(group, receiver.url())), await raw.join(withHook(group, receiver.url()))];
     const [one, two] = members as [Registered, Registered];
     for (let edges = 1; edges <= 5; edges += 1) {
@@ -100,18 +100,18 @@ describe.concurrent('Alert webhook rules', () => {
     expect(operator.of(group)).toHaveLength(5);
   });
 
-  it(row('Alert webhook rules', 3), async ({ scene }) => {
+  it(row('Alert webhook rules', 3), async ({ harness }) => {
     const group = fresh();
-    const silent = await WebhookReceiver.start(scene, () => {});
-    const failing = await WebhookReceiver.start(scene, (_, response) => void response.writeHead(500).end());
+    const silent = await WebhookReceiver.start(harness, () => {});
+    const failing = await WebhookReceiver.start(harness, (_, response) => void response.writeHead(500).end());
     let resets = 0;
-    const resetting = scene.keep(
+    const resetting = harness.use(
       await startTcpServer((socket) => {
         resets += 1;
         socket.resetAndDestroy();
       }),
     );
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const member = await raw.join(withHook(group, silent.url()));
     await raw.join(withHook(group, failing.url()));
     await raw.join(withHook(group, `http://127.0.0.1:${resetting.port}/`));
@@ -127,9 +127,9 @@ describe.concurrent('Alert webhook rules', () => {
     expect([silent.connections, failing.connections, resets]).toEqual([2, 2, 2]);
   });
 
-  it(row('Limits', 3), async ({ scene }) => {
-    const [group, silent] = [fresh(), await WebhookReceiver.start(scene, () => {})];
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Limits', 3), async ({ harness }) => {
+    const [group, silent] = [fresh(), await WebhookReceiver.start(harness, () => {})];
+    const raw = await RawControl.enter(harness, edge);
     await goDown(raw, await raw.join(withHook(group, silent.url())));
     await eventually(() => expect(silent.lifetimesMs).toHaveLength(1), { timeoutMs: TIMEOUT_MS * 6 });
     const [lasted = 0] = silent.lifetimesMs;
@@ -139,11 +139,11 @@ describe.concurrent('Alert webhook rules', () => {
     expect(silent.connections).toBe(1);
   });
 
-  it(row('Alert webhook rules', 4), async ({ scene }) => {
+  it(row('Alert webhook rules', 4), async ({ harness }) => {
     expect(Object.keys(web.headers).filter((name) => /^webhook-|authorization|signature/.test(name))).toEqual([]);
-    const receiver = await WebhookReceiver.start(scene);
-    const signing = await GroupEdge.start(scene, { lines: `alert_secret = "${SECRET}"` });
-    const [group, raw] = [fresh(), await RawControl.enter(scene, signing)];
+    const receiver = await WebhookReceiver.start(harness);
+    const signing = await GroupEdge.start(harness, { lines: `alert_secret = "${SECRET}"` });
+    const [group, raw] = [fresh(), await RawControl.enter(harness, signing)];
     await goDown(raw, await raw.join(withHook(group, receiver.url())));
     const [{ text, headers }] = (await receiver.until(group, 1)) as [Alert];
     expect(new Webhook(SECRET).verify(text, headers as Record<string, string>)).toMatchObject({ group_name: group });

@@ -2,14 +2,14 @@
 import type { Socket } from 'node:net';
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, placeOf, readUntil, sendRaw } from '../../system/http-scene.ts';
-import { ask, readText, visit } from '../../system/visitor.ts';
-import { distinct, greetingAt, join, namesAt, startNamed, startNamedTcp, untilHealthy } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene } from './scene.ts';
+import { askHttp, endpointOf, readUntil, sendRaw } from '../../system/http-tunnels.fixture.ts';
+import { ask, readText, visit } from '../../system/visitor.fixture.ts';
+import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { distinct, greetingAt, join, namesAt, startNamed, startNamedTcp, untilHealthy } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -27,11 +27,11 @@ const chiSquare = (names: readonly string[], kinds: number): number => {
 };
 
 describe.concurrent('Behaviour rules', () => {
-  it(row('Behaviour rules', 1), async ({ scene }) => {
-    const [group, services] = [fresh(), await Promise.all([1, 2, 3].map(() => startNamed(scene)))];
+  it(row('Behaviour rules', 1), async ({ harness }) => {
+    const [group, services] = [fresh(), await Promise.all([1, 2, 3].map(() => startNamed(harness)))];
     const members = [];
-    for (const { port } of services) members.push(await join(scene, edge, { group, localPort: port }));
-    const down = await (await RawControl.enter(scene, edge)).join(groupWish(group));
+    for (const { port } of services) members.push(await join(harness, edge, { group, localPort: port }));
+    const down = await (await RawControl.enter(harness, edge)).join(groupWish(group));
     const [first] = members;
     const names = (await Promise.all([1, 2, 3, 4].map(() => namesAt(first?.tunnel ?? { publicUrl: '' }, 150)))).flat();
     expect(distinct(names)).toEqual(services.map(({ name }) => name).sort());
@@ -41,12 +41,12 @@ describe.concurrent('Behaviour rules', () => {
     });
   });
 
-  it(row('Behaviour rules', 1, 'tcp'), async ({ scene }) => {
+  it(row('Behaviour rules', 1, 'tcp'), async ({ harness }) => {
     const group = fresh();
     let port = 0;
     for (const name of ['one', 'two', 'six']) {
-      const { port: localPort } = await startNamedTcp(scene, name);
-      const { tunnel } = await join(scene, edge, { protocol: 'tcp', group, localPort });
+      const { port: localPort } = await startNamedTcp(harness, name);
+      const { tunnel } = await join(harness, edge, { protocol: 'tcp', group, localPort });
       port = tunnel.assignedPort ?? 0;
     }
     const names: string[] = [];
@@ -55,8 +55,8 @@ describe.concurrent('Behaviour rules', () => {
     expect(chiSquare(names, 3)).toBeLessThan(CHI_SQUARE_MAX);
   });
 
-  it(row('Behaviour rules', 2), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Behaviour rules', 2), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const [plain, secure] = [fresh(), fresh()];
     const first = await raw.join(groupWish(plain));
     await raw.join(groupWish(secure, { protocol: 'https' }));
@@ -66,45 +66,45 @@ describe.concurrent('Behaviour rules', () => {
     expect((await raw.join(groupWish(secure, { protocol: 'https' }))).label).toBe(secure);
   });
 
-  it(row('Behaviour rules', 3), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamedTcp(scene, 'tcp')];
+  it(row('Behaviour rules', 3), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamedTcp(harness, 'tcp')];
     const spec = { protocol: 'tcp', group, localPort: service.port } as const;
-    const members = [await join(scene, edge, spec), await join(scene, edge, spec), await join(scene, edge, spec)];
+    const members = [await join(harness, edge, spec), await join(harness, edge, spec), await join(harness, edge, spec)];
     const ports = distinct(members.map(({ tunnel }) => tunnel.assignedPort));
     expect(ports).toHaveLength(1);
     // The first one leaves: the port is the group's, not its own.
     await members[0]?.client.close();
     expect(await greetingAt(ports[0] ?? 0, 3)).toBe('tcp');
-    expect((await join(scene, edge, spec)).tunnel.assignedPort).toBe(ports[0]);
+    expect((await join(harness, edge, spec)).tunnel.assignedPort).toBe(ports[0]);
   });
 
-  it(row('Behaviour rules', 4), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const { tunnel } = await join(scene, edge, { group, localPort: service.port });
+  it(row('Behaviour rules', 4), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const { tunnel } = await join(harness, edge, { group, localPort: service.port });
     for (const who of ['alice', 'bob'] as const) {
-      const solo = join(scene, edge, { subdomain: group, localPort: service.port }, { who });
+      const solo = join(harness, edge, { subdomain: group, localPort: service.port }, { who });
       await expect(solo).rejects.toThrow(`subdomain '${group}' is already in use`);
     }
     expect(await namesAt(tunnel, 2)).toEqual([service.name, service.name]);
     expect((await edge.group(group)).member_count).toBe(1);
   });
 
-  it(row('Behaviour rules', 5), async ({ scene }) => {
-    const [subdomain, service] = [fresh('solo'), await startNamed(scene)];
-    const solo = await join(scene, edge, { subdomain, localPort: service.port });
+  it(row('Behaviour rules', 5), async ({ harness }) => {
+    const [subdomain, service] = [fresh('solo'), await startNamed(harness)];
+    const solo = await join(harness, edge, { subdomain, localPort: service.port });
     for (const who of ['alice', 'bob'] as const) {
-      const grouped = join(scene, edge, { subdomain, group: 'any', localPort: service.port }, { who });
+      const grouped = join(harness, edge, { subdomain, group: 'any', localPort: service.port }, { who });
       await expect(grouped).rejects.toThrow('group key does not match');
     }
     expect((await edge.groups()).filter(({ label }) => label === subdomain)).toEqual([]);
     // One owner at a time: when it is gone, the other may have it.
     await solo.client.close();
-    const { tunnel } = await join(scene, edge, { subdomain, group: 'any', localPort: service.port });
+    const { tunnel } = await join(harness, edge, { subdomain, group: 'any', localPort: service.port });
     expect(tunnel.label).toBe(subdomain);
   });
 
-  it(row('Behaviour rules', 6), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Behaviour rules', 6), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     for (const protocol of ['http', 'tcp'] as const) {
       const group = fresh();
       await raw.join(groupWish(group, { protocol }));
@@ -114,10 +114,10 @@ describe.concurrent('Behaviour rules', () => {
     }
   });
 
-  it(row('Behaviour rules', 7), async ({ scene }) => {
+  it(row('Behaviour rules', 7), async ({ harness }) => {
     const heads: string[] = [];
     const sockets: Socket[] = [];
-    const service = scene.keep(
+    const service = harness.use(
       await startTcpServer((socket) => {
         sockets.push(socket);
         socket.on('data', (bytes) => {
@@ -129,11 +129,11 @@ describe.concurrent('Behaviour rules', () => {
     );
     const [http, tcp] = [fresh(), fresh()];
     const healthCheck = { type: 'http', path: '/ready?deep=1', intervalSecs: 60, timeoutSecs: 5 } as const;
-    await join(scene, edge, { group: http, localPort: service.port, healthCheck });
+    await join(harness, edge, { group: http, localPort: service.port, healthCheck });
     await untilHealthy(edge, http, 1);
     expect(heads).toHaveLength(1);
     expect(heads[0]).toMatch(/^GET \/ready\?deep=1 HTTP\/1\.0\r\n(.+\r\n)*\r\n$/);
-    await join(scene, edge, { group: tcp, localPort: service.port, healthCheck: { type: 'tcp', intervalSecs: 60 } });
+    await join(harness, edge, { group: tcp, localPort: service.port, healthCheck: { type: 'tcp', intervalSecs: 60 } });
     await untilHealthy(edge, tcp, 1);
     // A connection, not a word.
     expect(sockets).toHaveLength(2);
@@ -146,32 +146,32 @@ describe.concurrent('Behaviour rules', () => {
     [299, true],
     [300, false],
   ])(row('Behaviour rules', 7, 'status %i: %s'), async (status, healthy) => {
-    const scene = new Scene();
+    const harness = new Harness();
     try {
       const answer = `HTTP/1.0 ${status} Something\r\n\r\n`;
-      const service = scene.keep(
+      const service = harness.use(
         await startTcpServer((socket) => void socket.on('data', () => socket.end(answer)).on('error', () => {})),
       );
       const group = fresh();
       const healthCheck = { type: 'http', path: '/', intervalSecs: 0.1, maxFailed: 1 } as const;
-      await join(scene, edge, { group, localPort: service.port, healthCheck });
+      await join(harness, edge, { group, localPort: service.port, healthCheck });
       await eventually(async () => {
         const { healthy_count, total_health_failures } = await edge.group(group);
         expect([healthy_count, total_health_failures]).toEqual(healthy ? [1, 0] : [0, 1]);
       });
     } finally {
-      await scene.close();
+      await harness.close();
     }
   });
 
-  it(row('Behaviour rules', 8), async ({ scene }) => {
+  it(row('Behaviour rules', 8), async ({ harness }) => {
     const group = fresh();
-    const [leaving, staying] = [await startNamedTcp(scene, 'old'), await startNamedTcp(scene, 'new')];
-    const first = await join(scene, edge, { protocol: 'tcp', group, localPort: leaving.port });
+    const [leaving, staying] = [await startNamedTcp(harness, 'old'), await startNamedTcp(harness, 'new')];
+    const first = await join(harness, edge, { protocol: 'tcp', group, localPort: leaving.port });
     const port = first.tunnel.assignedPort ?? 0;
     const visitor = await visit(port);
     expect(await readText(visitor, 3)).toBe('old');
-    await join(scene, edge, { protocol: 'tcp', group, localPort: staying.port });
+    await join(harness, edge, { protocol: 'tcp', group, localPort: staying.port });
     await first.tunnel.close();
     expect((await edge.group(group)).member_count).toBe(1);
     for (let visits = 0; visits < 5; visits += 1) expect(await greetingAt(port, 3)).toBe('new');
@@ -180,40 +180,40 @@ describe.concurrent('Behaviour rules', () => {
     visitor.destroy();
   });
 
-  it(row('Behaviour rules', 8, 'http, and the last member'), async ({ scene }) => {
+  it(row('Behaviour rules', 8, 'http, and the last member'), async ({ harness }) => {
     const group = fresh();
     let finish: () => void = () => {};
-    const service = await startNamed(scene, 'slow', (_, response) => {
+    const service = await startNamed(harness, 'slow', (_, response) => {
       response.write('begun');
       finish = () => void response.end(', ended');
     });
-    const { tunnel } = await join(scene, edge, { group, localPort: service.port });
-    const socket = await sendRaw(placeOf(tunnel.publicUrl), 'GET / HTTP/1.1\r\nhost: {host}\r\n\r\n');
+    const { tunnel } = await join(harness, edge, { group, localPort: service.port });
+    const socket = await sendRaw(endpointOf(tunnel.publicUrl), 'GET / HTTP/1.1\r\nhost: {host}\r\n\r\n');
     await readUntil(socket, /begun/);
     await tunnel.close();
     expect(await edge.findGroup(group)).toBeUndefined();
-    expect((await askHttp(placeOf(tunnel.publicUrl))).status).toBe(404);
+    expect((await askHttp(endpointOf(tunnel.publicUrl))).status).toBe(404);
     finish();
     expect(await readUntil(socket, /, ended/)).toContain(', ended');
     socket.destroy();
   });
 
-  it(row('Behaviour rules', 9), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Behaviour rules', 9), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     for (const protocol of ['udp', 'p2p'] as const) {
       expect((await raw.refusal(groupWish(fresh(), { protocol }))).code).toMatch(/^TUNNEL_PROTOCOL|^GROUP_/);
     }
     // No cookie, no address ties a visitor to a member.
-    const [group, one, two] = [fresh(), await startNamed(scene), await startNamed(scene)];
-    const { tunnel } = await join(scene, edge, { group, localPort: one.port });
-    const other = await join(scene, edge, { group, localPort: two.port });
-    const answer = await askHttp(placeOf(tunnel.publicUrl));
+    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
+    const { tunnel } = await join(harness, edge, { group, localPort: one.port });
+    const other = await join(harness, edge, { group, localPort: two.port });
+    const answer = await askHttp(endpointOf(tunnel.publicUrl));
     expect(answer.headers).not.toHaveProperty('set-cookie');
     expect(distinct(await namesAt(tunnel, 40))).toEqual([one.name, two.name].sort());
     // Another key only once all members are gone.
     const renewed = { group, groupKey: 'renewed', localPort: one.port };
-    await expect(join(scene, edge, renewed)).rejects.toThrow('group key does not match');
+    await expect(join(harness, edge, renewed)).rejects.toThrow('group key does not match');
     await Promise.all([tunnel.close(), other.tunnel.close()]);
-    await join(scene, edge, renewed);
+    await join(harness, edge, renewed);
   });
 });

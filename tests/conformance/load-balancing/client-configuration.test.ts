@@ -3,14 +3,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { configLines, startFile, startTunnels } from './config-file.ts';
-import { FrameTap } from './frame-tap.ts';
-import { namesAt, startNamed, startNamedTcp, untilHealthy } from './members.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene, sha256 } from './scene.ts';
-import { WebhookReceiver } from './webhook-receiver.ts';
+import { configLines, startFile, startTunnels } from './config-file.fixture.ts';
+import { FrameTap } from './frame-tap.fixture.ts';
+import { fresh, GroupEdge, Harness, it, sha256 } from './group-edge.fixture.ts';
+import { namesAt, startNamed, startNamedTcp, untilHealthy } from './members.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -28,26 +28,26 @@ const memberEntry = (group: string, port: number, health_check?: Readonly<Record
 const quick = { type: 'http', path: '/healthz', interval_secs: 0.2, max_failed: 2 };
 
 describe.concurrent('Client tunnel configuration', () => {
-  it(row('Client tunnel configuration', 1), async ({ scene }) => {
-    const service = await startNamed(scene);
+  it(row('Client tunnel configuration', 1), async ({ harness }) => {
+    const service = await startNamed(harness);
     const [subdomain, group] = [fresh(), fresh('first')];
-    const first = await startTunnels(scene, edge, { a: { ...memberEntry(group, service.port), subdomain } });
+    const first = await startTunnels(harness, edge, { a: { ...memberEntry(group, service.port), subdomain } });
     await first.ready();
-    const second = await startTunnels(scene, edge, { b: { ...memberEntry('Anything!', service.port), subdomain } });
+    const second = await startTunnels(harness, edge, { b: { ...memberEntry('Anything!', service.port), subdomain } });
     await second.ready();
     expect(await edge.group(group)).toMatchObject({ label: subdomain, member_count: 2 });
   });
 
-  it(row('Client tunnel configuration', 2), async ({ scene }) => {
-    const service = await startNamed(scene);
+  it(row('Client tunnel configuration', 2), async ({ harness }) => {
+    const service = await startNamed(harness);
     const group = fresh();
-    const tap = await FrameTap.start(scene, edge);
-    const first = await startTunnels(scene, edge, { a: memberEntry(group, service.port) }, tap.server);
+    const tap = await FrameTap.start(harness, edge);
+    const first = await startTunnels(harness, edge, { a: memberEntry(group, service.port) }, tap.server);
     await first.ready();
     expect(tap.of('RegisterTunnel')).toMatchObject([{ group, group_key_hash: sha256(KEY) }]);
     expect(tap.texts.join('')).not.toContain(KEY);
     const stranger = { ...memberEntry(group, service.port), group_key: 'another-raw-key' };
-    const second = await startTunnels(scene, edge, { b: stranger });
+    const second = await startTunnels(harness, edge, { b: stranger });
     expect(await second.exitCode()).toBe(4);
     const said = [...second.stdout, ...second.stderr].join('\n');
     expect(said).toContain('group key does not match');
@@ -55,11 +55,11 @@ describe.concurrent('Client tunnel configuration', () => {
     expect((await edge.group(group)).member_count).toBe(1);
   });
 
-  it(row('Client tunnel configuration', 3), async ({ scene }) => {
+  it(row('Client tunnel configuration', 3), async ({ harness }) => {
     const [tcp, http, none] = [fresh('tcp'), fresh('http'), fresh('none')];
     const asked = new Map<string, string[]>();
     const listen = async (name: string) =>
-      scene.keep(
+      harness.use(
         await startTcpServer((socket) => {
           asked.set(name, [...(asked.get(name) ?? []), '']);
           socket.on('data', (bytes) => {
@@ -70,7 +70,7 @@ describe.concurrent('Client tunnel configuration', () => {
         }),
       );
     const [a, b, c] = [await listen(tcp), await listen(http), await listen(none)];
-    const program = await startTunnels(scene, edge, {
+    const program = await startTunnels(harness, edge, {
       a: memberEntry(tcp, a.port, { type: 'tcp', interval_secs: 0.2 }),
       b: memberEntry(http, b.port, quick),
       c: memberEntry(none, c.port),
@@ -86,29 +86,29 @@ describe.concurrent('Client tunnel configuration', () => {
     expect(kinds.map(({ members }) => members[0]?.health_check_kind)).toEqual(['tcp', 'http', undefined]);
   });
 
-  it(row('Client tunnel configuration', 4), async ({ scene }) => {
+  it(row('Client tunnel configuration', 4), async ({ harness }) => {
     const paths: (string | undefined)[] = [];
-    const service = await startNamed(scene, 'any', () => {});
+    const service = await startNamed(harness, 'any', () => {});
     service.server.removeAllListeners('request').on('request', (request, response) => {
       paths.push(request.url);
       response.end();
     });
     const group = fresh();
     const check = { ...quick, path: '/deep/health?full=1' };
-    const program = await startTunnels(scene, edge, { a: memberEntry(group, service.port, check) });
+    const program = await startTunnels(harness, edge, { a: memberEntry(group, service.port, check) });
     await program.ready();
     await untilHealthy(edge, group, 1);
     expect(paths[0]).toBe('/deep/health?full=1');
-    const without = await startTunnels(scene, edge, { a: memberEntry(group, service.port, { type: 'http' }) });
+    const without = await startTunnels(harness, edge, { a: memberEntry(group, service.port, { type: 'http' }) });
     expect(await without.exitCode()).toBe(2);
     // At the line of the file.
     expect(without.stderr.join('\n')).toMatch(/config\.yml:9:.*health_check\.path/);
   });
 
-  it(row('Client tunnel configuration', 5), async ({ scene }) => {
-    const service = await startNamed(scene);
+  it(row('Client tunnel configuration', 5), async ({ harness }) => {
+    const service = await startNamed(harness);
     const check = { ...quick, interval_secs: 0.5 };
-    const program = await startTunnels(scene, edge, { a: memberEntry(fresh(), service.port, check) });
+    const program = await startTunnels(harness, edge, { a: memberEntry(fresh(), service.port, check) });
     await program.ready();
     await eventually(() => expect(service.probes.length).toBeGreaterThan(5), { timeoutMs: 30_000 });
     const gaps = service.probes.slice(1, 6).map((at, index) => at - (service.probes[index] ?? 0));
@@ -118,9 +118,9 @@ describe.concurrent('Client tunnel configuration', () => {
     expect(mean).toBeLessThan(5000);
   });
 
-  it(row('Client tunnel configuration', 6), async ({ scene }) => {
+  it(row('Client tunnel configuration', 6), async ({ harness }) => {
     const lasted: number[] = [];
-    const silent = scene.keep(
+    const silent = harness.use(
       await startTcpServer((socket) => {
         const since = performance.now();
         socket.on('close', () => lasted.push(performance.now() - since)).on('end', () => socket.end());
@@ -130,16 +130,16 @@ describe.concurrent('Client tunnel configuration', () => {
     const group = fresh();
     // Longer than without the key, which would be three.
     const check = { ...quick, interval_secs: 0.1, timeout_secs: 5, max_failed: 1 };
-    const program = await startTunnels(scene, edge, { a: memberEntry(group, silent.port, check) });
+    const program = await startTunnels(harness, edge, { a: memberEntry(group, silent.port, check) });
     await program.ready();
     await eventually(async () => expect((await edge.group(group)).total_health_failures).toBe(1));
     expect(lasted[0]).toBeGreaterThan(4500);
   });
 
-  it(row('Client tunnel configuration', 7), async ({ scene }) => {
-    const service = await startNamed(scene);
+  it(row('Client tunnel configuration', 7), async ({ harness }) => {
+    const service = await startNamed(harness);
     const group = fresh();
-    const tap = await FrameTap.start(scene, edge);
+    const tap = await FrameTap.start(harness, edge);
     const answers = [200, 503, 503, 200, 503, 503, 503];
     let asked = 0;
     service.server.removeAllListeners('request').on('request', (_, response) => {
@@ -147,7 +147,7 @@ describe.concurrent('Client tunnel configuration', () => {
       asked += 1;
     });
     const check = { ...quick, max_failed: 3 };
-    const program = await startTunnels(scene, edge, { a: memberEntry(group, service.port, check) }, tap.server);
+    const program = await startTunnels(harness, edge, { a: memberEntry(group, service.port, check) }, tap.server);
     await program.ready();
     await eventually(() => expect(tap.of('TunnelUnhealthy')).toHaveLength(1));
     // Two failures before a success do not count; the third in a row does.
@@ -156,11 +156,11 @@ describe.concurrent('Client tunnel configuration', () => {
     expect(tap.of('TunnelHealthy')).toHaveLength(1);
   });
 
-  it(row('Client tunnel configuration', 8), async ({ scene }) => {
-    const service = await startNamed(scene);
+  it(row('Client tunnel configuration', 8), async ({ harness }) => {
+    const service = await startNamed(harness);
     service.up = false;
     const [any, only2xx] = [fresh('any'), fresh('only')];
-    const program = await startTunnels(scene, edge, {
+    const program = await startTunnels(harness, edge, {
       a: memberEntry(any, service.port, { ...quick, expect_2xx: false }),
       b: memberEntry(only2xx, service.port, quick),
     });
@@ -171,11 +171,11 @@ describe.concurrent('Client tunnel configuration', () => {
     expect((await edge.group(any)).total_health_failures).toBe(0);
   });
 
-  it(row('Client tunnel configuration', 9), async ({ scene }) => {
-    const [service, receiver] = [await startNamed(scene), await WebhookReceiver.start(scene)];
+  it(row('Client tunnel configuration', 9), async ({ harness }) => {
+    const [service, receiver] = [await startNamed(harness), await WebhookReceiver.start(harness)];
     const group = fresh();
     const check = { ...quick, alert_webhook: receiver.url('/from-the-file') };
-    const program = await startTunnels(scene, edge, { a: memberEntry(group, service.port, check) });
+    const program = await startTunnels(harness, edge, { a: memberEntry(group, service.port, check) });
     await program.ready();
     await untilHealthy(edge, group, 1);
     expect(receiver.alerts).toEqual([]);
@@ -184,7 +184,7 @@ describe.concurrent('Client tunnel configuration', () => {
     expect([...program.stdout, ...program.stderr].join('\n')).not.toContain('from-the-file');
   });
 
-  it(row('Client tunnel configuration', 10), async ({ scene }) => {
+  it(row('Client tunnel configuration', 10), async ({ harness }) => {
     const hosts: (string | undefined)[] = [];
     // A service of this machine that is not at 127.0.0.1: only local_addr leads to it.
     const server = createServer((request, response) => {
@@ -192,14 +192,14 @@ describe.concurrent('Client tunnel configuration', () => {
       response.end('here');
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.2', resolve));
-    scene.keep({ close: async () => void server.close() });
+    harness.use({ close: async () => void server.close() });
     const local_port = (server.address() as AddressInfo).port;
     const [group, subdomain] = [fresh(), fresh('sub')];
     const web = { ...memberEntry(group, local_port, quick), local_host: '127.0.0.2', subdomain };
-    const tcp = await startNamedTcp(scene, 'tcp');
+    const tcp = await startNamedTcp(harness, 'tcp');
     const db = { proto: 'tcp', local_port: tcp.port };
     const text = configLines(edge.server, edge.token('alice'), { web, db });
-    const program = await startFile(scene, text);
+    const program = await startFile(harness, text);
     const ready = [await program.ready(1), await program.ready(2)];
     await untilHealthy(edge, group, 1);
     expect(hosts[0]).toBe('/healthz at 127.0.0.2');

@@ -2,14 +2,23 @@
 import { healthEvents } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { FrameTap } from './frame-tap.ts';
-import { distinct, greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene, sha256 } from './scene.ts';
-import { WebhookReceiver } from './webhook-receiver.ts';
+import { FrameTap } from './frame-tap.fixture.ts';
+import { fresh, GroupEdge, Harness, it, sha256 } from './group-edge.fixture.ts';
+import {
+  distinct,
+  greetingAt,
+  join,
+  namesAt,
+  OFTEN,
+  startNamed,
+  startNamedTcp,
+  untilHealthy,
+} from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -17,12 +26,12 @@ beforeAll(async () => {
 afterAll(() => shared.close());
 
 describe.concurrent('Load-balancing concepts', () => {
-  it(row('Load-balancing concepts', 1), async ({ scene }) => {
-    const tap = await FrameTap.start(scene, edge);
+  it(row('Load-balancing concepts', 1), async ({ harness }) => {
+    const tap = await FrameTap.start(harness, edge);
     const [group, groupKey] = [fresh(), 'the raw key, ключ'];
-    const [one, two] = [await startNamed(scene), await startNamed(scene)];
-    const first = await join(scene, edge, { group, groupKey, localPort: one.port }, { server: tap.server });
-    const second = await join(scene, edge, { group, groupKey, localPort: two.port }, { server: tap.server });
+    const [one, two] = [await startNamed(harness), await startNamed(harness)];
+    const first = await join(harness, edge, { group, groupKey, localPort: one.port }, { server: tap.server });
+    const second = await join(harness, edge, { group, groupKey, localPort: two.port }, { server: tap.server });
     // One address for both.
     expect(first.tunnel.publicUrl).toBe(second.tunnel.publicUrl);
     expect(distinct(await namesAt(first.tunnel, 30))).toEqual([one.name, two.name].sort());
@@ -32,11 +41,11 @@ describe.concurrent('Load-balancing concepts', () => {
     expect((await edge.group(group)).key_hash_short).toBe(sha256(groupKey).slice(0, 8));
   });
 
-  it(row('Load-balancing concepts', 1, 'tcp'), async ({ scene }) => {
+  it(row('Load-balancing concepts', 1, 'tcp'), async ({ harness }) => {
     const group = fresh();
-    const [one, two] = [await startNamedTcp(scene, 'one'), await startNamedTcp(scene, 'two')];
-    const { tunnel } = await join(scene, edge, { protocol: 'tcp', group, localPort: one.port });
-    const other = await join(scene, edge, { protocol: 'tcp', group, localPort: two.port });
+    const [one, two] = [await startNamedTcp(harness, 'one'), await startNamedTcp(harness, 'two')];
+    const { tunnel } = await join(harness, edge, { protocol: 'tcp', group, localPort: one.port });
+    const other = await join(harness, edge, { protocol: 'tcp', group, localPort: two.port });
     expect(other.tunnel.assignedPort).toBe(tunnel.assignedPort);
     const heard = new Set<string>();
     await eventually(async () => {
@@ -45,23 +54,23 @@ describe.concurrent('Load-balancing concepts', () => {
     });
   });
 
-  it(row('Load-balancing concepts', 2), async ({ scene }) => {
+  it(row('Load-balancing concepts', 2), async ({ harness }) => {
     const group = fresh();
-    const service = await startNamed(scene);
-    await join(scene, edge, { group, localPort: service.port });
+    const service = await startNamed(harness);
+    await join(harness, edge, { group, localPort: service.port });
     expect(await edge.group(group)).toMatchObject({ member_count: 1, healthy_count: 1 });
-    await join(scene, edge, { group, localPort: service.port });
+    await join(harness, edge, { group, localPort: service.port });
     const { members, ...counts } = await edge.group(group);
     expect(counts).toMatchObject({ member_count: 2, healthy_count: 2, unhealthy_count: 0 });
     expect(distinct(members.map(({ session_id }) => session_id))).toHaveLength(2);
   });
 
-  it(row('Load-balancing concepts', 3), async ({ scene }) => {
+  it(row('Load-balancing concepts', 3), async ({ harness }) => {
     const group = fresh();
-    const [good, bad] = [await startNamed(scene), await startNamed(scene)];
+    const [good, bad] = [await startNamed(harness), await startNamed(harness)];
     bad.up = false;
-    const { tunnel } = await join(scene, edge, { group, localPort: good.port, healthCheck: OFTEN });
-    await join(scene, edge, { group, localPort: bad.port, healthCheck: OFTEN });
+    const { tunnel } = await join(harness, edge, { group, localPort: good.port, healthCheck: OFTEN });
+    await join(harness, edge, { group, localPort: bad.port, healthCheck: OFTEN });
     await untilHealthy(edge, group, 1);
     expect(distinct(await namesAt(tunnel, 30))).toEqual([good.name]);
     expect(bad.served).toBe(0);
@@ -70,10 +79,10 @@ describe.concurrent('Load-balancing concepts', () => {
     expect(distinct(await namesAt(tunnel, 30))).toEqual([good.name, bad.name].sort());
   });
 
-  it(row('Load-balancing concepts', 4), async ({ scene }) => {
-    const receiver = await WebhookReceiver.start(scene);
+  it(row('Load-balancing concepts', 4), async ({ harness }) => {
+    const receiver = await WebhookReceiver.start(harness);
     const [subdomain, group] = [fresh(), fresh('first')];
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'tcp' as const, alert_webhook: receiver.url() };
     const first = await raw.join(groupWish(group, { subdomain, health_check }));
     const second = await raw.join(groupWish(fresh('second'), { subdomain, health_check }));
@@ -92,10 +101,10 @@ describe.concurrent('Load-balancing concepts', () => {
     expect(receiver.of(group)).toHaveLength(2);
   });
 
-  it(row('Load-balancing concepts', 5), async ({ scene }) => {
+  it(row('Load-balancing concepts', 5), async ({ harness }) => {
     const group = fresh();
-    const service = await startNamed(scene);
-    const { tunnel } = await join(scene, edge, { group, localPort: service.port, healthCheck: OFTEN });
+    const service = await startNamed(harness);
+    const { tunnel } = await join(harness, edge, { group, localPort: service.port, healthCheck: OFTEN });
     await untilHealthy(edge, group, 1);
     service.up = false;
     await untilHealthy(edge, group, 0);

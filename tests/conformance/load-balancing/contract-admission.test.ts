@@ -1,14 +1,14 @@
 // Decisions about who may join what, and what is answered.
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { configLines, startFile } from './config-file.ts';
-import { FrameTap } from './frame-tap.ts';
-import { join, startNamed } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene, sha256 } from './scene.ts';
-import { WebhookReceiver } from './webhook-receiver.ts';
+import { configLines, startFile } from './config-file.fixture.ts';
+import { FrameTap } from './frame-tap.fixture.ts';
+import { fresh, GroupEdge, Harness, it, sha256 } from './group-edge.fixture.ts';
+import { join, startNamed } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -18,8 +18,8 @@ afterAll(() => shared.close());
 const tcp = (group: string, key = 'key') => groupWish(group, { protocol: 'tcp', key });
 
 describe.concurrent('Contract', () => {
-  it(row('Contract', 6), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Contract', 6), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     expect((await raw.join(groupWish('Shop'))).label).toBe('shop');
     for (const name of ['two words', 'under_score', 'www', '-x']) {
       const { code, message } = await raw.refusal(groupWish(name));
@@ -30,8 +30,8 @@ describe.concurrent('Contract', () => {
     expect((await raw.join(groupWish('two words', { subdomain }))).label).toBe(subdomain);
   });
 
-  it(row('Contract', 7), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Contract', 7), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     for (const name of ['', 'x'.repeat(101), 'a@b', 'line\nbreak', 'bell\u0007']) {
       const answers = [await raw.refusal(tcp(name)), await raw.refusal(groupWish(name, { subdomain: fresh() }))];
       expect(answers.map(({ code }) => code)).toEqual(['GROUP_NAME_INVALID', 'GROUP_NAME_INVALID']);
@@ -42,10 +42,10 @@ describe.concurrent('Contract', () => {
     }
   });
 
-  it(row('Contract', 8), async ({ scene }) => {
+  it(row('Contract', 8), async ({ harness }) => {
     const group = fresh();
-    const [alice, bob] = [await RawControl.enter(scene, edge, 'alice'), await RawControl.enter(scene, edge, 'bob')];
-    const other = await RawControl.enter(scene, edge, 'alice-2');
+    const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
+    const other = await RawControl.enter(harness, edge, 'alice-2');
     const hers = await alice.join(tcp(group, 'hers'));
     // To her, whichever key she uses, it is a mistake.
     expect((await alice.refusal(tcp(group, 'wrong'))).message).toBe('group key does not match');
@@ -58,9 +58,9 @@ describe.concurrent('Contract', () => {
     expect((await bob.join(tcp(group, 'hers'))).assigned_port).toBe(hers.assigned_port);
   });
 
-  it(row('Contract', 9), async ({ scene }) => {
+  it(row('Contract', 9), async ({ harness }) => {
     const [group, solo] = [fresh(), fresh('solo')];
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     await raw.join(groupWish(group));
     await raw.join({ protocol: 'http', subdomain: solo });
     const code = async (wish: Parameters<RawControl['refusal']>[0]) => (await raw.refusal(wish)).code;
@@ -75,8 +75,8 @@ describe.concurrent('Contract', () => {
     expect(await code(groupWish(group, { protocol: 'https' }))).toBe('GROUP_PROTOCOL_MISMATCH');
   });
 
-  it(row('Contract', 13, 'by the edge'), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Contract', 13, 'by the edge'), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const { group_key_hash: _, ...noKey } = groupWish(fresh());
     const { group: __, ...noGroup } = groupWish(fresh());
     const odd = [
@@ -94,7 +94,7 @@ describe.concurrent('Contract', () => {
     for (const protocol of ['udp', 'p2p'] as const) await raw.refusal(groupWish(fresh(), { protocol }));
   });
 
-  it(row('Contract', 13, 'by the client, at the line of the file'), async ({ scene }) => {
+  it(row('Contract', 13, 'by the client, at the line of the file'), async ({ harness }) => {
     const entry = { proto: 'http', local_port: 9, group: 'web', group_key: 'key' };
     const without = (key: keyof typeof entry) =>
       Object.fromEntries(Object.entries(entry).filter(([name]) => name !== key));
@@ -109,26 +109,26 @@ describe.concurrent('Contract', () => {
     ];
     await Promise.all(
       cases.map(async ([what, tunnel, line]) => {
-        const program = await startFile(scene, configLines(edge.server, 'key-of-alice', { web: tunnel }));
+        const program = await startFile(harness, configLines(edge.server, 'key-of-alice', { web: tunnel }));
         expect([what, await program.exitCode()]).toEqual([what, 2]);
         expect(program.stderr.join('\n'), what).toMatch(line);
       }),
     );
   });
 
-  it(row('Contract', 14), async ({ scene }) => {
-    const tap = await FrameTap.start(scene, edge);
-    const [service, groupKey] = [await startNamed(scene), 'ключ 🔑 with spaces '];
-    await join(scene, edge, { group: fresh(), groupKey, localPort: service.port }, { server: tap.server });
+  it(row('Contract', 14), async ({ harness }) => {
+    const tap = await FrameTap.start(harness, edge);
+    const [service, groupKey] = [await startNamed(harness), 'ключ 🔑 with spaces '];
+    await join(harness, edge, { group: fresh(), groupKey, localPort: service.port }, { server: tap.server });
     expect(tap.of('RegisterTunnel')[0]?.['group_key_hash']).toBe(sha256(groupKey));
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     for (const group_key_hash of ['', 'key', sha256('x').toUpperCase(), sha256('x').slice(1), `${sha256('x')}0`]) {
       expect((await raw.refusal({ ...groupWish(fresh()), group_key_hash })).code).toBe('GROUP_FIELDS_INVALID');
     }
   });
 
-  it(row('Contract', 15), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Contract', 15), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const [web, db] = [fresh(), fresh()];
     const port = new URL(edge.stack.run.http_url).port;
     for (let member = 0; member < 2; member += 1) {
@@ -141,11 +141,11 @@ describe.concurrent('Contract', () => {
     }
   });
 
-  it(row('Contract', 20), async ({ scene }) => {
-    const [tenant, operator] = [await WebhookReceiver.start(scene), await WebhookReceiver.start(scene)];
+  it(row('Contract', 20), async ({ harness }) => {
+    const [tenant, operator] = [await WebhookReceiver.start(harness), await WebhookReceiver.start(harness)];
     const lines = `alert_webhook_url = "${operator.url('/operator')}"\nalert_allow_private = false`;
-    const guarded = await GroupEdge.start(scene, { lines });
-    const [raw, group] = [await RawControl.enter(scene, guarded), fresh()];
+    const guarded = await GroupEdge.start(harness, { lines });
+    const [raw, group] = [await RawControl.enter(harness, guarded), fresh()];
     const health_check = { type: 'tcp', alert_webhook: tenant.url('/path-is-secret') } as const;
     const member = await raw.join(groupWish(group, { health_check }));
     // Said at registration, without what is secret in the URL.
@@ -157,8 +157,8 @@ describe.concurrent('Contract', () => {
       await operator.until(group, edges);
     }
     expect(tenant.connections).toBe(0);
-    const service = await startNamed(scene);
-    const real = await join(scene, guarded, {
+    const service = await startNamed(harness);
+    const real = await join(harness, guarded, {
       group: fresh(),
       localPort: service.port,
       healthCheck: { alertWebhook: tenant.url() },

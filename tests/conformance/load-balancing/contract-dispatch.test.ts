@@ -2,13 +2,13 @@
 import { Agent } from 'node:http';
 import { deterministicBytes, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, placeOf, readUntil, sendRaw, wholeBody } from '../../system/http-scene.ts';
-import { sendAndReadAll } from '../../system/visitor.ts';
-import { distinct, endAfter, join, OFTEN, startNamed, untilHealthy } from './members.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene } from './scene.ts';
+import { askHttp, endpointOf, readUntil, sendRaw, wholeBody } from '../../system/http-tunnels.fixture.ts';
+import { sendAndReadAll } from '../../system/visitor.fixture.ts';
+import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { distinct, endAfter, join, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
+import { row } from './rows.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -26,21 +26,21 @@ const deadPort = async (): Promise<number> => {
 const OFTEN_ENOUGH = 24;
 
 describe.concurrent('Contract', () => {
-  it(row('Contract', 21), async ({ scene }) => {
+  it(row('Contract', 21), async ({ harness }) => {
     const group = fresh();
-    const service = await startNamed(scene, 'echo', async (request, response) => {
+    const service = await startNamed(harness, 'echo', async (request, response) => {
       const body = await wholeBody(request);
       response.end(Buffer.concat([Buffer.from(`${request.method} `), body]));
     });
-    const { tunnel } = await join(scene, edge, { group, localPort: service.port });
+    const { tunnel } = await join(harness, edge, { group, localPort: service.port });
     for (let dead = 0; dead < 2; dead += 1) {
-      await join(scene, edge, { group, localPort: await deadPort() }, { who: 'bob' });
+      await join(harness, edge, { group, localPort: await deadPort() }, { who: 'bob' });
     }
-    const place = placeOf(tunnel.publicUrl);
+    const endpoint = endpointOf(tunnel.publicUrl);
     const body = deterministicBytes(200_000, 5);
     for (let asked = 0; asked < OFTEN_ENOUGH; asked += 1) {
       for (const method of ['POST', 'PUT', 'DELETE']) {
-        const answer = await askHttp(place, { method, body, headers: { 'content-length': body.length } });
+        const answer = await askHttp(endpoint, { method, body, headers: { 'content-length': body.length } });
         expect(answer.status).toBe(200);
         expect(answer.body.equals(Buffer.concat([Buffer.from(`${method} `), body]))).toBe(true);
       }
@@ -54,14 +54,14 @@ describe.concurrent('Contract', () => {
     expect((await edge.group(group, 'bob')).total_dispatches).toBe(0);
   });
 
-  it(row('Contract', 21, 'nobody can be reached'), async ({ scene }) => {
+  it(row('Contract', 21, 'nobody can be reached'), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
     const dead = await deadPort();
-    const member = await join(scene, edge, { group: web, localPort: dead });
-    await join(scene, edge, { group: web, localPort: dead });
-    const { tunnel } = await join(scene, edge, { protocol: 'tcp', group: db, localPort: dead });
-    await join(scene, edge, { protocol: 'tcp', group: db, localPort: dead });
-    const answer = await askHttp(placeOf(member.tunnel.publicUrl), { method: 'POST', body: 'pay' });
+    const member = await join(harness, edge, { group: web, localPort: dead });
+    await join(harness, edge, { group: web, localPort: dead });
+    const { tunnel } = await join(harness, edge, { protocol: 'tcp', group: db, localPort: dead });
+    await join(harness, edge, { protocol: 'tcp', group: db, localPort: dead });
+    const answer = await askHttp(endpointOf(member.tunnel.publicUrl), { method: 'POST', body: 'pay' });
     expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'LOCAL_UNREACHABLE']);
     expect(await endAfter(tunnel.assignedPort ?? 0, 'SSH-2.0-x\r\n')).toBe('ECONNRESET');
     // Each was told once, and only once.
@@ -69,31 +69,31 @@ describe.concurrent('Contract', () => {
     expect(noticed).toHaveLength(1);
   });
 
-  it(row('Contract', 22), async ({ scene }) => {
+  it(row('Contract', 22), async ({ harness }) => {
     const group = fresh();
     const heard: string[] = [];
-    const good = await startNamed(scene, 'good', (request, response) => {
+    const good = await startNamed(harness, 'good', (request, response) => {
       heard.push(String(request.headers['x-nr']));
       response.end('good');
     });
     // Takes the request, and dies on it.
-    const dying = await startNamed(scene, 'dying', (request) => {
+    const dying = await startNamed(harness, 'dying', (request) => {
       heard.push(String(request.headers['x-nr']));
       request.socket.destroy();
     });
-    const { tunnel } = await join(scene, edge, { group, localPort: good.port });
-    await join(scene, edge, { group, localPort: dying.port });
-    const place = placeOf(tunnel.publicUrl);
+    const { tunnel } = await join(harness, edge, { group, localPort: good.port });
+    await join(harness, edge, { group, localPort: dying.port });
+    const endpoint = endpointOf(tunnel.publicUrl);
     for (const method of ['GET', 'HEAD', 'OPTIONS']) {
       for (let asked = 0; asked < OFTEN_ENOUGH; asked += 1) {
-        expect((await askHttp(place, { method, headers: { 'x-nr': `${method} ${asked}` } })).status).toBe(200);
+        expect((await askHttp(endpoint, { method, headers: { 'x-nr': `${method} ${asked}` } })).status).toBe(200);
       }
     }
     expect(dying.served).toBeGreaterThan(0);
     const posts: number[] = [];
     for (let asked = 0; asked < OFTEN_ENOUGH; asked += 1) {
       const headers = { 'x-nr': `POST ${asked}` };
-      posts.push((await askHttp(place, { method: 'POST', headers, body: 'pay' })).status);
+      posts.push((await askHttp(endpoint, { method: 'POST', headers, body: 'pay' })).status);
     }
     expect(distinct(posts)).toEqual([200, 502]);
     const received = heard.filter((nr) => nr.startsWith('POST'));
@@ -101,12 +101,12 @@ describe.concurrent('Contract', () => {
     expect(received).toHaveLength(OFTEN_ENOUGH);
   });
 
-  it(row('Contract', 23), async ({ scene }) => {
+  it(row('Contract', 23), async ({ harness }) => {
     const group = fresh();
-    const echo = scene.keep(await startTcpServer((socket) => void socket.pipe(socket)));
+    const echo = harness.use(await startTcpServer((socket) => void socket.pipe(socket)));
     const spec = { protocol: 'tcp', group } as const;
-    const { tunnel } = await join(scene, edge, { ...spec, localPort: echo.port });
-    for (let dead = 0; dead < 3; dead += 1) await join(scene, edge, { ...spec, localPort: await deadPort() });
+    const { tunnel } = await join(harness, edge, { ...spec, localPort: echo.port });
+    for (let dead = 0; dead < 3; dead += 1) await join(harness, edge, { ...spec, localPort: await deadPort() });
     const bytes = deterministicBytes(60_000, 7);
     for (let visits = 0; visits < OFTEN_ENOUGH; visits += 1) {
       // All of it, and the FIN, before anyone can have answered.
@@ -118,40 +118,40 @@ describe.concurrent('Contract', () => {
     expect(total_dispatches).toBe(OFTEN_ENOUGH);
   });
 
-  it(row('Contract', 24), async ({ scene }) => {
-    const [group, one, two] = [fresh(), await startNamed(scene), await startNamed(scene)];
-    const { tunnel } = await join(scene, edge, { group, localPort: one.port, healthCheck: OFTEN });
-    await join(scene, edge, { group, localPort: two.port, healthCheck: OFTEN });
+  it(row('Contract', 24), async ({ harness }) => {
+    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
+    const { tunnel } = await join(harness, edge, { group, localPort: one.port, healthCheck: OFTEN });
+    await join(harness, edge, { group, localPort: two.port, healthCheck: OFTEN });
     await untilHealthy(edge, group, 2);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    const place = placeOf(tunnel.publicUrl);
+    const endpoint = endpointOf(tunnel.publicUrl);
     const names: string[] = [];
-    for (let asked = 0; asked < 10; asked += 1) names.push((await askHttp(place, { agent })).text);
+    for (let asked = 0; asked < 10; asked += 1) names.push((await askHttp(endpoint, { agent })).text);
     expect(distinct(names)).toHaveLength(1);
     expect((await edge.group(group)).total_dispatches).toBe(1);
     // Its member is down: the same connection is served by the other one.
     const [first, second] = names[0] === one.name ? [one, two] : [two, one];
     first.up = false;
     await untilHealthy(edge, group, 1);
-    expect((await askHttp(place, { agent })).text).toBe(second.name);
+    expect((await askHttp(endpoint, { agent })).text).toBe(second.name);
     expect((await edge.group(group)).total_dispatches).toBe(2);
     // And stays there when the first is back.
     first.up = true;
     await untilHealthy(edge, group, 2);
-    for (let asked = 0; asked < 10; asked += 1) expect((await askHttp(place, { agent })).text).toBe(second.name);
+    for (let asked = 0; asked < 10; asked += 1) expect((await askHttp(endpoint, { agent })).text).toBe(second.name);
     agent.destroy();
   });
 
-  it(row('Contract', 24, 'another host on the same connection'), async ({ scene }) => {
-    const [one, two] = [await startNamed(scene), await startNamed(scene)];
+  it(row('Contract', 24, 'another host on the same connection'), async ({ harness }) => {
+    const [one, two] = [await startNamed(harness), await startNamed(harness)];
     const [here, there] = [
-      await join(scene, edge, { group: fresh(), localPort: one.port }),
-      await join(scene, edge, { group: fresh(), localPort: two.port }),
+      await join(harness, edge, { group: fresh(), localPort: one.port }),
+      await join(harness, edge, { group: fresh(), localPort: two.port }),
     ];
-    const place = placeOf(here.tunnel.publicUrl);
-    const socket = await sendRaw(place, 'GET / HTTP/1.1\r\nhost: {host}\r\n\r\n');
+    const endpoint = endpointOf(here.tunnel.publicUrl);
+    const socket = await sendRaw(endpoint, 'GET / HTTP/1.1\r\nhost: {host}\r\n\r\n');
     expect(await readUntil(socket, new RegExp(`${one.name}$`))).toMatch(/^HTTP\/1\.1 200 /);
-    socket.write(`GET / HTTP/1.1\r\nhost: ${placeOf(there.tunnel.publicUrl).host}\r\n\r\n`);
+    socket.write(`GET / HTTP/1.1\r\nhost: ${endpointOf(there.tunnel.publicUrl).host}\r\n\r\n`);
     expect(await readUntil(socket, new RegExp(`${two.name}$`))).toMatch(/^HTTP\/1\.1 200 /);
     socket.destroy();
     for (const { tunnel } of [here, there]) {

@@ -1,13 +1,13 @@
 // Decisions about health reports, and about when people are told that nobody is healthy.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { join, namesAt, OFTEN, startNamed } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene, sha256 } from './scene.ts';
-import { WebhookReceiver } from './webhook-receiver.ts';
+import { fresh, GroupEdge, Harness, it, sha256 } from './group-edge.fixture.ts';
+import { join, namesAt, OFTEN, startNamed } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 let operator: WebhookReceiver;
 beforeAll(async () => {
@@ -25,8 +25,8 @@ const plain = (group: string, alert_webhook?: string) => ({
 });
 
 /** Alerts go out in order: once a later one is there, an earlier one would be, too. */
-const alertsOf = async (scene: Scene, group: string) => {
-  const raw = await RawControl.enter(scene, edge);
+const alertsOf = async (harness: Harness, group: string) => {
+  const raw = await RawControl.enter(harness, edge);
   const last = fresh('last');
   const member = await raw.join(groupWish(last));
   await raw.healthy(member);
@@ -36,9 +36,9 @@ const alertsOf = async (scene: Scene, group: string) => {
 };
 
 describe.concurrent('Contract', () => {
-  it(row('Contract', 11), async ({ scene }) => {
-    const service = await startNamed(scene);
-    const { tunnel } = await join(scene, edge, { localPort: service.port, healthCheck: OFTEN });
+  it(row('Contract', 11), async ({ harness }) => {
+    const service = await startNamed(harness);
+    const { tunnel } = await join(harness, edge, { localPort: service.port, healthCheck: OFTEN });
     // Before the first probe, while it fails, and after.
     expect(await namesAt(tunnel, 1)).toEqual([service.name]);
     service.up = false;
@@ -52,26 +52,26 @@ describe.concurrent('Contract', () => {
     );
   });
 
-  it(row('Contract', 12), async ({ scene }) => {
-    const [group, receiver, service] = [fresh(), await WebhookReceiver.start(scene), await startNamed(scene)];
+  it(row('Contract', 12), async ({ harness }) => {
+    const [group, receiver, service] = [fresh(), await WebhookReceiver.start(harness), await startNamed(harness)];
     const healthCheck = { alertWebhook: receiver.url() };
-    const { tunnel } = await join(scene, edge, { group, localPort: service.port, healthCheck });
+    const { tunnel } = await join(harness, edge, { group, localPort: service.port, healthCheck });
     const [member] = (await edge.group(group)).members;
     expect(member).toMatchObject({ healthy: true, has_alert_webhook: true });
     expect(member).not.toHaveProperty('health_check_kind');
     expect(service.probes).toEqual([]);
     // It leaves, and one that is down remains: its URL is told.
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     await raw.join(groupWish(group));
     await tunnel.close();
     expect(await receiver.until(group, 1)).toMatchObject([{ body: { member_count: 1 } }]);
   });
 
-  it(row('Contract', 16), async ({ scene }) => {
+  it(row('Contract', 16), async ({ harness }) => {
     const group = fresh();
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const [member, none] = [await raw.join(groupWish(group)), await raw.join(plain(group))];
-    const feed = await edge.feed(scene, 'http', group);
+    const feed = await edge.feed(harness, 'http', group);
     const failures = (kind: string) => edge.metric('tunnel_group_health_failures_total', { group, kind });
     // Never healthy: counted, nothing told.
     await raw.unhealthy(member, 'refused', 3);
@@ -92,13 +92,13 @@ describe.concurrent('Contract', () => {
     await raw.healthy(member);
     await feed.until(1);
     expect(feed.changes).toEqual([[member.tunnel_id, true]]);
-    expect(await alertsOf(scene, group)).toEqual([]);
+    expect(await alertsOf(harness, group)).toEqual([]);
   });
 
-  it(row('Contract', 17), async ({ scene }) => {
-    const [group, hers, his] = [fresh(), await WebhookReceiver.start(scene), await WebhookReceiver.start(scene)];
+  it(row('Contract', 17), async ({ harness }) => {
+    const [group, hers, his] = [fresh(), await WebhookReceiver.start(harness), await WebhookReceiver.start(harness)];
     const withHook = (url: string) => groupWish(group, { health_check: { type: 'tcp', alert_webhook: url } });
-    const [alice, bob] = [await RawControl.enter(scene, edge, 'alice'), await RawControl.enter(scene, edge, 'bob')];
+    const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
     const last = await alice.join(withHook(hers.url()));
     await bob.join(withHook(his.url()));
     await bob.join(withHook(his.url()));
@@ -117,9 +117,9 @@ describe.concurrent('Contract', () => {
     expect([hers.of(group).length, his.of(group).length]).toEqual([2, 2]);
   });
 
-  it(row('Contract', 18, 'the group is gone, or was never healthy'), async ({ scene }) => {
+  it(row('Contract', 18, 'the group is gone, or was never healthy'), async ({ harness }) => {
     const [gone, lost, never] = [fresh('gone'), fresh('lost'), fresh('never')];
-    const [raw, other] = [await RawControl.enter(scene, edge), await RawControl.enter(scene, edge)];
+    const [raw, other] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
     const only = await raw.join(groupWish(gone));
     await raw.healthy(only);
     await raw.leave(only);
@@ -132,15 +132,15 @@ describe.concurrent('Contract', () => {
     await raw.unhealthy(one);
     await raw.unhealthy(two);
     await raw.leave(one);
-    expect([...(await alertsOf(scene, gone)), ...operator.of(lost), ...operator.of(never)]).toEqual([]);
+    expect([...(await alertsOf(harness, gone)), ...operator.of(lost), ...operator.of(never)]).toEqual([]);
   });
 
-  it(row('Contract', 18, 'the edge stops'), async ({ scene }) => {
-    const receiver = await WebhookReceiver.start(scene);
+  it(row('Contract', 18, 'the edge stops'), async ({ harness }) => {
+    const receiver = await WebhookReceiver.start(harness);
     const lines = `alert_webhook_url = "${receiver.url()}"`;
-    const stopping = await GroupEdge.start(scene, { lines, server: 'drain_secs = 1' });
+    const stopping = await GroupEdge.start(harness, { lines, server: 'drain_secs = 1' });
     const group = fresh();
-    const [one, two] = [await RawControl.enter(scene, stopping), await RawControl.enter(scene, stopping)];
+    const [one, two] = [await RawControl.enter(harness, stopping), await RawControl.enter(harness, stopping)];
     await one.healthy(await one.join(groupWish(group)));
     await two.join(groupWish(group));
     stopping.stack.program.signal('SIGTERM');
@@ -148,9 +148,9 @@ describe.concurrent('Contract', () => {
     expect(receiver.connections).toBe(0);
   });
 
-  it(row('Contract', 19), async ({ scene }) => {
+  it(row('Contract', 19), async ({ harness }) => {
     const group = fresh();
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const member = await raw.join(groupWish(group));
     await raw.healthy(member);
     await raw.unhealthy(member);
@@ -159,6 +159,6 @@ describe.concurrent('Contract', () => {
     expect((await edge.group(group)).healthy_count).toBe(1);
     await raw.leave(helper);
     await operator.until(group, 2);
-    expect(await alertsOf(scene, group)).toHaveLength(2);
+    expect(await alertsOf(harness, group)).toHaveLength(2);
   });
 });

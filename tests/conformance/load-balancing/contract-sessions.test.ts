@@ -2,16 +2,16 @@
 import { connect } from '@tunnel/client';
 import { eventually, startRelay } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, placeOf } from '../../system/http-scene.ts';
-import { fateOf } from '../../system/visitor.ts';
-import { configLines, startFile } from './config-file.ts';
-import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene } from './scene.ts';
-import { WebhookReceiver } from './webhook-receiver.ts';
+import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
+import { fateOf } from '../../system/visitor.fixture.ts';
+import { configLines, startFile } from './config-file.fixture.ts';
+import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -21,12 +21,12 @@ afterAll(() => shared.close());
 const tcp = (group: string) => groupWish(group, { protocol: 'tcp' });
 
 describe.concurrent('Contract', () => {
-  it(row('Contract', 1), async ({ scene }) => {
+  it(row('Contract', 1), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const [named, numbered] = [await raw.join(groupWish(web)), await raw.join(tcp(db))];
     await raw.cut();
-    const other = await RawControl.enter(scene, edge, 'bob');
+    const other = await RawControl.enter(harness, edge, 'bob');
     await eventually(async () => {
       const ids = (await edge.stack.tunnels()).map(({ tunnel_id }) => tunnel_id);
       expect(ids).not.toContain(named.tunnel_id);
@@ -34,15 +34,15 @@ describe.concurrent('Contract', () => {
     });
     expect([await edge.findGroup(web), await edge.findGroup(db)]).toEqual([undefined, undefined]);
     // Nothing is held: name and port are anybody's at once.
-    expect((await askHttp(placeOf(named.public_url))).status).toBe(404);
+    expect((await askHttp(endpointOf(named.public_url))).status).toBe(404);
     await other.join({ protocol: 'http', subdomain: web });
     await eventually(() => other.join({ protocol: 'tcp', remote_port: numbered.assigned_port }));
   });
 
-  it(row('Contract', 1, 'others remain'), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const { tunnel } = await join(scene, edge, { group, localPort: service.port });
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Contract', 1, 'others remain'), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const { tunnel } = await join(harness, edge, { group, localPort: service.port });
+    const raw = await RawControl.enter(harness, edge);
     const lost = await raw.join(groupWish(group));
     await raw.healthy(lost);
     await untilHealthy(edge, group, 2);
@@ -51,16 +51,16 @@ describe.concurrent('Contract', () => {
     expect(await namesAt(tunnel, 5)).toEqual(Array(5).fill(service.name));
   });
 
-  it(row('Contract', 2), async ({ scene }) => {
+  it(row('Contract', 2), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
-    const [raw, staying] = [await RawControl.enter(scene, edge), await RawControl.enter(scene, edge)];
+    const [raw, staying] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
     const [named, numbered] = [await raw.join(groupWish(web)), await raw.join(tcp(db))];
     await staying.join(groupWish(web));
     await raw.healthy(named);
     await raw.cut();
     await eventually(async () => expect((await edge.group(web)).member_count).toBe(1));
     await eventually(async () => expect(await edge.findGroup(db)).toBeUndefined());
-    const back = await RawControl.enter(scene, edge, 'alice', raw.secret);
+    const back = await RawControl.enter(harness, edge, 'alice', raw.secret);
     expect(back.of('AuthOk')).toMatchObject([{ resumed: true, session_id: raw.secret.session_id }]);
     const again = [
       await back.join(groupWish(web, { tunnel_id: named.tunnel_id })),
@@ -73,15 +73,15 @@ describe.concurrent('Contract', () => {
     expect((await edge.group(db)).member_count).toBe(1);
     expect(await back.heard('Registered')).toMatchObject({ tunnel_id: numbered.tunnel_id });
     // The secret alone opens nothing: the key must be of the same account.
-    const thief = await RawControl.enter(scene, edge, 'bob', back.secret);
+    const thief = await RawControl.enter(harness, edge, 'bob', back.secret);
     expect(thief.of('AuthOk')).toMatchObject([{ resumed: false }]);
   });
 
-  it(row('Contract', 2, 'the real client'), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const relay = scene.keep(await startRelay({ target: { port: edge.stack.controlPort } }));
+  it(row('Contract', 2, 'the real client'), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const relay = harness.use(await startRelay({ target: { port: edge.stack.controlPort } }));
     const client = await connect({ server: `127.0.0.1:${relay.port}`, token: edge.token('alice') });
-    scene.keep({ close: () => client.close() });
+    harness.use({ close: () => client.close() });
     const spec = { protocol: 'http', group, groupKey: 'key', localPort: service.port, healthCheck: OFTEN } as const;
     const tunnel = await client.open(spec);
     await untilHealthy(edge, group, 1);
@@ -95,34 +95,34 @@ describe.concurrent('Contract', () => {
     expect(await namesAt(tunnel, 3)).toEqual(Array(3).fill(service.name));
   });
 
-  it(row('Contract', 2, 'a restart after kill -9'), async ({ scene }) => {
-    const [group, service, home] = [fresh(), await startNamed(scene), await scene.folder()];
+  it(row('Contract', 2, 'a restart after kill -9'), async ({ harness }) => {
+    const [group, service, home] = [fresh(), await startNamed(harness), await harness.folder()];
     const health_check = { type: 'http', path: '/healthz', interval_secs: 0.2 };
     const entry = { proto: 'http', local_port: service.port, group, group_key: 'key', health_check };
     const text = configLines(edge.server, edge.token('alice'), { web: entry });
-    const first = await startFile(scene, text, home);
+    const first = await startFile(harness, text, home);
     const { tunnel_id } = await first.ready();
     await untilHealthy(edge, group, 1);
     await first.kill();
     await eventually(async () => expect(await edge.findGroup(group)).toBeUndefined());
-    const second = await startFile(scene, text, home);
+    const second = await startFile(harness, text, home);
     expect((await second.ready()).tunnel_id).toBe(tunnel_id);
     await untilHealthy(edge, group, 1);
     // Another process with the same file is another member.
-    const third = await startFile(scene, text, home);
+    const third = await startFile(harness, text, home);
     expect((await third.ready()).tunnel_id).not.toBe(tunnel_id);
     await untilHealthy(edge, group, 2);
   });
 
-  it(row('Contract', 3), async ({ scene }) => {
-    const [group, receiver] = [fresh(), await WebhookReceiver.start(scene)];
+  it(row('Contract', 3), async ({ harness }) => {
+    const [group, receiver] = [fresh(), await WebhookReceiver.start(harness)];
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
-    const old = await RawControl.enter(scene, edge);
+    const old = await RawControl.enter(harness, edge);
     const member = await old.join(groupWish(group, { health_check }));
     await old.healthy(member);
-    const feed = await edge.feed(scene, 'http', group);
+    const feed = await edge.feed(harness, 'http', group);
     const before = await edge.group(group);
-    const next = await RawControl.enter(scene, edge, 'alice', old.secret);
+    const next = await RawControl.enter(harness, edge, 'alice', old.secret);
     expect(next.of('AuthOk')).toMatchObject([{ resumed: true }]);
     expect((await edge.group(group)).healthy_count).toBe(1);
     const again = await next.join(groupWish(group, { health_check, tunnel_id: member.tunnel_id }));
@@ -138,14 +138,14 @@ describe.concurrent('Contract', () => {
     expect(await edge.healthEvents(member.tunnel_id)).toHaveLength(2);
   });
 
-  it(row('Contract', 3, 'the real client'), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const relay = scene.keep(await startRelay({ target: { port: edge.stack.controlPort } }));
+  it(row('Contract', 3, 'the real client'), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const relay = harness.use(await startRelay({ target: { port: edge.stack.controlPort } }));
     const healthCheck = { ...OFTEN, intervalSecs: 30 };
     const server = `127.0.0.1:${relay.port}`;
-    const member = await join(scene, edge, { group, localPort: service.port, healthCheck }, { server });
+    const member = await join(harness, edge, { group, localPort: service.port, healthCheck }, { server });
     await untilHealthy(edge, group, 1);
-    const feed = await edge.feed(scene, 'http', group);
+    const feed = await edge.feed(harness, 'http', group);
     const { tunnelId } = member.tunnel;
     // The client's side is reset; the edge hears nothing of it.
     for (const connection of relay.connections) connection.lose();
@@ -157,23 +157,23 @@ describe.concurrent('Contract', () => {
     expect(await edge.healthEvents(tunnelId)).toHaveLength(1);
   });
 
-  it(row('Contract', 4), async ({ scene }) => {
+  it(row('Contract', 4), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
-    const [service, echo] = [await startNamed(scene), await startNamedTcp(scene, 'db')];
-    const member = await join(scene, edge, { group: web, localPort: service.port });
+    const [service, echo] = [await startNamed(harness), await startNamedTcp(harness, 'db')];
+    const member = await join(harness, edge, { group: web, localPort: service.port });
     const tunnel = await member.client.open({ protocol: 'tcp', group: db, groupKey: 'key', localPort: echo.port });
     const port = tunnel.assignedPort ?? 0;
     expect(await greetingAt(port, 2)).toBe('db');
     await member.client.close();
-    expect((await askHttp(placeOf(member.tunnel.publicUrl))).status).toBe(404);
+    expect((await askHttp(endpointOf(member.tunnel.publicUrl))).status).toBe(404);
     await eventually(async () => expect(await fateOf(port)).toBe('ECONNREFUSED'));
   });
 
-  it(row('Contract', 34), async ({ scene }) => {
-    const [group, one, two] = [fresh(), await startNamed(scene), await startNamed(scene)];
+  it(row('Contract', 34), async ({ harness }) => {
+    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
     const [removed, stays] = [
-      await join(scene, edge, { group, localPort: one.port }),
-      await join(scene, edge, { group, localPort: two.port }),
+      await join(harness, edge, { group, localPort: one.port }),
+      await join(harness, edge, { group, localPort: two.port }),
     ];
     const path = `/api/tunnels/${removed.tunnel.tunnelId}`;
     expect((await edge.stack.api(path, { method: 'DELETE', token: edge.token('bob') })).status).toBe(404);

@@ -4,16 +4,16 @@ import type { AddressInfo } from 'node:net';
 import { connect } from '@tunnel/client';
 import { deterministicBytes, eventually, startEchoServer, testCertificate } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, placeOf } from '../../system/http-scene.ts';
-import { askHttp2, dialHttp2 } from '../../system/http-secure.ts';
-import { TLS_CERT } from '../../system/stack.ts';
-import { sendAndReadAll } from '../../system/visitor.ts';
-import { distinct, join, namesAt, OFTEN, startNamed, untilHealthy } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, REGION, Scene } from './scene.ts';
+import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
+import { askHttp2, dialHttp2 } from '../../system/https-visitor.fixture.ts';
+import { TLS_CERT } from '../../system/stack.fixture.ts';
+import { sendAndReadAll } from '../../system/visitor.fixture.ts';
+import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
+import { distinct, join, namesAt, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -21,18 +21,18 @@ beforeAll(async () => {
 afterAll(() => shared.close());
 
 describe.concurrent('Contract', () => {
-  it(row('Contract', 5), async ({ scene }) => {
+  it(row('Contract', 5), async ({ harness }) => {
     const asked: (string | undefined)[] = [];
     const server = createServer(testCertificate(), (request, response) => {
       asked.push(request.url);
       response.end('over TLS');
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    scene.keep({ close: async () => void server.close() });
+    harness.use({ close: async () => void server.close() });
     const localPort = (server.address() as AddressInfo).port;
     const group = fresh();
     const spec = { protocol: 'https', group, localPort, healthCheck: OFTEN } as const;
-    const { tunnel } = await join(scene, edge, { ...spec, localTlsVerify: false });
+    const { tunnel } = await join(harness, edge, { ...spec, localTlsVerify: false });
     await untilHealthy(edge, group, 1);
     expect(asked[0]).toBe('/healthz');
     expect(await namesAt(tunnel, 1)).toEqual(['over TLS']);
@@ -40,14 +40,14 @@ describe.concurrent('Contract', () => {
     expect((await edge.tunnel(tunnel.tunnelId)).protocol).toBe('http');
     // A certificate that nobody vouches for is no healthy service.
     const strict = fresh();
-    await join(scene, edge, { ...spec, group: strict });
+    await join(harness, edge, { ...spec, group: strict });
     await eventually(async () => expect((await edge.group(strict)).total_health_failures).toBe(1));
     expect((await edge.group(strict)).healthy_count).toBe(0);
   });
 
-  it(row('Contract', 24, 'HTTP/2: one dispatch per :authority'), async ({ scene }) => {
-    const secure = await GroupEdge.start(scene, { tls: true });
-    const [one, two] = [await startNamed(scene), await startNamed(scene)];
+  it(row('Contract', 24, 'HTTP/2: one dispatch per :authority'), async ({ harness }) => {
+    const secure = await GroupEdge.start(harness, { tls: true });
+    const [one, two] = [await startNamed(harness), await startNamed(harness)];
     const group = fresh();
     const open = async (localPort: number) => {
       const client = await connect({
@@ -56,22 +56,22 @@ describe.concurrent('Contract', () => {
         tls: true,
         caFile: TLS_CERT,
       });
-      scene.keep({ close: () => client.close() });
+      harness.use({ close: () => client.close() });
       return client.open({ protocol: 'http', group, groupKey: 'key', localPort });
     };
     const tunnel = await open(one.port);
     await open(two.port);
     for (let connections = 1; connections <= 5; connections += 1) {
-      const session = dialHttp2(scene, placeOf(tunnel.publicUrl));
+      const session = dialHttp2(harness, endpointOf(tunnel.publicUrl));
       const answers = await Promise.all([1, 2, 3, 4, 5, 6].map(() => askHttp2(session, '/')));
       expect(distinct(answers.map(({ body }) => body.toString()))).toHaveLength(1);
       expect((await secure.group(group)).total_dispatches).toBe(connections);
     }
   });
 
-  it(row('Contract', 27), async ({ scene }) => {
-    const [group, echo] = [fresh(), scene.keep(await startEchoServer())];
-    const { tunnel } = await join(scene, edge, { protocol: 'tcp', group, localPort: echo.port });
+  it(row('Contract', 27), async ({ harness }) => {
+    const [group, echo] = [fresh(), harness.use(await startEchoServer())];
+    const { tunnel } = await join(harness, edge, { protocol: 'tcp', group, localPort: echo.port });
     const bytes = deterministicBytes(10_000, 3);
     for (let visits = 0; visits < 3; visits += 1) await sendAndReadAll(tunnel.assignedPort ?? 0, bytes);
     await eventually(async () => {
@@ -82,9 +82,9 @@ describe.concurrent('Contract', () => {
     });
   });
 
-  it(row('Contract', 28), async ({ scene }) => {
+  it(row('Contract', 28), async ({ harness }) => {
     const group = fresh();
-    const raw = await RawControl.enter(scene, edge, 'alice');
+    const raw = await RawControl.enter(harness, edge, 'alice');
     const member = await raw.join(groupWish(group));
     const paths = ['/api/groups', `/api/tunnels/${member.tunnel_id}/health-events`];
     for (const path of paths) {
@@ -94,15 +94,15 @@ describe.concurrent('Contract', () => {
     }
     expect((await edge.group(group, 'alice-2')).member_count).toBe(1);
     expect(await edge.healthEvents(member.tunnel_id, 'alice-2')).toEqual([]);
-    const other = await RawControl.enter(scene, edge, 'alice-2');
+    const other = await RawControl.enter(harness, edge, 'alice-2');
     await other.join(groupWish(group));
     expect((await edge.group(group, 'alice')).member_count).toBe(2);
     expect(await edge.findGroup(group, 'bob')).toBeUndefined();
   });
 
-  it(row('Contract', 29), async ({ scene }) => {
+  it(row('Contract', 29), async ({ harness }) => {
     const [subdomain, group] = [fresh(), 'Name of it'];
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const [one, two] = [
       await raw.join(groupWish(group, { subdomain })),
       await raw.join(groupWish('ignored', { subdomain })),
@@ -117,16 +117,16 @@ describe.concurrent('Contract', () => {
     expect(ids).toEqual(expect.arrayContaining([one.tunnel_id, two.tunnel_id, solo.tunnel_id]));
   });
 
-  it(row('Contract', 30), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const leaving = await join(scene, edge, { group, localPort: service.port });
-    const place = placeOf(leaving.tunnel.publicUrl);
-    for (let asked = 0; asked < 4; asked += 1) await askHttp(place);
-    const raw = await RawControl.enter(scene, edge, 'alice');
+  it(row('Contract', 30), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const leaving = await join(harness, edge, { group, localPort: service.port });
+    const endpoint = endpointOf(leaving.tunnel.publicUrl);
+    for (let asked = 0; asked < 4; asked += 1) await askHttp(endpoint);
+    const raw = await RawControl.enter(harness, edge, 'alice');
     const failing = await raw.join(groupWish(group));
     await raw.unhealthy(failing);
-    await join(scene, edge, { group, localPort: service.port }, { who: 'bob' });
-    await join(scene, edge, { group, localPort: service.port });
+    await join(harness, edge, { group, localPort: service.port }, { who: 'bob' });
+    await join(harness, edge, { group, localPort: service.port });
     await leaving.client.close();
     await raw.leave(failing);
     const totals = { total_dispatches: 4, total_health_failures: 1 };
@@ -136,12 +136,12 @@ describe.concurrent('Contract', () => {
     expect(await edge.group(group)).toMatchObject({ member_count: 2, ...totals });
   });
 
-  it(row('Contract', 33), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const hers = await join(scene, edge, { group, localPort: service.port });
-    const his = await join(scene, edge, { group, localPort: service.port }, { who: 'bob' });
-    const place = placeOf(hers.tunnel.publicUrl);
-    for (let asked = 0; asked < 20; asked += 1) await askHttp(place, { path: `/nr-${asked}` });
+  it(row('Contract', 33), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const hers = await join(harness, edge, { group, localPort: service.port });
+    const his = await join(harness, edge, { group, localPort: service.port }, { who: 'bob' });
+    const endpoint = endpointOf(hers.tunnel.publicUrl);
+    for (let asked = 0; asked < 20; asked += 1) await askHttp(endpoint, { path: `/nr-${asked}` });
     const captured = async (id: string, who: 'alice' | 'bob') =>
       (await edge.json<{ requests: { path: string; tunnel_id: string }[] }>(`/api/tunnels/${id}/requests`, who))
         .requests;

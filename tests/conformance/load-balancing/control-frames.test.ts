@@ -1,10 +1,10 @@
 // The frames of the control plane that concern groups, with a client made of a bare WebSocket.
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene } from './scene.ts';
+import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -14,9 +14,9 @@ afterAll(() => shared.close());
 const tcp = (group: string) => groupWish(group, { protocol: 'tcp' });
 
 describe.concurrent('Control-plane frames', () => {
-  it(row('Control-plane frames', 1), async ({ scene }) => {
+  it(row('Control-plane frames', 1), async ({ harness }) => {
     const group = fresh();
-    const [one, two] = [await RawControl.enter(scene, edge), await RawControl.enter(scene, edge)];
+    const [one, two] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
     const first = await one.join(tcp(group));
     const bound = await one.heard('Registered');
     expect(bound).toEqual({ type: 'Registered', tunnel_id: first.tunnel_id, assigned_port: first.assigned_port });
@@ -29,9 +29,9 @@ describe.concurrent('Control-plane frames', () => {
     expect([one.of('Registered').length, two.of('Registered').length]).toEqual([1, 0]);
   });
 
-  it(row('Control-plane frames', 2), async ({ scene }) => {
+  it(row('Control-plane frames', 2), async ({ harness }) => {
     const group = fresh();
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const member = await raw.join(tcp(group));
     expect((await edge.group(group)).members).toMatchObject([{ healthy: false }]);
     await raw.healthy(member);
@@ -40,15 +40,15 @@ describe.concurrent('Control-plane frames', () => {
     await raw.healthy(member);
     expect((await edge.group(group)).members).toMatchObject([{ healthy: true, consecutive_failures: 0 }]);
     // A member of another client is none of its business, and no reason to end it.
-    const stranger = await RawControl.enter(scene, edge, 'bob');
+    const stranger = await RawControl.enter(harness, edge, 'bob');
     await stranger.unhealthy(member);
     await stranger.unhealthy({ tunnel_id: 'tun_nobody' });
     expect((await edge.group(group)).members).toMatchObject([{ healthy: true }]);
   });
 
-  it(row('Control-plane frames', 3), async ({ scene }) => {
+  it(row('Control-plane frames', 3), async ({ harness }) => {
     const group = fresh();
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const member = await raw.join(tcp(group));
     await raw.healthy(member);
     await raw.unhealthy(member, 'connection refused', 3);

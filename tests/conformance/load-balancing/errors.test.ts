@@ -2,14 +2,14 @@
 import { Agent } from 'node:http';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, placeOf, problemOf, readUntil } from '../../system/http-scene.ts';
-import { fateOf, visit } from '../../system/visitor.ts';
-import { endAfter, join, OFTEN, startNamed, untilHealthy } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, PATIENCE_MS, Scene } from './scene.ts';
+import { askHttp, endpointOf, problemOf, readUntil } from '../../system/http-tunnels.fixture.ts';
+import { fateOf, visit } from '../../system/visitor.fixture.ts';
+import { fresh, GroupEdge, Harness, it, PATIENCE_MS } from './group-edge.fixture.ts';
+import { endAfter, join, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -34,31 +34,31 @@ const lastWords = (port: number, words: string): Promise<string> =>
   );
 
 describe.concurrent('Errors', () => {
-  it(row('Errors', 6), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Errors', 6), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const [web, db] = [await raw.join(groupWish(fresh())), await raw.join(groupWish(fresh(), { protocol: 'tcp' }))];
-    expect((await askHttp(placeOf(web.public_url))).status).toBe(502);
+    expect((await askHttp(endpointOf(web.public_url))).status).toBe(502);
     expect(await lastWords(db.assigned_port ?? 0, 'GET / HTTP/1.1\r\nhost: x\r\n\r\n')).toMatch(/^HTTP\/1\.1 502 /);
   });
 
-  it(row('Errors', 6, 'a connection that was being served'), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const { tunnel } = await join(scene, edge, { group, localPort: service.port, healthCheck: OFTEN });
+  it(row('Errors', 6, 'a connection that was being served'), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const { tunnel } = await join(harness, edge, { group, localPort: service.port, healthCheck: OFTEN });
     await untilHealthy(edge, group, 1);
-    const [agent, place] = [new Agent({ keepAlive: true, maxSockets: 1 }), placeOf(tunnel.publicUrl)];
-    expect((await askHttp(place, { agent })).status).toBe(200);
+    const [agent, endpoint] = [new Agent({ keepAlive: true, maxSockets: 1 }), endpointOf(tunnel.publicUrl)];
+    expect((await askHttp(endpoint, { agent })).status).toBe(200);
     service.up = false;
     await untilHealthy(edge, group, 0);
-    expect((await askHttp(place, { agent })).status).toBe(502);
+    expect((await askHttp(endpoint, { agent })).status).toBe(502);
     service.up = true;
     await untilHealthy(edge, group, 1);
-    expect((await askHttp(place, { agent })).status).toBe(200);
+    expect((await askHttp(endpoint, { agent })).status).toBe(200);
     agent.destroy();
   });
 
-  it(row('Errors', 7), async ({ scene }) => {
+  it(row('Errors', 7), async ({ harness }) => {
     const [group, solo] = [fresh(), fresh('solo')];
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     await raw.join(groupWish(group));
     await raw.join({ protocol: 'http', subdomain: solo });
     const told = async (wish: Parameters<RawControl['refusal']>[0]) => (await raw.refusal(wish)).message;
@@ -69,35 +69,35 @@ describe.concurrent('Errors', () => {
     expect(await told(groupWish(group, { protocol: 'https' }))).toBe('group protocol does not match');
   });
 
-  it(row('Errors', 7, 'the real client is told the same'), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
+  it(row('Errors', 7, 'the real client is told the same'), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
     const spec = { group, localPort: service.port };
-    await join(scene, edge, spec);
-    await expect(join(scene, edge, { ...spec, groupKey: 'other' })).rejects.toThrow('group key does not match');
-    await expect(join(scene, edge, { ...spec, protocol: 'https' })).rejects.toThrow('group protocol does not match');
+    await join(harness, edge, spec);
+    await expect(join(harness, edge, { ...spec, groupKey: 'other' })).rejects.toThrow('group key does not match');
+    await expect(join(harness, edge, { ...spec, protocol: 'https' })).rejects.toThrow('group protocol does not match');
     const solo = { subdomain: group, localPort: service.port };
-    await expect(join(scene, edge, solo)).rejects.toThrow(`subdomain '${group}' is already in use`);
+    await expect(join(harness, edge, solo)).rejects.toThrow(`subdomain '${group}' is already in use`);
   });
 });
 
 describe.concurrent('Contract', () => {
-  it(row('Contract', 25), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Contract', 25), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const { public_url } = await raw.join(groupWish(fresh()));
-    const page = await askHttp(placeOf(public_url), { headers: { accept: 'text/html' } });
+    const page = await askHttp(endpointOf(public_url), { headers: { accept: 'text/html' } });
     expect([page.status, page.headers['x-tunnel-error']]).toEqual([502, 'GROUP_UNHEALTHY']);
     expect(page.headers['content-type']).toMatch(/^text\/html/);
-    expect(problemOf(await askHttp(placeOf(public_url), JSON_PLEASE))).toMatchObject({
+    expect(problemOf(await askHttp(endpointOf(public_url), JSON_PLEASE))).toMatchObject({
       status: 502,
       code: 'GROUP_UNHEALTHY',
       error: 'no healthy member serves this address right now',
     });
-    const nobody = placeOf(public_url.replace(/\/\/[^.]+/, '//nobody-here'));
+    const nobody = endpointOf(public_url.replace(/\/\/[^.]+/, '//nobody-here'));
     expect(problemOf(await askHttp(nobody, JSON_PLEASE))).toMatchObject({ status: 404, code: 'TUNNEL_NOT_FOUND' });
   });
 
-  it(row('Contract', 26), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Contract', 26), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const { assigned_port: port = 0 } = await raw.join(groupWish(fresh(), { protocol: 'tcp' }));
     for (const method of ['GET', 'POST', 'OPTIONS', 'CONNECT']) {
       const head = await lastWords(port, `${method} `);

@@ -1,15 +1,15 @@
 // The table "Group lifecycle": how groups begin, grow, go down, recover and end.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, placeOf } from '../../system/http-scene.ts';
-import { fateOf } from '../../system/visitor.ts';
-import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene } from './scene.ts';
-import { WebhookReceiver } from './webhook-receiver.ts';
+import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
+import { fateOf } from '../../system/visitor.fixture.ts';
+import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -19,10 +19,10 @@ afterAll(() => shared.close());
 const tcp = (group: string) => groupWish(group, { protocol: 'tcp' });
 
 describe.concurrent('Group lifecycle', () => {
-  it(row('Group lifecycle', 1), async ({ scene }) => {
+  it(row('Group lifecycle', 1), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
     expect(await edge.findGroup(web)).toBeUndefined();
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     await raw.join(groupWish(web));
     expect(await edge.group(web)).toMatchObject({ protocol: 'http', label: web, member_count: 1 });
     const { assigned_port } = await raw.join(tcp(db));
@@ -32,9 +32,9 @@ describe.concurrent('Group lifecycle', () => {
     expect(await edge.group(db)).toMatchObject({ protocol: 'tcp', label: String(assigned_port), member_count: 1 });
   });
 
-  it(row('Group lifecycle', 2), async ({ scene }) => {
+  it(row('Group lifecycle', 2), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
-    const [one, two] = [await RawControl.enter(scene, edge), await RawControl.enter(scene, edge, 'bob')];
+    const [one, two] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge, 'bob')];
     const firsts = [await one.join(groupWish(web)), await one.join(tcp(db))];
     const seconds = [await two.join(groupWish(web)), await two.join(tcp(db))];
     expect(seconds.map(({ public_url }) => public_url)).toEqual(firsts.map(({ public_url }) => public_url));
@@ -44,11 +44,11 @@ describe.concurrent('Group lifecycle', () => {
     for (const name of [web, db]) expect((await edge.group(name)).member_count).toBe(2);
   });
 
-  it(row('Group lifecycle', 3), async ({ scene }) => {
+  it(row('Group lifecycle', 3), async ({ harness }) => {
     const group = fresh();
-    const service = await startNamedTcp(scene, 'hello');
+    const service = await startNamedTcp(harness, 'hello');
     const spec = { protocol: 'tcp', group, localPort: service.port } as const;
-    const [one, two] = [await join(scene, edge, spec), await join(scene, edge, spec)];
+    const [one, two] = [await join(harness, edge, spec), await join(harness, edge, spec)];
     const port = one.tunnel.assignedPort ?? 0;
     await one.client.close();
     expect(await edge.group(group)).toMatchObject({ member_count: 1 });
@@ -59,30 +59,30 @@ describe.concurrent('Group lifecycle', () => {
     expect(await edge.findGroup(group)).toBeUndefined();
     await eventually(async () => expect(await fateOf(port)).toBe('ECONNREFUSED'));
     // The port is anybody's; who comes later starts anew, with a port of its own and nothing counted.
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     await eventually(() => raw.join({ protocol: 'tcp', remote_port: port }));
-    const { tunnel } = await join(scene, edge, spec);
+    const { tunnel } = await join(harness, edge, spec);
     expect(tunnel.assignedPort).not.toBe(port);
     expect(await edge.group(group)).toMatchObject({ member_count: 1, total_dispatches: 0, total_health_failures: 0 });
   });
 
-  it(row('Group lifecycle', 3, 'http'), async ({ scene }) => {
-    const [subdomain, service] = [fresh(), await startNamed(scene)];
-    const first = await join(scene, edge, { subdomain, group: 'before', localPort: service.port });
+  it(row('Group lifecycle', 3, 'http'), async ({ harness }) => {
+    const [subdomain, service] = [fresh(), await startNamed(harness)];
+    const first = await join(harness, edge, { subdomain, group: 'before', localPort: service.port });
     await first.client.close();
-    expect((await askHttp(placeOf(first.tunnel.publicUrl))).status).toBe(404);
+    expect((await askHttp(endpointOf(first.tunnel.publicUrl))).status).toBe(404);
     // The name is free: for a group with another key, too.
     const spec = { subdomain, group: fresh('after'), groupKey: 'other', localPort: service.port };
-    await join(scene, edge, spec);
+    await join(harness, edge, spec);
     expect((await edge.group(spec.group)).label).toBe(subdomain);
   });
 
-  it(row('Group lifecycle', 4), async ({ scene }) => {
-    const [receiver, group] = [await WebhookReceiver.start(scene), fresh()];
-    const [one, two] = [await startNamed(scene), await startNamed(scene)];
+  it(row('Group lifecycle', 4), async ({ harness }) => {
+    const [receiver, group] = [await WebhookReceiver.start(harness), fresh()];
+    const [one, two] = [await startNamed(harness), await startNamed(harness)];
     const healthCheck = { ...OFTEN, alertWebhook: receiver.url() };
-    const { tunnel } = await join(scene, edge, { group, localPort: one.port, healthCheck });
-    await join(scene, edge, { group, localPort: two.port, healthCheck: OFTEN });
+    const { tunnel } = await join(harness, edge, { group, localPort: one.port, healthCheck });
+    await join(harness, edge, { group, localPort: two.port, healthCheck: OFTEN });
     await untilHealthy(edge, group, 2);
     one.up = false;
     await untilHealthy(edge, group, 1);
@@ -95,9 +95,9 @@ describe.concurrent('Group lifecycle', () => {
     expect((await edge.group(group)).member_count).toBe(2);
   });
 
-  it(row('Group lifecycle', 5), async ({ scene }) => {
-    const [receiver, group] = [await WebhookReceiver.start(scene), fresh()];
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Group lifecycle', 5), async ({ harness }) => {
+    const [receiver, group] = [await WebhookReceiver.start(harness), fresh()];
+    const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'http', path: '/', alert_webhook: receiver.url() } as const;
     const [one, two] = [await raw.join(groupWish(group, { health_check })), await raw.join(groupWish(group))];
     await raw.healthy(one);
@@ -107,12 +107,12 @@ describe.concurrent('Group lifecycle', () => {
     await raw.unhealthy(one);
     await raw.unhealthy(two);
     expect(await edge.group(group)).toMatchObject({ healthy_count: 0, total_health_failures: 3 });
-    await expectNoMore(receiver, group, 1, scene);
+    await expectNoMore(receiver, group, 1, harness);
   });
 
-  it(row('Group lifecycle', 6), async ({ scene }) => {
-    const [receiver, group] = [await WebhookReceiver.start(scene), fresh()];
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Group lifecycle', 6), async ({ harness }) => {
+    const [receiver, group] = [await WebhookReceiver.start(harness), fresh()];
+    const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
     const [one, two] = [
       await raw.join(groupWish(group, { health_check })),
@@ -124,12 +124,12 @@ describe.concurrent('Group lifecycle', () => {
       await raw.unhealthy(member);
       await receiver.until(group, round + 1);
     }
-    await expectNoMore(receiver, group, 3, scene);
+    await expectNoMore(receiver, group, 3, harness);
   });
 
-  it(row('Group lifecycle', 7), async ({ scene }) => {
+  it(row('Group lifecycle', 7), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
-    const clients = await Promise.all(Array.from({ length: 10 }, () => RawControl.enter(scene, edge)));
+    const clients = await Promise.all(Array.from({ length: 10 }, () => RawControl.enter(harness, edge)));
     const answers = await Promise.all(clients.flatMap((client) => [client.join(groupWish(web)), client.join(tcp(db))]));
     const ports = answers.flatMap(({ assigned_port }) => assigned_port ?? []);
     expect(new Set(ports).size).toBe(1);
@@ -141,9 +141,9 @@ describe.concurrent('Group lifecycle', () => {
     expect(new Set(answers.map(({ tunnel_id }) => tunnel_id)).size).toBe(20);
   });
 
-  it(row('Group lifecycle', 7, 'with different keys, and a solo tunnel among them'), async ({ scene }) => {
+  it(row('Group lifecycle', 7, 'with different keys, and a solo tunnel among them'), async ({ harness }) => {
     const subdomain = fresh();
-    const clients = await Promise.all(Array.from({ length: 9 }, () => RawControl.enter(scene, edge)));
+    const clients = await Promise.all(Array.from({ length: 9 }, () => RawControl.enter(harness, edge)));
     const answers = await Promise.all(
       clients.map((client, nth) =>
         client.ask(nth === 4 ? { subdomain } : groupWish('any', { subdomain, key: `key ${nth % 3}` })),
@@ -158,9 +158,9 @@ describe.concurrent('Group lifecycle', () => {
     expect((await edge.stack.tunnels()).filter(({ label }) => label === subdomain)).toHaveLength(winners.length);
   });
 
-  it(row('Group lifecycle', 7, 'a join that races the last leave'), async ({ scene }) => {
+  it(row('Group lifecycle', 7, 'a join that races the last leave'), async ({ harness }) => {
     const group = fresh();
-    const [leaver, joiner] = [await RawControl.enter(scene, edge), await RawControl.enter(scene, edge)];
+    const [leaver, joiner] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
     for (let round = 0; round < 20; round += 1) {
       const last = await leaver.join(tcp(group));
       const [, joined] = await Promise.all([leaver.leave(last), joiner.join(tcp(group))]);
@@ -177,8 +177,13 @@ describe.concurrent('Group lifecycle', () => {
 });
 
 /** An alert that is sent later arrives later: once it is there, an earlier one would be, too. */
-const expectNoMore = async (receiver: WebhookReceiver, group: string, count: number, scene: Scene): Promise<void> => {
-  const raw = await RawControl.enter(scene, edge);
+const expectNoMore = async (
+  receiver: WebhookReceiver,
+  group: string,
+  count: number,
+  harness: Harness,
+): Promise<void> => {
+  const raw = await RawControl.enter(harness, edge);
   const last = fresh('last');
   const member = await raw.join(groupWish(last, { health_check: { type: 'tcp', alert_webhook: receiver.url() } }));
   await raw.healthy(member);

@@ -1,12 +1,12 @@
 // The table "Member health": what a member's bit is, and what it does to dispatch, with real clients and real probes.
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { FrameTap } from './frame-tap.ts';
-import { distinct, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene } from './scene.ts';
+import { FrameTap } from './frame-tap.fixture.ts';
+import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { distinct, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.fixture.ts';
+import { row } from './rows.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -17,10 +17,10 @@ const memberOf = async (group: string, tunnelId: string) =>
   (await edge.group(group)).members.find(({ tunnel_id }) => tunnel_id === tunnelId);
 
 describe.concurrent('Member health', () => {
-  it(row('Member health', 1), async ({ scene }) => {
-    const tap = await FrameTap.start(scene, edge);
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const { tunnel } = await join(scene, edge, { group, localPort: service.port }, { server: tap.server });
+  it(row('Member health', 1), async ({ harness }) => {
+    const tap = await FrameTap.start(harness, edge);
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const { tunnel } = await join(harness, edge, { group, localPort: service.port }, { server: tap.server });
     expect(await edge.group(group)).toMatchObject({ healthy_count: 1, unhealthy_count: 0 });
     // Its service goes: whoever comes gets 502 from it, and the bit stays.
     await service.close();
@@ -31,26 +31,26 @@ describe.concurrent('Member health', () => {
     expect(service.probes).toEqual([]);
   });
 
-  it(row('Member health', 2), async ({ scene }) => {
+  it(row('Member health', 2), async ({ harness }) => {
     const group = fresh();
     // Accepts and never answers: the first probe is still running.
-    const silent = scene.keep(await startTcpServer((socket) => void socket.resume()));
-    const service = await startNamed(scene);
+    const silent = harness.use(await startTcpServer((socket) => void socket.resume()));
+    const service = await startNamed(harness);
     const healthCheck = { ...OFTEN, timeoutSecs: 30 };
-    const probed = await join(scene, edge, { group, localPort: silent.port, healthCheck });
+    const probed = await join(harness, edge, { group, localPort: silent.port, healthCheck });
     expect(await memberOf(group, probed.tunnel.tunnelId)).toMatchObject({ healthy: false, consecutive_failures: 0 });
     expect(await namesAt(probed.tunnel, 1)).toEqual(['502']);
-    await join(scene, edge, { group, localPort: service.port });
+    await join(harness, edge, { group, localPort: service.port });
     expect(distinct(await namesAt(probed.tunnel, 20))).toEqual([service.name]);
     // Only its probe has ever connected.
     expect(silent.totalConnections).toBe(1);
   });
 
-  it(row('Member health', 3), async ({ scene }) => {
-    const [group, one, two] = [fresh(), await startNamed(scene), await startNamed(scene)];
+  it(row('Member health', 3), async ({ harness }) => {
+    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
     one.up = false;
-    const { tunnel } = await join(scene, edge, { group, localPort: one.port, healthCheck: OFTEN });
-    await join(scene, edge, { group, localPort: two.port });
+    const { tunnel } = await join(harness, edge, { group, localPort: one.port, healthCheck: OFTEN });
+    await join(harness, edge, { group, localPort: two.port });
     await eventually(() => expect(one.probes.length).toBeGreaterThan(0));
     expect(distinct(await namesAt(tunnel, 20))).toEqual([two.name]);
     one.up = true;
@@ -58,10 +58,14 @@ describe.concurrent('Member health', () => {
     expect(distinct(await namesAt(tunnel, 40))).toEqual([one.name, two.name].sort());
   });
 
-  it(row('Member health', 4), async ({ scene }) => {
-    const [group, one, two] = [fresh(), await startNamed(scene), await startNamed(scene)];
-    const { tunnel } = await join(scene, edge, { group, localPort: one.port, healthCheck: { ...OFTEN, maxFailed: 3 } });
-    await join(scene, edge, { group, localPort: two.port, healthCheck: OFTEN });
+  it(row('Member health', 4), async ({ harness }) => {
+    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
+    const { tunnel } = await join(harness, edge, {
+      group,
+      localPort: one.port,
+      healthCheck: { ...OFTEN, maxFailed: 3 },
+    });
+    await join(harness, edge, { group, localPort: two.port, healthCheck: OFTEN });
     await untilHealthy(edge, group, 2);
     one.up = false;
     await untilHealthy(edge, group, 1);
@@ -76,23 +80,23 @@ describe.concurrent('Member health', () => {
     expect(one.served).toBe(before);
   });
 
-  it(row('Member health', 4, 'tcp'), async ({ scene }) => {
+  it(row('Member health', 4, 'tcp'), async ({ harness }) => {
     const group = fresh();
-    const service = await startNamedTcp(scene, 'up');
+    const service = await startNamedTcp(harness, 'up');
     const healthCheck = { type: 'tcp', intervalSecs: 0.2, maxFailed: 2 } as const;
-    const { tunnel } = await join(scene, edge, { protocol: 'tcp', group, localPort: service.port, healthCheck });
+    const { tunnel } = await join(harness, edge, { protocol: 'tcp', group, localPort: service.port, healthCheck });
     await untilHealthy(edge, group, 1);
     await service.close();
     await untilHealthy(edge, group, 0);
     const [, down] = await edge.healthEvents(tunnel.tunnelId);
     expect(down).toMatchObject({ healthy: false, reason: expect.stringMatching(/refused/i) as string });
-    await startNamedTcp(scene, 'up', service.port);
+    await startNamedTcp(harness, 'up', service.port);
     await untilHealthy(edge, group, 1);
   });
 
-  it(row('Member health', 5), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const { tunnel, statuses } = await join(scene, edge, { group, localPort: service.port, healthCheck: OFTEN });
+  it(row('Member health', 5), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const { tunnel, statuses } = await join(harness, edge, { group, localPort: service.port, healthCheck: OFTEN });
     for (let round = 1; round <= 2; round += 1) {
       await untilHealthy(edge, group, 1);
       service.up = false;
@@ -112,11 +116,11 @@ describe.concurrent('Member health', () => {
     expect(told).toEqual([true, false, true, false, true]);
   });
 
-  it(row('Member health', 6), async ({ scene }) => {
-    const tap = await FrameTap.start(scene, edge);
-    const [group, service] = [fresh(), await startNamed(scene)];
+  it(row('Member health', 6), async ({ harness }) => {
+    const tap = await FrameTap.start(harness, edge);
+    const [group, service] = [fresh(), await startNamed(harness)];
     const { tunnel } = await join(
-      scene,
+      harness,
       edge,
       { group, localPort: service.port, healthCheck: OFTEN },
       { server: tap.server },

@@ -1,12 +1,12 @@
 // The group series of the metrics endpoint, as a scraper reads them.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { distinct, join, namesAt, startNamed } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, REGION, Scene } from './scene.ts';
+import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
+import { distinct, join, namesAt, startNamed } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -25,9 +25,9 @@ const typeOf = async (name: string) => new RegExp(`^# TYPE ${name} (\\w+)$`, 'm'
 
 // Not concurrent: some of them count what others would add to.
 describe('Metrics endpoint', () => {
-  it(row('Metrics endpoint', 1), async ({ scene }) => {
+  it(row('Metrics endpoint', 1), async ({ harness }) => {
     const group = fresh();
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const [one] = [
       await raw.join(groupWish(group)),
       await raw.join(groupWish(group)),
@@ -54,10 +54,10 @@ describe('Metrics endpoint', () => {
     );
   });
 
-  it(row('Metrics endpoint', 2), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const { tunnel, client } = await join(scene, edge, { group, localPort: service.port });
-    await join(scene, edge, { group, localPort: service.port });
+  it(row('Metrics endpoint', 2), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const { tunnel, client } = await join(harness, edge, { group, localPort: service.port });
+    await join(harness, edge, { group, localPort: service.port });
     expect(await typeOf(DISPATCHES)).toBe('counter');
     expect(await seriesOf(DISPATCHES, group)).toEqual([{ labels: { group, region: REGION }, value: 0 }]);
     await namesAt(tunnel, 10);
@@ -67,9 +67,9 @@ describe('Metrics endpoint', () => {
     expect(await edge.metric(DISPATCHES, { group })).toBe(10);
   });
 
-  it(row('Metrics endpoint', 3), async ({ scene }) => {
+  it(row('Metrics endpoint', 3), async ({ harness }) => {
     const group = fresh();
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const tcp = await raw.join(groupWish(group));
     const http = await raw.join(groupWish(group, { health_check: { type: 'http', path: '/' } }));
     const { health_check: _, ...noProbe } = groupWish(group);
@@ -89,10 +89,10 @@ describe('Metrics endpoint', () => {
     );
   });
 
-  it(row('Metrics endpoint', 4), async ({ scene }) => {
+  it(row('Metrics endpoint', 4), async ({ harness }) => {
     // What earlier tests had is gone.
     await eventually(async () => expect(await edge.stack.tunnels()).toEqual([]));
-    const service = await startNamed(scene);
+    const service = await startNamed(harness);
     const requests = async (): Promise<number> => {
       const series = await edge.series('tunnel_requests_total');
       return series.reduce((sum, { value }) => sum + value, 0);
@@ -100,9 +100,9 @@ describe('Metrics endpoint', () => {
     const before = { http: await edge.metric('tunnel_active_tunnels_http'), requests: await requests() };
     const tcpBefore = (await edge.metric('tunnel_active_tunnels_tcp')) ?? 0;
     const group = fresh();
-    const { tunnel } = await join(scene, edge, { group, localPort: service.port });
-    await join(scene, edge, { group, localPort: service.port });
-    const raw = await RawControl.enter(scene, edge);
+    const { tunnel } = await join(harness, edge, { group, localPort: service.port });
+    await join(harness, edge, { group, localPort: service.port });
+    const raw = await RawControl.enter(harness, edge);
     const db = fresh();
     for (let members = 0; members < 3; members += 1) await raw.join(groupWish(db, { protocol: 'tcp' }));
     await namesAt(tunnel, 4);
@@ -111,9 +111,9 @@ describe('Metrics endpoint', () => {
     await eventually(async () => expect(await requests()).toBe(before.requests + 4));
   });
 
-  it(row('Contract', 32), async ({ scene }) => {
+  it(row('Contract', 32), async ({ harness }) => {
     const name = fresh();
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const [a, b] = [fresh('a'), fresh('b')];
     const first = await raw.join(groupWish(name, { subdomain: a }));
     const second = await raw.join(groupWish(name, { subdomain: b, key: 'other' }));

@@ -1,13 +1,13 @@
 // The REST surfaces of load balancing: what each caller sees, and what nobody may see.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, placeOf } from '../../system/http-scene.ts';
-import { join, startNamed } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene, type Who } from './scene.ts';
+import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
+import { fresh, GroupEdge, Harness, it, type Who } from './group-edge.fixture.ts';
+import { join, startNamed } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -24,10 +24,10 @@ const statusOf = async (path: string, who: Who): Promise<number> => {
 };
 
 describe.concurrent('Edge REST surfaces', () => {
-  it(row('Edge REST surfaces', 1), async ({ scene }) => {
+  it(row('Edge REST surfaces', 1), async ({ harness }) => {
     const [hers, his, both] = [fresh(), fresh(), fresh()];
-    const alice = await RawControl.enter(scene, edge, 'alice');
-    const bob = await RawControl.enter(scene, edge, 'bob');
+    const alice = await RawControl.enter(harness, edge, 'alice');
+    const bob = await RawControl.enter(harness, edge, 'bob');
     for (const group of [hers, both]) await alice.join(groupWish(group));
     for (const group of [his, both]) await bob.join(groupWish(group));
     const seen = async (who: Who): Promise<string[]> => {
@@ -39,8 +39,8 @@ describe.concurrent('Edge REST surfaces', () => {
     expect(await seen('admin')).toEqual([hers, his, both]);
   });
 
-  it(row('Edge REST surfaces', 2), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Edge REST surfaces', 2), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const member = await raw.join(groupWish(fresh()));
     expect(await edge.healthEvents(member.tunnel_id)).toEqual([]);
     await raw.unhealthy(member, 'never was healthy');
@@ -57,12 +57,12 @@ describe.concurrent('Edge REST surfaces', () => {
     for (const event of events) expect(Object.keys(event).sort()).toEqual(['at', 'healthy', 'reason']);
   });
 
-  it(row('Edge REST surfaces', 3), async ({ scene }) => {
+  it(row('Edge REST surfaces', 3), async ({ harness }) => {
     const group = fresh();
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const [one, two] = [await raw.join(groupWish(group)), await raw.join(groupWish(group))];
     const elsewhere = await raw.join(groupWish(fresh()));
-    const feed = await edge.feed(scene, 'http', group);
+    const feed = await edge.feed(harness, 'http', group);
     expect(feed.type).toMatch(/^text\/event-stream/);
     for (const member of [one, two, elsewhere]) await raw.healthy(member);
     await raw.healthy(one);
@@ -78,17 +78,17 @@ describe.concurrent('Edge REST surfaces', () => {
     ]);
   });
 
-  it(row('Edge REST surfaces', 3, 'tcp'), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Edge REST surfaces', 3, 'tcp'), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const member = await raw.join(groupWish(fresh(), { protocol: 'tcp' }));
-    const feed = await edge.feed(scene, 'tcp', member.label, 'alice');
+    const feed = await edge.feed(harness, 'tcp', member.label, 'alice');
     await raw.healthy(member);
     expect(await feed.until(1)).toMatchObject([{ protocol: 'tcp', label: String(member.assigned_port) }]);
     expect(await statusOf(eventsPath('http', member.label), 'admin')).toBe(404);
   });
 
-  it(row('Edge REST surfaces', 4), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Edge REST surfaces', 4), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const member = await raw.join(groupWish(fresh()));
     const paths = [
       '/api/tunnels',
@@ -105,15 +105,15 @@ describe.concurrent('Edge REST surfaces', () => {
     }
   });
 
-  it(row('Edge REST surfaces', 5), async ({ scene }) => {
-    const [group, service] = [fresh(), await startNamed(scene)];
-    const hers = await join(scene, edge, { group, localPort: service.port });
-    const his = await join(scene, edge, { group, localPort: service.port }, { who: 'bob' });
-    const bob = await RawControl.enter(scene, edge, 'bob');
+  it(row('Edge REST surfaces', 5), async ({ harness }) => {
+    const [group, service] = [fresh(), await startNamed(harness)];
+    const hers = await join(harness, edge, { group, localPort: service.port });
+    const his = await join(harness, edge, { group, localPort: service.port }, { who: 'bob' });
+    const bob = await RawControl.enter(harness, edge, 'bob');
     const down = await bob.join(groupWish(group));
     await bob.unhealthy(down);
-    const place = placeOf(hers.tunnel.publicUrl);
-    for (let asked = 0; asked < 20; asked += 1) await askHttp(place);
+    const endpoint = endpointOf(hers.tunnel.publicUrl);
+    for (let asked = 0; asked < 20; asked += 1) await askHttp(endpoint);
     await eventually(async () => {
       const [all, alices, bobs] = await Promise.all([
         edge.group(group),
@@ -131,11 +131,11 @@ describe.concurrent('Edge REST surfaces', () => {
     });
   });
 
-  it(row('Edge REST surfaces', 5, 'events'), async ({ scene }) => {
+  it(row('Edge REST surfaces', 5, 'events'), async ({ harness }) => {
     const group = fresh();
-    const [alice, bob] = [await RawControl.enter(scene, edge, 'alice'), await RawControl.enter(scene, edge, 'bob')];
+    const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
     const [hers, his] = [await alice.join(groupWish(group)), await bob.join(groupWish(group))];
-    const [feed, all] = [await edge.feed(scene, 'http', group, 'alice'), await edge.feed(scene, 'http', group)];
+    const [feed, all] = [await edge.feed(harness, 'http', group, 'alice'), await edge.feed(harness, 'http', group)];
     await bob.healthy(his);
     await alice.healthy(hers);
     await bob.unhealthy(his);
@@ -150,8 +150,8 @@ describe.concurrent('Edge REST surfaces', () => {
     expect(all.groupEvents[1]).toMatchObject({ member_count: 2, healthy_count: 2 });
   });
 
-  it(row('Edge REST surfaces', 6), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge, 'alice');
+  it(row('Edge REST surfaces', 6), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge, 'alice');
     const member = await raw.join(groupWish(fresh()));
     const paths = [eventsPath('http', member.label), `/api/tunnels/${member.tunnel_id}/health-events`];
     for (const path of paths) {
@@ -167,8 +167,8 @@ describe.concurrent('Edge REST surfaces', () => {
 });
 
 describe.concurrent('Errors', () => {
-  it(row('Errors', 5), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge, 'bob');
+  it(row('Errors', 5), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge, 'bob');
     const [web, db] = [await raw.join(groupWish(fresh())), await raw.join(groupWish(fresh(), { protocol: 'tcp' }))];
     expect(await statusOf(eventsPath('http', web.label), 'alice')).toBe(404);
     expect(await statusOf(eventsPath('tcp', db.label), 'alice')).toBe(404);

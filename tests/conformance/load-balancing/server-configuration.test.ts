@@ -1,31 +1,31 @@
 // The keys of server.toml for load balancing: each with an edge of its own.
 import { describe, expect } from 'vitest';
-import { fateOf } from '../../system/visitor.ts';
-import { distinct, greetingAt, join, namesAt, startNamed, startNamedTcp } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it } from './scene.ts';
-import { WebhookReceiver } from './webhook-receiver.ts';
+import { fateOf } from '../../system/visitor.fixture.ts';
+import { fresh, GroupEdge, it } from './group-edge.fixture.ts';
+import { distinct, greetingAt, join, namesAt, startNamed, startNamedTcp } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
 const tcp = (group: string, key = 'key') => groupWish(group, { protocol: 'tcp', key });
 
 describe.concurrent('Server configuration', () => {
-  it(row('Server configuration', 1, 'false by default'), async ({ scene }) => {
-    const edge = await GroupEdge.start(scene, { enabled: null });
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Server configuration', 1, 'false by default'), async ({ harness }) => {
+    const edge = await GroupEdge.start(harness, { enabled: null });
+    const raw = await RawControl.enter(harness, edge);
     const [one, two] = [await raw.join(tcp('pool')), await raw.join(tcp('pool'))];
     expect(one.assigned_port).not.toBe(two.assigned_port);
     expect(await edge.groups()).toEqual([]);
     // The fields are accepted; the tunnel stands alone, and serves at once.
-    const service = await startNamed(scene);
+    const service = await startNamed(harness);
     const check = { type: 'http', path: '/never' } as const;
-    const { tunnel } = await join(scene, edge, { group: 'web', localPort: service.port, healthCheck: check });
+    const { tunnel } = await join(harness, edge, { group: 'web', localPort: service.port, healthCheck: check });
     expect(await namesAt(tunnel, 1)).toEqual([service.name]);
   });
 
-  it(row('Server configuration', 1, 'true: who shares (subdomain, hash) or (name, hash)'), async ({ scene }) => {
-    const edge = await GroupEdge.start(scene, { enabled: true });
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Server configuration', 1, 'true: who shares (subdomain, hash) or (name, hash)'), async ({ harness }) => {
+    const edge = await GroupEdge.start(harness, { enabled: true });
+    const raw = await RawControl.enter(harness, edge);
     const [a, b] = [fresh(), fresh()];
     const joined = [
       await raw.join(groupWish('x', { subdomain: a })),
@@ -45,15 +45,15 @@ describe.concurrent('Server configuration', () => {
     ]);
   });
 
-  it(row('Server configuration', 2), async ({ scene }) => {
-    const operator = await WebhookReceiver.start(scene);
-    const edge = await GroupEdge.start(scene, { lines: `alert_webhook_url = "${operator.url('/operator')}"` });
+  it(row('Server configuration', 2), async ({ harness }) => {
+    const operator = await WebhookReceiver.start(harness);
+    const edge = await GroupEdge.start(harness, { lines: `alert_webhook_url = "${operator.url('/operator')}"` });
     for (const [who, group] of [
       ['alice', fresh()],
       ['bob', fresh()],
       ['admin', fresh()],
     ] as const) {
-      const raw = await RawControl.enter(scene, edge, who);
+      const raw = await RawControl.enter(harness, edge, who);
       const member = await raw.join(groupWish(group));
       await raw.healthy(member);
       await raw.unhealthy(member);
@@ -62,12 +62,12 @@ describe.concurrent('Server configuration', () => {
     expect(operator.alerts).toHaveLength(3);
   });
 
-  it(row('Server configuration', 3), async ({ scene }) => {
-    const edge = await GroupEdge.start(scene, { tcpPorts: 2 });
+  it(row('Server configuration', 3), async ({ harness }) => {
+    const edge = await GroupEdge.start(harness, { tcpPorts: 2 });
     const { from, to } = edge.stack.tcpPorts;
-    const raw = await RawControl.enter(scene, edge);
-    const service = await startNamedTcp(scene, 'tcp');
-    const { tunnel } = await join(scene, edge, { protocol: 'tcp', group: 'one', localPort: service.port });
+    const raw = await RawControl.enter(harness, edge);
+    const service = await startNamedTcp(harness, 'tcp');
+    const { tunnel } = await join(harness, edge, { protocol: 'tcp', group: 'one', localPort: service.port });
     const two = await raw.join(tcp('two'));
     expect(distinct([tunnel.assignedPort, two.assigned_port])).toEqual([from, to]);
     expect(await greetingAt(tunnel.assignedPort ?? 0, 3)).toBe('tcp');

@@ -3,11 +3,11 @@ import { Agent } from 'node:http';
 import { type GroupMemberSummary, type GroupSummary, groupMemberSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { askHttp, placeOf } from '../../system/http-scene.ts';
-import { join, type Member, OFTEN, startNamed, untilHealthy } from './members.ts';
-import { groupWish, RawControl, type Registered } from './raw-control.ts';
-import { row } from './rows.ts';
-import { GroupEdge, REGION, Scene, sha256 } from './scene.ts';
+import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
+import { GroupEdge, Harness, REGION, sha256 } from './group-edge.fixture.ts';
+import { join, type Member, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
+import { groupWish, RawControl, type Registered } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 const NAME = 'Orders of today';
 const KEY = 'clé partagée';
@@ -15,7 +15,7 @@ const HOOK = 'http://127.0.0.1:9/hook-of-alice?secret=SECRET';
 const FIELDS = 'protocol label name key_hash_short region_id member_count healthy_count unhealthy_count';
 const MEMBER_FIELDS = 'tunnel_id session_id client_addr request_count bytes_proxied healthy consecutive_failures';
 
-const scene = new Scene();
+const harness = new Harness();
 let edge: GroupEdge;
 let real: Member;
 let probed: Registered;
@@ -24,13 +24,13 @@ let group: GroupSummary;
 let before: number;
 
 beforeAll(async () => {
-  edge = await GroupEdge.start(scene);
+  edge = await GroupEdge.start(harness);
   before = Date.now();
-  const service = await startNamed(scene, 'x'.repeat(1000));
+  const service = await startNamed(harness, 'x'.repeat(1000));
   const healthCheck = { ...OFTEN, alertWebhook: HOOK };
   const spec = { subdomain: 'orders', group: NAME, groupKey: KEY, localPort: service.port, healthCheck };
-  real = await join(scene, edge, spec);
-  const raw = await RawControl.enter(scene, edge);
+  real = await join(harness, edge, spec);
+  const raw = await RawControl.enter(harness, edge);
   probed = await raw.join(groupWish('another name', { subdomain: 'orders', key: KEY }));
   await raw.healthy(probed);
   await raw.unhealthy(probed, 'refused', 3);
@@ -44,16 +44,16 @@ beforeAll(async () => {
     expect(memberOf(real.tunnel.tunnelId).request_count).toBe(5);
   });
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 /** Five requests on three connections. */
 const visitThreeTimes = async (): Promise<void> => {
-  const place = placeOf(real.tunnel.publicUrl);
+  const endpoint = endpointOf(real.tunnel.publicUrl);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  for (let asked = 0; asked < 3; asked += 1) await askHttp(place, { agent });
+  for (let asked = 0; asked < 3; asked += 1) await askHttp(endpoint, { agent });
   agent.destroy();
-  await askHttp(place);
-  await askHttp(place);
+  await askHttp(endpoint);
+  await askHttp(endpoint);
 };
 
 const memberOf = (tunnelId: string): GroupMemberSummary => {

@@ -1,15 +1,15 @@
 // The rows that behave differently while the kill switch is off: group and health fields are accepted and ignored.
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { askHttp, placeOf } from '../../system/http-scene.ts';
-import { visit } from '../../system/visitor.ts';
-import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp } from './members.ts';
-import { groupWish, RawControl } from './raw-control.ts';
-import { row } from './rows.ts';
-import { fresh, GroupEdge, it, Scene } from './scene.ts';
-import { WebhookReceiver } from './webhook-receiver.ts';
+import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
+import { visit } from '../../system/visitor.fixture.ts';
+import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp } from './members.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
-const shared = new Scene();
+const shared = new Harness();
 let edge: GroupEdge;
 let operator: WebhookReceiver;
 beforeAll(async () => {
@@ -22,10 +22,10 @@ const OFF = 'switched off';
 const tcp = (group: string, key = 'key') => groupWish(group, { protocol: 'tcp', key });
 
 describe.concurrent('registrations, switched off', () => {
-  it(row('Contract', 10), async ({ scene }) => {
-    const [group, one, two] = [fresh(), await startNamed(scene), await startNamed(scene)];
-    const { tunnel } = await join(scene, edge, { subdomain: group, group, localPort: one.port, healthCheck: OFTEN });
-    const second = join(scene, edge, { subdomain: group, group, localPort: two.port });
+  it(row('Contract', 10), async ({ harness }) => {
+    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
+    const { tunnel } = await join(harness, edge, { subdomain: group, group, localPort: one.port, healthCheck: OFTEN });
+    const second = join(harness, edge, { subdomain: group, group, localPort: two.port });
     await expect(second).rejects.toThrow(`subdomain '${group}' is already in use`);
     expect(await namesAt(tunnel, 5)).toEqual(Array(5).fill(one.name));
     expect(await edge.groups()).toEqual([]);
@@ -34,8 +34,8 @@ describe.concurrent('registrations, switched off', () => {
     expect(await edge.tunnel(tunnel.tunnelId)).toMatchObject({ group: null });
   });
 
-  it(row('Group lifecycle', 1, OFF), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Group lifecycle', 1, OFF), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const first = await raw.join(tcp(fresh()));
     expect(first.assigned_port).toBeGreaterThanOrEqual(edge.stack.tcpPorts.from);
     expect(await edge.groups()).toEqual([]);
@@ -43,10 +43,10 @@ describe.concurrent('registrations, switched off', () => {
     expect(raw.of('Registered')).toEqual([]);
   });
 
-  it(row('Group lifecycle', 2, OFF), async ({ scene }) => {
-    const [group, one, two] = [fresh(), await startNamedTcp(scene, 'one'), await startNamedTcp(scene, 'two')];
-    const first = await join(scene, edge, { protocol: 'tcp', group, localPort: one.port });
-    const second = await join(scene, edge, { protocol: 'tcp', group, localPort: two.port });
+  it(row('Group lifecycle', 2, OFF), async ({ harness }) => {
+    const [group, one, two] = [fresh(), await startNamedTcp(harness, 'one'), await startNamedTcp(harness, 'two')];
+    const first = await join(harness, edge, { protocol: 'tcp', group, localPort: one.port });
+    const second = await join(harness, edge, { protocol: 'tcp', group, localPort: two.port });
     // Each with a port and a service of its own.
     for (let visits = 0; visits < 5; visits += 1) {
       expect(await greetingAt(first.tunnel.assignedPort ?? 0, 3)).toBe('one');
@@ -54,29 +54,29 @@ describe.concurrent('registrations, switched off', () => {
     }
   });
 
-  it(row('Group lifecycle', 3, OFF), async ({ scene }) => {
+  it(row('Group lifecycle', 3, OFF), async ({ harness }) => {
     // A lost one is a solo tunnel: its port is held for its return.
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const { tunnel_id, assigned_port: port = 0 } = await raw.join(tcp(fresh()));
     await raw.cut();
     await eventually(async () => expect(await edge.stack.tunnel(tunnel_id)).toBeUndefined());
-    const other = await RawControl.enter(scene, edge);
+    const other = await RawControl.enter(harness, edge);
     expect((await other.refusal({ protocol: 'tcp', remote_port: port })).code).toBe('TUNNEL_PORT_IN_USE');
-    const back = await RawControl.enter(scene, edge, 'alice', raw.secret);
+    const back = await RawControl.enter(harness, edge, 'alice', raw.secret);
     expect(await back.join({ ...tcp('any'), tunnel_id })).toMatchObject({ tunnel_id, assigned_port: port });
   });
 
-  it(row('Group lifecycle', 7, OFF), async ({ scene }) => {
+  it(row('Group lifecycle', 7, OFF), async ({ harness }) => {
     const group = fresh();
-    const clients = await Promise.all(Array.from({ length: 5 }, () => RawControl.enter(scene, edge)));
+    const clients = await Promise.all(Array.from({ length: 5 }, () => RawControl.enter(harness, edge)));
     const named = await Promise.all(clients.map((client) => client.ask(groupWish(group, { subdomain: group }))));
     expect(named.map(({ type }) => type).sort()).toEqual([...Array(4).fill('TunnelError'), 'TunnelRegistered']);
     const ports = await Promise.all(clients.map((client) => client.join(tcp(group))));
     expect(new Set(ports.map(({ assigned_port }) => assigned_port)).size).toBe(5);
   });
 
-  it(row('Behaviour rules', 2, OFF), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Behaviour rules', 2, OFF), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const subdomain = fresh();
     await raw.join(groupWish('x', { subdomain }));
     // There is no group whose protocol could differ: the name is taken, that is all.
@@ -84,24 +84,24 @@ describe.concurrent('registrations, switched off', () => {
     expect(message).toBe(`subdomain '${subdomain}' is already in use`);
   });
 
-  it(row('Behaviour rules', 5, OFF), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Behaviour rules', 5, OFF), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const subdomain = fresh();
     await raw.join({ protocol: 'http', subdomain });
     const { message } = await raw.refusal(groupWish('any', { subdomain }));
     expect(message).toBe(`subdomain '${subdomain}' is already in use`);
   });
 
-  it(row('Behaviour rules', 6, OFF), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Behaviour rules', 6, OFF), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const group = fresh();
     const [one, two] = [await raw.join(tcp(group, 'one')), await raw.join(tcp(group, 'two'))];
     expect(one.assigned_port).not.toBe(two.assigned_port);
   });
 
-  it(row('Contract', 6, OFF), async ({ scene }) => {
+  it(row('Contract', 6, OFF), async ({ harness }) => {
     // The edge chooses names, as for any tunnel that asks for none: two of one "group" stand apart.
-    const raw = await RawControl.enter(scene, edge);
+    const raw = await RawControl.enter(harness, edge);
     const [one, two] = [await raw.join(groupWish('shop')), await raw.join(groupWish('shop'))];
     expect(one.label).not.toBe(two.label);
     expect(one.label).not.toBe('shop');
@@ -109,10 +109,10 @@ describe.concurrent('registrations, switched off', () => {
 });
 
 describe.concurrent('health, switched off', () => {
-  it(row('Member health', 2, OFF), async ({ scene }) => {
-    const silent = scene.keep(await startTcpServer((socket) => void socket.write('hi')));
+  it(row('Member health', 2, OFF), async ({ harness }) => {
+    const silent = harness.use(await startTcpServer((socket) => void socket.write('hi')));
     const healthCheck = { type: 'http', path: '/', timeoutSecs: 30 } as const;
-    const { tunnel } = await join(scene, edge, {
+    const { tunnel } = await join(harness, edge, {
       protocol: 'tcp',
       group: fresh(),
       localPort: silent.port,
@@ -122,9 +122,9 @@ describe.concurrent('health, switched off', () => {
     expect(await greetingAt(tunnel.assignedPort ?? 0, 2)).toBe('hi');
   });
 
-  it(row('Member health', 4, OFF), async ({ scene }) => {
-    const service = await startNamed(scene);
-    const { tunnel, statuses } = await join(scene, edge, {
+  it(row('Member health', 4, OFF), async ({ harness }) => {
+    const service = await startNamed(harness);
+    const { tunnel, statuses } = await join(harness, edge, {
       group: fresh(),
       localPort: service.port,
       healthCheck: OFTEN,
@@ -138,19 +138,19 @@ describe.concurrent('health, switched off', () => {
     expect(await edge.healthEvents(tunnel.tunnelId)).toEqual([]);
   });
 
-  it(row('Errors', 6, OFF), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Errors', 6, OFF), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const member = await raw.join(groupWish(fresh()));
     await raw.healthy(member);
     await raw.unhealthy(member);
     // It has no carrier: away, as any tunnel may be; a group is not mentioned.
-    const answer = await askHttp(placeOf(member.public_url));
+    const answer = await askHttp(endpointOf(member.public_url));
     expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'TUNNEL_AWAY']);
   });
 
-  it(row('Alert webhook rules', 1, OFF), async ({ scene }) => {
-    const receiver = await WebhookReceiver.start(scene);
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Alert webhook rules', 1, OFF), async ({ harness }) => {
+    const receiver = await WebhookReceiver.start(harness);
+    const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
     const member = await raw.join(groupWish(fresh(), { health_check }));
     for (let edges = 0; edges < 3; edges += 1) {
@@ -162,8 +162,8 @@ describe.concurrent('health, switched off', () => {
     expect([receiver.connections, operator.connections]).toEqual([0, 0]);
   });
 
-  it(row('Control-plane frames', 3, OFF), async ({ scene }) => {
-    const raw = await RawControl.enter(scene, edge);
+  it(row('Control-plane frames', 3, OFF), async ({ harness }) => {
+    const raw = await RawControl.enter(harness, edge);
     const member = await raw.join(tcp(fresh()));
     await raw.unhealthy(member);
     await raw.healthy(member);

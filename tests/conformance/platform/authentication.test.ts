@@ -2,10 +2,10 @@
 import { type AccessToken, publicKeys } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refusalOf } from './asking.ts';
-import { isSignedBy, readJwt, tampered } from './jwt.ts';
-import { row } from './rows.ts';
-import { PATIENCE_MS, type Person, PlatformScene } from './scene.ts';
+import { refusalOf } from './api-request.fixture.ts';
+import { isSignedBy, readJwt, tampered } from './jwt.fixture.ts';
+import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 /** Every user-scoped operation; {id} stands for any. */
 const USER_SCOPED = [
@@ -27,20 +27,20 @@ const USER_SCOPED = [
   ['GET', '/load-balancing/groups'],
 ] as const;
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await scene.start();
-  [ann, bob] = await Promise.all([scene.person(), scene.person()]);
+  await harness.start();
+  [ann, bob] = await Promise.all([harness.person(), harness.person()]);
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
-const keys = async () => publicKeys.parse((await scene.get('/.well-known/jwks.json')).body).keys;
+const keys = async () => publicKeys.parse((await harness.get('/.well-known/jwks.json')).body).keys;
 
 describe('Authentication', () => {
   it(row('Authentication', 1), async () => {
-    const answer = await scene.login(ann.email);
+    const answer = await harness.login(ann.email);
     const { claims } = readJwt((answer.body as AccessToken).access_token);
     expect(Number(claims['exp']) - Number(claims['iat'])).toBe(15 * 60);
     const cookie = answer.headers.get('set-cookie') ?? '';
@@ -49,27 +49,27 @@ describe('Authentication', () => {
 
   it(row('Authentication', 2), async () => {
     for (const [method, path] of USER_SCOPED) {
-      expect([method, path, ...refusalOf(await scene.ask(method, path))]).toEqual([
+      expect([method, path, ...refusalOf(await harness.ask(method, path))]).toEqual([
         ...[method, path, 401, 'ACCESS_TOKEN_MISSING'],
       ]);
     }
     for (const path of ['/health', '/health/db', '/openapi.json', '/docs', '/.well-known/jwks.json']) {
-      expect([path, (await scene.get(path)).status]).toEqual([path, 200]);
-      expect([path, (await scene.get(path, 'nonsense')).status]).toEqual([path, 200]);
+      expect([path, (await harness.get(path)).status]).toEqual([path, 200]);
+      expect([path, (await harness.get(path, 'nonsense')).status]).toEqual([path, 200]);
     }
   });
 
   it(row('Authentication', 2, 'other forms of the header'), async () => {
     const me = async (authorization: string) =>
-      refusalOf(await scene.ask('GET', '/auth/me', { headers: { authorization } }));
+      refusalOf(await harness.ask('GET', '/auth/me', { headers: { authorization } }));
     expect(await me(`bearer ${ann.token}`)).toEqual([200, '']);
     const wrong = [ann.token, `Basic ${ann.token}`, `Token ${ann.token}`, 'Bearer', 'Bearer ', `Bearer ${ann.token} x`];
     for (const header of [...wrong, `Bearer, ${ann.token}`, `Bearer "${ann.token}"`]) {
       expect([header.slice(0, 20), ...(await me(header))]).toEqual([header.slice(0, 20), 401, 'ACCESS_TOKEN_INVALID']);
     }
-    const inQuery = await scene.get(`/auth/me?access_token=${ann.token}`);
+    const inQuery = await harness.get(`/auth/me?access_token=${ann.token}`);
     expect(inQuery.status).toBe(401);
-    const challenge = (await scene.get('/auth/me')).headers.get('www-authenticate');
+    const challenge = (await harness.get('/auth/me')).headers.get('www-authenticate');
     expect(challenge).toBe('Bearer');
   });
 
@@ -77,42 +77,42 @@ describe('Authentication', () => {
     const [jwk] = await keys();
     for (const [what, token] of Object.entries(tampered(ann.token, bob.id, { ...jwk }))) {
       for (const path of ['/auth/me', '/keys', '/usage', '/load-balancing/groups']) {
-        expect([what, ...refusalOf(await scene.get(path, token))]).toEqual([what, 401, 'ACCESS_TOKEN_INVALID']);
+        expect([what, ...refusalOf(await harness.get(path, token))]).toEqual([what, 401, 'ACCESS_TOKEN_INVALID']);
       }
     }
     // An API key and a refresh token are no access tokens.
-    const key = await scene.newKey(ann);
+    const key = await harness.newKey(ann);
     for (const token of [key.token, ann.cookie.slice('refresh_token='.length)]) {
-      expect((await scene.get('/auth/me', token)).status).toBe(401);
+      expect((await harness.get('/auth/me', token)).status).toBe(401);
     }
-    expect((await scene.get('/auth/me', ann.token)).status).toBe(200);
+    expect((await harness.get('/auth/me', ann.token)).status).toBe(200);
   });
 
   it(row('Authentication', 3), async () => {
-    const answer = await scene.ask('POST', '/auth/refresh', { cookie: (await scene.enter(ann.email)).cookie });
+    const answer = await harness.ask('POST', '/auth/refresh', { cookie: (await harness.enter(ann.email)).cookie });
     const { access_token } = answer.body as AccessToken;
     const { claims } = readJwt(access_token);
     expect(Number(claims['exp']) - Number(claims['iat'])).toBe(15 * 60);
-    expect((await scene.get('/auth/me', access_token)).status).toBe(200);
+    expect((await harness.get('/auth/me', access_token)).status).toBe(200);
   });
 
   it(row('Authentication', 4), async () => {
-    const { cookie } = await scene.enter(ann.email);
-    const answer = await scene.ask('POST', '/auth/logout', { cookie });
+    const { cookie } = await harness.enter(ann.email);
+    const answer = await harness.ask('POST', '/auth/logout', { cookie });
     expect(answer.headers.get('set-cookie')).toMatch(
       /^refresh_token=; Max-Age=0; Path=\/auth; HttpOnly; SameSite=Lax$/,
     );
   });
 
   it(row('Authentication', 5), async () => {
-    const { email, verifyToken } = await scene.register();
-    expect((await scene.login(email)).status).toBe(403);
-    await scene.get(`/auth/verify-email/${verifyToken}`);
-    expect((await scene.login(email)).status).toBe(200);
-    const external = await scene.external();
-    await scene.post('/auth/forgot-password', { email: external });
-    expect(refusalOf(await scene.login(external))).toEqual([403, 'ACCOUNT_EXTERNAL']);
-    expect(scene.rawMails(external)).toEqual([]);
+    const { email, verifyToken } = await harness.register();
+    expect((await harness.login(email)).status).toBe(403);
+    await harness.get(`/auth/verify-email/${verifyToken}`);
+    expect((await harness.login(email)).status).toBe(200);
+    const external = await harness.external();
+    await harness.post('/auth/forgot-password', { email: external });
+    expect(refusalOf(await harness.login(external))).toEqual([403, 'ACCOUNT_EXTERNAL']);
+    expect(harness.rawMails(external)).toEqual([]);
   });
 
   it(row('Authentication', 9), async () => {
@@ -130,34 +130,34 @@ describe('Contract', () => {
     expect(jwk).not.toHaveProperty('d');
     expect(isSignedBy(ann.token, { ...jwk })).toBe(true);
     expect(claims).toMatchObject({ sub: ann.id, iss: 'http://localhost:8080' });
-    const again = readJwt((await scene.enter(ann.email)).token);
+    const again = readJwt((await harness.enter(ann.email)).token);
     expect(again.claims['jti']).not.toBe(claims['jti']);
   });
 
   it(row('Contract', 6, 'suspension'), async () => {
-    const cyd = await scene.person();
-    expect((await scene.get('/keys', cyd.token)).status).toBe(200);
-    await scene.suspend(cyd.email);
+    const cyd = await harness.person();
+    expect((await harness.get('/keys', cyd.token)).status).toBe(200);
+    await harness.suspend(cyd.email);
     const suspendedAt = performance.now();
-    await eventually(async () => expect((await scene.get('/keys', cyd.token)).status).toBe(403), {
+    await eventually(async () => expect((await harness.get('/keys', cyd.token)).status).toBe(403), {
       timeoutMs: PATIENCE_MS,
     });
     // Two seconds on a quiet machine; a token is good for fifteen minutes.
     expect(performance.now() - suspendedAt).toBeLessThan(15_000);
     for (const [method, path] of USER_SCOPED) {
-      const answer = await scene.ask(method, path, { token: cyd.token });
+      const answer = await harness.ask(method, path, { token: cyd.token });
       expect([method, path, ...refusalOf(answer)]).toEqual([method, path, 403, 'ACCOUNT_SUSPENDED']);
     }
   });
 
   it(row('Contract', 6, 'reset'), async () => {
-    const dan = await scene.person();
-    await scene.post('/auth/forgot-password', { email: dan.email });
-    const token = await scene.mailedToken(dan.email, 2);
-    expect((await scene.post('/auth/reset-password', { token, password: 'a new password' })).status).toBe(200);
+    const dan = await harness.person();
+    await harness.post('/auth/forgot-password', { email: dan.email });
+    const token = await harness.mailedToken(dan.email, 2);
+    expect((await harness.post('/auth/reset-password', { token, password: 'a new password' })).status).toBe(200);
     // Changed in this process: at once.
-    expect(refusalOf(await scene.get('/auth/me', dan.token))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
-    const refreshed = await scene.ask('POST', '/auth/refresh', { cookie: dan.cookie });
+    expect(refusalOf(await harness.get('/auth/me', dan.token))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
+    const refreshed = await harness.ask('POST', '/auth/refresh', { cookie: dan.cookie });
     expect(refusalOf(refreshed)).toEqual([401, 'REFRESH_INVALID']);
   });
 });

@@ -2,8 +2,8 @@
 import { connect } from 'node:net';
 import { apiError } from '@tunnel/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { row } from './rows.ts';
-import { PlatformScene } from './scene.ts';
+import { PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 const JSON_POST = 'POST /auth/login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n';
 
@@ -27,15 +27,17 @@ const BYTES: Readonly<Record<string, readonly [number, string]>> = {
   'a space in a header name': [400, 'GET /keys HTTP/1.1\r\nhost: x\r\nbad header: x\r\n\r\n'],
 };
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 // None of it gets as far as a database.
-beforeAll(() => scene.start({ command: 'platform', tables: '[database]\nurl = "postgres://a:b@127.0.0.1:9/nothing"' }));
-afterAll(() => scene.close());
+beforeAll(() =>
+  harness.start({ command: 'platform', tables: '[database]\nurl = "postgres://a:b@127.0.0.1:9/nothing"' }),
+);
+afterAll(() => harness.close());
 
 /** All that comes back until the end, or until the whole error is there. */
 const answerTo = (bytes: string): Promise<string> =>
   new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(scene.url);
+    const { hostname, port } = new URL(harness.url);
     const socket = connect({ host: hostname, port: Number(port) });
     let heard = '';
     socket.on('data', (piece) => {
@@ -54,16 +56,16 @@ describe(row('Errors', 1, 'bytes that are no good request'), () => {
     const id = /\r\nx-request-id: (\S+)\r\n/i.exec(answer)?.[1];
     const { request_id } = apiError.strict().parse(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4)));
     expect(request_id).toBe(id);
-    expect((await scene.get('/health')).status).toBe(200);
+    expect((await harness.get('/health')).status).toBe(200);
   });
 });
 
 it('a body that ends too early is nobody’s request, and holds nobody up', async () => {
-  const { hostname, port } = new URL(scene.url);
+  const { hostname, port } = new URL(harness.url);
   const socket = connect({ host: hostname, port: Number(port) });
   socket.on('error', () => {});
   socket.write(`${JSON_POST}content-length: 50\r\n\r\n{`);
-  expect((await scene.get('/health')).status).toBe(200);
+  expect((await harness.get('/health')).status).toBe(200);
   socket.destroy();
-  expect((await scene.get('/health')).status).toBe(200);
+  expect((await harness.get('/health')).status).toBe(200);
 });

@@ -1,10 +1,10 @@
 // Every endpoint with a body, given what nobody should send: the right status, the field by its name, never a 500.
 import { createConnection } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Answer } from './asking.ts';
-import { BODY_ENDPOINTS, type BodyEndpoint } from './bodies.ts';
-import { row } from './rows.ts';
-import { type Person, PlatformScene } from './scene.ts';
+import type { Answer } from './api-request.fixture.ts';
+import { type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { BODY_ENDPOINTS, type BodyEndpoint } from './request-bodies.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 const WRONG_TYPES = [7, true, [], ['a'], {}, { a: 1 }, -0.5, 1e308];
 const NO_TEXT = ['\u0000', 'long enough\u0000', '\ud800', 'long enough \udfff', '\udc00\ud800 long enough'];
@@ -30,23 +30,23 @@ const OTHER_TYPES = [
   '',
 ];
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 beforeAll(async () => {
-  await scene.start();
-  ann = await scene.person();
+  await harness.start();
+  ann = await harness.person();
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 const send = ({ method, path, needsUser }: BodyEndpoint, body: unknown): Promise<Answer> =>
-  scene.ask(method, path, { body, ...(needsUser ? { token: ann.token } : {}) });
+  harness.ask(method, path, { body, ...(needsUser ? { token: ann.token } : {}) });
 
 const sendRaw = (
   { method, path, needsUser }: BodyEndpoint,
   raw: string | Uint8Array<ArrayBuffer>,
   type = 'application/json',
 ): Promise<Answer> =>
-  scene.ask(method, path, { raw, headers: { 'content-type': type }, ...(needsUser ? { token: ann.token } : {}) });
+  harness.ask(method, path, { raw, headers: { 'content-type': type }, ...(needsUser ? { token: ann.token } : {}) });
 
 const expectField = ({ status, code, error }: Answer, field: string, given: unknown): void => {
   const shown = JSON.stringify(given).slice(0, 80);
@@ -130,7 +130,7 @@ describe.each(BODY_ENDPOINTS)('$method $path', (endpoint) => {
 /** Without a content-length; a server that answers early may also close. */
 const statusOfChunked = ({ method, path, needsUser }: BodyEndpoint, text: string): Promise<number> =>
   new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(scene.url);
+    const { hostname, port } = new URL(harness.url);
     const socket = createConnection({ host: hostname, port: Number(port) });
     let heard = '';
     socket.on('data', (piece) => {
@@ -147,6 +147,6 @@ const statusOfChunked = ({ method, path, needsUser }: BodyEndpoint, text: string
   });
 
 it(row('Errors', 2, '400 names the field'), async () => {
-  const { status, error } = await scene.post('/keys', {}, ann.token);
+  const { status, error } = await harness.post('/keys', {}, ann.token);
   expect([status, error]).toEqual([400, expect.stringMatching(/^label/)]);
 });

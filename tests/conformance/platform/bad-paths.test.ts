@@ -1,9 +1,9 @@
 // Paths, ids, methods, headers and queries that nobody should send: the right status, never a 500.
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { type Person, PlatformScene } from './scene.ts';
+import { type Answer, refusalOf } from './api-request.fixture.ts';
+import { type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 const NOT_IDS = [
   ...['0', '-1', 'nothing', 'null', 'undefined', '*', '%00', '%0a', '%20', '%ff', '%zz', '%F0%9F%98%80', '%ED%A0%80'],
@@ -60,20 +60,20 @@ const METHODS: Readonly<Record<string, string>> = {
   '/openapi.json': 'GET, HEAD',
 };
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 beforeAll(async () => {
-  await scene.start();
-  ann = await scene.person();
+  await harness.start();
+  ann = await harness.person();
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 const sorted = (list: string | null): string[] => (list ?? '').split(', ').sort();
 
 /** fetch would tidy up the path first. */
 const statusOfRaw = (path: string, headers: Record<string, string> = {}): Promise<number> =>
   new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(scene.url);
+    const { hostname, port } = new URL(harness.url);
     const sent = request({ hostname, port, path, headers, agent: false }, (response) => {
       response.resume();
       resolve(response.statusCode ?? 0);
@@ -85,7 +85,7 @@ const statusOfRaw = (path: string, headers: Record<string, string> = {}): Promis
 describe('ids that are not ids', () => {
   it.each(WITH_IDS)('%s %s: %i %s', async (method, path, status, code) => {
     for (const id of NOT_IDS) {
-      const answer = await scene.ask(method, path.replace('{id}', id), { token: ann.token });
+      const answer = await harness.ask(method, path.replace('{id}', id), { token: ann.token });
       expect([id, ...refusalOf(answer)]).toEqual([id, status, code]);
     }
   });
@@ -104,7 +104,7 @@ describe('Contract', () => {
       '/health/',
       '/internal',
     ]) {
-      const answer = await scene.get(path, ann.token);
+      const answer = await harness.get(path, ann.token);
       expect([path, ...refusalOf(answer)]).toEqual([path, 404, 'API_NOT_FOUND']);
     }
     for (const path of [
@@ -126,7 +126,7 @@ describe('Contract', () => {
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
         if (allowed.split(', ').includes(method)) continue;
         // Also without credentials: which methods there are is no secret.
-        const answer = await scene.ask(method, path);
+        const answer = await harness.ask(method, path);
         expect([method, path, ...refusalOf(answer)]).toEqual([method, path, 405, 'API_METHOD_NOT_ALLOWED']);
         expect([path, sorted(answer.headers.get('allow'))]).toEqual([path, sorted(allowed)]);
       }
@@ -136,7 +136,7 @@ describe('Contract', () => {
   it(row('Contract', 29, '413 and 415 where there is no body to read'), async () => {
     const large = { raw: 'a'.repeat(70_000), headers: { 'content-type': 'text/plain' } };
     for (const path of ['/auth/logout', '/auth/refresh', '/usage/tunnels/x/requests/y/replay']) {
-      const answer = await scene.ask('POST', path, { ...large, token: ann.token });
+      const answer = await harness.ask('POST', path, { ...large, token: ann.token });
       expect([path, ...refusalOf(answer)]).toEqual([path, 413, 'API_BODY_TOO_LARGE']);
     }
   });
@@ -149,11 +149,11 @@ describe('Contract', () => {
       ['application/json', '\u0000'],
     ] as const;
     for (const [type, raw] of given) {
-      const { cookie } = await scene.enter(ann.email);
+      const { cookie } = await harness.enter(ann.email);
       const question = { raw, headers: { 'content-type': type } };
-      const refreshed = await scene.ask('POST', '/auth/refresh', { ...question, cookie });
+      const refreshed = await harness.ask('POST', '/auth/refresh', { ...question, cookie });
       expect(refreshed.status).toBe(200);
-      expect((await scene.ask('POST', '/auth/logout', { ...question, cookie: refreshed.cookie })).status).toBe(204);
+      expect((await harness.ask('POST', '/auth/logout', { ...question, cookie: refreshed.cookie })).status).toBe(204);
     }
   });
 
@@ -161,21 +161,21 @@ describe('Contract', () => {
     const seen = new Set<string | null>();
     const answers: Answer[] = [];
     for (const path of ['/health', '/keys', '/nothing', '/usage/tunnels/x', '/openapi.json', '/docs']) {
-      answers.push(await scene.get(path), await scene.get(path, ann.token));
+      answers.push(await harness.get(path), await harness.get(path, ann.token));
     }
     for (const { headers } of answers) seen.add(headers.get('x-request-id'));
     expect([seen.size, seen.has(null)]).toEqual([answers.length, false]);
-    const own = await scene.ask('GET', '/nothing', { headers: { 'x-request-id': 'my-id.7' } });
+    const own = await harness.ask('GET', '/nothing', { headers: { 'x-request-id': 'my-id.7' } });
     expect(own.body).toMatchObject({ request_id: 'my-id.7' });
     for (const odd of ['a b', 'x'.repeat(65), '<script>', '"']) {
-      const answer = await scene.ask('GET', '/nothing', { headers: { 'x-request-id': odd } });
+      const answer = await harness.ask('GET', '/nothing', { headers: { 'x-request-id': odd } });
       expect(answer.headers.get('x-request-id')).not.toBe(odd);
     }
   });
 });
 
 it('ignores parts of a query that nobody knows, and headers that mean nothing', async () => {
-  expect((await scene.get('/usage/chart?days=3&nothing=%00&__proto__=1&limit=abc', ann.token)).status).toBe(200);
+  expect((await harness.get('/usage/chart?days=3&nothing=%00&__proto__=1&limit=abc', ann.token)).status).toBe(200);
   const headers = { 'x-forwarded-for': 'nonsense, 1.2.3.4', 'content-encoding': 'nonsense', accept: 'image/png' };
-  expect((await scene.ask('GET', '/keys', { token: ann.token, headers })).status).toBe(200);
+  expect((await harness.ask('GET', '/keys', { token: ann.token, headers })).status).toBe(200);
 });

@@ -1,29 +1,29 @@
 // Decisions about accounts: addresses, passwords, refusals, and what is ours beyond the specification.
 import { type UserSession, userPublic, userSessions } from '@tunnel/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { newEmail, PASSWORD, type Person, PlatformScene } from './scene.ts';
+import { type Answer, refusalOf } from './api-request.fixture.ts';
+import { newEmail, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 /** PASSWORD, hashed with a tenth of the work. */
 const CHEAP_HASH = '$argon2id$v=19$m=64,t=1,p=1$JhwLow0+bV0FY45079hoEw$LpA0fez3SOCEPFkf1vLu9MqtqRP+FNpCvYXA11Vzy7w';
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 beforeAll(async () => {
-  await scene.start();
-  ann = await scene.person();
+  await harness.start();
+  ann = await harness.person();
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 const verifiedWith = async (password: string): Promise<string> => {
   const email = newEmail();
-  expect((await scene.post('/auth/register', { email, password })).status).toBe(201);
-  await scene.get(`/auth/verify-email/${await scene.mailedToken(email)}`);
+  expect((await harness.post('/auth/register', { email, password })).status).toBe(201);
+  await harness.get(`/auth/verify-email/${await harness.mailedToken(email)}`);
   return email;
 };
 const hashOf = async (email: string): Promise<string> => {
-  const user = scene.db.selectFrom('users').select('password_hash').where('email', '=', email);
+  const user = harness.db.selectFrom('users').select('password_hash').where('email', '=', email);
   return (await user.executeTakeFirstOrThrow()).password_hash ?? '';
 };
 const timed = async (ask: () => Promise<Answer>): Promise<number> => {
@@ -35,10 +35,10 @@ const median = (values: readonly number[]): number => [...values].sort((a, b) =>
 
 describe('Contract', () => {
   it(row('Contract', 1), async () => {
-    const { body } = await scene.get('/auth/me', ann.token);
+    const { body } = await harness.get('/auth/me', ann.token);
     expect(userPublic.parse(body)).toMatchObject({ status: 'active', auth_method: 'password' });
     for (const status of ['asleep', '']) {
-      const change = scene.db
+      const change = harness.db
         .updateTable('users')
         .set({ status: status as 'active' })
         .where('id', '=', ann.id);
@@ -48,19 +48,19 @@ describe('Contract', () => {
 
   it(row('Contract', 2), async () => {
     const email = newEmail();
-    await scene.post('/auth/register', { email: `  ${email.toUpperCase()}\n`, password: PASSWORD });
-    const token = await scene.mailedToken(email);
-    await scene.get(`/auth/verify-email/${token}`);
+    await harness.post('/auth/register', { email: `  ${email.toUpperCase()}\n`, password: PASSWORD });
+    const token = await harness.mailedToken(email);
+    await harness.get(`/auth/verify-email/${token}`);
     for (const form of [email, email.toUpperCase(), ` ${email}\t`]) {
-      expect((await scene.login(form)).body).toMatchObject({ user: { email } });
+      expect((await harness.login(form)).body).toMatchObject({ user: { email } });
     }
   });
 
   it(row('Contract', 3), async () => {
     const odd = '  🔑🔑 ü 🔑  ';
     const email = await verifiedWith(odd);
-    expect((await scene.login(email, odd.trim())).status).toBe(401);
-    expect((await scene.login(email, odd)).status).toBe(200);
+    expect((await harness.login(email, odd.trim())).status).toBe(401);
+    expect((await harness.login(email, odd)).status).toBe(200);
     const [, kind, version, cost] = (await hashOf(email)).split('$');
     expect([kind, version]).toEqual(['argon2id', 'v=19']);
     const {
@@ -70,114 +70,114 @@ describe('Contract', () => {
     } = Object.fromEntries((cost ?? '').split(',').map((part) => [part[0], Number(part.slice(2))]));
     expect([m >= 19 * 1024, t >= 2, p >= 1]).toEqual([true, true, true]);
     const longest = 'é'.repeat(512);
-    expect((await scene.login(await verifiedWith(longest), longest)).status).toBe(200);
+    expect((await harness.login(await verifiedWith(longest), longest)).status).toBe(200);
   });
 
   it(row('Contract', 3, 'hashed anew'), async () => {
-    const { email } = await scene.person();
-    await scene.db.updateTable('users').set({ password_hash: CHEAP_HASH }).where('email', '=', email).execute();
-    expect((await scene.login(email, 'another one')).status).toBe(401);
+    const { email } = await harness.person();
+    await harness.db.updateTable('users').set({ password_hash: CHEAP_HASH }).where('email', '=', email).execute();
+    expect((await harness.login(email, 'another one')).status).toBe(401);
     expect(await hashOf(email)).toBe(CHEAP_HASH);
-    expect((await scene.login(email)).status).toBe(200);
+    expect((await harness.login(email)).status).toBe(200);
     expect(await hashOf(email)).not.toBe(CHEAP_HASH);
-    expect((await scene.login(email)).status).toBe(200);
+    expect((await harness.login(email)).status).toBe(200);
   });
 
   it(row('Contract', 3, 'concurrent hashes are bounded'), async () => {
-    const asked = Array.from({ length: 150 }, () => scene.login(newEmail()));
-    const health = await timed(() => scene.get('/health'));
+    const asked = Array.from({ length: 150 }, () => harness.login(newEmail()));
+    const health = await timed(() => harness.get('/health'));
     const statuses = (await Promise.all(asked)).map(refusalOf);
     expect(new Set(statuses.map(String))).toEqual(new Set(['401,LOGIN_WRONG', '503,LOGIN_BUSY']));
     expect(health).toBeLessThan(15_000);
-    expect((await scene.login(ann.email)).status).toBe(200);
+    expect((await harness.login(ann.email)).status).toBe(200);
   });
 
   it(row('Contract', 4), async () => {
-    const [wrong, unknown] = [await scene.login(ann.email, 'something else'), await scene.login(newEmail())];
+    const [wrong, unknown] = [await harness.login(ann.email, 'something else'), await harness.login(newEmail())];
     expect([...refusalOf(wrong), wrong.error]).toEqual([...refusalOf(unknown), unknown.error]);
-    expect(refusalOf(await scene.login(ann.email, 'a'.repeat(60_000)))).toEqual([401, 'LOGIN_WRONG']);
-    const { email } = await scene.register();
-    const suspended = await scene.person();
-    await scene.suspend(suspended.email);
+    expect(refusalOf(await harness.login(ann.email, 'a'.repeat(60_000)))).toEqual([401, 'LOGIN_WRONG']);
+    const { email } = await harness.register();
+    const suspended = await harness.person();
+    await harness.suspend(suspended.email);
     for (const [address, code] of [
       [email, 'ACCOUNT_UNVERIFIED'],
       [suspended.email, 'ACCOUNT_SUSPENDED'],
     ] as const) {
-      expect(refusalOf(await scene.login(address, 'something else'))).toEqual([401, 'LOGIN_WRONG']);
-      expect(refusalOf(await scene.login(address))).toEqual([403, code]);
+      expect(refusalOf(await harness.login(address, 'something else'))).toEqual([401, 'LOGIN_WRONG']);
+      expect(refusalOf(await harness.login(address))).toEqual([403, code]);
     }
-    const external = await scene.login(await scene.external(), 'anything');
+    const external = await harness.login(await harness.external(), 'anything');
     expect([...refusalOf(external), external.cookie]).toEqual([403, 'ACCOUNT_EXTERNAL', '']);
   });
 
   it(row('Contract', 4, 'in the same time'), async () => {
     const times: Record<'wrong' | 'unknown', number[]> = { wrong: [], unknown: [] };
     for (let round = 0; round < 7; round += 1) {
-      times.wrong.push(await timed(() => scene.login(ann.email, 'something else')));
-      times.unknown.push(await timed(() => scene.login(newEmail())));
+      times.wrong.push(await timed(() => harness.login(ann.email, 'something else')));
+      times.unknown.push(await timed(() => harness.login(newEmail())));
     }
     // Without the work of a hash it would be a tenth.
     expect(median(times.unknown)).toBeGreaterThan(median(times.wrong) / 3);
   });
 
   it(row('Contract', 15), async () => {
-    const { email } = await scene.register();
-    const external = await scene.external();
+    const { email } = await harness.register();
+    const external = await harness.external();
     for (const path of ['/auth/forgot-password', '/auth/resend-verification']) {
       const answers = await Promise.all(
-        [email, newEmail(), external, 'nobody', ''].map((address) => scene.post(path, { email: address })),
+        [email, newEmail(), external, 'nobody', ''].map((address) => harness.post(path, { email: address })),
       );
       expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
       expect(answers[0]?.status).toBe(200);
-      for (const body of [{}, { email: 7 }, { email: null }]) expect((await scene.post(path, body)).status).toBe(400);
+      for (const body of [{}, { email: 7 }, { email: null }]) expect((await harness.post(path, body)).status).toBe(400);
     }
-    await scene.mailedToken(email, 3);
-    expect([scene.rawMails(email).length, scene.rawMails(external)]).toEqual([3, []]);
+    await harness.mailedToken(email, 3);
+    expect([harness.rawMails(email).length, harness.rawMails(external)]).toEqual([3, []]);
   });
 
   it(row('Contract', 33), async () => {
-    const { email } = await scene.register();
-    await scene.post('/auth/resend-verification', { email: ` ${email.toUpperCase()}` });
-    const second = await scene.mailedToken(email, 2);
-    expect((await scene.get(`/auth/verify-email/${second}`)).status).toBe(200);
-    expect((await scene.login(email)).status).toBe(200);
+    const { email } = await harness.register();
+    await harness.post('/auth/resend-verification', { email: ` ${email.toUpperCase()}` });
+    const second = await harness.mailedToken(email, 2);
+    expect((await harness.get(`/auth/verify-email/${second}`)).status).toBe(200);
+    expect((await harness.login(email)).status).toBe(200);
     // Verified: there is nothing left to send.
-    await scene.post('/auth/resend-verification', { email });
-    await scene.post('/auth/forgot-password', { email });
-    await scene.mailedToken(email, 3);
-    expect((await scene.mails(email)).filter(({ text }) => text?.includes('/auth/verify-email/'))).toHaveLength(2);
+    await harness.post('/auth/resend-verification', { email });
+    await harness.post('/auth/forgot-password', { email });
+    await harness.mailedToken(email, 3);
+    expect((await harness.mails(email)).filter(({ text }) => text?.includes('/auth/verify-email/'))).toHaveLength(2);
   });
 
   it(row('Contract', 34), async () => {
-    const { token } = await scene.person();
+    const { token } = await harness.person();
     for (const [given, shown] of [
       [' Ann ', 'Ann'],
       ['', null],
       ['🦊'.repeat(100), '🦊'.repeat(100)],
       [null, null],
     ]) {
-      const answer = await scene.ask('PATCH', '/auth/me', { token, body: { display_name: given, email: 'x@y.z' } });
+      const answer = await harness.ask('PATCH', '/auth/me', { token, body: { display_name: given, email: 'x@y.z' } });
       expect([answer.status, userPublic.strict().parse(answer.body).display_name]).toEqual([200, shown]);
-      expect((await scene.get('/auth/me', token)).body).toEqual(answer.body);
+      expect((await harness.get('/auth/me', token)).body).toEqual(answer.body);
     }
   });
 
   it(row('Contract', 35), async () => {
-    const here = await scene.person();
-    const there = await scene.enter(here.email);
+    const here = await harness.person();
+    const there = await harness.enter(here.email);
     const list = async (): Promise<UserSession[]> => {
-      const { body } = await scene.ask('GET', '/auth/sessions', { token: here.token, cookie: here.cookie });
+      const { body } = await harness.ask('GET', '/auth/sessions', { token: here.token, cookie: here.cookie });
       return userSessions.parse(body);
     };
     const sessions = await list();
     expect([sessions.length, sessions.filter(({ current }) => current).length]).toEqual([2, 1]);
     const other = sessions.find(({ current }) => !current)?.id ?? '';
-    const end = (token: string) => scene.ask('DELETE', `/auth/sessions/${other}`, { token });
+    const end = (token: string) => harness.ask('DELETE', `/auth/sessions/${other}`, { token });
     expect(refusalOf(await end(ann.token))).toEqual([404, 'LOGIN_SESSION_UNKNOWN']);
     expect((await end(here.token)).status).toBe(204);
     expect(refusalOf(await end(here.token))).toEqual([404, 'LOGIN_SESSION_UNKNOWN']);
-    expect((await scene.ask('POST', '/auth/refresh', { cookie: there.cookie })).status).toBe(401);
-    expect((await scene.ask('POST', '/auth/refresh', { cookie: here.cookie })).status).toBe(200);
+    expect((await harness.ask('POST', '/auth/refresh', { cookie: there.cookie })).status).toBe(401);
+    expect((await harness.ask('POST', '/auth/refresh', { cookie: here.cookie })).status).toBe(200);
     expect((await list()).length).toBe(1);
   });
 });

@@ -2,30 +2,30 @@
 import { createHash } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { newEmail, PASSWORD, type Person, PlatformScene } from './scene.ts';
+import { type Answer, refusalOf } from './api-request.fixture.ts';
+import { newEmail, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 beforeAll(async () => {
-  await scene.start();
-  ann = await scene.person();
+  await harness.start();
+  ann = await harness.person();
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const refresh = (cookie: string, headers: Record<string, string> = {}): Promise<Answer> =>
-  scene.ask('POST', '/auth/refresh', { cookie, headers });
+  harness.ask('POST', '/auth/refresh', { cookie, headers });
 const logout = (cookie: string, headers: Record<string, string> = {}): Promise<Answer> =>
-  scene.ask('POST', '/auth/logout', { cookie, headers });
+  harness.ask('POST', '/auth/logout', { cookie, headers });
 
 describe('refresh tokens', () => {
   it(row('Contract', 7), async () => {
-    const { cookie } = await scene.enter(ann.email);
+    const { cookie } = await harness.enter(ann.email);
     const token = cookie.slice('refresh_token='.length);
     expect(Buffer.from(token, 'base64url')).toHaveLength(32);
-    const rows = await scene.db.selectFrom('refresh_tokens').selectAll().execute();
+    const rows = await harness.db.selectFrom('refresh_tokens').selectAll().execute();
     expect(JSON.stringify(rows)).not.toContain(token);
     expect(rows.map(({ token_hash }) => token_hash)).toContain(sha256(token));
     const next = await refresh(cookie);
@@ -34,8 +34,8 @@ describe('refresh tokens', () => {
   });
 
   it(row('Contract', 8, 'within 10 s'), async () => {
-    const { cookie } = await scene.enter(ann.email);
-    const other = await scene.enter(ann.email);
+    const { cookie } = await harness.enter(ann.email);
+    const other = await harness.enter(ann.email);
     const answers = await Promise.all(Array.from({ length: 6 }, () => refresh(cookie)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
     expect(new Set(answers.map((answer) => answer.cookie)).size).toBe(6);
@@ -46,8 +46,8 @@ describe('refresh tokens', () => {
   });
 
   it(row('Contract', 10), async () => {
-    const { port } = new URL(scene.url);
-    let { cookie } = await scene.enter(ann.email);
+    const { port } = new URL(harness.url);
+    let { cookie } = await harness.enter(ann.email);
     const foreign = [
       'http://evil.localhost:8000',
       'https://localhost:8080',
@@ -69,7 +69,7 @@ describe('refresh tokens', () => {
   });
 
   it(row('Contract', 11), async () => {
-    const { cookie } = await scene.enter(ann.email);
+    const { cookie } = await harness.enter(ann.email);
     const successor = (await refresh(cookie)).cookie;
     const answer = await logout(cookie);
     expect([answer.status, answer.text]).toEqual([204, '']);
@@ -83,13 +83,13 @@ describe('refresh tokens', () => {
 
 describe('mail', () => {
   it(row('Contract', 12), async () => {
-    const { email, verifyToken } = await scene.register();
-    await scene.post('/auth/forgot-password', { email });
-    const resetToken = await scene.mailedToken(email, 2);
-    const [verify, reset] = await scene.mails(email);
+    const { email, verifyToken } = await harness.register();
+    await harness.post('/auth/forgot-password', { email });
+    const resetToken = await harness.mailedToken(email, 2);
+    const [verify, reset] = await harness.mails(email);
     expect(verify?.text?.split(/\r?\n/)).toContain(`http://localhost:8080/auth/verify-email/${verifyToken}`);
     expect(reset?.text?.split(/\r?\n/)).toContain(`http://localhost:8080/app/reset-password?token=${resetToken}`);
-    for (const { raw } of scene.rawMails(email)) {
+    for (const { raw } of harness.rawMails(email)) {
       const head = /Content-Type: text\/plain[^]*?\r\n\r\n/i.exec(raw)?.[0] ?? '';
       expect(head).toMatch(/Content-Transfer-Encoding: (7bit|quoted-printable)/i);
     }
@@ -97,22 +97,22 @@ describe('mail', () => {
   });
 
   it(row('Contract', 12, 'a page for browsers'), async () => {
-    const { email, verifyToken } = await scene.register();
+    const { email, verifyToken } = await harness.register();
     const headers = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
-    const page = await scene.ask('GET', `/auth/verify-email/${verifyToken}`, { headers });
+    const page = await harness.ask('GET', `/auth/verify-email/${verifyToken}`, { headers });
     expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/html/)]);
-    const again = await scene.ask('GET', `/auth/verify-email/${verifyToken}`, { headers });
+    const again = await harness.ask('GET', `/auth/verify-email/${verifyToken}`, { headers });
     expect([again.status, again.headers.get('content-type')]).toEqual([400, expect.stringMatching(/^text\/html/)]);
-    expect((await scene.login(email)).status).toBe(200);
+    expect((await harness.login(email)).status).toBe(200);
   });
 
   it(row('Contract', 13), async () => {
     const email = newEmail();
-    await scene.post('/auth/register', { email, password: PASSWORD });
+    await harness.post('/auth/register', { email, password: PASSWORD });
     const began = performance.now();
     const [mail] = await eventually(
       () => {
-        const found = scene.rawMails(email);
+        const found = harness.rawMails(email);
         if (found.length === 0) throw new Error('no mail yet');
         return found;
       },
@@ -126,23 +126,23 @@ describe('mail', () => {
   });
 
   it(row('Contract', 14), async () => {
-    const { email, verifyToken } = await scene.register();
-    await scene.post('/auth/forgot-password', { email });
-    const resetToken = await scene.mailedToken(email, 2);
-    const rows = JSON.stringify(await scene.db.selectFrom('mail_tokens').selectAll().execute());
+    const { email, verifyToken } = await harness.register();
+    await harness.post('/auth/forgot-password', { email });
+    const resetToken = await harness.mailedToken(email, 2);
+    const rows = JSON.stringify(await harness.db.selectFrom('mail_tokens').selectAll().execute());
     for (const token of [verifyToken, resetToken]) {
       expect(Buffer.from(token, 'base64url')).toHaveLength(32);
       expect(rows).not.toContain(token);
       expect(rows).toContain(sha256(token));
     }
     // One kind is not good for the other, nor used up by it.
-    expect((await scene.get(`/auth/verify-email/${resetToken}`)).status).toBe(400);
-    expect((await scene.post('/auth/reset-password', { token: verifyToken, password: PASSWORD })).status).toBe(400);
-    expect((await scene.login(email)).status).toBe(403);
+    expect((await harness.get(`/auth/verify-email/${resetToken}`)).status).toBe(400);
+    expect((await harness.post('/auth/reset-password', { token: verifyToken, password: PASSWORD })).status).toBe(400);
+    expect((await harness.login(email)).status).toBe(403);
     const reset = { token: resetToken, password: 'a new password' };
-    const races = await Promise.all([1, 2, 3].map(() => scene.post('/auth/reset-password', reset)));
+    const races = await Promise.all([1, 2, 3].map(() => harness.post('/auth/reset-password', reset)));
     expect(races.map(({ status }) => String(status)).sort()).toEqual(['200', '400', '400']);
     // The reset proved the address.
-    expect((await scene.login(email, 'a new password')).body).toMatchObject({ user: { email_verified: true } });
+    expect((await harness.login(email, 'a new password')).body).toMatchObject({ user: { email_verified: true } });
   });
 });

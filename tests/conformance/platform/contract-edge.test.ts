@@ -2,23 +2,23 @@
 import { type CapturedRequest, type CaptureList, capturedRequest, captureList, healthEvents } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { PATIENCE_MS, type Person, PlatformScene } from './scene.ts';
-import { entryWhen, openTunnel, startService, visitHttp } from './tunnels.ts';
+import { type Answer, refusalOf } from './api-request.fixture.ts';
+import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { entryWhen, openTunnel, startService, visitHttp } from './tunnels.fixture.ts';
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 beforeAll(async () => {
-  await scene.start();
-  ann = await scene.person();
+  await harness.start();
+  ann = await harness.person();
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 /** A tunnel in the log of a region whose edge is gone. */
 const lostTunnel = async (tunnelId: string, protocol = 'http'): Promise<string> => {
   const entry = { user_id: ann.id, tunnel_id: tunnelId, protocol, label: 'web', region_id: 'far-away' };
-  await scene.db
+  await harness.db
     .insertInto('tunnel_log')
     .values({ ...entry, registered_at: new Date() })
     .execute();
@@ -31,7 +31,7 @@ const timed = async (ask: () => Promise<Answer>): Promise<{ answer: Answer; took
 };
 
 const requestsOf = async (tunnelId: string): Promise<CaptureList> =>
-  captureList.parse((await scene.get(`/usage/tunnels/${tunnelId}/requests`, ann.token)).body);
+  captureList.parse((await harness.get(`/usage/tunnels/${tunnelId}/requests`, ann.token)).body);
 const firstRequest = (tunnelId: string): Promise<CapturedRequest> =>
   eventually(
     async () => {
@@ -45,83 +45,83 @@ const firstRequest = (tunnelId: string): Promise<CapturedRequest> =>
 describe('Contract', () => {
   it(row('Contract', 22), async () => {
     const path = await lostTunnel('tun_lost_http');
-    const away = await scene.get(`${path}/requests`, ann.token);
+    const away = await harness.get(`${path}/requests`, ann.token);
     expect([...refusalOf(away), away.error]).toEqual([502, 'EDGE_AWAY', 'region far-away does not answer']);
-    const tcp = await scene.get(`${await lostTunnel('tun_lost_tcp', 'tcp')}/requests`, ann.token);
+    const tcp = await harness.get(`${await lostTunnel('tun_lost_tcp', 'tcp')}/requests`, ann.token);
     expect(refusalOf(tcp)).toEqual([400, 'TUNNEL_NOT_HTTP']);
     expect(tcp.error).toContain('tcp');
   });
 
   it(row('Contract', 22, 'an edge that does not answer in time'), async () => {
-    const silent = await startService(scene, () => {});
+    const silent = await startService(harness, () => {});
     const edge = { name: 'silent', credential_hash: 'e'.repeat(64), region_id: 'silent', region_name: 'Silent' };
     const heard = { api_url: `http://127.0.0.1:${silent}`, api_secret: 'x'.repeat(40), last_heartbeat_at: new Date() };
-    await scene.db
+    await harness.db
       .insertInto('edges')
       .values({ ...edge, ...heard })
       .execute();
     const path = await lostTunnel('tun_silent');
-    await scene.db
+    await harness.db
       .updateTable('tunnel_log')
       .set({ region_id: 'silent' })
       .where('tunnel_id', '=', 'tun_silent')
       .execute();
-    const { answer, tookMs } = await timed(() => scene.get(`${path}/requests`, ann.token));
+    const { answer, tookMs } = await timed(() => harness.get(`${path}/requests`, ann.token));
     expect(refusalOf(answer)).toEqual([502, 'EDGE_AWAY']);
     expect([tookMs > 4500, tookMs < 20_000]).toEqual([true, true]);
-    const pools = await timed(() => scene.get('/load-balancing/groups', ann.token));
+    const pools = await timed(() => harness.get('/load-balancing/groups', ann.token));
     expect(pools.answer.body).toMatchObject({ warnings: expect.arrayContaining([expect.stringContaining('silent')]) });
     expect(pools.tookMs).toBeLessThan(15_000);
   });
 
   it(row('Versioning', 2), async () => {
-    const { tunnel, key } = await openTunnel(scene, ann);
-    await entryWhen(scene, ann, tunnel.tunnelId);
+    const { tunnel, key } = await openTunnel(harness, ann);
+    await entryWhen(harness, ann, tunnel.tunnelId);
     await visitHttp(tunnel, '/orders?token=SECRET');
     await firstRequest(tunnel.tunnelId);
-    const atEdge = await scene.server.api(`/api/tunnels/${tunnel.tunnelId}/requests`, { token: key.token });
-    const atPlatform = await scene.get(`/usage/tunnels/${tunnel.tunnelId}/requests`, ann.token);
+    const atEdge = await harness.server.api(`/api/tunnels/${tunnel.tunnelId}/requests`, { token: key.token });
+    const atPlatform = await harness.get(`/usage/tunnels/${tunnel.tunnelId}/requests`, ann.token);
     expect(atPlatform.body).toEqual(await atEdge.json());
     expect(atPlatform.text).not.toContain('SECRET');
   });
 
   it(row('Contract', 22, 'a tunnel that has ended'), async () => {
-    const { client, tunnel } = await openTunnel(scene, ann);
+    const { client, tunnel } = await openTunnel(harness, ann);
     await visitHttp(tunnel);
     await client.close();
-    await entryWhen(scene, ann, tunnel.tunnelId, ({ unregistered_at }) => unregistered_at !== null);
+    await entryWhen(harness, ann, tunnel.tunnelId, ({ unregistered_at }) => unregistered_at !== null);
     expect((await firstRequest(tunnel.tunnelId)).status).toBe(200);
   });
 
   it(row('Contract', 36), async () => {
     let isUp = true;
-    const localPort = await startService(scene, (_, response) => void response.writeHead(isUp ? 200 : 503).end());
+    const localPort = await startService(harness, (_, response) => void response.writeHead(isUp ? 200 : 503).end());
     const healthCheck = { type: 'http', path: '/', intervalSecs: 0.2, timeoutSecs: 2, maxFailed: 1 } as const;
-    const { client, tunnel } = await openTunnel(scene, ann, { localPort, healthCheck });
-    await entryWhen(scene, ann, tunnel.tunnelId);
+    const { client, tunnel } = await openTunnel(harness, ann, { localPort, healthCheck });
+    await entryWhen(harness, ann, tunnel.tunnelId);
     const path = `/usage/tunnels/${tunnel.tunnelId}/health-events`;
     const changes = async (): Promise<boolean[]> =>
-      healthEvents.parse((await scene.get(path, ann.token)).body).map(({ healthy }) => healthy);
+      healthEvents.parse((await harness.get(path, ann.token)).body).map(({ healthy }) => healthy);
     await eventually(async () => expect(await changes()).toEqual([true]), { timeoutMs: PATIENCE_MS });
     isUp = false;
     await eventually(async () => expect(await changes()).toEqual([true, false]), { timeoutMs: PATIENCE_MS });
     await client.close();
-    await entryWhen(scene, ann, tunnel.tunnelId, ({ unregistered_at }) => unregistered_at !== null);
+    await entryWhen(harness, ann, tunnel.tunnelId, ({ unregistered_at }) => unregistered_at !== null);
     expect(await changes()).toEqual([]);
   });
 
   it(row('Contract', 37), async () => {
     const seen: string[] = [];
-    const localPort = await startService(scene, (request, response) => {
+    const localPort = await startService(harness, (request, response) => {
       seen.push(`${request.method} ${request.url}`);
       response.end('hello');
     });
-    const { tunnel } = await openTunnel(scene, ann, { localPort });
-    await entryWhen(scene, ann, tunnel.tunnelId);
+    const { tunnel } = await openTunnel(harness, ann, { localPort });
+    await entryWhen(harness, ann, tunnel.tunnelId);
     await visitHttp(tunnel, '/orders?page=2');
     const { id } = await firstRequest(tunnel.tunnelId);
     const replay = (requestId: string) =>
-      scene.ask('POST', `/usage/tunnels/${tunnel.tunnelId}/requests/${requestId}/replay`, { token: ann.token });
+      harness.ask('POST', `/usage/tunnels/${tunnel.tunnelId}/requests/${requestId}/replay`, { token: ann.token });
     const answer = await replay(id);
     expect(answer.status).toBe(200);
     expect(capturedRequest.parse(answer.body)).toMatchObject({ replay_of: id, status: 200, path: '/orders?page=2' });

@@ -2,8 +2,8 @@
 import type { UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type ClockedPerson, ClockedPlatform, DAY, MINUTE, SECOND } from './clocked.ts';
-import { row } from './rows.ts';
+import { type ClockedPerson, ClockedPlatform, DAY, MINUTE, SECOND } from './clocked-platform.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 /** The last second of a day in UTC: east and west of it another one is written. */
 const NOW = Date.UTC(2030, 2, 1, 23, 59, 59);

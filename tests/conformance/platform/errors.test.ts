@@ -1,10 +1,10 @@
 // What errors look like and mean, the small bodies, the document, and the answers to browsers of other sites.
 import { messageBody, okBody } from '@tunnel/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { newEmail, PASSWORD, type Person, PlatformScene } from './scene.ts';
-import { entryWhen, openTunnel } from './tunnels.ts';
+import { refusalOf } from './api-request.fixture.ts';
+import { newEmail, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { entryWhen, openTunnel } from './tunnels.fixture.ts';
 
 const SPECIFIED = [
   ...['post /auth/register', 'get /auth/verify-email/{token}', 'post /auth/login', 'post /auth/logout'],
@@ -31,16 +31,16 @@ interface Operation {
   readonly responses: Readonly<Record<string, unknown>>;
 }
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await scene.start();
-  [ann, bob] = await Promise.all([scene.person(), scene.person()]);
+  await harness.start();
+  [ann, bob] = await Promise.all([harness.person(), harness.person()]);
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
-const document = async (): Promise<Document> => (await scene.get('/openapi.json')).body as Document;
+const document = async (): Promise<Document> => (await harness.get('/openapi.json')).body as Document;
 const operations = async (): Promise<Map<string, Operation>> => {
   const { paths } = await document();
   const pairs = Object.entries(paths).flatMap(([path, methods]) =>
@@ -58,7 +58,7 @@ describe('Errors', () => {
       ['POST', '/auth/refresh'],
       ['PUT', '/keys'],
     ]) {
-      const { status, body, headers } = await scene.ask(method ?? '', path ?? '');
+      const { status, body, headers } = await harness.ask(method ?? '', path ?? '');
       expect(status).toBeGreaterThanOrEqual(400);
       expect(Object.keys(body as object)).toEqual(['error', 'code', 'request_id']);
       expect(headers.get('content-type')).toBe('application/json');
@@ -67,52 +67,52 @@ describe('Errors', () => {
 
   it(row('Errors', 2), async () => {
     const statuses = [
-      await scene.post('/keys', {}, ann.token),
-      await scene.get('/keys'),
-      await scene.login(await scene.external()),
-      await scene.ask('DELETE', `/keys/${crypto.randomUUID()}`, { token: ann.token }),
-      await scene.post('/auth/register', { email: ann.email, password: PASSWORD }),
+      await harness.post('/keys', {}, ann.token),
+      await harness.get('/keys'),
+      await harness.login(await harness.external()),
+      await harness.ask('DELETE', `/keys/${crypto.randomUUID()}`, { token: ann.token }),
+      await harness.post('/auth/register', { email: ann.email, password: PASSWORD }),
     ].map(({ status }) => status);
     expect(statuses).toEqual([400, 401, 403, 404, 409]);
   });
 
   it(row('Errors', 3), async () => {
-    for (const email of [ann.email, newEmail(), await scene.external(), 'nobody', '']) {
-      expect((await scene.post('/auth/forgot-password', { email })).status).toBe(200);
+    for (const email of [ann.email, newEmail(), await harness.external(), 'nobody', '']) {
+      expect((await harness.post('/auth/forgot-password', { email })).status).toBe(200);
     }
   });
 
   it(row('Errors', 4), async () => {
-    const { tunnel, key } = await openTunnel(scene, ann);
-    const { id } = await entryWhen(scene, ann, tunnel.tunnelId);
+    const { tunnel, key } = await openTunnel(harness, ann);
+    const { id } = await entryWhen(harness, ann, tunnel.tunnelId);
     const asks = [id, tunnel.tunnelId].flatMap((name) => [
-      scene.get(`/usage/tunnels/${name}`, bob.token),
-      scene.get(`/usage/tunnels/${name}/requests`, bob.token),
-      scene.get(`/usage/tunnels/${name}/health-events`, bob.token),
-      scene.post(`/usage/tunnels/${name}/requests/x/replay`, {}, bob.token),
+      harness.get(`/usage/tunnels/${name}`, bob.token),
+      harness.get(`/usage/tunnels/${name}/requests`, bob.token),
+      harness.get(`/usage/tunnels/${name}/health-events`, bob.token),
+      harness.post(`/usage/tunnels/${name}/requests/x/replay`, {}, bob.token),
     ]);
     for (const answer of await Promise.all(asks)) expect(refusalOf(answer)).toEqual([404, 'TUNNEL_UNKNOWN']);
-    const removed = await scene.ask('DELETE', `/keys/${key.id}`, { token: bob.token });
-    const absent = await scene.ask('DELETE', `/keys/${crypto.randomUUID()}`, { token: bob.token });
+    const removed = await harness.ask('DELETE', `/keys/${key.id}`, { token: bob.token });
+    const absent = await harness.ask('DELETE', `/keys/${crypto.randomUUID()}`, { token: bob.token });
     // What is hidden and what is not there look alike.
     expect([...refusalOf(removed), removed.error]).toEqual([...refusalOf(absent), absent.error]);
     expect(removed.status).toBe(404);
-    expect((await scene.get('/keys', ann.token)).text).toContain(key.id);
-    expect((await scene.get('/usage/tunnels', bob.token)).body).toEqual([]);
+    expect((await harness.get('/keys', ann.token)).text).toContain(key.id);
+    expect((await harness.get('/usage/tunnels', bob.token)).body).toEqual([]);
   });
 });
 
 describe('Small bodies', () => {
   it(row('Small bodies', 1), async () => {
-    const { body } = await scene.get('/keys');
+    const { body } = await harness.get('/keys');
     expect(body).toEqual({ error: expect.any(String), code: expect.any(String), request_id: expect.any(String) });
   });
   it(row('Small bodies', 2), async () => {
-    messageBody.strict().parse((await scene.post('/auth/forgot-password', { email: ann.email })).body);
+    messageBody.strict().parse((await harness.post('/auth/forgot-password', { email: ann.email })).body);
   });
   it(row('Small bodies', 3), async () => {
     for (const path of ['/health', '/health/db']) {
-      expect(okBody.strict().parse((await scene.get(path)).body)).toEqual({ ok: true });
+      expect(okBody.strict().parse((await harness.get(path)).body)).toEqual({ ok: true });
     }
   });
 });
@@ -151,9 +151,9 @@ describe('Versioning', () => {
 
 it(row('Contract', 16), async () => {
   const email = newEmail();
-  expect((await scene.post('/auth/register', { email, password: PASSWORD })).status).toBe(201);
-  const again = await scene.post('/auth/register', { email: ` ${email.toUpperCase()}`, password: 'another one' });
+  expect((await harness.post('/auth/register', { email, password: PASSWORD })).status).toBe(201);
+  const again = await harness.post('/auth/register', { email: ` ${email.toUpperCase()}`, password: 'another one' });
   expect(refusalOf(again)).toEqual([409, 'ACCOUNT_EXISTS']);
-  const external = await scene.external();
-  expect((await scene.post('/auth/register', { email: external, password: PASSWORD })).status).toBe(409);
+  const external = await harness.external();
+  expect((await harness.post('/auth/register', { email: external, password: PASSWORD })).status).toBe(409);
 });

@@ -6,24 +6,24 @@ import { setPlan, setUnlimited } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { PATIENCE_MS, type Person, PlatformScene, TUNNEL_LIMIT } from './scene.ts';
-import { connectWith, openTunnel, startService } from './tunnels.ts';
+import { refusalOf } from './api-request.fixture.ts';
+import { PATIENCE_MS, type Person, PlatformHarness, TUNNEL_LIMIT } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { connectWith, openTunnel, startService } from './tunnels.fixture.ts';
 
 const OPERATOR = { kind: 'operator', name: 'test' } as const;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await scene.start();
-  [ann, bob] = await Promise.all([scene.person(), scene.person()]);
+  await harness.start();
+  [ann, bob] = await Promise.all([harness.person(), harness.person()]);
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
-const listOf = async ({ token }: Person): Promise<ApiToken[]> => (await scene.get('/keys', token)).body as ApiToken[];
+const listOf = async ({ token }: Person): Promise<ApiToken[]> => (await harness.get('/keys', token)).body as ApiToken[];
 const listed = async (person: Person, id: string): Promise<ApiToken> => {
   const found = (await listOf(person)).find((key) => key.id === id);
   if (found === undefined) throw new Error(`${id} is not listed`);
@@ -33,29 +33,29 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 
 describe('API keys', () => {
   it(row('API keys', 1), async () => {
-    const { id } = await scene.newKey(ann);
-    const answer = await scene.get('/keys', ann.token);
+    const { id } = await harness.newKey(ann);
+    const answer = await harness.get('/keys', ann.token);
     expect(answer.status).toBe(200);
     expect(apiTokens.parse(answer.body).map((key) => key.id)).toContain(id);
     expect((await listOf(bob)).map((key) => key.id)).not.toContain(id);
-    expect(refusalOf(await scene.get('/keys'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect(refusalOf(await harness.get('/keys'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
   });
 
   it(row('API keys', 2), async () => {
-    const answer = await scene.post('/keys', { label: 'ci' }, ann.token);
+    const answer = await harness.post('/keys', { label: 'ci' }, ann.token);
     expect(answer.status).toBe(201);
     const { token } = createdKey.strict().parse(answer.body);
-    expect((await scene.get('/keys', ann.token)).text).not.toContain(token);
-    const rows = await scene.db.selectFrom('api_keys').selectAll().execute();
+    expect((await harness.get('/keys', ann.token)).text).not.toContain(token);
+    const rows = await harness.db.selectFrom('api_keys').selectAll().execute();
     expect(JSON.stringify(rows)).not.toContain(token);
-    expect(refusalOf(await scene.post('/keys', { label: '' }, ann.token))).toEqual([400, 'API_BAD_REQUEST']);
-    expect(refusalOf(await scene.post('/keys', { label: 'ci' }))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect(refusalOf(await harness.post('/keys', { label: '' }, ann.token))).toEqual([400, 'API_BAD_REQUEST']);
+    expect(refusalOf(await harness.post('/keys', { label: 'ci' }))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
   });
 
   it(row('API keys', 3), async () => {
-    const { id } = await scene.newKey(ann);
+    const { id } = await harness.newKey(ann);
     const remove = (keyId: string, person?: Person) =>
-      scene.ask('DELETE', `/keys/${keyId}`, person === undefined ? {} : { token: person.token });
+      harness.ask('DELETE', `/keys/${keyId}`, person === undefined ? {} : { token: person.token });
     expect(refusalOf(await remove(id))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
     expect(refusalOf(await remove(id, bob))).toEqual([404, 'KEY_UNKNOWN']);
     const answer = await remove(id, ann);
@@ -70,7 +70,7 @@ describe('ApiToken', () => {
   let raw: string;
   let key: ApiToken;
   beforeAll(async () => {
-    const made = await scene.newKey(bob, '  die Büchse 🔑 ');
+    const made = await harness.newKey(bob, '  die Büchse 🔑 ');
     raw = made.token;
     key = await listed(bob, made.id);
   });
@@ -84,7 +84,7 @@ describe('ApiToken', () => {
   });
   it(row('ApiToken', 5), async () => {
     expect(key.last_used_at).toBeNull();
-    await connectWith(scene, raw);
+    await connectWith(harness, raw);
     await eventually(
       async () => {
         const { last_used_at: used } = await listed(bob, key.id);
@@ -97,19 +97,19 @@ describe('ApiToken', () => {
   it(row('ApiToken', 7), () => expect(key.tier).toBe('free'));
   it(row('ApiToken', 8), async () => {
     expect(key.tunnel_limit).toBe(TUNNEL_LIMIT);
-    const cyd = await scene.person();
-    const { id } = await scene.newKey(cyd);
-    await setPlan({ db: scene.db, clock: systemClock }, OPERATOR, { email: cyd.email, plan: 'payg' });
+    const cyd = await harness.person();
+    const { id } = await harness.newKey(cyd);
+    await setPlan({ db: harness.db, clock: systemClock }, OPERATOR, { email: cyd.email, plan: 'payg' });
     expect(await listed(cyd, id)).toMatchObject({ tier: 'payg', tunnel_limit: null });
   });
   it(row('ApiToken', 9), () => expect(key.status).toBe('active'));
   it(row('ApiToken', 10), async () => {
     expect(key.unlimited).toBe(false);
-    await setUnlimited({ db: scene.db }, OPERATOR, { keyId: key.id, unlimited: true });
+    await setUnlimited({ db: harness.db }, OPERATOR, { keyId: key.id, unlimited: true });
     expect((await listed(bob, key.id)).unlimited).toBe(true);
   });
   it(row('ApiToken', 11), async () => {
-    const { client, key: used } = await openTunnel(scene, bob);
+    const { client, key: used } = await openTunnel(harness, bob);
     await client.open({ protocol: 'tcp', localPort: 9 });
     await client.close();
     await eventually(async () => expect((await listed(bob, used.id)).tunnel_count).toBe(2), { timeoutMs: PATIENCE_MS });
@@ -123,7 +123,7 @@ describe('ApiToken', () => {
 
 describe('Contract', () => {
   it(row('Contract', 18), async () => {
-    const { token } = await scene.newKey(ann);
+    const { token } = await harness.newKey(ann);
     expect(token).toMatch(/^tnl_[0-9A-Za-z]{38}$/);
     const [random, sum] = [token.slice(4, 36), token.slice(36)];
     let rest = crc32(random);
@@ -136,8 +136,8 @@ describe('Contract', () => {
   });
 
   it(row('Contract', 19), async () => {
-    const { tunnel, statuses, key } = await openTunnel(scene, ann);
-    expect((await scene.ask('DELETE', `/keys/${key.id}`, { token: ann.token })).status).toBe(204);
+    const { tunnel, statuses, key } = await openTunnel(harness, ann);
+    expect((await harness.ask('DELETE', `/keys/${key.id}`, { token: ann.token })).status).toBe(204);
     const revokedAt = performance.now();
     expect((await listOf(ann)).map(({ id }) => id)).not.toContain(key.id);
     await eventually(
@@ -149,41 +149,41 @@ describe('Contract', () => {
     // Within 2 s on a machine that does nothing else.
     // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
     expect(performance.now() - revokedAt).toBeLessThan(15_000);
-    await expect(connectWith(scene, key.token)).rejects.toMatchObject({ status: 401 });
-    expect(await scene.server.tunnel(tunnel.tunnelId)).toBeUndefined();
+    await expect(connectWith(harness, key.token)).rejects.toMatchObject({ status: 401 });
+    expect(await harness.server.tunnel(tunnel.tunnelId)).toBeUndefined();
   });
 
   it(row('Contract', 20), async () => {
     for (const label of ['a', 'ü'.repeat(100), '🔑'.repeat(100), ` ${'a'.repeat(100)}\n`]) {
-      expect((await scene.post('/keys', { label }, ann.token)).status).toBe(201);
+      expect((await harness.post('/keys', { label }, ann.token)).status).toBe(201);
     }
     for (const label of ['', '   ', 'a'.repeat(101), '🔑'.repeat(101)]) {
-      const { status, error } = await scene.post('/keys', { label }, ann.token);
+      const { status, error } = await harness.post('/keys', { label }, ann.token);
       expect([status, error]).toEqual([400, expect.stringMatching(/^label/)]);
     }
   });
 });
 
 it(row('Other lifecycles', 4), async () => {
-  const key = await scene.newKey(ann);
-  await (await connectWith(scene, key.token)).client.close();
-  await scene.ask('DELETE', `/keys/${key.id}`, { token: ann.token });
-  await expect(connectWith(scene, key.token)).rejects.toMatchObject({ status: 401 });
+  const key = await harness.newKey(ann);
+  await (await connectWith(harness, key.token)).client.close();
+  await harness.ask('DELETE', `/keys/${key.id}`, { token: ann.token });
+  await expect(connectWith(harness, key.token)).rejects.toMatchObject({ status: 401 });
 });
 
 it(row('Authentication', 6), async () => {
-  const { token } = await scene.newKey(ann);
-  const { client } = await connectWith(scene, token);
-  await client.open({ protocol: 'http', localPort: await startService(scene) });
+  const { token } = await harness.newKey(ann);
+  const { client } = await connectWith(harness, token);
+  await client.open({ protocol: 'http', localPort: await startService(harness) });
   for (const wrong of [ann.token, `tnl_${'0'.repeat(38)}`, `${token}x`, 'nothing']) {
-    await expect(connectWith(scene, wrong)).rejects.toMatchObject({ status: 401 });
+    await expect(connectWith(harness, wrong)).rejects.toMatchObject({ status: 401 });
   }
 });
 
 it(row('Authentication', 7), async () => {
-  const { tunnel, key } = await openTunnel(scene, ann);
-  const other = await scene.newKey(bob);
-  const { server } = scene;
+  const { tunnel, key } = await openTunnel(harness, ann);
+  const other = await harness.newKey(bob);
+  const { server } = harness;
   for (const token of [key.token, undefined]) {
     expect((await server.tunnels(token)).map((one) => one.tunnel_id)).toContain(tunnel.tunnelId);
   }

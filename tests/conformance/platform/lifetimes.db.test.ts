@@ -1,9 +1,9 @@
 // How long tokens, cookies and links live: to the second before, and not a second longer.
 import type { AccessToken } from '@tunnel/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refusalOf } from './asking.ts';
-import { type ClockedPerson, ClockedPlatform, DAY, HOUR, MINUTE, SECOND } from './clocked.ts';
-import { row } from './rows.ts';
+import { refusalOf } from './api-request.fixture.ts';
+import { type ClockedPerson, ClockedPlatform, DAY, HOUR, MINUTE, SECOND } from './clocked-platform.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 let platform: ClockedPlatform;
 let ann: ClockedPerson;

@@ -1,16 +1,16 @@
 // A server whose database is away, and one whose load balancing was never switched on.
 import { loadServerConfig } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { PASSWORD, PlatformScene } from './scene.ts';
-import { openTunnel } from './tunnels.ts';
+import { refusalOf } from './api-request.fixture.ts';
+import { PASSWORD, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { openTunnel } from './tunnels.fixture.ts';
 
-const scene = new PlatformScene();
-afterAll(() => scene.close());
+const harness = new PlatformHarness();
+afterAll(() => harness.close());
 
 describe('without a database', () => {
-  const lost = new PlatformScene();
+  const lost = new PlatformHarness();
   // Nobody listens there.
   const tables = '[database]\nurl = "postgres://nobody:secret@127.0.0.1:9/nothing"';
   beforeAll(() => lost.start({ command: 'platform', tables }));
@@ -45,29 +45,29 @@ describe('without a database', () => {
 });
 
 describe('with load balancing as it is without a word in the file', () => {
-  beforeAll(() => scene.start({ loadBalancing: null }));
+  beforeAll(() => harness.start({ loadBalancing: null }));
 
   it(row('Health', 2), async () => {
-    const answer = await scene.get('/health/db');
+    const answer = await harness.get('/health/db');
     expect([answer.status, answer.body]).toEqual([200, { ok: true }]);
   });
 
   it(row('Versioning', 3), async () => {
     expect(loadServerConfig({ env: {} }).load_balancing.enabled).toBe(false);
-    const ann = await scene.person();
+    const ann = await harness.person();
     const member = { protocol: 'tcp', group: 'db', groupKey: 'k', localPort: 9 } as const;
-    const [one, other] = [await openTunnel(scene, ann, member), await openTunnel(scene, ann, member)];
+    const [one, other] = [await openTunnel(harness, ann, member), await openTunnel(harness, ann, member)];
     expect(one.tunnel.assignedPort).not.toBe(other.tunnel.assignedPort);
-    expect((await scene.get('/load-balancing/groups', ann.token)).body).toEqual({ groups: [], warnings: [] });
+    expect((await harness.get('/load-balancing/groups', ann.token)).body).toEqual({ groups: [], warnings: [] });
   });
 
   it(row('Contract', 38), async () => {
-    const { token } = await scene.person();
-    await scene.db.schema.alterTable('api_keys').renameTo('lost_keys').execute();
-    const answer = await scene.get('/keys', token);
+    const { token } = await harness.person();
+    await harness.db.schema.alterTable('api_keys').renameTo('lost_keys').execute();
+    const answer = await harness.get('/keys', token);
     expect(refusalOf(answer)).toEqual([500, 'INTERNAL']);
     expect(answer.text).not.toMatch(/api_keys|relation|exist|select|\.ts/);
-    await scene.db.schema.alterTable('lost_keys').renameTo('api_keys').execute();
-    expect((await scene.get('/keys', token)).status).toBe(200);
+    await harness.db.schema.alterTable('lost_keys').renameTo('api_keys').execute();
+    expect((await harness.get('/keys', token)).status).toBe(200);
   });
 });

@@ -4,17 +4,17 @@ import type { Tunnel } from '@tunnel/client';
 import { type GroupMemberSummary, type GroupSummary, groupMemberSummary, platformPools } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { PATIENCE_MS, type Person, PlatformScene, REGION } from './scene.ts';
-import { openTunnel, startService, visitHttp } from './tunnels.ts';
+import { refusalOf } from './api-request.fixture.ts';
+import { PATIENCE_MS, type Person, PlatformHarness, REGION } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { openTunnel, startService, visitHttp } from './tunnels.fixture.ts';
 
 const NAME = 'Orders of today';
 const KEY = 'clé partagée';
 const HOOK = 'http://127.0.0.1:9/hook?secret=SECRET';
 const PLACE = { subdomain: 'orders', group: NAME, groupKey: KEY } as const;
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 let bob: Person;
 let probed: Tunnel;
@@ -22,13 +22,13 @@ let plain: Tunnel;
 let group: GroupSummary;
 let serviceIsUp = true;
 beforeAll(async () => {
-  await scene.start();
-  [ann, bob] = await Promise.all([scene.person(), scene.person()]);
-  const localPort = await startService(scene, (request, response) => {
+  await harness.start();
+  [ann, bob] = await Promise.all([harness.person(), harness.person()]);
+  const localPort = await startService(harness, (request, response) => {
     response.writeHead(request.url === '/healthz' && !serviceIsUp ? 503 : 200).end('hello');
   });
   const healthCheck = { type: 'http', path: '/healthz', intervalSecs: 0.2, timeoutSecs: 2, maxFailed: 2 } as const;
-  const sick = await openTunnel(scene, ann, {
+  const sick = await openTunnel(harness, ann, {
     ...PLACE,
     localPort,
     healthCheck: { ...healthCheck, alertWebhook: HOOK },
@@ -38,15 +38,15 @@ beforeAll(async () => {
   await visitHttp(probed);
   serviceIsUp = false;
   await groupWhen(({ healthy_count, members }) => healthy_count === 0 && members[0]?.request_count === 1);
-  plain = (await openTunnel(scene, ann, { ...PLACE, localPort })).tunnel;
+  plain = (await openTunnel(harness, ann, { ...PLACE, localPort })).tunnel;
   await visitHttp(plain);
-  await openTunnel(scene, bob, { ...PLACE, localPort });
+  await openTunnel(harness, bob, { ...PLACE, localPort });
   group = await groupWhen(({ members, member_count }) => member_count === 2 && members[1]?.request_count === 1);
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 const groupsOf = async ({ token }: Person) =>
-  platformPools.strict().parse((await scene.get('/load-balancing/groups', token)).body).groups;
+  platformPools.strict().parse((await harness.get('/load-balancing/groups', token)).body).groups;
 const groupWhen = (isSo: (group: GroupSummary) => boolean): Promise<GroupSummary> =>
   eventually(
     async () => {
@@ -112,59 +112,59 @@ describe('GroupMemberSummary', () => {
     expect(both().map((member) => member.has_alert_webhook)).toEqual([true, false]);
   });
   it(row('GroupMemberSummary', 12), async () => {
-    expect((await scene.get('/load-balancing/groups', ann.token)).text).not.toMatch(/SECRET|hook\?/);
+    expect((await harness.get('/load-balancing/groups', ann.token)).text).not.toMatch(/SECRET|hook\?/);
     for (const member of both()) groupMemberSummary.strict().parse(member);
   });
 });
 
 describe('Load balancing', () => {
   it(row('Load balancing', 1), async () => {
-    const answer = await scene.get('/load-balancing/groups', ann.token);
+    const answer = await harness.get('/load-balancing/groups', ann.token);
     expect([answer.status, Object.keys(answer.body as object).sort()]).toEqual([200, ['groups', 'warnings']]);
     expect(answer.body).toMatchObject({ warnings: [] });
-    expect(refusalOf(await scene.get('/load-balancing/groups'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect(refusalOf(await harness.get('/load-balancing/groups'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
     // The same group, as bob may see it: his member alone.
     const [his] = await groupsOf(bob);
     expect(his).toMatchObject({ label: 'orders', member_count: 1, total_health_failures: 0 });
     expect(his?.members.map(({ tunnel_id }) => tunnel_id)).not.toContain(plain.tunnelId);
-    expect(await groupsOf(await scene.person())).toEqual([]);
+    expect(await groupsOf(await harness.person())).toEqual([]);
   });
 
   it(row('Load balancing', 1, 'a solo tunnel is no pool; a tcp pool has its port as label'), async () => {
-    const cyd = await scene.person();
-    await openTunnel(scene, cyd);
-    const { tunnel } = await openTunnel(scene, cyd, { protocol: 'tcp', group: 'db', groupKey: 'k', localPort: 9 });
+    const cyd = await harness.person();
+    await openTunnel(harness, cyd);
+    const { tunnel } = await openTunnel(harness, cyd, { protocol: 'tcp', group: 'db', groupKey: 'k', localPort: 9 });
     const groups = await groupsOf(cyd);
     expect(groups.map(({ protocol, label }) => [protocol, label])).toEqual([['tcp', String(tunnel.assignedPort)]]);
   });
 
   it(row('Contract', 27), async () => {
-    const dan = await scene.person();
+    const dan = await harness.person();
     const edge = { name: 'far', credential_hash: 'f'.repeat(64), region_id: 'far-away', region_name: 'Far away' };
     const dead = { ...edge, api_url: 'http://127.0.0.1:9', api_secret: 'x'.repeat(40), last_heartbeat_at: new Date() };
-    const { id: edge_id } = await scene.db.insertInto('edges').values(dead).returning('id').executeTakeFirstOrThrow();
-    const answer = await scene.get('/load-balancing/groups', ann.token);
+    const { id: edge_id } = await harness.db.insertInto('edges').values(dead).returning('id').executeTakeFirstOrThrow();
+    const answer = await harness.get('/load-balancing/groups', ann.token);
     expect(answer.status).toBe(200);
     const { groups, warnings } = platformPools.parse(answer.body);
     expect([groups.length, warnings.length]).toEqual([1, 1]);
     expect(warnings[0]).toContain('far-away');
     const quiet = { last_heartbeat_at: new Date(Date.now() - 61_000) };
-    await scene.db.updateTable('edges').set(quiet).where('name', '=', 'far').execute();
-    expect((await scene.get('/load-balancing/groups', dan.token)).body).toEqual({ groups: [], warnings: [] });
+    await harness.db.updateTable('edges').set(quiet).where('name', '=', 'far').execute();
+    expect((await harness.get('/load-balancing/groups', dan.token)).body).toEqual({ groups: [], warnings: [] });
     // It was not heard for long, and yet it holds a tunnel of his.
     const open = { user_id: dan.id, edge_id, tunnel_id: 'tun_far', protocol: 'http', region_id: 'far-away' };
-    await scene.db
+    await harness.db
       .insertInto('tunnel_log')
       .values({ ...open, registered_at: new Date() })
       .execute();
-    const his = platformPools.parse((await scene.get('/load-balancing/groups', dan.token)).body);
+    const his = platformPools.parse((await harness.get('/load-balancing/groups', dan.token)).body);
     expect([his.groups, his.warnings]).toEqual([[], [expect.stringContaining('far-away')]]);
   });
 
   it(row('Authentication', 8), async () => {
     const rows = await Promise.all(
       (['tunnel_log', 'edges', 'edge_journals', 'audit_log'] as const).map((table) =>
-        scene.db.selectFrom(table).selectAll().execute(),
+        harness.db.selectFrom(table).selectAll().execute(),
       ),
     );
     expect(JSON.stringify([rows, await groupsOf(ann)])).not.toContain(KEY);

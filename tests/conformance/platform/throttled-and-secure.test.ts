@@ -1,25 +1,25 @@
 // A platform behind https, with few attempts for everybody: what is refused, what is answered all the same, and the cookie.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Answer, refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { newEmail, PASSWORD, PlatformScene } from './scene.ts';
+import { type Answer, refusalOf } from './api-request.fixture.ts';
+import { newEmail, PASSWORD, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
 
 const PER_ACCOUNT = 4;
 const PER_ADDRESS = 20;
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 beforeAll(() =>
-  scene.start({
+  harness.start({
     platform: 'public_url = "https://tunnel.example"\ntrusted_proxies = ["127.0.0.1"]',
     attempts: `auth_per_minute = ${PER_ADDRESS}\nauth_per_account_per_minute = ${PER_ACCOUNT}`,
   }),
 );
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 /** As the proxy passes it on: each test comes from an address of its own. */
 const from = (address: string, path: string, body: unknown): Promise<Answer> =>
-  scene.ask('POST', path, { body, headers: { 'x-forwarded-for': address } });
+  harness.ask('POST', path, { body, headers: { 'x-forwarded-for': address } });
 
 const expectThrottled = (answer: Answer): void => {
   expect(refusalOf(answer)).toEqual([429, 'LOGIN_THROTTLED']);
@@ -30,14 +30,14 @@ const expectThrottled = (answer: Answer): void => {
 it(row('Contract', 9), async () => {
   const email = newEmail();
   await from('192.0.2.1', '/auth/register', { email, password: PASSWORD });
-  await scene.get(`/auth/verify-email/${await scene.mailedToken(email)}`);
+  await harness.get(`/auth/verify-email/${await harness.mailedToken(email)}`);
   const answer = await from('192.0.2.1', '/auth/login', { email, password: PASSWORD });
   const [token, ...attributes] = (answer.headers.get('set-cookie') ?? '').split('; ');
   expect(token).toMatch(/^refresh_token=[\w-]{43}$/);
   expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=2592000', 'Path=/auth', 'SameSite=Lax', 'Secure']);
-  const [mail] = await scene.mails(email);
+  const [mail] = await harness.mails(email);
   expect(mail?.text).toContain('https://tunnel.example/auth/verify-email/');
-  const renewed = await scene.ask('POST', '/auth/refresh', {
+  const renewed = await harness.ask('POST', '/auth/refresh', {
     cookie: answer.cookie,
     headers: { origin: 'https://tunnel.example' },
   });
@@ -74,5 +74,5 @@ it(row('Contract', 15, 'throttled'), async () => {
   expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
   expect(answers[0]?.status).toBe(200);
   // One attempt was the registration.
-  await eventually(() => expect(scene.rawMails(email)).toHaveLength(PER_ACCOUNT), { timeoutMs: 30_000 });
+  await eventually(() => expect(harness.rawMails(email)).toHaveLength(PER_ACCOUNT), { timeoutMs: 30_000 });
 });

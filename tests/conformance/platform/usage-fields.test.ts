@@ -15,14 +15,22 @@ import { setPlan } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { row } from './rows.ts';
-import { newEmail, PASSWORD, PATIENCE_MS, type Person, PlatformScene, REGION, TUNNEL_LIMIT } from './scene.ts';
-import { entryWhen, openTunnel, visitHttp } from './tunnels.ts';
+import {
+  newEmail,
+  PASSWORD,
+  PATIENCE_MS,
+  type Person,
+  PlatformHarness,
+  REGION,
+  TUNNEL_LIMIT,
+} from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { entryWhen, openTunnel, visitHttp } from './tunnels.fixture.ts';
 
 const VISITS = 3;
 const isTime = (text: string | null): boolean => text !== null && text === new Date(text).toISOString();
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 let web: Tunnel;
 let port: Tunnel;
@@ -31,38 +39,38 @@ let ended: TunnelLogEntry;
 let summary: UsageSummary;
 let chart: UsageChartPoint[];
 beforeAll(async () => {
-  await scene.start();
-  ann = await scene.person();
-  const open = await openTunnel(scene, ann, { subdomain: 'orders' });
+  await harness.start();
+  ann = await harness.person();
+  const open = await openTunnel(harness, ann, { subdomain: 'orders' });
   web = open.tunnel;
   port = await open.client.open({ protocol: 'tcp', localPort: 9 });
   for (let visit = 0; visit < VISITS; visit += 1) await visitHttp(web);
   await port.close();
-  ended = await entryWhen(scene, ann, port.tunnelId, ({ unregistered_at }) => unregistered_at !== null);
+  ended = await entryWhen(harness, ann, port.tunnelId, ({ unregistered_at }) => unregistered_at !== null);
   await eventually(readAll);
 });
 
 /** A visit is counted before its last bytes are: all that is compared is of one moment. */
 const readAll = async (): Promise<void> => {
-  const entry = () => entryWhen(scene, ann, web.tunnelId, ({ request_count }) => request_count === VISITS);
+  const entry = () => entryWhen(harness, ann, web.tunnelId, ({ request_count }) => request_count === VISITS);
   active = await entry();
-  summary = (await scene.get('/usage', ann.token)).body as UsageSummary;
-  chart = (await scene.get('/usage/chart', ann.token)).body as UsageChartPoint[];
+  summary = (await harness.get('/usage', ann.token)).body as UsageSummary;
+  chart = (await harness.get('/usage/chart', ann.token)).body as UsageChartPoint[];
   expect(await entry()).toEqual(active);
 };
 
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 describe('UserPublic', () => {
   let user: UserPublic;
   beforeAll(async () => {
-    user = (await scene.get('/auth/me', ann.token)).body as UserPublic;
+    user = (await harness.get('/auth/me', ann.token)).body as UserPublic;
   });
   const named = async (display_name: unknown): Promise<UserPublic> => {
     const email = newEmail();
-    await scene.post('/auth/register', { email, password: PASSWORD, display_name });
-    await scene.get(`/auth/verify-email/${await scene.mailedToken(email)}`);
-    return (await scene.get('/auth/me', (await scene.enter(email)).token)).body as UserPublic;
+    await harness.post('/auth/register', { email, password: PASSWORD, display_name });
+    await harness.get(`/auth/verify-email/${await harness.mailedToken(email)}`);
+    return (await harness.get('/auth/me', (await harness.enter(email)).token)).body as UserPublic;
   };
 
   it(row('UserPublic', 1), () => expect(user.id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/));
@@ -76,7 +84,7 @@ describe('UserPublic', () => {
   it(row('UserPublic', 5), () => expect(user.status).toBe('active'));
   it(row('UserPublic', 6), async () => {
     expect(user.auth_method).toBe('password');
-    const external = await scene.login(await scene.external());
+    const external = await harness.login(await harness.external());
     expect([external.status, external.code, external.error]).toEqual([
       403,
       'ACCOUNT_EXTERNAL',
@@ -103,31 +111,31 @@ describe('TunnelLogEntry', () => {
   it(row('TunnelLogEntry', 7), async () => {
     expect(active.region_id).toBe(REGION);
     const old = { user_id: ann.id, tunnel_id: 'tun_of_an_old_edge', protocol: 'udp', registered_at: new Date() };
-    await scene.db
+    await harness.db
       .insertInto('tunnel_log')
       .values({ ...old, unregistered_at: new Date() })
       .execute();
-    expect(await entryWhen(scene, ann, 'tun_of_an_old_edge')).toMatchObject({ region_id: null, protocol: 'udp' });
+    expect(await entryWhen(harness, ann, 'tun_of_an_old_edge')).toMatchObject({ region_id: null, protocol: 'udp' });
   });
   it(row('TunnelLogEntry', 8), () => expect([active.request_count, ended.request_count]).toEqual([VISITS, 0]));
   it(row('TunnelLogEntry', 9), async () => {
     const { bytes_proxied: bytes } = active;
     expect(Number.isSafeInteger(bytes) && bytes > 0).toBe(true);
-    await scene.db
+    await harness.db
       .updateTable('tunnel_log')
       .set({ bytes_proxied: 2 ** 52 })
       .where('id', '=', ended.id)
       .execute();
-    expect((await entryWhen(scene, ann, port.tunnelId)).bytes_proxied).toBe(2 ** 52);
+    expect((await entryWhen(harness, ann, port.tunnelId)).bytes_proxied).toBe(2 ** 52);
   });
   it('has these fields and no others', () => {
     for (const entry of [active, ended]) tunnelLogEntry.strict().parse(entry);
   });
   it(row('Other lifecycles', 3), async () => {
-    const { client, tunnel } = await openTunnel(scene, ann);
-    expect((await entryWhen(scene, ann, tunnel.tunnelId)).unregistered_at).toBeNull();
+    const { client, tunnel } = await openTunnel(harness, ann);
+    expect((await entryWhen(harness, ann, tunnel.tunnelId)).unregistered_at).toBeNull();
     await client.close();
-    await entryWhen(scene, ann, tunnel.tunnelId, ({ unregistered_at }) => isTime(unregistered_at));
+    await entryWhen(harness, ann, tunnel.tunnelId, ({ unregistered_at }) => isTime(unregistered_at));
   });
 });
 
@@ -139,15 +147,15 @@ describe('UsageSummary', () => {
   it(row('UsageSummary', 5), () => expect(summary.plan).toBe('free'));
   it(row('UsageSummary', 6), async () => {
     expect(summary.tunnel_limit).toBe(TUNNEL_LIMIT);
-    const bob = await scene.person();
+    const bob = await harness.person();
     await setPlan(
-      { db: scene.db, clock: systemClock },
+      { db: harness.db, clock: systemClock },
       { kind: 'operator', name: 'test' },
       { email: bob.email, plan: 'payg' },
     );
     await eventually(
       async () => {
-        const { body } = await scene.get('/usage', bob.token);
+        const { body } = await harness.get('/usage', bob.token);
         expect(usageSummary.strict().parse(body)).toMatchObject({ plan: 'payg', tunnel_limit: null });
       },
       { timeoutMs: PATIENCE_MS },

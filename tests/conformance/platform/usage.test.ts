@@ -2,20 +2,20 @@
 import { captureList, type TunnelLogEntry, tunnelLog, usageChart, usageRegions, usageSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refusalOf } from './asking.ts';
-import { row } from './rows.ts';
-import { PATIENCE_MS, type Person, PlatformScene } from './scene.ts';
-import { entryWhen, fateOf, openTunnel, visitHttp } from './tunnels.ts';
+import { refusalOf } from './api-request.fixture.ts';
+import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { entryWhen, fateOf, openTunnel, visitHttp } from './tunnels.fixture.ts';
 
 const ODD_NUMBERS = ['0', '-1', '1.5', '1e1', 'abc', '', ' 5', '0x10', '101', '99999999999999999999', '%00'];
 const LOGGED = 105;
 
-const scene = new PlatformScene();
+const harness = new PlatformHarness();
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await scene.start();
-  [ann, bob] = await Promise.all([scene.person(), scene.person()]);
+  await harness.start();
+  [ann, bob] = await Promise.all([harness.person(), harness.person()]);
   // Two of them at one moment: pages must not overlap there either.
   const rows = Array.from({ length: LOGGED }, (_, index) => ({
     user_id: bob.id,
@@ -24,25 +24,25 @@ beforeAll(async () => {
     registered_at: new Date(Date.UTC(2026, 0, 1) + Math.floor(index / 2) * 1000),
     unregistered_at: new Date(Date.UTC(2026, 0, 2)),
   }));
-  await scene.db.insertInto('tunnel_log').values(rows).execute();
+  await harness.db.insertInto('tunnel_log').values(rows).execute();
 });
-afterAll(() => scene.close());
+afterAll(() => harness.close());
 
 const logOf = async (query: string): Promise<TunnelLogEntry[]> =>
-  tunnelLog.parse((await scene.get(`/usage/tunnels${query}`, bob.token)).body);
+  tunnelLog.parse((await harness.get(`/usage/tunnels${query}`, bob.token)).body);
 
 /** Field, bounds and value. */
 const expectRange = async (path: string, field: string, bounds: string, value: string): Promise<void> => {
-  const { status, code, error } = await scene.get(`${path}?${field}=${value}`, ann.token);
+  const { status, code, error } = await harness.get(`${path}?${field}=${value}`, ann.token);
   expect([value, status, code]).toEqual([value, 400, 'API_BAD_REQUEST']);
   expect(error).toBe(`${field} must be an integer ${bounds}, got '${decodeURIComponent(value)}'`);
 };
 
 describe('Usage', () => {
   it(row('Usage', 1), async () => {
-    const answer = await scene.get('/usage', ann.token);
+    const answer = await harness.get('/usage', ann.token);
     expect([answer.status, usageSummary.parse(answer.body).active_tunnels]).toEqual([200, 0]);
-    expect(refusalOf(await scene.get('/usage'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect(refusalOf(await harness.get('/usage'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
   });
 
   it(row('Usage', 2), async () => {
@@ -51,17 +51,17 @@ describe('Usage', () => {
       ['?days=1', 1],
       ['?days=90', 90],
     ] as const) {
-      const answer = await scene.get(`/usage/chart${query}`, ann.token);
+      const answer = await harness.get(`/usage/chart${query}`, ann.token);
       expect([answer.status, usageChart.parse(answer.body).length]).toEqual([200, points]);
     }
-    expect(refusalOf(await scene.get('/usage/chart'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect(refusalOf(await harness.get('/usage/chart'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
   });
 
   it(row('Usage', 3), async () => {
     const times = (await logOf('?limit=100')).map((entry) => Date.parse(entry.registered_at));
     expect(times).toEqual([...times].sort((one, other) => other - one));
-    expect(refusalOf(await scene.get('/usage/tunnels'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
-    expect((await scene.get('/usage/tunnels', ann.token)).body).toEqual([]);
+    expect(refusalOf(await harness.get('/usage/tunnels'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect((await harness.get('/usage/tunnels', ann.token)).body).toEqual([]);
   });
 
   it(row('Usage', 3, 'pages'), async () => {
@@ -76,21 +76,21 @@ describe('Usage', () => {
   it(row('Usage', 4), async () => {
     const [entry] = await logOf('?limit=1');
     const path = `/usage/tunnels/${entry?.id}`;
-    expect(await scene.get(path, bob.token)).toMatchObject({ status: 200, body: entry });
-    expect(refusalOf(await scene.get(path))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect(await harness.get(path, bob.token)).toMatchObject({ status: 200, body: entry });
+    expect(refusalOf(await harness.get(path))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
     for (const odd of [path, '/usage/tunnels/nothing', '/usage/tunnels/%00', `/usage/tunnels/${'a'.repeat(5000)}`]) {
-      expect(refusalOf(await scene.get(odd, ann.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+      expect(refusalOf(await harness.get(odd, ann.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
     }
   });
 
   it(row('Usage', 5), async () => {
-    const { client, tunnel } = await openTunnel(scene, ann);
+    const { client, tunnel } = await openTunnel(harness, ann);
     const path = `/usage/tunnels/${tunnel.tunnelId}/requests`;
-    await entryWhen(scene, ann, tunnel.tunnelId);
+    await entryWhen(harness, ann, tunnel.tunnelId);
     await visitHttp(tunnel, '/orders?page=2');
     await eventually(
       async () => {
-        const answer = await scene.get(path, ann.token);
+        const answer = await harness.get(path, ann.token);
         expect(answer.status).toBe(200);
         const { requests } = captureList.parse(answer.body);
         expect(requests).toMatchObject([{ method: 'GET', path: '/orders?page=2', status: 200 }]);
@@ -98,12 +98,12 @@ describe('Usage', () => {
       { timeoutMs: PATIENCE_MS },
     );
     const plain = await client.open({ protocol: 'tcp', localPort: 9 });
-    await entryWhen(scene, ann, plain.tunnelId);
-    const notHttp = await scene.get(`/usage/tunnels/${plain.tunnelId}/requests`, ann.token);
+    await entryWhen(harness, ann, plain.tunnelId);
+    const notHttp = await harness.get(`/usage/tunnels/${plain.tunnelId}/requests`, ann.token);
     expect(refusalOf(notHttp)).toEqual([400, 'TUNNEL_NOT_HTTP']);
-    expect(refusalOf(await scene.get(path))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
-    expect(refusalOf(await scene.get(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
-    expect(refusalOf(await scene.get('/usage/tunnels/nothing/requests', ann.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+    expect(refusalOf(await harness.get(path))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    expect(refusalOf(await harness.get(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+    expect(refusalOf(await harness.get('/usage/tunnels/nothing/requests', ann.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
   });
 });
 
@@ -116,17 +116,17 @@ describe('Ours', () => {
       ['state', 'open', 'active, closed'],
       ['state', '', 'active, closed'],
     ] as const) {
-      const { status, code, error } = await scene.get(`/usage/tunnels?${field}=${value}`, ann.token);
+      const { status, code, error } = await harness.get(`/usage/tunnels?${field}=${value}`, ann.token);
       expect([status, code]).toEqual([400, 'API_BAD_REQUEST']);
       expect(error).toBe(`${field} must be one of ${choices}, got '${value}'`);
     }
   });
 
   it(row('Contract', 40, 'a tunnel that lives'), async () => {
-    const { tunnel } = await openTunnel(scene, ann);
-    await entryWhen(scene, ann, tunnel.tunnelId);
+    const { tunnel } = await openTunnel(harness, ann);
+    await entryWhen(harness, ann, tunnel.tunnelId);
     const idsOf = async (query: string): Promise<string[]> =>
-      tunnelLog.parse((await scene.get(`/usage/tunnels?${query}`, ann.token)).body).map((entry) => entry.tunnel_id);
+      tunnelLog.parse((await harness.get(`/usage/tunnels?${query}`, ann.token)).body).map((entry) => entry.tunnel_id);
     expect(await idsOf('state=active&protocol=http')).toContain(tunnel.tunnelId);
     expect(await idsOf('state=closed')).not.toContain(tunnel.tunnelId);
     await tunnel.close();
@@ -139,7 +139,7 @@ describe('Ours', () => {
   it(row('Contract', 41), async () => {
     await eventually(
       async () => {
-        const regions = usageRegions.parse((await scene.get('/usage/regions', ann.token)).body);
+        const regions = usageRegions.parse((await harness.get('/usage/regions', ann.token)).body);
         expect(regions).toMatchObject([
           { control: expect.stringMatching(/^127\.0\.0\.1:\d+$/), control_tls: false, http_url: expect.any(String) },
         ]);
@@ -172,20 +172,20 @@ describe('Limits', () => {
   });
 
   it(row('Limits', 7), async () => {
-    const { tunnel } = await openTunnel(scene, ann);
-    await entryWhen(scene, ann, tunnel.tunnelId);
+    const { tunnel } = await openTunnel(harness, ann);
+    await entryWhen(harness, ann, tunnel.tunnelId);
     const path = `/usage/tunnels/${tunnel.tunnelId}/requests`;
     for (let visit = 0; visit < 102; visit += 1) await visitHttp(tunnel);
     const count = async (query: string): Promise<number> =>
-      captureList.parse((await scene.get(path + query, ann.token)).body).requests.length;
+      captureList.parse((await harness.get(path + query, ann.token)).body).requests.length;
     await eventually(async () => expect(await count('?limit=100')).toBe(100), { timeoutMs: PATIENCE_MS });
     expect([await count(''), await count('?limit=1')]).toEqual([50, 1]);
     for (const value of ODD_NUMBERS) await expectRange(path, 'limit', 'from 1 to 100', value);
   });
 
   it(row('Limits', 9), async () => {
-    const cyd = await scene.person();
-    await scene.db
+    const cyd = await harness.person();
+    await harness.db
       .insertInto('plans')
       .values({
         name: 'tiny',
@@ -195,23 +195,23 @@ describe('Limits', () => {
         price_cents_per_gb: 0,
       })
       .execute();
-    await scene.db.updateTable('users').set({ plan: 'tiny' }).where('id', '=', cyd.id).execute();
-    const { client } = await openTunnel(scene, cyd);
+    await harness.db.updateTable('users').set({ plan: 'tiny' }).where('id', '=', cyd.id).execute();
+    const { client } = await openTunnel(harness, cyd);
     const spec = { protocol: 'tcp', localPort: 9 } as const;
     expect(await fateOf(client, spec)).toBe('TUNNEL_PLAN_LIMIT: tunnel limit of 1 reached');
-    expect((await scene.get('/usage', cyd.token)).body).toMatchObject({ plan: 'tiny', tunnel_limit: 1 });
+    expect((await harness.get('/usage', cyd.token)).body).toMatchObject({ plan: 'tiny', tunnel_limit: 1 });
   });
 });
 
 it(row('Contract', 23), async () => {
   await expectRange('/usage/chart', 'days', 'from 1 to 90', '1000');
-  const twice = await scene.get('/usage/chart?days=1&days=2', ann.token);
+  const twice = await harness.get('/usage/chart?days=1&days=2', ann.token);
   expect([twice.status, twice.error]).toEqual([400, "days must be an integer from 1 to 90, got '1, 2'"]);
 });
 
 it(row('Contract', 21), async () => {
   const [entry] = await logOf('?limit=1');
   for (const id of [entry?.id, entry?.tunnel_id]) {
-    expect((await scene.get(`/usage/tunnels/${id}`, bob.token)).body).toEqual(entry);
+    expect((await harness.get(`/usage/tunnels/${id}`, bob.token)).body).toEqual(entry);
   }
 });

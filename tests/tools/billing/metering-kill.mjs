@@ -15,7 +15,7 @@ await runScript(
   },
   async ({ values: { kills, accounts }, say, check }) => {
     const { MeteringTrial } = await loadBundled(
-      new URL('../../system/metering-trial.ts', import.meta.url),
+      new URL('../../system/metering-trial.fixture.ts', import.meta.url),
       'metering-trial',
     );
     const trial = await MeteringTrial.open({ accounts, random: Math.random });

@@ -1,12 +1,11 @@
 // `tunnel billing`: what the account that is logged in pays, its spend cap, and the way to the billing portal.
 import type { BillingStatus } from '@tunnel/contract';
 import { Command, InvalidArgumentError } from 'commander';
+import { PlatformLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { billingLines } from '../output/billing-lines.ts';
-import { coloursOf } from '../output/colours.ts';
-import { centsOf, dollarsText } from '../output/dollars.ts';
-import { PlatformSession } from '../platform/platform-session.ts';
+import { billingLines } from '../output/account.ts';
+import { centsOf, coloursOf, dollarsText } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
 
 type Finish = (code: ExitCode) => void;
@@ -31,16 +30,16 @@ const statusCommand = (io: Io, finish: Finish): Command =>
     .option('--json', 'print it as JSON, as GET /billing gives it')
     .addHelpText('after', '\nExample:\n  $ tunnel billing --json')
     .action(async ({ json }: { json?: boolean }) => {
-      const session = PlatformSession.open(io);
-      const status = await session.call((client) => client.billing());
-      const lines = json === true ? [JSON.stringify(status)] : await linesOf(io, session, status);
+      const login = PlatformLogin.open(io);
+      const status = await login.call((client) => client.billing());
+      const lines = json === true ? [JSON.stringify(status)] : await linesOf(io, login, status);
       io.stdout.write(`${lines.join('\n')}\n`);
       finish(EXIT.endedAsAsked);
     });
 
-const linesOf = async (io: Io, session: PlatformSession, status: BillingStatus): Promise<string[]> => {
+const linesOf = async (io: Io, login: PlatformLogin, status: BillingStatus): Promise<string[]> => {
   const isCapped = status.billing_model === 'payg' && status.spend_cap_cents !== null;
-  const usedCents = isCapped ? (await session.call((client) => client.billingUsage())).usage_cents : 0;
+  const usedCents = isCapped ? (await login.call((client) => client.billingUsage())).usage_cents : 0;
   const width = io.stdout.isTTY === true ? io.stdout.columns || 80 : null;
   return billingLines({ status, usedCents }, { width, colours: coloursOf(io) });
 };
@@ -61,7 +60,7 @@ const capCommand = (io: Io, finish: Finish): Command =>
     .option('--json', 'print the answer as JSON')
     .addHelpText('after', CAP_EXAMPLES)
     .action(async (cap: Cap, { json }: { json?: boolean }) => {
-      const set = await PlatformSession.open(io).call((client) => client.setSpendCap({ spend_cap_cents: cap.cents }));
+      const set = await PlatformLogin.open(io).call((client) => client.setSpendCap({ spend_cap_cents: cap.cents }));
       const { spend_cap_cents: cents } = set;
       const text = cents === null ? 'there is no spend cap now' : `the spend cap is ${dollarsText(cents)} a month`;
       io.stdout.write(json === true ? `${JSON.stringify(set)}\n` : `${text}\n`);
@@ -90,9 +89,9 @@ const portalCommand = (io: Io, finish: Finish): Command =>
       '\nExample:\n  $ tunnel billing portal\n\nWhoever has the link is let in: it is for you alone.',
     )
     .action(async ({ returnUrl, json }: { returnUrl?: string; json?: boolean }) => {
-      const session = PlatformSession.open(io);
-      const return_url = returnUrl ?? `${session.platformUrl.replace(/\/$/, '')}/app/`;
-      const portal = await session.call((client) => client.openPortal({ return_url }));
+      const login = PlatformLogin.open(io);
+      const return_url = returnUrl ?? `${login.platformUrl.replace(/\/$/, '')}/app/`;
+      const portal = await login.call((client) => client.openPortal({ return_url }));
       io.stdout.write(json === true ? `${JSON.stringify(portal)}\n` : `${oneLine(portal.url)}\n`);
       finish(EXIT.endedAsAsked);
     });

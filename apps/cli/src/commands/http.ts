@@ -1,11 +1,18 @@
 // `tunnel http PORT`: publishes one local HTTP service.
 import type { TunnelSpec } from '@tunnel/client';
 import { Command, Option } from 'commander';
-import { addConnectionFlags, type ConnectionFlags, portNumber } from '../connection-flags.ts';
 import type { ExitCode } from '../exit-codes.ts';
-import { addGroupFlags, type GroupFlags, groupSpecOf } from '../group-flags.ts';
+import {
+  addConnectionFlags,
+  addGroupFlags,
+  addRequestFlags,
+  type ConnectionFlags,
+  type GroupFlags,
+  groupSpecOf,
+  portNumber,
+  type RequestFlags,
+} from '../flags.ts';
 import type { Io } from '../io.ts';
-import { addRequestFlags, type RequestFlags } from '../request-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 

@@ -1,13 +1,13 @@
 // `tunnel keys`: the API keys of the account that is logged in.
 import { Fault } from '@tunnel/errors';
 import { Command } from 'commander';
+import { PlatformLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { coloursOf } from '../output/colours.ts';
-import { keyLines } from '../output/key-lines.ts';
-import { PlatformSession } from '../platform/platform-session.ts';
+import { keyLines } from '../output/account.ts';
+import { coloursOf } from '../output/text.ts';
+import { type KeyStore, prepareKeyStore } from '../private-files.ts';
 import { oneLine } from '../problem-report.ts';
-import { type KeyPlace, prepareKeyPlace } from '../save-key.ts';
 import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
 
 type Finish = (code: ExitCode) => void;
@@ -26,7 +26,7 @@ const listCommand = (io: Io, finish: Finish): Command =>
     .option('--json', 'print the list as JSON')
     .addHelpText('after', '\nExample:\n  $ tunnel keys list')
     .action(async ({ json }: { json?: boolean }) => {
-      const keys = await PlatformSession.open(io).call((client) => client.keys());
+      const keys = await PlatformLogin.open(io).call((client) => client.keys());
       io.stdout.write(json === true ? `${JSON.stringify(keys)}\n` : `${keyLines(keys, coloursOf(io)).join('\n')}\n`);
       finish(EXIT.endedAsAsked);
     });
@@ -54,19 +54,19 @@ const createCommand = (io: Io, finish: Finish): Command =>
     .option('--config <file>', 'with --save: the config file (default: ~/.tunnel/config.yml)')
     .addHelpText('after', CREATE_EXAMPLES)
     .action(async ({ label, save, json, config }: CreateFlags) => {
-      const session = PlatformSession.open(io);
-      const place = save === true ? prepareKeyPlace(config, io) : null;
-      const created = await session.call((client) => client.createKey({ label }));
-      if (place !== null) saveKey(place, created.token, io);
-      if (json === true) io.stdout.write(`${JSON.stringify(place === null ? created : { id: created.id })}\n`);
-      else if (place === null) {
+      const login = PlatformLogin.open(io);
+      const store = save === true ? prepareKeyStore(config, io) : null;
+      const created = await login.call((client) => client.createKey({ label }));
+      if (store !== null) saveKey(store, created.token, io);
+      if (json === true) io.stdout.write(`${JSON.stringify(store === null ? created : { id: created.id })}\n`);
+      else if (store === null) {
         io.stderr.write(`key ${oneLine(created.id)} is made; it is shown this once:\n`);
         io.stdout.write(`${oneLine(created.token)}\n`);
-      } else io.stdout.write(keptText(created.id, place));
+      } else io.stdout.write(keptText(created.id, store));
       finish(EXIT.endedAsAsked);
     });
 
-const keptText = (id: string, { keyFile, oldKeyFile }: KeyPlace): string =>
+const keptText = (id: string, { keyFile, oldKeyFile }: KeyStore): string =>
   [
     `key ${oneLine(id)} is made and kept in ${keyFile}`,
     ...(oldKeyFile === null
@@ -75,9 +75,9 @@ const keptText = (id: string, { keyFile, oldKeyFile }: KeyPlace): string =>
     '',
   ].join('\n');
 
-const saveKey = (place: KeyPlace, key: string, io: Io): void => {
+const saveKey = (store: KeyStore, key: string, io: Io): void => {
   try {
-    place.save(key);
+    store.save(key);
   } catch (error) {
     // It exists by now, and nobody can show it again.
     io.stdout.write(`${key}\n`);
@@ -95,20 +95,20 @@ const revokeCommand = (io: Io, finish: Finish): Command =>
     .option('--yes', 'without asking')
     .addHelpText('after', '\nExample:\n  $ tunnel keys revoke 0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11')
     .action(async (id: string, { yes }: { yes?: boolean }) => {
-      const session = PlatformSession.open(io);
-      if (yes !== true && !(await confirm(session, id, io))) {
+      const login = PlatformLogin.open(io);
+      if (yes !== true && !(await confirm(login, id, io))) {
         io.stdout.write('nothing was revoked\n');
         return finish(EXIT.endedAsAsked);
       }
-      await session.call((client) => client.revokeKey(id));
+      await login.call((client) => client.revokeKey(id));
       io.stdout.write(`key ${oneLine(id)} is revoked\n`);
       finish(EXIT.endedAsAsked);
     });
 
-const confirm = async (session: PlatformSession, id: string, io: Io): Promise<boolean> => {
+const confirm = async (login: PlatformLogin, id: string, io: Io): Promise<boolean> => {
   const instead = 'give --yes';
   requireTerminal(io, instead);
-  const key = (await session.call((client) => client.keys())).find((one) => one.id === id);
+  const key = (await login.call((client) => client.keys())).find((one) => one.id === id);
   if (key === undefined) throw new Fault('KEY_UNKNOWN');
   const question = `Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? [y/N] `;
   const answer = await withPrompt(io, instead, (prompt) => prompt.ask(question));

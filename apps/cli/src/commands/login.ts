@@ -1,13 +1,13 @@
 // `tunnel login`: starts a session at a platform, and keeps it for the commands that ask there.
+// `tunnel logout`: ends it at the platform, and forgets it here in any case.
 import { dirname } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command } from 'commander';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { checkPlatform, DEFAULT_PLATFORM, type PlatformEndpoint, platformClient } from '../api/platform-api.ts';
+import { accessUntilFrom, LoginFile, type SavedLogin } from '../api/platform-login.ts';
+import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { checkPlace, DEFAULT_PLATFORM, type PlatformPlace, platformClient } from '../platform/platform-address.ts';
-import { accessUntilFrom } from '../platform/platform-session.ts';
-import { type SavedSession, SessionFile } from '../platform/session-file.ts';
 import { oneLine } from '../problem-report.ts';
 import { type LoadedConfig, loadConfig } from '../settings.ts';
 import { withPrompt } from '../terminal-prompt.ts';
@@ -47,29 +47,29 @@ export const loginCommand = (io: Io, finish: (code: ExitCode) => void): Command 
     .option('--config <file>', 'config file (default: ~/.tunnel/config.yml when it is there)')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: LoginFlags) => {
-      const file = new SessionFile(io);
+      const file = new LoginFile(io);
       const before = file.read();
-      const place = checkPlace(choosePlace(flags, loadConfig(flags.config, io), before, io));
-      const credentials = await readCredentials(flags, place, before, io);
-      const { body, refreshToken } = await platformClient(place).logIn(credentials);
+      const platform = checkPlatform(choosePlatform(flags, loadConfig(flags.config, io), before, io));
+      const credentials = await readCredentials(flags, platform, before, io);
+      const { body, refreshToken } = await platformClient(platform).logIn(credentials);
       if (refreshToken === null) {
-        throw new Fault('CLIENT_NOT_A_PLATFORM', { url: place.url, reason: 'it sets no refresh_token' });
+        throw new Fault('CLIENT_NOT_A_PLATFORM', { url: platform.url, reason: 'it sets no refresh_token' });
       }
       const { access_token: accessToken, user } = body;
       const accessUntil = accessUntilFrom(io.clock.now());
-      await replaceSession(file, { place, email: user.email, refreshToken, accessToken, accessUntil });
-      io.stdout.write(`logged in at ${place.url} as ${oneLine(user.email)}\n`);
+      await replaceLogin(file, { platform, email: user.email, refreshToken, accessToken, accessUntil });
+      io.stdout.write(`logged in at ${platform.url} as ${oneLine(user.email)}\n`);
       finish(EXIT.endedAsAsked);
     });
 
 /** What was said about the trust in a platform holds for the next login there. */
-const choosePlace = (
+const choosePlatform = (
   flags: LoginFlags,
   config: LoadedConfig | null,
-  before: SavedSession | null,
+  before: SavedLogin | null,
   io: Io,
-): PlatformPlace => {
-  const last = before?.place;
+): PlatformEndpoint => {
+  const last = before?.platform;
   const url = flags.platform ?? config?.values.platform_url ?? last?.url ?? DEFAULT_PLATFORM;
   const known = last?.url === url.replace(/\/+$/, '') ? last : undefined;
   const fromConfig = config?.values.ca_file;
@@ -87,8 +87,8 @@ const choosePlace = (
 
 const readCredentials = async (
   { email, passwordStdin }: LoginFlags,
-  { url }: PlatformPlace,
-  before: SavedSession | null,
+  { url }: PlatformEndpoint,
+  before: SavedLogin | null,
   io: Io,
 ): Promise<{ email: string; password: string }> => {
   if (passwordStdin === true) {
@@ -122,15 +122,56 @@ const readPassword = async ({ stdin }: Io): Promise<string> => {
 };
 
 /** The session before it would live on for a month, and nobody could use it any more. */
-const replaceSession = async (file: SessionFile, session: SavedSession): Promise<void> => {
+const replaceLogin = async (file: LoginFile, login: SavedLogin): Promise<void> => {
   const before = await file.exclusively(async () => {
     const found = file.read();
-    file.write(session);
+    file.write(login);
     return found;
   });
-  if (before === null || before.place.url !== session.place.url) return;
+  if (before === null || before.platform.url !== login.platform.url) return;
   // Best effort: the login itself has succeeded.
-  await platformClient(session.place)
+  await platformClient(login.platform)
     .logOut(before.refreshToken)
     .catch(() => {});
+};
+
+export const logoutCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  new Command('logout')
+    .description('end the session that `tunnel login` began')
+    .addHelpText('after', '\nExample:\n  $ tunnel logout')
+    .action(async () => {
+      const file = new LoginFile(io);
+      // Also what is no session any more may hold a token.
+      const ended = file.exists() ? await file.exclusively(() => endLogin(file)) : null;
+      if (ended === null) {
+        io.stdout.write('not logged in\n');
+        return finish(EXIT.endedAsAsked);
+      }
+      const { login, problem } = ended;
+      if (problem === null) {
+        io.stdout.write(`logged out at ${login.platform.url}\n`);
+        return finish(EXIT.endedAsAsked);
+      }
+      io.stderr.write(
+        `tunnel: logged out here, but the platform was not told: ${oneLine(problem.message)}\n  Its side of the session ends by itself after 30 days without use.\n`,
+      );
+      finish(exitCodeOf(problem));
+    });
+
+interface Ended {
+  readonly login: SavedLogin;
+  /** Why the platform does not know. */
+  readonly problem: Fault | null;
+}
+
+const endLogin = async (file: LoginFile): Promise<Ended | null> => {
+  const login = file.read();
+  file.remove();
+  if (login === null) return null;
+  try {
+    await platformClient(checkPlatform(login.platform)).logOut(login.refreshToken);
+    return { login, problem: null };
+  } catch (error) {
+    return { login, problem: Fault.from(error) };
+  }
 };

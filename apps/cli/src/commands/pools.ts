@@ -2,12 +2,11 @@
 import { Fault } from '@tunnel/errors';
 import { onSignals } from '@tunnel/runtime';
 import { Command, Option } from 'commander';
-import { apiAddress } from '../api-address.ts';
-import { addServerFlags, type ServerFlags, wholeNumber } from '../connection-flags.ts';
+import { apiAddress, type GroupsSource, readGroups } from '../api/edge-api.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { addServerFlags, type ServerFlags, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { choosePoolOutput, type PoolOutput } from '../output/pool-output.ts';
-import { type GroupsSource, readGroups } from '../read-groups.ts';
+import { choosePoolOutput, type PoolOutput } from '../output/pools.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
 interface PoolFlags extends ServerFlags {

@@ -1,12 +1,12 @@
 // `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named.
+// `tunnel check`: reads config.yml, says what it would open, connects to nothing.
 import type { HealthCheck, TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { ClientTunnel } from '@tunnel/runtime';
 import { Command } from 'commander';
-import { addConnectionFlags, type ConnectionFlags } from '../connection-flags.ts';
-import type { ExitCode } from '../exit-codes.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { addConnectionFlags, addRequestFlags, type ConnectionFlags, type RequestFlags } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { addRequestFlags, type RequestFlags } from '../request-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings } from '../settings.ts';
 
@@ -67,3 +67,22 @@ const healthCheckOf = (entry: NonNullable<ClientTunnel['health_check']>): Health
   expect2xx: entry.expect_2xx,
   alertWebhook: entry.alert_webhook,
 });
+
+export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  new Command('check')
+    .description('check config.yml without connecting')
+    .option('--config <file>', 'config file (default: ~/.tunnel/config.yml)')
+    .addHelpText('after', '\nExample:\n  $ tunnel check --config ./tunnel.yml')
+    .action((flags: { config?: string }) => {
+      const config = loadConfig(flags.config, io);
+      if (config === null) {
+        throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
+      }
+      const tunnels = Object.entries(config.values.tunnels);
+      const lines = tunnels.map(([name, { proto, local_host, local_port, group }]) => {
+        const local = `${proto} ${local_host}:${local_port}`;
+        return `  ${name}: ${local}${group === undefined ? '' : ` in group ${group}`}`;
+      });
+      io.stdout.write([`${config.path} is good: ${tunnels.length} tunnels`, ...lines, ''].join('\n'));
+      finish(EXIT.endedAsAsked);
+    });

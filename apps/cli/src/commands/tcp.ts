@@ -1,8 +1,14 @@
 // `tunnel tcp PORT`: publishes one local TCP service.
 import { Command } from 'commander';
-import { addConnectionFlags, type ConnectionFlags, portNumber } from '../connection-flags.ts';
 import type { ExitCode } from '../exit-codes.ts';
-import { addGroupFlags, type GroupFlags, groupSpecOf } from '../group-flags.ts';
+import {
+  addConnectionFlags,
+  addGroupFlags,
+  type ConnectionFlags,
+  type GroupFlags,
+  groupSpecOf,
+  portNumber,
+} from '../flags.ts';
 import type { Io } from '../io.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';

@@ -1,12 +1,12 @@
 // `tunnel usage`: what the account that is logged in has used, in sums, by day and by tunnel.
 import { CHART_DAYS } from '@tunnel/contract';
 import { Command, Option } from 'commander';
-import { wholeNumber } from '../connection-flags.ts';
+import { PlatformLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { coloursOf } from '../output/colours.ts';
-import { usageLines } from '../output/usage-lines.ts';
-import { PlatformSession } from '../platform/platform-session.ts';
+import { usageLines } from '../output/account.ts';
+import { coloursOf } from '../output/text.ts';
 
 interface UsageFlags {
   readonly days: number;
@@ -26,7 +26,7 @@ export const usageCommand = (io: Io, finish: (code: ExitCode) => void): Command 
     .option('--json', 'print summary, days and tunnels as one JSON object')
     .addHelpText('after', '\nExample:\n  $ tunnel usage --days 7')
     .action(async ({ days, json }: UsageFlags) => {
-      const [summary, chart, tunnels] = await PlatformSession.open(io).call((client) =>
+      const [summary, chart, tunnels] = await PlatformLogin.open(io).call((client) =>
         Promise.all([client.usage(), client.usageChart({ days }), client.tunnels({ limit: LAST_TUNNELS })]),
       );
       const usage = { summary, chart, tunnels };

@@ -1,5 +1,5 @@
 // For programs: one event a line on stdout, with stable names and fields.
-import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import { protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
@@ -97,7 +97,7 @@ export class JsonOutput implements Output {
       protocol: tunnel.protocol,
       assigned_port: tunnel.assignedPort,
       local: `${tunnel.localHost}:${tunnel.localPort}`,
-      inspect_url: tunnel.protocol === 'http' || tunnel.protocol === 'https' ? this.#inspectUrl : null,
+      inspect_url: protocolTraits(tunnel.protocol).carriesRequests ? this.#inspectUrl : null,
       group: tunnel.group,
       health: tunnel.health,
       warnings: tunnel.warnings,

@@ -1,12 +1,11 @@
-// For people without a terminal (a log, a pipe): one plain line for each thing that happens; errors on the error channel.
-import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+// Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of these lines.
+import { protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
 import type { Output } from './output.ts';
-import { requestLine } from './request-line.ts';
-import { countsText, eventLine, inspectorText } from './words.ts';
+import { bytesText, type Colours } from './text.ts';
 
 export class LineOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr'>;
@@ -52,3 +51,116 @@ export class LineOutput implements Output {
     this.#io.stderr.write(`${[named, ...hints].join('\n')}\n`);
   }
 }
+
+export const uptimeText = (ms: number): string => {
+  const seconds = Math.floor(ms / 1000);
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(part).padStart(2, '0')).join(':');
+};
+
+export const routeText = ({ publicUrl, protocol, localHost, localPort }: Tunnel): string =>
+  `${oneLine(publicUrl)} -> ${protocolTraits(protocol).localScheme}${localHost}:${localPort}`;
+
+/** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
+export const countsText = ({ counts }: Tunnel): string => {
+  const { requests, open, connections } = counts;
+  const visits =
+    requests > 0 ? `${requests} ${requests === 1 ? 'request' : 'requests'}` : `${open} open, ${connections} in all`;
+  return `${visits}, ${bytesText(counts.bytesIn)} in, ${bytesText(counts.bytesOut)} out`;
+};
+
+type HealthEvent = Extract<StatusEvent, { type: 'health' }>;
+
+/** Of a change; in a block that is always there, `healthWord` is enough. */
+const healthText = ({ healthy, reason, consecutiveFailures }: HealthEvent): string =>
+  healthy ? 'healthy' : `unhealthy: ${oneLine(reason)} (${consecutiveFailures} in a row)`;
+
+const HEALTH_WORDS = { none: '', unknown: 'not probed yet', healthy: 'healthy', unhealthy: 'unhealthy' } as const;
+const HEALTH_MARKS = { none: '', unknown: '?', healthy: '✓', unhealthy: '✗' } as const;
+
+/** Empty where nothing is probed. */
+export const healthWord = ({ health }: Tunnel): string => HEALTH_WORDS[health];
+export const healthMark = ({ health }: Tunnel): string => HEALTH_MARKS[health];
+
+/** Empty for a tunnel that stands alone. */
+export const groupText = ({ group }: Tunnel): string => (group === null ? '' : ` (group ${oneLine(group)})`);
+
+export const inspectorText = (url: string | null): string =>
+  url === null ? 'no inspector: all ports 4300 to 4399 of 127.0.0.1 are taken' : `inspector: ${url}`;
+
+/** What is worth a line when it happens; undefined for the rest. */
+export const eventLine = (event: StatusEvent): string | undefined => {
+  switch (event.type) {
+    case 'connected':
+      return `connected${event.resumed ? ', session resumed' : ''}`;
+    case 'reconnecting': {
+      const pause = (event.delayMs / 1000).toFixed(1);
+      return `${oneLine(event.reason)}; ${event.planned ? 'connecting' : 'trying'} again in ${pause} s`;
+    }
+    case 'reconnected':
+      return `reconnected${event.resumed ? ', session resumed' : ''}`;
+    case 'tunnel-opened':
+      return withWarnings(event.tunnel, `${routeText(event.tunnel)}${groupText(event.tunnel)}`);
+    case 'tunnel-moved':
+      return withWarnings(event.tunnel, `now at ${routeText(event.tunnel)} (was ${oneLine(event.previousUrl)})`);
+    case 'health':
+      return `${event.tunnel.name}: ${healthText(event)}`;
+    default:
+      return undefined;
+  }
+};
+
+/** What the edge has to say about a tunnel that it has opened nevertheless, below the line that says so. */
+const withWarnings = ({ name, warnings }: Tunnel, text: string): string =>
+  [`${name}: ${text}`, ...warnings.map((warning) => `warning: ${oneLine(warning)}`)].join('\n  ');
+
+export type FinishedRequest = Extract<RequestEvent, { type: 'request-finished' }>;
+
+const METHOD_WIDTH = 7;
+const DURATION_WIDTH = 8;
+const PATH_LEAST = 10;
+
+export interface LineShape {
+  /** Of the terminal; undefined: there is none, and nothing is cut or aligned. */
+  readonly width?: number;
+  /** Whether the tunnel's name is needed to tell requests apart. */
+  readonly named: boolean;
+  readonly colours?: Colours;
+}
+
+/** One request in one line: when, what, how it went and how long it took. */
+export const requestLine = (event: FinishedRequest, { width, named, colours }: LineShape): string => {
+  const lead = [clockText(event.at), ...(named ? [oneLine(event.tunnel.name)] : [])].join(' ');
+  const marks = [...(event.aborted ? ['aborted'] : []), ...(event.replayOf === null ? [] : ['replay'])];
+  const path = oneLine(event.path);
+  const status = statusText(event, colours);
+  const duration = durationText(event.durationMs);
+  if (width === undefined) return [lead, oneLine(event.method), path, status, duration, ...marks].join(' ');
+  const method = oneLine(event.method).slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH);
+  const tail = marks.map((mark) => ` ${mark}`).join('');
+  const room = Math.max(PATH_LEAST, width - lead.length - METHOD_WIDTH - DURATION_WIDTH - tail.length - 7);
+  const dim = colours?.dim ?? String;
+  return `${dim(lead)} ${method} ${cut(path, room).padEnd(room)} ${status} ${duration.padStart(DURATION_WIDTH)}${tail}`;
+};
+
+/** The end of a path tells more than its middle; of a query, less. */
+const cut = (text: string, room: number): string => (text.length <= room ? text : `${text.slice(0, room - 1)}…`);
+
+const clockText = (at: number): string => {
+  const time = new Date(at);
+  const parts = [time.getHours(), time.getMinutes(), time.getSeconds()];
+  return parts.map((part) => String(part).padStart(2, '0')).join(':');
+};
+
+export const durationText = (ms: number): string => {
+  if (ms < 999.5) return `${ms < 9.95 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  return ms < 599_950 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
+};
+
+const statusText = ({ status, aborted }: FinishedRequest, colours: Colours | undefined): string => {
+  const text = status === null ? '---' : String(status);
+  if (colours === undefined) return text;
+  if (status === null || aborted || status >= 500) return colours.red(text);
+  if (status >= 400) return colours.yellow(text);
+  return status >= 300 || status < 200 ? colours.cyan(text) : colours.green(text);
+};

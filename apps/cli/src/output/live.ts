@@ -5,10 +5,19 @@ import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { LineOutput } from './lines.ts';
+import {
+  countsText,
+  groupText,
+  healthMark,
+  healthWord,
+  inspectorText,
+  LineOutput,
+  requestLine,
+  routeText,
+  uptimeText,
+} from './lines.ts';
 import type { Output } from './output.ts';
-import { requestLine } from './request-line.ts';
-import { countsText, durationText, groupText, healthMark, healthWord, inspectorText, routeText } from './words.ts';
+import type { Colours } from './text.ts';
 
 /** At most four times a second. */
 const REDRAW_MS = 250;
@@ -19,7 +28,7 @@ export class LiveOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>;
   readonly #server: string;
   readonly #lines: LineOutput;
-  readonly #colours: ReturnType<typeof pc.createColors>;
+  readonly #colours: Colours;
   readonly #timer: Timer;
   readonly #tunnels = new Set<Tunnel>();
   #state = 'connecting';
@@ -102,7 +111,7 @@ export class LiveOutput implements Output {
   }
 
   #block(): string[] {
-    const up = this.#since === null ? '' : `, up ${durationText(this.#io.clock.monotonic() - this.#since)}`;
+    const up = this.#since === null ? '' : `, up ${uptimeText(this.#io.clock.monotonic() - this.#since)}`;
     const lines = [`${this.#server}: ${this.#state}${up}`];
     for (const tunnel of this.#tunnels) {
       const [mark, word] = [healthMark(tunnel), healthWord(tunnel)];

@@ -1,9 +1,9 @@
 import type { PlatformAnswer, PlatformFetch, PlatformRequest } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { expect, it } from 'vitest';
-import { renewingFetch } from './api.ts';
+import { renewingFetch, shouldRetry } from './api.ts';
 
-const scene = (good: string, renew: () => Promise<string>) => {
+const setUp = (good: string, renew: () => Promise<string>) => {
   const sent: (string | undefined)[] = [];
   const fetch: PlatformFetch = async (_url, { headers }): Promise<PlatformAnswer> => {
     sent.push(headers['authorization']);
@@ -22,31 +22,41 @@ const withToken = (token: string): PlatformRequest => ({
 });
 
 it('a token that has run out is renewed once, and the call repeated', async () => {
-  const { call, sent } = scene('new', async () => 'new');
+  const { call, sent } = setUp('new', async () => 'new');
   expect((await call('/keys', withToken('old'))).status).toBe(200);
   expect(sent).toEqual(['Bearer old', 'Bearer new']);
 });
 
 it('takes the token that another call has renewed meanwhile', async () => {
-  const { call, sent, session } = scene('new', () => Promise.reject(new Error('not asked')));
+  const { call, sent, session } = setUp('new', () => Promise.reject(new Error('not asked')));
   session.accessToken = 'new';
   expect((await call('/keys', withToken('old'))).status).toBe(200);
   expect(sent).toEqual(['Bearer old', 'Bearer new']);
 });
 
 it('a second 401 is the answer', async () => {
-  const { call, sent } = scene('never', async () => 'new');
+  const { call, sent } = setUp('never', async () => 'new');
   expect((await call('/keys', withToken('old'))).status).toBe(401);
   expect(sent).toHaveLength(2);
 });
 
 it('a refused renewal is what the caller learns', async () => {
-  const { call } = scene('never', () => Promise.reject(new Fault('REFRESH_INVALID')));
+  const { call } = setUp('never', () => Promise.reject(new Fault('REFRESH_INVALID')));
   await expect(call('/keys', withToken('old'))).rejects.toMatchObject({ code: 'REFRESH_INVALID' });
 });
 
 it('a wrong password is no token that has run out', async () => {
-  const { call, sent } = scene('new', () => Promise.reject(new Error('not asked')));
+  const { call, sent } = setUp('new', () => Promise.reject(new Error('not asked')));
   expect((await call('/auth/login', { ...withToken(''), headers: {} })).status).toBe(401);
   expect(sent).toEqual([undefined]);
+});
+
+it.each([
+  [new Fault('EDGE_AWAY'), [true, true, false]],
+  [new Fault('KEY_UNKNOWN'), [false, false, false]],
+  [new Fault('DATABASE_AWAY'), [false, false, false]],
+  [new Fault('CLIENT_PLATFORM_UNREACHABLE'), [false, false, false]],
+  [new TypeError('a bug'), [false, false, false]],
+])('%s is asked for again: %j', (error, expected) => {
+  expect([0, 1, 2].map((count) => shouldRetry(count, error))).toEqual(expected);
 });

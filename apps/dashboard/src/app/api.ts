@@ -1,5 +1,8 @@
-// The platform API for the pages: a call whose access token has run out is repeated once with a new one.
+// How pages call the platform API: with a token that is renewed when it has run out, and with answers that are cached.
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { PlatformClient, type PlatformFetch } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { meansAway } from './reachability.ts';
 import type { Session } from './session.ts';
 
 /** Without a session: for refresh and logout, and for those who are not signed in. */
@@ -13,7 +16,7 @@ export const createApi = (origin: string, fetch: PlatformFetch, session: Session
     accessToken: () => session.accessToken,
   });
 
-/** Rejects with the fault of the renewal when the session has ended. */
+/** A call whose access token has run out is repeated once with a new one. Rejects with the fault of the renewal when the session has ended. */
 export const renewingFetch =
   (fetch: PlatformFetch, session: Pick<Session, 'accessToken' | 'renew'>): PlatformFetch =>
   async (url, request) => {
@@ -25,3 +28,28 @@ export const renewingFetch =
     const token = now !== '' && sent !== `Bearer ${now}` ? now : await session.renew();
     return fetch(url, { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } });
   };
+
+const FRESH_MS = 10_000;
+const RETRIES = 2;
+
+/** How answers of the API are kept and asked for again. */
+export const createQueryClient = (onError: (error: unknown) => void): QueryClient =>
+  new QueryClient({
+    queryCache: new QueryCache({ onError }),
+    mutationCache: new MutationCache({ onError }),
+    defaultOptions: {
+      queries: {
+        staleTime: FRESH_MS,
+        retry: shouldRetry,
+        retryDelay: (count) => Math.min(500 * 2 ** count, 4000),
+        // Whether we are offline the calls themselves tell.
+        networkMode: 'always',
+        refetchIntervalInBackground: false,
+      },
+      mutations: { networkMode: 'always', retry: false },
+    },
+  });
+
+/** An absence is told at once, and ends by itself: the banner asks again. */
+export const shouldRetry = (count: number, error: unknown): boolean =>
+  count < RETRIES && error instanceof Fault && error.retryable && !meansAway(error);

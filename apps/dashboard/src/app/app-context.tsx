@@ -1,13 +1,13 @@
 // What every page may use: the API, the session, and whether the platform can be reached.
 import type { PlatformClient } from '@tunnel/contract';
 import { createContext, useContext, useSyncExternalStore } from 'react';
-import type { Reach } from './reach.ts';
+import type { Reachability } from './reachability.ts';
 import type { Session, SessionState } from './session.ts';
 
 export interface AppParts {
   readonly api: PlatformClient;
   readonly session: Session;
-  readonly reach: Reach;
+  readonly reachability: Reachability;
 }
 
 const AppContext = createContext<AppParts | null>(null);
@@ -28,6 +28,6 @@ export const useSessionState = (): SessionState => {
 };
 
 export const useIsAway = (): boolean => {
-  const { reach } = useApp();
-  return useSyncExternalStore(reach.subscribe, reach.isAway);
+  const { reachability } = useApp();
+  return useSyncExternalStore(reachability.subscribe, reachability.isAway);
 };

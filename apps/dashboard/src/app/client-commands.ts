@@ -1,23 +1,23 @@
 // The commands of the tunnel client as pages offer them: ready to be pasted into a shell.
 import type { TunnelLogEntry, UsageRegion } from '@tunnel/contract';
 
-export type ServerPlace = Pick<UsageRegion, 'control' | 'control_tls'>;
+export type ServerAddress = Pick<UsageRegion, 'control' | 'control_tls'>;
 
 export const loginCommand = (platformUrl: string, email: string): string => {
   const { protocol, hostname, origin } = new URL(platformUrl);
-  const words = ['npx tunnel login', '--platform', shellWord(origin), '--email', shellWord(email)];
+  const args = ['npx tunnel login', '--platform', shellWord(origin), '--email', shellWord(email)];
   // The client sends a password in clear to another machine only when it is told to.
-  if (protocol === 'http:' && !isLoopback(hostname)) words.push('--no-tls');
-  return words.join(' ');
+  if (protocol === 'http:' && !isLoopback(hostname)) args.push('--no-tls');
+  return args.join(' ');
 };
 
 export const createKeyCommand = (label: string): string => `npx tunnel keys create --label ${shellWord(label)} --save`;
 
 /** `server` undefined: the client's own default, or its config.yml. */
-export const httpTunnelCommand = (port: number, server: ServerPlace | undefined): string =>
+export const httpTunnelCommand = (port: number, server: ServerAddress | undefined): string =>
   ['npx tunnel http', String(port), ...serverFlags(server)].join(' ');
 
-export const serverFlags = (server: ServerPlace | undefined): string[] => {
+export const serverFlags = (server: ServerAddress | undefined): string[] => {
   if (server === undefined || server.control === '') return [];
   const local = isLoopback(server.control.replace(/:\d+$/, ''));
   const flags = ['--server', shellWord(server.control)];

@@ -1,6 +1,6 @@
 // An address that no page has.
 import { Link } from '@tanstack/react-router';
-import { buttonClass } from '../ui/button-class.ts';
+import { buttonClass } from '../ui/button.tsx';
 import { PageHead } from '../ui/page-head.tsx';
 
 export const NotFound = () => (

@@ -1,10 +1,10 @@
-// What is around every page, signed in or not; and what is shown while a page is on its way, or cannot be shown.
-import { type ErrorComponentProps, Outlet } from '@tanstack/react-router';
-import { useEffect } from 'react';
+// What is around every page, signed in or not; how a page is loaded, and what is shown while it is on its way, or cannot be shown.
+import { type AsyncRouteComponent, type ErrorComponentProps, lazyRouteComponent, Outlet } from '@tanstack/react-router';
+import { Fault } from '@tunnel/errors';
+import { type ComponentType, useEffect } from 'react';
+import { Spinner } from '../ui/icon.tsx';
 import { Problem } from '../ui/problem.tsx';
-import { Spinner } from '../ui/spinner.tsx';
-import { useApp } from './app-context.tsx';
-import { AwayBanner } from './away-banner.tsx';
+import { useApp, useIsAway } from './app-context.tsx';
 
 export const Root = () => (
   <>
@@ -22,11 +22,56 @@ export const PagePending = () => (
 
 /** When the platform is back, all that failed is tried again. */
 export const PageProblem = ({ error, reset }: ErrorComponentProps) => {
-  const { reach } = useApp();
-  useEffect(() => reach.noteError(error), [reach, error]);
+  const { reachability } = useApp();
+  useEffect(() => reachability.noteError(error), [reachability, error]);
   return (
     <div className="mx-auto max-w-xl p-6">
       <Problem title="This page cannot be shown" error={error} onRetry={reset} />
     </div>
   );
+};
+
+/** Says that the platform is away, for as long as it is. */
+const AwayBanner = () => {
+  const isAway = useIsAway();
+  return (
+    <div role="status" className="sticky top-0 z-40">
+      {isAway && (
+        <p className="flex items-center justify-center gap-2.5 border-warn/30 border-b bg-warn-soft px-4 py-2 text-center text-sm text-warn">
+          <Spinner />
+          <span>The platform cannot be reached. What you see may be old; it is asked again every 2 seconds.</span>
+        </p>
+      )}
+    </div>
+  );
+};
+
+const RELOADED_KEY = 'reloaded-for-new-build';
+/** Nobody wants a page that loads itself again and again. */
+const RELOAD_AGAIN_AFTER_MS = 60_000;
+
+/**
+ * A page that is loaded when it is first needed. Its file cannot be had while the platform is away, and is gone when a newer
+ * build has taken the place of the one that this tab runs. The modules are of unknown type: pages use the types of the router,
+ * which must not depend on theirs in turn.
+ */
+export const lazyPage = (load: () => Promise<unknown>, name: string): AsyncRouteComponent<object> =>
+  lazyRouteComponent(() => load().catch(explain) as Promise<Record<string, ComponentType<object>>>, name);
+
+const explain = async (cause: unknown): Promise<never> => {
+  const url = window.location.origin;
+  const isThere = await fetch('/app/start.js', { method: 'HEAD', cache: 'no-store' }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+  if (!isThere) throw new Fault('CLIENT_PLATFORM_UNREACHABLE', { url, reason: 'a page was not loaded' }, { cause });
+  if (!mayReload()) throw cause;
+  window.location.reload();
+  return new Promise<never>(() => {});
+};
+
+const mayReload = (): boolean => {
+  const last = Number(sessionStorage.getItem(RELOADED_KEY) ?? 0);
+  sessionStorage.setItem(RELOADED_KEY, String(Date.now()));
+  return Date.now() - last > RELOAD_AGAIN_AFTER_MS;
 };

@@ -1,10 +1,8 @@
 // The pages and their addresses. Each page is a file of its own that is loaded when it is first needed.
 import type { QueryClient } from '@tanstack/react-query';
 import { createRootRouteWithContext, createRoute, createRouter, redirect } from '@tanstack/react-router';
-import { lazyPage } from './lazy-page.ts';
-import { returnTo } from './next-path.ts';
-import { PagePending, PageProblem, Root } from './root.tsx';
-import { parseSearch, stringifySearch, textFields } from './search.ts';
+import { parseSearch, returnTo, stringifySearch, textFields } from './page-url.ts';
+import { lazyPage, PagePending, PageProblem, Root } from './root.tsx';
 import type { Session } from './session.ts';
 
 export interface RouterContext {
@@ -16,45 +14,45 @@ const root = createRootRouteWithContext<RouterContext>()({ component: Root });
 
 // --- without a session ---
 
-const door = createRoute({
+const signedOut = createRoute({
   getParentRoute: () => root,
-  id: 'door',
-  component: lazyPage(() => import('../features/auth/door.tsx'), 'Door'),
+  id: 'signed-out',
+  component: lazyPage(() => import('../features/auth/layout.tsx'), 'AuthLayout'),
 });
 // Has a name because the types of a route that has beforeLoad lose it otherwise.
 const loginSearch = textFields('next');
 const login = createRoute({
-  getParentRoute: () => door,
+  getParentRoute: () => signedOut,
   path: '/login',
   validateSearch: loginSearch,
   beforeLoad: async ({ context }) => {
-    await context.session.known();
+    await context.session.ready();
   },
   component: lazyPage(() => import('../features/auth/login-page.tsx'), 'LoginPage'),
 });
 const signup = createRoute({
-  getParentRoute: () => door,
+  getParentRoute: () => signedOut,
   path: '/signup',
   component: lazyPage(() => import('../features/auth/signup-page.tsx'), 'SignupPage'),
 });
 const checkMail = createRoute({
-  getParentRoute: () => door,
+  getParentRoute: () => signedOut,
   path: '/check-mail',
   component: lazyPage(() => import('../features/auth/check-mail-page.tsx'), 'CheckMailPage'),
 });
 const verify = createRoute({
-  getParentRoute: () => door,
+  getParentRoute: () => signedOut,
   path: '/verify',
   validateSearch: textFields('token'),
   component: lazyPage(() => import('../features/auth/verify-page.tsx'), 'VerifyPage'),
 });
 const forgot = createRoute({
-  getParentRoute: () => door,
+  getParentRoute: () => signedOut,
   path: '/forgot',
   component: lazyPage(() => import('../features/auth/forgot-page.tsx'), 'ForgotPage'),
 });
 const reset = createRoute({
-  getParentRoute: () => door,
+  getParentRoute: () => signedOut,
   path: '/reset-password',
   validateSearch: textFields('token'),
   component: lazyPage(() => import('../features/auth/reset-page.tsx'), 'ResetPage'),
@@ -66,7 +64,7 @@ const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
   beforeLoad: async ({ context, location, preload }) => {
-    const { phase } = await context.session.known();
+    const { phase } = await context.session.ready();
     if (phase === 'signed-out' && !preload) redirect({ to: '/login', search: nextOf(location.href), throw: true });
   },
   component: lazyPage(() => import('./shell.tsx'), 'Shell'),
@@ -115,7 +113,7 @@ const anythingElse = createRoute({
 });
 
 const routeTree = root.addChildren([
-  door.addChildren([login, signup, checkMail, verify, forgot, reset]),
+  signedOut.addChildren([login, signup, checkMail, verify, forgot, reset]),
   shell.addChildren([overview, tunnels, tunnel, pools, keys, billing, settings, anythingElse]),
 ]);
 
@@ -147,9 +145,9 @@ export const createAppRouter = (context: RouterContext): ReturnType<typeof makeR
   session.subscribe(() => {
     const { state } = session;
     // Who came without a session is led to the login by the page, which knows where they wanted to go.
-    if (state.phase !== 'signed-out' || state.because === 'none') return;
+    if (state.phase !== 'signed-out' || state.reason === 'none') return;
     const { location, matches } = router.state;
-    const left = state.because === 'ended' ? nextOf(location.href) : {};
+    const left = state.reason === 'ended' ? nextOf(location.href) : {};
     const onPage = matches.some(({ routeId }) => routeId === shell.id);
     const gone = onPage ? router.navigate({ to: '/login', search: left }) : Promise.resolve();
     // Nothing of the one may be seen by the next.

@@ -1,18 +1,17 @@
 import { Fault } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
-import { lifetimeMs } from './access-token.ts';
-import { Session, type SessionNews, type SessionWorld } from './session.ts';
+import { lifetimeMs, Session, type SessionEnvironment, type SessionMessage } from './session.ts';
 
 const jwt = (iat: number, exp: number): string => `h.${btoa(JSON.stringify({ iat, exp }))}.s`;
 const A = jwt(1000, 1900);
 const B = jwt(2000, 2900);
 
-class World implements SessionWorld {
+class FakeEnvironment implements SessionEnvironment {
   /** What the next calls of refresh give, in turn. */
   answers: (string | Error)[] = [];
   refreshes = 0;
   logOuts = 0;
-  readonly told: SessionNews[] = [];
+  readonly posted: SessionMessage[] = [];
   timer: { ms: number; act: () => void } | null = null;
 
   async refresh(): Promise<string> {
@@ -26,7 +25,7 @@ class World implements SessionWorld {
     this.logOuts += 1;
   }
 
-  alone<T>(work: () => Promise<T>): Promise<T> {
+  withLock<T>(work: () => Promise<T>): Promise<T> {
     return work();
   }
 
@@ -38,16 +37,16 @@ class World implements SessionWorld {
     };
   }
 
-  tell(news: SessionNews): void {
-    this.told.push(news);
+  post(message: SessionMessage): void {
+    this.posted.push(message);
   }
 }
 
 const open = (...answers: (string | Error)[]) => {
-  const world = new World();
-  world.answers = answers;
-  const session = new Session(world);
-  return { world, session };
+  const environment = new FakeEnvironment();
+  environment.answers = answers;
+  const session = new Session(environment);
+  return { environment, session };
 };
 
 const away = new Fault('CLIENT_PLATFORM_UNREACHABLE');
@@ -57,89 +56,89 @@ describe('the start', () => {
     const { session } = open(A);
     expect(session.state.phase).toBe('starting');
     session.start();
-    expect(await session.known()).toEqual({ phase: 'signed-in' });
+    expect(await session.ready()).toEqual({ phase: 'signed-in' });
     expect(session.accessToken).toBe(A);
   });
 
   it('without a cookie nobody is signed in, and nothing has ended', async () => {
     const { session } = open(new Fault('REFRESH_INVALID'));
     session.start();
-    expect(await session.known()).toEqual({ phase: 'signed-out', because: 'none' });
+    expect(await session.ready()).toEqual({ phase: 'signed-out', reason: 'none' });
   });
 
   it('a platform that is away is asked again', async () => {
-    const { world, session } = open(away, A);
+    const { environment, session } = open(away, A);
     session.start();
     await expect(session.renew()).rejects.toBe(away);
     await Promise.resolve();
     expect(session.state.phase).toBe('starting');
-    world.timer?.act();
-    expect(await session.known()).toEqual({ phase: 'signed-in' });
+    environment.timer?.act();
+    expect(await session.ready()).toEqual({ phase: 'signed-in' });
   });
 });
 
 describe('renewal', () => {
   it('one serves all who ask', async () => {
-    const { world, session } = open(A);
+    const { environment, session } = open(A);
     expect(await Promise.all([session.renew(), session.renew(), session.renew()])).toEqual([A, A, A]);
-    expect(world.refreshes).toBe(1);
+    expect(environment.refreshes).toBe(1);
   });
 
   it('happens a minute before the token ends', async () => {
-    const { world, session } = open(B);
-    session.begin(A);
-    expect(world.timer?.ms).toBe(840_000);
-    world.timer?.act();
+    const { environment, session } = open(B);
+    session.signIn(A);
+    expect(environment.timer?.ms).toBe(840_000);
+    environment.timer?.act();
     await session.renew();
     expect(session.accessToken).toBe(B);
   });
 
   it('refused: the session has ended', async () => {
     const { session } = open(new Fault('REFRESH_INVALID'));
-    session.begin(A);
+    session.signIn(A);
     await expect(session.renew()).rejects.toMatchObject({ code: 'REFRESH_INVALID' });
-    expect(session.state).toEqual({ phase: 'signed-out', because: 'ended' });
+    expect(session.state).toEqual({ phase: 'signed-out', reason: 'ended' });
     expect(session.accessToken).toBe('');
   });
 
   it('a platform that is away ends nothing', async () => {
     const { session } = open(away);
-    session.begin(A);
+    session.signIn(A);
     await expect(session.renew()).rejects.toBe(away);
     expect([session.state.phase, session.accessToken]).toEqual(['signed-in', A]);
   });
 
   it('an answer that comes after the log-out brings nobody back', async () => {
     const { session } = open(B);
-    session.begin(A);
+    session.signIn(A);
     const renewed = session.renew();
-    await session.leave();
+    await session.signOut();
     await renewed;
-    expect([session.state, session.accessToken]).toEqual([{ phase: 'signed-out', because: 'left' }, '']);
+    expect([session.state, session.accessToken]).toEqual([{ phase: 'signed-out', reason: 'left' }, '']);
   });
 });
 
 describe('other tabs', () => {
   it('hear of the login and of the log-out', async () => {
-    const { world, session } = open();
-    session.begin(A);
-    await session.leave();
-    expect([world.told, world.logOuts]).toEqual([['signed-in', 'signed-out'], 1]);
+    const { environment, session } = open();
+    session.signIn(A);
+    await session.signOut();
+    expect([environment.posted, environment.logOuts]).toEqual([['signed-in', 'signed-out'], 1]);
   });
 
   it('a log-out elsewhere ends this one, and is not told on', () => {
-    const { world, session } = open();
-    session.begin(A);
-    session.hear('signed-out');
-    expect(session.state).toEqual({ phase: 'signed-out', because: 'left' });
-    expect([world.told, world.timer]).toEqual([['signed-in'], null]);
+    const { environment, session } = open();
+    session.signIn(A);
+    session.receive('signed-out');
+    expect(session.state).toEqual({ phase: 'signed-out', reason: 'left' });
+    expect([environment.posted, environment.timer]).toEqual([['signed-in'], null]);
   });
 
   it('a login elsewhere signs this one in', async () => {
     const { session } = open(new Fault('REFRESH_INVALID'), B);
     session.start();
-    await session.known();
-    session.hear('signed-in');
+    await session.ready();
+    session.receive('signed-in');
     await expect.poll(() => session.state.phase).toBe('signed-in');
   });
 });

@@ -1,28 +1,28 @@
 // The session of this tab: its access token, kept in memory alone, renewed by the cookie that scripts cannot read.
+import type { PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { lifetimeMs } from './access-token.ts';
 
 /** `left`: logged out by the person. `ended`: the platform takes the session no more. `none`: there was none at the start. */
-export type SignedOutBecause = 'none' | 'left' | 'ended';
+export type SignedOutReason = 'none' | 'left' | 'ended';
 
 export type SessionState =
   | { readonly phase: 'starting' }
   | { readonly phase: 'signed-in' }
-  | { readonly phase: 'signed-out'; readonly because: SignedOutBecause };
+  | { readonly phase: 'signed-out'; readonly reason: SignedOutReason };
 
-export type SessionNews = 'signed-in' | 'signed-out';
+export type SessionMessage = 'signed-in' | 'signed-out';
 
 /** What a session needs of the browser. */
-export interface SessionWorld {
+export interface SessionEnvironment {
   /** POST /auth/refresh; rejects with a fault. */
   refresh(): Promise<string>;
   /** POST /auth/logout. */
   logOut(): Promise<void>;
   /** One at a time among all tabs. */
-  alone<T>(work: () => Promise<T>): Promise<T>;
+  withLock<T>(work: () => Promise<T>): Promise<T>;
   after(ms: number, act: () => void): () => void;
   /** For the other tabs. */
-  tell(news: SessionNews): void;
+  post(message: SessionMessage): void;
 }
 
 /** A token is renewed so long before its end. */
@@ -33,15 +33,15 @@ const STARTING: SessionState = { phase: 'starting' };
 const SIGNED_IN: SessionState = { phase: 'signed-in' };
 
 export class Session {
-  readonly #world: SessionWorld;
+  readonly #environment: SessionEnvironment;
   readonly #listeners = new Set<() => void>();
   #state: SessionState = STARTING;
   #token = '';
   #renewing: Promise<string> | null = null;
   #cancelTimer: () => void = () => {};
 
-  constructor(world: SessionWorld) {
-    this.#world = world;
+  constructor(environment: SessionEnvironment) {
+    this.#environment = environment;
   }
 
   get state(): SessionState {
@@ -66,7 +66,7 @@ export class Session {
   }
 
   /** Resolves once it is known whether somebody is signed in. */
-  known(): Promise<SessionState> {
+  ready(): Promise<SessionState> {
     if (this.#state.phase !== 'starting') return Promise.resolve(this.#state);
     return new Promise((resolve) => {
       const stop = this.subscribe(() => {
@@ -78,9 +78,9 @@ export class Session {
   }
 
   /** After a login in this tab. */
-  begin(token: string): void {
+  signIn(token: string): void {
     this.#take(token);
-    this.#world.tell('signed-in');
+    this.#environment.post('signed-in');
   }
 
   /** One renewal at a time serves all who ask. Rejects when refused, which ends the session, or when the platform is away. */
@@ -92,15 +92,15 @@ export class Session {
   }
 
   /** The page forgets at once, whatever the platform says. */
-  async leave(): Promise<void> {
+  async signOut(): Promise<void> {
     this.#end('left');
-    this.#world.tell('signed-out');
-    await this.#world.logOut();
+    this.#environment.post('signed-out');
+    await this.#environment.logOut();
   }
 
   /** What another tab did. */
-  hear(news: SessionNews): void {
-    if (news === 'signed-out') this.#end('left');
+  receive(message: SessionMessage): void {
+    if (message === 'signed-out') this.#end('left');
     else this.#follow().catch(() => {});
   }
 
@@ -113,7 +113,7 @@ export class Session {
   async #renew(): Promise<string> {
     const before = this.#token;
     try {
-      const token = await this.#world.alone(() => this.#world.refresh());
+      const token = await this.#environment.withLock(() => this.#environment.refresh());
       // Logged out, or in again, while the answer was on its way: that is newer.
       if (this.#token !== before) return this.#token;
       this.#take(token);
@@ -131,11 +131,11 @@ export class Session {
     this.#become(SIGNED_IN);
   }
 
-  #end(because: SignedOutBecause): void {
+  #end(reason: SignedOutReason): void {
     this.#token = '';
     this.#cancelTimer();
     if (this.#state.phase === 'signed-out') return;
-    this.#become({ phase: 'signed-out', because });
+    this.#become({ phase: 'signed-out', reason });
   }
 
   #become(state: SessionState): void {
@@ -146,7 +146,7 @@ export class Session {
 
   #wait(ms: number, act: () => void): void {
     this.#cancelTimer();
-    this.#cancelTimer = this.#world.after(ms, act);
+    this.#cancelTimer = this.#environment.after(ms, act);
   }
 }
 
@@ -154,4 +154,56 @@ export class Session {
 const isRefusal = (error: unknown): boolean => {
   const { status } = Fault.from(error);
   return status === 401 || status === 403;
+};
+
+/** Of a token that cannot be read. */
+const USUAL_MS = 15 * 60_000;
+
+/** The whole life of an access token, which does not depend on what this machine takes for the time. Whether it is good is the platform's to say. */
+export const lifetimeMs = (token: string): number => {
+  try {
+    const text = atob((token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/'));
+    const { iat, exp } = JSON.parse(text) as { iat?: unknown; exp?: unknown };
+    const ms = (Number(exp) - Number(iat)) * 1000;
+    return ms > 0 ? ms : USUAL_MS;
+  } catch {
+    return USUAL_MS;
+  }
+};
+
+const CHANNEL = 'tunnel-session';
+
+interface TabChannel {
+  post(message: SessionMessage): void;
+  onMessage(receive: (message: SessionMessage) => void): void;
+}
+
+export const openTabChannel = (): TabChannel => {
+  const channel = new BroadcastChannel(CHANNEL);
+  return {
+    post: (message) => channel.postMessage(message),
+    onMessage: (receive) => {
+      channel.onmessage = ({ data }: MessageEvent<unknown>) => {
+        if (data === 'signed-in' || data === 'signed-out') receive(data);
+      };
+    },
+  };
+};
+
+/** The browser as a session uses it: locks and messages between tabs, timers, and the two calls that the cookie goes with. */
+export const createBrowserEnvironment = (client: PlatformClient, tabs: TabChannel): SessionEnvironment => ({
+  refresh: async () => (await client.refresh()).body.access_token,
+  logOut: () => client.logOut(),
+  withLock: withTabLock,
+  after: (ms, act) => {
+    const timer = setTimeout(act, ms);
+    return () => clearTimeout(timer);
+  },
+  post: (message) => tabs.post(message),
+});
+
+/** Pages over plain http have no locks; the platform then forgives two renewals at once. */
+const withTabLock = async <T>(work: () => Promise<T>): Promise<T> => {
+  if (!('locks' in navigator)) return work();
+  return (await navigator.locks.request(CHANNEL, work)) as T;
 };

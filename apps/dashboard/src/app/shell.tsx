@@ -1,10 +1,13 @@
-// The frame of all pages after sign-in: head, places, and the one main part.
-import { Outlet, useLocation } from '@tanstack/react-router';
+// The frame of all pages after sign-in: head, navigation, and the one main part.
+import { useQuery } from '@tanstack/react-query';
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
-import { AccountMenu } from './account-menu.tsx';
-import { Brand } from './brand.tsx';
-import { Nav } from './nav.tsx';
+import { Icon, type IconName } from '../ui/icon.tsx';
+import { Menu } from '../ui/menu.tsx';
+import { Brand } from '../ui/page-head.tsx';
+import { useApp } from './app-context.tsx';
 import { PanelBoundary } from './panel-boundary.tsx';
+import { meQuery } from './queries.ts';
 
 export const Shell = () => {
   const main = useFocusAfterChange();
@@ -49,4 +52,77 @@ const useFocusAfterChange = () => {
     main.current?.focus({ preventScroll: true });
   }, [pathname]);
   return main;
+};
+
+/** The six pages of the dashboard: in the head of a wide page, at the foot of a phone. One list, one landmark. */
+const NAV_ITEMS = [
+  { to: '/', label: 'Overview', icon: 'overview' },
+  { to: '/tunnels', label: 'Tunnels', icon: 'tunnels' },
+  { to: '/pools', label: 'Pools', icon: 'pools' },
+  { to: '/keys', label: 'Keys', icon: 'keys' },
+  { to: '/billing', label: 'Billing', icon: 'billing' },
+  { to: '/settings', label: 'Settings', icon: 'settings' },
+] as const satisfies readonly { to: string; label: string; icon: IconName }[];
+
+const Nav = () => (
+  <nav
+    aria-label="Main"
+    className="fixed inset-x-0 bottom-0 z-20 border-line border-t bg-surface pb-[env(safe-area-inset-bottom)] md:static md:border-0 md:bg-transparent md:pb-0"
+  >
+    <ul className="grid grid-cols-6 md:flex md:gap-1">
+      {NAV_ITEMS.map(({ to, label, icon }) => (
+        <li key={to}>
+          <Link
+            to={to}
+            activeOptions={{ exact: to === '/', includeSearch: false }}
+            className="flex flex-col items-center gap-0.5 py-2 text-[0.6875rem] leading-4 hover:text-ink focus-visible:-outline-offset-2 md:flex-row md:gap-1.5 md:rounded-md md:px-2.5 md:py-1.5 md:text-base md:leading-5"
+            activeProps={{ className: 'text-accent font-medium md:bg-accent-soft' }}
+            inactiveProps={{ className: 'text-muted md:hover:bg-sunken' }}
+          >
+            <Icon name={icon} className="size-5 md:hidden lg:block lg:size-4" />
+            {label}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  </nav>
+);
+
+/** Who is signed in, and the way out. */
+const AccountMenu = () => {
+  const { api, session } = useApp();
+  const me = useQuery(meQuery(api)).data;
+  const navigate = useNavigate();
+  const name = me?.display_name ?? me?.email ?? '';
+  return (
+    <Menu
+      label={name === '' ? 'Account' : `Account of ${name}`}
+      buttonClass="flex h-9 items-center gap-2 rounded-full border border-line bg-surface pr-2 pl-1 text-muted hover:border-edge hover:text-ink"
+      button={
+        <>
+          <span
+            aria-hidden="true"
+            className="grid size-7 place-items-center rounded-full bg-accent-soft font-semibold text-accent text-xs uppercase"
+          >
+            {name.charAt(0)}
+          </span>
+          <Icon name="chevron" />
+        </>
+      }
+      head={
+        <>
+          <p className="text-muted text-xs">Signed in as</p>
+          <p className="truncate font-medium" title={me?.email}>
+            {me?.email}
+          </p>
+        </>
+      }
+      items={[
+        { label: 'Settings', onSelect: () => void navigate({ to: '/settings' }) },
+        { label: 'API reference', onSelect: () => window.location.assign('/docs') },
+        // The page forgets in any case; a platform that is away forgets when the session runs out.
+        { label: 'Log out', onSelect: () => void session.signOut().catch(() => {}) },
+      ]}
+    />
+  );
 };

@@ -1,8 +1,7 @@
-// A button. While its work is under way it says so, keeps its width and its focus, and takes no second press.
-import type { ComponentProps, MouseEvent, ReactNode } from 'react';
-import { type ButtonKind, type ButtonSize, buttonClass } from './button-class.ts';
+// Buttons and their look: one whose work may be under way, one that copies a text, and links that look like one.
+import { type ComponentProps, type MouseEvent, type ReactNode, useEffect, useState } from 'react';
 import { classNames } from './class-names.ts';
-import { Spinner } from './spinner.tsx';
+import { Icon, Spinner } from './icon.tsx';
 
 export interface ButtonProps extends ComponentProps<'button'> {
   readonly kind?: ButtonKind;
@@ -11,6 +10,7 @@ export interface ButtonProps extends ComponentProps<'button'> {
   readonly children: ReactNode;
 }
 
+/** While its work is under way it says so, keeps its width and its focus, and takes no second press. */
 export const Button = ({
   kind = 'secondary',
   size = 'medium',
@@ -43,4 +43,99 @@ export const Button = ({
       )}
     </button>
   );
+};
+
+export type ButtonKind = 'primary' | 'secondary' | 'quiet' | 'danger';
+type ButtonSize = 'small' | 'medium';
+
+const KINDS: Record<ButtonKind, string> = {
+  primary: 'border-transparent bg-accent text-on-accent hover:bg-accent-strong',
+  secondary: 'border-line bg-surface text-ink hover:border-edge hover:bg-sunken',
+  quiet: 'border-transparent bg-transparent text-muted hover:bg-sunken hover:text-ink',
+  danger: 'border-transparent bg-bad text-on-bad hover:opacity-90',
+};
+
+const SIZES: Record<ButtonSize, string> = {
+  small: 'h-8 gap-1.5 px-2.5 text-sm',
+  medium: 'h-9 gap-2 px-3.5',
+};
+
+/** Also for links that look like a button. */
+export const buttonClass = (kind: ButtonKind = 'secondary', size: ButtonSize = 'medium', more?: string): string =>
+  classNames(
+    'inline-flex shrink-0 select-none items-center justify-center whitespace-nowrap rounded-md border font-medium',
+    'transition-colors duration-100 disabled:cursor-not-allowed disabled:opacity-55 aria-disabled:cursor-not-allowed aria-disabled:opacity-55',
+    KINDS[kind],
+    SIZES[size],
+    more,
+  );
+
+const SHOWN_MS = 2000;
+
+interface CopyButtonProps {
+  readonly text: string;
+  /** What is copied: "Copy the key". */
+  readonly label: string;
+  /** The label is in sight, not for screen readers alone. */
+  readonly showLabel?: boolean;
+  readonly onCopied?: () => void;
+}
+
+/** Copies a text, and says for a moment that it did. */
+export const CopyButton = ({ text, label, showLabel = false, onCopied }: CopyButtonProps) => {
+  const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle');
+  useEffect(() => {
+    if (state === 'idle') return;
+    const timer = setTimeout(() => setState('idle'), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
+  const copy = async (): Promise<void> => {
+    const done = await copyText(text);
+    setState(done ? 'copied' : 'failed');
+    if (done) onCopied?.();
+  };
+  const shown = { idle: label, copied: 'Copied', failed: 'Not copied: select it by hand' }[state];
+  return (
+    <button
+      type="button"
+      title={shown}
+      aria-label={showLabel ? undefined : label}
+      onClick={() => void copy()}
+      className={buttonClass(showLabel ? 'secondary' : 'quiet', 'small', showLabel ? '' : 'w-8 px-0!')}
+    >
+      <Icon
+        name={state === 'copied' ? 'check' : 'copy'}
+        className={state === 'copied' ? 'size-4 text-good' : 'size-4'}
+      />
+      {showLabel && shown}
+      <span role="status" className="sr-only">
+        {state === 'idle' ? '' : shown}
+      </span>
+    </button>
+  );
+};
+
+/** Pages over plain http have no clipboard; an old way is left for them. */
+const copyText = async (text: string): Promise<boolean> => {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyBySelection(text);
+  }
+};
+
+const copyBySelection = (text: string): boolean => {
+  const area = document.createElement('textarea');
+  area.value = text;
+  area.setAttribute('readonly', '');
+  area.className = 'fixed top-0 opacity-0';
+  // Inside an open dialog only what is inside it can be selected.
+  const host = document.querySelector('dialog[open]') ?? document.body;
+  host.append(area);
+  area.select();
+  // oxlint-disable-next-line typescript/no-deprecated -- there is no other way without a secure context
+  const done = document.execCommand('copy');
+  area.remove();
+  return done;
 };

@@ -2,8 +2,10 @@
 import 'uplot/dist/uPlot.min.css';
 import { useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
-import { CHART_HEIGHT_PX } from './chart-size.ts';
 import { utcDayText } from './format.ts';
+
+/** As the classes of the canvas and of its skeleton say it, so that nothing jumps. */
+const CHART_HEIGHT_PX = 180;
 
 export interface ChartPoint {
   /** A UTC day, "2030-01-31". */
@@ -22,11 +24,11 @@ export interface ChartProps {
 }
 
 export const ChartCanvas = ({ label, points, format, formatShort }: ChartProps) => {
-  const place = useRef<HTMLDivElement>(null);
+  const frame = useRef<HTMLDivElement>(null);
   const [told, setTold] = useState<number | null>(null);
   const theme = useThemeCount();
   useEffect(() => {
-    const host = place.current;
+    const host = frame.current;
     if (host === null) return;
     const plot = new uPlot(optionsFor(host, formatShort, setTold), dataOf(points), host);
     const watch = new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height: CHART_HEIGHT_PX }));
@@ -39,7 +41,7 @@ export const ChartCanvas = ({ label, points, format, formatShort }: ChartProps) 
   const point = told === null ? undefined : points[told];
   return (
     <figure className="m-0">
-      <div ref={place} role="img" aria-label={`${label}. ${summaryOf(points, format)}`} className="h-[180px] w-full" />
+      <div ref={frame} role="img" aria-label={`${label}. ${summaryOf(points, format)}`} className="h-[180px] w-full" />
       <figcaption className="mt-1 min-h-5 text-muted text-sm" aria-hidden="true">
         {point === undefined ? summaryOf(points, format) : `${dayOf(point)} (UTC): ${format(point.value)}`}
       </figcaption>

@@ -1,8 +1,9 @@
-// A labelled place to type or to choose, with its hint and its error as text that screen readers connect with it.
-import { type ComponentProps, type ReactNode, useId } from 'react';
+// Labelled inputs for text and for passwords, each with its hint and its error as text that screen readers connect with it.
+import { type ComponentProps, type ReactNode, useId, useState } from 'react';
 import { classNames } from './class-names.ts';
+import { Icon } from './icon.tsx';
 
-export interface FieldWords {
+export interface FieldText {
   readonly label: string;
   readonly hint?: ReactNode;
   /** null: none. */
@@ -12,7 +13,7 @@ export interface FieldWords {
 export const inputClass =
   'block h-10 w-full rounded-md border border-edge bg-surface px-3 text-ink placeholder:text-muted hover:border-ink focus-visible:border-accent focus-visible:outline-offset-0 aria-invalid:border-bad disabled:opacity-60 sm:h-9';
 
-interface FieldFrameProps extends FieldWords {
+interface FieldFrameProps extends FieldText {
   readonly id: string;
   /** Beside the label. */
   readonly aside?: ReactNode;
@@ -42,13 +43,13 @@ export const FieldFrame = ({ id, label, hint, error, aside, children }: FieldFra
 );
 
 /** For the control inside a frame. */
-export const describedBy = (id: string, { hint, error }: Pick<FieldWords, 'hint' | 'error'>) => ({
+export const describedBy = (id: string, { hint, error }: Pick<FieldText, 'hint' | 'error'>) => ({
   id,
   'aria-invalid': error == null ? undefined : (true as const),
   'aria-describedby': classNames(hint !== undefined && `${id}-hint`, error != null && `${id}-error`) || undefined,
 });
 
-export interface TextFieldProps extends Omit<ComponentProps<'input'>, 'id'>, FieldWords {
+export interface TextFieldProps extends Omit<ComponentProps<'input'>, 'id'>, FieldText {
   readonly aside?: ReactNode;
 }
 
@@ -57,6 +58,37 @@ export const TextField = ({ label, hint, error = null, aside, className, ...inpu
   return (
     <FieldFrame {...{ id, label, hint, error, aside }}>
       <input {...input} {...describedBy(id, { hint, error })} className={classNames(inputClass, className)} />
+    </FieldFrame>
+  );
+};
+
+/** A password, hidden until its owner wants to see it. */
+export const PasswordField = ({ label, hint, error = null, aside, className, ...input }: TextFieldProps) => {
+  const id = useId();
+  const [shown, setShown] = useState(false);
+  return (
+    <FieldFrame {...{ id, label, hint, error, aside }}>
+      <div className="relative">
+        <input
+          {...input}
+          {...describedBy(id, { hint, error })}
+          type={shown ? 'text' : 'password'}
+          autoCapitalize="none"
+          autoCorrect="off"
+          spellCheck={false}
+          className={classNames(inputClass, 'pr-11', className)}
+        />
+        <button
+          type="button"
+          aria-label="Show password"
+          aria-pressed={shown}
+          title={shown ? 'Hide password' : 'Show password'}
+          onClick={() => setShown(!shown)}
+          className="absolute inset-y-0 right-0 grid w-10 place-items-center rounded-md text-muted hover:text-ink"
+        >
+          <Icon name={shown ? 'eye-off' : 'eye'} />
+        </button>
+      </div>
     </FieldFrame>
   );
 };

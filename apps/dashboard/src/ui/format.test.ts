@@ -5,9 +5,12 @@ import {
   durationText,
   latencyText,
   moneyText,
+  monthText,
+  nextMonthText,
   percentText,
   plural,
   shortCountText,
+  utcDateText,
   utcDayText,
 } from './format.ts';
 
@@ -71,4 +74,10 @@ it('shares, days and words', () => {
   ]);
   expect(utcDayText(Date.UTC(2030, 0, 31))).toBe('31 Jan');
   expect([plural(1, 'member'), plural(0, 'member'), plural(2, 'key')]).toEqual(['1 member', '0 members', '2 keys']);
+});
+
+it('months are those of UTC', () => {
+  const lastMoment = Date.UTC(2030, 11, 31, 23, 59, 59);
+  expect([monthText(lastMoment), nextMonthText(lastMoment)]).toEqual(['December 2030', '1 January 2031']);
+  expect(utcDateText(Date.UTC(2031, 0, 1))).toBe('1 January 2031');
 });

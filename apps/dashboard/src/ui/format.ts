@@ -70,6 +70,21 @@ export const momentText = (at: number): string => MOMENT.format(at);
 /** Of a chart: a UTC day, "31 Jan". */
 export const utcDayText = (at: number): string => UTC_DAY.format(at);
 
+const UTC_MONTH = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' });
+const UTC_DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' });
+
+/** Of a moment: its day in UTC, "1 December 2030". */
+export const utcDateText = (at: number): string => UTC_DATE.format(at);
+
+/** `now` in ms: "November 2030". Months are UTC's. */
+export const monthText = (now: number): string => UTC_MONTH.format(now);
+
+/** The first day of the next month, when an invoice is made: "1 December 2030". */
+export const nextMonthText = (now: number): string => {
+  const date = new Date(now);
+  return utcDateText(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1));
+};
+
 export const percentText = (share: number): string => {
   const percent = Number.isFinite(share) ? share * 100 : 0;
   return `${percent > 0 && percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`;

@@ -1,4 +1,4 @@
-// The words of an error.
+// The texts of an error.
 import { Fault } from '@tunnel/errors';
 
 export const problemText = (error: unknown): string => {

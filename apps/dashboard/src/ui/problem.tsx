@@ -1,8 +1,7 @@
 // An error as a person needs it: the API's own words, and the id of the request to quote.
 import { Fault } from '@tunnel/errors';
 import type { ReactNode } from 'react';
-import { Button } from './button.tsx';
-import { CopyButton } from './copy-button.tsx';
+import { Button, CopyButton } from './button.tsx';
 import { Icon } from './icon.tsx';
 import { problemText, requestIdOf } from './problem-text.ts';
 

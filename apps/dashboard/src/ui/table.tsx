@@ -1,7 +1,7 @@
 // A table with a caption; on a phone each row becomes a card whose cells say their column.
 import type { ReactNode } from 'react';
+import { Skeleton } from './card.tsx';
 import { classNames } from './class-names.ts';
-import { Skeleton } from './skeleton.tsx';
 
 export interface Column<Row> {
   readonly key: string;

@@ -3,7 +3,7 @@ import { Fault } from '@tunnel/errors';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { requestHead, responseHead } from '../capture/capture.fixture.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
-import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, httpTunnel, type RestFixture, startRest } from './rest-fixture.ts';
+import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, httpTunnel, type RestFixture, startRest } from './rest.fixture.ts';
 
 const ALICE = { kind: 'account', accountId: 'alice' } as const;
 const web = httpTunnel('tun_web', ALICE);

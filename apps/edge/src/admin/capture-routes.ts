@@ -1,8 +1,7 @@
 // Captured requests over the REST: the list, and sending one again.
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { CAPTURE_LIST_LIMIT } from '@tunnel/contract';
-import { boundedInteger } from './bounded-integer.ts';
-import { refuseMethod } from './refuse-method.ts';
+import { boundedInteger } from '@tunnel/http-shell';
 import { requireKey, visitorAddress } from './require-key.ts';
 import type { RestDependencies, RestEnv } from './rest-context.ts';
 import { listCapturesRoute, replayRoute } from './rest-routes.ts';
@@ -22,7 +21,4 @@ export const addCaptureRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependenci
     const address = visitorAddress(context, deps);
     return context.json(await captures.replay(context.get('caller'), id, request_id, address), 200);
   });
-
-  app.all(list, refuseMethod('GET, HEAD'));
-  app.all(replay, refuseMethod('POST'));
 };

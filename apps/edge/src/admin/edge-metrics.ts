@@ -2,8 +2,8 @@
 import { type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
 import type { Counter, Metrics } from '@tunnel/runtime';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
-import type { RelayTotals } from '../relay/relay-totals.ts';
+import type { RelayTotals } from '../ingress/tcp/relay-totals.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupMetrics } from './group-metrics.ts';
 
 export interface EdgeFigures {

@@ -1,7 +1,7 @@
 // A tunnel by its id, for those who may see it.
 import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { maySee } from './present-tunnel.ts';
 import type { RestDependencies } from './rest-context.ts';
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { SeenEvents } from './event-source.fixture.ts';
 import { ALICE, BOB, OPERATOR } from './group.fixture.ts';
-import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, startRest } from './rest-fixture.ts';
+import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, startRest } from './rest.fixture.ts';
 
 const WEB = '/api/groups/http/web/events';
 

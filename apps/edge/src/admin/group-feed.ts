@@ -5,8 +5,8 @@ import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Revocation } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { GroupWatcher, HealthChange } from '../pool/group-events.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { GroupWatcher, HealthChange } from '../routing/groups.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { EventStream } from './event-stream.ts';
 
 type Group = TunnelGroup<Tunnel>;

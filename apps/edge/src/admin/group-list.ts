@@ -3,7 +3,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Owner, TunnelGroup } from '@tunnel/core';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { captureGroup, type GroupMoment, presentMember } from './present-group.ts';
 
 type Group = TunnelGroup<Tunnel>;

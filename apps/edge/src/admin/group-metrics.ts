@@ -2,8 +2,8 @@
 import { GroupSeries, type GroupSeriesValues, type ProbeKind, type TunnelGroup } from '@tunnel/core';
 import type { Clock, Metrics, Sample } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { GroupWatcher } from '../pool/group-events.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { GroupWatcher } from '../routing/groups.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 
 type Group = TunnelGroup<Tunnel>;
 

@@ -3,7 +3,7 @@ import { apiError, type GroupSummary, groupSummaries, healthEvents } from '@tunn
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ALICE, BOB, KEY_HASH, OPERATOR } from './group.fixture.ts';
-import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, startRest } from './rest-fixture.ts';
+import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, startRest } from './rest.fixture.ts';
 
 let rest: RestFixture;
 afterEach(() => rest.stop());

@@ -4,11 +4,10 @@ import { groupProtocol, type HealthEvent } from '@tunnel/contract';
 import type { TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { findTunnel } from './find-tunnel.ts';
 import { groupListBody } from './group-list.ts';
 import { groupEventsRoute, healthEventsRoute, listGroupsRoute } from './group-rest-routes.ts';
-import { refuseMethod } from './refuse-method.ts';
 import { requireKey } from './require-key.ts';
 import type { RestDependencies, RestEnv } from './rest-context.ts';
 
@@ -44,8 +43,6 @@ export const addGroupRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies
     if (isHead(context)) return context.body(null, 200, EVENT_HEADERS);
     return context.body(openStream(context, deps, group), 200, EVENT_HEADERS);
   });
-
-  for (const path of [list, history, events]) app.all(path, refuseMethod('GET, HEAD'));
 };
 
 const isHead = ({ req }: Context<RestEnv>): boolean => req.method === 'HEAD';

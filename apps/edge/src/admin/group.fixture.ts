@@ -1,11 +1,11 @@
 // Groups for tests of what people see of them: the real driver and machine, without ports, names and clients behind them.
 import { GroupDirectory, MemberHealth, type Owner, type ProbeKind, type TunnelGroup } from '@tunnel/core';
 import { type Clock, createLogger } from '@tunnel/runtime';
-import type { Endpoints } from '../pool/endpoints.ts';
-import type { GroupWatcher } from '../pool/group-events.ts';
-import { Groups } from '../pool/groups.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
-import type { TunnelTable } from '../pool/tunnel-table.ts';
+import type { EndpointRegistry } from '../routing/endpoints.ts';
+import { Groups, type GroupWatcher } from '../routing/groups.ts';
+import type { Registry } from '../routing/registry.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import { MuxUpstream } from '../upstream/upstream.ts';
 
 export const OPERATOR: Owner = { kind: 'operator' };
 export const ALICE: Owner = { kind: 'account', accountId: 'alice' };
@@ -36,9 +36,9 @@ export class GroupStage {
       open: () => Promise.resolve({ kind: 'port', port: this.#nextPort++ }),
       close: () => {},
       release: () => {},
-    } as unknown as Endpoints;
+    } as unknown as EndpointRegistry;
     const logger = createLogger({ level: 'silent', format: 'json' });
-    const table = { groups: this.directory } as unknown as TunnelTable;
+    const table = { groups: this.directory } as unknown as Registry;
     this.#groups = new Groups({ clock, logger, endpoints, tunnels: table, watchers });
   }
 
@@ -92,5 +92,5 @@ const memberOf = (
   counters: { requests: 3, bytes: 4096, openConnections: 0, pendingFailover: 0 },
   health: new MemberHealth(kind),
   alertWebhook: alertWebhook ?? null,
-  session: { mux: null },
+  upstream: new MuxUpstream(),
 });

@@ -1,7 +1,7 @@
 import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
-import { RelayTotals } from '../relay/relay-totals.ts';
+import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { EdgeMetrics } from './edge-metrics.ts';
 import { MetricsServer } from './metrics-server.ts';
 

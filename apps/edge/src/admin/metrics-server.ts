@@ -1,17 +1,18 @@
 // /metrics for Prometheus, on a port of its own that is loopback by default; nothing else is here.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HttpListener, type ListenOn } from '@tunnel/http-shell';
 import type { Logger } from '@tunnel/runtime';
 import type { EdgeMetrics } from './edge-metrics.ts';
-import { HttpListener } from './http-listener.ts';
-import type { ListenOn } from './listen-or-fault.ts';
+import { API_BOUNDS } from './rest-server.ts';
 
 export class MetricsServer extends HttpListener {
   constructor(on: Omit<ListenOn, 'key'>, metrics: EdgeMetrics, logger: Logger) {
-    super(
-      { ...on, key: '[server] metrics_port' },
-      (request, response) => void answer(request, response, metrics, logger),
-      (fault) => ({ headers: { 'content-type': 'text/plain' }, body: `${fault.message}\n` }),
-    );
+    super({
+      on: { ...on, key: '[server] metrics_port' },
+      onRequest: (request, response) => void answer(request, response, metrics, logger),
+      bounds: API_BOUNDS,
+      unreadable: (fault) => ({ headers: { 'content-type': 'text/plain' }, body: `${fault.message}\n` }),
+    });
   }
 }
 

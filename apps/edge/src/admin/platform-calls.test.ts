@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ADMIN_TOKEN, ALICE_KEY, PLATFORM_SECRET, type RestFixture, startRest } from './rest-fixture.ts';
+import { ADMIN_TOKEN, ALICE_KEY, PLATFORM_SECRET, type RestFixture, startRest } from './rest.fixture.ts';
 
 let rest: RestFixture;
 

@@ -1,7 +1,7 @@
 // Groups as the REST shows them: each viewer sees its own members, with counts and totals of them alone.
 import { type GroupMemberSummary, type GroupProtocol, type GroupSummary, showProtocol } from '@tunnel/contract';
 import type { Owner, TunnelGroup } from '@tunnel/core';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { maySee } from './present-tunnel.ts';
 
 /** The members that a viewer sees at one moment, each with its health bit at that moment. */

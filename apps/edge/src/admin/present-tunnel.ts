@@ -1,7 +1,7 @@
 // A living tunnel as the REST shows it, and to whom.
 import { type EdgeTunnel, showProtocol } from '@tunnel/contract';
 import { type Owner, sameOwner } from '@tunnel/core';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 
 /** The operator sees everything, an account its own, whichever of its keys asks. */
 export const maySee = (caller: Owner, tunnel: Pick<Tunnel, 'owner'>): boolean =>

@@ -14,7 +14,7 @@ export const requireKey = (deps: RestDependencies): MiddlewareHandler<RestEnv> =
   const { backend, authFailures, platformSecret } = deps;
   return async (context, next) => {
     const token = BEARER.exec(context.req.header('authorization') ?? '')?.[1];
-    // Asking without a key guesses nothing, so it is not counted.
+    // ProxiedRequest without a key guesses nothing, so it is not counted.
     if (token === undefined) throw new Fault('AUTH_TOKEN_MISSING');
     if (equalInConstantTime(token, platformSecret.reveal())) {
       context.set('caller', { kind: 'account', accountId: accountAskedFor(context) });

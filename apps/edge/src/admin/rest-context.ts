@@ -6,7 +6,7 @@ import type { Fault } from '@tunnel/errors';
 import type { Logger, Secret } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import type { CaptureDesk } from '../capture/capture-desk.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupFeed } from './group-feed.ts';
 
 export interface RestEnv {

@@ -3,7 +3,7 @@ import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { apiError, edgeRegions, edgeStatus, edgeTunnel, edgeTunnels } from '@tunnel/contract';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ADMIN_TOKEN, ALICE_KEY, type RestFixture, startRest } from './rest-fixture.ts';
+import { ADMIN_TOKEN, ALICE_KEY, type RestFixture, startRest } from './rest.fixture.ts';
 import { RestServer } from './rest-server.ts';
 
 let rest: RestFixture;

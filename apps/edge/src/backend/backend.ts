@@ -1,7 +1,8 @@
 // Who may use this edge, and who is told what happens on it. Every implementation passes backend.conformance.ts.
 import type { Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import type { Tunnel, TunnelCounters } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import type { TunnelCounters } from '../upstream/upstream-request.ts';
 
 export type TunnelProtocol = Tunnel['protocol'];
 

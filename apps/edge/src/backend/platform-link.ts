@@ -12,10 +12,10 @@ import {
   type TunnelQuestion,
   tunnelAnswer,
 } from '@tunnel/contract';
+import { readBounded } from '@tunnel/http-shell';
 import type { Clock, Secret } from '@tunnel/runtime';
 import type { ZodType } from 'zod';
 import { EDGE_LIMITS } from '../limits.ts';
-import { readBounded } from './read-bounded.ts';
 
 /** The global fetch, or the platform itself when it runs in this process. */
 export type LinkFetch = (request: Request) => Promise<Response>;

@@ -1,6 +1,6 @@
 // Turns counters that relay and ingress raise into records of usage: the difference to what was written last.
 import type { Clock } from '@tunnel/runtime';
-import type { TunnelCounters } from '../pool/tunnel.ts';
+import type { TunnelCounters } from '../upstream/upstream-request.ts';
 import type { UsageRecord } from './journal/pending-records.ts';
 
 export interface UsageMeterOptions {

@@ -3,7 +3,7 @@ import type { CapturedRequest, CaptureList } from '@tunnel/contract';
 import { type Owner, sameOwner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { maySee } from '../admin/present-tunnel.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import type { CaptureStore } from './capture-store.ts';
 import { type CaptureView, presentCapture } from './present-capture.ts';
 import type { Replays } from './replay.ts';

@@ -2,8 +2,8 @@
 import type { ChunkedForm, Owner, RequestHead } from '@tunnel/core';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
-import type { TunnelWatcher } from '../pool/tunnel-table.ts';
+import type { TunnelWatcher } from '../routing/registry.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { CaptureLog, type CaptureLogOwner } from './capture-log.ts';
 import { CaptureRecorder } from './recorder.ts';
 

@@ -1,7 +1,8 @@
 // Heads, tunnels and a store for tests of captures. Used by tests only.
 import { parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import { MuxUpstream } from '../upstream/upstream.ts';
 import { CaptureStore } from './capture-store.ts';
 
 /** `line` is method and target. */
@@ -26,8 +27,8 @@ export const captureTunnel = (tunnelId: string, http: Partial<Tunnel['http']> = 
     owner: { kind: 'account', accountId: `owner of ${tunnelId}` },
     http: { hostHeader: null, localProtocol: 'http1', capture: true, ...http },
     counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
-    session: { mux: null },
-  }) as Tunnel;
+    upstream: new MuxUpstream(),
+  }) as unknown as Tunnel;
 
 export const captureStore = (options: { enabled?: boolean; bodies?: boolean } = {}) => {
   const clock = new FakeClock();

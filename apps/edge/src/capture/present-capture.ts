@@ -1,18 +1,22 @@
 // A captured request as the REST shows it: taken apart, without its secrets, with bodies for its owner only.
+import { type CapturedBody, readableBody } from '@tunnel/capture';
 import type { CapturedRequest } from '@tunnel/contract';
 import { redactFields, redactUrl, type ShownField } from '@tunnel/core';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { CaptureStore } from './capture-store.ts';
-import { fieldValue, type HeadLines, headLines, pathOf } from './head-lines.ts';
-import type { KeptBody } from './kept-body.ts';
-import { readableBody } from './readable-body.ts';
 import type { CaptureRecorder } from './recorder.ts';
-import { whyNotReplayable } from './replayable.ts';
+import { fieldValue, type HeadLines, headLines, pathOf, whyNotReplayable } from './stored-head.ts';
 
 export interface CaptureView {
   readonly tunnelId: string;
   readonly withBodies: boolean;
   readonly idOf: CaptureStore['idOf'];
 }
+
+const BODY_BOUNDS = {
+  shownBytes: EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES,
+  unpackedBytes: EDGE_LIMITS.CAPTURE_UNPACKED_MAX_BYTES,
+};
 
 export const presentCapture = async (recorder: CaptureRecorder, view: CaptureView): Promise<CapturedRequest> => {
   const { facts, requestText, responseText, requestBody, responseBody, status, durationMs } = recorder;
@@ -51,9 +55,12 @@ const toRecord = (fields: readonly ShownField[]): Record<string, string> => {
   return Object.fromEntries(record);
 };
 
-const bodyOf = (head: HeadLines, body: KeptBody | null): Promise<string | null> =>
-  readableBody({
-    kept: body?.kept ?? '',
-    contentType: fieldValue(head, 'content-type'),
-    contentEncoding: fieldValue(head, 'content-encoding'),
-  });
+const bodyOf = (head: HeadLines, body: CapturedBody | null): Promise<string | null> =>
+  readableBody(
+    {
+      kept: body?.kept ?? '',
+      contentType: fieldValue(head, 'content-type'),
+      contentEncoding: fieldValue(head, 'content-encoding'),
+    },
+    BODY_BOUNDS,
+  );

@@ -1,11 +1,10 @@
 // One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
 // whatever a person wants to see is made when somebody looks.
+import { CapturedBody } from '@tunnel/capture';
 import { type ChunkedForm, fieldValueOf, isTextual, type RequestHead, type ResponseHead } from '@tunnel/core';
-import type { ErrorCode, Fault } from '@tunnel/errors';
-import { KeptBody } from './kept-body.ts';
-
-/** `complete`: the whole response came. `aborted`: the visitor left. A fault: why there was no response, or not all of it. */
-export type CaptureEnd = 'complete' | 'aborted' | Fault;
+import type { ErrorCode } from '@tunnel/errors';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { ExchangeEnd, ExchangeRecorder } from '../upstream/response-handler.ts';
 
 export interface CaptureKeeper {
   /** More is kept of a request: the keeper may let go of this one or of others. */
@@ -30,17 +29,17 @@ export interface CaptureFacts {
 /** What an object of this costs beside its strings, roughly. */
 const OVERHEAD_BYTES = 512;
 
-export class CaptureRecorder {
+export class CaptureRecorder implements ExchangeRecorder {
   readonly facts: CaptureFacts;
   /** As received. */
   readonly requestText: string;
   /** null: it has none, or none of it has come. */
-  requestBody: KeptBody | null = null;
+  requestBody: CapturedBody | null = null;
   /** The request has a body, and its last byte has come. */
   hasWholeBody = false;
   /** As the local service sent it; empty while there is none. */
   responseText = '';
-  responseBody: KeptBody | null = null;
+  responseBody: CapturedBody | null = null;
   /** 0: there was no answer. */
   status = 0;
   /** null: it is under way. */
@@ -66,7 +65,7 @@ export class CaptureRecorder {
   /** The next bytes of the request's body. They are kept whatever their type, for a replay, and shown when textual. */
   onRequestBody(bytes: Buffer, start: number, end: number): void {
     if (this.keeper === null) return;
-    this.requestBody ??= new KeptBody(this.facts.keepsBodies, this.#isRequestInChunks);
+    this.requestBody ??= bodyOf(this.facts.keepsBodies, this.#isRequestInChunks);
     this.#grow(this.requestBody.take(bytes, start, end));
   }
 
@@ -88,7 +87,7 @@ export class CaptureRecorder {
   /** The next bytes of the response's body. */
   onResponseBody(bytes: Buffer, start: number, end: number): void {
     if (this.keeper === null) return;
-    this.responseBody ??= new KeptBody(this.#keepsResponse, this.#isResponseInChunks);
+    this.responseBody ??= bodyOf(this.#keepsResponse, this.#isResponseInChunks);
     this.#grow(this.responseBody.take(bytes, start, end));
   }
 
@@ -97,7 +96,7 @@ export class CaptureRecorder {
   }
 
   /** Once; a second call changes nothing. */
-  finish(nowMs: number, end: CaptureEnd): void {
+  finish(nowMs: number, end: ExchangeEnd): void {
     if (this.durationMs !== null) return;
     this.durationMs = Math.max(0, nowMs - this.facts.startedMs);
     if (end === 'complete') return;
@@ -115,3 +114,6 @@ export class CaptureRecorder {
     keeper?.onDiscarded(this);
   }
 }
+
+const bodyOf = (isKept: boolean, isInChunks: boolean): CapturedBody =>
+  new CapturedBody({ maxBytes: isKept ? EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES : 0, isInChunks });

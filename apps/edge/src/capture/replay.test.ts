@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type HttpStand, startHttpStand, talk } from '../ingress/http/http.fixture.ts';
 import { startRecordingH2c } from '../ingress/http/service.fixture.ts';
 import { EDGE_LIMITS } from '../limits.ts';
+import { MuxUpstream } from '../upstream/upstream.ts';
 import { captureStore } from './capture.fixture.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
@@ -128,7 +129,7 @@ it('a service that is down, hangs up or a client that is away is a fault, and ca
   const original = await visit('GET / HTTP/1.1', '', '');
   answer = (response) => response.destroy();
   await expect(replay(original)).rejects.toMatchObject({ code: 'LOCAL_CLOSED' });
-  const away = { ...stand.tunnel, session: { mux: null } };
+  const away = { ...stand.tunnel, upstream: new MuxUpstream() };
   await expect(replay(original, away)).rejects.toMatchObject({ code: 'TUNNEL_AWAY' });
   stand.localPort = 1;
   await expect(replay(original)).rejects.toMatchObject({ code: 'LOCAL_UNREACHABLE' });

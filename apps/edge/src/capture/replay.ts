@@ -1,21 +1,19 @@
 // Sends a captured request to the local service once more, and captures that in turn.
-import { parseRequestHead, type RequestHead, requestHeadFor } from '@tunnel/core';
+import { parseRequestHead, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
-import { callService } from '../ingress/http/call-service.ts';
-import type { CallContext } from '../ingress/http/service-call.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import type { ServiceRequests } from '../upstream/service-requests.ts';
 import type { CaptureStore } from './capture-store.ts';
-import { headLines } from './head-lines.ts';
 import type { CaptureRecorder } from './recorder.ts';
-import { ReplayAsker } from './replay-asker.ts';
-import { whyNotReplayable } from './replayable.ts';
+import { ReplayHandler } from './replay-handler.ts';
+import { headLines, whyNotReplayable } from './stored-head.ts';
 
 export interface ReplayContext {
   readonly store: CaptureStore;
   readonly clock: Clock;
-  readonly http: CallContext & { countRequest(tunnel: Tunnel): void };
+  readonly http: { readonly services: ServiceRequests; countRequest(tunnel: Tunnel): void };
 }
 
 export interface ReplayOrder {
@@ -66,19 +64,30 @@ export class Replays {
   ): Promise<void> {
     const { clock, http } = this.#context;
     const hostHeader = tunnel.http?.hostHeader ?? null;
-    const text = requestHeadFor(head, {
-      visitorAddress,
-      proto: tunnel.publicUrl.startsWith('https:') ? 'https' : 'http',
-      hostHeader: hostHeader === null ? 'keep' : { rewrite: hostHeader },
-    });
-    const asker = new ReplayAsker(recorder, clock);
-    const call = callService(http, tunnel, { head, text, hasBody: body.length > 0, recorder }, asker);
+    const handler = new ReplayHandler(recorder, clock);
+    const request = http.services.create(
+      tunnel,
+      {
+        head,
+        options: {
+          visitorAddress,
+          proto: tunnel.publicUrl.startsWith('https:') ? 'https' : 'http',
+          hostHeader: hostHeader === null ? 'keep' : { rewrite: hostHeader },
+        },
+        hasBody: body.length > 0,
+        bodyForm: 'data',
+        // It is this service's, or nobody's.
+        hasOthers: null,
+        recorder,
+      },
+      handler,
+    );
     http.countRequest(tunnel);
-    asker.begin(call);
-    call.start();
-    if (body.length > 0) call.writeBody(body, 0, body.length, true);
-    call.endBody();
-    await asker.done;
+    handler.begin(request);
+    request.start();
+    if (body.length > 0) request.writeBody(body, 0, body.length, true);
+    request.endBody();
+    await handler.done;
   }
 }
 

@@ -1,6 +1,6 @@
 // The first frame of a connection: version, key, and a session, new or taken up again.
 import { Fault } from '@tunnel/errors';
-import { CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
+import { agreeOn, CAPABILITIES, CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { AuthFailures } from './auth-failures.ts';
@@ -16,6 +16,8 @@ export interface AuthenticateContext {
   readonly muxes: SessionMuxes;
   readonly regionId: string;
   readonly isDraining: () => boolean;
+  /** What this edge can do beyond the version; all that the build knows unless said otherwise. */
+  readonly capabilities?: readonly string[];
 }
 
 type Auth = MessageOf<'Auth'>;
@@ -26,7 +28,7 @@ export const authenticate = async (
   connection: ControlConnection,
   message: Auth,
 ): Promise<boolean> => {
-  const version = agreeOnVersion(message.versions);
+  const version = agreeOn(message.versions, SUPPORTED_VERSIONS).at(-1);
   const early = earlyRefusal(context, connection, message, version);
   if (early !== null) {
     connection.refuseAuth(early, retryAfterOf(early));
@@ -50,9 +52,6 @@ export const authenticate = async (
   }
 };
 
-const agreeOnVersion = (offered: readonly number[]): number | undefined =>
-  SUPPORTED_VERSIONS.filter((version) => offered.includes(version)).at(-1);
-
 const earlyRefusal = (
   context: AuthenticateContext,
   connection: ControlConnection,
@@ -75,18 +74,19 @@ const retryAfterOf = (fault: Fault): number | undefined => {
 
 /** A claim that does not hold gives a new session: the client then asks for what it had. */
 const enter = (
-  { sessions }: AuthenticateContext,
+  { sessions, capabilities: known = CAPABILITIES }: AuthenticateContext,
   connection: ControlConnection,
-  { resume }: Auth,
+  { resume, capabilities: offered = [] }: Auth,
   { owner, keyId }: Extract<Awaited<ReturnType<Backend['verifyKey']>>, { ok: true }>,
 ): { session: Session; secret: string; resumed: boolean } => {
+  const who = { owner, keyId, capabilities: agreeOn(offered, known) };
   if (resume !== undefined) {
-    const claim = { sessionId: resume.session_id, secret: resume.secret, owner, keyId };
+    const claim = { sessionId: resume.session_id, secret: resume.secret, ...who };
     const session = sessions.resume(connection, claim);
     // The same secret for the whole life: a new one could be lost with its answer, and the session with it.
     if (session !== null) return { session, secret: resume.secret, resumed: true };
   }
-  return { ...sessions.start(connection, owner, keyId), resumed: false };
+  return { ...sessions.start(connection, who), resumed: false };
 };
 
 const sayWelcome = (
@@ -109,7 +109,9 @@ const sayWelcome = (
     carriers: {
       count,
       path: CARRIER_PATH,
-      tokens: session.mux === null ? [] : muxes.issueTokens(session.mux, count),
+      tokens: session.upstream.mux === null ? [] : muxes.issueTokens(session.upstream.mux, count),
     },
+    // Left out when there is none: the bytes are then those of version 1.
+    ...(session.capabilities.length === 0 ? {} : { capabilities: [...session.capabilities] }),
   });
 };

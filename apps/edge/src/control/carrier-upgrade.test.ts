@@ -1,9 +1,9 @@
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
-import { type ControlFixture, startControl } from './control-fixture.ts';
-import { askUpgrade, openCarrier } from './raw-carrier.ts';
-import { RawClient } from './raw-client.ts';
+import { type ControlFixture, startControl } from './control.fixture.ts';
+import { askUpgrade, openCarrier } from './raw-carrier.fixture.ts';
+import { RawClient } from './raw-client.fixture.ts';
 
 let clock: FakeClock;
 let fixture: ControlFixture;

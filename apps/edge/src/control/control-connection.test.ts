@@ -5,9 +5,9 @@ import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
+import { type ControlFixture, startControl } from './control.fixture.ts';
 import { ControlConnection } from './control-connection.ts';
-import { type ControlFixture, startControl } from './control-fixture.ts';
-import { RawClient } from './raw-client.ts';
+import { RawClient } from './raw-client.fixture.ts';
 
 let clock: FakeClock;
 let fixture: ControlFixture;

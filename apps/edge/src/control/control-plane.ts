@@ -1,18 +1,17 @@
 // Everything behind the control port: connections, sessions, their tunnels, the second's tick, revocation, drain and end.
 import type { IncomingMessage } from 'node:http';
-import { type CallerAddress, callerAddressOf } from '@tunnel/core';
+import { type CallerAddress, callerAddressOf, hostPort } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxSession } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import type { Backend, Revocation } from '../backend/backend.ts';
-import { hostPort } from '../ingress/peer-address.ts';
+import type { TlsFiles } from '../ingress/tls/tls-files.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { Endpoints } from '../pool/endpoints.ts';
-import type { Groups } from '../pool/groups.ts';
-import type { TunnelTable } from '../pool/tunnel-table.ts';
-import type { TlsFiles } from '../tls-files.ts';
+import type { EndpointRegistry } from '../routing/endpoints.ts';
+import type { Groups } from '../routing/groups.ts';
+import type { Registry } from '../routing/registry.ts';
 import type { AuthFailures } from './auth-failures.ts';
 import { authenticate } from './authenticate.ts';
 import { upgradeCarrier } from './carrier-upgrade.ts';
@@ -38,11 +37,12 @@ export interface ControlPlaneOptions {
   readonly logger: Logger;
   readonly backend: Backend;
   readonly failures: AuthFailures;
-  readonly endpoints: Endpoints;
+  readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
-  readonly tunnels: TunnelTable;
+  readonly tunnels: Registry;
   /** [load_balancing] enabled. */
   readonly loadBalancing: boolean;
+  readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
 }
 
@@ -212,7 +212,7 @@ export class ControlPlane {
 
   #onViolation(session: Session, mux: MuxSession, reason: string): void {
     // Of an earlier connection: the client has left those streams behind already.
-    if (session.mux === mux) this.#endWith(session, new Fault('CARRIER_PROTOCOL', { reason }));
+    if (session.upstream.mux === mux) this.#endWith(session, new Fault('CARRIER_PROTOCOL', { reason }));
   }
 
   #endWith(session: Session, fault: Fault): void {

@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ControlFixture, startControl } from './control-fixture.ts';
-import { askUpgrade } from './raw-carrier.ts';
-import { RawClient } from './raw-client.ts';
+import { type ControlFixture, startControl } from './control.fixture.ts';
+import { askUpgrade } from './raw-carrier.fixture.ts';
+import { RawClient } from './raw-client.fixture.ts';
 
 const file = (name: string): Buffer =>
   readFileSync(new URL(`../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));

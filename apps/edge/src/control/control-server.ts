@@ -2,11 +2,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { type ListenOn, listenOrFault } from '../admin/listen-or-fault.ts';
+import { secureOptionsOf, type TlsFiles } from '../ingress/tls/tls-files.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import { secureOptionsOf, type TlsFiles } from '../tls-files.ts';
 import { refuseUpgrade } from './upgrade-answers.ts';
 import { WaitingSockets } from './waiting-sockets.ts';
 

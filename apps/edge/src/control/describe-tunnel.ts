@@ -10,7 +10,8 @@ import {
 } from '@tunnel/core';
 import type { MessageOf } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import type { HttpSettings, Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import type { HttpSettings } from '../upstream/upstream-request.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { httpUrl, type PublicHttp, tcpUrl } from './public-url.ts';
 import type { Session } from './session.ts';
@@ -57,7 +58,7 @@ export const describeTunnel = (facts: TunnelFacts): Tunnel => {
     counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
     health: healthOf(facts, before),
     alertWebhook: (facts.loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
-    session,
+    upstream: session.upstream,
   };
 };
 

@@ -1,15 +1,15 @@
 // Members over the real control port: who joins, who begins a group, what is told, and that nothing is lost or left behind.
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { GroupWatcher } from '../pool/group-events.ts';
+import type { GroupWatcher } from '../routing/groups.ts';
 import {
   type ControlFixture,
   type ControlFixtureOptions,
   startControl,
   tryPort,
   WINDOW_MS,
-} from './control-fixture.ts';
-import { RawClient } from './raw-client.ts';
+} from './control.fixture.ts';
+import { RawClient } from './raw-client.fixture.ts';
 
 const KEY = '1'.repeat(64);
 const OTHER = '2'.repeat(64);

@@ -1,15 +1,15 @@
 // What an authenticated client may say, and what is done about it.
 import { Fault } from '@tunnel/errors';
 import type { ControlMessage, MessageOf } from '@tunnel/protocol';
-import type { Tunnel } from '../pool/tunnel.ts';
-import type { TunnelTable } from '../pool/tunnel-table.ts';
+import type { Registry } from '../routing/registry.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { type RegisterContext, registerTunnel } from './register-tunnel.ts';
 import type { Session } from './session.ts';
 import type { SessionMuxes } from './session-muxes.ts';
 
 export interface MessageContext extends RegisterContext {
-  readonly tunnels: Pick<TunnelTable, 'get'>;
+  readonly tunnels: Pick<Registry, 'get'>;
   readonly muxes: SessionMuxes;
 }
 
@@ -27,7 +27,7 @@ export const handleMessage = (
     case 'UnregisterTunnel':
       return unregister(context, session, connection, message);
     case 'RequestCarriers': {
-      const mux = session?.mux ?? null;
+      const mux = session?.upstream.mux ?? null;
       const tokens = mux === null ? [] : context.muxes.issueTokens(mux, message.count);
       return connection.send({ type: 'CarrierTokens', tokens });
     }

@@ -1,8 +1,8 @@
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ControlFixture, startControl, tryPort } from './control-fixture.ts';
-import { RawClient } from './raw-client.ts';
+import { type ControlFixture, startControl, tryPort } from './control.fixture.ts';
+import { RawClient } from './raw-client.fixture.ts';
 
 let fixture: ControlFixture;
 let client: RawClient;

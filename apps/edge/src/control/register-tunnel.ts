@@ -13,9 +13,9 @@ import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
 import type { Backend, TunnelAsked } from '../backend/backend.ts';
-import type { Endpoints, OwnWish } from '../pool/endpoints.ts';
-import type { Groups } from '../pool/groups.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { EndpointRegistry, WantedLease } from '../routing/endpoints.ts';
+import type { Groups } from '../routing/groups.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { describeTunnel } from './describe-tunnel.ts';
 import type { PublicHttp } from './public-url.ts';
@@ -29,7 +29,7 @@ export interface RegisterContext {
   readonly clock: Clock;
   readonly backend: Pick<Backend, 'admitTunnel' | 'placeSought'>;
   readonly sessions: SessionTable;
-  readonly endpoints: Endpoints;
+  readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
   /** The kill switch. */
   readonly loadBalancing: boolean;
@@ -228,7 +228,7 @@ const joinGroup = ({ groups, sessions, ...facts }: Registration, wanted: WantedG
   });
 };
 
-const standAlone = async (facts: Registration, wanted: OwnWish): Promise<Tunnel> => {
+const standAlone = async (facts: Registration, wanted: WantedLease): Promise<Tunnel> => {
   const { known } = facts;
   // An endpoint that is open already stays open: the session only changed its connection.
   const stays = known?.kind === 'live' && known.endpoint.kind !== 'member' && isWished(known.endpoint, wanted);
@@ -236,7 +236,7 @@ const standAlone = async (facts: Registration, wanted: OwnWish): Promise<Tunnel>
   return describeTunnel({ ...facts, endpoint, reachedAt: endpoint, group: null });
 };
 
-const isWished = (endpoint: LeasedEndpoint, { kind, wanted }: OwnWish): boolean => {
+const isWished = (endpoint: LeasedEndpoint, { kind, wanted }: WantedLease): boolean => {
   if (wanted.kind === 'any') return false;
   return kind === 'port'
     ? endpoint.kind === 'port' && endpoint.port === wanted.port
@@ -245,7 +245,7 @@ const isWished = (endpoint: LeasedEndpoint, { kind, wanted }: OwnWish): boolean 
 
 const openEndpoint = async (
   { endpoints, isDraining, tunnelId }: Registration,
-  wanted: OwnWish,
+  wanted: WantedLease,
 ): Promise<LeasedEndpoint> => {
   const endpoint = await endpoints.open(tunnelId, wanted);
   if (!isDraining()) return endpoint;

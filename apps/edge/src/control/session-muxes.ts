@@ -39,6 +39,7 @@ export class SessionMuxes {
       role: 'edge',
       budget: processBudget(),
       now: () => this.#clock.monotonic(),
+      capabilities: session.capabilities,
       handlers: {
         onCarrierLost: ({ carrierId, reason, protocolViolation, liveCarriers }) => {
           const fields = { session_id: session.sessionId, carrier: carrierId, reason, live_carriers: liveCarriers };

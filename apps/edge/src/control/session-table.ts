@@ -13,10 +13,10 @@ import { CLOSE_CODES } from '@tunnel/protocol';
 import { type Clock, equalInConstantTime, type Logger, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { Endpoints } from '../pool/endpoints.ts';
-import type { Groups } from '../pool/groups.ts';
-import type { Tunnel } from '../pool/tunnel.ts';
-import type { TunnelTable } from '../pool/tunnel-table.ts';
+import type { EndpointRegistry } from '../routing/endpoints.ts';
+import type { Groups } from '../routing/groups.ts';
+import type { Registry } from '../routing/registry.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { Session } from './session.ts';
 import type { SessionMuxes } from './session-muxes.ts';
@@ -27,9 +27,9 @@ export interface SessionTableOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
-  readonly endpoints: Endpoints;
+  readonly endpoints: EndpointRegistry;
   readonly groups: Pick<Groups, 'leave'>;
-  readonly tunnels: TunnelTable;
+  readonly tunnels: Registry;
   readonly muxes: SessionMuxes;
 }
 
@@ -59,12 +59,15 @@ export class SessionTable {
     return this.#sessions.values();
   }
 
-  start(connection: ControlConnection, owner: Owner, keyId: string): { session: Session; secret: string } {
+  start(
+    connection: ControlConnection,
+    who: { readonly owner: Owner; readonly keyId: string; readonly capabilities: readonly string[] },
+  ): { session: Session; secret: string } {
     if (this.#sessions.size >= EDGE_LIMITS.SESSIONS_MAX)
       throw new Fault('SESSION_LIMIT', { limit: EDGE_LIMITS.SESSIONS_MAX });
     const secret = randomToken();
     const sessionId = randomId('ses');
-    const session = new Session({ sessionId, secretHash: sha256Hex(secret), owner, keyId, connection });
+    const session = new Session({ sessionId, secretHash: sha256Hex(secret), ...who, connection });
     this.#sessions.set(sessionId, session);
     this.#attach(session, connection);
     return { session, secret };
@@ -73,7 +76,13 @@ export class SessionTable {
   /** null: no such session now, another secret, or another owner. */
   resume(
     connection: ControlConnection,
-    claim: { readonly sessionId: string; readonly secret: string; readonly owner: Owner; readonly keyId: string },
+    claim: {
+      readonly sessionId: string;
+      readonly secret: string;
+      readonly owner: Owner;
+      readonly keyId: string;
+      readonly capabilities: readonly string[];
+    },
   ): Session | null {
     const session = this.#sessions.get(claim.sessionId);
     if (session === undefined) return null;
@@ -83,6 +92,7 @@ export class SessionTable {
     if (!equalInConstantTime(session.secretHash, sha256Hex(claim.secret))) return null;
     this.feed(session, { kind: 'resumed', connectionId: connection.id });
     session.keyId = claim.keyId;
+    session.capabilities = claim.capabilities;
     this.#attach(session, connection);
     return session;
   }
@@ -134,15 +144,16 @@ export class SessionTable {
   #attach(session: Session, connection: ControlConnection): void {
     session.connection = connection;
     session.alertLookupMs = EDGE_LIMITS.ALERT_LOOKUPS_PER_CONNECTION_MS;
-    session.mux = this.#given.muxes.open(session);
+    session.upstream.mux = this.#given.muxes.open(session);
     this.#byConnection.set(connection, session);
   }
 
   #detach(session: Session, why: string): void {
     if (session.connection !== null) this.#byConnection.delete(session.connection);
-    if (session.mux !== null) this.#given.muxes.retire(session.mux, why);
+    const { mux } = session.upstream;
+    if (mux !== null) this.#given.muxes.retire(mux, why);
     session.connection = null;
-    session.mux = null;
+    session.upstream.mux = null;
   }
 
   #perform(session: Session, effect: SessionEffect): void {

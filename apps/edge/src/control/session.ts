@@ -1,7 +1,7 @@
 // What the edge knows of one client that runs: who it is, where its machine stands, and the connection and streams it has now.
 import { type Owner, type SessionState, startSession } from '@tunnel/core';
-import type { MuxSession } from '@tunnel/mux';
-import type { Tunnel } from '../pool/tunnel.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import { MuxUpstream } from '../upstream/upstream.ts';
 import type { ControlConnection } from './control-connection.ts';
 
 export class Session {
@@ -11,10 +11,12 @@ export class Session {
   readonly owner: Owner;
   /** The key of the latest Auth: a resume may come with another one of the same owner. */
   keyId: string;
+  /** What the latest Auth agreed on: a resume may come from a newer or older client. */
+  capabilities: readonly string[];
   state: SessionState;
   connection: ControlConnection | null;
-  /** A new one for each connection; the old one lets its streams finish by itself. null while the client is away. */
-  mux: MuxSession | null = null;
+  /** The way to its client, whichever connection that has now. */
+  readonly upstream = new MuxUpstream();
   /** Living and held ones, by id. */
   readonly tunnels = new Map<string, Tunnel>();
   /**
@@ -30,12 +32,14 @@ export class Session {
     readonly secretHash: string;
     readonly owner: Owner;
     readonly keyId: string;
+    readonly capabilities: readonly string[];
     readonly connection: ControlConnection;
   }) {
     this.sessionId = given.sessionId;
     this.secretHash = given.secretHash;
     this.owner = given.owner;
     this.keyId = given.keyId;
+    this.capabilities = given.capabilities;
     this.connection = given.connection;
     this.state = startSession(given.connection.id);
   }

@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ControlFixture, startControl, tryPort, WINDOW_MS } from './control-fixture.ts';
-import { RawClient } from './raw-client.ts';
+import { type ControlFixture, startControl, tryPort, WINDOW_MS } from './control.fixture.ts';
+import { RawClient } from './raw-client.fixture.ts';
 
 let clock: FakeClock;
 let fixture: ControlFixture;
@@ -192,5 +193,46 @@ describe('a revoked key', () => {
     const two = await enter('alice-2');
     fixture.backend.revoke({ accountId: 'alice', fault: new Fault('ACCOUNT_SUSPENDED') });
     for (const { client } of [one, two]) expect((await client.closed).code).toBe(4403);
+  });
+});
+
+describe('what both sides agree on', () => {
+  const vector = (file: string, name: string): Record<string, unknown> => {
+    const url = new URL(`../../../../packages/protocol/vectors/${file}`, import.meta.url);
+    const entries = JSON.parse(readFileSync(url, 'utf8')) as { name: string; text: string }[];
+    return JSON.parse(entries.find((entry) => entry.name === name)?.text ?? '{}') as Record<string, unknown>;
+  };
+  /** The recorded Auth, with a key that is good here. */
+  const say = async (port: number, auth: Record<string, unknown>): Promise<Record<string, unknown>> => {
+    const client = await RawClient.connect(port);
+    client.send({ ...auth, token: 'alice' });
+    return { ...(await client.next('AuthOk')) };
+  };
+  const FIRST = vector('control.json', 'Auth, first start');
+  const OFFER = vector('control-capabilities.json', 'Auth, a client with more to offer than version 1');
+  const ANSWER = Object.keys(vector('control.json', 'AuthOk, new session'));
+
+  it('is nothing for a client of version 1, and the answer has the fields of version 1 alone', async () => {
+    expect(Object.keys(await say(fixture.port, FIRST))).toEqual(ANSWER);
+    const newer = await startControl({ clock, capabilities: ['example-b', 'example-c'] });
+    expect(Object.keys(await say(newer.port, FIRST))).toEqual(ANSWER);
+    await newer.stop();
+  });
+
+  it('is nothing for a newer client while this edge knows none of its names', async () => {
+    expect(Object.keys(await say(fixture.port, OFFER))).toEqual(ANSWER);
+  });
+
+  it('is what both know, and agreed anew by a resume', async () => {
+    const newer = await startControl({ clock, capabilities: ['example-b', 'example-c'] });
+    const welcome = await say(newer.port, OFFER);
+    expect(welcome['capabilities']).toEqual(['example-b']);
+    const resume = { session_id: welcome['session_id'], secret: welcome['resume_secret'] };
+    const again = await say(newer.port, { ...OFFER, capabilities: ['example-c', 'example-b'], resume });
+    expect(again).toMatchObject({ resumed: true, capabilities: ['example-b', 'example-c'] });
+    const older = await say(newer.port, { ...FIRST, resume });
+    expect(older).toMatchObject({ resumed: true });
+    expect(older).not.toHaveProperty('capabilities');
+    await newer.stop();
   });
 });

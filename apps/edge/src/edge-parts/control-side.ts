@@ -5,10 +5,9 @@ import type { Backend } from '../backend/backend.ts';
 import type { AuthFailures } from '../control/auth-failures.ts';
 import { ControlPlane } from '../control/control-plane.ts';
 import type { GroupWatch } from '../group-watch.ts';
-import { Endpoints } from '../pool/endpoints.ts';
-import { Groups } from '../pool/groups.ts';
-import { PortPool } from '../pool/port-pool.ts';
-import type { TlsFiles } from '../tls-files.ts';
+import type { TlsFiles } from '../ingress/tls/tls-files.ts';
+import { EndpointRegistry, PortRegistry } from '../routing/endpoints.ts';
+import { Groups } from '../routing/groups.ts';
 import type { EdgeDeps } from './edge-deps.ts';
 import type { PublicSide } from './public-side.ts';
 
@@ -60,7 +59,7 @@ export class ControlSide {
     const { backend, failures, publicSide, watch } = this.#parts;
     const { listeners, names, tunnels, ports } = publicSide;
     const [from, to] = limits.tcp_port_range;
-    const endpoints = new Endpoints(new PortPool({ range: { from, to }, listeners, clock, random }), names);
+    const endpoints = new EndpointRegistry(new PortRegistry({ range: { from, to }, listeners, clock, random }), names);
     const plane = new ControlPlane({
       host: server.host,
       port: server.control_port,

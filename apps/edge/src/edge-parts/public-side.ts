@@ -3,14 +3,16 @@ import { randomInt } from 'node:crypto';
 import { ConnectionCounts } from '@tunnel/core';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import { CaptureStore } from '../capture/capture-store.ts';
+import { HttpErrorFallback } from '../ingress/http/http-error-fallback.ts';
 import { HttpIngress } from '../ingress/http/http-ingress.ts';
-import { HttpPorts } from '../ingress/http/http-ports.ts';
-import { TcpListeners } from '../ingress/tcp-listeners.ts';
-import { Dispatcher } from '../pool/dispatcher.ts';
-import { NamePool } from '../pool/name-pool.ts';
-import { TunnelTable } from '../pool/tunnel-table.ts';
-import { Relay } from '../relay/relay.ts';
-import type { TlsFiles } from '../tls-files.ts';
+import { HttpListeners } from '../ingress/http/http-listeners.ts';
+import { Relay } from '../ingress/tcp/relay.ts';
+import { TcpListeners } from '../ingress/tcp/tcp-listeners.ts';
+import type { TlsFiles } from '../ingress/tls/tls-files.ts';
+import { Balancer } from '../routing/balancer.ts';
+import { NameRegistry } from '../routing/endpoints.ts';
+import { HttpRouter } from '../routing/http-router.ts';
+import { Registry } from '../routing/registry.ts';
 import type { EdgeDeps } from './edge-deps.ts';
 
 /** Names that the edge chooses must not be guessed: no ordinary random number will do. */
@@ -18,12 +20,12 @@ const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
 
 export class PublicSide {
   readonly captures: CaptureStore;
-  readonly tunnels: TunnelTable;
+  readonly tunnels: Registry;
   readonly relay: Relay;
   readonly listeners: TcpListeners;
-  readonly names: NamePool;
+  readonly names: NameRegistry;
   readonly http: HttpIngress;
-  readonly ports: HttpPorts;
+  readonly ports: HttpListeners;
   readonly #clock: Clock;
   readonly #logger: Logger;
 
@@ -32,31 +34,39 @@ export class PublicSide {
     this.#clock = clock;
     this.#logger = logger;
     this.captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
-    this.tunnels = new TunnelTable(this.captures);
+    this.tunnels = new Registry(this.captures);
     const counts = new ConnectionCounts({
       perTunnel: limits.connections_per_tunnel,
       perAddress: limits.connections_per_address,
     });
-    const dispatcher = new Dispatcher({ random: random ?? Math.random });
-    this.relay = new Relay({ dispatcher, counts, logger, clock, onStreamEnd });
-    const targetOn = (port: number) => this.tunnels.byPort(port);
-    this.listeners = new TcpListeners({ host: server.host, targetOn, relay: this.relay, logger });
-    this.names = new NamePool({ clock, random: random ?? secureRandom });
+    const balancer = new Balancer({ counts, random: random ?? Math.random });
+    this.relay = new Relay({
+      balancer,
+      answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
+      logger,
+      clock,
+      onStreamEnd,
+    });
+    const routeOn = (port: number) => this.tunnels.byPort(port);
+    this.listeners = new TcpListeners({ host: server.host, routeOn, relay: this.relay, logger });
+    this.names = new NameRegistry({ clock, random: random ?? secureRandom });
     this.http = new HttpIngress({
       clock,
-      domain: server.domain,
-      tunnels: this.tunnels,
-      names: this.names,
-      dispatcher,
-      counts,
+      router: new HttpRouter({
+        domain: server.domain,
+        tunnels: this.tunnels,
+        names: this.names,
+        trustedProxies: server.trusted_proxies,
+        redirectPort: () => this.ports.redirectPort,
+      }),
+      balancer,
+      isListed: (service) => this.tunnels.has(service),
       captures: this.captures,
       headTimeoutMs: server.head_timeout_secs * 1000,
       firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
-      trustedProxies: server.trusted_proxies,
-      redirectPort: () => this.ports.redirectPort,
       onStreamEnd,
     });
-    this.ports = new HttpPorts(server, this.http, logger);
+    this.ports = new HttpListeners(server, this.http, logger);
   }
 
   async openHttp(tls: TlsFiles | null): Promise<void> {

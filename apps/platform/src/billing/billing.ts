@@ -1,86 +1,69 @@
-// The parts of billing, joined: the processor that the configuration names, the simulator when it is that, and metering.
-import { join } from 'node:path';
-import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
-import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+// The parts of billing, joined: the processor that the configuration names, or the stand-in that was given, and metering.
+import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { AccountLocks } from '../services/billing/account-locks.ts';
-import type { BillingContext } from '../services/billing/billing-context.ts';
+import type { BillingContext } from '../services/billing/billing-account.ts';
 import { Metering } from './metering/metering.ts';
-import { createProcessor } from './processor/create-processor.ts';
+import { createProcessor, type ProcessorOptions } from './processor/create-processor.ts';
 import type { Processor } from './processor/processor.ts';
-import { processorAway } from './processor/processor-fault.ts';
-import { Simulator } from './simulator/simulator.ts';
+import { processorAway } from './processor/processor-client.ts';
+
+/** Where a payment processor is, and the secrets that we share with it. `apiUrl` throws while it does not run. */
+export type ProcessorAccess = Pick<ProcessorOptions, 'secretKey' | 'webhookSecret' | 'apiUrl'>;
 
 export interface BillingOptions {
   readonly settings: ServerConfig['platform'];
   readonly db: Db;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly dataDir: string;
-  /** Where the platform listens; null: not yet, or not any more. */
-  readonly address: () => { readonly host: string; readonly port: number } | null;
+  /** The stand-in, for a configuration that says `simulator`. */
+  readonly simulator?: ProcessorAccess;
 }
 
-const LOOPBACK = '127.0.0.1';
-/** Addresses to listen on that nobody can be called at. */
-const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': LOOPBACK, '::': '::1' };
-
 export class Billing {
-  /** null: the processor is elsewhere. */
-  readonly simulator: Simulator | null;
   readonly metering: Metering;
   readonly context: BillingContext;
 
   constructor(options: BillingOptions) {
     const { settings, db, clock, logger } = options;
-    this.simulator = settings.billing.processor === 'simulator' ? makeSimulator(options) : null;
-    const processor = makeProcessor(options, this.simulator);
+    const processor = makeProcessor(options);
     this.metering = new Metering({ db, clock, logger, processor });
     const locks = new AccountLocks({ db, clock });
     this.context = { db, clock, logger, settings, processor, locks, metering: this.metering };
   }
 }
 
-const makeSimulator = ({ settings, clock, logger, dataDir, address }: BillingOptions): Simulator =>
-  new Simulator({
-    folder: join(dataDir, 'simulator'),
-    host: LOOPBACK,
-    port: settings.billing.simulator_port,
-    ...{ clock, logger },
-    webhookUrl: () => webhookUrl(address()),
-  });
-
-const webhookUrl = (address: ReturnType<BillingOptions['address']>): string | null => {
-  if (address === null) return null;
-  const host = EVERYWHERE[address.host] ?? address.host;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}${BILLING_WEBHOOK_PATH}`;
-};
-
-const makeProcessor = ({ settings, logger }: BillingOptions, simulator: Simulator | null): Processor => {
-  const { payg } = settings.plans;
+const makeProcessor = (options: BillingOptions): Processor => {
+  const { payg } = options.settings.plans;
   const prices = {
     minimumCents: payg?.monthly_minimum_cents ?? 0,
     priceCentsPerGb: payg?.price_cents_per_gb ?? 0,
   };
-  if (simulator !== null) {
-    return createProcessor({
-      ...{ secretKey: simulator.secretKey, prices, logger },
-      webhookSecret: () => simulator.webhookSecret,
-      apiUrl: () => urlOf(simulator),
-    });
-  }
-  const { stripe_secret_key: secretKey, stripe_webhook_secret, stripe_api_url } = settings.billing;
-  return createProcessor({
-    ...{ secretKey, prices, logger },
-    webhookSecret: () => stripe_webhook_secret,
-    apiUrl: () => stripe_api_url,
-  });
+  return createProcessor({ ...accessOf(options), prices, logger: options.logger });
+};
+
+const accessOf = ({ settings, simulator = nobody() }: BillingOptions): ProcessorAccess => {
+  const { processor, stripe_secret_key: secretKey, stripe_webhook_secret, stripe_api_url } = settings.billing;
+  if (processor === 'simulator') return { ...simulator, apiUrl: () => urlOf(simulator) };
+  return { secretKey, webhookSecret: () => stripe_webhook_secret, apiUrl: () => stripe_api_url };
+};
+
+/** Nobody can sign as one that was not given. */
+const nobody = (): ProcessorAccess => {
+  const secret = new Secret(randomToken());
+  return {
+    secretKey: secret,
+    webhookSecret: () => secret,
+    apiUrl: () => {
+      throw new Error('the simulator does not run');
+    },
+  };
 };
 
 /** One that has stopped, or has not started, is a processor that is away. */
-const urlOf = (simulator: Simulator): string => {
+const urlOf = ({ apiUrl }: ProcessorAccess): string => {
   try {
-    return simulator.url;
+    return apiUrl();
   } catch (error) {
     throw processorAway(error instanceof Error ? error.message : String(error));
   }

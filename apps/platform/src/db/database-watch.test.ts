@@ -20,57 +20,57 @@ const watchOver = () => {
     warn: say,
     error: say,
   };
-  const scene = { failure: null as Error | null, prepared: 0, probed: 0 };
+  const fixture = { failure: null as Error | null, prepared: 0, probed: 0 };
   const meet = (what: 'prepared' | 'probed') => async () => {
-    scene[what] += 1;
-    if (scene.failure !== null) throw scene.failure;
+    fixture[what] += 1;
+    if (fixture.failure !== null) throw fixture.failure;
   };
   const watch = new DatabaseWatch({ prepare: meet('prepared'), probe: meet('probed'), clock, logger });
-  return { clock, scene, watch, lines };
+  return { clock, fixture, watch, lines };
 };
 
 describe('the watch over the database', () => {
   it('prepares one that is there, and then leaves it alone', async () => {
-    const { clock, scene, watch } = watchOver();
+    const { clock, fixture, watch } = watchOver();
     await watch.start();
     expect([watch.isPrepared, clock.pendingTimers]).toEqual([true, 0]);
-    expect(scene).toMatchObject({ prepared: 1, probed: 0 });
+    expect(fixture).toMatchObject({ prepared: 1, probed: 0 });
   });
 
   it('waits for one that is away at the start, and says so once', async () => {
-    const { clock, scene, watch, lines } = watchOver();
-    scene.failure = away();
+    const { clock, fixture, watch, lines } = watchOver();
+    fixture.failure = away();
     await watch.start();
     await clock.advance(5000);
-    expect([watch.isPrepared, scene.prepared]).toEqual([false, 6]);
-    scene.failure = null;
+    expect([watch.isPrepared, fixture.prepared]).toEqual([false, 6]);
+    fixture.failure = null;
     await clock.advance(1000);
     expect([watch.isPrepared, clock.pendingTimers]).toEqual([true, 0]);
     expect(lines).toEqual(['the database cannot be reached; it is waited for', 'the database is there']);
   });
 
   it('refuses to start over one that answers and is wrong', async () => {
-    const { scene, watch } = watchOver();
-    scene.failure = new Error('permission denied for schema public');
+    const { fixture, watch } = watchOver();
+    fixture.failure = new Error('permission denied for schema public');
     await expect(watch.start()).rejects.toThrow('permission denied');
   });
 
   it('tells once when it goes, however many meet it, and once when it is back; it stays prepared', async () => {
-    const { clock, scene, watch, lines } = watchOver();
+    const { clock, fixture, watch, lines } = watchOver();
     await watch.start();
-    scene.failure = away();
+    fixture.failure = away();
     for (let n = 0; n < 3; n += 1) watch.noteAway(away());
     await clock.advance(3000);
-    expect([watch.isPrepared, scene.probed]).toEqual([true, 3]);
-    scene.failure = null;
+    expect([watch.isPrepared, fixture.probed]).toEqual([true, 3]);
+    fixture.failure = null;
     await clock.advance(1000);
     expect(lines).toEqual(['the database went away', 'the database is there']);
     expect(clock.pendingTimers).toBe(0);
   });
 
   it('stops looking when it is stopped', async () => {
-    const { clock, scene, watch } = watchOver();
-    scene.failure = away();
+    const { clock, fixture, watch } = watchOver();
+    fixture.failure = away();
     await watch.start();
     await watch.stop();
     expect(clock.pendingTimers).toBe(0);

@@ -1,6 +1,6 @@
 // Follows the database: prepares it when it is first met, tells once when it goes away and once when it is back.
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 import { isDatabaseAway } from './database-away.ts';
 
 export interface DatabaseWatchOptions {
@@ -64,7 +64,7 @@ export class DatabaseWatch {
     if (this.#stopped) return;
     this.#timer = this.#options.clock.setTimeout(() => {
       this.#looking = this.#look();
-    }, PLATFORM_BOUNDS.DATABASE_LOOK_MS);
+    }, LIMITS.DATABASE_LOOK_MS);
   }
 
   async #look(): Promise<void> {

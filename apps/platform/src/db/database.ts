@@ -1,10 +1,11 @@
 // The connection pool and the typed queries over it. Connections are made when they are needed: a database that is away at
 // the start, or goes away later, is an error of the query that met it and of nothing else.
-import type { Logger, Secret } from '@tunnel/runtime';
-import { Kysely, PostgresDialect } from 'kysely';
+import { type Logger, type Secret, systemClock } from '@tunnel/runtime';
+import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
-import { answeringPool } from './answering-pool.ts';
-import { DATABASE_BOUNDS } from './database-bounds.ts';
+import { LIMITS } from '../limits.ts';
+import { TimeoutError, withTimeout } from '../timeout.ts';
+import { DatabaseSilent } from './database-away.ts';
 import type { Schema } from './schema.ts';
 
 export type Db = Kysely<Schema>;
@@ -37,12 +38,12 @@ export class Database {
   #isClosing = false;
 
   constructor({ url, logger, connections, timeoutMs, patient = false }: DatabaseOptions) {
-    const statementTimeoutMs = patient ? 0 : (timeoutMs ?? DATABASE_BOUNDS.STATEMENT_TIMEOUT_MS);
+    const statementTimeoutMs = patient ? 0 : (timeoutMs ?? LIMITS.DATABASE_STATEMENT_TIMEOUT_MS);
     this.pool = new pg.Pool({
       connectionString: url.reveal(),
-      max: connections ?? DATABASE_BOUNDS.CONNECTIONS,
-      connectionTimeoutMillis: timeoutMs ?? DATABASE_BOUNDS.CONNECT_TIMEOUT_MS,
-      idleTimeoutMillis: DATABASE_BOUNDS.IDLE_MS,
+      max: connections ?? LIMITS.DATABASE_CONNECTIONS,
+      connectionTimeoutMillis: timeoutMs ?? LIMITS.DATABASE_CONNECT_TIMEOUT_MS,
+      idleTimeoutMillis: LIMITS.DATABASE_IDLE_MS,
       statement_timeout: statementTimeoutMs,
       idle_in_transaction_session_timeout: statementTimeoutMs,
       application_name: 'tunnel-platform',
@@ -56,8 +57,8 @@ export class Database {
     });
     // So would one that breaks between two queries of a transaction: the pool listens to idle ones alone. The next query fails.
     this.pool.on('connect', (client) => client.on('error', () => {}));
-    const answersMs = statementTimeoutMs + DATABASE_BOUNDS.ANSWER_GRACE_MS;
-    const pool = patient ? this.pool : answeringPool(this.pool, answersMs);
+    const answersMs = statementTimeoutMs + LIMITS.DATABASE_ANSWER_GRACE_MS;
+    const pool = patient ? this.pool : poolWithTimeouts(this.pool, answersMs);
     this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
   }
 
@@ -66,3 +67,29 @@ export class Database {
     await this.db.destroy();
   }
 }
+
+/**
+ * A pool whose statements end also when the database neither answers nor hangs up: its machine froze, or a network swallows
+ * everything. PostgreSQL's own limit of a statement helps only while PostgreSQL runs.
+ */
+const poolWithTimeouts = (pool: pg.Pool, limitMs: number): PostgresPool => ({
+  connect: async () => clientWithTimeouts(await pool.connect(), limitMs),
+  end: () => pool.end(),
+});
+
+const clientWithTimeouts = (client: pg.PoolClient, limitMs: number): PostgresPoolClient => {
+  let silence: DatabaseSilent | undefined;
+  const query = async (text: string, parameters: readonly unknown[]): Promise<unknown> => {
+    // What comes after, as the end of a transaction, would wait as long again.
+    if (silence !== undefined) throw silence;
+    try {
+      return await withTimeout(systemClock, client.query(text, [...parameters]), limitMs);
+    } catch (error) {
+      if (!(error instanceof TimeoutError)) throw error;
+      silence = new DatabaseSilent();
+      throw silence;
+    }
+  };
+  // One that did not answer is closed: nobody else should wait on it.
+  return { query: query as PostgresPoolClient['query'], release: () => client.release(silence) };
+};

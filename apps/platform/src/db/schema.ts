@@ -251,3 +251,8 @@ export interface Schema {
   processor_events: ProcessorEventsTable;
   idempotency_keys: IdempotencyKeysTable;
 }
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Ids of the tables are UUIDs. Anything else is an id of nothing, and never reaches a query, which would refuse it. */
+export const isUuid = (text: string): boolean => UUID.test(text);

@@ -1,9 +1,11 @@
-// A database for a test: fresh, migrated, its own. Only for tests named *.db.test.ts, whose run has a server.
+// A database for a test: fresh, migrated, its own, a copy of one that is made once for a test run. Only for tests named
+// *.db.test.ts, whose run has a server.
+import { randomBytes } from 'node:crypto';
 import { createLogger, Secret } from '@tunnel/runtime';
-import type pg from 'pg';
+import pg from 'pg';
 import { inject } from 'vitest';
 import { Database, type Db } from './database.ts';
-import { newDatabaseName, onServer, urlOf } from './test-template.fixture.ts';
+import { migrate } from './migrate.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -46,3 +48,43 @@ export const createTestDatabase = async (options: TestDatabaseOptions = {}): Pro
     },
   };
 };
+
+const DATABASE_PREFIX = 'tunnel_test_';
+
+/**
+ * The migrated database that the databases of tests are copies of. Made once for a test run. The same server, another
+ * database.
+ */
+export const urlOf = (server: Secret, database: string): Secret => {
+  const [address = '', query] = server.reveal().split('?');
+  const renamed = address.replace(/^(\w+:\/\/[^/]*)(\/.*)?$/, `$1/${database}`);
+  return new Secret(query === undefined ? renamed : `${renamed}?${query}`);
+};
+
+export const newDatabaseName = (): string => `${DATABASE_PREFIX}${randomBytes(8).toString('hex')}`;
+
+export const onServer = async (server: Secret, statement: string): Promise<void> => {
+  const client = new pg.Client({ connectionString: server.reveal() });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+};
+
+export const makeTemplate = async (server: Secret): Promise<string> => {
+  const template = newDatabaseName();
+  await onServer(server, `create database ${template}`);
+  const logger = createLogger({ format: 'human', level: 'silent' });
+  const database = new Database({ url: urlOf(server, template), logger, connections: 2 });
+  try {
+    await migrate(database.db);
+  } finally {
+    await database.close();
+  }
+  return template;
+};
+
+export const dropTemplate = (server: Secret, template: string): Promise<void> =>
+  onServer(server, `drop database if exists ${template} with (force)`);

@@ -1,11 +1,12 @@
-// One question to one edge, over HTTP or inside the process, within a time and a size; the answer is checked by its schema.
+// Which edges there are to ask, and one question to one of them: over HTTP or inside the process, within a time and a size.
 import { ACCOUNT_HEADER, apiError } from '@tunnel/contract';
 import { Fault, isErrorCode } from '@tunnel/errors';
+import { readBounded } from '@tunnel/http-shell';
 import type { Clock, Logger } from '@tunnel/runtime';
+import { sql } from 'kysely';
 import type * as z from 'zod';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import type { ReachableEdge } from './edge-directory.ts';
-import { readBounded } from './read-bounded.ts';
+import type { Db } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
 
 export interface LocalEdge {
   /** Of its row: other stacks on the same database have edges of their own. */
@@ -31,7 +32,10 @@ export interface EdgeQuestion {
 /** The host is never looked up. */
 const IN_PROCESS = 'http://edge.internal';
 
-/** EDGE_AWAY when there is no good answer in time; other faults are what the edge itself says to the caller. */
+/**
+ * One question to one edge, over HTTP or inside the process, within a time and a size; the answer is checked by its schema.
+ * EDGE_AWAY when there is no good answer in time; other faults are what the edge itself says to the caller.
+ */
 export const askEdge = async <T extends z.ZodType>(
   deps: AskDeps,
   edge: ReachableEdge,
@@ -82,7 +86,7 @@ const exchange = async (
     signal,
   });
   const response = await (inProcess === null ? (deps.fetch ?? fetch)(request) : inProcess.fetch(request));
-  const text = await readBounded(response, PLATFORM_BOUNDS.EDGE_ANSWER_MAX_BYTES);
+  const text = await readBounded(response, LIMITS.EDGE_ANSWER_MAX_BYTES);
   return { status: response.status, body: JSON.parse(text) as unknown };
 };
 
@@ -109,3 +113,59 @@ const awayOf =
     logger.warn({ edge_id: edge.id, region: edge.regionId, reason }, 'an edge did not answer');
     return new Fault('EDGE_AWAY', { region: edge.regionId }, { internal: reason, cause });
   };
+
+export interface ReachableEdge {
+  readonly id: string;
+  readonly name: string;
+  readonly regionId: string;
+  /** Empty: it is not reached over the network. */
+  readonly apiUrl: string;
+  readonly apiSecret: string;
+}
+
+interface EdgeRow {
+  readonly id: string;
+  readonly name: string;
+  readonly region_id: string | null;
+  readonly api_url: string;
+  readonly api_secret: string;
+}
+
+const COLUMNS = sql`edges.id, edges.name, edges.region_id, edges.api_url, edges.api_secret`;
+
+/**
+ * Which edges there are to ask, and how each is reached. Those that were heard since, and those that hold an open entry of
+ * the account.
+ */
+export const edgesWithPools = async (db: Db, accountId: string, heardSince: Date): Promise<ReachableEdge[]> => {
+  const { rows } = await sql<EdgeRow>`
+    select ${COLUMNS} from edges
+    where revoked_at is null and region_id is not null and (
+      last_heartbeat_at >= ${heardSince}
+      or id in (select edge_id from tunnel_log where user_id = ${accountId} and unregistered_at is null)
+    )
+    order by region_id, id
+  `.execute(db);
+  return rows.map(edgeOf);
+};
+
+/** The edge that the tunnel is or was at; for an entry without one, the edge of its region that was heard last. */
+export const edgeOfTunnel = async (db: Db, regionId: string, tunnelId: string): Promise<ReachableEdge | undefined> => {
+  const { rows } = await sql<EdgeRow>`
+    select ${COLUMNS} from edges
+    left join tunnel_log on tunnel_log.tunnel_id = ${tunnelId}
+    where edges.revoked_at is null and edges.region_id is not null
+      and (edges.id = tunnel_log.edge_id or (tunnel_log.edge_id is null and edges.region_id = ${regionId}))
+    order by edges.last_heartbeat_at desc nulls last
+    limit 1
+  `.execute(db);
+  return rows[0] === undefined ? undefined : edgeOf(rows[0]);
+};
+
+const edgeOf = (row: EdgeRow): ReachableEdge => ({
+  id: row.id,
+  name: row.name,
+  regionId: row.region_id ?? '',
+  apiUrl: row.api_url,
+  apiSecret: row.api_secret,
+});

@@ -4,16 +4,15 @@ import type { AddressInfo } from 'node:net';
 import type { GroupSummary } from '@tunnel/contract';
 import { systemClock } from '@tunnel/runtime';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { newEdgeCredential } from '../services/edges/edge-credential.ts';
-import { ensureLocalEdge } from '../services/edges/ensure-local-edge.ts';
+import { ensureLocalEdge, newEdgeCredential } from '../services/edges/credentials.ts';
 import { heartbeat } from '../services/edges/heartbeat.ts';
 import {
   type Account,
   addAccount,
   addEdge,
   beatOf,
-  createLinkWorld,
-  type LinkWorld,
+  createLinkFixture,
+  type LinkFixture,
   questionOf,
 } from '../services/edges/link.fixture.ts';
 import { openTunnel } from '../services/tunnels/open-tunnel.ts';
@@ -21,14 +20,14 @@ import { createEdgeCalls } from './edge-calls.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 let account: Account;
 const servers: Server[] = [];
-const worlds: LinkWorld[] = [];
+const worlds: LinkFixture[] = [];
 beforeEach(async () => {
-  world = await createLinkWorld(5);
-  worlds.push(world);
-  account = await addAccount(world.db);
+  fixture = await createLinkFixture(5);
+  worlds.push(fixture);
+  account = await addAccount(fixture.db);
 });
 afterEach(async () => {
   for (const server of servers.splice(0)) {
@@ -44,10 +43,10 @@ const startEdge = async (region: string, answer: Answer) => {
   servers.push(server);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const edge = await addEdge(world, region);
+  const edge = await addEdge(fixture, region);
   const { port } = server.address() as AddressInfo;
   // With a path and a slash, as behind a proxy.
-  await heartbeat(world, edge.actor, { ...beatOf(edge.runId, region), api_url: `http://127.0.0.1:${port}/edge/` });
+  await heartbeat(fixture, edge.actor, { ...beatOf(edge.runId, region), api_url: `http://127.0.0.1:${port}/edge/` });
   return edge;
 };
 const json =
@@ -57,9 +56,9 @@ const json =
     response.end(JSON.stringify(body));
   };
 const silent: Answer = () => {};
-const calls = (more = {}) => createEdgeCalls({ ...world, clock: systemClock, ...more });
-/** Heartbeats are stamped by the world's clock, and judged by it. */
-const at = (clock = world.clock) => ({
+const calls = (more = {}) => createEdgeCalls({ ...fixture, clock: systemClock, ...more });
+/** Heartbeats are stamped by the fixture's clock, and judged by it. */
+const at = (clock = fixture.clock) => ({
   clock: { ...systemClock, now: () => clock.now() },
 });
 
@@ -119,7 +118,7 @@ describe('asking all regions for pools', () => {
     await startEdge('wrong', json([{ protocol: 'http' }]));
     await startEdge('refusing', json({ error: 'no', code: 'AUTH_TOKEN_INVALID', request_id: 'r' }, 401));
     await startEdge('moved', (_, response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end());
-    await addEdge(world, 'unreachable');
+    await addEdge(fixture, 'unreachable');
     const began = performance.now();
     const { groups, warnings } = await calls(at()).groups(account.accountId);
     expect(performance.now() - began).toBeLessThan(8000);
@@ -134,17 +133,17 @@ describe('asking all regions for pools', () => {
   });
 
   it('leaves out edges that were not heard for a minute, unless they hold an open tunnel of the caller', async () => {
-    const [holding] = [await addEdge(world, 'holding'), await addEdge(world, 'gone')];
-    await openTunnel(world, holding.actor, questionOf(holding, account));
-    await world.clock.advance(61_000);
-    const stranger = await addAccount(world.db);
+    const [holding] = [await addEdge(fixture, 'holding'), await addEdge(fixture, 'gone')];
+    await openTunnel(fixture, holding.actor, questionOf(holding, account));
+    await fixture.clock.advance(61_000);
+    const stranger = await addAccount(fixture.db);
     expect((await calls(at()).groups(account.accountId)).warnings).toEqual([expect.stringContaining('region holding')]);
     expect(await calls(at()).groups(stranger.accountId)).toEqual({ groups: [], warnings: [] });
   });
 
   it('asks the edge of its own process without a socket', async () => {
-    const edgeId = await ensureLocalEdge(world.db, 'local', newEdgeCredential());
-    await heartbeat(world, { kind: 'edge', edgeId }, beatOf('run_1', 'home'));
+    const edgeId = await ensureLocalEdge(fixture.db, 'local', newEdgeCredential());
+    await heartbeat(fixture, { kind: 'edge', edgeId }, beatOf('run_1', 'home'));
     const asked: Request[] = [];
     const localEdge = {
       name: 'local',
@@ -167,7 +166,7 @@ describe('asking all regions for pools', () => {
 describe('asking the edge of a tunnel', () => {
   const openAt = async (edge: Awaited<ReturnType<typeof startEdge>>) => {
     const question = questionOf(edge, account);
-    await openTunnel(world, edge.actor, question);
+    await openTunnel(fixture, edge.actor, question);
     return question.tunnel_id;
   };
 

@@ -12,10 +12,8 @@ import {
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { askEdge, type LocalEdge } from './ask-edge.ts';
-import { edgeOfTunnel, edgesWithPools, type ReachableEdge } from './edge-directory.ts';
-import { mergeGroups } from './merge-groups.ts';
+import { LIMITS } from '../limits.ts';
+import { askEdge, edgeOfTunnel, edgesWithPools, type LocalEdge, type ReachableEdge } from './ask-edge.ts';
 
 export interface EdgeCalls {
   /** Of all regions. One that does not answer is named in a warning. */
@@ -36,13 +34,13 @@ export interface EdgeCallsDeps {
   readonly fetch?: typeof fetch;
 }
 
-const GROUPS_MS = PLATFORM_BOUNDS.EDGE_GROUPS_TIMEOUT_MS;
-const CALL_MS = PLATFORM_BOUNDS.EDGE_CALL_TIMEOUT_MS;
-const REPLAY_MS = PLATFORM_BOUNDS.EDGE_REPLAY_TIMEOUT_MS;
+const GROUPS_MS = LIMITS.EDGE_GROUPS_TIMEOUT_MS;
+const CALL_MS = LIMITS.EDGE_CALL_TIMEOUT_MS;
+const REPLAY_MS = LIMITS.EDGE_REPLAY_TIMEOUT_MS;
 
 export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
   groups: async (accountId) => {
-    const since = new Date(deps.clock.now() - PLATFORM_BOUNDS.EDGE_RECENT_MS);
+    const since = new Date(deps.clock.now() - LIMITS.EDGE_RECENT_MS);
     const edges = await edgesWithPools(deps.db, accountId, since);
     const question = { method: 'GET', path: '/api/groups', accountId, timeoutMs: GROUPS_MS } as const;
     const answers = await Promise.allSettled(edges.map((edge) => askEdge(deps, edge, question, groupSummaries)));
@@ -82,3 +80,24 @@ const warningsOf = (silent: readonly ReachableEdge[]): string[] => {
   const regions = new Set(silent.map((edge) => edge.regionId));
   return [...regions].sort().map((region) => `region ${region} did not answer: its pools are missing here`);
 };
+
+/** The groups of several edges as one list. A region may have several edges: what is one group to its owner is shown as one. */
+const mergeGroups = (groups: readonly GroupSummary[]): GroupSummary[] => {
+  const merged = new Map<string, GroupSummary>();
+  for (const group of groups) {
+    const key = JSON.stringify([group.region_id, group.protocol, group.label, group.name, group.key_hash_short]);
+    const known = merged.get(key);
+    merged.set(key, known === undefined ? group : joined(known, group));
+  }
+  return [...merged.values()];
+};
+
+const joined = (a: GroupSummary, b: GroupSummary): GroupSummary => ({
+  ...a,
+  member_count: a.member_count + b.member_count,
+  healthy_count: a.healthy_count + b.healthy_count,
+  unhealthy_count: a.unhealthy_count + b.unhealthy_count,
+  total_dispatches: a.total_dispatches + b.total_dispatches,
+  total_health_failures: a.total_health_failures + b.total_health_failures,
+  members: [...a.members, ...b.members],
+});

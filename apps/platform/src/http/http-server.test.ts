@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { type Clock, createLogger, systemClock } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 import { HttpServer } from './http-server.ts';
 import { createPlatformApp } from './platform-app.ts';
 
@@ -111,7 +111,7 @@ describe('the HTTP server of the platform', () => {
     finish();
     expect(await (await answer).text()).toBe('done');
     // The connection of the caller, which is idle now, is swept away.
-    await clock.advance(PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS);
+    await clock.advance(LIMITS.HTTP_STOP_GRACE_MS);
     await stopped;
   });
 

@@ -3,11 +3,11 @@ import { systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 import { once } from './idempotency.ts';
-import { openPlatformScene, type PlatformScene } from './platform-scene.fixture.ts';
+import { openPlatformFixture, type PlatformFixture } from './platform.fixture.ts';
 
-let scene: PlatformScene;
+let fixture: PlatformFixture;
 /** What carrying out an order does. */
 let work: (key: string | null) => Promise<unknown> = async () => ({});
 let clock: { now(): number } = systemClock;
@@ -16,7 +16,7 @@ let speed = 1;
 const done: (string | null)[] = [];
 
 beforeAll(async () => {
-  scene = await openPlatformScene((app, needs) => {
+  fixture = await openPlatformFixture((app, needs) => {
     app.use('/order/*', needs.requireUser);
     const { db } = needs;
     app.post('/order/:operation', async (context) => {
@@ -36,12 +36,12 @@ afterEach(async () => {
   work = async () => ({});
   clock = systemClock;
   speed = 1;
-  await sql`truncate idempotency_keys`.execute(scene.database.db);
+  await sql`truncate idempotency_keys`.execute(fixture.database.db);
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
-const order = async (key: string | null, { operation = 'a', body = '', user = scene.alice } = {}) => {
-  const answer = await scene.app.request(`/order/${operation}`, {
+const order = async (key: string | null, { operation = 'a', body = '', user = fixture.alice } = {}) => {
+  const answer = await fixture.app.request(`/order/${operation}`, {
     method: 'POST',
     headers: { 'x-user': user.userId, ...(key === null ? {} : { 'idempotency-key': key }) },
     ...(body === '' ? {} : { body }),
@@ -64,7 +64,7 @@ describe('an order with an Idempotency-Key', () => {
   it('leaves nothing readable behind: neither its key nor its answer', async () => {
     work = async () => ({ client_secret: 'open-sesame' });
     await order('my-own-key');
-    const rows = await scene.database.db.selectFrom('idempotency_keys').selectAll().execute();
+    const rows = await fixture.database.db.selectFrom('idempotency_keys').selectAll().execute();
     expect(rows).toHaveLength(1);
     expect(JSON.stringify(rows)).not.toMatch(/open-sesame|client_secret|my-own-key/);
   });
@@ -73,7 +73,7 @@ describe('an order with an Idempotency-Key', () => {
     numbered();
     await order('k');
     expect((await order('l')).body).toEqual({ number: 2 });
-    expect((await order('k', { user: scene.bob })).body).toEqual({ number: 3 });
+    expect((await order('k', { user: fixture.bob })).body).toEqual({ number: 3 });
     expect((await order(null)).body).toEqual({ number: 4 });
     expect((await order(null)).body).toEqual({ number: 5 });
     expect((await order('k')).body).toEqual({ number: 1 });
@@ -139,10 +139,10 @@ describe('an order with an Idempotency-Key', () => {
   });
 
   it.each(['', 'x'.repeat(256), 'ä', 'tab\there'])('has a key of printable ASCII, not %j', async (key) => {
-    const headers = { 'x-user': scene.alice.userId };
+    const headers = { 'x-user': fixture.alice.userId };
     const request = new Request('http://localhost/order/a', { method: 'POST', headers });
     request.headers.set('idempotency-key', key);
-    const answer = await scene.app.request(request);
+    const answer = await fixture.app.request(request);
     expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'IDEMPOTENCY_KEY_INVALID' }]);
     expect(done).toEqual([]);
   });
@@ -159,7 +159,7 @@ describe('an answer', () => {
     const fake = new FakeClock(Date.UTC(2030, 5, 15));
     clock = fake;
     await order('k');
-    await fake.advance(PLATFORM_BOUNDS.IDEMPOTENCY_KEPT_MS - 1);
+    await fake.advance(LIMITS.IDEMPOTENCY_KEPT_MS - 1);
     expect((await order('k')).body).toEqual({ number: 1 });
     await fake.advance(1);
     expect((await order('k', { operation: 'b' })).body).toEqual({ number: 2 });
@@ -171,7 +171,7 @@ describe('an answer', () => {
     work = () => new Promise(() => {});
     void order('k');
     await eventually(() => expect(done).toEqual(['k']));
-    await fake.advance(PLATFORM_BOUNDS.IDEMPOTENCY_LEASE_MS);
+    await fake.advance(LIMITS.IDEMPOTENCY_LEASE_MS);
     numbered();
     const answers = await Promise.all(Array.from({ length: 5 }, () => order('k')));
     expect(answers.map(({ body }) => body)).toEqual(Array.from({ length: 5 }, () => ({ number: 1 })));

@@ -1,25 +1,25 @@
 // Idempotency-Key: the same order with the same key is carried out once, and answered the same each time. What failed on our
 // side or at the processor is not kept: sending it again is the point of the key.
 import { Fault } from '@tunnel/errors';
+import { headerOf } from '@tunnel/http-shell';
 import { type Clock, sha256Hex } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import type { Db } from '../db/database.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 import {
-  type AnswerSlot,
-  type FoundSlot,
-  type KeptAnswer,
-  type KeyedOrder,
-  keepAnswer,
-  leaveSlot,
-  takeSlot,
-} from './kept-answers.ts';
+  type KeyedRequest,
+  type KeyReservation,
+  type KeyState,
+  releaseKey,
+  reserveKey,
+  type StoredResponse,
+  storeResponse,
+} from './idempotency-store.ts';
 import type { PlatformEnv } from './platform-env.ts';
-import { headerOf } from './request-header.ts';
 
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
 
-const FORM = new RegExp(`^[\\x20-\\x7e]{1,${PLATFORM_BOUNDS.IDEMPOTENCY_KEY_MAX_CHARACTERS}}$`);
+const FORM = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS}}$`);
 
 interface Needs {
   readonly db: Db;
@@ -37,7 +37,7 @@ export interface Order<T> {
 export const once = async <T>(needs: Needs, context: Context<PlatformEnv>, order: Order<T>): Promise<T> => {
   const key = keyOf(context);
   if (key === null) return order.carryOut(null);
-  const found = await findSlot(needs, {
+  const found = await waitForKey(needs, {
     userId: context.get('actor').userId,
     key,
     operation: order.operation,
@@ -51,46 +51,46 @@ const keyOf = (context: Context<PlatformEnv>): string | null => {
   const key = headerOf(context, IDEMPOTENCY_HEADER);
   if (key === undefined) return null;
   if (FORM.test(key)) return key;
-  throw new Fault('IDEMPOTENCY_KEY_INVALID', { limit: PLATFORM_BOUNDS.IDEMPOTENCY_KEY_MAX_CHARACTERS });
+  throw new Fault('IDEMPOTENCY_KEY_INVALID', { limit: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS });
 };
 
 /** Waits for an order that is under way. */
-const findSlot = async (
+const waitForKey = async (
   { db, clock }: Needs,
-  order: KeyedOrder,
-): Promise<Exclude<FoundSlot, { readonly kind: 'under-way' }>> => {
-  const endsAt = clock.monotonic() + PLATFORM_BOUNDS.IDEMPOTENCY_WAIT_MS;
+  order: KeyedRequest,
+): Promise<Exclude<KeyState, { readonly kind: 'under-way' }>> => {
+  const endsAt = clock.monotonic() + LIMITS.IDEMPOTENCY_WAIT_MS;
   for (;;) {
-    const found = await takeSlot(db, order, clock.now());
+    const found = await reserveKey(db, order, clock.now());
     if (found.kind !== 'under-way') return found;
     if (clock.monotonic() >= endsAt) {
-      throw new Fault('IDEMPOTENCY_KEY_BUSY', { seconds: PLATFORM_BOUNDS.IDEMPOTENCY_RETRY_AFTER_SECS });
+      throw new Fault('IDEMPOTENCY_KEY_BUSY', { seconds: LIMITS.IDEMPOTENCY_RETRY_AFTER_SECS });
     }
     await new Promise<void>((resolve) => {
-      clock.setTimeout(resolve, PLATFORM_BOUNDS.IDEMPOTENCY_LOOK_MS);
+      clock.setTimeout(resolve, LIMITS.IDEMPOTENCY_LOOK_MS);
     });
   }
 };
 
-const answerOf = <T>({ status, body }: KeptAnswer): T => {
+const answerOf = <T>({ status, body }: StoredResponse): T => {
   if (status < 400) return body as T;
   const { code, error } = body as { readonly code: string; readonly error: string };
   throw Fault.fromWire(code, error);
 };
 
-const carryOutOnce = async <T>({ db }: Needs, slot: AnswerSlot, carryOut: () => Promise<T>): Promise<T> => {
+const carryOutOnce = async <T>({ db }: Needs, slot: KeyReservation, carryOut: () => Promise<T>): Promise<T> => {
   let answer: T;
   try {
     answer = await carryOut();
   } catch (error) {
     if (error instanceof Fault && error.status < 500) {
-      await keepAnswer(db, slot, { status: error.status, body: { error: error.message, code: error.code } });
+      await storeResponse(db, slot, { status: error.status, body: { error: error.message, code: error.code } });
     } else {
       // The database may be the trouble: then the slot runs out by itself.
-      await leaveSlot(db, slot).catch(() => {});
+      await releaseKey(db, slot).catch(() => {});
     }
     throw error;
   }
-  await keepAnswer(db, slot, { status: 200, body: answer });
+  await storeResponse(db, slot, { status: 200, body: answer });
   return answer;
 };

@@ -1,9 +1,9 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { type ApiError, EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import { integerParameter } from '@tunnel/http-shell';
 import { createLogger } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
-import { boundedInteger } from './bounded-integer.ts';
 import { createPlatformApp, type PlatformAppDeps } from './platform-app.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
@@ -27,8 +27,8 @@ const listRoute = createRoute({
   path: '/list',
   request: {
     query: z.object({
-      limit: boundedInteger('limit', { default: 20, min: 1, max: 100 }, 'How many.'),
-      offset: boundedInteger('offset', { default: 0, min: 0 }, 'After how many.'),
+      limit: integerParameter('limit', { default: 20, min: 1, max: 100 }, 'How many.'),
+      offset: integerParameter('offset', { default: 0, min: 0 }, 'After how many.'),
     }),
   },
   responses: answers,

@@ -1,22 +1,27 @@
 // The HTTP shell of the platform: what holds for every request and every answer. Routes are hung into it by their own files.
 import { OpenAPIHono } from '@hono/zod-openapi';
-import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH, REQUEST_ID_PATTERN } from '@tunnel/contract';
+import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
 import { callerAddressOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import {
+  boundBody,
+  createErrorMapper,
+  createUnroutedFault,
+  type ErrorMapper,
+  headerOf,
+  requestIdOf,
+  sendError,
+  socketOf,
+} from '@tunnel/http-shell';
 import { type Logger, randomId, type ServerConfig } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { isDatabaseAway } from '../db/database-away.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 import { isDashboardPath } from './dashboard/dashboard-routes.ts';
-import { databaseAway, errorAnswer } from './error-mapper.ts';
-import { refusalOf } from './known-methods.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
-import { headerOf, socketOf } from './request-header.ts';
 
 export interface PlatformAppDeps {
   readonly logger: Logger;
@@ -45,19 +50,20 @@ const HTTPS_FOR_A_YEAR = { 'strict-transport-security': 'max-age=31536000' } as 
 export const createPlatformApp = (deps: PlatformAppDeps): PlatformApp => {
   const app: PlatformApp = new OpenAPIHono<PlatformEnv>({ defaultHook: refuseUnreadable });
   app.use(guard(app, deps));
-  app.onError((error, context) => answerError(context, error, deps));
+  const answerOf = platformErrorMapper(deps.logger);
+  app.onError((error, context) => answerError(context, error, { answerOf, ...deps }));
   return app;
 };
 
 /** What every request passes. One step, not a chain of them: each link of a chain costs as much as all that is done here. */
 const guard = (app: PlatformApp, deps: PlatformAppDeps): MiddlewareHandler<PlatformEnv> => {
   const stamp = stampOf(deps);
-  const refusal = refusalOf(app);
+  const unrouted = createUnroutedFault(app, { headAfter: 'all' });
   const { databaseReady = () => true } = deps;
   return (context, next) => {
     stamp(context);
     // Middleware alone matched. Before anything asks for credentials: what paths and methods there are is public.
-    if (matchedRoutes(context).at(-1)?.method === 'ALL') throw refusal(context);
+    if (matchedRoutes(context).at(-1)?.method === 'ALL') throw unrouted(context);
     if (!databaseReady() && needsDatabase(context.req.path)) throw databaseAway();
     return refuseLargeBody(context, next);
   };
@@ -74,8 +80,7 @@ const stampOf = ({ settings, newRequestId: makeId = newRequestId }: PlatformAppD
     ...(settings.public_url.startsWith('https:') ? HTTPS_FOR_A_YEAR : {}),
   });
   return (context: Context<PlatformEnv>): void => {
-    const given = headerOf(context, 'x-request-id') ?? '';
-    const requestId = REQUEST_ID_PATTERN.test(given) ? given : makeId();
+    const requestId = requestIdOf(context, makeId);
     const { incoming, outgoing } = socketOf(context);
     context.set('requestId', requestId);
     context.set('address', addressOf(incoming?.socket.remoteAddress ?? '', headerOf(context, 'x-forwarded-for')));
@@ -89,43 +94,49 @@ const stampOf = ({ settings, newRequestId: makeId = newRequestId }: PlatformAppD
   };
 };
 
-const bodyTooLarge = (limit: number) => (): never => {
-  throw new Fault('API_BODY_TOO_LARGE', { limit });
-};
-
-const readUpTo = (limit: number): MiddlewareHandler => bodyLimit({ maxSize: limit, onError: bodyTooLarge(limit) });
-const bodyBound = (limit: number) => ({ limit, read: readUpTo(limit) });
-const ANY_BODY = bodyBound(PLATFORM_BOUNDS.BODY_MAX_BYTES);
-const BATCH = bodyBound(PLATFORM_BOUNDS.EDGE_LINK_BODY_MAX_BYTES);
-const WEBHOOK = bodyBound(PLATFORM_BOUNDS.WEBHOOK_BODY_MAX_BYTES);
+const ANY_BODY = boundBody(LIMITS.BODY_MAX_BYTES);
+const BATCH = boundBody(LIMITS.EDGE_LINK_BODY_MAX_BYTES);
+const WEBHOOK = boundBody(LIMITS.WEBHOOK_BODY_MAX_BYTES);
 
 const boundOf = (path: string): typeof ANY_BODY => {
   if (path === BILLING_WEBHOOK_PATH) return WEBHOOK;
   return path.startsWith(EDGE_LINK_PATH) ? BATCH : ANY_BODY;
 };
 
-/** A body is judged by its announced length; one without is read up to the limit. A GET that announces one too. */
 const refuseLargeBody: MiddlewareHandler<PlatformEnv> = (context, next) => {
   const { path, method } = context.req;
-  const { limit, read } = boundOf(path);
-  const length = headerOf(context, 'content-length');
-  if (length !== undefined && Number(length) > limit) bodyTooLarge(limit)();
-  if (method === 'GET' || method === 'HEAD') return next();
-  const goOn = (): Promise<void> => {
+  const bound = boundOf(path);
+  if (method === 'GET' || method === 'HEAD') return bound(context, next);
+  return bound(context, () => {
     keepBytes(context);
     return next();
-  };
-  return length === undefined ? read(context, goOn) : goOn();
+  });
 };
 
 const answerError = async (
   context: Context<PlatformEnv>,
   error: unknown,
-  { logger, onDatabaseAway }: PlatformAppDeps,
+  { answerOf, onDatabaseAway }: Pick<PlatformAppDeps, 'onDatabaseAway'> & { answerOf: ErrorMapper },
 ): Promise<Response> => {
   const problem = error instanceof HTTPException && error.status === 400 ? await problemOfJson(context) : null;
   const told = problem === null ? error : new Fault('API_BAD_REQUEST', { reason: problem }, { cause: error });
   if (isDatabaseAway(error)) onDatabaseAway?.(error);
-  const { status, headers, body } = errorAnswer(told, context.get('requestId'), logger);
-  return context.json(body, status as ContentfulStatusCode, headers);
+  return sendError(context, answerOf(told, context.get('requestId')));
 };
+
+/** What the platform's error mapper knows besides faults: a database that is away, and a body that is not JSON. */
+export const platformErrorMapper = (logger: Logger): ErrorMapper =>
+  createErrorMapper({
+    logger,
+    failed: 'a request failed',
+    known: (error) => {
+      if (isDatabaseAway(error)) return databaseAway(error);
+      const isMediaType = error instanceof HTTPException && error.status === 415;
+      return isMediaType ? new Fault('API_MEDIA_TYPE', {}, { cause: error }) : null;
+    },
+    // A database that is away is told of once, by whoever watches it, not by every request that meets it.
+    isToldElsewhere: ({ code }) => code === 'DATABASE_AWAY',
+  });
+
+export const databaseAway = (cause?: unknown): Fault =>
+  new Fault('DATABASE_AWAY', { seconds: LIMITS.DATABASE_RETRY_AFTER_SECS }, { cause });

@@ -1,24 +1,20 @@
 // All routes of the platform, and what each of them needs besides the services' context.
-
-import { AccessTokens } from '../services/auth/access-tokens.ts';
-import { KnownUsers } from '../services/auth/known-users.ts';
+import { AccessTokens, SigningKeys } from '../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
-import { SigningKeys } from '../services/auth/signing-keys.ts';
-import type { BillingContext } from '../services/billing/billing-context.ts';
-import type { GroupEdges } from '../services/groups/list-groups.ts';
-import type { TunnelEdges } from '../services/usage/ask-edge.ts';
+import { KnownUsers } from '../services/auth/users.ts';
+import type { BillingContext } from '../services/billing/billing-account.ts';
+import type { GroupEdges, TunnelEdges } from '../services/usage/ask-edges.ts';
 import type { DashboardFiles } from './dashboard/dashboard-files.ts';
 import { addDashboardRoutes } from './dashboard/dashboard-routes.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';
-import { requireUser } from './require-user.ts';
+import { requireUser } from './require-actor.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
 import { addBillingRoutes } from './routes/billing-routes.ts';
 import { addDocsRoutes } from './routes/docs-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkNeeds } from './routes/edge-link-routes.ts';
 import { addHealthRoutes } from './routes/health-routes.ts';
 import { addKeyRoutes } from './routes/key-routes.ts';
-import { addLoadBalancingRoutes } from './routes/load-balancing-routes.ts';
-import { addUsageRoutes } from './routes/usage-routes.ts';
+import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
 
 export interface PlatformRouteNeeds extends RouteContext, EdgeLinkNeeds {
   readonly edges: GroupEdges & TunnelEdges;

@@ -2,9 +2,9 @@
 import { isUtf8 } from 'node:buffer';
 import type { Hook } from '@hono/zod-openapi';
 import { Fault } from '@tunnel/errors';
+import { headerOf } from '@tunnel/http-shell';
 import type { Context } from 'hono';
 import type { PlatformEnv } from './platform-env.ts';
-import { headerOf } from './request-header.ts';
 
 /** PostgreSQL stores no NUL, and UTF-8 has no lone surrogate: neither is part of any text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for

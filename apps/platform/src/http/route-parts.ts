@@ -34,6 +34,19 @@ export const userRefusals = {
   403: refused('The account is suspended.', 'ACCOUNT_SUSPENDED'),
 };
 
+/** Of a route that asks for no credentials. */
+export const noKey: never[] = [];
+
+// Of the routes of accounts and sessions.
+export const badBody = refused('A field is missing, of the wrong type, or breaks a rule.', 'API_BAD_REQUEST', {
+  reason: 'email: must be an e-mail address',
+});
+export const throttled = refused('Too many attempts; see Retry-After.', 'LOGIN_THROTTLED', { seconds: 42 });
+export const busy = refused(
+  'Too many passwords are being checked, or the database is away; see Retry-After.',
+  'LOGIN_BUSY',
+);
+
 export const EXTENSIONS = 'extensions';
 
 export const tunnelIdParam = z.object({

@@ -1,8 +1,8 @@
 // Deletes what nobody will ask for again: expired tokens, mails and webhooks that were dealt with, old changes and answers.
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { alone, type Job } from './job.ts';
+import { LIMITS } from '../limits.ts';
+import { alone, type Job } from './jobs.ts';
 
 const LOCK = 2;
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -40,40 +40,40 @@ const CLEAN_UPS: readonly CleanUp[] = [
   {
     table: 'mail_outbox',
     key: 'id',
-    keptDays: PLATFORM_BOUNDS.MAIL_KEPT_DAYS,
+    keptDays: LIMITS.MAIL_KEPT_DAYS,
     old: (before) => sql`coalesce(sent_at, given_up_at) < ${before}`,
   },
   {
     // The newest stays whatever its age, so that the number of the latest change never falls.
     table: 'edge_changes',
     key: 'id',
-    keptDays: PLATFORM_BOUNDS.CHANGES_KEPT_DAYS,
+    keptDays: LIMITS.CHANGES_KEPT_DAYS,
     old: (before) => sql`at < ${before} and id < (select max(id) from edge_changes)`,
   },
   {
     table: 'processor_events',
     key: 'id',
-    keptDays: PLATFORM_BOUNDS.PROCESSOR_EVENTS_KEPT_DAYS,
+    keptDays: LIMITS.PROCESSOR_EVENTS_KEPT_DAYS,
     old: (before) => sql`received_at < ${before}`,
   },
   {
     table: 'idempotency_keys',
     key: 'ctid',
-    keptDays: PLATFORM_BOUNDS.IDEMPOTENCY_KEPT_MS / DAY_MS,
+    keptDays: LIMITS.IDEMPOTENCY_KEPT_MS / DAY_MS,
     old: (before) => sql`created_at < ${before}`,
   },
   {
     // One that was not taken stays whatever its age.
     table: 'meter_events',
     key: 'identifier',
-    keptDays: PLATFORM_BOUNDS.METER_EVENTS_KEPT_DAYS,
+    keptDays: LIMITS.METER_EVENTS_KEPT_DAYS,
     old: (before) => sql`sent_at < ${before}`,
   },
 ];
 
 export const cleanUp: Job = {
   name: 'clean up',
-  everyMs: PLATFORM_BOUNDS.CLEAN_UP_EVERY_MS,
+  everyMs: LIMITS.CLEAN_UP_EVERY_MS,
   run: async ({ db, clock, logger }) => {
     for (const each of CLEAN_UPS) {
       const before = new Date(clock.now() - each.keptDays * DAY_MS);
@@ -89,7 +89,7 @@ const deleteAll = async (db: Db, each: CleanUp, before: Date): Promise<number> =
   for (;;) {
     const deleted = (await alone(db, LOCK, (trx) => deleteSome(trx, each, before))) ?? 0;
     total += deleted;
-    if (deleted < PLATFORM_BOUNDS.CLEAN_UP_ROWS) return total;
+    if (deleted < LIMITS.CLEAN_UP_ROWS) return total;
   }
 };
 
@@ -97,7 +97,7 @@ const deleteSome = async (db: Db, { table, key, old }: CleanUp, before: Date): P
   const { numAffectedRows } = await sql`
     delete from ${sql.table(table)} where ${sql.ref(key)} in (
       select ${sql.ref(key)} from ${sql.table(table)}
-      where ${old(before)} limit ${PLATFORM_BOUNDS.CLEAN_UP_ROWS} for update skip locked
+      where ${old(before)} limit ${LIMITS.CLEAN_UP_ROWS} for update skip locked
     )`.execute(db);
   return Number(numAffectedRows ?? 0);
 };

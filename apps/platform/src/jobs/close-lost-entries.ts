@@ -1,19 +1,19 @@
 // Closes what edges have left open that nobody hears any more: at their last heartbeat, and within 60 s of it.
 import { sql } from 'kysely';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { closeEntries } from '../services/tunnels/presume-closed.ts';
-import { alone, type Job, type JobContext } from './job.ts';
+import { LIMITS } from '../limits.ts';
+import { closeEntries } from '../services/tunnels/log-entries.ts';
+import { alone, type Job, type JobContext } from './jobs.ts';
 
 const LOCK = 1;
 
 export const closeLostEntries: Job = {
   name: 'close lost entries',
-  everyMs: PLATFORM_BOUNDS.CLOSE_LOST_EVERY_MS,
+  everyMs: LIMITS.CLOSE_LOST_EVERY_MS,
   // When the platform itself was away, edges get the time to be heard again before they are missed.
-  firstAfterMs: PLATFORM_BOUNDS.EDGE_SILENT_MS,
+  firstAfterMs: LIMITS.EDGE_SILENT_MS,
   run: async (context) => {
     const closed = await alone(context.db, LOCK, async (trx) => {
-      const silentSince = new Date(context.clock.now() - PLATFORM_BOUNDS.EDGE_SILENT_MS);
+      const silentSince = new Date(context.clock.now() - LIMITS.EDGE_SILENT_MS);
       // One that is saying that it lives at this very moment is skipped.
       const { rows: edges } = await sql<LostEdge>`
         select id, run_id, last_heartbeat_at, created_at, last_heartbeat_at is null or last_heartbeat_at < ${silentSince} as silent

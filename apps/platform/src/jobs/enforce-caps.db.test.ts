@@ -2,15 +2,15 @@ import { createLogger } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../db/database.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
+import { LIMITS } from '../limits.ts';
 import { addBilledAccount, setMetered } from '../services/billing/billed-account.fixture.ts';
-import { setSpendCap } from '../services/billing/set-spend-cap.ts';
+import { setSpendCap } from '../services/billing/spend-cap.ts';
 import {
   type Account,
   addEdge,
-  createLinkWorld,
+  createLinkFixture,
   type Edge,
-  type LinkWorld,
+  type LinkFixture,
   NOON,
   openedOf,
 } from '../services/edges/link.fixture.ts';
@@ -21,20 +21,20 @@ const CENT = 100_000_000;
 const JULY = Date.UTC(2030, 6, 1);
 const job = enforceCaps({ publicUrl: 'https://tunnel.example' });
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 let edge: Edge;
 beforeAll(async () => {
-  world = await createLinkWorld();
-  edge = await addEdge(world);
+  fixture = await createLinkFixture();
+  edge = await addEdge(fixture);
 });
-beforeEach(() => world.clock.setWallClock(NOON));
+beforeEach(() => fixture.clock.setWallClock(NOON));
 afterEach(async () => {
   for (const table of ['edge_changes', 'mail_outbox', 'cap_notices'] as const) {
-    await world.db.deleteFrom(table).execute();
+    await fixture.db.deleteFrom(table).execute();
   }
-  await world.db.updateTable('billing_accounts').set({ spend_cap_cents: null }).execute();
+  await fixture.db.updateTable('billing_accounts').set({ spend_cap_cents: null }).execute();
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 let journals = 0;
 /** Opens a tunnel that has carried so much, as an edge tells it. */
@@ -43,27 +43,27 @@ const carry = async (account: Account, bytes: number, at = NOON): Promise<string
   const [journal_id, id] = [`jrn_${journals}`, `tun_${journals}`];
   const usage = { kind: 'usage', tunnel_id: id, requests: 1, bytes, at } as const;
   const records = [openedOf(edge, account, id, at), usage];
-  await storeRecords(world, edge.actor, { run_id: edge.runId, journal_id, first: 1, records });
+  await storeRecords(fixture, edge.actor, { run_id: edge.runId, journal_id, first: 1, records });
   return id;
 };
 const close = (tunnelId: string) =>
-  world.db
+  fixture.db
     .updateTable('tunnel_log')
-    .set({ unregistered_at: new Date(world.clock.now()) })
+    .set({ unregistered_at: new Date(fixture.clock.now()) })
     .where('tunnel_id', '=', tunnelId)
     .execute();
 const setCap = ({ accountId }: Account, spend_cap_cents: number | null) =>
-  setSpendCap(world, { kind: 'user', userId: accountId }, { spend_cap_cents });
+  setSpendCap(fixture, { kind: 'user', userId: accountId }, { spend_cap_cents });
 
 const closings = () =>
-  world.db
+  fixture.db
     .selectFrom('edge_changes')
     .select(['account_id', 'code', 'message'])
     .where('kind', '=', 'account-closed')
     .orderBy('id')
     .execute();
 const mails = () =>
-  world.db
+  fixture.db
     .selectFrom('mail_outbox')
     .select(['recipient', 'subject', 'text_body'])
     .orderBy('created_at')
@@ -73,68 +73,68 @@ const subjects = async () => (await mails()).map(({ subject }) => subject);
 
 describe('tunnels of an account over its cap', () => {
   it('are ended on every edge, with the words of the contract', async () => {
-    const account = await addBilledAccount(world.db, { capCents: 500 });
+    const account = await addBilledAccount(fixture.db, { capCents: 500 });
     await carry(account, 500 * CENT - 1);
-    await job.run(world);
+    await job.run(fixture);
     expect(await closings()).toEqual([]);
     await carry(account, 1);
-    await job.run(world);
+    await job.run(fixture);
     expect(await closings()).toEqual([
       { account_id: account.accountId, code: 'SPEND_CAP_REACHED', message: 'spend cap of $5.00 reached' },
     ]);
   });
 
   it('are told of again only when some are still open after a while', async () => {
-    const account = await addBilledAccount(world.db, { capCents: 1 });
+    const account = await addBilledAccount(fixture.db, { capCents: 1 });
     const id = await carry(account, CENT);
-    for (const afterMs of [0, 5000, PLATFORM_BOUNDS.CAP_CLOSED_AGAIN_MS - 1]) {
-      world.clock.setWallClock(NOON + afterMs);
-      await job.run(world);
+    for (const afterMs of [0, 5000, LIMITS.CAP_CLOSED_AGAIN_MS - 1]) {
+      fixture.clock.setWallClock(NOON + afterMs);
+      await job.run(fixture);
       expect(await closings()).toHaveLength(1);
     }
-    world.clock.setWallClock(NOON + PLATFORM_BOUNDS.CAP_CLOSED_AGAIN_MS);
-    await job.run(world);
+    fixture.clock.setWallClock(NOON + LIMITS.CAP_CLOSED_AGAIN_MS);
+    await job.run(fixture);
     expect(await closings()).toHaveLength(2);
     await close(id);
-    world.clock.setWallClock(NOON + 3 * PLATFORM_BOUNDS.CAP_CLOSED_AGAIN_MS);
-    await job.run(world);
+    fixture.clock.setWallClock(NOON + 3 * LIMITS.CAP_CLOSED_AGAIN_MS);
+    await job.run(fixture);
     expect(await closings()).toHaveLength(2);
   });
 
   it('are left alone when there are none, when the cap is above, and in the next month', async () => {
     const [idle, under, next] = [
-      await addBilledAccount(world.db, { capCents: 1 }),
-      await addBilledAccount(world.db, { capCents: 101 }),
-      await addBilledAccount(world.db, { capCents: 1 }),
+      await addBilledAccount(fixture.db, { capCents: 1 }),
+      await addBilledAccount(fixture.db, { capCents: 101 }),
+      await addBilledAccount(fixture.db, { capCents: 1 }),
     ];
-    await setMetered(world.db, idle.accountId, 5 * CENT);
+    await setMetered(fixture.db, idle.accountId, 5 * CENT);
     await carry(under, 100 * CENT);
     await carry(next, CENT);
     await close(`tun_${journals}`);
-    world.clock.setWallClock(JULY);
+    fixture.clock.setWallClock(JULY);
     await carry(next, 0, JULY);
-    await job.run(world);
+    await job.run(fixture);
     expect(await closings()).toEqual([]);
   });
 
   it('are ended by a cap of 0, by one that was lowered, and not once it is raised', async () => {
-    const account = await addBilledAccount(world.db);
+    const account = await addBilledAccount(fixture.db);
     await carry(account, 7 * CENT);
     await setCap(account, 0);
-    await job.run(world);
+    await job.run(fixture);
     expect(await closings()).toMatchObject([{ message: 'spend cap of $0.00 reached' }]);
     // A new cap is a new reason: nobody waits half a minute for it.
     await setCap(account, 7);
-    await job.run(world);
+    await job.run(fixture);
     expect(await closings()).toMatchObject([{}, { message: 'spend cap of $0.07 reached' }]);
     await setCap(account, 8);
-    world.clock.setWallClock(NOON + 60_000);
-    await job.run(world);
+    fixture.clock.setWallClock(NOON + 60_000);
+    await job.run(fixture);
     expect(await closings()).toHaveLength(2);
   });
 
   it('are ended whatever the number of accounts, once by two processes together', async () => {
-    const count = 2 * PLATFORM_BOUNDS.CAPS_ROWS + 1;
+    const count = 2 * LIMITS.CAPS_ROWS + 1;
     const { rows: accounts } = await sql<{ accountId: string }>`
       with made as (
         insert into users (email, plan) select 'many-' || n || '@example.com', 'payg' from generate_series(1, ${count}::int) n
@@ -143,8 +143,8 @@ describe('tunnels of an account over its cap', () => {
         insert into billing_accounts (user_id, metered_from, spend_cap_cents) select id, ${new Date(NOON)}::timestamptz, 1 from made
       )
       select id as "accountId" from made
-    `.execute(world.db);
-    await storeRecords(world, edge.actor, {
+    `.execute(fixture.db);
+    await storeRecords(fixture, edge.actor, {
       run_id: edge.runId,
       journal_id: 'jrn_many',
       first: 1,
@@ -154,10 +154,10 @@ describe('tunnels of an account over its cap', () => {
       ]),
     });
     const logger = createLogger({ format: 'json', level: 'silent' });
-    const other = new Database({ url: world.database.url, logger, connections: 2 });
+    const other = new Database({ url: fixture.database.url, logger, connections: 2 });
     try {
-      await Promise.all([job.run(world), job.run({ ...world, db: other.db })]);
-      await job.run(world);
+      await Promise.all([job.run(fixture), job.run({ ...fixture, db: other.db })]);
+      await job.run(fixture);
     } finally {
       await other.close();
     }
@@ -170,16 +170,16 @@ describe('tunnels of an account over its cap', () => {
 
 describe('mails about a cap', () => {
   it('come at 80 % and at 100 %, once each a month', async () => {
-    const account = await addBilledAccount(world.db, { capCents: 500 });
+    const account = await addBilledAccount(fixture.db, { capCents: 500 });
     await carry(account, 399 * CENT);
-    await job.run(world);
+    await job.run(fixture);
     expect(await mails()).toEqual([]);
     await carry(account, CENT);
-    for (const _ of [1, 2]) await job.run(world);
+    for (const _ of [1, 2]) await job.run(fixture);
     expect(await subjects()).toEqual(['80 % of your spend cap is used']);
-    world.clock.setWallClock(NOON + 1000);
+    fixture.clock.setWallClock(NOON + 1000);
     await carry(account, 100 * CENT);
-    for (const _ of [1, 2]) await job.run(world);
+    for (const _ of [1, 2]) await job.run(fixture);
     expect(await subjects()).toEqual(['80 % of your spend cap is used', 'Your spend cap of $5.00 is reached']);
     expect((await mails())[1]).toMatchObject({
       recipient: account.email,
@@ -188,20 +188,20 @@ describe('mails about a cap', () => {
     // Another cap in the same month: both were told already.
     await setCap(account, 501);
     await setCap(account, 500);
-    await job.run(world);
+    await job.run(fixture);
     expect(await mails()).toHaveLength(2);
-    world.clock.setWallClock(JULY);
+    fixture.clock.setWallClock(JULY);
     await carry(account, 450 * CENT, JULY);
-    await job.run(world);
+    await job.run(fixture);
     expect(await mails()).toHaveLength(3);
   });
 
   it('are one when both are reached at once, and none for a cap of 0', async () => {
-    const account = await addBilledAccount(world.db, { capCents: 500 });
+    const account = await addBilledAccount(fixture.db, { capCents: 500 });
     await carry(account, 700 * CENT);
-    const none = await addBilledAccount(world.db, { capCents: 0 });
+    const none = await addBilledAccount(fixture.db, { capCents: 0 });
     await carry(none, 700 * CENT);
-    await job.run(world);
+    await job.run(fixture);
     expect(await subjects()).toEqual(['Your spend cap of $5.00 is reached']);
     expect(await closings()).toHaveLength(2);
   });

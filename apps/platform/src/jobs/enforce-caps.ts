@@ -3,11 +3,11 @@ import { CAP_NOTICES, type CapState, capState, monthOf, showDollars, usageCents 
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../db/schema.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { announceChanges } from '../services/edges/announce-change.ts';
-import { capMail } from '../services/mail/cap-mail.ts';
-import { queueMail } from '../services/mail/queue-mail.ts';
-import { alone, type Job } from './job.ts';
+import { LIMITS } from '../limits.ts';
+import { announceChanges } from '../services/edges/changes.ts';
+import { queueMail } from '../services/mail/mail-template.ts';
+import { capMail } from '../services/mail/mails.ts';
+import { alone, type Job } from './jobs.ts';
 
 const LOCK = 3;
 const [NEAR, ALL] = CAP_NOTICES;
@@ -16,13 +16,13 @@ type Trx = Transaction<Schema>;
 
 export const enforceCaps = ({ publicUrl }: { readonly publicUrl: string }): Job => ({
   name: 'enforce caps',
-  everyMs: PLATFORM_BOUNDS.CAPS_EVERY_MS,
+  everyMs: LIMITS.CAPS_EVERY_MS,
   run: async ({ db, clock, logger }) => {
     for (;;) {
       const done = await alone(db, LOCK, (trx) => enforceSome(trx, publicUrl, clock.now()));
       if (done === null) return;
       if (done.closed > 0) logger.info({ accounts: done.closed }, 'the spend cap of accounts is reached');
-      if (done.accounts < PLATFORM_BOUNDS.CAPS_ROWS) return;
+      if (done.accounts < LIMITS.CAPS_ROWS) return;
     }
   },
 });
@@ -63,7 +63,7 @@ const stateOf = ({ bytes, price, cap }: CappedRow): CapState =>
  * One whose cap is being changed at this very moment is left for the next run.
  */
 const findDue = async (trx: Trx, month: string, now: number): Promise<readonly CappedRow[]> => {
-  const toldBefore = new Date(now - PLATFORM_BOUNDS.CAP_CLOSED_AGAIN_MS);
+  const toldBefore = new Date(now - LIMITS.CAP_CLOSED_AGAIN_MS);
   const isUntold = (percent: number) => sql`not exists (
     select from cap_notices notice
     where notice.user_id = account.user_id and notice.month = ${month} and notice.percent = ${percent}
@@ -90,7 +90,7 @@ const findDue = async (trx: Trx, month: string, now: number): Promise<readonly C
       or (cents.used < cents.cap and ${isUntold(NEAR)})
     )
     order by account.user_id
-    limit ${PLATFORM_BOUNDS.CAPS_ROWS}
+    limit ${LIMITS.CAPS_ROWS}
     for no key update of account skip locked
   `.execute(trx);
   return rows;

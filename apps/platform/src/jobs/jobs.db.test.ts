@@ -1,26 +1,25 @@
 import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Account, addAccount, createLinkWorld, type LinkWorld } from '../services/edges/link.fixture.ts';
+import { type Account, addAccount, createLinkFixture, type LinkFixture } from '../services/edges/link.fixture.ts';
 import { cleanUp } from './clean-up.ts';
-import { alone } from './job.ts';
-import { Jobs } from './jobs.ts';
+import { alone, Jobs } from './jobs.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 let account: Account;
 beforeAll(async () => {
-  world = await createLinkWorld();
-  account = await addAccount(world.db);
+  fixture = await createLinkFixture();
+  account = await addAccount(fixture.db);
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
-const daysAgo = (days: number): Date => new Date(world.clock.now() - days * DAY_MS);
+const daysAgo = (days: number): Date => new Date(fixture.clock.now() - days * DAY_MS);
 
 describe('cleaning up', () => {
   it('deletes what is old, and nothing that may be asked for', async () => {
-    const { db } = world;
+    const { db } = fixture;
     const { id: family_id } = await db
       .insertInto('refresh_families')
       .values({ user_id: account.accountId, last_used_at: daysAgo(40) })
@@ -66,7 +65,7 @@ describe('cleaning up', () => {
         { ...event, identifier: 'not yet', created_at: daysAgo(300) },
       ])
       .execute();
-    await cleanUp.run(world);
+    await cleanUp.run(fixture);
     const namesOf = async (query: { execute(): Promise<{ name: string }[]> }) =>
       (await query.execute()).map(({ name }) => name).toSorted();
     expect(await namesOf(db.selectFrom('refresh_tokens').select('token_hash as name'))).toEqual(['rotated']);
@@ -80,10 +79,10 @@ describe('cleaning up', () => {
     await sql`
       insert into mail_tokens (token_hash, user_id, kind, expires_at)
       select 'many ' || n, ${account.accountId}::uuid, 'verify', ${daysAgo(3)}::timestamptz from generate_series(1, 12000) n
-    `.execute(world.db);
-    await Promise.all([cleanUp.run(world), cleanUp.run(world)]);
-    await cleanUp.run(world);
-    const left = await world.db.selectFrom('mail_tokens').select('token_hash').execute();
+    `.execute(fixture.db);
+    await Promise.all([cleanUp.run(fixture), cleanUp.run(fixture)]);
+    await cleanUp.run(fixture);
+    const left = await fixture.db.selectFrom('mail_tokens').select('token_hash').execute();
     expect(left).toEqual([{ token_hash: 'new' }]);
   });
 });
@@ -95,21 +94,21 @@ describe('a job', () => {
       release = resolve;
     });
     let inside = false;
-    const first = alone(world.db, 99, async () => {
+    const first = alone(fixture.db, 99, async () => {
       inside = true;
       await held;
       return 'first';
     });
     await eventually(() => expect(inside).toBe(true));
-    expect(await alone(world.db, 99, async () => 'second')).toBeNull();
-    expect(await alone(world.db, 98, async () => 'another job')).toBe('another job');
+    expect(await alone(fixture.db, 99, async () => 'second')).toBeNull();
+    expect(await alone(fixture.db, 98, async () => 'another job')).toBe('another job');
     release();
     expect(await first).toBe('first');
-    expect(await alone(world.db, 99, async () => 'third')).toBe('third');
+    expect(await alone(fixture.db, 99, async () => 'third')).toBe('third');
   });
 
   it('comes again after it failed, is not begun twice, and is waited for at the stop', async () => {
-    const { clock } = world;
+    const { clock } = fixture;
     let begun = 0;
     let finish = (): void => {};
     const job = {
@@ -124,7 +123,7 @@ describe('a job', () => {
         });
       },
     };
-    const jobs = new Jobs(world, [job]);
+    const jobs = new Jobs(fixture, [job]);
     jobs.start();
     await clock.advance(4999);
     expect(begun).toBe(0);

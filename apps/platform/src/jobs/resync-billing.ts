@@ -1,16 +1,16 @@
 // Reads accounts again that the processor was not asked about for an hour: a webhook may be lost.
 import { Fault } from '@tunnel/errors';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import type { BillingContext } from '../services/billing/billing-context.ts';
+import { LIMITS } from '../limits.ts';
+import type { BillingContext } from '../services/billing/billing-account.ts';
 import { syncAccount } from '../services/billing/sync-account.ts';
-import type { Job } from './job.ts';
+import type { Job } from './jobs.ts';
 
 /** Two processes may find the same accounts: whoever comes second sees that it was read, and does not ask again. */
 export const resyncBilling = (billing: BillingContext): Job => ({
   name: 'resync billing',
-  everyMs: PLATFORM_BOUNDS.RESYNC_EVERY_MS,
+  everyMs: LIMITS.RESYNC_EVERY_MS,
   run: async () => {
-    const notReadSince = billing.clock.now() - PLATFORM_BOUNDS.RESYNC_AFTER_MS;
+    const notReadSince = billing.clock.now() - LIMITS.RESYNC_AFTER_MS;
     for (const userId of await longUnread(billing, notReadSince)) {
       if (!(await tryToSync(billing, userId, notReadSince))) return;
     }
@@ -24,7 +24,7 @@ const longUnread = async ({ db }: BillingContext, notReadSince: number): Promise
     .where('customer_id', 'is not', null)
     .where((row) => row.or([row('synced_at', 'is', null), row('synced_at', '<=', new Date(notReadSince))]))
     .orderBy('synced_at', (order) => order.asc().nullsFirst())
-    .limit(PLATFORM_BOUNDS.RESYNC_ROWS)
+    .limit(LIMITS.RESYNC_ROWS)
     .execute();
   return rows.map(({ user_id }) => user_id);
 };

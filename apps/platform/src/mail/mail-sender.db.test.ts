@@ -8,12 +8,10 @@ import PostalMime from 'postal-mime';
 import { SMTPServer } from 'smtp-server';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../db/test-database.fixture.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { queueMail } from '../services/mail/queue-mail.ts';
-import { FileTransport } from './file-transport.ts';
+import { LIMITS } from '../limits.ts';
+import { queueMail } from '../services/mail/mail-template.ts';
 import { MailSender } from './mail-sender.ts';
-import type { MailTransport, WaitingMail } from './mail-transport.ts';
-import { SmtpTransport } from './smtp-transport.ts';
+import { FileTransport, type MailTransport, SmtpTransport, type WaitingMail } from './mail-transport.ts';
 
 const HOUR = 3_600_000;
 
@@ -176,7 +174,7 @@ it('keeps nobody waiting for a mail that a server holds up, and holds that one i
   await queue('a@example.com');
   sender.wake();
   await settled(([a]) => expect(a?.sent_at).not.toBeNull());
-  const until = clock.now() + 2 * PLATFORM_BOUNDS.MAIL_CLAIM_MS;
+  const until = clock.now() + 2 * LIMITS.MAIL_CLAIM_MS;
   await eventually(async () => {
     if (clock.now() < until) await clock.advance(1000);
     expect((await rows())[1]?.next_try_at.getTime()).toBeGreaterThan(until);
@@ -205,7 +203,7 @@ it('tells the database how a mail ended as soon as it is back, and does not send
   await sql.raw(away).execute(database.db);
   finish();
   await eventually(() => expect(transport.tried).toHaveLength(1));
-  await clock.advance(PLATFORM_BOUNDS.MAIL_CLAIM_MS);
+  await clock.advance(LIMITS.MAIL_CLAIM_MS);
   await sql.raw(back).execute(database.db);
   await eventually(async () => {
     await clock.advance(1000);
@@ -216,7 +214,7 @@ it('tells the database how a mail ended as soon as it is back, and does not send
 
 it('gives back at its end what it has not begun to send', async () => {
   const hung: MailTransport = { send: () => new Promise(() => {}), close: () => {} };
-  const count = PLATFORM_BOUNDS.MAIL_SENDS_MAX + 5;
+  const count = LIMITS.MAIL_SENDS_MAX + 5;
   await queue(...Array.from({ length: count }, (_none, index) => `user${index}@example.com`));
   const sender = startSender(hung);
   await settled((all) => expect(all.every(({ attempts }) => attempts === 1)).toBe(true));

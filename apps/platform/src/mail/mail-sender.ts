@@ -4,16 +4,15 @@ import { decideMailRetry } from '@tunnel/core';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { isDatabaseAway } from '../db/database-away.ts';
-import { PLATFORM_BOUNDS } from '../platform-bounds.ts';
-import { within } from '../within.ts';
-import { HeldMails } from './held-mails.ts';
+import { LIMITS } from '../limits.ts';
+import { withTimeout } from '../timeout.ts';
 import type { MailTransport } from './mail-transport.ts';
-import { type ClaimedMail, claimMails, type MailOutcome, renewClaims } from './outbox.ts';
+import { type ClaimedMail, claimMails, type MailOutcome, markSent, markUnsent, renewClaims } from './outbox.ts';
 
 const RETRY = {
-  minMs: PLATFORM_BOUNDS.MAIL_RETRY_MIN_MS,
-  maxMs: PLATFORM_BOUNDS.MAIL_RETRY_MAX_MS,
-  giveUpAfterMs: PLATFORM_BOUNDS.MAIL_GIVE_UP_MS,
+  minMs: LIMITS.MAIL_RETRY_MIN_MS,
+  maxMs: LIMITS.MAIL_RETRY_MAX_MS,
+  giveUpAfterMs: LIMITS.MAIL_GIVE_UP_MS,
 };
 
 export interface MailSenderOptions {
@@ -26,7 +25,7 @@ export interface MailSenderOptions {
 
 export class MailSender {
   readonly #options: MailSenderOptions;
-  readonly #held = new HeldMails();
+  readonly #held = new ClaimedMails();
   readonly #sending = new Set<Promise<void>>();
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
@@ -39,7 +38,7 @@ export class MailSender {
   }
 
   start(): void {
-    this.#timer ??= this.#options.clock.setInterval(() => this.wake(), PLATFORM_BOUNDS.MAIL_POLL_MS);
+    this.#timer ??= this.#options.clock.setInterval(() => this.wake(), LIMITS.MAIL_POLL_MS);
     this.wake();
   }
 
@@ -49,10 +48,10 @@ export class MailSender {
     this.#timer = undefined;
     const { clock, transport, db } = this.#options;
     this.#held.letGoUnsent(clock.now());
-    const atMost = PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS;
-    await within(clock, Promise.all(this.#sending), atMost).catch(() => {});
+    const atMost = LIMITS.HTTP_STOP_GRACE_MS;
+    await withTimeout(clock, Promise.all(this.#sending), atMost).catch(() => {});
     const written = Promise.resolve(this.#round).then(() => this.#held.settle(db, clock.now()));
-    await within(clock, written, atMost).catch(() => {});
+    await withTimeout(clock, written, atMost).catch(() => {});
     transport.close();
   }
 
@@ -76,7 +75,7 @@ export class MailSender {
       // Before anything is claimed: a mail whose end the database has not heard of would be claimed, and sent, again.
       await this.#held.settle(db, clock.now());
       await this.#renew();
-      const room = PLATFORM_BOUNDS.MAIL_BATCH - this.#held.size;
+      const room = LIMITS.MAIL_BATCH - this.#held.size;
       if (room > 0 && this.#timer !== undefined) this.#held.take(await claimMails(db, clock.now(), room));
       this.#sendNext();
     } catch (error) {
@@ -88,13 +87,13 @@ export class MailSender {
   async #renew(): Promise<void> {
     const { db, clock } = this.#options;
     const now = clock.monotonic();
-    if (now - this.#renewedAt < PLATFORM_BOUNDS.MAIL_CLAIM_MS / 4) return;
+    if (now - this.#renewedAt < LIMITS.MAIL_CLAIM_MS / 4) return;
     this.#renewedAt = now;
     await renewClaims(db, this.#held.unfinished, clock.now());
   }
 
   #sendNext(): void {
-    while (this.#timer !== undefined && this.#sending.size < PLATFORM_BOUNDS.MAIL_SENDS_MAX) {
+    while (this.#timer !== undefined && this.#sending.size < LIMITS.MAIL_SENDS_MAX) {
       const mail = this.#held.next();
       if (mail === undefined) return;
       const sending = this.#send(mail).then((outcome) => {
@@ -110,7 +109,7 @@ export class MailSender {
   async #send(mail: ClaimedMail): Promise<MailOutcome> {
     const { clock, transport } = this.#options;
     try {
-      await within(clock, transport.send(mail), PLATFORM_BOUNDS.MAIL_SEND_TIMEOUT_MS);
+      await withTimeout(clock, transport.send(mail), LIMITS.MAIL_SEND_TIMEOUT_MS);
       return { kind: 'sent' };
     } catch (error) {
       return this.#failed(mail, error);
@@ -133,3 +132,64 @@ export class MailSender {
 /** Mail servers repeat addresses in what they say. */
 const reasonOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replaceAll(/[^\s<>"']+@[^\s<>"']+/g, '[address]');
+
+interface Held {
+  readonly mail: ClaimedMail;
+  state: 'waiting' | 'sending' | MailOutcome;
+}
+
+/**
+ * The mails that this process has claimed: they wait for their turn, are being sent, or have an end that the database has not
+ * heard of yet. That is told it again until it has, so that no mail stays claimed by a process that is done with it.
+ */
+class ClaimedMails {
+  readonly #mails = new Map<string, Held>();
+
+  get size(): number {
+    return this.#mails.size;
+  }
+
+  /** Ids of those without an end. */
+  get unfinished(): string[] {
+    return [...this.#mails.values()].filter(({ state }) => typeof state === 'string').map(({ mail }) => mail.id);
+  }
+
+  take(claimed: readonly ClaimedMail[]): void {
+    // A claim that ran out, because the machine's clock jumped, may have been made again.
+    for (const mail of claimed) if (!this.#mails.has(mail.id)) this.#mails.set(mail.id, { mail, state: 'waiting' });
+  }
+
+  /** The one that was claimed first. */
+  next(): ClaimedMail | undefined {
+    for (const held of this.#mails.values()) {
+      if (held.state !== 'waiting') continue;
+      held.state = 'sending';
+      return held.mail;
+    }
+    return undefined;
+  }
+
+  finish({ id }: ClaimedMail, outcome: MailOutcome): void {
+    const held = this.#mails.get(id);
+    if (held !== undefined) held.state = outcome;
+  }
+
+  /** Those whose turn does not come any more. */
+  letGoUnsent(now: number): void {
+    for (const held of this.#mails.values()) if (held.state === 'waiting') held.state = { kind: 'retry', at: now };
+  }
+
+  /** Tells the database how they ended. Throws when it does not hear; then it is told the next time. */
+  async settle(db: Db, now: number): Promise<void> {
+    const finished = [...this.#mails.values()];
+    const sent = finished.filter(({ state }) => typeof state !== 'string' && state.kind === 'sent');
+    const ids = sent.map(({ mail }) => mail.id);
+    await markSent(db, ids, now);
+    for (const id of ids) this.#mails.delete(id);
+    for (const { mail, state } of finished) {
+      if (typeof state === 'string' || state.kind === 'sent') continue;
+      await markUnsent(db, mail, state, now);
+      this.#mails.delete(mail.id);
+    }
+  }
+}

@@ -1,7 +1,9 @@
-// How a mail leaves the house: into a file, or to a mail server.
-import type { Secret, ServerConfig } from '@tunnel/runtime';
-import { FileTransport } from './file-transport.ts';
-import { SmtpTransport } from './smtp-transport.ts';
+// How a mail leaves the platform: into a file, or to a mail server.
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Secret, type ServerConfig } from '@tunnel/runtime';
+import { createTransport, type SendMailOptions } from 'nodemailer';
+import { LIMITS } from '../limits.ts';
 
 export interface WaitingMail {
   readonly id: string;
@@ -37,3 +39,115 @@ export const createMailTransport = ({ settings, dataDir, onMail }: MailTransport
   settings.transport === 'smtp'
     ? new SmtpTransport({ url: settings.smtp_url, from: settings.from })
     : new FileTransport({ dataDir, from: settings.from, ...(onMail === undefined ? {} : { onMail }) });
+
+export interface FileTransportOptions {
+  readonly dataDir: string;
+  readonly from: string;
+  readonly onMail?: (notice: MailNotice) => void;
+}
+
+/**
+ * Mails as .eml files in <data_dir>/mail/: what a start without a mail server uses. Each is written aside and renamed, so
+ * that whoever watches the folder never reads half a mail.
+ */
+export class FileTransport implements MailTransport {
+  readonly #options: FileTransportOptions;
+  readonly #composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' });
+
+  constructor(options: FileTransportOptions) {
+    this.#options = options;
+  }
+
+  async send(mail: WaitingMail): Promise<void> {
+    const { dataDir, from, onMail } = this.#options;
+    const { message } = await this.#composer.sendMail(composeMessage(mail, from));
+    if (!Buffer.isBuffer(message)) throw new Error('the mail was not composed');
+    const folder = join(dataDir, 'mail');
+    // Links in mails are as good as passwords.
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const name = `${mail.writtenAt.toISOString().replaceAll(/[-:]/g, '')}-${mail.id}.eml`;
+    const [file, aside] = [join(folder, name), join(folder, `.${name}.part`)];
+    await writeFile(aside, message, { mode: 0o600 });
+    await rename(aside, file);
+    const link = /^https?:\/\/\S+$/m.exec(mail.text)?.[0];
+    onMail?.({
+      recipient: mail.recipient,
+      subject: mail.subject,
+      link: link === undefined ? null : new Secret(link),
+      file,
+    });
+  }
+
+  close(): void {
+    this.#composer.close();
+  }
+}
+
+export interface SmtpTransportOptions {
+  /** smtp:// or smtps://, with user and password in it. */
+  readonly url: Secret;
+  readonly from: string;
+}
+
+/** Mails to a mail server. Each try is a connection of its own and has an end, whatever the server does. */
+export class SmtpTransport implements MailTransport {
+  readonly #from: string;
+  readonly #server;
+
+  constructor({ url, from }: SmtpTransportOptions) {
+    this.#from = from;
+    this.#server = createTransport({
+      url: url.reveal(),
+      connectionTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
+      greetingTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
+      dnsTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
+      socketTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
+    });
+  }
+
+  async send(mail: WaitingMail): Promise<void> {
+    await this.#server.sendMail(composeMessage(mail, this.#from));
+  }
+
+  close(): void {
+    this.#server.close();
+  }
+}
+
+/** Of a line, without its end (RFC 5322). */
+const LINE_MAX_CHARACTERS = 998;
+
+/**
+ * A waiting mail as nodemailer takes it. The text part travels as it is whenever it can (7-bit), so that a link is whole on
+ * its line in the raw message too; else as quoted-printable.
+ */
+const composeMessage = (mail: WaitingMail, from: string): SendMailOptions => ({
+  from,
+  // Not as text: nothing in an address is read as a list or a name.
+  to: { name: '', address: mail.recipient },
+  subject: mail.subject,
+  date: mail.writtenAt,
+  // The same at each try: a mail that was sent twice is shown once.
+  messageId: `<${mail.id}@${hostOf(from)}>`,
+  headers: { 'Auto-Submitted': 'auto-generated' },
+  textEncoding: 'quoted-printable',
+  alternatives: [
+    textPart(mail.text),
+    { contentType: 'text/html; charset=utf-8', content: mail.html, contentTransferEncoding: 'quoted-printable' },
+  ],
+  disableFileAccess: true,
+  disableUrlAccess: true,
+});
+
+const textPart = (text: string) => {
+  const lines = text.split(/\r?\n/);
+  const isPlain = lines.every((line) => line.length <= LINE_MAX_CHARACTERS && /^[\t -~]*$/.test(line));
+  if (!isPlain) {
+    return { contentType: 'text/plain; charset=utf-8', content: text, contentTransferEncoding: 'quoted-printable' };
+  }
+  // nodemailer itself would not leave lines over 76 characters alone.
+  const head = ['Content-Type: text/plain; charset=us-ascii', 'Content-Transfer-Encoding: 7bit', ''];
+  return { contentType: 'text/plain', raw: [...head, ...lines].join('\r\n') };
+};
+
+const hostOf = (from: string): string => /@([A-Za-z0-9.-]+)/.exec(from)?.[1] ?? 'localhost';

@@ -1,4 +1,5 @@
-// What every service is given, and who may ask one for something. A service is one verb in one file and one transaction.
+// What every service is given, and who may ask one for something. A service is one verb and one transaction; the verbs of an
+// entity share a file.
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 
@@ -27,3 +28,8 @@ export interface EdgeActor {
   readonly kind: 'edge';
   readonly edgeId: string;
 }
+
+/**
+ * What the verbs of operators are given: they run beside the platform too, from a command with a database and nothing else.
+ */
+export type OperatorContext = Pick<ServiceContext, 'db' | 'clock'>;

@@ -12,10 +12,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { randomToken } from '@tunnel/runtime';
-import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
-import type { PostgresFiles } from './postgres-files.ts';
+import { POSTGRES_BOUNDS, type PostgresFiles } from './postgres-files.ts';
+import { type Programs, runProgram } from './programs.ts';
 import { giveTo } from './run-as.ts';
-import { type Programs, runProgram } from './run-program.ts';
 
 /** Owns the database and nothing else: no superuser, so no query of ours can touch a file or run a program. */
 export const DATABASE_USER = 'tunnel';

@@ -1,17 +1,13 @@
 // The embedded database: a real PostgreSQL of our own, started on first use, watched while it runs, stopped last.
+import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
-import { writeConnection } from './connection-file.ts';
-import { embeddedFault } from './embedded-fault.ts';
-import { closeGround, type Ground, type GroundOptions, openGround } from './ground.ts';
-import { stopOrphan } from './orphan.ts';
-import { POSTGRES_BOUNDS } from './postgres-bounds.ts';
-import { postgresFiles } from './postgres-files.ts';
-import { ServerProcess } from './server-process.ts';
-import { removeSocketLock } from './socket-folder.ts';
-import { type Watchdog, watchOver } from './watchdog.ts';
+import { removeSocketLock, writeConnection } from './connection.ts';
+import { closeInstallation, type Installation, type InstallationOptions, openInstallation } from './installation.ts';
+import { POSTGRES_BOUNDS, postgresFiles } from './postgres-files.ts';
+import { ServerProcess, stopOrphan } from './server-process.ts';
 
-export interface EmbeddedPostgresOptions extends GroundOptions {
+export interface EmbeddedPostgresOptions extends InstallationOptions {
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -24,7 +20,7 @@ export class EmbeddedPostgres {
   readonly #logger: Logger;
   readonly #clock: Clock;
   #state: State = 'idle';
-  #ground: Ground | undefined;
+  #installation: Installation | undefined;
   #server: ServerProcess | undefined;
   #watchdog: Watchdog | undefined;
   #restart: Timer | undefined;
@@ -65,10 +61,10 @@ export class EmbeddedPostgres {
   async #startUp(): Promise<{ url: Secret; socketFolder: string }> {
     const { dataDir } = this.#options;
     try {
-      const ground = await openGround(this.#options);
-      this.#ground = ground;
-      await this.#launchPatiently(ground);
-      return { url: ground.url, socketFolder: ground.socketFolder };
+      const installation = await openInstallation(this.#options);
+      this.#installation = installation;
+      await this.#launchPatiently(installation);
+      return { url: installation.url, socketFolder: installation.socketFolder };
     } catch (error) {
       if (!this.#isStopping()) await this.#cleanUp();
       throw error instanceof Fault ? error : embeddedFault(postgresFiles(dataDir).cluster, reasonOf(error), error);
@@ -86,19 +82,19 @@ export class EmbeddedPostgres {
   async #cleanUp(): Promise<void> {
     await this.#server?.stop();
     this.#watchdog?.dismiss();
-    if (this.#ground !== undefined) closeGround(this.#ground);
+    if (this.#installation !== undefined) closeInstallation(this.#installation);
     this.#server = undefined;
     this.#watchdog = undefined;
-    this.#ground = undefined;
+    this.#installation = undefined;
     this.#state = 'idle';
   }
 
   /** Workers of a server that was killed may still hold its memory: then it is tried again for a while. */
-  async #launchPatiently(ground: Ground): Promise<void> {
+  async #launchPatiently(installation: Installation): Promise<void> {
     const giveUpAt = this.#clock.monotonic() + POSTGRES_BOUNDS.LEFTOVERS_MS;
     for (;;) {
       try {
-        return await this.#launch(ground);
+        return await this.#launch(installation);
       } catch (error) {
         const passing = LEFTOVERS.test(reasonOf(error)) && this.#clock.monotonic() < giveUpAt;
         if (!passing || this.#state !== 'starting') throw error;
@@ -107,7 +103,7 @@ export class EmbeddedPostgres {
     }
   }
 
-  async #launch({ programs, args, files, socketFolder, url }: Ground): Promise<void> {
+  async #launch({ programs, args, files, socketFolder, url }: Installation): Promise<void> {
     await stopOrphan(files.cluster, this.#logger, this.#clock);
     if (this.#isStopping()) throw new Error('stopped while it was starting');
     removeSocketLock(socketFolder);
@@ -135,10 +131,10 @@ export class EmbeddedPostgres {
   }
 
   #restartIn(delayMs: number): void {
-    const ground = this.#ground;
-    if (this.#state !== 'restarting' || ground === undefined) return;
+    const installation = this.#installation;
+    if (this.#state !== 'restarting' || installation === undefined) return;
     this.#restart = this.#clock.setTimeout(() => {
-      this.#launching = this.#launch(ground).then(
+      this.#launching = this.#launch(installation).then(
         () => this.#logger.info({ pid: this.pid }, 'the embedded database runs again'),
         (error: unknown) => {
           this.#logger.warn({ reason: reasonOf(error) }, 'the embedded database did not start; it is tried again');
@@ -153,3 +149,41 @@ export class EmbeddedPostgres {
 const LEFTOVERS = /shared memory block|is another postmaster/;
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+// Stops the database server when our process is gone without having done so (kill -9, a crash): a shell that waits for
+// the end of a pipe which only our process holds. Without it a killed test run, or a killed server, leaves one behind.
+
+// The pid is believed only while the pid file of the cluster names it: by then it may belong to another program.
+const SCRIPT = `
+read -r _
+is_there() { [ "$(head -n 1 "$2/postmaster.pid" 2>/dev/null)" = "$1" ] && kill -0 "$1" 2>/dev/null; }
+is_there "$1" "$2" || exit 0
+kill -INT "$1"
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  sleep 1
+  is_there "$1" "$2" || exit 0
+done
+kill -QUIT "$1"
+`;
+
+interface Watchdog {
+  /** The server has been stopped by ourselves. */
+  dismiss(): void;
+}
+
+const watchOver = (serverPid: number, cluster: string): Watchdog => {
+  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'tunnel-database-watchdog', String(serverPid), cluster], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  // Without a shell there is no watchdog; the next start finds the server by its pid file all the same.
+  shell.on('error', () => {});
+  shell.stdin.on('error', () => {});
+  shell.unref();
+  return { dismiss: () => void shell.kill('SIGKILL') };
+};
+
+/** The one line a person reads when the embedded database cannot run here. */
+const embeddedFault = (dir: string, reason: string, cause?: unknown): Fault =>
+  new Fault('CONFIG_DATABASE_EMBEDDED', { dir, reason }, cause === undefined ? {} : { cause });

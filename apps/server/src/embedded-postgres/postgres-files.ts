@@ -1,4 +1,4 @@
-// Where everything of the embedded database is, below the data directory.
+// Where everything of the embedded database is, below the data directory; and its bounds, by name.
 import { join } from 'node:path';
 
 export interface PostgresFiles {
@@ -9,6 +9,8 @@ export interface PostgresFiles {
   readonly run: string;
   /** What is ours: who holds the database, how others reach it, links to libraries. */
   readonly support: string;
+  /** Of the one process that holds the database. */
+  readonly lock: string;
   /** Links to the libraries, where the package lacks them. */
   readonly libraries: string;
   /** How other commands reach the running server. */
@@ -23,7 +25,28 @@ export const postgresFiles = (dataDir: string): PostgresFiles => {
     cluster,
     run: join(cluster, 'run'),
     support,
+    lock: join(support, 'lock.json'),
     libraries: join(support, 'lib'),
     connection: join(support, 'connection.json'),
   };
 };
+
+export const POSTGRES_BOUNDS = {
+  /** Recovery after a crash replays at most a gigabyte of log; a slow disk needs its time for that. */
+  START_TIMEOUT_MS: 120_000,
+  INIT_TIMEOUT_MS: 120_000,
+  /** `fast`: open transactions are rolled back and everything is written. */
+  FAST_STOP_MS: 10_000,
+  /** `immediate`: nothing more is written; the next start replays the log. */
+  IMMEDIATE_STOP_MS: 3000,
+  /** After the server died: doubled with each start that fails, up to the longest. */
+  RESTART_FIRST_MS: 100,
+  RESTART_LONGEST_MS: 5000,
+  /** Workers of a server that was killed hold its memory for a moment; a first start waits for them this long. */
+  LEFTOVERS_MS: 15_000,
+  POLL_MS: 20,
+  /** The shortest of the systems we run on: 104 on macOS with its end mark, 108 on Linux. */
+  SOCKET_PATH_BYTES: 103,
+  LOG_LINE_CHARS: 1000,
+  KEPT_LOG_LINES: 20,
+} as const;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type GateRequest, refusalOf } from './gate.ts';
+import { type GateRequest, refusalOf } from './inspector.ts';
 
 const OWN = { port: 4300, token: 'the-token' };
 const get: GateRequest = {

@@ -11,9 +11,8 @@ import { Script } from 'node:vm';
 import { createLogger, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Client } from '../client.ts';
-import { connect } from '../connect.ts';
-import { RequestFeed } from '../requests/request-feed.ts';
+import { type Client, connect } from '../client.ts';
+import { RequestReporter } from '../requests/request-reporter.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 import type { Tunnel } from '../tunnel.ts';
 import { type Inspector, startInspector } from './inspector.ts';
@@ -244,7 +243,7 @@ describe('ports', () => {
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const taken = (other.address() as AddressInfo).port;
     const deps = {
-      feed: new RequestFeed(systemClock),
+      requests: new RequestReporter(systemClock),
       clock: systemClock,
       logger: createLogger({ level: 'silent', format: 'json' }),
       tunnels: () => [],

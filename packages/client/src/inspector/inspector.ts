@@ -1,15 +1,13 @@
-// The inspector: a page on this machine alone that shows the last requests and sends them again.
+// The inspector: a page on this machine alone that shows the last requests and sends them again; and who may talk to it.
+import { timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Clock, type Logger, randomToken } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { replay } from '../requests/replay.ts';
-import type { RequestFeed } from '../requests/request-feed.ts';
-import { RequestLog } from '../requests/request-log.ts';
+import { type RequestReporter, RequestStore } from '../requests/request-reporter.ts';
 import type { Tunnel } from '../tunnel.ts';
-import { refusalOf } from './gate.ts';
-import { LiveEvents } from './live-events.ts';
-import { answerTo, json, type RouteDeps } from './routes.ts';
+import { answerTo, json, LiveEvents, type RouteDeps } from './routes.ts';
 
 export interface Inspector {
   readonly url: string;
@@ -17,7 +15,7 @@ export interface Inspector {
 }
 
 export interface InspectorDeps {
-  readonly feed: RequestFeed;
+  readonly requests: RequestReporter;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly tunnels: () => readonly Tunnel[];
@@ -40,14 +38,14 @@ const HEADERS = {
 
 /** null: none of the ports is free. */
 export const startInspector = async (deps: InspectorDeps): Promise<Inspector | null> => {
-  const { feed, clock, logger } = deps;
-  const log = new RequestLog();
-  const live = new LiveEvents({ feed, log, clock });
+  const { requests, clock, logger } = deps;
+  const store = new RequestStore();
+  const live = new LiveEvents({ requests, store, clock });
   const routes: RouteDeps = {
     token: randomToken(),
-    log,
+    store,
     tunnels: deps.tunnels,
-    replay: (record) => replay(record, { feed, clock }),
+    replay: (record) => replay(record, { requests, clock }),
   };
   const server = createServer({ maxHeaderSize: 16 * 1024 });
   server.maxConnections = CLIENT_LIMITS.INSPECTOR_CONNECTIONS_MAX;
@@ -60,10 +58,10 @@ export const startInspector = async (deps: InspectorDeps): Promise<Inspector | n
     });
   });
   server.on('error', (error) => logger.warn({ reason: error.message }, 'the inspector has a problem'));
-  feed.keepIn(log);
+  requests.keepIn(store);
   return {
     url: `http://${HOST}:${port}/`,
-    close: () => closeAll(server, live, () => feed.keepIn(null)),
+    close: () => closeAll(server, live, () => requests.keepIn(null)),
   };
 };
 
@@ -120,3 +118,52 @@ const respond = async (request: IncomingMessage, response: ServerResponse, insid
 };
 
 const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
+
+export interface GateRequest {
+  readonly method: string;
+  readonly host: string | undefined;
+  readonly origin: string | undefined;
+  /** As browsers send it: who made this request. */
+  readonly fetchSite: string | undefined;
+  /** Of the page that asks. */
+  readonly token: string | undefined;
+}
+
+export interface Refusal {
+  readonly status: 403 | 405 | 421;
+  readonly reason: string;
+}
+
+const READING = new Set(['GET', 'HEAD']);
+
+/**
+ * Who may talk to the inspector. It shows what visitors sent, and can send it again: neither is for another site's page,
+ * nor for a name of somebody else's that was made to point at 127.0.0.1. null: it may go on.
+ */
+export const refusalOf = (
+  request: GateRequest,
+  own: { readonly port: number; readonly token: string },
+): Refusal | null => {
+  const hosts = [`127.0.0.1:${own.port}`, `localhost:${own.port}`];
+  const host = request.host?.toLowerCase();
+  if (host === undefined || !hosts.includes(host)) {
+    return { status: 421, reason: 'the inspector answers to 127.0.0.1 and localhost only' };
+  }
+  // Top-level visits and older browsers send `none` or nothing.
+  if (request.fetchSite !== undefined && !['same-origin', 'none'].includes(request.fetchSite)) {
+    return { status: 403, reason: 'another site asked for it' };
+  }
+  if (READING.has(request.method)) return null;
+  if (request.method !== 'POST') return { status: 405, reason: 'only GET and POST' };
+  if (request.origin?.toLowerCase() !== `http://${host}`)
+    return { status: 403, reason: 'not asked by the inspector page' };
+  if (!isSame(request.token ?? '', own.token))
+    return { status: 403, reason: 'not the token of this page; load it again' };
+  return null;
+};
+
+const isSame = (given: string, own: string): boolean => {
+  const a = Buffer.from(given);
+  const b = Buffer.from(own);
+  return a.length === b.length && timingSafeEqual(a, b);
+};

@@ -1,6 +1,8 @@
 // Reads the HTTP/1.1 messages of one connection as they pass, requests and responses together. It changes and holds nothing:
 // whatever it cannot read only ends its own looking.
 import { type Framing, parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
+import type { ByteDuplex, ByteReader } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
 import { MessageReader } from './message-reader.ts';
 
 /** One request and its response, as they are seen. Nothing is called after onEnd. */
@@ -31,7 +33,7 @@ export class HttpTap {
   /** In the order in which they will be answered. */
   readonly #pending: Pending[] = [];
   /** The request whose body is passing. */
-  #asking: Pending | null = null;
+  #current: Pending | null = null;
   /** The response that is passing answers the first of `#pending`; an interim one does not. */
   #isInterim = false;
   readonly #requests: MessageReader;
@@ -41,7 +43,7 @@ export class HttpTap {
     this.#open = open;
     this.#requests = new MessageReader({
       onHead: (text) => this.#onRequestHead(text),
-      onBody: (bytes, start, end) => this.#asking?.seen.onRequestBody(bytes, start, end),
+      onBody: (bytes, start, end) => this.#current?.seen.onRequestBody(bytes, start, end),
       onMessageEnd: () => this.#onRequestEnd(),
     });
     this.#responses = new MessageReader({
@@ -53,16 +55,16 @@ export class HttpTap {
 
   /** From the visitor. */
   request(bytes: Buffer, start: number, end: number): void {
-    if (!this.#requests.isBlind) this.#guard(() => this.#requests.push(bytes, start, end));
+    if (!this.#requests.isStopped) this.#guard(() => this.#requests.push(bytes, start, end));
   }
 
   /** From the local service. */
   response(bytes: Buffer, start: number, end: number): void {
-    if (!this.#responses.isBlind) {
+    if (!this.#responses.isStopped) {
       this.#guard(() => {
         this.#responses.push(bytes, start, end);
         // What cannot be read is followed by nothing that can.
-        if (this.#responses.isBlind) this.#letGo();
+        if (this.#responses.isStopped) this.#abortAll();
       });
     }
   }
@@ -71,13 +73,13 @@ export class HttpTap {
   responseEnded(): void {
     this.#guard(() => {
       this.#responses.close();
-      this.#letGo();
+      this.#abortAll();
     });
   }
 
   /** Both directions are gone. */
   over(): void {
-    this.#guard(() => this.#letGo());
+    this.#guard(() => this.#abortAll());
   }
 
   #onRequestHead(text: string): Framing | null {
@@ -85,18 +87,18 @@ export class HttpTap {
     if (head.kind === 'problem' || this.#pending.length === PENDING_MAX) return null;
     const seen = this.#open(head);
     if (seen === null) {
-      if (this.#pending.length === 0) this.#responses.goBlind();
+      if (this.#pending.length === 0) this.#responses.stop();
       return null;
     }
-    this.#asking = { head, seen };
-    this.#pending.push(this.#asking);
+    this.#current = { head, seen };
+    this.#pending.push(this.#current);
     return head.framing;
   }
 
   #onRequestEnd(): void {
-    const asking = this.#asking;
-    this.#asking = null;
-    asking?.seen.onRequestEnd();
+    const current = this.#current;
+    this.#current = null;
+    current?.seen.onRequestEnd();
   }
 
   #onResponseHead(text: string): Framing | null {
@@ -119,14 +121,14 @@ export class HttpTap {
 
   #finishFirst(): void {
     const first = this.#pending.shift();
-    if (first === this.#asking) this.#asking = null;
+    if (first === this.#current) this.#current = null;
     first?.seen.onEnd('complete');
   }
 
-  #letGo(): void {
-    this.#requests.goBlind();
-    this.#responses.goBlind();
-    this.#asking = null;
+  #abortAll(): void {
+    this.#requests.stop();
+    this.#responses.stop();
+    this.#current = null;
     for (const { seen } of this.#pending.splice(0)) seen.onEnd('aborted');
   }
 
@@ -135,10 +137,77 @@ export class HttpTap {
     try {
       look();
     } catch {
-      this.#requests.goBlind();
-      this.#responses.goBlind();
+      this.#requests.stop();
+      this.#responses.stop();
       this.#pending.length = 0;
-      this.#asking = null;
+      this.#current = null;
     }
+  }
+}
+
+/**
+ * The visitor's end with somebody looking on: bytes pass first and are looked at after, in the memory they came in.
+ * What is read from `visitor` are requests, what is written to it are responses.
+ */
+export class TappedDuplex implements ByteDuplex {
+  readonly #visitor: ByteDuplex;
+  readonly #tap: HttpTap;
+
+  constructor(visitor: ByteDuplex, tap: HttpTap) {
+    this.#visitor = visitor;
+    this.#tap = tap;
+  }
+
+  read(reader: ByteReader): void {
+    this.#visitor.read(new TappedReader(reader, this.#tap));
+  }
+
+  write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    const goOn = this.#visitor.write(bytes, start, end, borrowed);
+    this.#tap.response(bytes, start, end);
+    return goOn;
+  }
+
+  resume(): void {
+    this.#visitor.resume();
+  }
+
+  end(onFlushed?: () => void): void {
+    this.#visitor.end(onFlushed);
+    this.#tap.responseEnded();
+  }
+
+  reset(reason: StreamReason): void {
+    this.#visitor.reset(reason);
+    this.#tap.over();
+  }
+}
+
+class TappedReader implements ByteReader {
+  readonly #reader: ByteReader;
+  readonly #tap: HttpTap;
+
+  constructor(reader: ByteReader, tap: HttpTap) {
+    this.#reader = reader;
+    this.#tap = tap;
+  }
+
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    const goOn = this.#reader.onData(bytes, start, end, borrowed);
+    this.#tap.request(bytes, start, end);
+    return goOn;
+  }
+
+  onDrain(): void {
+    this.#reader.onDrain();
+  }
+
+  onEnd(): void {
+    this.#reader.onEnd();
+  }
+
+  onReset(reason: StreamReason): void {
+    this.#reader.onReset(reason);
+    this.#tap.over();
   }
 }

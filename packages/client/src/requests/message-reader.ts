@@ -26,10 +26,10 @@ type Phase =
   | { readonly kind: 'head' }
   | { readonly kind: 'body'; readonly scanner: BodyScanner; readonly untilClose: boolean }
   /** Unreadable, or of no interest: nothing is looked at any more. */
-  | { readonly kind: 'blind' };
+  | { readonly kind: 'stopped' };
 
 const HEAD: Phase = { kind: 'head' };
-const BLIND: Phase = { kind: 'blind' };
+const STOPPED: Phase = { kind: 'stopped' };
 const NOTHING = Buffer.alloc(0);
 
 export class MessageReader implements BodySink {
@@ -44,13 +44,13 @@ export class MessageReader implements BodySink {
     this.#handlers = handlers;
   }
 
-  get isBlind(): boolean {
-    return this.#phase.kind === 'blind';
+  get isStopped(): boolean {
+    return this.#phase.kind === 'stopped';
   }
 
   push(bytes: Buffer, start: number, end: number): void {
     let at = start;
-    while (at < end && this.#phase.kind !== 'blind') {
+    while (at < end && this.#phase.kind !== 'stopped') {
       at = this.#phase.kind === 'head' ? this.#readHead(bytes, at, end) : this.#readBody(bytes, at, end);
     }
   }
@@ -58,13 +58,13 @@ export class MessageReader implements BodySink {
   /** The direction has ended. Returns whether that is how its last message ends. */
   close(): boolean {
     const isEnd = this.#phase.kind === 'body' && this.#phase.untilClose;
-    this.goBlind();
+    this.stop();
     if (isEnd) this.#handlers.onMessageEnd();
     return isEnd;
   }
 
-  goBlind(): void {
-    this.#phase = BLIND;
+  stop(): void {
+    this.#phase = STOPPED;
     this.#kept = [];
   }
 
@@ -83,8 +83,8 @@ export class MessageReader implements BodySink {
     }
     const framing = next < 0 ? null : this.#handlers.onHead(this.#takeHead(bytes, start, next));
     // The handler may have had enough of this direction.
-    if (this.isBlind) return end;
-    if (framing === null) this.goBlind();
+    if (this.isStopped) return end;
+    if (framing === null) this.stop();
     else this.#beginBody(framing);
     return next < 0 ? end : next;
   }
@@ -109,14 +109,14 @@ export class MessageReader implements BodySink {
     this.#piece = bytes;
     const next = this.#phase.scanner.push(bytes, start, end, this);
     this.#piece = NOTHING;
-    if (next === BODY_BAD) this.goBlind();
+    if (next === BODY_BAD) this.stop();
     if (next === BODY_BAD || next === BODY_INCOMPLETE) return end;
     this.#endMessage();
     return next;
   }
 
   #endMessage(): void {
-    if (!this.isBlind) this.#phase = HEAD;
+    if (!this.isStopped) this.#phase = HEAD;
     this.#handlers.onMessageEnd();
   }
 }

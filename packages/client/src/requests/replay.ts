@@ -2,24 +2,27 @@
 import { CHUNK_END, chunkLine, lastChunk, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { SocketDuplex } from '@tunnel/mux';
-import { type StreamReason } from '@tunnel/protocol';
+import type { StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import { type DialLocal, dialLocal } from '../forward/dial-local.ts';
+import { type DialLocal, dialLocal } from '../forward/local-service.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { HttpTap } from './http-tap.ts';
-import type { RequestFeed } from './request-feed.ts';
 import type { RequestRecord } from './request-record.ts';
+import type { RequestReporter } from './request-reporter.ts';
 
 const DONE: StreamReason = { code: 'cancelled', text: 'the replay is over' };
 
 export interface ReplayDeps {
-  readonly feed: RequestFeed;
+  readonly requests: RequestReporter;
   readonly clock: Clock;
   readonly dial?: DialLocal;
 }
 
 /** Settles with the new request's id as soon as it is on its way; rejects with a Fault. */
-export const replay = async (record: RequestRecord, { feed, clock, dial = dialLocal }: ReplayDeps): Promise<string> => {
+export const replay = async (
+  record: RequestRecord,
+  { requests, clock, dial = dialLocal }: ReplayDeps,
+): Promise<string> => {
   const { requestHead: head, replayProblem } = record;
   if (head === null || replayProblem !== null) {
     throw new Fault('CLIENT_USAGE', {
@@ -27,14 +30,14 @@ export const replay = async (record: RequestRecord, { feed, clock, dial = dialLo
     });
   }
   const local = await dial(record.tunnel.target);
-  return send(local, record, head, { feed, clock });
+  return send(local, record, head, { requests, clock });
 };
 
 const send = (
   local: SocketDuplex,
   record: RequestRecord,
   head: RequestHead,
-  { feed, clock }: Pick<ReplayDeps, 'feed' | 'clock'>,
+  { requests, clock }: Pick<ReplayDeps, 'requests' | 'clock'>,
 ): string => {
   let id = '';
   const onEnd = (): void => {
@@ -43,13 +46,13 @@ const send = (
     queueMicrotask(() => local.reset(DONE));
   };
   const tap = new HttpTap((sent) => {
-    const seen = feed.begin(record.tunnel, sent, { of: record.id, onEnd });
+    const seen = requests.begin(record.tunnel, sent, { of: record.id, onEnd });
     id = seen?.id ?? '';
     return seen;
   });
   // A stream without end is no answer to wait for.
   const timer = clock.setTimeout(() => tap.over(), CLIENT_LIMITS.INSPECTOR_REPLAY_TIMEOUT_MS);
-  const bytes = messageOf(head, record.requestBody.kept());
+  const bytes = messageOf(head, Buffer.from(record.requestBody.kept, 'latin1'));
   tap.request(bytes, 0, bytes.length);
   local.read({
     onData: (piece, start, end) => {

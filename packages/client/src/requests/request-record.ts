@@ -1,8 +1,39 @@
-// One request and its response as they are being seen: counted always, kept when somebody wants to look.
+// One request and its response as they are being seen, and what is told of them: counted always, kept when somebody wants to look.
+import { CapturedBody } from '@tunnel/capture';
 import { fieldValueOf, isTextual, REDACTED, type RequestHead, type ResponseHead, redactUrl } from '@tunnel/core';
-import type { KeptTunnel } from '../tunnel.ts';
-import { BodyKeep } from './body-keep.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+import type { Tunnel, TunnelEntry } from '../tunnel.ts';
 import type { SeenExchange } from './http-tap.ts';
+
+interface RequestFacts {
+  readonly id: string;
+  readonly tunnel: Tunnel;
+  readonly method: string;
+  /** With its query; values of fields named like a secret are shown as `…`. */
+  readonly path: string;
+  /** When its head had come: milliseconds since the epoch. */
+  readonly at: number;
+  /** The id of the request that was sent again from the inspector, or null for a visitor's own. */
+  readonly replayOf: string | null;
+}
+
+/** What a client tells about the requests that pass through its http tunnels. */
+export type RequestEvent =
+  | (RequestFacts & { readonly type: 'request-started' })
+  | (RequestFacts & {
+      readonly type: 'request-finished';
+      /** null: no response came. */
+      readonly status: number | null;
+      /** From the request's head to the last byte of the response. */
+      readonly durationMs: number;
+      /** Of the bodies alone. */
+      readonly requestBytes: number;
+      readonly responseBytes: number;
+      /** The connection ended before the response did. */
+      readonly aborted: boolean;
+    });
+
+export type RequestListener = (event: RequestEvent) => void;
 
 export type RecordState = 'running' | 'complete' | 'aborted';
 
@@ -17,7 +48,7 @@ export interface RecordDeps {
 
 export class RequestRecord implements SeenExchange {
   readonly id: string;
-  readonly tunnel: KeptTunnel;
+  readonly tunnel: TunnelEntry;
   readonly method: string;
   /** For people: without secrets. */
   readonly shownPath: string;
@@ -25,19 +56,18 @@ export class RequestRecord implements SeenExchange {
   readonly replayOf: string | null;
   /** Whole, secrets included: for a replay. */
   readonly requestHead: RequestHead | null;
-  readonly requestBody = new BodyKeep();
-  readonly responseBody = new BodyKeep();
+  readonly requestBody: CapturedBody;
+  responseBody: CapturedBody;
   readonly #deps: RecordDeps;
   readonly #startedAt: number;
   #response: ResponseHead | null = null;
   #status: number | null = null;
   #state: RecordState = 'running';
   #requestEnded = false;
-  #keepResponse = false;
   #durationMs = 0;
 
   constructor(
-    facts: { readonly id: string; readonly tunnel: KeptTunnel; readonly at: number; readonly replayOf: string | null },
+    facts: { readonly id: string; readonly tunnel: TunnelEntry; readonly at: number; readonly replayOf: string | null },
     head: RequestHead,
     deps: RecordDeps,
   ) {
@@ -48,6 +78,8 @@ export class RequestRecord implements SeenExchange {
     this.method = head.method;
     this.shownPath = redactUrl(head.path).replaceAll(REDACTED, '…');
     this.requestHead = deps.keep ? head : null;
+    this.requestBody = bodyOf(deps.keep);
+    this.responseBody = bodyOf(false);
     this.#deps = deps;
     this.#startedAt = deps.monotonic();
   }
@@ -78,7 +110,7 @@ export class RequestRecord implements SeenExchange {
   }
 
   onRequestBody(bytes: Buffer, start: number, end: number): void {
-    this.#grown(this.requestBody.add(bytes, start, end, this.#deps.keep));
+    this.#grown(this.requestBody.take(bytes, start, end));
   }
 
   onRequestEnd(): void {
@@ -89,12 +121,12 @@ export class RequestRecord implements SeenExchange {
     this.#status = head.status;
     if (!this.#deps.keep) return;
     this.#response = head;
-    this.#keepResponse = isTextual(fieldValueOf(head.headers, 'content-type'));
+    this.responseBody = bodyOf(isTextual(fieldValueOf(head.headers, 'content-type')));
     this.#grown(head.text.length);
   }
 
   onResponseBody(bytes: Buffer, start: number, end: number): void {
-    this.#grown(this.responseBody.add(bytes, start, end, this.#keepResponse));
+    this.#grown(this.responseBody.take(bytes, start, end));
   }
 
   onEnd(how: 'complete' | 'aborted'): void {
@@ -107,3 +139,6 @@ export class RequestRecord implements SeenExchange {
     if (bytes > 0) this.#deps.onGrown(this, bytes);
   }
 }
+
+const bodyOf = (isKept: boolean): CapturedBody =>
+  new CapturedBody({ maxBytes: isKept ? CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES : 0 });

@@ -5,13 +5,12 @@ import type { AddressInfo } from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
 import { eventually, RecordingReader, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Client } from '../client.ts';
-import { connect } from '../connect.ts';
+import { type Client, connect } from '../client.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 import type { StatusEvent } from '../status.ts';
 import type { Tunnel } from '../tunnel.ts';
 import type { TunnelSpec } from '../tunnel-spec.ts';
-import type { RequestEvent } from './request-events.ts';
+import type { RequestEvent } from './request-record.ts';
 
 let edge: ScriptedEdge;
 let client: Client;
@@ -117,9 +116,12 @@ describe('a request', () => {
     expect(events).toEqual([]);
   });
 
-  it('of an h2c service is not looked at', async () => {
+  it.each<[string, Partial<TunnelSpec>]>([
+    ['of an h2c service', { localProtocol: 'h2c' }],
+    ['in a tcp tunnel', { protocol: 'tcp' }],
+  ])('%s is not looked at', async (_, spec) => {
     listen();
-    const tunnel = await open(await serve((_request, response) => response.end()), { localProtocol: 'h2c' });
+    const tunnel = await open(await serve((_request, response) => response.end()), spec);
     const visitor = await visit(tunnel);
     say(visitor, GET);
     await eventually(() => expect(visitor.reader.bytes).toBeGreaterThan(0));

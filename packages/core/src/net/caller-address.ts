@@ -57,3 +57,9 @@ export const callerAddressOf = (trusted: readonly string[]): CallerAddress => {
 };
 
 const bitsOf = (address: string): number => (ipaddr.parse(address).kind() === 'ipv4' ? 32 : 128);
+
+/** How the address of a peer is written: in logs, in the REST, and in the head of a stream. */
+export const hostPort = (address: string, port: number): string => {
+  const plain = plainAddress(address);
+  return plain.includes(':') ? `[${plain}]:${port}` : `${plain}:${port}`;
+};

@@ -1,9 +1,9 @@
 // A browser and a stack for a script; both are gone when it is over.
 import { type Browser, chromium } from 'playwright-core';
-import { type OwnStack, startOwnStack } from '../../../browser/own-stack.ts';
-import { startChromium, stopChromium } from '../../../browser/start-chromium.ts';
-import { Scene } from '../../../system/running-things.ts';
-import type { Stack } from '../../../system/stack.ts';
+import { type OwnStack, startOwnStack } from '../../../browser/own-stack.fixture.ts';
+import { startChromium, stopChromium } from '../../../browser/start-chromium.fixture.ts';
+import { Harness } from '../../../system/harness.fixture.ts';
+import type { Stack } from '../../../system/stack.fixture.ts';
 
 export interface Tools {
   readonly values: Readonly<Record<string, number>>;
@@ -14,19 +14,19 @@ export interface Tools {
 export interface Stage {
   readonly browser: Browser;
   readonly stack: Stack;
-  readonly scene: Scene;
+  readonly harness: Harness;
 }
 
 export const onStage = async <T>(play: (stage: Stage) => Promise<T>): Promise<T> => {
   const started = await startChromium();
   if (started.server === null) throw new Error(`no browser runs here: ${started.reason}`);
-  const scene = new Scene();
+  const harness = new Harness();
   try {
-    const { stack }: OwnStack = scene.keep(await startOwnStack());
+    const { stack }: OwnStack = harness.use(await startOwnStack());
     const browser = await chromium.connect(started.server.wsEndpoint());
-    return await play({ browser, stack, scene });
+    return await play({ browser, stack, harness });
   } finally {
     await stopChromium(started.server);
-    await scene.close();
+    await harness.close();
   }
 };

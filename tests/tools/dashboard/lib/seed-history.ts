@@ -1,7 +1,7 @@
 // Past tunnels and days of one account, written into the database of a running stack.
 import { createLogger } from '@tunnel/runtime';
 import { Database } from '../../../../apps/platform/src/db/database.ts';
-import { embeddedUrl } from '../../../../apps/server/src/embedded-postgres/connection-file.ts';
+import { embeddedUrl } from '../../../../apps/server/src/embedded-postgres/connection.ts';
 
 const quiet = createLogger({ format: 'human', level: 'silent' });
 

@@ -1,6 +1,6 @@
 // An account that pays: a card at the simulated processor, a subscription, a cap, and the invoice of a month.
-import type { Account } from '../../../browser/account.ts';
-import type { Stack } from '../../../system/stack.ts';
+import type { Account } from '../../../browser/account.fixture.ts';
+import type { Stack } from '../../../system/stack.fixture.ts';
 
 const CAP_CENTS = 2000;
 /** Past the end of any month. */

@@ -1,17 +1,17 @@
 // Takes a picture of each page as somebody sees it whose account has been used for a while.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { Account } from '../../../browser/account.ts';
+import { Account } from '../../../browser/account.fixture.ts';
 import {
   ACCOUNT_PAGES,
   type DashboardPage,
   DIALOG_PAGES,
   DOOR_PAGES,
   visit,
-} from '../../../browser/dashboard-pages.ts';
-import { makeExample } from '../../../browser/example-account.ts';
-import { Profile } from '../../../browser/profile.ts';
-import { ROOT } from '../../../house/checkout.ts';
+} from '../../../browser/dashboard-pages.fixture.ts';
+import { makeExample } from '../../../browser/example-account.fixture.ts';
+import { Profile } from '../../../browser/profile.fixture.ts';
+import { ROOT } from '../../../repo/checkout.fixture.ts';
 import { onStage, type Stage, type Tools } from './browser-and-stack.ts';
 import { seedHistory } from './seed-history.ts';
 import { subscribe } from './subscribe.ts';
@@ -32,10 +32,10 @@ interface Who {
 export const takeScreenshots = (tools: Tools): Promise<string> =>
   onStage(async (stage) => {
     mkdirSync(FOLDER, { recursive: true });
-    const { stack, scene } = stage;
+    const { stack, harness } = stage;
     const account = await Account.signUp(stack, 'ann', 'Ann Example', 'ann@example.com');
     const names = { web: 'blog', pool: 'shop', downPool: 'checkout' };
-    const { tunnelId } = await makeExample(scene, stack, names, { account, visits: 240 });
+    const { tunnelId } = await makeExample(harness, stack, names, { account, visits: 240 });
     await seedHistory(stack.dataDir, account.email, 60);
     await subscribe(stack, account);
     const beginner = await Account.signUp(stack, 'nia', 'Nia New', 'nia@example.com');

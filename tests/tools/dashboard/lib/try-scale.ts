@@ -1,8 +1,8 @@
 // The trial at its size: a long history from the database, many large pools from a scripted route, and what each act costs.
 import type { Page } from 'playwright-core';
-import { Account } from '../../../browser/account.ts';
-import { manyPools } from '../../../browser/many-things.ts';
-import { Profile } from '../../../browser/profile.ts';
+import { Account } from '../../../browser/account.fixture.ts';
+import { manyPools } from '../../../browser/large-lists.fixture.ts';
+import { Profile } from '../../../browser/profile.fixture.ts';
 import { onStage, type Tools } from './browser-and-stack.ts';
 import { PageMeter } from './page-meter.ts';
 import { seedHistory } from './seed-history.ts';

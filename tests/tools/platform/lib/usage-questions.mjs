@@ -1,9 +1,7 @@
 // The questions of the API, asked by its own services; each statement is then explained with the same values.
-import { listKeys } from '../../../../apps/platform/src/services/keys/list-keys.ts';
-import { chartUsage } from '../../../../apps/platform/src/services/usage/chart-usage.ts';
-import { findTunnel } from '../../../../apps/platform/src/services/usage/find-tunnel.ts';
-import { listTunnels } from '../../../../apps/platform/src/services/usage/list-tunnels.ts';
-import { summarizeUsage } from '../../../../apps/platform/src/services/usage/summarize-usage.ts';
+import { listKeys } from '../../../../apps/platform/src/services/keys.ts';
+import { findTunnel, listTunnels } from '../../../../apps/platform/src/services/usage/tunnel-log.ts';
+import { chartUsage, summarizeUsage } from '../../../../apps/platform/src/services/usage/usage-sums.ts';
 import { systemClock } from '../../../../packages/runtime/src/index.ts';
 
 /** A table of a few pages PostgreSQL rightly reads whole: the one of plans always. */

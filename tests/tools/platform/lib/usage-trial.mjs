@@ -1,11 +1,12 @@
 // The trial itself: a server, the rows of one account, what its questions cost; the rows of all others, and the same again.
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Database } from '../../../../apps/platform/src/db/database.ts';
 import { migrate } from '../../../../apps/platform/src/db/migrate.ts';
-import { newDatabaseName, onServer, urlOf } from '../../../../apps/platform/src/db/test-template.fixture.ts';
-import { socketUrl } from '../../../../apps/server/src/embedded-postgres/connection-file.ts';
+import { newDatabaseName, onServer, urlOf } from '../../../../apps/platform/src/db/test-database.fixture.ts';
+import { socketUrl } from '../../../../apps/server/src/embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../../../../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import { createLogger, Secret, systemClock } from '../../../../packages/runtime/src/index.ts';
 import { askAll, QUESTIONS } from './usage-questions.mjs';

@@ -3,16 +3,13 @@ import { useMutation } from '@tanstack/react-query';
 import { useLocation } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
+import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
-import { Notice } from '../../ui/notice.tsx';
+import { useNow } from '../../ui/hooks.ts';
 import { MaybeProblem } from '../../ui/problem.tsx';
 import { fieldProblem, sentence } from '../../ui/problem-text.ts';
-import { AuthCard } from './auth-card.tsx';
-import { AuthForm } from './auth-form.tsx';
-import { LocalMailHint } from './local-mail-hint.tsx';
-import { TextLink } from './text-link.tsx';
-import { usePause } from './use-pause.ts';
+import { AuthCard, AuthForm, LocalMailHint, TextLink } from './layout.tsx';
 
 /** Between two mails to one address. */
 const PAUSE_MS = 30_000;
@@ -98,4 +95,11 @@ const AskForAddress = () => {
 const useResend = () => {
   const api = useApi();
   return useMutation({ mutationFn: (email: string) => api.resendVerification(email) });
+};
+
+/** The seconds that are left of a pause. */
+const usePause = (ms: number, begun: boolean): readonly [number, () => void] => {
+  const [until, setUntil] = useState(() => (begun ? Date.now() + ms : 0));
+  const left = useNow((now) => Math.min(ms / 1000, Math.max(0, Math.ceil((until - now) / 1000))));
+  return [left, () => setUntil(Date.now() + ms)];
 };

@@ -1,13 +1,10 @@
 // Ask for a link to choose a new password.
 import { useMutation } from '@tanstack/react-query';
 import { useApi } from '../../app/app-context.tsx';
+import { Notice } from '../../ui/badge.tsx';
 import { TextField } from '../../ui/field.tsx';
-import { Notice } from '../../ui/notice.tsx';
 import { fieldProblem, sentence } from '../../ui/problem-text.ts';
-import { AuthCard } from './auth-card.tsx';
-import { AuthForm } from './auth-form.tsx';
-import { LocalMailHint } from './local-mail-hint.tsx';
-import { TextLink } from './text-link.tsx';
+import { AuthCard, AuthForm, LocalMailHint, TextLink } from './layout.tsx';
 
 export const ForgotPage = () => {
   const api = useApi();

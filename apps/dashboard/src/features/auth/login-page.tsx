@@ -3,17 +3,13 @@ import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { Credentials } from '@tunnel/contract';
 import { useApp, useSessionState } from '../../app/app-context.tsx';
-import { TextField } from '../../ui/field.tsx';
-import { Notice } from '../../ui/notice.tsx';
-import { PasswordField } from '../../ui/password-field.tsx';
+import { Notice } from '../../ui/badge.tsx';
+import { PasswordField, TextField } from '../../ui/field.tsx';
 import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem, problemText } from '../../ui/problem-text.ts';
-import { AuthCard } from './auth-card.tsx';
-import { AuthForm } from './auth-form.tsx';
-import { TextLink } from './text-link.tsx';
-import { useLeaveWhenSignedIn } from './use-leave-when-signed-in.ts';
+import { AuthCard, AuthForm, TextLink, useLeaveWhenSignedIn } from './layout.tsx';
 
-const route = getRouteApi('/door/login');
+const route = getRouteApi('/signed-out/login');
 
 export const LoginPage = () => {
   const { api, session } = useApp();
@@ -21,7 +17,7 @@ export const LoginPage = () => {
   useLeaveWhenSignedIn(next);
   const login = useMutation({
     mutationFn: (body: Credentials) => api.logIn(body),
-    onSuccess: ({ body }) => session.begin(body.access_token),
+    onSuccess: ({ body }) => session.signIn(body.access_token),
   });
   const { error, variables } = login;
   const wrong = isFault(error, 'LOGIN_WRONG') ? problemText(error) : fieldProblem(error, 'password');
@@ -67,7 +63,7 @@ export const LoginPage = () => {
 const WhyHere = ({ hasNext }: { readonly hasNext: boolean }) => {
   const state = useSessionState();
   if (state.phase !== 'signed-out') return null;
-  if (state.because === 'ended') return <Notice live>Your session has ended. Log in to go on.</Notice>;
-  if (state.because === 'left') return <Notice live>You are logged out.</Notice>;
+  if (state.reason === 'ended') return <Notice live>Your session has ended. Log in to go on.</Notice>;
+  if (state.reason === 'left') return <Notice live>You are logged out.</Notice>;
   return hasNext ? <Notice>Log in to go on.</Notice> : null;
 };

@@ -2,17 +2,14 @@
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useApi } from '../../app/app-context.tsx';
-import { buttonClass } from '../../ui/button-class.ts';
-import { Notice } from '../../ui/notice.tsx';
-import { PasswordField } from '../../ui/password-field.tsx';
+import { Notice } from '../../ui/badge.tsx';
+import { buttonClass } from '../../ui/button.tsx';
+import { PasswordField } from '../../ui/field.tsx';
 import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem, sentence } from '../../ui/problem-text.ts';
-import { AuthCard } from './auth-card.tsx';
-import { AuthForm } from './auth-form.tsx';
-import { TextLink } from './text-link.tsx';
-import { useLinkToken } from './use-link-token.ts';
+import { AuthCard, AuthForm, TextLink, useLinkToken } from './layout.tsx';
 
-const route = getRouteApi('/door/reset-password');
+const route = getRouteApi('/signed-out/reset-password');
 
 export const ResetPage = () => {
   const api = useApi();

@@ -3,14 +3,10 @@ import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import type { Registration } from '@tunnel/contract';
 import { useApi } from '../../app/app-context.tsx';
-import { TextField } from '../../ui/field.tsx';
-import { PasswordField } from '../../ui/password-field.tsx';
+import { PasswordField, TextField } from '../../ui/field.tsx';
 import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem, problemText } from '../../ui/problem-text.ts';
-import { AuthCard } from './auth-card.tsx';
-import { AuthForm } from './auth-form.tsx';
-import { TextLink } from './text-link.tsx';
-import { useLeaveWhenSignedIn } from './use-leave-when-signed-in.ts';
+import { AuthCard, AuthForm, TextLink, useLeaveWhenSignedIn } from './layout.tsx';
 
 export const SignupPage = () => {
   const api = useApi();

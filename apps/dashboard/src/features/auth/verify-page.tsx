@@ -3,16 +3,14 @@ import { useMutation } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import { buttonClass } from '../../ui/button-class.ts';
-import { Notice } from '../../ui/notice.tsx';
+import { Notice } from '../../ui/badge.tsx';
+import { buttonClass } from '../../ui/button.tsx';
+import { Spinner } from '../../ui/icon.tsx';
 import { Problem } from '../../ui/problem.tsx';
 import { sentence } from '../../ui/problem-text.ts';
-import { Spinner } from '../../ui/spinner.tsx';
-import { AuthCard } from './auth-card.tsx';
-import { TextLink } from './text-link.tsx';
-import { useLinkToken } from './use-link-token.ts';
+import { AuthCard, TextLink, useLinkToken } from './layout.tsx';
 
-const route = getRouteApi('/door/verify');
+const route = getRouteApi('/signed-out/verify');
 
 export const VerifyPage = () => {
   const token = useLinkToken(route.useSearch().token);

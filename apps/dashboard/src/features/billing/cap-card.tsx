@@ -3,13 +3,13 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
 import { type SubmitEvent, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
+import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { moneyText } from '../../ui/format.ts';
-import { Notice } from '../../ui/notice.tsx';
 import { MaybeProblem } from '../../ui/problem.tsx';
-import { dollarsText, parseDollars } from './money.ts';
+import { dollarsText, parseDollars } from './parse.ts';
 import { BILLING_KEY } from './queries.ts';
 
 export interface CapCardProps {

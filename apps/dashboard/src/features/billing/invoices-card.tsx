@@ -5,12 +5,11 @@ import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Card } from '../../ui/card.tsx';
-import { Empty } from '../../ui/empty.tsx';
-import { momentText } from '../../ui/format.ts';
+import { Empty } from '../../ui/empty-state.tsx';
+import { momentText, utcDateText } from '../../ui/format.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { type Invoice, readInvoice } from './invoice.ts';
-import { utcDateText } from './month.ts';
+import { type Invoice, readInvoice } from './parse.ts';
 import { invoicesQuery } from './queries.ts';
 
 export const InvoicesCard = () => {

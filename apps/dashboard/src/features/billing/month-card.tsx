@@ -1,13 +1,11 @@
 // What this month comes to so far, and how that is computed.
 import type { BillingStatus, BillingUsage } from '@tunnel/contract';
 import type { ReactNode } from 'react';
-import { Bytes } from '../../ui/amount.tsx';
-import { Bar } from '../../ui/bar.tsx';
-import { Card } from '../../ui/card.tsx';
-import { moneyText, percentText } from '../../ui/format.ts';
-import { useNow } from '../../ui/now.ts';
-import { Skeleton } from '../../ui/skeleton.tsx';
-import { capShare, capTone, monthText } from './month.ts';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { moneyText, monthText, percentText } from '../../ui/format.ts';
+import { useNow } from '../../ui/hooks.ts';
+import { Bar, Bytes } from '../../ui/values.tsx';
+import { capShare, capTone } from './cost.ts';
 
 export interface MonthCardProps {
   readonly status: BillingStatus;

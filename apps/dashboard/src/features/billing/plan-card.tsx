@@ -1,14 +1,19 @@
 // The plan and the subscription: how they stand, what that means, and what can be done.
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
-import { Badge } from '../../ui/badge.tsx';
-import { Card } from '../../ui/card.tsx';
-import { moneyText } from '../../ui/format.ts';
-import { Notice } from '../../ui/notice.tsx';
-import { type Fact, Facts } from './facts.tsx';
-import { type Prices, utcDateText } from './month.ts';
-import { PortalButton } from './portal-button.tsx';
-import { type StandingAction, standingOf } from './standing.ts';
-import { SubscribeButton } from './subscribe-button.tsx';
+import { type ReactNode, useState } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { Badge, Notice } from '../../ui/badge.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Card, SkeletonLines } from '../../ui/card.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { bytesText, moneyText, nextMonthText, utcDateText } from '../../ui/format.ts';
+import { useNow } from '../../ui/hooks.ts';
+import { MaybeProblem } from '../../ui/problem.tsx';
+import { coveredBytes, type Prices } from './cost.ts';
+import { PortalButton } from './payment-card.tsx';
+import { type PlanAction, planStateOf } from './plan-state.ts';
+import { BILLING_KEY } from './queries.ts';
 
 export interface PlanCardProps {
   readonly status: BillingStatus;
@@ -18,34 +23,34 @@ export interface PlanCardProps {
 
 export const PlanCard = ({ status, prices }: PlanCardProps) => {
   const end = status.current_period_end === null ? null : utcDateText(Date.parse(status.current_period_end));
-  const standing = standingOf(status, end);
+  const state = planStateOf(status, end);
   return (
     <Card
       title={
         <span className="inline-flex flex-wrap items-center gap-2.5">
-          {standing.plan} <Badge tone={standing.badge.tone}>{standing.badge.text}</Badge>
+          {state.plan} <Badge tone={state.badge.tone}>{state.badge.text}</Badge>
         </span>
       }
-      description={standing.meaning}
-      actions={<Act {...{ status, prices, action: standing.action }} />}
+      description={state.meaning}
+      actions={<PlanActionButton {...{ status, prices, action: state.action }} />}
     >
       <div className="space-y-5">
-        {standing.warning !== null && (
-          <Notice tone={status.subscription_status === 'past_due' ? 'bad' : 'warn'}>{standing.warning}</Notice>
+        {state.warning !== null && (
+          <Notice tone={status.subscription_status === 'past_due' ? 'bad' : 'warn'}>{state.warning}</Notice>
         )}
-        <Facts facts={factsOf(status, end)} />
+        <DetailList details={detailsOf(status, end)} />
       </div>
     </Card>
   );
 };
 
-const Act = ({ status, prices, action }: PlanCardProps & { readonly action: StandingAction }) => {
+const PlanActionButton = ({ status, prices, action }: PlanCardProps & { readonly action: PlanAction }) => {
   if (action === 'none') return null;
   if (action === 'pay') return <PortalButton kind="primary">Go to the open invoice</PortalButton>;
   return <SubscribeButton {...{ status, prices, action }} />;
 };
 
-const factsOf = (status: BillingStatus, end: string | null): Fact[] => [
+const detailsOf = (status: BillingStatus, end: string | null): Detail[] => [
   {
     name: status.subscription_status === 'canceled' ? 'Subscription ends' : 'Next invoice',
     value: end ?? 'None',
@@ -54,3 +59,103 @@ const factsOf = (status: BillingStatus, end: string | null): Fact[] => [
   { name: 'Spend cap', value: status.spend_cap_cents === null ? 'None' : moneyText(status.spend_cap_cents) },
   { name: 'Custom subdomains', value: status.allow_custom_subdomains ? 'Allowed' : 'Not in this plan' },
 ];
+
+interface Detail {
+  readonly name: string;
+  readonly value: ReactNode;
+}
+
+/** Side by side where there is room. */
+const DetailList = ({ details }: { readonly details: readonly Detail[] }) => (
+  <dl className="grid grid-cols-2 gap-x-8 gap-y-3 lg:grid-cols-4">
+    {details.map(({ name, value }) => (
+      <div key={name}>
+        <dt className="text-muted text-sm">{name}</dt>
+        <dd className="mt-0.5 font-medium">{value}</dd>
+      </div>
+    ))}
+  </dl>
+);
+
+interface SubscribeButtonProps {
+  readonly status: BillingStatus;
+  /** null: not known yet. */
+  readonly prices: Prices | null;
+  readonly action: 'subscribe' | 'keep';
+}
+
+/** Starts the subscription, or keeps one that was canceled. What it costs is said before. */
+const SubscribeButton = ({ status, prices, action }: SubscribeButtonProps) => {
+  const api = useApi();
+  const queries = useQueryClient();
+  const [open, setOpen] = useState(false);
+  const subscribing = useMutation({
+    mutationFn: () => api.subscribe(),
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: BILLING_KEY });
+      setOpen(false);
+    },
+  });
+  const close = (): void => {
+    setOpen(false);
+    subscribing.reset();
+  };
+  const labels = LABELS[action];
+  return (
+    <>
+      <Button kind="primary" onClick={() => setOpen(true)}>
+        {labels.button}
+      </Button>
+      <Dialog
+        open={open}
+        onClose={close}
+        title={labels.title}
+        footer={
+          <>
+            <Button onClick={close}>Not now</Button>
+            {status.has_payment_method ? (
+              <Button
+                kind="primary"
+                disabled={prices === null}
+                pending={subscribing.isPending}
+                onClick={() => subscribing.mutate()}
+              >
+                {labels.confirm}
+              </Button>
+            ) : (
+              <PortalButton kind="primary">Add a payment method</PortalButton>
+            )}
+          </>
+        }
+      >
+        {prices === null ? <SkeletonLines count={4} /> : <Costs prices={prices} />}
+        {!status.has_payment_method && <p>First a payment method is needed. It is kept by the payment processor.</p>}
+        <MaybeProblem error={subscribing.error} />
+      </Dialog>
+    </>
+  );
+};
+
+const LABELS = {
+  subscribe: { button: 'Subscribe', title: 'Subscribe to pay as you go', confirm: 'Subscribe' },
+  keep: { button: 'Keep the subscription', title: 'Keep the subscription', confirm: 'Keep it' },
+} as const;
+
+const Costs = ({ prices }: { readonly prices: Prices }) => (
+  <ul className="list-disc space-y-1.5 pl-5">
+    <li>
+      <strong className="font-semibold">{moneyText(prices.price_cents_per_gb)} per GB</strong> (1,000,000,000 bytes)
+      that your tunnels carry, both ways together.
+    </li>
+    <li>
+      <strong className="font-semibold">At least {moneyText(prices.monthly_minimum_cents)} a month.</strong> It is
+      credited toward usage: the first {bytesText(coveredBytes(prices)).replace('.0 ', ' ')} of a month cost nothing
+      more.
+    </li>
+    <li>
+      Nothing is charged today. The first invoice comes on {useNow(nextMonthText)} (UTC), for this month. What you used
+      before the subscription is free.
+    </li>
+    <li>You can set a spend cap, and cancel at any time in the billing portal: it then ends with the month.</li>
+  </ul>
+);

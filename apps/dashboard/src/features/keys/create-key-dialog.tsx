@@ -1,14 +1,17 @@
 // Makes a key, and shows it: once.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { KEY_LABEL_MAX_CHARACTERS } from '@tunnel/contract';
-import { type SubmitEvent, useState } from 'react';
+import { type SubmitEvent, useEffect, useRef, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import { Button } from '../../ui/button.tsx';
+import { useServer } from '../../app/queries.ts';
+import { Notice } from '../../ui/badge.tsx';
+import { Button, CopyButton } from '../../ui/button.tsx';
+import { Choice } from '../../ui/choice.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
+import { CommandLine } from '../../ui/empty-state.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { MaybeProblem } from '../../ui/problem.tsx';
-import { NewKey } from './new-key.tsx';
-import { KEYS_KEY } from './queries.ts';
+import { KEYS_KEY, keyCommands } from './keys.ts';
 
 export interface CreateKeyDialogProps {
   readonly open: boolean;
@@ -98,5 +101,67 @@ const LabelForm = ({ label, setLabel, create }: LabelFormProps) => {
         onChange={({ target }) => setLabel(target.value)}
       />
     </form>
+  );
+};
+
+interface NewKeyProps {
+  readonly token: string;
+  readonly label: string;
+}
+
+/** A key that was just made, with the command that uses it. It is never shown again. */
+const NewKey = ({ token, label }: NewKeyProps) => {
+  const text = useRef<HTMLElement>(null);
+  // The button that made it is gone; the keyboard goes on from the key.
+  useEffect(() => text.current?.focus(), []);
+  return (
+    <>
+      <Notice tone="warn">
+        This is the only time that the key is shown. Copy it now: only its hash is kept, and nobody can show it again.
+      </Notice>
+      <div className="space-y-2">
+        <p className="font-medium">The key</p>
+        <code
+          ref={text}
+          tabIndex={-1}
+          className="block select-all break-all rounded-md border border-line bg-sunken px-3 py-2.5 font-mono text-sm"
+        >
+          {token}
+        </code>
+        <CopyButton text={token} label="Copy the key" showLabel />
+      </div>
+      <Commands token={token} label={label} />
+    </>
+  );
+};
+
+const Commands = ({ token, label }: NewKeyProps) => {
+  const [way, setWay] = useState<'file' | 'variable'>('file');
+  const server = useServer();
+  const commands = server === null ? null : keyCommands(token, label, server);
+  return (
+    <div className="space-y-2">
+      <div className="flex flex-wrap items-center justify-between gap-2">
+        <p className="font-medium">Publish port 3000 with it</p>
+        <Choice
+          label="How the command gets the key"
+          value={way}
+          onChange={setWay}
+          options={[
+            { value: 'file', label: 'From a file' },
+            { value: 'variable', label: 'From a variable' },
+          ]}
+        />
+      </div>
+      <CommandLine
+        command={commands === null ? null : commands[way === 'file' ? 'withFile' : 'withVariable']}
+        label="Copy the command that opens a tunnel"
+      />
+      <p className="text-muted text-sm">
+        {way === 'file'
+          ? 'Puts the key into a file that you alone can read, and opens a tunnel with it.'
+          : 'Gives the key to this one command. Your shell may remember the line.'}
+      </p>
+    </div>
   );
 };

@@ -1,16 +1,20 @@
 // The API keys of the account.
 import { useQuery } from '@tanstack/react-query';
 import type { ApiToken } from '@tunnel/contract';
-import { useState } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
+import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty-state.tsx';
+import { momentText } from '../../ui/format.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { Count, Time } from '../../ui/values.tsx';
 import { CreateKeyDialog } from './create-key-dialog.tsx';
-import { KeyTable } from './key-table.tsx';
-import { keysQuery } from './queries.ts';
+import { keysQuery } from './keys.ts';
 import { RevokeKeyDialog } from './revoke-key-dialog.tsx';
 
 export const KeysPage = () => {
@@ -40,3 +44,91 @@ export const KeysPage = () => {
     </>
   );
 };
+
+interface KeyTableProps {
+  /** undefined: on their way. */
+  readonly keys?: readonly ApiToken[];
+  readonly onRevoke?: (key: ApiToken) => void;
+  /** The button of an empty list. */
+  readonly create?: ReactNode;
+}
+
+/** What each key is called, and how it has been used. */
+const KeyTable = ({ keys, onRevoke, create }: KeyTableProps) => {
+  const columns = useMemo(() => columnsFor(onRevoke), [onRevoke]);
+  return (
+    <div className="[&_thead_tr]:border-t-0">
+      <Table
+        caption="API keys"
+        columns={columns}
+        rows={keys}
+        rowKey={({ id }) => id}
+        empty={
+          <Empty icon="keys" title="No keys yet" action={create}>
+            A client needs one to open tunnels. It is shown once, when it is made.
+          </Empty>
+        }
+      />
+    </div>
+  );
+};
+
+const columnsFor = (onRevoke: ((key: ApiToken) => void) | undefined): readonly Column<ApiToken>[] => [
+  {
+    key: 'label',
+    header: 'Label',
+    isHead: true,
+    cell: ({ label, token_hash }) => (
+      <span className="inline-block min-w-0 sm:min-w-32">
+        <span className="block wrap-anywhere">{label}</span>
+        <span
+          className="font-mono font-normal text-muted text-xs"
+          title={`SHA-256 of the key: ${token_hash}. The key itself is not stored.`}
+        >
+          sha256 {token_hash.slice(0, 8)}…
+        </span>
+      </span>
+    ),
+  },
+  { key: 'status', header: 'Status', cell: (key) => <KeyStatus apiKey={key} /> },
+  { key: 'created', header: 'Created', cell: ({ created_at }) => <Moment at={created_at} /> },
+  {
+    key: 'used',
+    header: 'Last used',
+    cell: ({ last_used_at }) =>
+      last_used_at === null ? <span className="text-muted">Never</span> : <Moment at={last_used_at} />,
+  },
+  {
+    key: 'tunnels',
+    header: 'Tunnels ever',
+    align: 'end',
+    cell: ({ tunnel_count }) => <Count value={tunnel_count} />,
+  },
+  {
+    key: 'revoke',
+    header: 'Action',
+    align: 'end',
+    cell: (key) => (
+      <Button size="small" aria-label={`Revoke ${key.label}`} onClick={() => onRevoke?.(key)}>
+        Revoke
+      </Button>
+    ),
+  },
+];
+
+const KeyStatus = ({ apiKey }: { readonly apiKey: ApiToken }) => (
+  <span className="inline-flex gap-1.5">
+    <Badge tone={apiKey.status === 'active' ? 'good' : 'neutral'} dot={apiKey.status === 'active'}>
+      {apiKey.status === 'active' ? 'Active' : apiKey.status}
+    </Badge>
+    {apiKey.unlimited && <Badge title="An operator has lifted the tunnel limit for it.">No limit</Badge>}
+  </span>
+);
+
+/** Both ways to say it: how long ago, and when exactly. */
+const Moment = ({ at }: { readonly at: string }) => (
+  <span>
+    <Time at={at} />
+    <span className="block text-muted text-xs">{momentText(Date.parse(at))}</span>
+  </span>
+);

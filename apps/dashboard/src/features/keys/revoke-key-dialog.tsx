@@ -6,8 +6,8 @@ import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { plural } from '../../ui/format.ts';
 import { isFault, MaybeProblem } from '../../ui/problem.tsx';
-import { Time } from '../../ui/time.tsx';
-import { activeTunnelsQuery, KEYS_KEY } from './queries.ts';
+import { Time } from '../../ui/values.tsx';
+import { activeTunnelsQuery, KEYS_KEY } from './keys.ts';
 
 export interface RevokeKeyDialogProps {
   /** null: closed. */

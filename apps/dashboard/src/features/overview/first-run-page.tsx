@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
+import type { ReactNode } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import {
   createKeyCommand,
@@ -10,27 +11,24 @@ import {
   loginCommand,
   publicAddress,
 } from '../../app/client-commands.ts';
-import { meQuery } from '../../app/me-query.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
-import { regionsQuery } from '../../app/regions-query.ts';
-import { useServer } from '../../app/use-server.ts';
-import type { Tone } from '../../ui/badge.tsx';
-import { Button } from '../../ui/button.tsx';
-import { buttonClass } from '../../ui/button-class.ts';
+import { meQuery, regionsQuery, useServer } from '../../app/queries.ts';
+import { Notice, type Tone } from '../../ui/badge.tsx';
+import { Button, buttonClass } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { CommandLine } from '../../ui/command-line.tsx';
-import { Notice } from '../../ui/notice.tsx';
+import { classNames } from '../../ui/class-names.ts';
+import { CommandLine } from '../../ui/empty-state.tsx';
+import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
-import { type FirstRun, type FirstRunFacts, readFirstRun } from './first-run.ts';
-import { FirstRunStep } from './first-run-step.tsx';
+import { type FirstRun, type FirstRunData, readFirstRun, type Step } from './first-run.ts';
 import { firstRunQuery } from './queries.ts';
 
 const PORT = 3000;
-const NOTHING: FirstRunFacts = { keys: [], tunnel: undefined, requests: [] };
+const NOTHING: FirstRunData = { keys: [], tunnel: undefined, requests: [] };
 
 export const FirstRunPage = ({ onLeave }: { readonly onLeave: () => void }) => {
-  const facts = useQuery(firstRunQuery(useApi())).data ?? NOTHING;
-  const run = readFirstRun(facts);
+  const data = useQuery(firstRunQuery(useApi())).data ?? NOTHING;
+  const run = readFirstRun(data);
   return (
     <>
       <PageHead
@@ -46,9 +44,9 @@ export const FirstRunPage = ({ onLeave }: { readonly onLeave: () => void }) => {
         <Card className="max-w-3xl">
           <Steps run={run} />
         </Card>
-        {facts.tunnel !== undefined && (
+        {data.tunnel !== undefined && (
           <div className="mt-6 max-w-3xl">
-            <Visit tunnel={facts.tunnel} run={run} />
+            <Visit tunnel={data.tunnel} run={run} />
           </div>
         )}
       </PanelBoundary>
@@ -94,10 +92,10 @@ const Steps = ({ run }: { readonly run: FirstRun }) => {
   );
 };
 
-const VISITS: Record<FirstRun['visit'], { readonly tone: Tone; readonly words: string }> = {
-  none: { tone: 'accent', words: 'Now visit it.' },
-  lost: { tone: 'warn', words: 'A visitor came to your tunnel, but no service answered.' },
-  answered: { tone: 'good', words: 'Your first request came through.' },
+const VISITS: Record<FirstRun['visit'], { readonly tone: Tone; readonly text: string }> = {
+  none: { tone: 'accent', text: 'Now visit it.' },
+  lost: { tone: 'warn', text: 'A visitor came to your tunnel, but no service answered.' },
+  answered: { tone: 'good', text: 'Your first request came through.' },
 };
 
 const Visit = ({ tunnel, run }: { readonly tunnel: TunnelLogEntry; readonly run: FirstRun }) => {
@@ -108,7 +106,7 @@ const Visit = ({ tunnel, run }: { readonly tunnel: TunnelLogEntry; readonly run:
   );
   return (
     <Notice tone={VISITS[run.visit].tone} live>
-      <p className="font-medium">{VISITS[run.visit].words}</p>
+      <p className="font-medium">{VISITS[run.visit].text}</p>
       {address !== null && tunnel.unregistered_at === null && (
         <p className="mt-1">
           <a
@@ -130,4 +128,44 @@ const Visit = ({ tunnel, run }: { readonly tunnel: TunnelLogEntry; readonly run:
       )}
     </Notice>
   );
+};
+
+interface FirstRunStepProps {
+  readonly number: number;
+  readonly title: string;
+  readonly step: Step;
+  readonly children: ReactNode;
+}
+
+/** Its number turns into a mark when it is done. */
+const FirstRunStep = ({ number, title, step, children }: FirstRunStepProps) => (
+  <li data-step={number} data-done={step.isDone} className="flex gap-4">
+    <span
+      aria-hidden="true"
+      className={classNames(
+        'grid size-7 shrink-0 place-items-center rounded-full border font-medium text-sm transition-colors duration-300',
+        step.isDone ? 'border-good bg-good-soft text-good' : 'border-line bg-page text-muted',
+      )}
+    >
+      {step.isDone ? <Icon name="check" className="size-4" /> : number}
+    </span>
+    <div className="min-w-0 flex-1">
+      <h2 className="mt-0.5 mb-2 font-semibold">{title}</h2>
+      {children}
+      <p role="status" className={classNames('mt-2 flex items-center gap-2 text-sm', noteClass(step))}>
+        {!step.isDone && step.isTrouble !== true && (
+          <span aria-hidden="true" className="size-1.5 shrink-0 animate-pulse rounded-full bg-current" />
+        )}
+        <span>
+          {step.isDone && <span className="font-medium">Done. </span>}
+          {step.note}
+        </span>
+      </p>
+    </div>
+  </li>
+);
+
+const noteClass = ({ isDone, isTrouble }: Step): string => {
+  if (isDone) return 'text-good';
+  return isTrouble === true ? 'text-warn' : 'text-muted';
 };

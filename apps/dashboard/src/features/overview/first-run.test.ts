@@ -1,6 +1,6 @@
 import type { ApiToken, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
 import { expect, it } from 'vitest';
-import { type FirstRunFacts, readFirstRun } from './first-run.ts';
+import { type FirstRunData, readFirstRun } from './first-run.ts';
 
 const AT = '2030-01-01T00:00:00.000Z';
 const key = (last_used_at: string | null): ApiToken => ({
@@ -16,9 +16,9 @@ const request = (status: number | null, error: string | null): CapturedRequest =
   ...{ request_headers: {}, response_headers: {}, request_size: 0, response_size: 0, request_body: null },
   ...{ response_body: null, aborted: false, replayable: true },
 });
-const read = (facts: Partial<FirstRunFacts>) => readFirstRun({ keys: [], tunnel: undefined, requests: [], ...facts });
-const doneOf = (facts: Partial<FirstRunFacts>): (boolean | string)[] => {
-  const { key: first, service, tunnel: third, visit } = read(facts);
+const read = (data: Partial<FirstRunData>) => readFirstRun({ keys: [], tunnel: undefined, requests: [], ...data });
+const doneOf = (data: Partial<FirstRunData>): (boolean | string)[] => {
+  const { key: first, service, tunnel: third, visit } = read(data);
   return [first.isDone, service.isDone, third.isDone, visit];
 };
 

@@ -1,7 +1,7 @@
 // How far somebody new has come, from what the API knows. Pure.
 import type { ApiToken, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
 
-export interface FirstRunFacts {
+export interface FirstRunData {
   readonly keys: readonly ApiToken[];
   /** The newest. */
   readonly tunnel: TunnelLogEntry | undefined;
@@ -25,13 +25,13 @@ export interface FirstRun {
   readonly visit: 'none' | 'lost' | 'answered';
 }
 
-export const readFirstRun = (facts: FirstRunFacts): FirstRun => {
-  const service = serviceStep(facts);
-  const visit = facts.requests.length > 0 && !service.isDone ? 'lost' : 'none';
-  return { key: keyStep(facts), service, tunnel: tunnelStep(facts), visit: service.isDone ? 'answered' : visit };
+export const readFirstRun = (data: FirstRunData): FirstRun => {
+  const service = serviceStep(data);
+  const visit = data.requests.length > 0 && !service.isDone ? 'lost' : 'none';
+  return { key: keyStep(data), service, tunnel: tunnelStep(data), visit: service.isDone ? 'answered' : visit };
 };
 
-const keyStep = ({ keys, tunnel }: FirstRunFacts): Step => {
+const keyStep = ({ keys, tunnel }: FirstRunData): Step => {
   const key = keys.find(({ last_used_at }) => last_used_at !== null) ?? keys[0];
   if (key === undefined) return { isDone: false, note: 'Waiting for your first key' };
   // The time of its use is written a little later than the tunnel.
@@ -41,7 +41,7 @@ const keyStep = ({ keys, tunnel }: FirstRunFacts): Step => {
 };
 
 /** Nobody but the client sees the service: that it runs is known once it has answered. */
-const serviceStep = ({ requests, tunnel }: FirstRunFacts): Step => {
+const serviceStep = ({ requests, tunnel }: FirstRunData): Step => {
   // An edge that keeps no requests counts them all the same.
   const isCountedOnly = requests.length === 0 && (tunnel?.request_count ?? 0) > 0;
   if (isCountedOnly || requests.some(isAnswered)) return { isDone: true, note: 'Your service has answered a visitor.' };
@@ -55,7 +55,7 @@ const serviceStep = ({ requests, tunnel }: FirstRunFacts): Step => {
 
 const isAnswered = ({ status, error }: CapturedRequest): boolean => status !== null && error === null;
 
-const tunnelStep = ({ tunnel, keys }: FirstRunFacts): Step => {
+const tunnelStep = ({ tunnel, keys }: FirstRunData): Step => {
   if (tunnel === undefined) {
     const came = keys.some(({ last_used_at }) => last_used_at !== null);
     return {

@@ -3,13 +3,11 @@ import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { UsageSummary } from '@tunnel/contract';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { Bytes, Count, Money } from '../../ui/amount.tsx';
-import { Bar } from '../../ui/bar.tsx';
+import { Skeleton } from '../../ui/card.tsx';
 import { countText, percentText, plural } from '../../ui/format.ts';
-import { Skeleton } from '../../ui/skeleton.tsx';
-import { Stat } from '../../ui/stat.tsx';
+import { Bar, Bytes, Count, Money, Stat } from '../../ui/values.tsx';
+import { viewCost } from '../billing/cost.ts';
 import { billingQuery, billingUsageQuery } from '../billing/queries.ts';
-import { viewCost } from './cost.ts';
 import { usageQuery } from './queries.ts';
 
 export const OverviewTiles = () => {
@@ -79,10 +77,10 @@ const CostTile = () => {
   const used = useQuery(billingUsageQuery(api)).data;
   return (
     <Loaded query={cost} title="The cost cannot be shown" pending={<Pending />} errorClass="max-lg:col-span-2">
-      {(facts) => {
-        const { note, share, tone } = viewCost(facts, used);
+      {(status) => {
+        const { note, share, tone } = viewCost(status, used);
         return (
-          <Stat label="Cost, this month" value={<Money cents={facts.estimated_mtd_cents} />} note={note}>
+          <Stat label="Cost, this month" value={<Money cents={status.estimated_mtd_cents} />} note={note}>
             {share !== null && (
               <Bar className="mt-3" share={share} tone={tone} label={`${percentText(share)} of the spend cap`} />
             )}

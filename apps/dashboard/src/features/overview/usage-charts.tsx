@@ -1,11 +1,11 @@
 // Requests and bytes by day, drawn, and as a table for those who would rather read it.
 import { useQuery } from '@tanstack/react-query';
 import type { UsageChartPoint } from '@tunnel/contract';
-import { useMemo } from 'react';
+import { lazy, Suspense, useMemo } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { Card } from '../../ui/card.tsx';
-import { Chart, ChartSkeleton } from '../../ui/chart.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import type { ChartProps } from '../../ui/chart-canvas.tsx';
 import { bytesText, countText, shortCountText, utcDayText } from '../../ui/format.ts';
 import { Table } from '../../ui/table.tsx';
 import { chartQuery } from './queries.ts';
@@ -83,3 +83,19 @@ const Days = ({ days, field, title, format, formatShort }: DaysProps) => {
     </>
   );
 };
+
+const ChartCanvas = lazy(() => import('../../ui/chart-canvas.tsx').then((module) => ({ default: module.ChartCanvas })));
+
+/** The drawing comes when there is something to draw; its place is kept until then. */
+const Chart = (props: ChartProps) => (
+  <Suspense fallback={<ChartSkeleton />}>
+    <ChartCanvas {...props} />
+  </Suspense>
+);
+
+/** With the line below the drawing. */
+const ChartSkeleton = () => (
+  <div className="pb-6">
+    <Skeleton className="h-[180px] w-full" />
+  </div>
+);

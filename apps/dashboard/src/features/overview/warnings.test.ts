@@ -12,7 +12,7 @@ const pool = (name: string, healthy: number): GroupSummary => ({
   members: [],
 });
 const cost = { billing_model: 'payg', estimated_mtd_cents: 900, monthly_minimum_cents: 300 } as const;
-const keysOf = (facts: Parameters<typeof warningsOf>[0]): string[] => warningsOf(facts).map(({ key }) => key);
+const keysOf = (inputs: Parameters<typeof warningsOf>[0]): string[] => warningsOf(inputs).map(({ key }) => key);
 
 it('is silent while nothing is known, and while all is well', () => {
   expect(warningsOf({})).toEqual([]);

@@ -3,7 +3,7 @@ import type { PlatformPools, UsageSummary } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
 import { countText, plural } from '../../ui/format.ts';
 import { sentence } from '../../ui/problem-text.ts';
-import { type CostFacts, type UsedFacts, viewCost } from './cost.ts';
+import { type CostStatus, type CostUsage, viewCost } from '../billing/cost.ts';
 
 export interface Warning {
   readonly key: string;
@@ -13,14 +13,14 @@ export interface Warning {
   readonly link: string;
 }
 
-export interface WarningFacts {
+export interface WarningInputs {
   readonly usage?: UsageSummary | undefined;
   readonly pools?: PlatformPools | undefined;
-  readonly cost?: CostFacts | undefined;
-  readonly used?: UsedFacts | undefined;
+  readonly cost?: CostStatus | undefined;
+  readonly used?: CostUsage | undefined;
 }
 
-export const warningsOf = ({ usage, pools, cost, used }: WarningFacts): Warning[] => [
+export const warningsOf = ({ usage, pools, cost, used }: WarningInputs): Warning[] => [
   ...(pools === undefined ? [] : poolWarnings(pools)),
   ...(cost === undefined ? [] : costWarnings(cost, used)),
   ...(usage === undefined ? [] : limitWarnings(usage)),
@@ -50,7 +50,7 @@ const poolWarnings = ({ groups, warnings }: PlatformPools): Warning[] => {
   return [...zero, ...silent];
 };
 
-const costWarnings = (cost: CostFacts, used: UsedFacts | undefined): Warning[] => {
+const costWarnings = (cost: CostStatus, used: CostUsage | undefined): Warning[] => {
   const found: Warning[] = [];
   const add = (key: string, tone: Warning['tone'], text: string): void =>
     void found.push({ key, tone, text, to: '/billing', link: 'Go to billing' });

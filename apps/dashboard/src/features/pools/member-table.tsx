@@ -2,13 +2,11 @@
 import { Link } from '@tanstack/react-router';
 import type { GroupMemberSummary, GroupProtocol, GroupSummary } from '@tunnel/contract';
 import { memo, useMemo, useState } from 'react';
-import { Bytes } from '../../ui/amount.tsx';
 import { Badge } from '../../ui/badge.tsx';
-import { Bar } from '../../ui/bar.tsx';
 import { Button } from '../../ui/button.tsx';
 import { countText, percentText, plural } from '../../ui/format.ts';
-import { Time } from '../../ui/time.tsx';
-import { servedText, sharesOf, shareText } from './share.ts';
+import { Bar, Bytes, Time } from '../../ui/values.tsx';
+import { servedText, sharesOf, shareText } from './pools.ts';
 
 const SHOWN_AT_ONCE = 50;
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { choose, FEW_MEMBERS, isOpen, readChosen } from './open-pools.ts';
 import { makeMember, makePool } from './pool.fixture.ts';
-import { poolKey } from './pools-seen.ts';
+import { poolKey } from './pools.ts';
 
 const poolOf = (count: number) =>
   makePool({ members: Array.from({ length: count }, (_, index) => makeMember({ tunnel_id: `tun_${index}` })) });

@@ -1,7 +1,7 @@
 // Which pools show their members: small ones do, large ones when asked. What was chosen is remembered in this tab.
 import type { GroupSummary } from '@tunnel/contract';
 import { startTransition, useCallback, useState } from 'react';
-import { poolKey } from './pools-seen.ts';
+import { poolKey } from './pools.ts';
 
 /** A pool of more members is closed at first. */
 export const FEW_MEMBERS = 5;

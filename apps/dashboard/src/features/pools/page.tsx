@@ -1,24 +1,32 @@
 // The load-balanced pools and their members, as they are now.
 import { useQuery } from '@tanstack/react-query';
+import type { GroupSummary } from '@tunnel/contract';
 import { useDeferredValue, useMemo, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { regionsQuery } from '../../app/regions-query.ts';
+import { regionsQuery } from '../../app/queries.ts';
+import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Card } from '../../ui/card.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
 import { Choice } from '../../ui/choice.tsx';
-import { Empty } from '../../ui/empty.tsx';
+import { Empty } from '../../ui/empty-state.tsx';
 import { inputClass } from '../../ui/field.tsx';
-import { plural } from '../../ui/format.ts';
+import { durationText, plural } from '../../ui/format.ts';
+import { useNow } from '../../ui/hooks.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
-import { Skeleton } from '../../ui/skeleton.tsx';
-import { filterPools, hasTrouble, type PoolsShown } from './filter.ts';
+import { sentence } from '../../ui/problem-text.ts';
 import { PoolList } from './pool-list.tsx';
-import { PoolNotices } from './pool-notices.tsx';
+import {
+  filterPools,
+  hasTrouble,
+  isDown,
+  type PoolFilter,
+  type PoolsSnapshot,
+  poolsQuery,
+  silentRegions,
+} from './pools.ts';
 import { PoolsEmpty } from './pools-empty.tsx';
-import type { PoolsSeen } from './pools-seen.ts';
-import { poolsQuery } from './queries.ts';
 
 export const PoolsPage = () => {
   const pools = useQuery(poolsQuery(useApi()));
@@ -29,19 +37,19 @@ export const PoolsPage = () => {
         description="Tunnels that share one address. Each new connection goes to a healthy member, chosen at random. Refreshed every 2 seconds."
       />
       <Loaded query={pools} title="The pools cannot be shown" pending={<PoolsPending />}>
-        {(seen) => <PoolsPanel seen={seen} />}
+        {(snapshot) => <PoolsPanel snapshot={snapshot} />}
       </Loaded>
     </>
   );
 };
 
-const PoolsPanel = ({ seen }: { readonly seen: PoolsSeen }) => {
+const PoolsPanel = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
   const [text, setText] = useState('');
-  const [shown, setShown] = useState<PoolsShown>('all');
+  const [shown, setShown] = useState<PoolFilter>('all');
   // Typing and choosing stay quick, whatever the size of the list.
-  const words = useDeferredValue(text);
+  const wantedText = useDeferredValue(text);
   const wanted = useDeferredValue(shown);
-  const groups = useMemo(() => filterPools(seen.groups, words, wanted), [seen.groups, words, wanted]);
+  const groups = useMemo(() => filterPools(snapshot.groups, wantedText, wanted), [snapshot.groups, wantedText, wanted]);
   const { data: regions = NO_REGIONS, isPending } = useQuery(regionsQuery(useApi()));
   const showAll = (): void => {
     setText('');
@@ -51,12 +59,12 @@ const PoolsPanel = ({ seen }: { readonly seen: PoolsSeen }) => {
   if (isPending) return <PoolsPending />;
   return (
     <div className="space-y-4">
-      <PoolNotices seen={seen} />
-      {seen.groups.length === 0 ? (
-        seen.warnings.length === 0 && <PoolsEmpty />
+      <PoolNotices snapshot={snapshot} />
+      {snapshot.groups.length === 0 ? (
+        snapshot.warnings.length === 0 && <PoolsEmpty />
       ) : (
         <>
-          <Filters {...{ seen, text, setText, shown, setShown }} />
+          <Filters {...{ snapshot, text, setText, shown, setShown }} />
           {groups.length === 0 ? (
             <Card padded={false}>
               <Empty icon="search" title="No pool matches" action={<Button onClick={showAll}>Show all pools</Button>}>
@@ -64,7 +72,7 @@ const PoolsPanel = ({ seen }: { readonly seen: PoolsSeen }) => {
               </Empty>
             </Card>
           ) : (
-            <PoolList groups={groups} oldSince={seen.oldSince} regions={regions} />
+            <PoolList groups={groups} staleSince={snapshot.staleSince} regions={regions} />
           )}
         </>
       )}
@@ -75,15 +83,15 @@ const PoolsPanel = ({ seen }: { readonly seen: PoolsSeen }) => {
 const NO_REGIONS: readonly never[] = [];
 
 interface FiltersProps {
-  readonly seen: PoolsSeen;
+  readonly snapshot: PoolsSnapshot;
   readonly text: string;
   readonly setText: (text: string) => void;
-  readonly shown: PoolsShown;
-  readonly setShown: (shown: PoolsShown) => void;
+  readonly shown: PoolFilter;
+  readonly setShown: (shown: PoolFilter) => void;
 }
 
-const Filters = ({ seen, text, setText, shown, setShown }: FiltersProps) => {
-  const { groups } = seen;
+const Filters = ({ snapshot, text, setText, shown, setShown }: FiltersProps) => {
+  const { groups } = snapshot;
   const members = groups.reduce((sum, { member_count }) => sum + member_count, 0);
   const healthy = groups.reduce((sum, { healthy_count }) => sum + healthy_count, 0);
   return (
@@ -128,3 +136,49 @@ const PoolsPending = () => (
     </div>
   </div>
 );
+
+const NAMED_MAX = 5;
+
+/** What must not be overlooked. The frame is always there: screen readers tell what appears in it. */
+const PoolNotices = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
+  const down = snapshot.groups.filter(isDown);
+  return (
+    <div role="status" className="space-y-3">
+      {down.length > 0 && (
+        <Notice tone="bad">
+          <strong className="font-semibold">
+            {plural(down.length, 'pool has', 'pools have')} no healthy member: {namesOf(down)}.
+          </strong>{' '}
+          Visitors get an error (502) there.
+        </Notice>
+      )}
+      {snapshot.warnings.map((warning) => (
+        <RegionNotice key={warning} warning={warning} snapshot={snapshot} />
+      ))}
+    </div>
+  );
+};
+
+const RegionNotice = ({ warning, snapshot }: { readonly warning: string; readonly snapshot: PoolsSnapshot }) => {
+  const [region] = silentRegions([warning]);
+  const since = region === undefined ? undefined : snapshot.staleSince[region];
+  const age = useNow((now) => (since === undefined ? '' : durationText(now - since)));
+  return (
+    <Notice tone="warn">
+      {since === undefined ? (
+        sentence(warning)
+      ) : (
+        <>
+          Region {region} did not answer. Its pools are shown as they were <span aria-hidden="true">{age} ago</span>
+          <span className="sr-only">before</span>; it is asked again every 2 seconds.
+        </>
+      )}
+    </Notice>
+  );
+};
+
+const namesOf = (groups: readonly GroupSummary[]): string => {
+  const names = groups.slice(0, NAMED_MAX).map(({ name }) => name);
+  const more = groups.length - names.length;
+  return names.join(', ') + (more > 0 ? ` and ${more} more` : '');
+};

@@ -4,12 +4,11 @@ import { memo, useId } from 'react';
 import { Badge } from '../../ui/badge.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { countText, durationText, plural } from '../../ui/format.ts';
+import { useNow } from '../../ui/hooks.ts';
 import { Icon } from '../../ui/icon.tsx';
-import { useNow } from '../../ui/now.ts';
-import { isDown } from './filter.ts';
-import { HealthMarks } from './health-marks.tsx';
+import { Bar } from '../../ui/values.tsx';
 import { MemberTable } from './member-table.tsx';
-import { poolKey } from './pools-seen.ts';
+import { isDown, poolKey } from './pools.ts';
 
 export interface PoolCardProps {
   readonly group: GroupSummary;
@@ -18,10 +17,10 @@ export interface PoolCardProps {
   /** Where visitors come to; null: not known. */
   readonly address: string | null;
   /** When its region last answered; null: just now. */
-  readonly oldSince: number | null;
+  readonly staleSince: number | null;
 }
 
-export const PoolCard = memo(({ group, open, setOpen, address, oldSince }: PoolCardProps) => {
+export const PoolCard = memo(({ group, open, setOpen, address, staleSince }: PoolCardProps) => {
   const id = useId();
   return (
     <article
@@ -46,7 +45,7 @@ export const PoolCard = memo(({ group, open, setOpen, address, oldSince }: PoolC
             </span>
           </button>
         </h2>
-        <PoolPlace {...{ group, address, oldSince }} />
+        <PoolLocation {...{ group, address, staleSince }} />
         <div className="sm:ml-auto">
           <HealthMarks group={group} />
         </div>
@@ -60,7 +59,7 @@ export const PoolCard = memo(({ group, open, setOpen, address, oldSince }: PoolC
   );
 });
 
-const PoolPlace = ({ group, address, oldSince }: Pick<PoolCardProps, 'group' | 'address' | 'oldSince'>) => (
+const PoolLocation = ({ group, address, staleSince }: Pick<PoolCardProps, 'group' | 'address' | 'staleSince'>) => (
   <span className="flex min-w-0 flex-wrap items-center gap-x-2 gap-y-1 text-muted text-sm">
     <Badge>{group.protocol.toUpperCase()}</Badge>
     <span className="break-all" title={`Its ${group.protocol === 'tcp' ? 'port' : 'subdomain'}: ${group.label}`}>
@@ -69,7 +68,7 @@ const PoolPlace = ({ group, address, oldSince }: Pick<PoolCardProps, 'group' | '
     <span>
       in region <span className="text-ink">{group.region_id}</span>
     </span>
-    {oldSince !== null && <OldBadge since={oldSince} />}
+    {staleSince !== null && <StaleBadge since={staleSince} />}
   </span>
 );
 
@@ -84,7 +83,7 @@ const Address = ({ group, address }: Pick<PoolCardProps, 'group' | 'address'>) =
   );
 };
 
-const OldBadge = ({ since }: { readonly since: number }) => {
+const StaleBadge = ({ since }: { readonly since: number }) => {
   const age = useNow((now) => durationText(now - since));
   return (
     <Badge tone="warn" title="Its region did not answer when it was last asked.">
@@ -126,3 +125,40 @@ const Dot = () => (
     ·
   </span>
 );
+
+/** Of a larger pool a bar says more. */
+const MARKS_MAX = 12;
+
+/** A mark for each member, filled or hollow, and the number in words beside it. */
+const HealthMarks = ({ group }: { readonly group: GroupSummary }) => {
+  const { healthy_count: healthy, member_count: members } = group;
+  const text = `${healthy} of ${members} healthy`;
+  const tone = healthTone(group);
+  return (
+    <span className="inline-flex items-center gap-2.5">
+      {members > MARKS_MAX ? (
+        <Bar share={healthy / members} label={text} tone={tone} className="w-24" />
+      ) : (
+        <span aria-hidden="true" className="inline-flex gap-1">
+          {Array.from({ length: members }, (_, index) => (
+            <span
+              key={index}
+              className={classNames(
+                'size-2.5 rounded-full border-[1.5px]',
+                index < healthy ? 'border-good bg-good' : 'border-bad',
+              )}
+            />
+          ))}
+        </span>
+      )}
+      <span className={classNames('whitespace-nowrap font-medium', TONE_CLASSES[tone])}>{text}</span>
+    </span>
+  );
+};
+
+const TONE_CLASSES = { good: 'text-good', warn: 'text-warn', bad: 'text-bad' } as const;
+
+const healthTone = (group: GroupSummary): keyof typeof TONE_CLASSES => {
+  if (isDown(group)) return 'bad';
+  return group.unhealthy_count > 0 ? 'warn' : 'good';
+};

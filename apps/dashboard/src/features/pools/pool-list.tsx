@@ -1,11 +1,12 @@
 // The list of pools. Only what is near the screen exists in the page, so that hundreds of large pools scroll like three.
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import type { GroupSummary, UsageRegion } from '@tunnel/contract';
-import { type RefObject, useLayoutEffect, useRef, useState } from 'react';
+import { useRef } from 'react';
 import { publicAddress } from '../../app/client-commands.ts';
+import { usePageTop } from '../../ui/hooks.ts';
 import { isOpen, useOpenPools } from './open-pools.ts';
 import { PoolCard } from './pool-card.tsx';
-import { poolKey } from './pools-seen.ts';
+import { poolKey } from './pools.ts';
 
 const HEAD_PX = 94;
 const TABLE_HEAD_PX = 38;
@@ -14,14 +15,14 @@ const MEMBERS_GUESSED_MAX = 50;
 
 export interface PoolListProps {
   readonly groups: readonly GroupSummary[];
-  readonly oldSince: Readonly<Record<string, number>>;
+  readonly staleSince: Readonly<Record<string, number>>;
   readonly regions: readonly UsageRegion[];
 }
 
-export const PoolList = ({ groups, oldSince, regions }: PoolListProps) => {
+export const PoolList = ({ groups, staleSince, regions }: PoolListProps) => {
   const { chosen, setOpen } = useOpenPools();
   const list = useRef<HTMLUListElement>(null);
-  const top = useTopOf(list);
+  const top = usePageTop(list);
   // oxlint-disable-next-line react/incompatible-library -- no compiler memoises here
   const virtualizer = useWindowVirtualizer<HTMLLIElement>({
     count: groups.length,
@@ -55,7 +56,7 @@ export const PoolList = ({ groups, oldSince, regions }: PoolListProps) => {
               open={isOpen(group, chosen)}
               setOpen={setOpen}
               address={publicAddress(group, regionOf(group, regions))}
-              oldSince={oldSince[group.region_id] ?? null}
+              staleSince={staleSince[group.region_id] ?? null}
             />
           </li>
         );
@@ -66,18 +67,3 @@ export const PoolList = ({ groups, oldSince, regions }: PoolListProps) => {
 
 const regionOf = (group: GroupSummary, regions: readonly UsageRegion[]): UsageRegion | undefined =>
   regions.find(({ region_id }) => region_id === group.region_id);
-
-/** Where the list begins in the page; what stands above it comes and goes. */
-const useTopOf = (list: RefObject<HTMLElement | null>): number => {
-  const [top, setTop] = useState(0);
-  useLayoutEffect(() => {
-    const measure = (): void => {
-      if (list.current !== null) setTop(Math.round(list.current.getBoundingClientRect().top + window.scrollY));
-    };
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(document.body);
-    return () => observer.disconnect();
-  }, [list]);
-  return top;
-};

@@ -1,10 +1,9 @@
 // An account without pools: what they are, and the commands that make one.
 import { Link } from '@tanstack/react-router';
 import { serverFlags } from '../../app/client-commands.ts';
-import { useServer } from '../../app/use-server.ts';
+import { useServer } from '../../app/queries.ts';
 import { Card } from '../../ui/card.tsx';
-import { CommandLine } from '../../ui/command-line.tsx';
-import { Empty } from '../../ui/empty.tsx';
+import { CommandLine, Empty } from '../../ui/empty-state.tsx';
 
 const KEY_FILE = '~/.tunnel/shop-key';
 /** `flags`: how the client finds its server; null: not known yet. */

@@ -1,9 +1,13 @@
 // The account and this browser: name, sessions, theme.
+import { useEffect, useState } from 'react';
+import { useApp } from '../../app/app-context.tsx';
+import { chooseTheme, readTheme, type Theme } from '../../app/theme.ts';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { Choice } from '../../ui/choice.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
-import { LogOutCard } from './log-out-card.tsx';
 import { ProfileCard } from './profile-card.tsx';
 import { SessionsCard } from './sessions-card.tsx';
-import { ThemeCard } from './theme-card.tsx';
 
 export const SettingsPage = () => (
   <>
@@ -16,3 +20,47 @@ export const SettingsPage = () => (
     </div>
   </>
 );
+
+const THEMES = [
+  { value: 'system', label: 'System' },
+  { value: 'light', label: 'Light' },
+  { value: 'dark', label: 'Dark' },
+] as const satisfies readonly { value: Theme; label: string }[];
+
+const ThemeCard = () => {
+  const [theme, setTheme] = useState(readTheme);
+  // Another tab may change it too.
+  useEffect(() => {
+    const follow = (): void => setTheme(readTheme());
+    window.addEventListener('storage', follow);
+    return () => window.removeEventListener('storage', follow);
+  }, []);
+  return (
+    <Card title="Appearance" description="Kept in this browser. System follows what your device is set to.">
+      <Choice
+        label="Theme"
+        value={theme}
+        options={THEMES}
+        onChange={(wanted) => {
+          chooseTheme(wanted);
+          setTheme(wanted);
+        }}
+      />
+    </Card>
+  );
+};
+
+const LogOutCard = () => {
+  const { session } = useApp();
+  return (
+    <Card
+      title="Log out"
+      description="Ends this session in all tabs of this browser. Tunnels and keys are not affected."
+      actions={
+        // The page forgets in any case; a platform that is away forgets when the session runs out.
+        <Button onClick={() => void session.signOut().catch(() => {})}>Log out</Button>
+      }
+      padded={false}
+    />
+  );
+};

@@ -3,15 +3,14 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { UserPublic } from '@tunnel/contract';
 import { type SubmitEvent, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import { ME_KEY, meQuery } from '../../app/me-query.ts';
 import { Loaded } from '../../app/panel-boundary.tsx';
+import { ME_KEY, meQuery } from '../../app/queries.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Card } from '../../ui/card.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { dateText } from '../../ui/format.ts';
 import { MaybeProblem } from '../../ui/problem.tsx';
-import { Skeleton } from '../../ui/skeleton.tsx';
 
 const NAME_MAX_CHARACTERS = 100;
 
@@ -27,7 +26,7 @@ export const ProfileCard = () => {
         {(user) => (
           <div className="grid gap-6 md:grid-cols-2">
             <NameForm key={user.id} user={user} />
-            <Facts user={user} />
+            <AccountDetails user={user} />
           </div>
         )}
       </Loaded>
@@ -78,7 +77,7 @@ const NameForm = ({ user }: { readonly user: UserPublic }) => {
   );
 };
 
-const Facts = ({ user }: { readonly user: UserPublic }) => (
+const AccountDetails = ({ user }: { readonly user: UserPublic }) => (
   <dl className="space-y-3">
     <div>
       <dt className="text-muted text-sm">E-mail address</dt>

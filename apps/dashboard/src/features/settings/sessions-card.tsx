@@ -1,6 +1,6 @@
 // Where the account is logged in, with the way to end each of the others, or all of them.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type { UserSession } from '@tunnel/contract';
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import type { PlatformClient, UserSession } from '@tunnel/contract';
 import { useMemo } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
@@ -9,8 +9,7 @@ import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { isFault, Problem } from '../../ui/problem.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Time } from '../../ui/time.tsx';
-import { SESSIONS_KEY, sessionsQuery } from './queries.ts';
+import { Time } from '../../ui/values.tsx';
 import { programName } from './user-agent.ts';
 
 export const SessionsCard = () => {
@@ -127,3 +126,7 @@ const useEndSessions = () => {
     onSettled: () => queries.invalidateQueries({ queryKey: SESSIONS_KEY }),
   });
 };
+
+const SESSIONS_KEY = ['sessions'] as const;
+
+const sessionsQuery = (api: PlatformClient) => queryOptions({ queryKey: SESSIONS_KEY, queryFn: () => api.sessions() });

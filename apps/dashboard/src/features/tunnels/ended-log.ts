@@ -43,9 +43,9 @@ export const departed = (before: readonly TunnelLogEntry[], now: readonly Tunnel
 
 const grown = (log: EndedLog, page: readonly TunnelLogEntry[], isWhole: boolean): EndedLog => {
   const byId = new Map(log.entries.map((entry) => [entry.id, entry]));
-  const news = page.filter((entry) => !isSame(byId.get(entry.id), entry));
-  if (news.length === 0) return log.isWhole === isWhole ? log : { ...log, isWhole };
-  for (const entry of news) byId.set(entry.id, entry);
+  const changed = page.filter((entry) => !isSame(byId.get(entry.id), entry));
+  if (changed.length === 0) return log.isWhole === isWhole ? log : { ...log, isWhole };
+  for (const entry of changed) byId.set(entry.id, entry);
   return { entries: [...byId.values()].sort(byAge), isWhole };
 };
 

@@ -1,14 +1,14 @@
 // When the tunnel became healthy or unhealthy, and why: newest first.
-import { useQuery } from '@tanstack/react-query';
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { HealthEvent, TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { Card } from '../../ui/card.tsx';
+import { Notice } from '../../ui/badge.tsx';
+import { Card, SkeletonLines } from '../../ui/card.tsx';
 import { classNames } from '../../ui/class-names.ts';
-import { SkeletonLines } from '../../ui/skeleton.tsx';
-import { Time } from '../../ui/time.tsx';
+import { problemText } from '../../ui/problem-text.ts';
+import { Time } from '../../ui/values.tsx';
 import { healthQuery } from './queries.ts';
-import { StaleNotice } from './stale-notice.tsx';
 
 export const HealthPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const health = useQuery(healthQuery(useApi(), entry));
@@ -75,3 +75,13 @@ const Timeline = ({ events }: { readonly events: readonly HealthEvent[] }) => (
     ))}
   </ol>
 );
+
+/** What is in sight was answered before; the region does not answer any more. */
+export const StaleNotice = ({ query }: { readonly query: Pick<UseQueryResult, 'isError' | 'error' | 'data'> }) =>
+  query.isError && query.data !== undefined ? (
+    <div className="mb-4">
+      <Notice tone="warn" live>
+        {problemText(query.error)} What you see is from before.
+      </Notice>
+    </div>
+  ) : null;

@@ -1,16 +1,15 @@
 // The tunnels of the account, those that live first.
-import { Link, useSearch } from '@tanstack/react-router';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { httpTunnelCommand } from '../../app/client-commands.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
-import { useServer } from '../../app/use-server.ts';
-import { Card } from '../../ui/card.tsx';
-import { Empty } from '../../ui/empty.tsx';
+import { useServer } from '../../app/queries.ts';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { Choice } from '../../ui/choice.tsx';
+import { Empty } from '../../ui/empty-state.tsx';
 import { countText, plural } from '../../ui/format.ts';
 import { PageHead } from '../../ui/page-head.tsx';
 import { Problem } from '../../ui/problem.tsx';
-import { Skeleton } from '../../ui/skeleton.tsx';
-import { readFilter, type TunnelFilter } from './filter.ts';
-import { TunnelFilters } from './tunnel-filters.tsx';
+import { changeFilter, PROTOCOL_CHOICES, readFilter, STATE_CHOICES, type TunnelFilter } from './queries.ts';
 import { TunnelList } from './tunnel-list.tsx';
 import { TunnelHead } from './tunnel-row.tsx';
 import { type TunnelRows, useTunnelRows } from './use-tunnel-rows.ts';
@@ -44,12 +43,12 @@ const Tunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
       <Card padded={false}>
         <TunnelList rows={rows} isWhole={isWhole} onEndNear={loadMore} />
       </Card>
-      <Foot found={found} />
+      <ListFooter found={found} />
     </>
   );
 };
 
-const Foot = ({ found: { rows = [], liveCount, isWhole, error, retry } }: { readonly found: TunnelRows }) => {
+const ListFooter = ({ found: { rows = [], liveCount, isWhole, error, retry } }: { readonly found: TunnelRows }) => {
   if (error !== null) {
     return (
       <div className="mt-4">
@@ -57,12 +56,12 @@ const Foot = ({ found: { rows = [], liveCount, isWhole, error, retry } }: { read
       </div>
     );
   }
-  const words = isWhole
+  const text = isWhole
     ? `${plural(rows.length, 'tunnel')}, ${countText(liveCount)} of them live`
     : 'Loading older tunnels';
   return (
     <p role="status" className="mt-4 text-center text-muted text-sm">
-      {words}
+      {text}
       <span className="ml-3 hidden sm:inline">
         <kbd className="font-mono">j</kbd> <kbd className="font-mono">k</kbd> move,{' '}
         <kbd className="font-mono">Enter</kbd> opens
@@ -107,7 +106,7 @@ const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
             </Link>
           }
         >
-          <p>{filterWords(filter)} Start one, or show the others.</p>
+          <p>{filterText(filter)} Start one, or show the others.</p>
         </Empty>
       </Card>
     );
@@ -121,8 +120,26 @@ const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
   );
 };
 
-const filterWords = ({ protocol, state }: TunnelFilter): string => {
+const filterText = ({ protocol, state }: TunnelFilter): string => {
   const kind = protocol === undefined ? 'tunnel' : `${protocol} tunnel`;
   if (state === 'active') return `No ${kind} is live right now.`;
   return state === 'closed' ? `No ${kind} has ended yet.` : `There never was a ${kind}.`;
+};
+
+/** Kept in the address of the page. */
+const TunnelFilters = ({ filter }: { readonly filter: TunnelFilter }) => {
+  const navigate = useNavigate();
+  const go = (chosen: Parameters<typeof changeFilter>[1]): void =>
+    void navigate({ to: '/tunnels', search: changeFilter(filter, chosen), replace: true, resetScroll: true });
+  return (
+    <div className="mb-4 flex flex-wrap gap-x-6 gap-y-3">
+      <Choice label="State" value={filter.state ?? 'all'} options={STATE_CHOICES} onChange={(state) => go({ state })} />
+      <Choice
+        label="Protocol"
+        value={filter.protocol ?? 'all'}
+        options={PROTOCOL_CHOICES}
+        onChange={(protocol) => go({ protocol })}
+      />
+    </div>
+  );
 };

@@ -1,9 +1,17 @@
-// What the pages of tunnels ask for, and how often.
+// What the pages of tunnels ask for and how often, and the filter as the address has it and as the API takes it.
 import { type QueryClient, queryOptions } from '@tanstack/react-query';
-import type { CapturedRequest, CaptureList, PlatformClient, TunnelLogEntry } from '@tunnel/contract';
-import { LIVE_MS } from '../../app/query-client.ts';
+import {
+  type CapturedRequest,
+  type CaptureList,
+  type PlatformClient,
+  type ShownProtocol,
+  shownProtocol,
+  type TunnelLogEntry,
+  type TunnelState,
+  tunnelState,
+} from '@tunnel/contract';
+import { LIVE_MS } from '../../app/queries.ts';
 import { type EndedLog, PAGE_SIZE, withNewest, withOlder } from './ended-log.ts';
-import type { TunnelFilter } from './filter.ts';
 
 /** An account may have any number; more are not shown as living. */
 const LIVE_PAGES_MAX = 10;
@@ -90,3 +98,37 @@ export const addRequest = (queries: QueryClient, id: string, request: CapturedRe
 };
 
 const requestsKey = (id: string) => [...TUNNEL_KEY, id, 'requests'] as const;
+
+export interface TunnelFilter {
+  readonly protocol?: ShownProtocol;
+  readonly state?: TunnelState;
+}
+
+type StateChoice = TunnelState | 'all';
+type ProtocolChoice = ShownProtocol | 'all';
+
+export const STATE_CHOICES = [
+  { value: 'all', label: 'Any state' },
+  { value: 'active', label: 'Live' },
+  { value: 'closed', label: 'Ended' },
+] as const satisfies readonly { value: StateChoice; label: string }[];
+
+export const PROTOCOL_CHOICES = [
+  { value: 'all', label: 'Any protocol' },
+  { value: 'http', label: 'http' },
+  { value: 'tcp', label: 'tcp' },
+  { value: 'udp', label: 'udp' },
+  { value: 'p2p', label: 'p2p' },
+] as const satisfies readonly { value: ProtocolChoice; label: string }[];
+
+/** What nobody knows is no filter: the address may be somebody's own. */
+export const readFilter = (search: { readonly protocol?: string; readonly state?: string }): TunnelFilter => {
+  const protocol = shownProtocol.safeParse(search.protocol).data;
+  const state = tunnelState.safeParse(search.state).data;
+  return { ...(protocol === undefined ? {} : { protocol }), ...(state === undefined ? {} : { state }) };
+};
+
+export const changeFilter = (filter: TunnelFilter, chosen: { state?: StateChoice; protocol?: ProtocolChoice }) => {
+  const { state = filter.state ?? 'all', protocol = filter.protocol ?? 'all' } = chosen;
+  return readFilter({ state, protocol });
+};

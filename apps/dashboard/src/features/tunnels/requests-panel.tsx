@@ -6,17 +6,19 @@ import { useRef } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { publicAddress } from '../../app/client-commands.ts';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { regionsQuery } from '../../app/regions-query.ts';
-import { Card } from '../../ui/card.tsx';
-import { Empty } from '../../ui/empty.tsx';
-import { moved } from '../../ui/keys.ts';
-import { Skeleton } from '../../ui/skeleton.tsx';
-import { useKeys } from '../../ui/use-keys.ts';
-import { useMedia } from '../../ui/use-media.ts';
+import { regionsQuery } from '../../app/queries.ts';
+import { Badge } from '../../ui/badge.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { classNames } from '../../ui/class-names.ts';
+import { Empty } from '../../ui/empty-state.tsx';
+import { latencyText } from '../../ui/format.ts';
+import { useMedia } from '../../ui/hooks.ts';
+import { moved, useKeys } from '../../ui/keyboard.ts';
+import { Time } from '../../ui/values.tsx';
+import { StaleNotice } from './health-panel.tsx';
 import { requestsQuery } from './queries.ts';
 import { RequestDetail } from './request-detail.tsx';
-import { RequestRow } from './request-row.tsx';
-import { StaleNotice } from './stale-notice.tsx';
+import { statusText, statusTone } from './request-text.ts';
 
 export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const requests = useQuery(requestsQuery(useApi(), entry));
@@ -127,3 +129,35 @@ const NoRequests = ({ entry }: { readonly entry: TunnelLogEntry }) => {
     </Empty>
   );
 };
+
+interface RequestRowProps {
+  readonly request: CapturedRequest;
+  readonly isChosen: boolean;
+  readonly onChoose: () => void;
+}
+
+const RequestRow = ({ request, isChosen, onChoose }: RequestRowProps) => (
+  <button
+    type="button"
+    data-request={request.id}
+    aria-current={isChosen ? 'true' : undefined}
+    onClick={onChoose}
+    className={classNames(
+      'block w-full px-4 py-2.5 text-left focus-visible:-outline-offset-2 sm:px-5',
+      isChosen ? 'bg-accent-soft' : 'hover:bg-page',
+    )}
+  >
+    <span className="flex items-center gap-2">
+      <span className="shrink-0 font-medium font-mono text-sm">{request.method}</span>
+      <span className="min-w-0 flex-1 truncate font-mono text-sm" title={request.path}>
+        {request.path}
+      </span>
+      <Badge tone={statusTone(request.status)}>{statusText(request)}</Badge>
+    </span>
+    <span className="mt-0.5 flex gap-3 text-muted text-sm">
+      <Time at={request.at} />
+      {request.duration_ms !== null && <span>{latencyText(request.duration_ms)}</span>}
+      {request.replay_of !== undefined && <span>Replay</span>}
+    </span>
+  </button>
+);

@@ -2,14 +2,14 @@
 // above do not move what is looked at.
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import type { TunnelLogEntry } from '@tunnel/contract';
-import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
-import { moved } from '../../ui/keys.ts';
-import { useKeys } from '../../ui/use-keys.ts';
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from 'react';
+import { usePageTop } from '../../ui/hooks.ts';
+import { moved, useKeys } from '../../ui/keyboard.ts';
 import { TunnelHead, TunnelRow, useRowPx } from './tunnel-row.tsx';
 
 /** So many rows before the end more are asked for. */
 const AHEAD = 30;
-/** The places at the foot of a phone lie over the page. */
+/** The navigation at the foot of a phone lies over the page. */
 const FOOT_PX = 80;
 
 export interface TunnelListProps {
@@ -21,7 +21,7 @@ export interface TunnelListProps {
 export const TunnelList = ({ rows, isWhole, onEndNear }: TunnelListProps) => {
   const rowPx = useRowPx();
   const list = useRef<HTMLDivElement>(null);
-  const top = useTop(list);
+  const top = usePageTop(list);
   // oxlint-disable-next-line react/incompatible-library -- nothing that it returns is memoized here
   const virtual = useWindowVirtualizer({
     count: rows.length,
@@ -53,22 +53,6 @@ export const TunnelList = ({ rows, isWhole, onEndNear }: TunnelListProps) => {
       </div>
     </div>
   );
-};
-
-/** How far down the page the list begins. It moves when something above it appears. */
-const useTop = (list: RefObject<HTMLElement | null>): number => {
-  const [top, setTop] = useState(0);
-  useLayoutEffect(() => {
-    const measure = (): void => {
-      const place = list.current?.getBoundingClientRect();
-      if (place !== undefined) setTop(Math.round(place.top + window.scrollY));
-    };
-    measure();
-    const watch = new ResizeObserver(measure);
-    watch.observe(document.body);
-    return () => watch.disconnect();
-  }, [list]);
-  return top;
 };
 
 /** Keeps the first row in sight where it is when others appear above it. */

@@ -2,20 +2,19 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useCanGoBack, useParams, useRouter } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
-import { buttonClass } from '../../ui/button-class.ts';
-import { Card } from '../../ui/card.tsx';
-import { Empty } from '../../ui/empty.tsx';
+import { buttonClass } from '../../ui/button.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icon.tsx';
+import { useKeys } from '../../ui/keyboard.ts';
 import { PageHead } from '../../ui/page-head.tsx';
-import { Skeleton } from '../../ui/skeleton.tsx';
-import { useKeys } from '../../ui/use-keys.ts';
+import { isFault } from '../../ui/problem.tsx';
 import { HealthPanel } from './health-panel.tsx';
 import { tunnelQuery } from './queries.ts';
 import { RequestsPanel } from './requests-panel.tsx';
-import { TunnelFacts } from './tunnel-facts.tsx';
+import { TunnelDetails } from './tunnel-details.tsx';
 import { TunnelState } from './tunnel-row.tsx';
 
 export const TunnelPage = () => {
@@ -39,7 +38,7 @@ export const TunnelPage = () => {
         description={kindOf(tunnel.data)}
         {...(tunnel.data === undefined ? {} : { actions: <TunnelState entry={tunnel.data} /> })}
       />
-      {isUnknown(tunnel.error) ? (
+      {isFault(tunnel.error, 'TUNNEL_UNKNOWN') ? (
         <NoTunnel />
       ) : (
         <Loaded query={tunnel} title="This tunnel cannot be shown" pending={<Pending />}>
@@ -53,7 +52,7 @@ export const TunnelPage = () => {
 const TunnelPanels = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   <div className="space-y-6">
     <PanelBoundary>
-      <TunnelFacts entry={entry} />
+      <TunnelDetails entry={entry} />
     </PanelBoundary>
     {entry.protocol === 'http' && <RequestsPanel entry={entry} />}
     <HealthPanel entry={entry} />
@@ -86,8 +85,6 @@ const NoTunnel = () => (
     </Empty>
   </Card>
 );
-
-const isUnknown = (error: unknown): boolean => error instanceof Fault && error.code === 'TUNNEL_UNKNOWN';
 
 const titleOf = (entry: TunnelLogEntry | undefined): string => {
   if (entry === undefined) return 'Tunnel';

@@ -1,13 +1,12 @@
 // One tunnel in the list: a line of cells on a wide page, a small card on a phone.
 import { Link } from '@tanstack/react-router';
-import type { TunnelLogEntry } from '@tunnel/contract';
+import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
 import { memo } from 'react';
-import { Bytes, Count } from '../../ui/amount.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { classNames } from '../../ui/class-names.ts';
-import { Duration, Time } from '../../ui/time.tsx';
-import { useIsNarrow } from '../../ui/use-media.ts';
-import { visitsMeaning, visitsText } from './visits.ts';
+import { plural } from '../../ui/format.ts';
+import { useIsNarrow } from '../../ui/hooks.ts';
+import { Bytes, Count, Duration, Time } from '../../ui/values.tsx';
 
 /** The label needs its room: where there is little, region and duration are left to the page of the tunnel. */
 const COLUMNS =
@@ -137,3 +136,23 @@ export const TunnelRow = memo(({ entry, index, top }: TunnelRowProps) => {
   );
 });
 TunnelRow.displayName = 'TunnelRow';
+
+/** What is counted of a tunnel, in the word of its protocol. */
+const UNITS: Readonly<Record<ShownProtocol, readonly [one: string, many: string, meaning: string]>> = {
+  http: ['request', 'requests', 'HTTP requests'],
+  tcp: ['connection', 'connections', 'Connections of visitors'],
+  udp: ['session', 'sessions', 'Visitors that sent datagrams, each until it was silent'],
+  p2p: ['session', 'sessions', 'Sessions of subscribers'],
+};
+
+const visitsText = (protocol: ShownProtocol, count: number): string => {
+  const [one, many] = UNITS[protocol];
+  return plural(count, one, many);
+};
+
+export const visitsWord = (protocol: ShownProtocol): string => {
+  const word = UNITS[protocol][1];
+  return word.charAt(0).toUpperCase() + word.slice(1);
+};
+
+export const visitsMeaning = (protocol: ShownProtocol): string => UNITS[protocol][2];

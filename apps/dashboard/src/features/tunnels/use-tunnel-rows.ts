@@ -4,8 +4,7 @@ import type { TunnelLogEntry } from '@tunnel/contract';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { departed, rowsOf, withEntry } from './ended-log.ts';
-import type { TunnelFilter } from './filter.ts';
-import { changeEnded, endedTunnelsQuery, liveTunnelsQuery, loadOlder } from './queries.ts';
+import { changeEnded, endedTunnelsQuery, liveTunnelsQuery, loadOlder, type TunnelFilter } from './queries.ts';
 
 export interface TunnelRows {
   /** undefined: on their way. */

@@ -1,18 +1,19 @@
 // An HTTP ingress in front of a group whose members have real sessions and local services of their own. Used by tests only.
 import { MemberHealth, TunnelGroup } from '@tunnel/core';
-import type { MuxSession, MuxStream } from '@tunnel/mux';
+import type { MuxStream } from '@tunnel/mux';
 import { eventually, FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { captureStore } from '../../capture/capture.fixture.ts';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
-import type { Tunnel } from '../../pool/tunnel.ts';
-import { dialLocal, newHttpTunnel, startIngress } from './http.fixture.ts';
-import type { HttpIngress, HttpIngressOptions } from './http-ingress.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
+import { MuxUpstream } from '../../upstream/upstream.ts';
+import { dialLocal, type IngressOptions, newHttpTunnel, startIngress } from './http.fixture.ts';
+import type { HttpIngress } from './http-ingress.ts';
 
 export interface StandMember {
   readonly tunnel: Tunnel;
   readonly pair: SessionPair;
-  readonly session: { mux: MuxSession | null };
+  readonly upstream: MuxUpstream;
   /** Streams its client was offered since the start. */
   readonly offered: number;
   /** What its client does with one; at first it dials the local service. */
@@ -46,7 +47,7 @@ export interface GroupStand {
 
 export const startGroupStand = async (
   members: readonly MemberOptions[],
-  options: Partial<HttpIngressOptions> = {},
+  options: Partial<IngressOptions> = {},
 ): Promise<GroupStand> => {
   const clock = new FakeClock();
   const { store } = captureStore();
@@ -88,11 +89,11 @@ const joinMember = async (
     stand.onStream(stream);
   };
   const pair = await sessionPair({ kind: 'plain', carriers: 2, client: { onStream } });
-  const session: StandMember['session'] = { mux: pair.edge };
+  const upstream = new MuxUpstream(pair.edge);
   const tunnel = newHttpTunnel(pair.edge, {
     tunnelId,
     group,
-    session,
+    upstream,
     http,
     endpoint: { kind: 'member', groupId: group.groupId },
     owner: { kind: 'account', accountId },
@@ -103,13 +104,13 @@ const joinMember = async (
   return Object.assign(stand, {
     tunnel,
     pair,
-    session,
+    upstream,
     refuse: () => {
       stand.onStream = (stream) => stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
     },
     die: () => {
       group.transition({ kind: 'member-left', member: tunnel }, 0);
-      session.mux = null;
+      upstream.mux = null;
       pair.edge.close({ code: 'carrier-lost', text: 'the client is gone' });
     },
     loseCarriers: async () => {

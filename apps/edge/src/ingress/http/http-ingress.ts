@@ -2,46 +2,47 @@
 // has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { RequestHead } from '@tunnel/core';
+import type { ChunkedForm, RequestHead } from '@tunnel/core';
 import { adoptSocket } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
-import type { CaptureStore } from '../../capture/capture-store.ts';
-import type { CaptureRecorder } from '../../capture/recorder.ts';
 import { EDGE_LIMITS } from '../../limits.ts';
-import type { Tunnel } from '../../pool/tunnel.ts';
-import type { TunnelTable } from '../../pool/tunnel-table.ts';
-import { BelievedFacts } from './believed-facts.ts';
-import { H2cSessions } from './h2c-sessions.ts';
-import { HttpRouter, type HttpRouterOptions } from './http-router.ts';
+import type { Balancer } from '../../routing/balancer.ts';
+import type { HttpRouter, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
+import type { ExchangeRecorder } from '../../upstream/response-handler.ts';
+import { ServiceRequests } from '../../upstream/service-requests.ts';
+import type { Service } from '../../upstream/upstream-request.ts';
 import { HttpTotals } from './http-totals.ts';
-import { Http1Visitor } from './http1-visitor.ts';
-import { Http2Visitor } from './http2-visitor.ts';
-import { IdleStreams } from './idle-streams.ts';
-import { isLocalAnswer, type LocalAnswer } from './local-answer.ts';
-import { requestFormOf } from './service-call.ts';
-import type { Caller, Dispatch, Visitor, VisitorFacts, VisitorOwner } from './visitor.ts';
+import { Http1Visitor } from './http1/http1-visitor.ts';
+import { Http2Visitor } from './http2/http2-visitor.ts';
+import type { Visitor, VisitorOwner } from './visitor.ts';
 
-export interface HttpIngressOptions extends HttpRouterOptions {
+/** Who keeps captures. */
+export interface CaptureSink {
+  begin(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): ExchangeRecorder | null;
+}
+
+export interface HttpIngressOptions {
   readonly clock: Clock;
-  readonly tunnels: Pick<TunnelTable, 'byName' | 'has'>;
-  readonly captures: Pick<CaptureStore, 'begin'>;
-  readonly headTimeoutMs: number;
+  readonly router: Pick<HttpRouter, 'visitorOf'> & {
+    route(connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision>;
+  };
+  readonly balancer: Balancer;
   readonly firstByteTimeoutMs: number;
-  /** Addresses and networks. */
-  readonly trustedProxies: readonly string[];
+  /** Whether this very tunnel lives, and no successor of it. */
+  readonly isListed: (service: Service) => boolean;
+  readonly captures: CaptureSink;
+  readonly headTimeoutMs: number;
   /** A request is answered, or a connection over. */
   readonly onStreamEnd?: () => void;
 }
 
 export class HttpIngress implements VisitorOwner {
-  readonly idle = new IdleStreams();
-  readonly h2c: H2cSessions;
+  readonly balancer: Balancer;
+  readonly services: ServiceRequests;
   readonly headTimeoutMs: number;
-  readonly firstByteTimeoutMs: number;
   readonly totals = new HttpTotals();
   readonly #given: HttpIngressOptions;
-  readonly #router: HttpRouter;
-  readonly #believed: BelievedFacts;
   readonly #visitors = new Set<Visitor>();
   #ticking: Timer | undefined;
   #isDraining = false;
@@ -49,14 +50,13 @@ export class HttpIngress implements VisitorOwner {
 
   constructor(options: HttpIngressOptions) {
     this.#given = options;
-    this.#router = new HttpRouter(options);
-    this.#believed = new BelievedFacts(options.trustedProxies);
+    this.balancer = options.balancer;
+    this.services = new ServiceRequests({ ...options, totals: this.totals });
     this.headTimeoutMs = options.headTimeoutMs;
-    this.firstByteTimeoutMs = options.firstByteTimeoutMs;
-    this.h2c = new H2cSessions(this);
   }
 
-  readonly now = (): number => this.#given.clock.monotonic();
+  readonly route = (connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision> =>
+    this.#given.router.route(connection, head);
 
   get isDraining(): boolean {
     return this.#isDraining;
@@ -78,7 +78,7 @@ export class HttpIngress implements VisitorOwner {
       socket.destroy();
       return;
     }
-    const visitor = new Http1Visitor(adoptSocket(socket), this.#believed.ofConnection(remoteAddress, scheme), this);
+    const visitor = new Http1Visitor(adoptSocket(socket), this.#given.router.visitorOf(remoteAddress, scheme), this);
     this.#visitors.add(visitor);
     visitor.start();
   }
@@ -90,50 +90,21 @@ export class HttpIngress implements VisitorOwner {
       socket.destroy();
       return;
     }
-    const visitor = new Http2Visitor(socket, this.#believed.ofConnection(remoteAddress, 'https'), this);
+    const visitor = new Http2Visitor(socket, this.#given.router.visitorOf(remoteAddress, 'https'), this);
     this.#visitors.add(visitor);
     visitor.start();
     if (this.#isDraining) visitor.shutDown();
   }
 
-  // ---- routing ----
-
-  factsOf(connection: VisitorFacts, head: RequestHead): VisitorFacts {
-    return this.#believed.ofRequest(connection, head);
-  }
-
-  route(dispatch: Dispatch, head: RequestHead, caller: Caller): Tunnel | LocalAnswer {
-    const route = this.#router.route(dispatch, head, caller);
-    if (!isLocalAnswer(route)) this.countRequest(route);
-    return route;
-  }
-
-  another(dispatch: Dispatch, tried: readonly Tunnel[], hasBody: boolean): Tunnel | null {
-    return this.#router.another(dispatch, tried, hasBody);
-  }
-
-  leave(dispatch: Dispatch): void {
-    this.#router.leave(dispatch);
-  }
-
-  release(caller: Caller): void {
-    this.#router.release(caller);
-  }
+  // ---- from the visitors ----
 
   countRequest(tunnel: Tunnel): void {
     this.totals.requests += 1;
     tunnel.counters.requests += 1;
   }
 
-  // ---- from the visitors ----
-
-  onBytes(_tunnel: Tunnel, toClient: number, toVisitor: number): void {
-    this.totals.bytesToClient += toClient;
-    this.totals.bytesToVisitor += toVisitor;
-  }
-
-  capture(tunnel: Tunnel, head: RequestHead, startedMs: number): CaptureRecorder | null {
-    return this.#given.captures.begin(tunnel, head, startedMs, requestFormOf(tunnel));
+  capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): ExchangeRecorder | null {
+    return this.#given.captures.begin(tunnel, head, startedMs, bodyForm);
   }
 
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void {
@@ -153,10 +124,9 @@ export class HttpIngress implements VisitorOwner {
   // ---- time and the end ----
 
   #tick(): void {
-    const now = this.now();
-    for (const visitor of this.#visitors) visitor.tick(now);
-    this.idle.sweep(now, (tunnel) => this.#given.tunnels.has(tunnel));
-    this.h2c.sweep(now);
+    const nowMs = this.services.now();
+    for (const visitor of this.#visitors) visitor.tick(nowMs);
+    this.services.sweep(nowMs, this.#given.isListed);
   }
 
   /** Idle connections end, busy ones after their response. */
@@ -177,7 +147,6 @@ export class HttpIngress implements VisitorOwner {
   stop(): void {
     this.#ticking?.cancel();
     for (const visitor of [...this.#visitors]) visitor.close();
-    this.idle.close();
-    this.h2c.close();
+    this.services.close();
   }
 }

@@ -3,9 +3,11 @@ import * as net from 'node:net';
 import { ConnectionCounts, MemberHealth } from '@tunnel/core';
 import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
 import { FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
-import { Dispatcher } from '../../pool/dispatcher.ts';
-import type { Tunnel } from '../../pool/tunnel.ts';
-import { isGroup, type Target } from '../../pool/tunnel-table.ts';
+import { Balancer } from '../../routing/balancer.ts';
+import { HttpRouter, type HttpRouterOptions } from '../../routing/http-router.ts';
+import { isGroup, type Route } from '../../routing/registry.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
+import { MuxUpstream } from '../../upstream/upstream.ts';
 import { HttpIngress, type HttpIngressOptions } from './http-ingress.ts';
 
 export interface HttpStand {
@@ -54,30 +56,40 @@ export const newHttpTunnel = (
   counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
   health: new MemberHealth(null),
   alertWebhook: null,
-  session: { mux },
+  upstream: new MuxUpstream(mux),
   ...rest,
 });
 
-/** An ingress, and a plain port in front of it. `web` leads to the target. */
+/** All that an ingress, its router and its balancer can be given. */
+export interface IngressOptions extends HttpIngressOptions, HttpRouterOptions {
+  readonly counts: ConnectionCounts;
+  readonly random: () => number;
+}
+
+/** An ingress, and a plain port in front of it. `web` leads to the route. */
 export const startIngress = async (
-  target: Target,
-  options: Partial<HttpIngressOptions> & Pick<HttpIngressOptions, 'clock'>,
+  route: Route,
+  options: Partial<IngressOptions> & Pick<IngressOptions, 'clock'>,
 ): Promise<{ ingress: HttpIngress; port: number; held: Set<string>; stop: () => void }> => {
   const held = new Set<string>();
   const ingress = new HttpIngress({
-    domain: 'edge.test',
-    tunnels: {
-      byName: (name) => (name === 'web' ? target : undefined),
-      has: (tunnel) => (isGroup(target) ? target.has(tunnel) : target === tunnel),
-    },
-    names: { isHeld: (name) => held.has(name) },
-    dispatcher: new Dispatcher({ random: Math.random }),
-    counts: new ConnectionCounts({ perTunnel: 1000, perAddress: 1000 }),
+    router: new HttpRouter({
+      domain: 'edge.test',
+      tunnels: { byName: (name) => (name === 'web' ? route : undefined) },
+      names: { isHeld: (name) => held.has(name) },
+      trustedProxies: [],
+      redirectPort: () => null,
+      ...options,
+    }),
+    balancer: new Balancer({
+      counts: new ConnectionCounts({ perTunnel: 1000, perAddress: 1000 }),
+      random: Math.random,
+      ...options,
+    }),
+    isListed: (service) => (isGroup(route) ? route.get(service.tunnelId) === service : route === service),
     captures: { begin: () => null },
     headTimeoutMs: 15_000,
     firstByteTimeoutMs: 60_000,
-    trustedProxies: [],
-    redirectPort: () => null,
     ...options,
   });
   ingress.start();
@@ -95,7 +107,7 @@ export const startIngress = async (
 
 export const startHttpStand = async (
   localPort: number,
-  { http, ...options }: Partial<HttpIngressOptions> & { readonly http?: Partial<Tunnel['http']> } = {},
+  { http, ...options }: Partial<IngressOptions> & { readonly http?: Partial<Tunnel['http']> } = {},
 ): Promise<HttpStand> => {
   const clock = new FakeClock();
   let dials = 0;

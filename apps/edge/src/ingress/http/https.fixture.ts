@@ -5,7 +5,7 @@ import { createLogger } from '@tunnel/runtime';
 import { testCertificate } from '@tunnel/testkit';
 import { type HttpStand, startHttpStand } from './http.fixture.ts';
 import type { HttpIngress } from './http-ingress.ts';
-import { HttpsPort } from './https-port.ts';
+import { HttpsPort } from './http-listeners.ts';
 
 type StandOptions = Parameters<typeof startHttpStand>[1];
 

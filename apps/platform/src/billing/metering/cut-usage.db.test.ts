@@ -1,91 +1,91 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { NOON } from '../../services/edges/link.fixture.ts';
-import { cutUsage } from './cut-usage.ts';
-import { MeteringWorld } from './metering-world.fixture.ts';
+import { cutUsage } from './meter-events.ts';
+import { MeteringFixture } from './metering.fixture.ts';
 
-let world: MeteringWorld;
+let fixture: MeteringFixture;
 beforeEach(async () => {
-  world = await MeteringWorld.create();
+  fixture = await MeteringFixture.create();
 });
-afterEach(() => world.close());
+afterEach(() => fixture.close());
 
 const taken = () =>
-  world.db
+  fixture.db
     .updateTable('meter_events')
     .set({ sent_at: new Date(NOON) })
     .execute();
 
 it('makes one event of what was used since the last one, named by account, month and number', async () => {
-  const account = await world.addAccount();
-  await world.use(account, 700);
-  await world.use(account, 300);
-  expect(await cutUsage(world.db, { now: NOON })).toBe(1);
-  expect(await cutUsage(world.db, { now: NOON })).toBe(0);
+  const account = await fixture.addAccount();
+  await fixture.use(account, 700);
+  await fixture.use(account, 300);
+  expect(await cutUsage(fixture.db, { now: NOON })).toBe(1);
+  expect(await cutUsage(fixture.db, { now: NOON })).toBe(0);
   await taken();
-  await world.use(account, 50);
-  expect(await cutUsage(world.db, { now: NOON + 1 })).toBe(1);
-  expect(await world.events()).toMatchObject([
+  await fixture.use(account, 50);
+  expect(await cutUsage(fixture.db, { now: NOON + 1 })).toBe(1);
+  expect(await fixture.events()).toMatchObject([
     { identifier: `${account.userId}-2030-06-1`, month: '2030-06', bytes: 1000, occurred_at: new Date(NOON) },
     { identifier: `${account.userId}-2030-06-2`, month: '2030-06', bytes: 50, occurred_at: new Date(NOON + 1) },
   ]);
 });
 
 it('leaves a month alone whose last event was not taken yet, and only that month', async () => {
-  const account = await world.addAccount();
-  await world.use(account, 1, '2030-05');
-  await cutUsage(world.db, { now: NOON });
-  await world.use(account, 2, '2030-05');
-  await world.use(account, 4, '2030-06');
-  expect(await cutUsage(world.db, { now: NOON })).toBe(1);
-  expect((await world.events()).map(({ month, bytes }) => [month, bytes])).toEqual([
+  const account = await fixture.addAccount();
+  await fixture.use(account, 1, '2030-05');
+  await cutUsage(fixture.db, { now: NOON });
+  await fixture.use(account, 2, '2030-05');
+  await fixture.use(account, 4, '2030-06');
+  expect(await cutUsage(fixture.db, { now: NOON })).toBe(1);
+  expect((await fixture.events()).map(({ month, bytes }) => [month, bytes])).toEqual([
     ['2030-05', 1],
     ['2030-06', 4],
   ]);
 });
 
 it('gives usage of a month that is over a time within that month', async () => {
-  const account = await world.addAccount();
-  await world.use(account, 1, '2030-05');
-  await world.use(account, 1, '2029-12');
-  await cutUsage(world.db, { now: NOON });
-  const times = (await world.events()).map(({ occurred_at }) => occurred_at.toISOString()).toSorted();
+  const account = await fixture.addAccount();
+  await fixture.use(account, 1, '2030-05');
+  await fixture.use(account, 1, '2029-12');
+  await cutUsage(fixture.db, { now: NOON });
+  const times = (await fixture.events()).map(({ occurred_at }) => occurred_at.toISOString()).toSorted();
   expect(times).toEqual(['2029-12-31T23:59:59.999Z', '2030-05-31T23:59:59.999Z']);
 });
 
 it('leaves whoever is no customer at the processor', async () => {
-  const { userId } = await world.addAccount();
-  await world.db.updateTable('billing_accounts').set({ customer_id: null }).execute();
-  await world.use({ userId }, 5);
-  expect(await cutUsage(world.db, { now: NOON })).toBe(0);
-  expect(await cutUsage(world.db, { now: NOON, userId })).toBe(0);
+  const { userId } = await fixture.addAccount();
+  await fixture.db.updateTable('billing_accounts').set({ customer_id: null }).execute();
+  await fixture.use({ userId }, 5);
+  expect(await cutUsage(fixture.db, { now: NOON })).toBe(0);
+  expect(await cutUsage(fixture.db, { now: NOON, userId })).toBe(0);
 });
 
 it('cuts one account alone when it is told to', async () => {
-  const [one, other] = [await world.addAccount(), await world.addAccount()];
-  await world.use(one, 1);
-  await world.use(other, 2);
-  expect(await cutUsage(world.db, { now: NOON, userId: other.userId })).toBe(1);
-  expect(await world.events()).toMatchObject([{ user_id: other.userId, bytes: 2 }]);
+  const [one, other] = [await fixture.addAccount(), await fixture.addAccount()];
+  await fixture.use(one, 1);
+  await fixture.use(other, 2);
+  expect(await cutUsage(fixture.db, { now: NOON, userId: other.userId })).toBe(1);
+  expect(await fixture.events()).toMatchObject([{ user_id: other.userId, bytes: 2 }]);
 });
 
 it('puts each byte into one event, though many cut at once while usage comes in', async () => {
-  const accounts = await Promise.all([1, 2, 3].map(() => world.addAccount()));
+  const accounts = await Promise.all([1, 2, 3].map(() => fixture.addAccount()));
   const work: Promise<unknown>[] = [];
   for (let round = 1; round <= 40; round += 1) {
-    for (const account of accounts) work.push(world.use(account, round));
+    for (const account of accounts) work.push(fixture.use(account, round));
     work.push(
-      cutUsage(world.db, { now: NOON + round }),
-      cutUsage(world.db, { now: NOON + round, userId: accounts[0]?.userId ?? '' }),
+      cutUsage(fixture.db, { now: NOON + round }),
+      cutUsage(fixture.db, { now: NOON + round, userId: accounts[0]?.userId ?? '' }),
     );
     if (round % 5 === 0) work.push(taken());
   }
   await Promise.all(work);
   await taken();
-  await cutUsage(world.db, { now: NOON });
+  await cutUsage(fixture.db, { now: NOON });
   const { rows } = await sql<{ user_id: string; bytes: number }>`
     select user_id, sum(bytes)::bigint as bytes from meter_events group by user_id
-  `.execute(world.db);
+  `.execute(fixture.db);
   expect(rows.map(({ bytes }) => bytes)).toEqual([820, 820, 820]);
 });
 
@@ -97,6 +97,6 @@ it('cuts more accounts than one statement takes', async () => {
       insert into billing_accounts (user_id, customer_id) select id, 'cus_' || id from added
     )
     insert into metered_usage (user_id, month, bytes) select id, '2030-06', 7 from added
-  `.execute(world.db);
-  expect(await cutUsage(world.db, { now: NOON })).toBe(2300);
+  `.execute(fixture.db);
+  expect(await cutUsage(fixture.db, { now: NOON })).toBe(2300);
 });

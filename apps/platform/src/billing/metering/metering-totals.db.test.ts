@@ -2,47 +2,46 @@
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { systemClock } from '@tunnel/runtime';
+import { Simulator } from '@tunnel/simulator';
 import { seededRandom, temporaryDirectory } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
 import { createProcessor } from '../processor/create-processor.ts';
 import type { Processor } from '../processor/processor.ts';
-import { Simulator } from '../simulator/simulator.ts';
+import { accessOf } from '../processor/simulated-processor.fixture.ts';
+import { type MeteredAccount, MeteringFixture } from './metering.fixture.ts';
 import { Metering } from './metering.ts';
-import { type MeteredAccount, MeteringWorld } from './metering-world.fixture.ts';
 
 const HOUR = 3_600_000;
 const ROUNDS = 12;
 
 it('are equal to the byte, though answers are lost and three processes report at once', async () => {
-  const [world, folder] = [await MeteringWorld.create(), await temporaryDirectory()];
-  const { db } = world;
-  const { logger } = world.world;
+  const [fixture, folder] = [await MeteringFixture.create(), await temporaryDirectory()];
+  const { db } = fixture;
+  const { logger } = fixture.fixture;
   const simulator = new Simulator({
     ...{ folder: join(folder.path, 'simulator'), host: '127.0.0.1', port: 0, clock: systemClock, logger },
-    webhookUrl: () => null,
+    ...{ portKey: 'port', webhookUrl: () => null },
   });
   await simulator.start();
   onTestFinished(async () => {
     await simulator.stop();
     await folder.close();
-    await world.close();
+    await fixture.close();
   });
   const processor = createProcessor({
-    secretKey: simulator.secretKey,
-    webhookSecret: () => simulator.webhookSecret,
-    apiUrl: () => simulator.url,
+    ...accessOf({ simulator }),
     prices: { minimumCents: 300, priceCentsPerGb: 10 },
     logger,
   });
-  const accounts = await Promise.all([1, 2, 3, 4].map((nth) => addCustomer(world, processor, nth)));
+  const accounts = await Promise.all([1, 2, 3, 4].map((nth) => addCustomer(fixture, processor, nth)));
   const random = seededRandom(7);
   const lossy = loseAnswers(processor, random);
   const processes = [1, 2, 3].map(() => new Metering({ db, clock: systemClock, logger, processor: lossy, random }));
 
   const month = new Date().toISOString().slice(0, 7);
   for (let round = 0; round < ROUNDS; round += 1) {
-    const used = accounts.map((account) => world.use(account, 1 + Math.floor(random() * 5_000_000_000), month));
+    const used = accounts.map((account) => fixture.use(account, 1 + Math.floor(random() * 5_000_000_000), month));
     const flushed = processes.flatMap((metering) =>
       // One whose answer was lost is taken at the next time.
       accounts.map(({ userId }) => metering.flush(userId).catch(() => {})),
@@ -58,12 +57,12 @@ it('are equal to the byte, though answers are lost and three processes report at
   for (const { userId, customerId } of accounts) {
     expect(await processor.meteredBytes({ customerId, ...range })).toBe(usedBy.get(userId));
   }
-  expect((await world.events()).some(({ attempts }) => attempts > 1)).toBe(true);
+  expect((await fixture.events()).some(({ attempts }) => attempts > 1)).toBe(true);
 });
 
-const addCustomer = async (world: MeteringWorld, processor: Processor, nth: number): Promise<MeteredAccount> => {
+const addCustomer = async (fixture: MeteringFixture, processor: Processor, nth: number): Promise<MeteredAccount> => {
   const userId = `user-${nth}`;
-  return world.addAccount(await processor.ensureCustomer({ userId, email: `${userId}@example.com`, name: null }));
+  return fixture.addAccount(await processor.ensureCustomer({ userId, email: `${userId}@example.com`, name: null }));
 };
 
 /** Takes every event, and does not say so of every third. */

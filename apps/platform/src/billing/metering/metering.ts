@@ -1,14 +1,23 @@
 // Reports usage to the processor: cuts it into events every minute, sends what waits, and goes on until each was taken.
+import { monthEnd } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isDatabaseAway } from '../../db/database-away.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { within } from '../../within.ts';
+import { LIMITS } from '../../limits.ts';
+import { TimeoutError, withTimeout } from '../../timeout.ts';
 import type { Processor } from '../processor/processor.ts';
-import { cutUsage } from './cut-usage.ts';
-import { type ClaimedEvent, claimEvents, countWaiting } from './meter-outbox.ts';
-import { type SendContext, sendEvent } from './send-events.ts';
+import {
+  type ClaimedEvent,
+  claimEvents,
+  countWaiting,
+  cutUsage,
+  noteFirstTry,
+  noteRetry,
+  noteSent,
+  openFrom,
+} from './meter-events.ts';
 
 export interface MeteringContext {
   readonly db: Db;
@@ -35,7 +44,7 @@ export class Metering {
   }
 
   start(): void {
-    this.#timer ??= this.#context.clock.setInterval(() => this.#wake(), PLATFORM_BOUNDS.METER_POLL_MS);
+    this.#timer ??= this.#context.clock.setInterval(() => this.#wake(), LIMITS.METER_POLL_MS);
     this.#wake();
   }
 
@@ -44,13 +53,13 @@ export class Metering {
     this.#timer?.cancel();
     this.#timer = undefined;
     const { clock } = this.#context;
-    await within(clock, this.#round ?? Promise.resolve(), PLATFORM_BOUNDS.HTTP_STOP_GRACE_MS).catch(() => {});
+    await withTimeout(clock, this.#round ?? Promise.resolve(), LIMITS.HTTP_STOP_GRACE_MS).catch(() => {});
   }
 
   /** All that one account used until now is cut and sent. Rejects when not everything was taken. */
   async flush(userId: string): Promise<void> {
     const { db, clock } = this.#context;
-    const endsAt = clock.monotonic() + PLATFORM_BOUNDS.METER_FLUSH_MS;
+    const endsAt = clock.monotonic() + LIMITS.METER_FLUSH_MS;
     // First what waits: it keeps its month from being cut.
     await this.#sendWaiting(userId, endsAt);
     await cutUsage(db, { now: clock.now(), userId });
@@ -66,7 +75,7 @@ export class Metering {
       if ((await countWaiting(db, userId)) === 0) return;
       // Another round holds one, here or in another process.
       if (clock.monotonic() >= endsAt) throw new Fault('BILLING_PROCESSOR_AWAY');
-      await pause(clock, PLATFORM_BOUNDS.METER_FLUSH_LOOK_MS);
+      await pause(clock, LIMITS.METER_FLUSH_LOOK_MS);
     }
   }
 
@@ -83,7 +92,7 @@ export class Metering {
       const now = clock.now();
       if (now >= this.#nextCutAt) {
         await cutUsage(db, { now });
-        this.#nextCutAt = now + PLATFORM_BOUNDS.METER_CUT_EVERY_MS;
+        this.#nextCutAt = now + LIMITS.METER_CUT_EVERY_MS;
       }
       while (this.#timer !== undefined) {
         const events = await claimEvents(db, { now: clock.now() });
@@ -138,3 +147,75 @@ const pause = (clock: Clock, ms: number): Promise<void> =>
   new Promise((resolve) => {
     clock.setTimeout(resolve, ms);
   });
+
+interface SendContext {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly processor: Pick<Processor, 'reportUsage' | 'meteredBytes'>;
+  readonly random: () => number;
+}
+
+/** The sums of the processor are by the minute. */
+const MINUTE_MS = 60_000;
+
+/**
+ * Reports meter events to the processor. An event is sent with the same identifier until its answer is known; one whose
+ * answer was lost so long ago that the processor may have forgotten the identifier is looked for in its sums first. Rejects
+ * with what the processor said; when the event is tried again is noted then.
+ */
+export const sendEvent = async (context: SendContext, event: ClaimedEvent): Promise<void> => {
+  const { db, clock } = context;
+  try {
+    const asked = needsLook(event, clock.now()) ? await lookFirst(context, event) : event;
+    if (asked !== null) await bounded(clock, report(context, asked));
+  } catch (error) {
+    await noteRetry(db, event, retryAt(event.attempts, clock.now(), context.random()));
+    throw error;
+  }
+  await noteSent(db, event, clock.now());
+};
+
+const report = ({ processor }: SendContext, { identifier, customerId, bytes, at }: ClaimedEvent): Promise<void> =>
+  processor.reportUsage({ identifier, customerId, bytes, at });
+
+/** Also when its month closed since: it needs another time, and the processor may have it with the old one. */
+const needsLook = ({ triedAt, month, at }: ClaimedEvent, now: number): boolean =>
+  triedAt !== null && (now - triedAt >= LIMITS.METER_COMPARE_AFTER_MS || isClosed(month, at, now));
+
+const isClosed = (month: string, at: number, now: number): boolean => month < openFrom(now) && at < monthEnd(month);
+
+/** null: the processor has it. Else the event as it is to be sent, noted as a first try. */
+const lookFirst = async (context: SendContext, event: ClaimedEvent): Promise<ClaimedEvent | null> => {
+  const { db, clock } = context;
+  if (await bounded(clock, wasCounted(context, event))) return null;
+  const now = clock.now();
+  const at = isClosed(event.month, event.at, now) ? now : event.at;
+  await noteFirstTry(db, event, now, at);
+  return { ...event, at };
+};
+
+/** In its minute the processor has more than what it is known to have taken. When in doubt it has: nothing is charged twice. */
+const wasCounted = async ({ db, processor }: SendContext, event: ClaimedEvent): Promise<boolean> => {
+  const from = Math.floor(event.at / MINUTE_MS) * MINUTE_MS;
+  const to = from + MINUTE_MS;
+  const { rows } = await sql<{ bytes: number }>`
+    select coalesce(sum(bytes), 0)::bigint as bytes from meter_events
+    where user_id = ${event.userId} and sent_at is not null
+      and occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)}
+  `.execute(db);
+  const total = await processor.meteredBytes({ customerId: event.customerId, from, to });
+  return total - (rows[0]?.bytes ?? 0) >= event.bytes;
+};
+
+/** The claim must outlive the call. */
+const bounded = <T>(clock: Clock, call: Promise<T>): Promise<T> =>
+  withTimeout(clock, call, LIMITS.METER_CALL_TIMEOUT_MS).catch((error: unknown) => {
+    throw error instanceof TimeoutError ? new Fault('BILLING_PROCESSOR_AWAY', {}, { cause: error }) : error;
+  });
+
+/** Twice as long after each failure; spread, because events fail together. */
+const retryAt = (attempts: number, now: number, random: number): number => {
+  const { METER_RETRY_MIN_MS, METER_RETRY_MAX_MS } = LIMITS;
+  const delayMs = Math.min(METER_RETRY_MAX_MS, METER_RETRY_MIN_MS * 2 ** Math.min(attempts - 1, 30));
+  return Math.round(now + delayMs * (0.75 + random / 2));
+};

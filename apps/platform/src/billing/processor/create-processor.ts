@@ -2,11 +2,10 @@
 import type { Logger, Secret } from '@tunnel/runtime';
 import { createSetupIntent, ensureCustomer, readCustomer, usePaymentMethod } from './customers.ts';
 import { readEvent } from './events.ts';
-import { setFinalMinimum } from './final-minimum.ts';
 import { type PriceList, Prices } from './prices.ts';
 import type { Processor } from './processor.ts';
-import { ProcessorDesk } from './processor-desk.ts';
-import { keepSubscription, subscribe } from './subscriptions.ts';
+import { ProcessorClient } from './processor-client.ts';
+import { keepSubscription, setFinalMinimum, subscribe } from './subscriptions.ts';
 import { meteredBytes, reportUsage } from './usage.ts';
 
 export interface ProcessorOptions {
@@ -21,29 +20,29 @@ export interface ProcessorOptions {
 const INVOICES_SHOWN = 100;
 
 export const createProcessor = (options: ProcessorOptions): Processor => {
-  const desk = new ProcessorDesk(options);
+  const client = new ProcessorClient(options);
   const prices = new Prices(options.prices);
   const { minimumCents } = options.prices;
   return {
-    ensureCustomer: (user) => desk.call('ensure customer', (stripe) => ensureCustomer(stripe, user)),
+    ensureCustomer: (user) => client.call('ensure customer', (stripe) => ensureCustomer(stripe, user)),
     createSetupIntent: (customerId, key) =>
-      desk.call('create setup intent', (stripe) => createSetupIntent(stripe, customerId, key)),
-    readCustomer: (customerId) => desk.call('read customer', (stripe) => readCustomer(stripe, customerId)),
+      client.call('create setup intent', (stripe) => createSetupIntent(stripe, customerId, key)),
+    readCustomer: (customerId) => client.call('read customer', (stripe) => readCustomer(stripe, customerId)),
     usePaymentMethod: (customerId, methodId) =>
-      desk.call('use payment method', (stripe) => usePaymentMethod(stripe, customerId, methodId)),
-    subscribe: (order) => desk.call('subscribe', (stripe) => subscribe(stripe, prices, order)),
-    keepSubscription: (id) => desk.call('keep subscription', (stripe) => keepSubscription(stripe, id)),
+      client.call('use payment method', (stripe) => usePaymentMethod(stripe, customerId, methodId)),
+    subscribe: (order) => client.call('subscribe', (stripe) => subscribe(stripe, prices, order)),
+    keepSubscription: (id) => client.call('keep subscription', (stripe) => keepSubscription(stripe, id)),
     setFinalMinimum: (order) =>
-      desk.call('set final minimum', (stripe) => setFinalMinimum(stripe, minimumCents, order)),
-    reportUsage: (event) => desk.call('report usage', (stripe) => reportUsage(stripe, prices, event)),
-    meteredBytes: (range) => desk.call('sum usage', (stripe) => meteredBytes(stripe, prices, range)),
+      client.call('set final minimum', (stripe) => setFinalMinimum(stripe, minimumCents, order)),
+    reportUsage: (event) => client.call('report usage', (stripe) => reportUsage(stripe, prices, event)),
+    meteredBytes: (range) => client.call('sum usage', (stripe) => meteredBytes(stripe, prices, range)),
     openPortal: ({ customerId, returnUrl }) =>
-      desk.call('open portal', async (stripe) => {
+      client.call('open portal', async (stripe) => {
         const session = await stripe.billingPortal.sessions.create({ customer: customerId, return_url: returnUrl });
         return session.url;
       }),
     invoices: (customerId) =>
-      desk.call('list invoices', async (stripe) => {
+      client.call('list invoices', async (stripe) => {
         const { data } = await stripe.invoices.list({ customer: customerId, limit: INVOICES_SHOWN });
         return data.map((invoice) => ({ ...invoice }));
       }),

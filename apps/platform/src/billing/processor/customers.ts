@@ -1,9 +1,8 @@
 // Customers at the processor: one for each of our users, with what it can be charged by.
 import { sha256Hex } from '@tunnel/runtime';
 import type { Stripe } from 'stripe';
-import { createAnew } from './create-anew.ts';
 import type { CustomerFacts, CustomerOrder } from './processor.ts';
-import { isMissing } from './processor-fault.ts';
+import { createAnew, isMissing } from './processor-client.ts';
 import { newestSubscription } from './subscriptions.ts';
 
 const PAGE = 100;

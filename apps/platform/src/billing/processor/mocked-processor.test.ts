@@ -3,13 +3,12 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createLogger, Secret } from '@tunnel/runtime';
+import { apiRoutes, findRoute } from '@tunnel/simulator/fixture';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findRoute } from '../simulator/route.ts';
-import { simRoutes } from '../simulator/routes.ts';
 import { createProcessor } from './create-processor.ts';
 import type { Processor } from './processor.ts';
 
-const ROUTES = simRoutes(() => '');
+const ROUTES = apiRoutes(() => '');
 const mockUrl = process.env['STRIPE_MOCK_URL'] ?? '';
 
 type Body = Record<string, unknown>;

@@ -1,21 +1,21 @@
 // Amounts other than the usual ones: the invoice is still max(minimum, usage).
+
+import { SILENT, SimulatorHarness } from '@tunnel/simulator/fixture';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { SILENT, SimulatorScene } from '../simulator/simulator.fixture.ts';
 import { createProcessor } from './create-processor.ts';
 import type { Processor } from './processor.ts';
+import { accessOf } from './simulated-processor.fixture.ts';
 
-let scene: SimulatorScene;
+let scene: SimulatorHarness;
 
 beforeEach(async () => {
-  scene = await SimulatorScene.open();
+  scene = await SimulatorHarness.open();
 });
 afterEach(() => scene.close());
 
 const processorWith = (minimumCents: number, priceCentsPerGb: number): Processor =>
   createProcessor({
-    secretKey: scene.simulator.secretKey,
-    webhookSecret: () => scene.simulator.webhookSecret,
-    apiUrl: () => scene.simulator.url,
+    ...accessOf(scene),
     prices: { minimumCents, priceCentsPerGb },
     logger: SILENT,
   });

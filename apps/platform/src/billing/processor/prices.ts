@@ -1,7 +1,7 @@
 // The meter and the two prices at the processor: looked for once a process, by names that carry the amounts, and made when missing.
 // What a subscription costs never changes under it: other amounts are other prices.
 import { Stripe } from 'stripe';
-import { isRefused } from './processor-fault.ts';
+import { isRefused } from './processor-client.ts';
 
 export interface PriceList {
   readonly minimumCents: number;

@@ -1,9 +1,9 @@
 // What holds of the processor, whoever stands behind it: run against the simulator, and against the real one with a test key.
 import { randomUUID } from 'node:crypto';
 import { createLogger, Secret } from '@tunnel/runtime';
+import { signWebhook } from '@tunnel/simulator/fixture';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { signWebhook } from '../simulator/webhook-signature.ts';
 import { createProcessor } from './create-processor.ts';
 import type { Processor } from './processor.ts';
 

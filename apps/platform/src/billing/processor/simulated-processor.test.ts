@@ -1,8 +1,8 @@
-import { SimulatorScene } from '../simulator/simulator.fixture.ts';
 import { describeProcessor } from './processor.conformance.ts';
+import { openSimulatedProcessor } from './simulated-processor.fixture.ts';
 
 describeProcessor('the simulator', async () => {
-  const scene = await SimulatorScene.open();
+  const scene = await openSimulatedProcessor();
   return {
     processor: scene.processor,
     webhookSecret: scene.simulator.webhookSecret,

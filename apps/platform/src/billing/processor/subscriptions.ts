@@ -1,11 +1,15 @@
-// Subscriptions at the processor. They end with the calendar month (UTC), and nothing is charged at their start.
+// Subscriptions at the processor, from their first day to the minimum of their last month.
 import type { Stripe } from 'stripe';
-import type { Prices } from './prices.ts';
-import type { SubscribeOrder, SubscriptionFacts } from './processor.ts';
+import { CURRENCY, type Prices } from './prices.ts';
+import type { FinalMinimumOrder, SubscribeOrder, SubscriptionFacts } from './processor.ts';
+import { createAnew, isMissing } from './processor-client.ts';
 
 const PAGE = 100;
 
-/** One that lives is taken as it is, so that a call that was lost half-way never makes a second one. */
+/**
+ * Subscriptions at the processor. They end with the calendar month (UTC), and nothing is charged at their start. One that
+ * lives is taken as it is, so that a call that was lost half-way never makes a second one.
+ */
 export const subscribe = async (stripe: Stripe, prices: Prices, order: SubscribeOrder): Promise<SubscriptionFacts> => {
   const present = await newestSubscription(stripe, order.customerId);
   if (present !== null && present.status !== 'canceled') return present;
@@ -56,4 +60,76 @@ const factsOf = (subscription: Stripe.Subscription): SubscriptionFacts => {
 const statusOf = (status: Stripe.Subscription.Status): SubscriptionFacts['status'] => {
   if (status === 'active' || status === 'trialing') return 'active';
   return status === 'canceled' || status === 'incomplete_expired' ? 'canceled' : 'past_due';
+};
+
+const KIND = 'final-minimum';
+
+/**
+ * The fixed price is charged at the end of each month for the one to come, which stands for the month that ended. A
+ * subscription that ends has no month to come: its minimum is put on the last invoice as an item of its own.
+ */
+export const setFinalMinimum = async (
+  stripe: Stripe,
+  minimumCents: number,
+  order: FinalMinimumOrder,
+): Promise<void> => {
+  if (minimumCents === 0) return;
+  const key = keyOf(order);
+  const { data } = await stripe.invoiceItems.list({ customer: order.customerId, limit: PAGE });
+  const present = data.filter(({ metadata }) => metadata?.['kind'] === KIND && metadata['key'] === key);
+  if (order.wanted) {
+    if (present.length === 0) await addItem(stripe, minimumCents, order, key);
+    return;
+  }
+  // One that is on an invoice already stands for a month that has ended.
+  for (const item of present.filter(({ invoice }) => invoice === null)) await removeItem(stripe, item.id);
+};
+
+const keyOf = ({ subscriptionId, periodEnd }: FinalMinimumOrder): string =>
+  `${KIND}:${subscriptionId}:${Math.floor(periodEnd / 1000)}`;
+
+const addItem = async (stripe: Stripe, cents: number, order: FinalMinimumOrder, key: string): Promise<void> => {
+  const place = await placeOf(stripe, order);
+  if (place === null) return;
+  const params = {
+    ...place,
+    customer: order.customerId,
+    amount: cents,
+    currency: CURRENCY,
+    description: 'Monthly minimum of the last month (credited toward usage)',
+    metadata: { kind: KIND, key },
+  };
+  await createAnew(
+    key,
+    (idempotencyKey) => stripe.invoiceItems.create(params, { idempotencyKey }),
+    ({ id }) => isPresent(stripe, id),
+  );
+};
+
+/** Nothing waits for a subscription that has ended: its last invoice takes items until it is final. */
+const placeOf = async (
+  stripe: Stripe,
+  { customerId: customer, subscriptionId: subscription, hasEnded }: FinalMinimumOrder,
+): Promise<{ readonly subscription: string } | { readonly invoice: string } | null> => {
+  if (!hasEnded) return { subscription };
+  const { data } = await stripe.invoices.list({ customer, subscription, status: 'draft', limit: 1 });
+  return data[0] === undefined ? null : { invoice: data[0].id };
+};
+
+const isPresent = async (stripe: Stripe, id: string): Promise<boolean> => {
+  try {
+    const item: { readonly deleted?: unknown } = await stripe.invoiceItems.retrieve(id);
+    return item.deleted !== true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+};
+
+const removeItem = async (stripe: Stripe, id: string): Promise<void> => {
+  try {
+    await stripe.invoiceItems.del(id);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
 };

@@ -2,7 +2,7 @@
 import type { Stripe } from 'stripe';
 import { METER_EVENT, type Prices } from './prices.ts';
 import type { UsageEvent, UsageRange } from './processor.ts';
-import { isRefused } from './processor-fault.ts';
+import { isRefused } from './processor-client.ts';
 
 const MINUTE_SECS = 60;
 

@@ -3,32 +3,31 @@ import type { LoggedIn } from '@tunnel/contract';
 import { createLogger, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { AccessTokens } from '../../services/auth/access-tokens.ts';
-import { KnownUsers } from '../../services/auth/known-users.ts';
+import { AccessTokens, SigningKeys } from '../../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../../services/auth/password-hasher.ts';
-import { SigningKeys } from '../../services/auth/signing-keys.ts';
+import { KnownUsers } from '../../services/auth/users.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import type { PlatformApp } from '../platform-env.ts';
-import { requireUser } from '../require-user.ts';
+import { requireUser } from '../require-actor.ts';
 import { addAuthRoutes } from '../routes/auth-routes.ts';
 
 export const PASSWORD = 'correct horse battery';
 const CHEAP = { memoryKib: 64, passes: 1, lanes: 1 };
 
-export interface AccountsSceneOptions {
+export interface AccountsFixtureOptions {
   readonly settings?: Partial<ServerConfig['platform']>;
   readonly passwords?: PasswordHasher;
   /** Another platform process on the same database. */
-  readonly beside?: AccountsScene;
+  readonly beside?: AccountsFixture;
 }
 
-export class AccountsScene {
+export class AccountsFixture {
   readonly database: TestDatabase;
   readonly clock: FakeClock;
   readonly app: PlatformApp;
   readonly signingKeys: SigningKeys;
 
-  constructor({ settings: given, passwords, beside }: AccountsSceneOptions, database: TestDatabase) {
+  constructor({ settings: given, passwords, beside }: AccountsFixtureOptions, database: TestDatabase) {
     this.database = database;
     this.clock = beside?.clock ?? new FakeClock();
     const limits = { auth_per_minute: 1e6, auth_per_account_per_minute: 1e6 };
@@ -113,9 +112,9 @@ export const cookieOf = (answer: Response): string =>
 export const sortedStatuses = (answers: readonly Response[]): number[] =>
   answers.map(({ status }) => status).sort((one, other) => one - other);
 
-export const openAccounts = async (options: AccountsSceneOptions = {}): Promise<AccountsScene> => {
+export const openAccounts = async (options: AccountsFixtureOptions = {}): Promise<AccountsFixture> => {
   const database = options.beside?.database ?? (await createTestDatabase());
-  const scene = new AccountsScene(options, database);
+  const fixture = new AccountsFixture(options, database);
   await database.db
     .insertInto('plans')
     .values({
@@ -127,5 +126,5 @@ export const openAccounts = async (options: AccountsSceneOptions = {}): Promise<
     })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
-  return scene;
+  return fixture;
 };

@@ -4,7 +4,7 @@ import { normalizeAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type ServerConfig, sha256Hex } from '@tunnel/runtime';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 
 const WINDOW_SECS = 60;
 
@@ -15,7 +15,7 @@ export class AttemptLimits {
   readonly #perAddress: BoundedLimiter;
   readonly #perAccount: BoundedLimiter;
 
-  constructor(limits: ServerConfig['platform']['limits'], keysMax: number = PLATFORM_BOUNDS.ATTEMPT_KEYS_MAX) {
+  constructor(limits: ServerConfig['platform']['limits'], keysMax: number = LIMITS.ATTEMPT_KEYS_MAX) {
     this.#perAddress = new BoundedLimiter(limits.auth_per_minute, keysMax);
     this.#perAccount = new BoundedLimiter(limits.auth_per_account_per_minute, keysMax);
   }

@@ -1,7 +1,9 @@
-// The cookie that carries the refresh token: out of reach of scripts, and sent to /auth alone.
+// The cookie that carries the refresh token, and whether the page that sends it is one of ours.
+import { isIPv4 } from 'node:net';
+import type { ServerConfig } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import type { PlatformEnv } from '../platform-env.ts';
 
 export const REFRESH_COOKIE = 'refresh_token';
@@ -10,6 +12,7 @@ const PATH = '/auth';
 /** Ours have 43. */
 const TOKEN_MAX_CHARACTERS = 100;
 
+/** Out of reach of scripts, and sent to /auth alone. */
 export class RefreshCookie {
   readonly #secure: boolean;
 
@@ -28,7 +31,7 @@ export class RefreshCookie {
       httpOnly: true,
       sameSite: 'Lax',
       path: PATH,
-      maxAge: PLATFORM_BOUNDS.REFRESH_TOKEN_SECS,
+      maxAge: LIMITS.REFRESH_TOKEN_SECS,
       secure: this.#secure,
     });
   }
@@ -37,3 +40,26 @@ export class RefreshCookie {
     deleteCookie(context, REFRESH_COOKIE, { httpOnly: true, sameSite: 'Lax', path: PATH, secure: this.#secure });
   }
 }
+
+type Settings = Pick<ServerConfig['platform'], 'host' | 'public_url'>;
+
+/**
+ * Whether a request comes from a page of ours. A browser says so in Origin; programs send none. It matters where a cookie
+ * alone is enough, because tunnels may live on the same site as we do and SameSite does not keep them out. `port`: the one
+ * that is listened on.
+ */
+export const ownOriginOf = (settings: Settings, port: () => number): ((origin: string | undefined) => boolean) => {
+  const published = new URL(settings.public_url).origin;
+  const local = isLoopback(settings.host);
+  return (origin) => {
+    if (origin === undefined || origin === published) return true;
+    // Whoever tries it out at home types one or the other.
+    return local && (origin === originOn('localhost', port()) || origin === originOn('127.0.0.1', port()));
+  };
+};
+
+/** As browsers write it: without the port that http has anyway. */
+const originOn = (host: string, port: number): string => new URL(`http://${host}:${port}`).origin;
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
 
-export type Packing = 'br' | 'gzip';
+type Packing = 'br' | 'gzip';
 
 /** In the order in which they are preferred. */
 const PACKINGS = [
@@ -60,4 +60,24 @@ const readOne = (file: string, type: string): DashboardFile => {
     plain,
     packed: new Map(packed),
   };
+};
+
+/** In which form a file goes over the wire. null: as it is. The smallest that the caller takes. */
+export const choosePacking = (
+  accepted: string | undefined,
+  { packed }: Pick<DashboardFile, 'packed'>,
+): Packing | null => {
+  const takes = readAccepted(accepted ?? '');
+  for (const packing of packed.keys()) if (takes(packing)) return packing;
+  return null;
+};
+
+const readAccepted = (header: string): ((packing: Packing) => boolean) => {
+  const weights = new Map<string, number>();
+  for (const part of header.split(',')) {
+    const [name = '', ...params] = part.split(';').map((text) => text.trim().toLowerCase());
+    const weight = params.find((param) => param.startsWith('q='));
+    weights.set(name, weight === undefined ? 1 : Number(weight.slice(2)) || 0);
+  }
+  return (packing) => (weights.get(packing) ?? weights.get('*') ?? 0) > 0;
 };

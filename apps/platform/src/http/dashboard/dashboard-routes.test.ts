@@ -20,7 +20,7 @@ beforeAll(() => {
   mkdirSync(join(folder, 'assets'));
   writeFileSync(join(folder, 'index.html'), PAGE);
   writeFileSync(join(folder, 'start.js'), 'start');
-  writeFileSync(join(folder, 'notes.txt'), 'not for the world');
+  writeFileSync(join(folder, 'notes.txt'), 'not for the fixture');
   const script = join(folder, 'assets/index-CelweEAm.js');
   writeFileSync(script, SCRIPT);
   writeFileSync(`${script}.gz`, gzipSync(SCRIPT));

@@ -1,11 +1,10 @@
 // The dashboard over HTTP: its files, and its one page for every address below /app/ that is no file.
 import { Fault } from '@tunnel/errors';
+import { headerOf } from '@tunnel/http-shell';
 import type { Context } from 'hono';
+import { wantsPage } from '../pages.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
-import { headerOf } from '../request-header.ts';
-import { wantsPage } from '../wants-page.ts';
-import { choosePacking } from './choose-packing.ts';
-import { type DashboardFile, type DashboardFiles, INDEX } from './dashboard-files.ts';
+import { choosePacking, type DashboardFile, type DashboardFiles, INDEX } from './dashboard-files.ts';
 
 const BASE = '/app/';
 

@@ -1,5 +1,4 @@
 // One operation on the page of the API: what it takes, what it answers, and a command to try it with.
-
 import { BEARER, EXTENSIONS } from '../route-parts.ts';
 import { boundsOf, typeOf } from './docs-schema.ts';
 import type { Answer, Operation, Parameter, PlacedOperation } from './document-types.ts';

@@ -1,6 +1,6 @@
 // The OpenAPI document: what the routes say of themselves, completed by what holds for all of them.
 import type { ErrorCode, FaultValues } from '@tunnel/errors';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import type { PlatformApp } from '../platform-env.ts';
 import { BEARER, EXTENSIONS, errorExample } from '../route-parts.ts';
 import {
@@ -39,7 +39,7 @@ const TAGS = [
 ];
 
 const ANY_BODY: Readonly<Record<string, Answer>> = {
-  413: refusal('The body is over 64 KiB.', 'API_BODY_TOO_LARGE', { limit: PLATFORM_BOUNDS.BODY_MAX_BYTES }),
+  413: refusal('The body is over 64 KiB.', 'API_BODY_TOO_LARGE', { limit: LIMITS.BODY_MAX_BYTES }),
 };
 const JSON_BODY: Readonly<Record<string, Answer>> = {
   400: refusal('The body is not as described.', 'API_BAD_REQUEST', {

@@ -3,23 +3,23 @@ import { sha256Hex } from '@tunnel/runtime';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PasswordHasher } from '../../services/auth/password-hasher.ts';
-import { type AccountsScene, cookieOf, openAccounts, PASSWORD } from '../auth/accounts.fixture.ts';
+import { type AccountsFixture, cookieOf, openAccounts, PASSWORD } from '../auth/accounts.fixture.ts';
 
-let scene: AccountsScene;
+let fixture: AccountsFixture;
 beforeAll(async () => {
-  scene = await openAccounts();
+  fixture = await openAccounts();
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
 const refusalOf = async (answer: Response): Promise<[number, string]> => [
   answer.status,
   ((await answer.json()) as ApiError).code,
 ];
-const tryLogin = (email: string, password: unknown = PASSWORD) => scene.post('/auth/login', { email, password });
+const tryLogin = (email: string, password: unknown = PASSWORD) => fixture.post('/auth/login', { email, password });
 
 describe('POST /auth/login', () => {
   it('200: an access token, the user, and the cookie', async () => {
-    await scene.signUp('ann@example.com');
+    await fixture.signUp('ann@example.com');
     const answer = await tryLogin(' ANN@example.com');
     expect(answer.status).toBe(200);
     const { access_token, user } = loggedIn.parse(await answer.json());
@@ -43,7 +43,7 @@ describe('POST /auth/login', () => {
   });
 
   it('marks the cookie Secure when we are reached over https', async () => {
-    const secure = await openAccounts({ settings: { public_url: 'https://tunnel.example' }, beside: scene });
+    const secure = await openAccounts({ settings: { public_url: 'https://tunnel.example' }, beside: fixture });
     const answer = await secure.post('/auth/login', { email: 'ann@example.com', password: PASSWORD });
     expect(answer.headers.get('set-cookie')).toMatch(/; Secure/);
   });
@@ -62,14 +62,14 @@ describe('POST /auth/login', () => {
   });
 
   it('403: suspended, but only for those who know the password', async () => {
-    await scene.signUp('bad@example.com');
-    await scene.setUser('bad@example.com', { status: 'suspended' });
+    await fixture.signUp('bad@example.com');
+    await fixture.setUser('bad@example.com', { status: 'suspended' });
     expect(await refusalOf(await tryLogin('bad@example.com'))).toEqual([403, 'ACCOUNT_SUSPENDED']);
     expect(await refusalOf(await tryLogin('bad@example.com', 'wrong password'))).toEqual([401, 'LOGIN_WRONG']);
   });
 
   it('403: an account of an external sign-in', async () => {
-    await scene.database.db
+    await fixture.database.db
       .insertInto('users')
       .values({
         email: 'ext@example.com',
@@ -84,14 +84,14 @@ describe('POST /auth/login', () => {
 
   it.each([{}, { email: 'a@b' }, { password: 'x' }, { email: 1, password: 'x' }, { email: 'a@b', password: [] }, null])(
     '400: %j',
-    async (body) => expect((await scene.post('/auth/login', body)).status).toBe(400),
+    async (body) => expect((await fixture.post('/auth/login', body)).status).toBe(400),
   );
 
   it('does not let in somebody whose password was changed while it was checked', async () => {
-    await scene.signUp('slow@example.com');
+    await fixture.signUp('slow@example.com');
     class SlowHasher extends PasswordHasher {
       override async matches(): Promise<boolean> {
-        const raised = scene.database.db.updateTable('users').set((user) => ({ epoch: user('epoch', '+', 1) }));
+        const raised = fixture.database.db.updateTable('users').set((user) => ({ epoch: user('epoch', '+', 1) }));
         await raised.where('email', '=', 'slow@example.com').execute();
         return true;
       }
@@ -99,20 +99,20 @@ describe('POST /auth/login', () => {
         return false;
       }
     }
-    const beside = await openAccounts({ passwords: new SlowHasher(), beside: scene });
+    const beside = await openAccounts({ passwords: new SlowHasher(), beside: fixture });
     const answer = await beside.post('/auth/login', { email: 'slow@example.com', password: PASSWORD });
     expect(await refusalOf(answer)).toEqual([401, 'LOGIN_WRONG']);
   });
 
   it('makes a hash anew that was made with less', async () => {
-    await scene.signUp('old@example.com');
+    await fixture.signUp('old@example.com');
     const stored = async () => {
-      const users = scene.database.db.selectFrom('users').select('password_hash');
+      const users = fixture.database.db.selectFrom('users').select('password_hash');
       return (await users.where('email', '=', 'old@example.com').executeTakeFirstOrThrow()).password_hash;
     };
     expect(await stored()).toContain('m=64,t=1');
     const stronger = new PasswordHasher({ cost: { memoryKib: 128, passes: 1, lanes: 1 } });
-    const beside = await openAccounts({ passwords: stronger, beside: scene });
+    const beside = await openAccounts({ passwords: stronger, beside: fixture });
     expect((await beside.logIn('old@example.com')).cookie).not.toBe('');
     expect(await stored()).toContain('m=128,t=1');
     expect((await beside.logIn('old@example.com')).cookie).not.toBe('');
@@ -120,7 +120,7 @@ describe('POST /auth/login', () => {
 
   it('503 with Retry-After when too many passwords wait', async () => {
     const passwords = new PasswordHasher({ cost: { memoryKib: 4096, passes: 2, lanes: 1 }, slots: 1, waitingMax: 1 });
-    const beside = await openAccounts({ passwords, beside: scene });
+    const beside = await openAccounts({ passwords, beside: fixture });
     const answers = await Promise.all(
       Array.from({ length: 12 }, () => beside.post('/auth/login', { email: 'ann@example.com', password: PASSWORD })),
     );
@@ -132,12 +132,12 @@ describe('POST /auth/login', () => {
 });
 
 it('audits logins by user, and refusals without the address', async () => {
-  await scene.signUp('seen@example.com');
-  await scene.logIn('seen@example.com');
+  await fixture.signUp('seen@example.com');
+  await fixture.logIn('seen@example.com');
   await tryLogin('seen@example.com', 'wrong password');
   await tryLogin('Hidden@example.com');
-  expect((await scene.auditOf('login')).at(-1)).toMatchObject({ details: { session_id: expect.any(String) } });
-  const refusals = await scene.auditOf('login.refused');
+  expect((await fixture.auditOf('login')).at(-1)).toMatchObject({ details: { session_id: expect.any(String) } });
+  const refusals = await fixture.auditOf('login.refused');
   expect(refusals.at(-2)).toMatchObject({ user_id: expect.any(String), details: { reason: 'wrong' } });
   expect(refusals.at(-1)).toMatchObject({
     user_id: null,
@@ -149,14 +149,14 @@ it('audits logins by user, and refusals without the address', async () => {
 describe('limits', () => {
   it('429 with Retry-After for an account and for an address; forgot and resend still say 200, and send nothing', async () => {
     const limits = { auth_per_minute: 6, auth_per_account_per_minute: 2 };
-    const limited = await openAccounts({ settings: { limits }, beside: scene });
+    const limited = await openAccounts({ settings: { limits }, beside: fixture });
     const login = (email: string) => limited.post('/auth/login', { email, password: 'wrong password' });
     const statuses = [];
     for (let count = 0; count < 3; count += 1) statuses.push((await login('ann@example.com')).status);
     expect(statuses).toEqual([401, 401, 429]);
     // Guessing does not keep the owner from asking for a mail.
     await limited.post('/auth/forgot-password', { email: 'ann@example.com' });
-    const mailed = await scene.mailedTokens('ann@example.com');
+    const mailed = await fixture.mailedTokens('ann@example.com');
     await login('b@example.com');
     await login('c@example.com');
     const throttled = await login('d@example.com');
@@ -169,6 +169,6 @@ describe('limits', () => {
     for (const path of ['/auth/forgot-password', '/auth/resend-verification']) {
       expect((await limited.post(path, { email: 'ann@example.com' })).status).toBe(200);
     }
-    expect(await scene.mailedTokens('ann@example.com')).toEqual(mailed);
+    expect(await fixture.mailedTokens('ann@example.com')).toEqual(mailed);
   });
 });

@@ -1,42 +1,100 @@
-// Accounts over HTTP.
+// Accounts over HTTP: signing up, and choosing a new password. What comes after a login is in session-routes.ts.
+import { createRoute, z } from '@hono/zod-openapi';
+import { emailOnly, messageBody, passwordReset, registration } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import type { Context, MiddlewareHandler } from 'hono';
-import type { AuthContext, Caller } from '../../services/auth/auth-context.ts';
-import { FORGOT_ANSWER, forgotPassword } from '../../services/auth/forgot-password.ts';
-import { logIn } from '../../services/auth/log-in.ts';
-import { logOut } from '../../services/auth/log-out.ts';
-import { refresh } from '../../services/auth/refresh.ts';
-import { register } from '../../services/auth/register.ts';
-import { RESEND_ANSWER, resendVerification } from '../../services/auth/resend-verification.ts';
-import { resetPassword } from '../../services/auth/reset-password.ts';
-import type { SigningKeys } from '../../services/auth/signing-keys.ts';
-import { canVerifyEmail, verifyEmail } from '../../services/auth/verify-email.ts';
-import { type AttemptKind, AttemptLimits } from '../auth/attempt-limits.ts';
-import { ownOriginOf } from '../auth/own-origin.ts';
-import type { Page } from '../auth/page.ts';
-import { RefreshCookie } from '../auth/refresh-cookie.ts';
-import { NOT_VERIFIED_PAGE, VERIFIED_PAGE } from '../auth/verify-pages.ts';
-import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
-import { wantsPage } from '../wants-page.ts';
+import type { Context } from 'hono';
 import {
-  forgotRoute,
-  keysRoute,
-  loginRoute,
-  logoutRoute,
-  refreshRoute,
-  registerRoute,
-  resendRoute,
-  resetRoute,
-  verifyRoute,
-} from './auth-route-list.ts';
-import { addMeRoutes } from './me-routes.ts';
+  canVerifyEmail,
+  FORGOT_ANSWER,
+  forgotPassword,
+  RESEND_ANSWER,
+  register,
+  resendVerification,
+  resetPassword,
+  verifyEmail,
+} from '../../services/auth/accounts.ts';
+import { type AttemptKind, AttemptLimits } from '../auth/attempt-limits.ts';
+import { RefreshCookie } from '../auth/refresh-cookie.ts';
+import { NOT_VERIFIED_PAGE, type Page, VERIFIED_PAGE, wantsPage } from '../pages.ts';
+import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
+import { badBody, busy, EXTENSIONS, json, jsonBody, noKey, refused, throttled } from '../route-parts.ts';
+import { type AuthRouteNeeds, addMeRoutes, addSessionRoutes, keysRoute } from './session-routes.ts';
 
-export interface AuthRouteNeeds extends AuthContext {
-  readonly requireUser: MiddlewareHandler<PlatformEnv>;
-  readonly signingKeys: SigningKeys;
-  /** The one that is listened on. */
-  readonly port: () => number;
-}
+const tags = ['auth'];
+const extensions = ['auth', EXTENSIONS];
+
+const registerRoute = createRoute({
+  method: 'post',
+  path: '/auth/register',
+  tags,
+  summary: 'Make an account; a mail with a link proves its address',
+  security: noKey,
+  request: { body: jsonBody(registration) },
+  responses: {
+    201: json(messageBody, 'It is made; open the link in the mail.'),
+    400: badBody,
+    409: refused('The address is registered already.', 'ACCOUNT_EXISTS'),
+    429: throttled,
+    503: busy,
+  },
+});
+
+const htmlPage = { 'text/html': { schema: z.string() } };
+
+const verifyRoute = createRoute({
+  method: 'get',
+  path: '/auth/verify-email/{token}',
+  tags,
+  summary: 'Prove an address: the link of the mail. Works once, for 24 hours',
+  description: 'Browsers, which ask for text/html, get a small page.',
+  security: noKey,
+  request: { params: z.object({ token: z.string().meta({ description: 'From the mail.' }) }) },
+  responses: {
+    200: {
+      description: 'The address is verified.',
+      content: { 'application/json': { schema: messageBody }, ...htmlPage },
+    },
+    400: {
+      description: 'The token is unknown, was used before, or has run out.',
+      content: { ...refused('', 'MAIL_TOKEN_INVALID').content, ...htmlPage },
+    },
+  },
+});
+
+const resendRoute = createRoute({
+  method: 'post',
+  path: '/auth/resend-verification',
+  tags: extensions,
+  summary: 'Ask for the verification mail again; the answer is always the same',
+  security: noKey,
+  request: { body: jsonBody(emailOnly) },
+  responses: { 200: json(messageBody, 'Whether or not there is such an account.'), 400: badBody },
+});
+
+const forgotRoute = createRoute({
+  method: 'post',
+  path: '/auth/forgot-password',
+  tags,
+  summary: 'Ask for a link to choose a new password; the answer is always the same',
+  security: noKey,
+  request: { body: jsonBody(emailOnly) },
+  responses: { 200: json(messageBody, 'Whether or not there is such an account.'), 400: badBody },
+});
+
+const resetRoute = createRoute({
+  method: 'post',
+  path: '/auth/reset-password',
+  tags,
+  summary: 'Choose a new password with the token of a mail; ends all sessions',
+  security: noKey,
+  request: { body: jsonBody(passwordReset) },
+  responses: {
+    200: json(messageBody, 'The password is changed.'),
+    400: refused('The token is not valid (any more), or the password breaks a rule.', 'MAIL_TOKEN_INVALID'),
+    429: throttled,
+    503: busy,
+  },
+});
 
 export const addAuthRoutes = (app: PlatformApp, needs: AuthRouteNeeds): void => {
   const cookie = new RefreshCookie(needs.settings.public_url);
@@ -87,39 +145,6 @@ const addPasswordRoutes = (app: PlatformApp, needs: AuthRouteNeeds, limits: Atte
   });
 };
 
-interface SessionParts {
-  readonly cookie: RefreshCookie;
-  readonly limits: AttemptLimits;
-}
-
-const addSessionRoutes = (app: PlatformApp, needs: AuthRouteNeeds, { cookie, limits }: SessionParts): void => {
-  const isOurs = ownOriginOf(needs.settings, needs.port);
-  app.openapi(loginRoute, async (context) => {
-    const input = context.req.valid('json');
-    await limits.countAddress(context.get('address'));
-    await limits.countAccount('login', input.email);
-    const { body, refreshToken } = await logIn(needs, input, callerOf(context));
-    cookie.write(context, refreshToken);
-    return context.json(body, 200);
-  });
-  app.openapi(refreshRoute, async (context) => {
-    if (!isOurs(context.req.header('origin'))) throw new Fault('ORIGIN_REFUSED');
-    const shown = cookie.read(context);
-    if (shown === null) throw new Fault('REFRESH_INVALID');
-    const { body, refreshToken } = await refresh(needs, shown, context.get('address'));
-    cookie.write(context, refreshToken);
-    return context.json(body, 200);
-  });
-  app.openapi(logoutRoute, async (context) => {
-    // Another site gets no sign of what it did not do.
-    if (!isOurs(context.req.header('origin'))) return context.body(null, 204);
-    const shown = cookie.read(context);
-    if (shown !== null) await logOut(needs, shown);
-    cookie.clear(context);
-    return context.body(null, 204);
-  });
-};
-
 /** For what answers the same in any case. */
 const mayTry = async (
   context: Context<PlatformEnv>,
@@ -136,11 +161,6 @@ const mayTry = async (
     throw error;
   }
 };
-
-const callerOf = (context: Context<PlatformEnv>): Caller => ({
-  address: context.get('address'),
-  userAgent: context.req.header('user-agent') ?? '',
-});
 
 const showPage = <S extends 200 | 400>(context: Context<PlatformEnv>, { html, policy }: Page, status: S) => {
   context.header('content-security-policy', policy);

@@ -1,44 +1,44 @@
 import { type AccessToken, type ApiError, userPublic, userSessions } from '@tunnel/contract';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type AccountsScene, cookieOf, openAccounts, sortedStatuses } from '../auth/accounts.fixture.ts';
+import { type AccountsFixture, cookieOf, openAccounts, sortedStatuses } from '../auth/accounts.fixture.ts';
 
 const DAY = 86_400_000;
 
-let scene: AccountsScene;
+let fixture: AccountsFixture;
 let email: string;
 let count = 0;
 beforeAll(async () => {
-  scene = await openAccounts();
+  fixture = await openAccounts();
 });
 beforeEach(async () => {
   count += 1;
   email = `user${count}@example.com`;
-  await scene.signUp(email);
+  await fixture.signUp(email);
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
 const codeOf = async (answer: Response): Promise<[number, string]> => [
   answer.status,
   ((await answer.json()) as ApiError).code,
 ];
-const me = (bearer: Record<string, string>) => scene.ask('GET', '/auth/me', undefined, bearer);
+const me = (bearer: Record<string, string>) => fixture.ask('GET', '/auth/me', undefined, bearer);
 
 describe('POST /auth/refresh', () => {
   it('200: a new access token and a new cookie each time', async () => {
-    const { cookie } = await scene.logIn(email);
-    const first = await scene.refresh(cookie);
+    const { cookie } = await fixture.logIn(email);
+    const first = await fixture.refresh(cookie);
     expect(first.status).toBe(200);
     const { access_token } = (await first.json()) as AccessToken;
     expect((await me({ authorization: `Bearer ${access_token}` })).status).toBe(200);
     expect(first.headers.get('set-cookie')).toMatch(/Max-Age=2592000; Path=\/auth; HttpOnly; SameSite=Lax$/);
     expect(cookieOf(first)).not.toBe(cookie);
-    expect((await scene.refresh(cookieOf(first))).status).toBe(200);
+    expect((await fixture.refresh(cookieOf(first))).status).toBe(200);
   });
 
   it('200: takes any body of any type, and none', async () => {
-    let { cookie } = await scene.logIn(email);
+    let { cookie } = await fixture.logIn(email);
     for (const headers of [{ 'content-type': 'application/json' }, { 'content-type': 'text/plain' }]) {
-      const answer = await scene.app.request('/auth/refresh', {
+      const answer = await fixture.app.request('/auth/refresh', {
         method: 'POST',
         headers: { cookie, ...headers },
         body: '{broken',
@@ -49,35 +49,35 @@ describe('POST /auth/refresh', () => {
   });
 
   it('200: the old token again within 10 s, five times, each with a successor that works', async () => {
-    const { cookie } = await scene.logIn(email);
-    await scene.refresh(cookie);
-    await scene.clock.advance(10_000);
-    const answers = await Promise.all(Array.from({ length: 5 }, () => scene.refresh(cookie)));
+    const { cookie } = await fixture.logIn(email);
+    await fixture.refresh(cookie);
+    await fixture.clock.advance(10_000);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => fixture.refresh(cookie)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     expect(new Set(answers.map(cookieOf)).size).toBe(5);
-    for (const answer of answers) expect((await scene.refresh(cookieOf(answer))).status).toBe(200);
+    for (const answer of answers) expect((await fixture.refresh(cookieOf(answer))).status).toBe(200);
   });
 
   it('401: the sixth time, and the whole family is revoked', async () => {
-    const { cookie } = await scene.logIn(email);
-    const answers = await Promise.all(Array.from({ length: 7 }, () => scene.refresh(cookie)));
+    const { cookie } = await fixture.logIn(email);
+    const answers = await Promise.all(Array.from({ length: 7 }, () => fixture.refresh(cookie)));
     expect(sortedStatuses(answers)).toEqual([200, 200, 200, 200, 200, 200, 401]);
     const successors = answers.map(cookieOf).filter((text) => text !== '');
-    for (const successor of successors) expect((await scene.refresh(successor)).status).toBe(401);
-    expect(await scene.auditOf('session.reuse-found')).toHaveLength(1);
+    for (const successor of successors) expect((await fixture.refresh(successor)).status).toBe(401);
+    expect(await fixture.auditOf('session.reuse-found')).toHaveLength(1);
   });
 
   it('401: the old token after 10 s, and the whole family is revoked; other logins stay', async () => {
-    const [stolen, other] = [await scene.logIn(email), await scene.logIn(email)];
-    const successor = cookieOf(await scene.refresh(stolen.cookie));
-    await scene.clock.advance(10_001);
-    expect(await codeOf(await scene.refresh(stolen.cookie))).toEqual([401, 'REFRESH_INVALID']);
-    expect(await codeOf(await scene.refresh(successor))).toEqual([401, 'REFRESH_INVALID']);
-    expect((await scene.refresh(other.cookie)).status).toBe(200);
+    const [stolen, other] = [await fixture.logIn(email), await fixture.logIn(email)];
+    const successor = cookieOf(await fixture.refresh(stolen.cookie));
+    await fixture.clock.advance(10_001);
+    expect(await codeOf(await fixture.refresh(stolen.cookie))).toEqual([401, 'REFRESH_INVALID']);
+    expect(await codeOf(await fixture.refresh(successor))).toEqual([401, 'REFRESH_INVALID']);
+    expect((await fixture.refresh(other.cookie)).status).toBe(200);
   });
 
   it('401: without a cookie, with one that is nobody’s, and after 30 days without use', async () => {
-    const { cookie } = await scene.logIn(email);
+    const { cookie } = await fixture.logIn(email);
     for (const odd of [
       '',
       'refresh_token=',
@@ -85,29 +85,29 @@ describe('POST /auth/refresh', () => {
       'refresh_token=%00',
       `refresh_token=${'a'.repeat(9000)}`,
     ]) {
-      expect(await codeOf(await scene.refresh(odd))).toEqual([401, 'REFRESH_INVALID']);
+      expect(await codeOf(await fixture.refresh(odd))).toEqual([401, 'REFRESH_INVALID']);
     }
-    await scene.clock.advance(29 * DAY);
-    const renewed = cookieOf(await scene.refresh(cookie));
-    await scene.clock.advance(29 * DAY);
-    const again = cookieOf(await scene.refresh(renewed));
-    await scene.clock.advance(30 * DAY);
-    expect((await scene.refresh(again)).status).toBe(401);
+    await fixture.clock.advance(29 * DAY);
+    const renewed = cookieOf(await fixture.refresh(cookie));
+    await fixture.clock.advance(29 * DAY);
+    const again = cookieOf(await fixture.refresh(renewed));
+    await fixture.clock.advance(30 * DAY);
+    expect((await fixture.refresh(again)).status).toBe(401);
   });
 
   it('403: suspended', async () => {
-    const { cookie } = await scene.logIn(email);
-    await scene.setUser(email, { status: 'suspended' });
-    expect(await codeOf(await scene.refresh(cookie))).toEqual([403, 'ACCOUNT_SUSPENDED']);
+    const { cookie } = await fixture.logIn(email);
+    await fixture.setUser(email, { status: 'suspended' });
+    expect(await codeOf(await fixture.refresh(cookie))).toEqual([403, 'ACCOUNT_SUSPENDED']);
   });
 
   it('403: from another site; our own may', async () => {
-    let { cookie } = await scene.logIn(email);
+    let { cookie } = await fixture.logIn(email);
     for (const origin of ['http://evil.localhost:8000', 'null', 'https://localhost:8080']) {
-      expect(await codeOf(await scene.refresh(cookie, { origin }))).toEqual([403, 'ORIGIN_REFUSED']);
+      expect(await codeOf(await fixture.refresh(cookie, { origin }))).toEqual([403, 'ORIGIN_REFUSED']);
     }
     for (const origin of ['http://localhost:8080', 'http://127.0.0.1:8080']) {
-      const answer = await scene.refresh(cookie, { origin });
+      const answer = await fixture.refresh(cookie, { origin });
       expect(answer.status).toBe(200);
       cookie = cookieOf(answer);
     }
@@ -116,55 +116,58 @@ describe('POST /auth/refresh', () => {
 
 describe('POST /auth/logout', () => {
   it('204: ends the family and clears the cookie on its path', async () => {
-    const { cookie } = await scene.logIn(email);
-    const successor = cookieOf(await scene.refresh(cookie));
-    const answer = await scene.post('/auth/logout', undefined, { cookie: successor });
+    const { cookie } = await fixture.logIn(email);
+    const successor = cookieOf(await fixture.refresh(cookie));
+    const answer = await fixture.post('/auth/logout', undefined, { cookie: successor });
     expect([answer.status, await answer.text()]).toEqual([204, '']);
     expect(answer.headers.get('set-cookie')).toMatch(
       /^refresh_token=; Max-Age=0; Path=\/auth; HttpOnly; SameSite=Lax$/,
     );
-    expect((await scene.refresh(successor)).status).toBe(401);
-    expect((await scene.refresh(cookie)).status).toBe(401);
+    expect((await fixture.refresh(successor)).status).toBe(401);
+    expect((await fixture.refresh(cookie)).status).toBe(401);
   });
 
   it('204: without a cookie, with a strange one, and twice', async () => {
-    const { cookie } = await scene.logIn(email);
+    const { cookie } = await fixture.logIn(email);
     for (const shown of ['', 'refresh_token=x', 'refresh_token=%00', cookie, cookie]) {
-      expect((await scene.post('/auth/logout', undefined, { cookie: shown })).status).toBe(204);
+      expect((await fixture.post('/auth/logout', undefined, { cookie: shown })).status).toBe(204);
     }
   });
 
   it('204 for another site, which changes nothing', async () => {
-    const { cookie } = await scene.logIn(email);
-    const answer = await scene.post('/auth/logout', undefined, { cookie, origin: 'http://evil.localhost:8000' });
+    const { cookie } = await fixture.logIn(email);
+    const answer = await fixture.post('/auth/logout', undefined, { cookie, origin: 'http://evil.localhost:8000' });
     expect([answer.status, answer.headers.get('set-cookie')]).toEqual([204, null]);
-    expect((await scene.refresh(cookie)).status).toBe(200);
+    expect((await fixture.refresh(cookie)).status).toBe(200);
   });
 
   it('and a refresh at once leave no session behind', async () => {
-    const { cookie } = await scene.logIn(email);
-    const [refreshed] = await Promise.all([scene.refresh(cookie), scene.post('/auth/logout', undefined, { cookie })]);
-    if (refreshed.status === 200) expect((await scene.refresh(cookieOf(refreshed))).status).toBe(401);
-    expect((await scene.refresh(cookie)).status).toBe(401);
+    const { cookie } = await fixture.logIn(email);
+    const [refreshed] = await Promise.all([
+      fixture.refresh(cookie),
+      fixture.post('/auth/logout', undefined, { cookie }),
+    ]);
+    if (refreshed.status === 200) expect((await fixture.refresh(cookieOf(refreshed))).status).toBe(401);
+    expect((await fixture.refresh(cookie)).status).toBe(401);
   });
 });
 
 describe('/auth/me', () => {
   it('200: the caller; PATCH changes the name, seen at once', async () => {
-    const { bearer } = await scene.logIn(email);
+    const { bearer } = await fixture.logIn(email);
     expect(userPublic.parse(await (await me(bearer)).json())).toMatchObject({ email, display_name: null });
-    const changed = await scene.ask('PATCH', '/auth/me', { display_name: ' Ann ', email: 'x@y' }, bearer);
+    const changed = await fixture.ask('PATCH', '/auth/me', { display_name: ' Ann ', email: 'x@y' }, bearer);
     expect([changed.status, await changed.json()]).toMatchObject([200, { email, display_name: 'Ann' }]);
     expect(await (await me(bearer)).json()).toMatchObject({ display_name: 'Ann' });
-    await scene.ask('PATCH', '/auth/me', { display_name: null }, bearer);
+    await fixture.ask('PATCH', '/auth/me', { display_name: null }, bearer);
     expect(await (await me(bearer)).json()).toMatchObject({ display_name: null });
   });
 
   it.each([{}, { display_name: 1 }, { display_name: 'a\u0000' }, { display_name: 'a'.repeat(101) }])(
     '400: PATCH with %j',
     async (body) => {
-      const { bearer } = await scene.logIn(email);
-      const answer = await scene.ask('PATCH', '/auth/me', body, bearer);
+      const { bearer } = await fixture.logIn(email);
+      const answer = await fixture.ask('PATCH', '/auth/me', body, bearer);
       expect([answer.status, ((await answer.json()) as ApiError).error]).toEqual([
         400,
         expect.stringMatching(/^display_name: /),
@@ -175,27 +178,27 @@ describe('/auth/me', () => {
 
 describe('/auth/sessions', () => {
   const list = async (bearer: Record<string, string>, cookie = '') =>
-    userSessions.parse(await (await scene.ask('GET', '/auth/sessions', undefined, { ...bearer, cookie })).json());
+    userSessions.parse(await (await fixture.ask('GET', '/auth/sessions', undefined, { ...bearer, cookie })).json());
 
   it('lists where one is logged in, and ends one of them', async () => {
-    const [here, there] = [await scene.logIn(email), await scene.logIn(email)];
-    await scene.clock.advance(1000);
-    const cookie = cookieOf(await scene.refresh(here.cookie));
+    const [here, there] = [await fixture.logIn(email), await fixture.logIn(email)];
+    await fixture.clock.advance(1000);
+    const cookie = cookieOf(await fixture.refresh(here.cookie));
     const sessions = await list(here.bearer, cookie);
     expect(sessions.map(({ current }) => current)).toEqual([true, false]);
-    const ended = await scene.ask('DELETE', `/auth/sessions/${sessions[1]?.id}`, undefined, here.bearer);
+    const ended = await fixture.ask('DELETE', `/auth/sessions/${sessions[1]?.id}`, undefined, here.bearer);
     expect(ended.status).toBe(204);
-    expect((await scene.refresh(there.cookie)).status).toBe(401);
-    expect((await scene.refresh(cookie)).status).toBe(200);
+    expect((await fixture.refresh(there.cookie)).status).toBe(401);
+    expect((await fixture.refresh(cookie)).status).toBe(200);
     expect(await list(here.bearer)).toMatchObject([{ current: false }]);
   });
 
   it('404 for another user’s, for one that has ended, and for what is no id', async () => {
-    const { bearer } = await scene.logIn(email);
+    const { bearer } = await fixture.logIn(email);
     const [own] = await list(bearer);
-    await scene.signUp(`other-${email}`);
-    const other = await scene.logIn(`other-${email}`);
-    const end = (id: string | undefined, who = bearer) => scene.ask('DELETE', `/auth/sessions/${id}`, undefined, who);
+    await fixture.signUp(`other-${email}`);
+    const other = await fixture.logIn(`other-${email}`);
+    const end = (id: string | undefined, who = bearer) => fixture.ask('DELETE', `/auth/sessions/${id}`, undefined, who);
     expect(await codeOf(await end(own?.id, other.bearer))).toEqual([404, 'LOGIN_SESSION_UNKNOWN']);
     expect((await end(own?.id)).status).toBe(204);
     expect((await end(own?.id)).status).toBe(404);
@@ -203,19 +206,19 @@ describe('/auth/sessions', () => {
   });
 
   it('are at most 100: one more ends the one that was used longest ago', async () => {
-    const { id } = await scene.database.db
+    const { id } = await fixture.database.db
       .selectFrom('users')
       .select('id')
       .where('email', '=', email)
       .executeTakeFirstOrThrow();
-    const { cookie, bearer } = await scene.logIn(email);
-    await scene.clock.advance(1000);
-    const now = new Date(scene.clock.now());
+    const { cookie, bearer } = await fixture.logIn(email);
+    await fixture.clock.advance(1000);
+    const now = new Date(fixture.clock.now());
     const rows = Array.from({ length: 99 }, () => ({ user_id: id, created_at: now, last_used_at: now }));
-    await scene.database.db.insertInto('refresh_families').values(rows).execute();
+    await fixture.database.db.insertInto('refresh_families').values(rows).execute();
     expect(await list(bearer)).toHaveLength(100);
-    await scene.logIn(email);
+    await fixture.logIn(email);
     expect(await list(bearer)).toHaveLength(100);
-    expect((await scene.refresh(cookie)).status).toBe(401);
+    expect((await fixture.refresh(cookie)).status).toBe(401);
   });
 });

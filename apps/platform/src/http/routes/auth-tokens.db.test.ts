@@ -1,22 +1,22 @@
 import type { ApiError, PublicKeys } from '@tunnel/contract';
 import { createLocalJWKSet, exportJWK, generateKeyPair, type JSONWebKeySet, jwtVerify, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AccountsScene, openAccounts } from '../auth/accounts.fixture.ts';
+import { type AccountsFixture, openAccounts } from '../auth/accounts.fixture.ts';
 
-let scene: AccountsScene;
+let fixture: AccountsFixture;
 let bearer: Record<string, string>;
 let userId: string;
 const email = 'ann@example.com';
 
 beforeAll(async () => {
-  scene = await openAccounts();
-  await scene.signUp(email);
-  ({ bearer } = await scene.logIn(email));
+  fixture = await openAccounts();
+  await fixture.signUp(email);
+  ({ bearer } = await fixture.logIn(email));
   userId = ((await (await me(bearer)).json()) as { id: string }).id;
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
-const me = (headers: Record<string, string>, at: AccountsScene = scene) =>
+const me = (headers: Record<string, string>, at: AccountsFixture = fixture) =>
   at.ask('GET', '/auth/me', undefined, headers);
 const codeOf = async (answer: Response): Promise<[number, string]> => [
   answer.status,
@@ -25,16 +25,16 @@ const codeOf = async (answer: Response): Promise<[number, string]> => [
 const tokenOf = (headers: Record<string, string>): string => headers['authorization']?.slice('Bearer '.length) ?? '';
 
 const publishedKeys = async (): Promise<PublicKeys> =>
-  (await (await scene.ask('GET', '/.well-known/jwks.json')).json()) as PublicKeys;
+  (await (await fixture.ask('GET', '/.well-known/jwks.json')).json()) as PublicKeys;
 
 /** A token with a right signature, and claims of the test's choice. */
 const forge = async (changes: Record<string, unknown>, header: Record<string, unknown> = {}): Promise<string> => {
-  const { kid, private_key } = await scene.database.db
+  const { kid, private_key } = await fixture.database.db
     .selectFrom('signing_keys')
     .select(['kid', 'private_key'])
     .orderBy('created_at', 'desc')
     .executeTakeFirstOrThrow();
-  const now = Math.floor(scene.clock.now() / 1000);
+  const now = Math.floor(fixture.clock.now() / 1000);
   const claims = {
     iss: 'http://localhost:8080',
     aud: 'tunnel-platform',
@@ -57,7 +57,7 @@ describe('access tokens', () => {
     const { payload } = await jwtVerify(tokenOf(bearer), createLocalJWKSet(keys as JSONWebKeySet), {
       issuer: 'http://localhost:8080',
       algorithms: ['EdDSA'],
-      currentDate: new Date(scene.clock.now()),
+      currentDate: new Date(fixture.clock.now()),
     });
     expect(payload.sub).toBe(userId);
   });
@@ -118,29 +118,29 @@ describe('access tokens', () => {
   });
 
   it('run out after 15 minutes, also when they were known', async () => {
-    const session = await scene.logIn(email);
-    await scene.clock.advance(899_000);
+    const session = await fixture.logIn(email);
+    await fixture.clock.advance(899_000);
     expect((await me(session.bearer)).status).toBe(200);
-    await scene.clock.advance(1000);
+    await fixture.clock.advance(1000);
     expect(await codeOf(await me(session.bearer))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
   });
 
   it('end within two seconds of a suspension (403), and work again after it', async () => {
-    const session = await scene.logIn(email);
+    const session = await fixture.logIn(email);
     expect((await me(session.bearer)).status).toBe(200);
-    await scene.setUser(email, { status: 'suspended' });
-    await scene.clock.advance(2000);
+    await fixture.setUser(email, { status: 'suspended' });
+    await fixture.clock.advance(2000);
     expect(await codeOf(await me(session.bearer))).toEqual([403, 'ACCOUNT_SUSPENDED']);
-    await scene.setUser(email, { status: 'active' });
-    await scene.clock.advance(2000);
+    await fixture.setUser(email, { status: 'active' });
+    await fixture.clock.advance(2000);
     expect((await me(session.bearer)).status).toBe(200);
   });
 
   it('ask the database at most once in two seconds', async () => {
-    const session = await scene.logIn(email);
-    await scene.clock.advance(2000);
+    const session = await fixture.logIn(email);
+    await fixture.clock.advance(2000);
     let queries = 0;
-    const query = scene.database.pool.on('acquire', () => (queries += 1));
+    const query = fixture.database.pool.on('acquire', () => (queries += 1));
     await Promise.all(Array.from({ length: 20 }, () => me(session.bearer)));
     await me(session.bearer);
     expect(queries).toBe(1);
@@ -160,26 +160,26 @@ describe('signing keys', () => {
   });
 
   it('may be several: the newest signs, tokens of the older ones go on, another process finds it by itself', async () => {
-    const old = (await scene.logIn(email)).bearer;
-    const beside = await openAccounts({ beside: scene });
+    const old = (await fixture.logIn(email)).bearer;
+    const beside = await openAccounts({ beside: fixture });
     expect((await me(old, beside)).status).toBe(200);
-    await scene.clock.advance(1000);
+    await fixture.clock.advance(1000);
     const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-    await scene.database.db
+    await fixture.database.db
       .insertInto('signing_keys')
       .values({
         kid: 'sig_new',
         public_key: JSON.stringify(await exportJWK(publicKey)),
         private_key: JSON.stringify(await exportJWK(privateKey)),
-        created_at: new Date(scene.clock.now()),
+        created_at: new Date(fixture.clock.now()),
       })
       .execute();
-    const fresh = await openAccounts({ beside: scene });
+    const fresh = await openAccounts({ beside: fixture });
     const signed = (await fresh.logIn(email)).bearer;
     expect(Buffer.from(tokenOf(signed).split('.')[0] ?? '', 'base64url').toString()).toContain('sig_new');
     expect((await me(signed, beside)).status).toBe(200);
     expect((await me(old, beside)).status).toBe(200);
-    await scene.clock.advance(60_000);
+    await fixture.clock.advance(60_000);
     expect((await publishedKeys()).keys.map(({ kid }) => kid)[0]).toBe('sig_new');
     expect((await publishedKeys()).keys).toHaveLength(2);
   });

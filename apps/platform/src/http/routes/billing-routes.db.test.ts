@@ -1,19 +1,19 @@
 import { billingStatus, portalSession, setupIntent, startedSubscription } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PaymentsScene, type Reply } from './payments-scene.fixture.ts';
+import { PaymentsFixture, type Reply } from './payments.fixture.ts';
 
-let scene: PaymentsScene;
+let fixture: PaymentsFixture;
 beforeAll(async () => {
-  scene = await PaymentsScene.open();
+  fixture = await PaymentsFixture.open();
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
 const told = ({ status, body }: Reply): [number, string, string] => [status, body.code, body.error];
-const statusOf = async (user: string) => billingStatus.parse((await scene.ask(user, 'GET', '/billing')).body);
+const statusOf = async (user: string) => billingStatus.parse((await fixture.ask(user, 'GET', '/billing')).body);
 const subscriptionsOf = async (user: string) => {
   const { payment_customer_id } = await statusOf(user);
-  return scene.atProcessor(`/subscriptions?customer=${payment_customer_id}&status=all`);
+  return fixture.atProcessor(`/subscriptions?customer=${payment_customer_id}&status=all`);
 };
 
 describe('every endpoint', () => {
@@ -25,7 +25,7 @@ describe('every endpoint', () => {
     ['POST', '/billing/portal'],
     ['PATCH', '/billing/spend-cap'],
   ])('401: %s %s without an access token', async (method, path) => {
-    expect((await scene.ask(null, method, path)).status).toBe(401);
+    expect((await fixture.ask(null, method, path)).status).toBe(401);
   });
 
   it.each([
@@ -34,32 +34,38 @@ describe('every endpoint', () => {
     ['PUT', '/billing/spend-cap', 'PATCH'],
     ['GET', '/billing/webhook', 'POST'],
   ])('405: %s %s', async (method, path, allow) => {
-    const { status, headers } = await scene.ask('nobody', method, path);
+    const { status, headers } = await fixture.ask('nobody', method, path);
     expect([status, headers.get('allow')]).toEqual([405, allow]);
   });
 
   it('404: what is not there', async () => {
-    expect((await scene.ask('nobody', 'GET', '/billing/webhook/x')).status).toBe(404);
+    expect((await fixture.ask('nobody', 'GET', '/billing/webhook/x')).status).toBe(404);
   });
 });
 
 describe('the way to a subscription', () => {
   it('is setup intent, card, subscribe; each answer has the form of the specification', async () => {
-    const user = await scene.addUser('ada');
+    const user = await fixture.addUser('ada');
     expect(await statusOf(user)).toMatchObject({ billing_model: 'free', payment_customer_id: null });
-    expect(told(await scene.post(user, '/billing/subscribe')).slice(0, 2)).toEqual([400, 'BILLING_NO_PAYMENT_METHOD']);
-    const intent = await scene.post(user, '/billing/setup-intent');
+    expect(told(await fixture.post(user, '/billing/subscribe')).slice(0, 2)).toEqual([
+      400,
+      'BILLING_NO_PAYMENT_METHOD',
+    ]);
+    const intent = await fixture.post(user, '/billing/setup-intent');
     expect(intent.status).toBe(200);
     const { client_secret } = setupIntent.parse(intent.body);
-    expect(told(await scene.post(user, '/billing/subscribe')).slice(0, 2)).toEqual([400, 'BILLING_NO_PAYMENT_METHOD']);
-    await scene.control(`/setup_intents/${client_secret}/confirm`);
+    expect(told(await fixture.post(user, '/billing/subscribe')).slice(0, 2)).toEqual([
+      400,
+      'BILLING_NO_PAYMENT_METHOD',
+    ]);
+    await fixture.control(`/setup_intents/${client_secret}/confirm`);
     await eventually(async () => expect((await statusOf(user)).has_payment_method).toBe(true));
-    const first = await scene.post(user, '/billing/subscribe');
+    const first = await fixture.post(user, '/billing/subscribe');
     expect([first.status, startedSubscription.parse(first.body)]).toMatchObject([
       200,
       { status: 'active', plan: 'payg' },
     ]);
-    expect(await scene.post(user, '/billing/subscribe')).toMatchObject({ status: 200, body: first.body });
+    expect(await fixture.post(user, '/billing/subscribe')).toMatchObject({ status: 200, body: first.body });
     const status = await statusOf(user);
     expect(status).toMatchObject({
       billing_model: 'payg',
@@ -73,17 +79,17 @@ describe('the way to a subscription', () => {
   });
 
   it('needs no webhook: who subscribes at once after the card is asked for over there', async () => {
-    await scene.control('/webhooks', { mode: 'late' });
-    const user = await scene.addUser('quick');
-    await scene.addCard(user);
-    expect((await scene.post(user, '/billing/subscribe')).status).toBe(200);
-    await scene.control('/webhooks', { mode: 'normal' });
+    await fixture.control('/webhooks', { mode: 'late' });
+    const user = await fixture.addUser('quick');
+    await fixture.addCard(user);
+    expect((await fixture.post(user, '/billing/subscribe')).status).toBe(200);
+    await fixture.control('/webhooks', { mode: 'normal' });
   });
 
   it('ends at a card that is declined', async () => {
-    const user = await scene.addUser('declined');
-    expect((await scene.addCard(user, 'declined')).status).toBe(402);
-    expect((await scene.post(user, '/billing/subscribe')).status).toBe(400);
+    const user = await fixture.addUser('declined');
+    expect((await fixture.addCard(user, 'declined')).status).toBe(402);
+    expect((await fixture.post(user, '/billing/subscribe')).status).toBe(400);
   });
 
   it.each([
@@ -92,9 +98,9 @@ describe('the way to a subscription', () => {
     ['broken JSON', { raw: '{"a":', headers: { 'content-type': 'application/json' } }],
     ['a list', { json: [1, 2] }],
   ])('ignores body and content type of the POSTs without one: %s', async (name, options) => {
-    const user = await scene.addUser(`body of ${name}`.replaceAll(' ', '-'));
-    expect((await scene.post(user, '/billing/setup-intent', options)).status).toBe(200);
-    expect(told(await scene.post(user, '/billing/subscribe', options))[1]).toBe('BILLING_NO_PAYMENT_METHOD');
+    const user = await fixture.addUser(`body of ${name}`.replaceAll(' ', '-'));
+    expect((await fixture.post(user, '/billing/setup-intent', options)).status).toBe(200);
+    expect(told(await fixture.post(user, '/billing/subscribe', options))[1]).toBe('BILLING_NO_PAYMENT_METHOD');
   });
 
   it.each([
@@ -102,10 +108,10 @@ describe('the way to a subscription', () => {
     ['with a key each', (turn: number) => ({ 'idempotency-key': `key ${turn}` })],
     ['without a key', () => ({})],
   ])('is gone once by twenty who go at once, %s', async (name, headersOf) => {
-    const user = await scene.addUser(`race-${name.replaceAll(' ', '-')}`);
-    await scene.addCard(user);
+    const user = await fixture.addUser(`race-${name.replaceAll(' ', '-')}`);
+    await fixture.addCard(user);
     const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, turn) => scene.post(user, '/billing/subscribe', { headers: headersOf(turn) })),
+      Array.from({ length: 20 }, (_, turn) => fixture.post(user, '/billing/subscribe', { headers: headersOf(turn) })),
     );
     for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: answers[0]?.body });
     expect(await subscriptionsOf(user)).toHaveLength(1);
@@ -114,9 +120,9 @@ describe('the way to a subscription', () => {
 
 describe('a setup intent', () => {
   it('is the same for the same Idempotency-Key, and another one for every request without', async () => {
-    const user = await scene.addUser('intents');
+    const user = await fixture.addUser('intents');
     const secret = async (headers?: Record<string, string>): Promise<string> =>
-      (await scene.post(user, '/billing/setup-intent', headers === undefined ? {} : { headers })).body.client_secret;
+      (await fixture.post(user, '/billing/setup-intent', headers === undefined ? {} : { headers })).body.client_secret;
     const key = { 'idempotency-key': 'once' };
     expect(new Set([await secret(key), await secret(key), await secret(), await secret()]).size).toBe(3);
   });
@@ -124,8 +130,8 @@ describe('a setup intent', () => {
 
 describe('POST /billing/portal', () => {
   it('200: a link, also for an account without anything yet', async () => {
-    const user = await scene.addUser('portal');
-    const { status, body } = await scene.post(user, '/billing/portal', {
+    const user = await fixture.addUser('portal');
+    const { status, body } = await fixture.post(user, '/billing/portal', {
       json: { return_url: 'http://localhost/app' },
     });
     expect(status).toBe(200);
@@ -140,37 +146,37 @@ describe('POST /billing/portal', () => {
     [{ return_url: '/app' }, 'return_url: must be an http or https address'],
     [[], 'body: must be an object, not array'],
   ])('400: %j', async (json, error) => {
-    const user = await scene.addUser(`portal-${JSON.stringify(json)}`);
-    expect(told(await scene.post(user, '/billing/portal', { json }))).toEqual([400, 'API_BAD_REQUEST', error]);
+    const user = await fixture.addUser(`portal-${JSON.stringify(json)}`);
+    expect(told(await fixture.post(user, '/billing/portal', { json }))).toEqual([400, 'API_BAD_REQUEST', error]);
   });
 
   it('415: a body that is not JSON', async () => {
     const raw = 'return_url=http://localhost';
-    expect((await scene.post('nobody', '/billing/portal', { raw })).status).toBe(415);
+    expect((await fixture.post('nobody', '/billing/portal', { raw })).status).toBe(415);
   });
 
   it('409: a key that was used for another address; the first answer for the same one', async () => {
-    const user = await scene.addUser('portal-key');
+    const user = await fixture.addUser('portal-key');
     const headers = { 'idempotency-key': 'p' };
-    const order = (return_url: string) => scene.post(user, '/billing/portal', { json: { return_url }, headers });
+    const order = (return_url: string) => fixture.post(user, '/billing/portal', { json: { return_url }, headers });
     const first = await order('http://localhost/a');
     expect((await order('http://localhost/a')).body).toEqual(first.body);
     expect(told(await order('http://localhost/b')).slice(0, 2)).toEqual([409, 'IDEMPOTENCY_KEY_REUSED']);
-    const elsewhere = await scene.post(user, '/billing/setup-intent', { headers });
+    const elsewhere = await fixture.post(user, '/billing/setup-intent', { headers });
     expect(told(elsewhere).slice(0, 2)).toEqual([409, 'IDEMPOTENCY_KEY_REUSED']);
   });
 
   it('400: a key of another form', async () => {
     const headers = { 'idempotency-key': 'x'.repeat(256) };
-    expect(told(await scene.post('nobody', '/billing/setup-intent', { headers }))[1]).toBe('IDEMPOTENCY_KEY_INVALID');
+    expect(told(await fixture.post('nobody', '/billing/setup-intent', { headers }))[1]).toBe('IDEMPOTENCY_KEY_INVALID');
   });
 });
 
 describe('PATCH /billing/spend-cap', () => {
-  const patch = (user: string, json: unknown) => scene.ask(user, 'PATCH', '/billing/spend-cap', { json });
+  const patch = (user: string, json: unknown) => fixture.ask(user, 'PATCH', '/billing/spend-cap', { json });
 
   it('200: sets it, and only an explicit null removes it', async () => {
-    const user = await scene.addUser('capped', 'payg');
+    const user = await fixture.addUser('capped', 'payg');
     for (const spend_cap_cents of [500, 0, Number.MAX_SAFE_INTEGER, null]) {
       expect(await patch(user, { spend_cap_cents })).toMatchObject({ status: 200, body: { spend_cap_cents } });
       expect((await statusOf(user)).spend_cap_cents).toBe(spend_cap_cents);
@@ -180,7 +186,7 @@ describe('PATCH /billing/spend-cap', () => {
   it.each([[{}], [{ spend_cap_cents: -1 }], [{ spend_cap_cents: 0.5 }], [{ spend_cap_cents: '5' }], [{ cap: 5 }]])(
     '400: %j names the field, and changes nothing',
     async (json) => {
-      const user = await scene.addUser(`cap-${JSON.stringify(json)}`, 'payg');
+      const user = await fixture.addUser(`cap-${JSON.stringify(json)}`, 'payg');
       await patch(user, { spend_cap_cents: 700 });
       const [status, code, error] = told(await patch(user, json));
       expect([status, code]).toEqual([400, 'API_BAD_REQUEST']);
@@ -190,17 +196,17 @@ describe('PATCH /billing/spend-cap', () => {
   );
 
   it('400: numbers that are too large for anybody', async () => {
-    const user = await scene.addUser('cap-huge', 'payg');
+    const user = await fixture.addUser('cap-huge', 'payg');
     for (const number of ['9007199254740992', '1e300', '1e999']) {
       const raw = `{"spend_cap_cents":${number}}`;
       const headers = { 'content-type': 'application/json' };
-      const answer = await scene.ask(user, 'PATCH', '/billing/spend-cap', { raw, headers });
+      const answer = await fixture.ask(user, 'PATCH', '/billing/spend-cap', { raw, headers });
       expect(told(answer)).toEqual([400, 'API_BAD_REQUEST', expect.stringMatching(/^spend_cap_cents: /)]);
     }
   });
 
   it('400: on a plan that costs nothing', async () => {
-    const user = await scene.addUser('cap-free');
+    const user = await fixture.addUser('cap-free');
     for (const spend_cap_cents of [5, null]) {
       expect(told(await patch(user, { spend_cap_cents })).slice(0, 2)).toEqual([400, 'BILLING_CAP_NOT_PAYG']);
     }

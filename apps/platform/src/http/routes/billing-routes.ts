@@ -1,30 +1,185 @@
 // Billing over HTTP.
-import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
+import { createRoute, z } from '@hono/zod-openapi';
+import {
+  BILLING_WEBHOOK_PATH,
+  billingStatus,
+  billingUsage,
+  invoiceList,
+  portalOrder,
+  portalSession,
+  receivedEvent,
+  setupIntent,
+  spendCap,
+  startedSubscription,
+} from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import { headerOf } from '@tunnel/http-shell';
 import { randomToken } from '@tunnel/runtime';
 import type { MiddlewareHandler } from 'hono';
-import type { BillingContext } from '../../services/billing/billing-context.ts';
-import { createSetupIntent } from '../../services/billing/create-setup-intent.ts';
-import { listInvoices } from '../../services/billing/list-invoices.ts';
-import { openPortal } from '../../services/billing/open-portal.ts';
+import { LIMITS } from '../../limits.ts';
+import type { BillingContext } from '../../services/billing/billing-account.ts';
+import { createSetupIntent, listInvoices, openPortal } from '../../services/billing/customer.ts';
 import { receiveEvent } from '../../services/billing/receive-event.ts';
-import { setSpendCap } from '../../services/billing/set-spend-cap.ts';
-import { showStatus } from '../../services/billing/show-status.ts';
-import { showUsage } from '../../services/billing/show-usage.ts';
+import { setSpendCap } from '../../services/billing/spend-cap.ts';
+import { showStatus, showUsage } from '../../services/billing/status.ts';
 import { subscribe } from '../../services/billing/subscribe.ts';
 import { once } from '../idempotency.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
-import { headerOf } from '../request-header.ts';
-import {
-  invoicesRoute,
-  portalRoute,
-  setupIntentRoute,
-  spendCapRoute,
-  statusRoute,
-  subscribeRoute,
-  usageRoute,
-  webhookRoute,
-} from './billing-route-list.ts';
+import { EXTENSIONS, json, jsonBody, refused, userRefusals, withUser } from '../route-parts.ts';
+
+const tags = ['billing'];
+
+const processorRefused = refused('The payment processor refused.', 'BILLING_PROCESSOR_REFUSED', {
+  reason: 'Your card was declined.',
+});
+const processorAway = refused(
+  'The payment processor or the database is away, or another request of the account is under way; see Retry-After.',
+  'BILLING_PROCESSOR_AWAY',
+);
+const atTheProcessor = { 502: processorRefused, 503: processorAway };
+
+const keyLimit = { limit: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS };
+const keyRefusals = {
+  400: refused('The Idempotency-Key has another form.', 'IDEMPOTENCY_KEY_INVALID', keyLimit),
+  409: {
+    ...refused('The Idempotency-Key was used for another request, or is still under way.', 'IDEMPOTENCY_KEY_REUSED'),
+    headers: { 'retry-after': { $ref: '#/components/headers/retry-after' } as never },
+  },
+};
+
+/** Only described: a request without it is like any other. */
+const keyHeader = z.object({
+  'idempotency-key': z
+    .string()
+    .optional()
+    .meta({
+      description: 'The same order with the same key is carried out once and answered the same for 24 hours.',
+      minLength: 1,
+      maxLength: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS,
+      pattern: '^[ -~]+$',
+      examples: ['9b6f1c1e-7a51-4a8f-9a0c-2f6f3f1d8f55'],
+    }),
+});
+
+const statusRoute = createRoute({
+  method: 'get',
+  path: '/billing',
+  tags,
+  summary: 'Where your account stands: plan, estimate of the month, cap, subscription',
+  security: withUser,
+  responses: { 200: json(billingStatus, 'Told while the payment processor is away too.'), ...userRefusals },
+});
+
+const usageRoute = createRoute({
+  method: 'get',
+  path: '/billing/usage',
+  tags: ['billing', EXTENSIONS],
+  summary: 'What the estimate of the month is made of: bytes, cents, prices',
+  security: withUser,
+  responses: { 200: json(billingUsage, 'Told while the payment processor is away too.'), ...userRefusals },
+});
+
+const subscribeRoute = createRoute({
+  method: 'post',
+  path: '/billing/subscribe',
+  tags,
+  summary: 'Start the pay-as-you-go subscription',
+  description:
+    'The monthly minimum is credited toward usage. One that lives is told as it is; one that was set to end is kept.',
+  security: withUser,
+  request: { headers: keyHeader },
+  responses: {
+    200: json(startedSubscription, 'It is there.'),
+    ...userRefusals,
+    ...keyRefusals,
+    400: refused('There is no payment method on file: POST /billing/setup-intent.', 'BILLING_NO_PAYMENT_METHOD'),
+    ...atTheProcessor,
+  },
+});
+
+const setupIntentRoute = createRoute({
+  method: 'post',
+  path: '/billing/setup-intent',
+  tags,
+  summary: 'Begin to collect a payment method in a browser',
+  security: withUser,
+  request: { headers: keyHeader },
+  responses: {
+    200: json(setupIntent, "For the payment processor's form."),
+    ...userRefusals,
+    ...keyRefusals,
+    ...atTheProcessor,
+  },
+});
+
+const portalRoute = createRoute({
+  method: 'post',
+  path: '/billing/portal',
+  tags,
+  summary: "A link to the payment processor's billing portal",
+  security: withUser,
+  request: { headers: keyHeader, body: jsonBody(portalOrder) },
+  responses: {
+    200: json(portalSession, 'For one visit.'),
+    ...userRefusals,
+    ...keyRefusals,
+    400: refused('The address to return to is missing, or not one of http or https.', 'API_BAD_REQUEST', {
+      reason: 'return_url: must be an http or https address',
+    }),
+    ...atTheProcessor,
+  },
+});
+
+const invoicesRoute = createRoute({
+  method: 'get',
+  path: '/billing/invoices',
+  tags,
+  summary: 'Your invoices, newest first',
+  security: withUser,
+  responses: { 200: json(invoiceList, 'None yet: an empty list.'), ...userRefusals, ...atTheProcessor },
+});
+
+const spendCapRoute = createRoute({
+  method: 'patch',
+  path: '/billing/spend-cap',
+  tags,
+  summary: "Set or remove the bound of what a month's usage may cost",
+  description:
+    'When it is reached, tunnels are closed and new ones refused until it is raised or the month ends (UTC).',
+  security: withUser,
+  request: { body: jsonBody(spendCap) },
+  responses: {
+    200: json(spendCap, 'What holds now.'),
+    ...userRefusals,
+    400: refused('Not a whole number of cents or null, or the plan is not pay-as-you-go.', 'BILLING_CAP_NOT_PAYG', {
+      plan: 'free',
+    }),
+  },
+});
+
+/** Described alone: its body is judged by the signature of its bytes before anything reads it. */
+const webhookRoute = createRoute({
+  method: 'post',
+  path: BILLING_WEBHOOK_PATH,
+  tags: ['billing', EXTENSIONS],
+  summary: 'Where the payment processor sends its events',
+  security: [],
+  request: {
+    headers: z.object({
+      'stripe-signature': z.string().meta({
+        description: 'Over the bytes of the body.',
+        examples: ['t=1893456000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd'],
+      }),
+    }),
+    body: jsonBody(z.object({}).loose().meta({ description: 'An event.' })),
+  },
+  responses: {
+    200: json(receivedEvent, 'It was dealt with.'),
+    400: refused('Not signed by the payment processor, or too long ago.', 'WEBHOOK_SIGNATURE'),
+    413: refused('The body is over 1 MiB.', 'API_BODY_TOO_LARGE', { limit: LIMITS.WEBHOOK_BODY_MAX_BYTES }),
+    ...atTheProcessor,
+  },
+});
 
 export interface BillingRouteNeeds extends BillingContext {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;

@@ -1,16 +1,16 @@
 import { eventually } from '@tunnel/testkit';
 import { Stripe } from 'stripe';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { PaymentsScene, type Reply } from './payments-scene.fixture.ts';
+import { LIMITS } from '../../limits.ts';
+import { PaymentsFixture, type Reply } from './payments.fixture.ts';
 
-let scene: PaymentsScene;
+let fixture: PaymentsFixture;
 beforeAll(async () => {
-  scene = await PaymentsScene.open();
+  fixture = await PaymentsFixture.open();
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
-const signed = (payload: string, { secret = scene.simulator.webhookSecret.reveal(), ageSecs = 0 } = {}) => ({
+const signed = (payload: string, { secret = fixture.simulator.webhookSecret.reveal(), ageSecs = 0 } = {}) => ({
   'stripe-signature': Stripe.webhooks.generateTestHeaderString({
     ...{ payload, secret },
     timestamp: Math.floor(Date.now() / 1000) - ageSecs,
@@ -22,9 +22,9 @@ const eventText = (id: string, customer: string, type = 'customer.updated'): str
     data: { object: { id: customer, object: 'customer' } },
   });
 const deliver = (raw: string | Uint8Array, headers: Record<string, string>): Promise<Reply> =>
-  scene.post(null, '/billing/webhook', { raw, headers });
+  fixture.post(null, '/billing/webhook', { raw, headers });
 const noted = (id: string) =>
-  scene.database.db.selectFrom('processor_events').selectAll().where('id', '=', id).executeTakeFirst();
+  fixture.database.db.selectFrom('processor_events').selectAll().where('id', '=', id).executeTakeFirst();
 
 describe('POST /billing/webhook', () => {
   it('200: a signed event needs no access token, whatever its content type', async () => {
@@ -42,8 +42,8 @@ describe('POST /billing/webhook', () => {
     ['one of an hour ago', (text) => deliver(text, signed(text, { ageSecs: 3600 }))],
     ['a changed byte', (text) => deliver(text.replace('customer.updated', 'customer.updatee'), signed(text))],
     ['a space more', (text) => deliver(`${text} `, signed(text))],
-    ['an access token in its place', (text) => scene.post('somebody', '/billing/webhook', { raw: text })],
-    ['no body', () => scene.post(null, '/billing/webhook', { headers: signed('') })],
+    ['an access token in its place', (text) => fixture.post('somebody', '/billing/webhook', { raw: text })],
+    ['no body', () => fixture.post(null, '/billing/webhook', { headers: signed('') })],
     ['a signed text that is no event', () => deliver('[]', signed('[]'))],
     ['a signed text that is no JSON', () => deliver('{', signed('{'))],
   ])('400: %s', async (name, send) => {
@@ -66,27 +66,29 @@ describe('POST /billing/webhook', () => {
       eventText('evt_large', 'cus_1').replace('{', `{"pad":"${'x'.repeat(bytes)}",`);
     const large = pad(900 * 1024);
     expect((await deliver(large, signed(large))).status).toBe(200);
-    const tooLarge = pad(PLATFORM_BOUNDS.WEBHOOK_BODY_MAX_BYTES);
+    const tooLarge = pad(LIMITS.WEBHOOK_BODY_MAX_BYTES);
     const answer = await deliver(tooLarge, signed(tooLarge));
     expect([answer.status, answer.body.code]).toEqual([413, 'API_BODY_TOO_LARGE']);
   });
 
   it('503: while the processor is away; the event stays open and is sent again', async () => {
-    const user = await scene.addUser('ada');
-    await scene.addCard(user);
-    const { body } = await scene.ask(user, 'GET', '/billing');
-    await eventually(async () => expect((await scene.ask(user, 'GET', '/billing')).body.has_payment_method).toBe(true));
+    const user = await fixture.addUser('ada');
+    await fixture.addCard(user);
+    const { body } = await fixture.ask(user, 'GET', '/billing');
+    await eventually(async () =>
+      expect((await fixture.ask(user, 'GET', '/billing')).body.has_payment_method).toBe(true),
+    );
     const text = eventText('evt_away', body.payment_customer_id);
-    await scene.simulator.stop();
+    await fixture.simulator.stop();
     const headers = signed(text);
     const answer = await deliver(text, headers);
     expect([answer.status, answer.body.code]).toEqual([503, 'BILLING_PROCESSOR_AWAY']);
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(await noted('evt_away')).toMatchObject({ handled_at: null });
-    expect(await scene.ask(user, 'GET', '/billing')).toMatchObject({ status: 200 });
-    expect((await scene.ask(user, 'GET', '/billing/invoices')).status).toBe(503);
-    expect((await scene.post(user, '/billing/subscribe')).status).toBe(503);
-    await scene.simulator.start();
+    expect(await fixture.ask(user, 'GET', '/billing')).toMatchObject({ status: 200 });
+    expect((await fixture.ask(user, 'GET', '/billing/invoices')).status).toBe(503);
+    expect((await fixture.post(user, '/billing/subscribe')).status).toBe(503);
+    await fixture.simulator.start();
     expect((await deliver(text, headers)).status).toBe(200);
     expect(await noted('evt_away')).toMatchObject({ handled_at: expect.any(Date) as Date });
   });

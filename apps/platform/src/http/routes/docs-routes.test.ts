@@ -2,13 +2,12 @@ import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
 import { Database } from '../../db/database.ts';
 import { type ApiDocument, operationsOf } from '../document/document-types.ts';
+import { ScriptedEdges } from '../platform.fixture.ts';
 import { createPlatformApp } from '../platform-app.ts';
-import { ScriptedEdges } from '../platform-scene.fixture.ts';
 import { addDocsRoutes } from './docs-routes.ts';
 import { addHealthRoutes } from './health-routes.ts';
 import { addKeyRoutes } from './key-routes.ts';
-import { addLoadBalancingRoutes } from './load-balancing-routes.ts';
-import { addUsageRoutes } from './usage-routes.ts';
+import { addLoadBalancingRoutes, addUsageRoutes } from './usage-routes.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 const config = loadServerConfig({ env: {}, overrides: { platform: { public_url: 'https://tunnel.example/' } } });

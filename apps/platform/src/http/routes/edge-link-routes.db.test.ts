@@ -3,6 +3,7 @@ import { randomId } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { revokeCredential } from '../../services/edges/credentials.ts';
 import {
   type Account,
   addAccount,
@@ -10,24 +11,23 @@ import {
   beatOf,
   type Edge,
   entryOf,
-  type LinkWorld,
+  type LinkFixture,
   NOON,
   OPERATOR,
   openedOf,
   questionOf,
 } from '../../services/edges/link.fixture.ts';
-import { revokeCredential } from '../../services/edges/revoke-credential.ts';
-import { bearer, createLinkServer, type LinkServer } from '../edge-link/edge-link.fixture.ts';
+import { bearer, createLinkServer, type LinkServer } from './edge-link.fixture.ts';
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 let server: LinkServer;
 let account: Account;
 let edge: Edge;
 let stop: () => Promise<void>;
 beforeAll(async () => {
-  ({ world, server, stop } = await createLinkServer());
-  account = await addAccount(world.db);
-  edge = await addEdge(world);
+  ({ fixture, server, stop } = await createLinkServer());
+  account = await addAccount(fixture.db);
+  edge = await addEdge(fixture);
 });
 afterAll(() => stop());
 
@@ -73,8 +73,8 @@ describe('the calls of an edge', () => {
   });
 
   it('are refused with 401 without a credential, with a wrong one, and with one that was revoked', async () => {
-    const gone = await addEdge(world);
-    await revokeCredential(world, OPERATOR, gone.actor.edgeId);
+    const gone = await addEdge(fixture);
+    await revokeCredential(fixture, OPERATOR, gone.actor.edgeId);
     const wrong = `${edge.credential.slice(0, -1)}${edge.credential.endsWith('A') ? 'B' : 'A'}`;
     for (const credential of ['', wrong, gone.credential, account.tokenHash]) {
       expect(await post('/heartbeat', beatOf('run_1'), credential)).toMatchObject({
@@ -110,12 +110,12 @@ describe('the calls of an edge', () => {
   });
 
   it('count no tunnel whose edge did not wait for the answer', async () => {
-    const own = await addAccount(world.db);
+    const own = await addAccount(fixture.db);
     const question = questionOf(edge, own);
     const ended = new AbortController();
     let asked: Promise<unknown> = Promise.resolve();
     // Something else holds the account for longer than the edge waits.
-    await world.db.transaction().execute(async (trx) => {
+    await fixture.db.transaction().execute(async (trx) => {
       await trx.selectFrom('users').select('id').where('id', '=', own.accountId).forUpdate().execute();
       asked = fetch(`${server.url}/tunnels`, {
         method: 'POST',
@@ -127,7 +127,7 @@ describe('the calls of an edge', () => {
         // Of this database alone: the server has those of other tests, too.
         const { rows } =
           await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
-            world.db,
+            fixture.db,
           );
         expect(rows).toHaveLength(1);
       });
@@ -137,11 +137,11 @@ describe('the calls of an edge', () => {
     await eventually(async () => {
       const { rows } =
         await sql`select from pg_stat_activity where datname = current_database() and state <> 'idle'`.execute(
-          world.db,
+          fixture.db,
         );
       expect(rows).toHaveLength(1);
     });
-    expect(await entryOf(world.db, question.tunnel_id)).toBeUndefined();
+    expect(await entryOf(fixture.db, question.tunnel_id)).toBeUndefined();
   });
 
   it('are answered in the process too, without a socket', async () => {

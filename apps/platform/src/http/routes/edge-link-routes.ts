@@ -2,14 +2,14 @@
 import { apiErrorOf, EDGE_LINK_PATH, heartbeat, keyQuestion, recordBatch, tunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
+import type * as z from 'zod';
 import type { ChangeFeed } from '../../services/edges/change-feed.ts';
 import { heartbeat as takeHeartbeat } from '../../services/edges/heartbeat.ts';
 import { openTunnel } from '../../services/tunnels/open-tunnel.ts';
 import { storeRecords } from '../../services/tunnels/store-records.ts';
 import { type KeyUseNotes, verifyKey } from '../../services/tunnels/verify-key.ts';
-import { readBody, refuseNul } from '../edge-link/read-body.ts';
-import { requireEdge } from '../edge-link/require-edge.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
+import { requireEdge } from '../require-actor.ts';
 
 export interface EdgeLinkNeeds {
   readonly keyUses: KeyUseNotes;
@@ -63,4 +63,30 @@ const sinceOf = (call: Context<PlatformEnv>): number => {
   const text = call.req.query('since') ?? '';
   if (!/^\d{1,15}$/.test(text)) throw new Fault('API_BAD_REQUEST', { reason: 'since: must be the number of a change' });
   return Number(text);
+};
+
+/** The body of an edge's call, as its schema tells it. */
+const readBody = async <T extends z.ZodType>(context: Context<PlatformEnv>, schema: T): Promise<z.output<T>> => {
+  const result = schema.safeParse(await jsonOf(context));
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new Fault('API_BAD_REQUEST', { reason: `${issue?.path.join('.') || 'body'}: ${issue?.message ?? ''}` });
+};
+
+const jsonOf = async (context: Context<PlatformEnv>): Promise<unknown> => {
+  try {
+    return JSON.parse(await context.req.text()) as unknown;
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new Fault('API_BAD_REQUEST', { reason: 'the body is not valid JSON' });
+    throw error;
+  }
+};
+
+/** Texts that go into a query as they are; PostgreSQL knows no NUL. */
+const refuseNul = (texts: Readonly<Record<string, unknown>>): void => {
+  for (const [name, text] of Object.entries(texts)) {
+    if (typeof text === 'string' && text.includes('\0')) {
+      throw new Fault('API_BAD_REQUEST', { reason: `${name}: contains a character that no text has` });
+    }
+  }
 };

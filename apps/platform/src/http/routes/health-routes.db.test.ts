@@ -2,24 +2,23 @@ import { createLogger, Secret } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../db/database.ts';
-import { DatabaseProbe } from '../../services/probe-database.ts';
-import { openPlatformScene, type PlatformScene } from '../platform-scene.fixture.ts';
-import { addHealthRoutes } from './health-routes.ts';
-import { addLoadBalancingRoutes } from './load-balancing-routes.ts';
+import { openPlatformFixture, type PlatformFixture } from '../platform.fixture.ts';
+import { addHealthRoutes, DatabaseProbe } from './health-routes.ts';
+import { addLoadBalancingRoutes } from './usage-routes.ts';
 
-let scene: PlatformScene;
+let fixture: PlatformFixture;
 beforeAll(async () => {
-  scene = await openPlatformScene((app, needs) => {
+  fixture = await openPlatformFixture((app, needs) => {
     addHealthRoutes(app, needs);
     addLoadBalancingRoutes(app, needs);
   });
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
 describe('health', () => {
   it('is well, without credentials', async () => {
     for (const path of ['/health', '/health/db']) {
-      const answer = await scene.ask(null, 'GET', path);
+      const answer = await fixture.ask(null, 'GET', path);
       expect([path, answer.status, await answer.json()]).toEqual([path, 200, { ok: true }]);
     }
   });
@@ -27,7 +26,7 @@ describe('health', () => {
   it('of the database is 503 with Retry-After when nobody answers there, and that of the process stays', async () => {
     const logger = createLogger({ level: 'silent', format: 'json' });
     const nowhere = new Database({ url: new Secret('postgres://postgres@127.0.0.1:1/none'), logger });
-    const lost = await openPlatformScene((app, needs) => addHealthRoutes(app, { ...needs, db: nowhere.db }));
+    const lost = await openPlatformFixture((app, needs) => addHealthRoutes(app, { ...needs, db: nowhere.db }));
     try {
       expect((await lost.ask(null, 'GET', '/health')).status).toBe(200);
       const answer = await lost.ask(null, 'GET', '/health/db');
@@ -42,7 +41,7 @@ describe('health', () => {
   it('gives up on a database that is silent for a second, and asks it once for all who want to know', async () => {
     const clock = new FakeClock();
     const logger = createLogger({ level: 'silent', format: 'json' });
-    const narrow = new Database({ url: scene.database.url, logger, connections: 1 });
+    const narrow = new Database({ url: fixture.database.url, logger, connections: 1 });
     // Nobody gets the only connection.
     const only = await narrow.pool.connect();
     let released = false;
@@ -70,17 +69,17 @@ describe('GET /load-balancing/groups', () => {
       ...{ protocol: 'http', label, name: label, key_hash_short: '01234567', region_id, members: [] },
       ...{ member_count: 0, healthy_count: 0, unhealthy_count: 0, total_dispatches: 0, total_health_failures: 0 },
     });
-    scene.edges.answer = {
+    fixture.edges.answer = {
       groups: [pool('eu', 'b'), pool('us', 'a'), pool('eu', 'a')],
       warnings: ['region us2 does not answer', 'region ap does not answer'],
     };
-    const answer = await scene.ask(scene.alice, 'GET', '/load-balancing/groups');
+    const answer = await fixture.ask(fixture.alice, 'GET', '/load-balancing/groups');
     expect(answer.status).toBe(200);
     expect(await answer.json()).toEqual({
       groups: [pool('eu', 'a'), pool('eu', 'b'), pool('us', 'a')],
       warnings: ['region ap does not answer', 'region us2 does not answer'],
     });
-    expect(scene.edges.asked.at(-1)).toEqual([scene.alice.userId]);
-    expect((await scene.ask(null, 'GET', '/load-balancing/groups')).status).toBe(401);
+    expect(fixture.edges.asked.at(-1)).toEqual([fixture.alice.userId]);
+    expect((await fixture.ask(null, 'GET', '/load-balancing/groups')).status).toBe(401);
   });
 });

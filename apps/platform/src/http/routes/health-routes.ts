@@ -1,8 +1,12 @@
 // Health probes over HTTP: of the process, and of its way to the database.
 import { createRoute } from '@hono/zod-openapi';
 import { okBody } from '@tunnel/contract';
-import { DatabaseProbe } from '../../services/probe-database.ts';
-import { databaseAway } from '../error-mapper.ts';
+import type { Clock } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import { LIMITS } from '../../limits.ts';
+import { withTimeout } from '../../timeout.ts';
+import { databaseAway } from '../platform-app.ts';
 import type { PlatformApp, RouteContext } from '../platform-env.ts';
 import { json, refused } from '../route-parts.ts';
 
@@ -34,3 +38,32 @@ export const addHealthRoutes = (app: PlatformApp, { db, clock }: RouteContext): 
     return context.json({ ok: true }, 200);
   });
 };
+
+/** Does the database answer, within a second? Probes that come while one is under way share it. */
+export class DatabaseProbe {
+  readonly #db: Db;
+  readonly #clock: Clock;
+  #underWay: Promise<boolean> | null = null;
+
+  constructor(db: Db, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  async isWell(): Promise<boolean> {
+    this.#underWay ??= this.#ask().finally(() => {
+      this.#underWay = null;
+    });
+    return withTimeout(this.#clock, this.#underWay, LIMITS.DATABASE_PROBE_MS).catch(() => false);
+  }
+
+  async #ask(): Promise<boolean> {
+    try {
+      await sql`select 1`.execute(this.#db);
+      return true;
+    } catch {
+      // Whatever it is: a database that cannot say 1 is of no use.
+      return false;
+    }
+  }
+}

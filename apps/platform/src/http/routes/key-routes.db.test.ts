@@ -3,36 +3,36 @@ import { isApiKey } from '@tunnel/core';
 import { sha256Hex } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { UserActor } from '../../services/service-context.ts';
-import { openPlatformScene, type PlatformScene } from '../platform-scene.fixture.ts';
+import { openPlatformFixture, type PlatformFixture } from '../platform.fixture.ts';
 import { addKeyRoutes } from './key-routes.ts';
 
-let scene: PlatformScene;
+let fixture: PlatformFixture;
 beforeAll(async () => {
-  scene = await openPlatformScene(addKeyRoutes);
+  fixture = await openPlatformFixture(addKeyRoutes);
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
 const create = async (user: UserActor, label: string): Promise<CreatedKey> => {
-  const answer = await scene.ask(user, 'POST', '/keys', { label });
+  const answer = await fixture.ask(user, 'POST', '/keys', { label });
   expect(answer.status).toBe(201);
   return (await answer.json()) as CreatedKey;
 };
 
 const list = async (user: UserActor): Promise<ApiToken[]> =>
-  apiTokens.parse(await (await scene.ask(user, 'GET', '/keys')).json());
+  apiTokens.parse(await (await fixture.ask(user, 'GET', '/keys')).json());
 
 const auditOf = async (keyId: string): Promise<string[]> => {
-  const rows = await scene.database.db.selectFrom('audit_log').selectAll().orderBy('id').execute();
+  const rows = await fixture.database.db.selectFrom('audit_log').selectAll().orderBy('id').execute();
   return rows.filter((row) => row.details['key_id'] === keyId).map((row) => `${row.actor} ${row.action}`);
 };
 
 describe('API keys', () => {
   it('are shown once, and listed by their hash, newest first, with what the plan allows', async () => {
-    const first = await create(scene.alice, '  laptop ');
-    await scene.clock.advance(1000);
-    const second = await create(scene.alice, 'server');
+    const first = await create(fixture.alice, '  laptop ');
+    await fixture.clock.advance(1000);
+    const second = await create(fixture.alice, 'server');
     expect(isApiKey(first.token)).toBe(true);
-    const keys = await list(scene.alice);
+    const keys = await list(fixture.alice);
     expect(keys.map(({ id }) => id)).toEqual([second.id, first.id]);
     expect(keys[1]).toEqual({
       id: first.id,
@@ -47,34 +47,34 @@ describe('API keys', () => {
       unlimited: false,
       tunnel_count: 0,
     });
-    const stored = await scene.database.db.selectFrom('api_keys').selectAll().execute();
+    const stored = await fixture.database.db.selectFrom('api_keys').selectAll().execute();
     expect(JSON.stringify(stored)).not.toContain(first.token);
   });
 
   it('leave the list when they are revoked, edges are told, and the deed is written down', async () => {
-    const { id } = await create(scene.bob, 'old');
-    expect((await scene.ask(scene.bob, 'DELETE', `/keys/${id}`)).status).toBe(204);
-    expect(await list(scene.bob)).toEqual([]);
-    const changes = await scene.database.db.selectFrom('edge_changes').selectAll().where('key_id', '=', id).execute();
-    expect(changes).toMatchObject([{ kind: 'key-revoked', account_id: scene.bob.userId }]);
-    const actor = `user:${scene.bob.userId}`;
+    const { id } = await create(fixture.bob, 'old');
+    expect((await fixture.ask(fixture.bob, 'DELETE', `/keys/${id}`)).status).toBe(204);
+    expect(await list(fixture.bob)).toEqual([]);
+    const changes = await fixture.database.db.selectFrom('edge_changes').selectAll().where('key_id', '=', id).execute();
+    expect(changes).toMatchObject([{ kind: 'key-revoked', account_id: fixture.bob.userId }]);
+    const actor = `user:${fixture.bob.userId}`;
     expect(await auditOf(id)).toEqual([`${actor} key.created`, `${actor} key.revoked`]);
-    expect((await scene.ask(scene.bob, 'DELETE', `/keys/${id}`)).status).toBe(404);
+    expect((await fixture.ask(fixture.bob, 'DELETE', `/keys/${id}`)).status).toBe(404);
   });
 
   it('of somebody else, or that never were, are not found and not changed', async () => {
-    const { id } = await create(scene.alice, 'mine');
+    const { id } = await create(fixture.alice, 'mine');
     const strangers = [id, crypto.randomUUID(), 'x', '%00', '%ED%A0%80', "1' or 1=1", 'a'.repeat(3000)];
     for (const path of strangers) {
-      expect([path, (await scene.ask(scene.bob, 'DELETE', `/keys/${path}`)).status]).toEqual([path, 404]);
+      expect([path, (await fixture.ask(fixture.bob, 'DELETE', `/keys/${path}`)).status]).toEqual([path, 404]);
     }
-    expect((await list(scene.alice)).map((key) => key.id)).toContain(id);
+    expect((await list(fixture.alice)).map((key) => key.id)).toContain(id);
   });
 
   it.each([[{}], [{ label: '' }], [{ label: ' ' }], [{ label: 1 }], [{ label: 'a\0b' }], [{ label: 'a'.repeat(101) }]])(
     'are refused for %j',
     async (body) => {
-      const answer = await scene.ask(scene.alice, 'POST', '/keys', body);
+      const answer = await fixture.ask(fixture.alice, 'POST', '/keys', body);
       expect(answer.status).toBe(400);
       expect(await answer.json()).toMatchObject({ error: expect.stringMatching(/^label: /), code: 'API_BAD_REQUEST' });
     },
@@ -82,15 +82,15 @@ describe('API keys', () => {
 
   it('need a user', async () => {
     const asked = [
-      scene.ask(null, 'GET', '/keys'),
-      scene.ask(null, 'POST', '/keys', {}),
-      scene.ask(null, 'DELETE', '/keys/1'),
+      fixture.ask(null, 'GET', '/keys'),
+      fixture.ask(null, 'POST', '/keys', {}),
+      fixture.ask(null, 'DELETE', '/keys/1'),
     ];
     expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([401, 401, 401]);
   });
 
   it('are bounded in number, also when many are asked for at once', async () => {
-    const { db } = scene.database;
+    const { db } = fixture.database;
     const { id } = await db
       .insertInto('users')
       .values({ email: 'many@example.com', plan: 'free', display_name: null, password_hash: null })
@@ -98,7 +98,7 @@ describe('API keys', () => {
       .executeTakeFirstOrThrow();
     const rows = Array.from({ length: 999 }, (_, n) => ({ user_id: id, label: 'x', token_hash: `hash-${n}` }));
     await db.insertInto('api_keys').values(rows).execute();
-    const make = () => scene.ask({ kind: 'user', userId: id }, 'POST', '/keys', { label: 'one more' });
+    const make = () => fixture.ask({ kind: 'user', userId: id }, 'POST', '/keys', { label: 'one more' });
     const atOnce = await Promise.all(Array.from({ length: 5 }, make));
     expect(atOnce.filter(({ status }) => status === 201)).toHaveLength(1);
     const answer = await make();

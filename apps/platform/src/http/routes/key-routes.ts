@@ -2,9 +2,7 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { apiTokens, createdKey, newKey } from '@tunnel/contract';
 import type { MiddlewareHandler } from 'hono';
-import { createKey } from '../../services/keys/create-key.ts';
-import { listKeys } from '../../services/keys/list-keys.ts';
-import { revokeKey } from '../../services/keys/revoke-key.ts';
+import { createKey, listKeys, revokeKey } from '../../services/keys.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
 import { json, jsonBody, refused, userRefusals, withUser } from '../route-parts.ts';
 

@@ -11,10 +11,10 @@ import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { UserActor } from '../../services/service-context.ts';
-import { openPlatformScene, type PlatformScene } from '../platform-scene.fixture.ts';
+import { openPlatformFixture, type PlatformFixture } from '../platform.fixture.ts';
 import { addUsageRoutes } from './usage-routes.ts';
 
-let scene: PlatformScene;
+let fixture: PlatformFixture;
 let entries: { id: string; tunnel_id: string }[] = [];
 
 const logOf = (user: UserActor, count: number) =>
@@ -32,11 +32,11 @@ const logOf = (user: UserActor, count: number) =>
   }));
 
 beforeAll(async () => {
-  scene = await openPlatformScene(addUsageRoutes);
-  const { db } = scene.database;
-  entries = await db.insertInto('tunnel_log').values(logOf(scene.alice, 25)).returning(['id', 'tunnel_id']).execute();
-  await db.insertInto('tunnel_log').values(logOf(scene.bob, 2)).execute();
-  const day = (date: string, n: number, user = scene.alice) => ({
+  fixture = await openPlatformFixture(addUsageRoutes);
+  const { db } = fixture.database;
+  entries = await db.insertInto('tunnel_log').values(logOf(fixture.alice, 25)).returning(['id', 'tunnel_id']).execute();
+  await db.insertInto('tunnel_log').values(logOf(fixture.bob, 2)).execute();
+  const day = (date: string, n: number, user = fixture.alice) => ({
     ...{ user_id: user.userId, day: date, tunnels: n, requests: n * 10, bytes: n * 5_000_000_000 },
   });
   await db
@@ -47,14 +47,14 @@ beforeAll(async () => {
       day('2030-06-01', 2),
       day('2030-06-15', 4),
       day('2030-06-16', 500),
-      day('2030-06-15', 7000, scene.bob),
+      day('2030-06-15', 7000, fixture.bob),
     ])
     .execute();
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
-const read = async (path: string, user = scene.alice): Promise<unknown> => {
-  const answer = await scene.ask(user, 'GET', path);
+const read = async (path: string, user = fixture.alice): Promise<unknown> => {
+  const answer = await fixture.ask(user, 'GET', path);
   expect(answer.status).toBe(200);
   return answer.json();
 };
@@ -90,7 +90,7 @@ describe('GET /usage/chart', () => {
   });
 
   it.each(['0', '91', '1.5', 'x'])('refuses days=%s', async (days) => {
-    const answer = await scene.ask(scene.alice, 'GET', `/usage/chart?days=${days}`);
+    const answer = await fixture.ask(fixture.alice, 'GET', `/usage/chart?days=${days}`);
     expect([answer.status, await answer.json()]).toMatchObject([
       400,
       { error: `days must be an integer from 1 to 90, got '${days}'` },
@@ -155,7 +155,7 @@ describe('GET /usage/tunnels with a filter', () => {
     ['state=open', "state must be one of active, closed, got 'open'"],
     ['state=active&state=closed', "state must be one of active, closed, got 'active, closed'"],
   ])('refuses %s', async (query, error) => {
-    const answer = await scene.ask(scene.alice, 'GET', `/usage/tunnels?${query}`);
+    const answer = await fixture.ask(fixture.alice, 'GET', `/usage/tunnels?${query}`);
     expect([answer.status, await answer.json()]).toMatchObject([400, { error, code: 'API_BAD_REQUEST' }]);
   });
 
@@ -163,15 +163,15 @@ describe('GET /usage/tunnels with a filter', () => {
     ["protocol = 'udp' and unregistered_at is not null", 'tunnel_log_of_protocol'],
     ['unregistered_at is null', 'tunnel_log_open_of_user'],
   ])('reads nothing of a long log that is left out: %s', async (condition, index) => {
-    const { db } = scene.database;
+    const { db } = fixture.database;
     await sql`
       insert into tunnel_log (user_id, tunnel_id, protocol, registered_at, unregistered_at)
-      select ${scene.bob.userId}, ${condition} || n, case when n % 500 = 0 then 'udp' else 'http' end,
+      select ${fixture.bob.userId}, ${condition} || n, case when n % 500 = 0 then 'udp' else 'http' end,
         now() - n * interval '1 minute', case when n % 1000 = 1 then null else now() end
       from generate_series(1, 20000) n`.execute(db);
     await sql`analyze tunnel_log`.execute(db);
     const { rows } = await sql<Record<string, string>>`
-      explain analyze select id from tunnel_log where user_id = ${scene.bob.userId} and ${sql.raw(condition)}
+      explain analyze select id from tunnel_log where user_id = ${fixture.bob.userId} and ${sql.raw(condition)}
       order by registered_at desc, id desc limit 20`.execute(db);
     const plan = rows.map((line) => line['QUERY PLAN']).join('\n');
     expect(plan).toContain(`using ${index} `);
@@ -181,12 +181,12 @@ describe('GET /usage/tunnels with a filter', () => {
 
 describe('GET /usage/regions', () => {
   it('lists regions that were heard in the last minute, and how to come to them', async () => {
-    const now = scene.clock.now();
+    const now = fixture.clock.now();
     const edge = (name: string, region_id: string | null, ago: number) => ({
       ...{ name, region_id, region_name: name, location: '', credential_hash: name, control: `${name}:4040` },
       ...{ control_tls: true, http_url: `https://${name}`, last_heartbeat_at: new Date(now - ago) },
     });
-    await scene.database.db
+    await fixture.database.db
       .insertInto('edges')
       .values([
         edge('old', 'eu', 50_000),
@@ -228,12 +228,12 @@ describe('GET /usage/tunnels/{id}', () => {
     ];
     for (const id of strangers) {
       const paths = ['', '/requests', '/health-events'].map((rest) => `/usage/tunnels/${id}${rest}`);
-      const answers = await Promise.all(paths.map((path) => scene.ask(scene.bob, 'GET', path)));
+      const answers = await Promise.all(paths.map((path) => fixture.ask(fixture.bob, 'GET', path)));
       expect([id, ...answers.map(({ status }) => status)]).toEqual([id, 404, 404, 404]);
     }
-    expect((await scene.ask(scene.bob, 'POST', `/usage/tunnels/${entries[0]?.id}/requests/req_1/replay`)).status).toBe(
-      404,
-    );
+    expect(
+      (await fixture.ask(fixture.bob, 'POST', `/usage/tunnels/${entries[0]?.id}/requests/req_1/replay`)).status,
+    ).toBe(404);
   });
 });
 
@@ -242,39 +242,43 @@ describe('what the edge of a tunnel knows', () => {
   const tcp = () => entries[1];
 
   it('is passed on: requests, health and replays', async () => {
-    scene.edges.answer = { tunnel_id: http()?.tunnel_id, requests: [], truncated: true };
-    expect(await read(`/usage/tunnels/${http()?.id}/requests?limit=7`)).toEqual(scene.edges.answer);
-    expect(scene.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, scene.alice.userId, 7]);
-    scene.edges.answer = [{ at: '2030-01-01T00:00:00.000Z', healthy: true, reason: 'probe succeeded' }];
-    expect(await read(`/usage/tunnels/${tcp()?.id}/health-events`)).toEqual(scene.edges.answer);
-    const replay = await scene.ask(scene.alice, 'POST', `/usage/tunnels/${http()?.tunnel_id}/requests/req_1/replay`);
+    fixture.edges.answer = { tunnel_id: http()?.tunnel_id, requests: [], truncated: true };
+    expect(await read(`/usage/tunnels/${http()?.id}/requests?limit=7`)).toEqual(fixture.edges.answer);
+    expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, fixture.alice.userId, 7]);
+    fixture.edges.answer = [{ at: '2030-01-01T00:00:00.000Z', healthy: true, reason: 'probe succeeded' }];
+    expect(await read(`/usage/tunnels/${tcp()?.id}/health-events`)).toEqual(fixture.edges.answer);
+    const replay = await fixture.ask(
+      fixture.alice,
+      'POST',
+      `/usage/tunnels/${http()?.tunnel_id}/requests/req_1/replay`,
+    );
     expect(replay.status).toBe(200);
-    expect(scene.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, 'req_1', scene.alice.userId]);
+    expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, 'req_1', fixture.alice.userId]);
   });
 
   it('is 400 for the requests of a tcp tunnel and for a bad limit', async () => {
     const path = `/usage/tunnels/${tcp()?.id}/requests`;
-    const answer = await scene.ask(scene.alice, 'GET', path);
+    const answer = await fixture.ask(fixture.alice, 'GET', path);
     expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'TUNNEL_NOT_HTTP' }]);
-    expect((await scene.ask(scene.alice, 'GET', `${path}?limit=101`)).status).toBe(400);
-    expect((await scene.ask(scene.alice, 'POST', `${path}/req_1/replay`)).status).toBe(400);
+    expect((await fixture.ask(fixture.alice, 'GET', `${path}?limit=101`)).status).toBe(400);
+    expect((await fixture.ask(fixture.alice, 'POST', `${path}/req_1/replay`)).status).toBe(400);
   });
 
   it('is nothing when the edge forgot it, and 502 when the region is away', async () => {
-    scene.edges.answer = new Fault('TUNNEL_UNKNOWN');
+    fixture.edges.answer = new Fault('TUNNEL_UNKNOWN');
     const empty = { tunnel_id: http()?.tunnel_id, requests: [], truncated: false };
     expect(await read(`/usage/tunnels/${http()?.id}/requests`)).toEqual(empty);
     expect(await read(`/usage/tunnels/${http()?.id}/health-events`)).toEqual([]);
-    scene.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
-    expect((await scene.ask(scene.alice, 'GET', `/usage/tunnels/${http()?.id}/requests`)).status).toBe(502);
+    fixture.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
+    expect((await fixture.ask(fixture.alice, 'GET', `/usage/tunnels/${http()?.id}/requests`)).status).toBe(502);
     // Without a region, and after its end: nobody is asked.
     expect(await read(`/usage/tunnels/${entries[4]?.id}/requests`)).toMatchObject({ requests: [] });
     expect(await read(`/usage/tunnels/${entries[10]?.id}/health-events`)).toEqual([]);
   });
 
   it('keeps the refusal of an edge, with Retry-After', async () => {
-    scene.edges.answer = Fault.fromWire('CAPTURE_REPLAYS_BUSY', '16 replays are under way');
-    const answer = await scene.ask(scene.alice, 'POST', `/usage/tunnels/${http()?.id}/requests/req_1/replay`);
+    fixture.edges.answer = Fault.fromWire('CAPTURE_REPLAYS_BUSY', '16 replays are under way');
+    const answer = await fixture.ask(fixture.alice, 'POST', `/usage/tunnels/${http()?.id}/requests/req_1/replay`);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1']);
   });
 });

@@ -1,8 +1,8 @@
 // What the verbs of accounts are given besides.
 import type { ServiceContext } from '../service-context.ts';
 import type { AccessTokens } from './access-tokens.ts';
-import type { KnownUsers } from './known-users.ts';
 import type { PasswordHasher } from './password-hasher.ts';
+import type { KnownUsers } from './users.ts';
 
 export interface AuthContext extends ServiceContext {
   readonly passwords: PasswordHasher;

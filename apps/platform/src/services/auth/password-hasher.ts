@@ -5,7 +5,7 @@ import { hash, parseOptions, verify } from '@node-rs/argon2';
 import { type HashCost, isHashTooCheap } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { randomToken } from '@tunnel/runtime';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 
 export interface PasswordHasherOptions {
   readonly cost?: HashCost;
@@ -15,9 +15,9 @@ export interface PasswordHasherOptions {
 }
 
 const COST: HashCost = {
-  memoryKib: PLATFORM_BOUNDS.PASSWORD_MEMORY_KIB,
-  passes: PLATFORM_BOUNDS.PASSWORD_PASSES,
-  lanes: PLATFORM_BOUNDS.PASSWORD_LANES,
+  memoryKib: LIMITS.PASSWORD_MEMORY_KIB,
+  passes: LIMITS.PASSWORD_PASSES,
+  lanes: LIMITS.PASSWORD_LANES,
 };
 
 /** A core stays for the event loop, and of the four threads of libuv one for everything else that uses them. */
@@ -33,7 +33,7 @@ export class PasswordHasher {
   constructor(options: PasswordHasherOptions = {}) {
     this.#cost = options.cost ?? COST;
     this.#free = options.slots ?? defaultSlots();
-    this.#waitingMax = options.waitingMax ?? PLATFORM_BOUNDS.PASSWORDS_WAITING_MAX;
+    this.#waitingMax = options.waitingMax ?? LIMITS.PASSWORDS_WAITING_MAX;
   }
 
   hash(password: string): Promise<string> {
@@ -66,7 +66,7 @@ export class PasswordHasher {
   }
 
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    await this.#takeSlot();
+    await this.#reserveKey();
     try {
       return await work();
     } finally {
@@ -77,13 +77,13 @@ export class PasswordHasher {
     }
   }
 
-  #takeSlot(): Promise<void> | undefined {
+  #reserveKey(): Promise<void> | undefined {
     if (this.#free > 0) {
       this.#free -= 1;
       return undefined;
     }
     if (this.#waiting.length >= this.#waitingMax) {
-      throw new Fault('LOGIN_BUSY', { seconds: PLATFORM_BOUNDS.PASSWORDS_RETRY_AFTER_SECS });
+      throw new Fault('LOGIN_BUSY', { seconds: LIMITS.PASSWORDS_RETRY_AFTER_SECS });
     }
     return new Promise((resolve) => this.#waiting.push(resolve));
   }

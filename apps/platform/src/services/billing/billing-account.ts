@@ -1,12 +1,23 @@
-// What we hold of an account's billing, as its row tells it.
+// What the verbs of billing are given, and what we hold of an account's billing.
 import type { SubscriptionState } from '@tunnel/core';
 import type { Selectable, Transaction } from 'kysely';
+import type { Metering } from '../../billing/metering/metering.ts';
+import type { Processor } from '../../billing/processor/processor.ts';
 import type { Db } from '../../db/database.ts';
 import type { BillingAccountsTable, Schema } from '../../db/schema.ts';
+import type { ServiceContext } from '../service-context.ts';
+import type { AccountLocks } from './account-locks.ts';
+
+/** What the verbs of billing are given besides. */
+export interface BillingContext extends ServiceContext {
+  readonly processor: Processor;
+  readonly locks: AccountLocks;
+  readonly metering: Pick<Metering, 'flush'>;
+}
 
 export type BillingAccount = Selectable<BillingAccountsTable>;
 
-/** undefined: nothing is held yet. */
+/** What we hold of an account's billing, as its row tells it. undefined: nothing is held yet. */
 export const findAccount = (db: Db | Transaction<Schema>, userId: string): Promise<BillingAccount | undefined> =>
   db.selectFrom('billing_accounts').selectAll().where('user_id', '=', userId).executeTakeFirst();
 

@@ -1,26 +1,26 @@
 import { Fault } from '@tunnel/errors';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type BillingScene, NOON, openBillingScene } from './billing-scene.fixture.ts';
+import { type BillingFixture, NOON, openBillingFixture } from './billing.fixture.ts';
 import { receiveEvent } from './receive-event.ts';
 
-let scene: BillingScene;
+let fixture: BillingFixture;
 beforeAll(async () => {
-  scene = await openBillingScene();
+  fixture = await openBillingFixture();
 });
 afterEach(() => {
-  scene.processor.mood = 'well';
-  scene.onFlush = async () => {};
+  fixture.processor.mood = 'well';
+  fixture.onFlush = async () => {};
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
 const send = (id: string, type: string, customerId: string | null, signature = 'good'): Promise<void> => {
   const body = new TextEncoder().encode(JSON.stringify({ id, type, customerId, createdAt: NOON }));
-  return receiveEvent(scene.context, { body, signature });
+  return receiveEvent(fixture.context, { body, signature });
 };
 const noted = (id: string) =>
-  scene.context.db.selectFrom('processor_events').selectAll().where('id', '=', id).executeTakeFirst();
+  fixture.context.db.selectFrom('processor_events').selectAll().where('id', '=', id).executeTakeFirst();
 const reads = (customerId: string): number =>
-  scene.processor.callsOf('readCustomer').filter((id) => id === customerId).length;
+  fixture.processor.callsOf('readCustomer').filter((id) => id === customerId).length;
 
 describe('an event of the processor', () => {
   it('with a wrong signature is refused, and leaves no trace', async () => {
@@ -32,10 +32,10 @@ describe('an event of the processor', () => {
   });
 
   it('is a reason to read the customer: what it says itself does not count', async () => {
-    const { user, customerId } = await scene.addSubscriber('ada');
+    const { user, customerId } = await fixture.addSubscriber('ada');
     // It tells of an end that is not so.
     await send('evt_1', 'customer.subscription.deleted', customerId);
-    expect(await scene.accountOf(user)).toMatchObject({ subscription_status: 'active' });
+    expect(await fixture.accountOf(user)).toMatchObject({ subscription_status: 'active' });
     expect(await noted('evt_1')).toMatchObject({
       type: 'customer.subscription.deleted',
       customer_id: customerId,
@@ -45,36 +45,36 @@ describe('an event of the processor', () => {
   });
 
   it('that was dealt with is not dealt with again', async () => {
-    const { customerId } = await scene.addSubscriber('bob');
+    const { customerId } = await fixture.addSubscriber('bob');
     const before = reads(customerId);
     for (let time = 0; time < 3; time += 1) await send('evt_2', 'invoice.paid', customerId);
     expect(reads(customerId)).toBe(before + 1);
   });
 
   it('is noted before it is acted upon, and stays open when that failed', async () => {
-    const { user, customerId } = await scene.addPayer('carl');
-    scene.processor.mood = 'away';
+    const { user, customerId } = await fixture.addPayer('carl');
+    fixture.processor.mood = 'away';
     await expect(send('evt_3', 'payment_method.attached', customerId)).rejects.toMatchObject({ status: 503 });
     expect(await noted('evt_3')).toMatchObject({ handled_at: null });
-    scene.processor.mood = 'well';
+    fixture.processor.mood = 'well';
     await send('evt_3', 'payment_method.attached', customerId);
     expect(await noted('evt_3')).toMatchObject({ handled_at: new Date(NOON) });
-    expect((await scene.accountOf(user)).has_payment_method).toBe(true);
+    expect((await fixture.accountOf(user)).has_payment_method).toBe(true);
   });
 
   it('of a draft invoice first reports what was used, and fails when that cannot be done', async () => {
-    const { user, customerId } = await scene.addSubscriber('dora');
+    const { user, customerId } = await fixture.addSubscriber('dora');
     const before = reads(customerId);
-    scene.onFlush = async () => {
+    fixture.onFlush = async () => {
       expect(reads(customerId)).toBe(before);
       throw new Fault('BILLING_PROCESSOR_AWAY');
     };
     await expect(send('evt_4', 'invoice.created', customerId)).rejects.toMatchObject({ status: 503 });
     expect(await noted('evt_4')).toMatchObject({ handled_at: null });
-    scene.onFlush = async () => {};
+    fixture.onFlush = async () => {};
     await send('evt_4', 'invoice.created', customerId);
     await send('evt_5', 'invoice.finalized', customerId);
-    expect(scene.flushed).toEqual([user.userId, user.userId]);
+    expect(fixture.flushed).toEqual([user.userId, user.userId]);
   });
 
   it.each([
@@ -87,10 +87,10 @@ describe('an event of the processor', () => {
   });
 
   it('that comes many times at once ends in the same state', async () => {
-    const { user, customerId } = await scene.addSubscriber('erin');
-    scene.processor.changeSubscription(customerId, { status: 'past_due' });
+    const { user, customerId } = await fixture.addSubscriber('erin');
+    fixture.processor.changeSubscription(customerId, { status: 'past_due' });
     await Promise.all(Array.from({ length: 10 }, () => send('evt_6', 'invoice.payment_failed', customerId)));
-    expect(await scene.accountOf(user)).toMatchObject({ subscription_status: 'past_due' });
-    expect(await scene.mailsTo('erin')).toEqual(['A payment failed']);
+    expect(await fixture.accountOf(user)).toMatchObject({ subscription_status: 'past_due' });
+    expect(await fixture.mailsTo('erin')).toEqual(['A payment failed']);
   });
 });

@@ -1,7 +1,7 @@
 // Takes a webhook of the processor: proven by its signature, noted before anything is done, done once it is done. Any failure is
 // the sender's reason to send it again.
 import type { ProcessorEvent } from '../../billing/processor/processor.ts';
-import type { BillingContext } from './billing-context.ts';
+import type { BillingContext } from './billing-account.ts';
 import { syncAccount } from './sync-account.ts';
 
 /** What the state of an account may hang on. All others are noted and answered. */

@@ -1,8 +1,10 @@
 // A whole life of a customer at the simulator, recorded: after each step what it sent, and what it then says of the customer.
 // Tests only.
+
+import type { Delivery } from '@tunnel/simulator/fixture';
 import { eventually } from '@tunnel/testkit';
 import type { CustomerFacts } from '../../billing/processor/processor.ts';
-import type { Delivery, SimulatorScene } from '../../billing/simulator/simulator.fixture.ts';
+import type { SimulatedProcessor } from '../../billing/processor/simulated-processor.fixture.ts';
 
 export interface LifeStep {
   readonly name: string;
@@ -17,7 +19,7 @@ export interface RecordedLife {
 
 const GB = 1_000_000_000;
 
-export const recordLife = async (scene: SimulatorScene, userId: string): Promise<RecordedLife> => {
+export const recordLife = async (scene: SimulatedProcessor, userId: string): Promise<RecordedLife> => {
   const { processor } = scene;
   const customerId = await processor.ensureCustomer({ userId, email: `${userId}@example.com`, name: null });
   const steps: LifeStep[] = [];
@@ -64,7 +66,7 @@ export const recordLife = async (scene: SimulatorScene, userId: string): Promise
   return { customerId, steps };
 };
 
-const allDelivered = (scene: SimulatorScene): Promise<void> =>
+const allDelivered = (scene: SimulatedProcessor): Promise<void> =>
   eventually(async () => {
     const { webhooks } = (await (await fetch(`${scene.simulator.url}/_sim`)).json()) as {
       webhooks: { waiting: number };

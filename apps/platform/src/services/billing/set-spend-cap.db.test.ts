@@ -1,32 +1,32 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BillingScene, openBillingScene } from './billing-scene.fixture.ts';
-import { setSpendCap } from './set-spend-cap.ts';
+import { type BillingFixture, openBillingFixture } from './billing.fixture.ts';
+import { setSpendCap } from './spend-cap.ts';
 
-let scene: BillingScene;
+let fixture: BillingFixture;
 beforeAll(async () => {
-  scene = await openBillingScene();
+  fixture = await openBillingFixture();
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
 const setCap = (user: Parameters<typeof setSpendCap>[1], spend_cap_cents: number | null) =>
-  setSpendCap(scene.context, user, { spend_cap_cents });
+  setSpendCap(fixture.context, user, { spend_cap_cents });
 
 it('is for plans that cost something by usage', async () => {
-  const user = await scene.addUser('free');
+  const user = await fixture.addUser('free');
   await expect(setCap(user, 500)).rejects.toMatchObject({ code: 'BILLING_CAP_NOT_PAYG', status: 400 });
   await expect(setCap(user, null)).rejects.toMatchObject({ code: 'BILLING_CAP_NOT_PAYG' });
-  expect(await scene.changesOf(user)).toEqual([]);
+  expect(await fixture.changesOf(user)).toEqual([]);
 });
 
 it('is set, raised and removed; edges are told of each change, and the audit says from what to what', async () => {
   // Without a subscription too: an operator gave the plan.
-  const user = await scene.addUser('given', 'payg');
+  const user = await fixture.addUser('given', 'payg');
   for (const cap of [500, 0, Number.MAX_SAFE_INTEGER, null]) {
     expect(await setCap(user, cap)).toEqual({ spend_cap_cents: cap });
-    expect((await scene.accountOf(user)).spend_cap_cents).toBe(cap);
+    expect((await fixture.accountOf(user)).spend_cap_cents).toBe(cap);
   }
-  expect(await scene.changesOf(user)).toEqual(Array.from({ length: 4 }, () => 'account-changed'));
-  const audits = await scene.auditsOf(user);
+  expect(await fixture.changesOf(user)).toEqual(Array.from({ length: 4 }, () => 'account-changed'));
+  const audits = await fixture.auditsOf(user);
   expect(audits.map(({ details }) => details)).toEqual([
     { from: null, to: 500 },
     { from: 500, to: 0 },
@@ -37,29 +37,29 @@ it('is set, raised and removed; edges are told of each change, and the audit say
 });
 
 it('that is set to what it is changes nothing', async () => {
-  const user = await scene.addUser('same', 'payg');
+  const user = await fixture.addUser('same', 'payg');
   await setCap(user, null);
   await setCap(user, 700);
   await setCap(user, 700);
-  expect(await scene.changesOf(user)).toEqual(['account-changed']);
-  expect(await scene.auditsOf(user)).toHaveLength(1);
+  expect(await fixture.changesOf(user)).toEqual(['account-changed']);
+  expect(await fixture.auditsOf(user)).toHaveLength(1);
 });
 
 it('that is new is watched from its beginning: whoever was closed before may be closed again at once', async () => {
-  const user = await scene.addUser('closed', 'payg');
+  const user = await fixture.addUser('closed', 'payg');
   await setCap(user, 500);
-  const { db } = scene.context;
+  const { db } = fixture.context;
   await db
     .updateTable('billing_accounts')
     .set({ cap_closed_at: new Date() })
     .where('user_id', '=', user.userId)
     .execute();
   await setCap(user, 600);
-  expect((await scene.accountOf(user)).cap_closed_at).toBeNull();
+  expect((await fixture.accountOf(user)).cap_closed_at).toBeNull();
 });
 
 it('keeps what the subscription holds', async () => {
-  const { user, customerId } = await scene.addSubscriber('payer');
+  const { user, customerId } = await fixture.addSubscriber('payer');
   await setCap(user, 100);
-  expect(await scene.accountOf(user)).toMatchObject({ customer_id: customerId, subscription_status: 'active' });
+  expect(await fixture.accountOf(user)).toMatchObject({ customer_id: customerId, subscription_status: 'active' });
 });

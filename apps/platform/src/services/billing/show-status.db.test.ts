@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { setMetered } from './billed-account.fixture.ts';
-import { type BillingScene, NOON, openBillingScene } from './billing-scene.fixture.ts';
+import { type BillingFixture, NOON, openBillingFixture } from './billing.fixture.ts';
 import { PERIOD_END } from './memory-processor.fixture.ts';
-import { setSpendCap } from './set-spend-cap.ts';
-import { showStatus } from './show-status.ts';
+import { setSpendCap } from './spend-cap.ts';
+import { showStatus } from './status.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-let scene: BillingScene;
+let fixture: BillingFixture;
 beforeAll(async () => {
-  scene = await openBillingScene();
+  fixture = await openBillingFixture();
 });
-afterAll(() => scene.close());
+afterAll(() => fixture.close());
 
 it('a free account owes nothing and has nothing', async () => {
-  const user = await scene.addUser('free');
-  await setMetered(scene.context.db, user.userId, 5e12, NOON);
-  expect(await showStatus(scene.context, user)).toEqual({
+  const user = await fixture.addUser('free');
+  await setMetered(fixture.context.db, user.userId, 5e12, NOON);
+  expect(await showStatus(fixture.context, user)).toEqual({
     billing_model: 'free',
     plan_name: 'free',
     estimated_mtd_cents: 0,
@@ -31,10 +31,10 @@ it('a free account owes nothing and has nothing', async () => {
 });
 
 it('a subscriber sees all of it, also while the processor is away', async () => {
-  const { user, customerId } = await scene.addSubscriber('payer');
-  await setSpendCap(scene.context, user, { spend_cap_cents: 2000 });
-  scene.processor.mood = 'away';
-  expect(await showStatus(scene.context, user)).toEqual({
+  const { user, customerId } = await fixture.addSubscriber('payer');
+  await setSpendCap(fixture.context, user, { spend_cap_cents: 2000 });
+  fixture.processor.mood = 'away';
+  expect(await showStatus(fixture.context, user)).toEqual({
     billing_model: 'payg',
     plan_name: 'payg',
     estimated_mtd_cents: 300,
@@ -46,18 +46,18 @@ it('a subscriber sees all of it, also while the processor is away', async () => 
     allow_custom_subdomains: true,
     monthly_minimum_cents: 300,
   });
-  scene.processor.mood = 'well';
+  fixture.processor.mood = 'well';
 });
 
 it('the estimate is the larger of minimum and usage, of this month alone', async () => {
-  const { user } = await scene.addSubscriber('user');
-  const estimate = async (): Promise<number> => (await showStatus(scene.context, user)).estimated_mtd_cents;
-  await setMetered(scene.context.db, user.userId, 9e12, NOON - 31 * DAY_MS);
+  const { user } = await fixture.addSubscriber('user');
+  const estimate = async (): Promise<number> => (await showStatus(fixture.context, user)).estimated_mtd_cents;
+  await setMetered(fixture.context.db, user.userId, 9e12, NOON - 31 * DAY_MS);
   expect(await estimate()).toBe(300);
-  await setMetered(scene.context.db, user.userId, 30_099_999_999, NOON);
+  await setMetered(fixture.context.db, user.userId, 30_099_999_999, NOON);
   expect(await estimate()).toBe(300);
-  await setMetered(scene.context.db, user.userId, 30_100_000_000, NOON);
+  await setMetered(fixture.context.db, user.userId, 30_100_000_000, NOON);
   expect(await estimate()).toBe(301);
-  await setMetered(scene.context.db, user.userId, 2 ** 53 - 1, NOON);
+  await setMetered(fixture.context.db, user.userId, 2 ** 53 - 1, NOON);
   expect(await estimate()).toBe(90_071_992);
 });

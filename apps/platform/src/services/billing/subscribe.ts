@@ -3,11 +3,10 @@
 import type { StartedSubscription } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { CustomerFacts, SubscriptionFacts } from '../../billing/processor/processor.ts';
-import { actorName } from '../audit/actor-name.ts';
+import { actorName } from '../audit.ts';
 import type { UserActor } from '../service-context.ts';
-import { applyFacts, hasPaymentMethod } from './apply-facts.ts';
-import { type BillingAccount, findAccount } from './billing-account.ts';
-import type { BillingContext } from './billing-context.ts';
+import { type BillingAccount, type BillingContext, findAccount } from './billing-account.ts';
+import { applyFacts, hasPaymentMethod } from './sync-account.ts';
 
 export const subscribe = async (context: BillingContext, actor: UserActor): Promise<StartedSubscription> => {
   const { userId } = actor;

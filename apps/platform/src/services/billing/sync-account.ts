@@ -1,8 +1,14 @@
 // Reads an account at the processor and writes what holds there. A webhook is a reason to do this and never the news itself: so
 // any order and any number of them give the same state.
-import { applyFacts } from './apply-facts.ts';
-import { findAccount } from './billing-account.ts';
-import type { BillingContext } from './billing-context.ts';
+import { nextSubscription, type SubscriptionEffect, type SubscriptionState, type SubscriptionStep } from '@tunnel/core';
+import type { Transaction } from 'kysely';
+import type { CustomerFacts } from '../../billing/processor/processor.ts';
+import type { Schema } from '../../db/schema.ts';
+import { writeAudit } from '../audit.ts';
+import { announceChange } from '../edges/changes.ts';
+import { queueMail } from '../mail/mail-template.ts';
+import { paymentFailedMail } from '../mail/mails.ts';
+import { type BillingAccount, type BillingContext, findAccount, heldSubscription } from './billing-account.ts';
 
 export interface SyncOptions {
   /** Not when somebody read it since then. */
@@ -33,3 +39,146 @@ export const syncAccount = async (
     const now = new Date(context.clock.now());
     await trx.updateTable('billing_accounts').set({ synced_at: now }).where('user_id', '=', userId).execute();
   });
+
+type Trx = Transaction<Schema>;
+
+export interface AppliedFacts {
+  readonly account: BillingAccount;
+  /** null: the customer is unknown there, or was deleted. */
+  readonly facts: CustomerFacts | null;
+  /** Of the audit. */
+  readonly actor: string;
+}
+
+/**
+ * Writes what the processor says of a customer: the machine in core says what it means, this does it. The processor's part
+ * comes first, so that what fails there leaves nothing written and is done again; edges are told last. What holds from now
+ * on.
+ */
+export const applyFacts = async (
+  context: BillingContext,
+  trx: Trx,
+  applied: AppliedFacts,
+): Promise<{ readonly subscription: SubscriptionState; readonly plan: string }> => {
+  const now = context.clock.now();
+  const step = stepOf(applied, now);
+  await setFinalMinimum(context, applied, step.effects);
+  const { user_id: userId } = applied.account;
+  const user = await trx
+    .selectFrom('users')
+    .select(['email', 'plan'])
+    .where('id', '=', userId)
+    .forNoKeyUpdate()
+    .executeTakeFirstOrThrow();
+  await writeAccount(trx, applied, step.state, now);
+  const plan = await setPlan(trx, userId, user.plan, step.effects);
+  await tell(context, trx, { ...applied, email: user.email, effects: step.effects, now });
+  return { subscription: step.state, plan };
+};
+
+const stepOf = ({ account, facts }: AppliedFacts, now: number): SubscriptionStep => {
+  const held = heldSubscription(account);
+  const told = facts?.subscription ?? null;
+  if (told === null) return nextSubscription(held, null, now);
+  // The clock of a stand-in may be ahead of ours, and usage has our time.
+  const isKnown = held.id === told.id && held.meteredFrom !== null;
+  const startedAt = isKnown ? (held.meteredFrom ?? now) : Math.min(told.startedAt, now);
+  return nextSubscription(held, { ...told, startedAt }, now);
+};
+
+/**
+ * Told each time, and not only when it changes: a process that died between this and the commit would else leave a minimum
+ * behind that nobody knows of, for an account that pays it anyway.
+ */
+const setFinalMinimum = async (
+  { processor }: BillingContext,
+  { account, facts }: AppliedFacts,
+  effects: readonly SubscriptionEffect[],
+): Promise<void> => {
+  const { customer_id: customerId } = account;
+  const subscription = facts?.subscription ?? null;
+  if (customerId === null || subscription === null) return;
+  const hasEnded = subscription.status === 'canceled';
+  const wantedAt = new Map<number, boolean>();
+  for (const effect of effects) if (effect.kind === 'set-final-minimum') wantedAt.set(effect.periodEnd, effect.wanted);
+  const { id: subscriptionId, periodEnd: present, cancelsAtPeriodEnd } = subscription;
+  if (present !== null && !hasEnded) wantedAt.set(present, cancelsAtPeriodEnd);
+  for (const [periodEnd, wanted] of wantedAt) {
+    await processor.setFinalMinimum({ customerId, subscriptionId, periodEnd, wanted, hasEnded });
+  }
+};
+
+const timeOf = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));
+
+const writeAccount = async (
+  trx: Trx,
+  { account, facts }: AppliedFacts,
+  state: SubscriptionState,
+  now: number,
+): Promise<void> => {
+  const isNew = state.id !== null && state.id !== account.subscription_id;
+  if (isNew) await leaveUnreported(trx, account.user_id);
+  await trx
+    .updateTable('billing_accounts')
+    .set({
+      customer_id: facts === null ? null : account.customer_id,
+      has_payment_method: facts !== null && hasPaymentMethod(facts),
+      subscription_id: state.id,
+      subscription_status: state.status,
+      cancels_at_period_end: state.cancelsAtPeriodEnd,
+      current_period_end: timeOf(state.periodEnd),
+      metered_from: timeOf(state.meteredFrom),
+      past_due_since: timeOf(state.pastDueSince),
+      past_due_mailed_at: timeOf(state.pastDueMailedAt),
+      subscriptions: account.subscriptions + (isNew ? 1 : 0),
+      synced_at: new Date(now),
+      updated_at: new Date(now),
+    })
+    .where('user_id', '=', account.user_id)
+    .execute();
+};
+
+/** What was used before a subscription is never billed: what was not made an event by then does not become one. */
+const leaveUnreported = async (trx: Trx, userId: string): Promise<void> => {
+  await trx
+    .updateTable('metered_usage')
+    .set((usage) => ({ bytes: usage.ref('cut_bytes') }))
+    .where('user_id', '=', userId)
+    .whereRef('bytes', '>', 'cut_bytes')
+    .execute();
+};
+
+export const hasPaymentMethod = ({ defaultPaymentMethod, paymentMethods }: CustomerFacts): boolean =>
+  defaultPaymentMethod !== null || paymentMethods.length > 0;
+
+/** The plan from now on. */
+const setPlan = async (
+  trx: Trx,
+  userId: string,
+  present: string,
+  effects: readonly SubscriptionEffect[],
+): Promise<string> => {
+  const effect = effects.find(({ kind }) => kind === 'set-plan');
+  if (effect?.kind !== 'set-plan' || effect.plan === present) return present;
+  // An operator gave it another one meanwhile: the end of a subscription does not take that away.
+  if (effect.plan === 'free' && present !== 'payg') return present;
+  await trx.updateTable('users').set({ plan: effect.plan }).where('id', '=', userId).execute();
+  return effect.plan;
+};
+
+interface Told extends AppliedFacts {
+  readonly email: string;
+  readonly effects: readonly SubscriptionEffect[];
+  readonly now: number;
+}
+
+const tell = async ({ settings }: BillingContext, trx: Trx, told: Told): Promise<void> => {
+  const { account, actor, email, effects, now } = told;
+  const { user_id: userId } = account;
+  const kinds = new Set(effects.map(({ kind }) => kind));
+  if (kinds.has('mail-payment-failed')) await queueMail(trx, paymentFailedMail(settings.public_url, email), now);
+  for (const effect of effects) {
+    if (effect.kind === 'audit') await writeAudit(trx, { actor, action: effect.action, userId });
+  }
+  if (kinds.has('announce-account')) await announceChange(trx, { kind: 'account-changed', accountId: userId });
+};

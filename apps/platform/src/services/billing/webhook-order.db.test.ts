@@ -1,15 +1,18 @@
 // Any order and any number of deliveries give the same end state: lives recorded at the simulator, replayed at random.
 import { createLogger, loadServerConfig } from '@tunnel/runtime';
+import type { Delivery } from '@tunnel/simulator/fixture';
 import { FakeClock } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Delivery, SimulatorScene } from '../../billing/simulator/simulator.fixture.ts';
+import {
+  openSimulatedProcessor,
+  type SimulatedProcessor,
+} from '../../billing/processor/simulated-processor.fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { upsertPlans } from '../plans/upsert-plans.ts';
+import { upsertPlans } from '../plans.ts';
 import { AccountLocks } from './account-locks.ts';
-import { findAccount } from './billing-account.ts';
-import type { BillingContext } from './billing-context.ts';
-import { NOON } from './billing-scene.fixture.ts';
+import { NOON } from './billing.fixture.ts';
+import { type BillingContext, findAccount } from './billing-account.ts';
 import { MemoryProcessor } from './memory-processor.fixture.ts';
 import { receiveEvent } from './receive-event.ts';
 import { type RecordedLife, recordLife } from './recorded-life.fixture.ts';
@@ -18,7 +21,7 @@ const TIMES = 3;
 /** More by hand: PROPERTY_RUNS=100. */
 const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 3);
 
-let simulated: SimulatorScene;
+let simulated: SimulatedProcessor;
 let database: TestDatabase;
 let userId: string;
 let life: RecordedLife;
@@ -26,7 +29,7 @@ const clock = new FakeClock(NOON);
 const settings = loadServerConfig({ env: {} }).platform;
 
 beforeAll(async () => {
-  simulated = await SimulatorScene.open();
+  simulated = await openSimulatedProcessor();
   database = await createTestDatabase();
   const { db } = database;
   await upsertPlans(db, settings.plans);

@@ -6,26 +6,25 @@ import {
   HeardChanges,
   type LinkServer,
   startLinkServer,
-} from '../../http/edge-link/edge-link.fixture.ts';
+} from '../../http/routes/edge-link.fixture.ts';
 import { cleanUp } from '../../jobs/clean-up.ts';
-import { setPlan } from '../admin/set-plan.ts';
-import { suspend } from '../admin/suspend.ts';
+import { setPlan, suspend } from '../admin.ts';
 import { addBilledAccount } from '../billing/billed-account.fixture.ts';
-import { setSpendCap } from '../billing/set-spend-cap.ts';
-import { announceChange } from './announce-change.ts';
-import { type Account, addAccount, addEdge, type Edge, type LinkWorld, OPERATOR } from './link.fixture.ts';
-import { revokeCredential } from './revoke-credential.ts';
+import { setSpendCap } from '../billing/spend-cap.ts';
+import { announceChange } from './changes.ts';
+import { revokeCredential } from './credentials.ts';
+import { type Account, addAccount, addEdge, type Edge, type LinkFixture, OPERATOR } from './link.fixture.ts';
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 let server: LinkServer;
 let account: Account;
 let edge: Edge;
 let stop: () => Promise<void>;
 const lines: HeardChanges[] = [];
 beforeEach(async () => {
-  ({ world, server, stop } = await createLinkServer());
-  account = await addAccount(world.db);
-  edge = await addEdge(world);
+  ({ fixture, server, stop } = await createLinkServer());
+  account = await addAccount(fixture.db);
+  edge = await addEdge(fixture);
 });
 afterEach(async () => {
   for (const line of lines.splice(0)) line.hangUp();
@@ -38,7 +37,7 @@ const listen = async (since: number, { url } = server, credential = edge.credent
   return heard;
 };
 const announce = (keyId: string) =>
-  world.db
+  fixture.db
     .transaction()
     .execute((trx) => announceChange(trx, { kind: 'key-revoked', keyId, accountId: account.accountId }));
 const alive = (heard: HeardChanges) =>
@@ -49,8 +48,8 @@ describe('the line of changes', () => {
     const heard = await listen(0);
     await alive(heard);
     const began = performance.now();
-    await setPlan(world, OPERATOR, { email: account.email, plan: 'payg' });
-    await suspend(world, OPERATOR, account.email);
+    await setPlan(fixture, OPERATOR, { email: account.email, plan: 'payg' });
+    await suspend(fixture, OPERATOR, account.email);
     await announce(account.keyId);
     expect(await heard.until(3)).toEqual([
       {
@@ -77,16 +76,16 @@ describe('the line of changes', () => {
   });
 
   it('tells nobody of a spend cap that is not reached any more', async () => {
-    const { accountId } = await addBilledAccount(world.db, { capCents: 0 });
+    const { accountId } = await addBilledAccount(fixture.db, { capCents: 0 });
     const closed = {
       kind: 'account-closed',
       code: 'SPEND_CAP_REACHED',
       message: 'spend cap of $0.00 reached',
     } as const;
-    await world.db.transaction().execute((trx) => announceChange(trx, { ...closed, accountId }));
+    await fixture.db.transaction().execute((trx) => announceChange(trx, { ...closed, accountId }));
     const first = await listen(0);
     expect(await first.until(1)).toEqual([{ ...closed, id: 1, account_id: accountId }]);
-    await setSpendCap(world, { kind: 'user', userId: accountId }, { spend_cap_cents: null });
+    await setSpendCap(fixture, { kind: 'user', userId: accountId }, { spend_cap_cents: null });
     // One that comes late would end what was opened since.
     expect(await (await listen(0)).until(1)).toMatchObject([{ kind: 'account-changed', id: 2 }]);
     expect(await first.until(2)).toHaveLength(2);
@@ -100,8 +99,8 @@ describe('the line of changes', () => {
     await sql`
       insert into edge_changes (kind, account_id, key_id)
       select 'key-revoked', ${account.accountId}::uuid, ${account.keyId}::uuid from generate_series(1, 700)
-    `.execute(world.db);
-    const other = await startLinkServer(world);
+    `.execute(fixture.db);
+    const other = await startLinkServer(fixture);
     const [here, there] = [await listen(told!.id), await listen(told!.id, other)];
     await announce(account.keyId);
     for (const heard of [here, there]) {
@@ -125,7 +124,7 @@ describe('the line of changes', () => {
     await alive(heard);
     const { rows } = await sql`
       select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and query ilike 'listen %' and pid <> pg_backend_pid()`.execute(world.db);
+      where datname = current_database() and query ilike 'listen %' and pid <> pg_backend_pid()`.execute(fixture.db);
     expect(rows).toHaveLength(1);
     await announce(account.keyId);
     await heard.until(1);
@@ -133,9 +132,9 @@ describe('the line of changes', () => {
 
   it('is told to forget when what it asks for is no longer kept, or was never there', async () => {
     for (let i = 0; i < 3; i += 1) await announce(account.keyId);
-    await sql`update edge_changes set at = now() - interval '8 days'`.execute(world.db);
-    world.clock.setWallClock(Date.now());
-    await cleanUp.run(world);
+    await sql`update edge_changes set at = now() - interval '8 days'`.execute(fixture.db);
+    fixture.clock.setWallClock(Date.now());
+    await cleanUp.run(fixture);
     // The newest stays, so that the number of the latest change does not fall.
     for (const since of [0, 1, 99]) {
       expect(await (await listen(since)).until(1)).toEqual([{ kind: 'forget', id: 3 }]);
@@ -145,10 +144,10 @@ describe('the line of changes', () => {
   });
 
   it('ends when the credential is revoked', async () => {
-    const other = await addEdge(world);
+    const other = await addEdge(fixture);
     const [mine, theirs] = [await listen(0), await listen(0, server, other.credential)];
     await alive(mine);
-    await revokeCredential(world, OPERATOR, edge.actor.edgeId);
+    await revokeCredential(fixture, OPERATOR, edge.actor.edgeId);
     await eventually(() => expect(mine.ended).toBe(true));
     expect(theirs.ended).toBe(false);
     await expect(listen(0)).rejects.toThrow('401');
@@ -156,7 +155,7 @@ describe('the line of changes', () => {
 
   it('lives without news by a sign every 10 s', async () => {
     const clock = new FakeClock();
-    const slow = await startLinkServer(world, clock);
+    const slow = await startLinkServer(fixture, clock);
     const heard = await listen(0, slow);
     await alive(heard);
     for (let signs = 2; signs < 5; signs += 1) {
@@ -169,7 +168,7 @@ describe('the line of changes', () => {
 
   it('is cut when nobody reads it, whatever there is to say', async () => {
     const clock = new FakeClock();
-    const slow = await startLinkServer(world, clock);
+    const slow = await startLinkServer(fixture, clock);
     const line = slow.feed.open(edge.actor.edgeId, 0);
     // The database answers in its own time, whatever the clock says.
     await eventually(() => expect(line.checked).toBe(true));

@@ -1,14 +1,13 @@
-// Sends changes to every edge that holds its line open. One query serves all that have seen the same.
+// Sends changes to every edge that holds its stream open. One query serves all that have seen the same.
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import type { Db } from '../../db/database.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
-import { ChangeCaller } from './change-caller.ts';
-import { ChangeLine } from './change-line.ts';
-import { keptChanges } from './kept-changes.ts';
-import { readChanges } from './read-changes.ts';
-import { revokedAmong } from './revoked-among.ts';
+import { LIMITS } from '../../limits.ts';
+import { ChangeListener } from './change-listener.ts';
+import { ChangeStream } from './change-stream.ts';
+import { keptChanges, readChanges } from './changes.ts';
+import { revokedAmong } from './credentials.ts';
 
 export interface ChangeFeedDeps {
   readonly db: Db;
@@ -19,8 +18,8 @@ export interface ChangeFeedDeps {
 
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps;
-  readonly #lines = new Set<ChangeLine>();
-  readonly #caller: ChangeCaller;
+  readonly #streams = new Set<ChangeStream>();
+  readonly #listener: ChangeListener;
   #aliveTimer: Timer | null = null;
   #pumping: Promise<void> | null = null;
   #again = false;
@@ -28,35 +27,35 @@ export class ChangeFeed {
 
   constructor(deps: ChangeFeedDeps) {
     this.#deps = deps;
-    this.#caller = new ChangeCaller({ ...deps, onCall: () => this.#wake() });
+    this.#listener = new ChangeListener({ ...deps, onCall: () => this.#wake() });
   }
 
   start(): void {
-    this.#caller.start();
+    this.#listener.start();
     this.#aliveTimer ??= this.#deps.clock.setInterval(() => {
-      for (const line of this.#lines) if (line.checked) line.alive();
-    }, PLATFORM_BOUNDS.CHANGES_ALIVE_MS);
+      for (const stream of this.#streams) if (stream.checked) stream.alive();
+    }, LIMITS.CHANGES_ALIVE_MS);
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#aliveTimer?.cancel();
-    for (const line of this.#lines) line.end();
-    await this.#caller.stop();
+    for (const stream of this.#streams) stream.end();
+    await this.#listener.stop();
     await this.#pumping;
   }
 
   /** Everything after `since`, and from then on what comes. */
-  open(edgeId: string, since: number): ChangeLine {
-    const limit = PLATFORM_BOUNDS.CHANGE_STREAMS_MAX;
-    if (this.#stopped || this.#lines.size >= limit) throw new Fault('API_STREAMS_BUSY', { limit, seconds: 5 });
-    const line = new ChangeLine(edgeId, since, {
+  open(edgeId: string, since: number): ChangeStream {
+    const limit = LIMITS.CHANGE_STREAMS_MAX;
+    if (this.#stopped || this.#streams.size >= limit) throw new Fault('API_STREAMS_BUSY', { limit, seconds: 5 });
+    const stream = new ChangeStream(edgeId, since, {
       onCatchUp: () => this.#wake(),
-      onGone: (gone) => this.#lines.delete(gone),
+      onGone: (gone) => this.#streams.delete(gone),
     });
-    this.#lines.add(line);
+    this.#streams.add(stream);
     this.#wake();
-    return line;
+    return stream;
   }
 
   #wake(): void {
@@ -69,63 +68,63 @@ export class ChangeFeed {
   /** Fails with the database, and is called again by the caller's own clock. */
   async #pump(): Promise<void> {
     try {
-      while (this.#again && this.#lines.size > 0) {
+      while (this.#again && this.#streams.size > 0) {
         this.#again = false;
         await this.#endRevoked();
         await this.#checkNew();
-        for (const [cursor, lines] of this.#readyByCursor()) await this.#sendAfter(cursor, lines);
+        for (const [cursor, streams] of this.#readyByCursor()) await this.#sendAfter(cursor, streams);
       }
     } catch (error) {
       this.#deps.logger.debug({ reason: (error as Error).message }, 'changes cannot be read right now');
     }
   }
 
-  async #sendAfter(cursor: number, lines: readonly ChangeLine[]): Promise<void> {
+  async #sendAfter(cursor: number, streams: readonly ChangeStream[]): Promise<void> {
     const { db, clock } = this.#deps;
-    const wanted = { after: cursor, limit: PLATFORM_BOUNDS.CHANGES_PAGE, now: clock.now() };
+    const wanted = { after: cursor, limit: LIMITS.CHANGES_PAGE, now: clock.now() };
     const { changes, last } = await readChanges(db, wanted);
     if (last === null) return;
-    for (const line of lines) {
-      line.cursor = last;
-      line.send(changes);
+    for (const stream of streams) {
+      stream.cursor = last;
+      stream.send(changes);
     }
     // There may be more, for those that have read these.
     this.#again = true;
   }
 
-  /** A line that comes with a number that nobody can go on from is told so, and goes on from the latest. */
+  /** A stream that comes with a number that nobody can go on from is told so, and goes on from the latest. */
   async #checkNew(): Promise<void> {
-    const fresh = [...this.#lines].filter((line) => !line.checked);
+    const fresh = [...this.#streams].filter((stream) => !stream.checked);
     if (fresh.length === 0) return;
     const { oldest, latest } = await keptChanges(this.#deps.db);
-    for (const line of fresh) {
-      line.checked = true;
-      if (line.cursor >= oldest - 1 && line.cursor <= latest) {
-        line.alive();
+    for (const stream of fresh) {
+      stream.checked = true;
+      if (stream.cursor >= oldest - 1 && stream.cursor <= latest) {
+        stream.alive();
         continue;
       }
-      line.cursor = latest;
-      line.send([{ kind: 'forget', id: latest }]);
+      stream.cursor = latest;
+      stream.send([{ kind: 'forget', id: latest }]);
     }
   }
 
   async #endRevoked(): Promise<void> {
-    const edgeIds = [...new Set([...this.#lines].map((line) => line.edgeId))];
+    const edgeIds = [...new Set([...this.#streams].map((stream) => stream.edgeId))];
     const revoked = await revokedAmong(this.#deps.db, edgeIds);
-    for (const line of this.#lines) if (revoked.has(line.edgeId)) line.end();
+    for (const stream of this.#streams) if (revoked.has(stream.edgeId)) stream.end();
   }
 
-  #readyByCursor(): Map<number, ChangeLine[]> {
-    const groups = new Map<number, ChangeLine[]>();
-    for (const line of this.#lines) {
-      if (!line.checked) continue;
-      if (!line.isReady) {
-        line.passOver();
+  #readyByCursor(): Map<number, ChangeStream[]> {
+    const groups = new Map<number, ChangeStream[]>();
+    for (const stream of this.#streams) {
+      if (!stream.checked) continue;
+      if (!stream.isReady) {
+        stream.passOver();
         continue;
       }
-      const group = groups.get(line.cursor);
-      if (group === undefined) groups.set(line.cursor, [line]);
-      else group.push(line);
+      const group = groups.get(stream.cursor);
+      if (group === undefined) groups.set(stream.cursor, [stream]);
+      else group.push(stream);
     }
     return groups;
   }

@@ -1,32 +1,40 @@
 import { Secret } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCredential } from './create-credential.ts';
-import { newEdgeCredential } from './edge-credential.ts';
-import { ensureLocalEdge } from './ensure-local-edge.ts';
-import { createLinkWorld, type LinkWorld, OPERATOR } from './link.fixture.ts';
-import { listCredentials } from './list-credentials.ts';
-import { revokeCredential } from './revoke-credential.ts';
-import { verifyCredential } from './verify-credential.ts';
+import {
+  createCredential,
+  ensureLocalEdge,
+  listCredentials,
+  newEdgeCredential,
+  revokeCredential,
+  verifyCredential,
+} from './credentials.ts';
+import { createLinkFixture, type LinkFixture, OPERATOR } from './link.fixture.ts';
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 beforeAll(async () => {
-  world = await createLinkWorld();
+  fixture = await createLinkFixture();
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 describe('credentials of edges', () => {
   it('are shown once, kept as a hash, and open the link until they are revoked', async () => {
-    const { edgeId, credential } = await createCredential(world, OPERATOR, 'eu-1');
+    const { edgeId, credential } = await createCredential(fixture, OPERATOR, 'eu-1');
     expect(credential.reveal()).toMatch(/^tne_[A-Za-z0-9_-]{43}$/);
-    const rows = await world.db.selectFrom('edges').selectAll().execute();
+    const rows = await fixture.db.selectFrom('edges').selectAll().execute();
     expect(JSON.stringify(rows)).not.toContain(credential.reveal());
-    expect(await verifyCredential(world.db, credential)).toEqual({ kind: 'edge', edgeId });
-    expect(await verifyCredential(world.db, new Secret(`${credential.reveal()}x`))).toBeNull();
-    expect(await listCredentials(world)).toMatchObject([{ id: edgeId, name: 'eu-1', revokedAt: null, regionId: null }]);
-    expect(await revokeCredential(world, OPERATOR, 'eu-1')).toEqual({ edgeId, name: 'eu-1' });
-    expect(await verifyCredential(world.db, credential)).toBeNull();
-    await expect(revokeCredential(world, OPERATOR, edgeId)).rejects.toMatchObject({ code: 'EDGE_UNKNOWN' });
-    const audit = await world.db.selectFrom('audit_log').select(['actor', 'action', 'details']).orderBy('id').execute();
+    expect(await verifyCredential(fixture.db, credential)).toEqual({ kind: 'edge', edgeId });
+    expect(await verifyCredential(fixture.db, new Secret(`${credential.reveal()}x`))).toBeNull();
+    expect(await listCredentials(fixture)).toMatchObject([
+      { id: edgeId, name: 'eu-1', revokedAt: null, regionId: null },
+    ]);
+    expect(await revokeCredential(fixture, OPERATOR, 'eu-1')).toEqual({ edgeId, name: 'eu-1' });
+    expect(await verifyCredential(fixture.db, credential)).toBeNull();
+    await expect(revokeCredential(fixture, OPERATOR, edgeId)).rejects.toMatchObject({ code: 'EDGE_UNKNOWN' });
+    const audit = await fixture.db
+      .selectFrom('audit_log')
+      .select(['actor', 'action', 'details'])
+      .orderBy('id')
+      .execute();
     expect(audit).toEqual([
       { actor: 'operator:test', action: 'edge.created', details: { edge_id: edgeId, name: 'eu-1' } },
       { actor: 'operator:test', action: 'edge.revoked', details: { edge_id: edgeId, name: 'eu-1' } },
@@ -34,12 +42,12 @@ describe('credentials of edges', () => {
   });
 
   it('have names of their own, which are free again once revoked', async () => {
-    await createCredential(world, OPERATOR, 'us');
-    await expect(createCredential(world, OPERATOR, 'us')).rejects.toMatchObject({ code: 'EDGE_NAME_TAKEN' });
-    await revokeCredential(world, OPERATOR, 'us');
-    await createCredential(world, OPERATOR, 'us');
+    await createCredential(fixture, OPERATOR, 'us');
+    await expect(createCredential(fixture, OPERATOR, 'us')).rejects.toMatchObject({ code: 'EDGE_NAME_TAKEN' });
+    await revokeCredential(fixture, OPERATOR, 'us');
+    await createCredential(fixture, OPERATOR, 'us');
     for (const name of ['', 'a b', 'a\0', 'x'.repeat(101)]) {
-      await expect(createCredential(world, OPERATOR, name)).rejects.toMatchObject({ code: 'EDGE_NAME_INVALID' });
+      await expect(createCredential(fixture, OPERATOR, name)).rejects.toMatchObject({ code: 'EDGE_NAME_INVALID' });
     }
   });
 });
@@ -47,19 +55,19 @@ describe('credentials of edges', () => {
 describe('the stack’s own edge', () => {
   it('is one row over restarts, with the credential of the last one', async () => {
     const [first, second] = [newEdgeCredential(), newEdgeCredential()];
-    const edgeId = await ensureLocalEdge(world.db, 'local', first);
-    expect(await ensureLocalEdge(world.db, 'local', first)).toBe(edgeId);
-    expect(await ensureLocalEdge(world.db, 'local', second)).toBe(edgeId);
-    expect(await verifyCredential(world.db, first)).toBeNull();
-    expect(await verifyCredential(world.db, second)).toEqual({ kind: 'edge', edgeId });
+    const edgeId = await ensureLocalEdge(fixture.db, 'local', first);
+    expect(await ensureLocalEdge(fixture.db, 'local', first)).toBe(edgeId);
+    expect(await ensureLocalEdge(fixture.db, 'local', second)).toBe(edgeId);
+    expect(await verifyCredential(fixture.db, first)).toBeNull();
+    expect(await verifyCredential(fixture.db, second)).toEqual({ kind: 'edge', edgeId });
   });
 
   it('comes back when it was revoked', async () => {
     const credential = newEdgeCredential();
-    const before = await ensureLocalEdge(world.db, 'local', credential);
-    await revokeCredential(world, OPERATOR, 'local');
-    const edgeId = await ensureLocalEdge(world.db, 'local', credential);
+    const before = await ensureLocalEdge(fixture.db, 'local', credential);
+    await revokeCredential(fixture, OPERATOR, 'local');
+    const edgeId = await ensureLocalEdge(fixture.db, 'local', credential);
     expect(edgeId).not.toBe(before);
-    expect(await verifyCredential(world.db, credential)).toEqual({ kind: 'edge', edgeId });
+    expect(await verifyCredential(fixture.db, credential)).toEqual({ kind: 'edge', edgeId });
   });
 });

@@ -3,8 +3,8 @@ import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
-import { closeEntries, openAgain } from '../tunnels/presume-closed.ts';
-import { keptChanges } from './kept-changes.ts';
+import { closeEntries, openAgain } from '../tunnels/log-entries.ts';
+import { keptChanges } from './changes.ts';
 
 export const heartbeat = async (
   { db, clock, logger }: Pick<ServiceContext, 'db' | 'clock' | 'logger'>,

@@ -5,7 +5,7 @@ import { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import type { EdgeActor } from '../service-context.ts';
-import { createCredential } from './create-credential.ts';
+import { createCredential } from './credentials.ts';
 import { heartbeat } from './heartbeat.ts';
 
 /** A day with room around it: noon UTC. */
@@ -13,7 +13,7 @@ export const NOON = Date.UTC(2030, 5, 15, 12);
 
 export const OPERATOR = { kind: 'operator', name: 'test' } as const;
 
-export interface LinkWorld {
+export interface LinkFixture {
   readonly database: TestDatabase;
   readonly db: Db;
   readonly clock: FakeClock;
@@ -21,7 +21,7 @@ export interface LinkWorld {
   close(): Promise<void>;
 }
 
-export const createLinkWorld = async (connections = 20): Promise<LinkWorld> => {
+export const createLinkFixture = async (connections = 20): Promise<LinkFixture> => {
   const database = await createTestDatabase({ connections });
   const { db } = database;
   await db
@@ -86,11 +86,11 @@ export interface Edge {
 }
 
 /** One that was heard once. */
-export const addEdge = async (world: LinkWorld, region = 'local', name = randomId('edge')): Promise<Edge> => {
-  const { edgeId, credential } = await createCredential(world, OPERATOR, name);
+export const addEdge = async (fixture: LinkFixture, region = 'local', name = randomId('edge')): Promise<Edge> => {
+  const { edgeId, credential } = await createCredential(fixture, OPERATOR, name);
   const actor: EdgeActor = { kind: 'edge', edgeId };
   const runId = randomId('run');
-  await heartbeat(world, actor, beatOf(runId, region));
+  await heartbeat(fixture, actor, beatOf(runId, region));
   return { actor, credential: credential.reveal(), runId };
 };
 

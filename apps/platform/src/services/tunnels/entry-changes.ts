@@ -1,6 +1,5 @@
 // What a batch of records makes of the entries of the log: a plain calculation over the entries as they were found.
 import type { JournalRecord } from '@tunnel/contract';
-import { dayOf, timeOf } from './record-time.ts';
 
 export interface LogEntry {
   readonly id: string;
@@ -151,3 +150,12 @@ class Sums {
     return sum;
   }
 }
+
+/** The end of the year 9999: later ones are written in ways that not everybody reads. */
+const LAST_MS = 253_402_300_799_999;
+
+/** Times of edges, which are milliseconds since the epoch, as the tables keep them. */
+export const timeOf = (ms: number): Date => new Date(Math.min(ms, LAST_MS));
+
+/** In UTC, YYYY-MM-DD. */
+export const dayOf = (at: Date): string => at.toISOString().slice(0, 10);

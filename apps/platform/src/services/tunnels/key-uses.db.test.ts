@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { addAccount, createLinkWorld, type LinkWorld, NOON } from '../edges/link.fixture.ts';
+import { addAccount, createLinkFixture, type LinkFixture, NOON } from '../edges/link.fixture.ts';
 import { KeyUses } from './key-uses.ts';
 import { verifyKey } from './verify-key.ts';
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 beforeAll(async () => {
-  world = await createLinkWorld();
+  fixture = await createLinkFixture();
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 const lastUse = async (keyId: string) => {
-  const row = await world.db.selectFrom('api_keys').select('last_used_at').where('id', '=', keyId).executeTakeFirst();
+  const row = await fixture.db.selectFrom('api_keys').select('last_used_at').where('id', '=', keyId).executeTakeFirst();
   return row?.last_used_at;
 };
 
 it('says whose key it is and what the account may do, or why not', async () => {
-  const { accountId, keyId, tokenHash } = await addAccount(world.db);
-  const context = { db: world.db, keyUses: { note: () => {} } };
+  const { accountId, keyId, tokenHash } = await addAccount(fixture.db);
+  const context = { db: fixture.db, keyUses: { note: () => {} } };
   expect(await verifyKey(context, tokenHash)).toEqual({
     ok: true,
     key_id: keyId,
@@ -24,45 +24,45 @@ it('says whose key it is and what the account may do, or why not', async () => {
     account: { account_id: accountId, plan: 'free', tunnel_limit: 10, allow_custom_subdomains: false },
   });
   expect(await verifyKey(context, '0'.repeat(64))).toMatchObject({ ok: false, code: 'AUTH_TOKEN_INVALID' });
-  await world.db.updateTable('users').set({ status: 'suspended' }).where('id', '=', accountId).execute();
+  await fixture.db.updateTable('users').set({ status: 'suspended' }).where('id', '=', accountId).execute();
   expect(await verifyKey(context, tokenHash)).toMatchObject({ ok: false, code: 'ACCOUNT_SUSPENDED' });
-  await world.db.updateTable('api_keys').set({ status: 'revoked' }).where('id', '=', keyId).execute();
+  await fixture.db.updateTable('api_keys').set({ status: 'revoked' }).where('id', '=', keyId).execute();
   expect(await verifyKey(context, tokenHash)).toMatchObject({ ok: false, code: 'AUTH_TOKEN_REVOKED' });
 });
 
 it('writes the last use of a key at most once a minute, in two processes too', async () => {
-  const { keyId, tokenHash } = await addAccount(world.db);
-  const [uses, others] = [new KeyUses(world), new KeyUses(world)];
-  await verifyKey({ db: world.db, keyUses: uses }, tokenHash);
+  const { keyId, tokenHash } = await addAccount(fixture.db);
+  const [uses, others] = [new KeyUses(fixture), new KeyUses(fixture)];
+  await verifyKey({ db: fixture.db, keyUses: uses }, tokenHash);
   expect(await lastUse(keyId)).toBeNull();
   await uses.flush();
   expect(await lastUse(keyId)).toEqual(new Date(NOON));
-  await world.clock.advance(59_000);
+  await fixture.clock.advance(59_000);
   for (const each of [uses, others]) {
     each.note(keyId);
     await each.flush();
   }
   expect(await lastUse(keyId)).toEqual(new Date(NOON));
-  await world.clock.advance(1000);
+  await fixture.clock.advance(1000);
   uses.note(keyId);
   await uses.stop();
   expect(await lastUse(keyId)).toEqual(new Date(NOON + 60_000));
 });
 
 it('keeps what could not be written for the next time', async () => {
-  const { keyId } = await addAccount(world.db);
+  const { keyId } = await addAccount(fixture.db);
   let away = true;
-  const db = new Proxy(world.db, {
+  const db = new Proxy(fixture.db, {
     get: (target, name, receiver) => {
       if (name === 'getExecutor' && away) throw new Error('away');
       const value = Reflect.get(target, name, receiver) as unknown;
       return typeof value === 'function' ? (value as () => unknown).bind(target) : value;
     },
   });
-  const uses = new KeyUses({ ...world, db });
+  const uses = new KeyUses({ ...fixture, db });
   uses.note(keyId);
   await uses.flush();
   away = false;
   await uses.flush();
-  expect(await lastUse(keyId)).toEqual(new Date(world.clock.now()));
+  expect(await lastUse(keyId)).toEqual(new Date(fixture.clock.now()));
 });

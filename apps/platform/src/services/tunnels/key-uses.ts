@@ -2,7 +2,7 @@
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 
 export interface KeyUsesDeps {
   readonly db: Db;
@@ -26,12 +26,12 @@ export class KeyUses {
   note(keyId: string): void {
     const now = this.#deps.clock.now();
     const before = this.#written.get(keyId);
-    if (before !== undefined && now - before < PLATFORM_BOUNDS.KEY_USE_EVERY_MS) return;
-    if (this.#waiting.size < PLATFORM_BOUNDS.KEY_USES_MAX) this.#waiting.set(keyId, now);
+    if (before !== undefined && now - before < LIMITS.KEY_USE_EVERY_MS) return;
+    if (this.#waiting.size < LIMITS.KEY_USES_MAX) this.#waiting.set(keyId, now);
   }
 
   start(): void {
-    this.#timer ??= this.#deps.clock.setInterval(() => void this.flush(), PLATFORM_BOUNDS.KEY_USES_FLUSH_MS);
+    this.#timer ??= this.#deps.clock.setInterval(() => void this.flush(), LIMITS.KEY_USES_FLUSH_MS);
   }
 
   async stop(): Promise<void> {
@@ -64,7 +64,7 @@ export class KeyUses {
   }
 
   #forgetOld(): void {
-    const until = this.#deps.clock.now() - PLATFORM_BOUNDS.KEY_USE_EVERY_MS;
+    const until = this.#deps.clock.now() - LIMITS.KEY_USE_EVERY_MS;
     for (const [keyId, at] of this.#written) if (at <= until) this.#written.delete(keyId);
   }
 }
@@ -73,7 +73,7 @@ export class KeyUses {
 const writeUses = async (db: Db, uses: ReadonlyMap<string, number>): Promise<void> => {
   const ids = [...uses.keys()];
   const times = ids.map((id) => new Date(uses.get(id) ?? 0).toISOString());
-  const interval = `${PLATFORM_BOUNDS.KEY_USE_EVERY_MS} milliseconds`;
+  const interval = `${LIMITS.KEY_USE_EVERY_MS} milliseconds`;
   await sql`
     with used as (
       select api_keys.id, uses.at from api_keys

@@ -1,15 +1,16 @@
-// The statements of a batch of records: a few for a thousand of them. Rows are locked in the order of their keys.
+// The statements on the entries of the log: of a batch of records, and of edges that can no longer tell of an end.
 import type { JournalRecord } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
-import type { Schema } from '../../db/schema.ts';
-import { isUuid } from '../is-uuid.ts';
-import type { DaySum, EntryChanges, LogEntry } from './entry-changes.ts';
-import { timeOf } from './record-time.ts';
+import { isUuid, type Schema } from '../../db/schema.ts';
+import { type DaySum, type EntryChanges, type LogEntry, timeOf } from './entry-changes.ts';
 
 type Trx = Transaction<Schema>;
 type Opened = Extract<JournalRecord, { kind: 'opened' }>;
 
-/** Puts those into the log that it does not have: opened while the platform was away. Their tunnel ids. */
+/**
+ * The statements of a batch of records: a few for a thousand of them. Rows are locked in the order of their keys. Puts those
+ * into the log that it does not have: opened while the platform was away. Their tunnel ids.
+ */
 export const insertOpened = async (
   trx: Trx,
   edgeId: string,
@@ -153,4 +154,48 @@ const addToDays = async (trx: Trx, days: readonly DaySum[]): Promise<void> => {
       requests = usage_daily.requests + excluded.requests,
       bytes = usage_daily.bytes + excluded.bytes
   `.execute(trx);
+};
+
+export interface LostEntries {
+  readonly edgeId: string;
+  /** When the edge was last heard. An entry that was opened later ends as it began. */
+  readonly at: Date;
+  /** Only entries of other runs than this one. */
+  readonly notOfRun?: string;
+}
+
+/**
+ * Entries of the log whose edge can no longer tell of their end: closed at its last sign of life, and opened again when it
+ * turns out to live. Rows are locked in the order of their tunnel ids, as everywhere, so that nobody waits in a circle. How
+ * many were closed.
+ */
+export const closeEntries = async (
+  trx: Transaction<Schema>,
+  { edgeId, at, notOfRun }: LostEntries,
+): Promise<number> => {
+  const ofRuns = notOfRun === undefined ? sql`true` : sql`run_id <> ${notOfRun}`;
+  const { numAffectedRows } = await sql`
+    with lost as (
+      select id from tunnel_log
+      where edge_id = ${edgeId} and unregistered_at is null and ${ofRuns}
+      order by tunnel_id for no key update
+    )
+    update tunnel_log set unregistered_at = greatest(registered_at, ${at}::timestamptz), presumed_closed = true
+    from lost where tunnel_log.id = lost.id
+  `.execute(trx);
+  return Number(numAffectedRows ?? 0);
+};
+
+/** Those of a run that is heard again: they were closed too early. */
+export const openAgain = async (trx: Transaction<Schema>, edgeId: string, runId: string): Promise<number> => {
+  const { numAffectedRows } = await sql`
+    with living as (
+      select id from tunnel_log
+      where edge_id = ${edgeId} and run_id = ${runId} and presumed_closed
+      order by tunnel_id for no key update
+    )
+    update tunnel_log set unregistered_at = null, presumed_closed = false
+    from living where tunnel_log.id = living.id
+  `.execute(trx);
+  return Number(numAffectedRows ?? 0);
 };

@@ -4,16 +4,16 @@ import { createLogger, randomId } from '@tunnel/runtime';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../../db/database.ts';
-import { PLATFORM_BOUNDS } from '../../platform-bounds.ts';
+import { LIMITS } from '../../limits.ts';
 import { addBilledAccount, meteredOf } from '../billing/billed-account.fixture.ts';
 import {
   type Account,
   addAccount,
   addEdge,
-  createLinkWorld,
+  createLinkFixture,
   daysOf,
   type Edge,
-  type LinkWorld,
+  type LinkFixture,
   NOON,
   openedOf,
 } from '../edges/link.fixture.ts';
@@ -24,14 +24,14 @@ const DAY_MS = 24 * HOUR_MS;
 /** The first moment of the month after NOON's. */
 const JULY = Date.UTC(2030, 6, 1);
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 let edge: Edge;
 beforeAll(async () => {
-  world = await createLinkWorld();
-  edge = await addEdge(world);
+  fixture = await createLinkFixture();
+  edge = await addEdge(fixture);
 });
-beforeEach(() => world.clock.setWallClock(NOON));
-afterAll(() => world.close());
+beforeEach(() => fixture.clock.setWallClock(NOON));
+afterAll(() => fixture.close());
 
 const usage = (tunnel_id: string, bytes: number, at = NOON): JournalRecord => ({
   kind: 'usage',
@@ -46,17 +46,18 @@ const carry = async (account: Account, used: readonly (readonly [bytes: number, 
   const id = randomId('tun');
   const first = Math.min(...used.map(([, at]) => at));
   const records = [openedOf(by, account, id, first), ...used.map(([bytes, at]) => usage(id, bytes, at))];
-  await storeRecords(world, by.actor, { run_id: by.runId, journal_id: randomId('jrn'), first: 1, records });
+  await storeRecords(fixture, by.actor, { run_id: by.runId, journal_id: randomId('jrn'), first: 1, records });
 };
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
-const carriedBy = async ({ accountId }: Account) => sum((await daysOf(world.db, accountId)).map(({ bytes }) => bytes));
+const carriedBy = async ({ accountId }: Account) =>
+  sum((await daysOf(fixture.db, accountId)).map(({ bytes }) => bytes));
 const meteredBy = async ({ accountId }: Account) =>
-  sum((await meteredOf(world.db, accountId)).map(({ bytes }) => bytes));
+  sum((await meteredOf(fixture.db, accountId)).map(({ bytes }) => bytes));
 
 describe('metered usage', () => {
   it('is what was carried since the subscription began, however late it is told', async () => {
-    const account = await addBilledAccount(world.db, { meteredFrom: NOON });
+    const account = await addBilledAccount(fixture.db, { meteredFrom: NOON });
     await carry(account, [
       [1, NOON - DAY_MS],
       [20, NOON - 1],
@@ -65,45 +66,45 @@ describe('metered usage', () => {
     ]);
     // A journal that was held up: what it carried before is no business of the bill.
     await carry(account, [[50_000, NOON - 2]]);
-    expect(await meteredOf(world.db, account.accountId)).toEqual([{ month: '2030-06', bytes: 4300 }]);
+    expect(await meteredOf(fixture.db, account.accountId)).toEqual([{ month: '2030-06', bytes: 4300 }]);
     expect(await carriedBy(account)).toBe(54_321);
   });
 
   it('is none for plans without a price, nor for those who never subscribed', async () => {
-    const [free, given] = [await addAccount(world.db), await addAccount(world.db, 'payg')];
-    const ended = await addBilledAccount(world.db);
-    await world.db.updateTable('users').set({ plan: 'free' }).where('id', '=', ended.accountId).execute();
+    const [free, given] = [await addAccount(fixture.db), await addAccount(fixture.db, 'payg')];
+    const ended = await addBilledAccount(fixture.db);
+    await fixture.db.updateTable('users').set({ plan: 'free' }).where('id', '=', ended.accountId).execute();
     for (const account of [free, given, ended]) {
       await carry(account, [[700, NOON]]);
-      expect(await meteredOf(world.db, account.accountId)).toEqual([]);
+      expect(await meteredOf(fixture.db, account.accountId)).toEqual([]);
       expect(await carriedBy(account)).toBe(700);
     }
   });
 
   it('goes on while a payment is past due', async () => {
-    const account = await addBilledAccount(world.db, { pastDueSince: NOON - DAY_MS });
+    const account = await addBilledAccount(fixture.db, { pastDueSince: NOON - DAY_MS });
     await carry(account, [[9, NOON]]);
     expect(await meteredBy(account)).toBe(9);
   });
 
   it('belongs to the month in UTC that it happened in, and to the present one when that is closed', async () => {
-    const account = await addBilledAccount(world.db);
-    world.clock.setWallClock(JULY + PLATFORM_BOUNDS.MONTH_LATE_MS - 1);
+    const account = await addBilledAccount(fixture.db);
+    fixture.clock.setWallClock(JULY + LIMITS.MONTH_LATE_MS - 1);
     await carry(account, [
       [1, JULY - 1],
       [20, JULY],
     ]);
-    expect(await meteredOf(world.db, account.accountId)).toEqual([
+    expect(await meteredOf(fixture.db, account.accountId)).toEqual([
       { month: '2030-06', bytes: 1 },
       { month: '2030-07', bytes: 20 },
     ]);
-    world.clock.setWallClock(JULY + PLATFORM_BOUNDS.MONTH_LATE_MS);
+    fixture.clock.setWallClock(JULY + LIMITS.MONTH_LATE_MS);
     await carry(account, [
       [300, JULY - 1],
       // A clock that is ahead by a month.
       [4000, JULY + 40 * DAY_MS],
     ]);
-    expect(await meteredOf(world.db, account.accountId)).toEqual([
+    expect(await meteredOf(fixture.db, account.accountId)).toEqual([
       { month: '2030-06', bytes: 1 },
       { month: '2030-07', bytes: 4320 },
     ]);
@@ -117,15 +118,15 @@ describe('metered usage', () => {
     await fc.assert(
       fc.asyncProperty(records, records, fc.integer({ min: -48, max: 48 }), async (here, there, start) => {
         const meteredFrom = NOON + start * HOUR_MS;
-        world.clock.setWallClock(JULY + HOUR_MS / 2);
-        const account = await addBilledAccount(world.db, { meteredFrom });
-        const edges = [await addEdge(world), await addEdge(world)];
+        fixture.clock.setWallClock(JULY + HOUR_MS / 2);
+        const account = await addBilledAccount(fixture.db, { meteredFrom });
+        const edges = [await addEdge(fixture), await addEdge(fixture)];
         await Promise.all([sendTwice(account, edges[0]!, here), sendTwice(account, edges[1]!, there)]);
         const all = [...here, ...there].map(({ bytes, hours }) => ({ bytes, at: NOON + hours * HOUR_MS }));
         const paid = all.filter(({ at }) => at >= meteredFrom);
         const before = sum(all.filter(({ at }) => at < meteredFrom).map(({ bytes }) => bytes));
         expect((await meteredBy(account)) + before).toBe(await carriedBy(account));
-        for (const { month, bytes } of await meteredOf(world.db, account.accountId)) {
+        for (const { month, bytes } of await meteredOf(fixture.db, account.accountId)) {
           const own = paid.filter(({ at }) => monthOf(at) === month);
           expect(bytes).toBe(sum(own.map((record) => record.bytes)));
         }
@@ -134,7 +135,7 @@ describe('metered usage', () => {
     );
   }, 120_000);
 
-  const monthOf = (at: number): string => billingMonth(at, world.clock.now(), PLATFORM_BOUNDS.MONTH_LATE_MS);
+  const monthOf = (at: number): string => billingMonth(at, fixture.clock.now(), LIMITS.MONTH_LATE_MS);
 
   const sendTwice = async (account: Account, by: Edge, used: readonly { bytes: number; hours: number }[]) => {
     const id = randomId('tun');
@@ -143,19 +144,19 @@ describe('metered usage', () => {
       ...used.map(({ bytes, hours }) => usage(id, bytes, NOON + hours * HOUR_MS)),
     ];
     const batch = { run_id: by.runId, journal_id: randomId('jrn'), first: 1, records };
-    await Promise.all([storeRecords(world, by.actor, batch), storeRecords(world, by.actor, batch)]);
+    await Promise.all([storeRecords(fixture, by.actor, batch), storeRecords(fixture, by.actor, batch)]);
   };
 });
 
 describe('two edges in two processes', () => {
   it('that carry for the same accounts wait for each other in one order', async () => {
-    const accounts = await Promise.all(Array.from({ length: 8 }, () => addBilledAccount(world.db)));
-    const edges = [await addEdge(world), await addEdge(world)];
+    const accounts = await Promise.all(Array.from({ length: 8 }, () => addBilledAccount(fixture.db)));
+    const edges = [await addEdge(fixture), await addEdge(fixture)];
     const logger = createLogger({ format: 'json', level: 'silent' });
-    const other = new Database({ url: world.database.url, logger, connections: 10 });
+    const other = new Database({ url: fixture.database.url, logger, connections: 10 });
     try {
       const send = async (by: Edge, index: number) => {
-        const context = index % 2 === 0 ? world : { ...world, db: other.db };
+        const context = index % 2 === 0 ? fixture : { ...fixture, db: other.db };
         const order = index % 2 === 0 ? accounts : accounts.toReversed();
         const records = order.flatMap((account) => {
           const id = randomId('tun');
@@ -170,7 +171,7 @@ describe('two edges in two processes', () => {
       await other.close();
     }
     for (const account of accounts) {
-      expect(await meteredOf(world.db, account.accountId)).toEqual([{ month: '2030-06', bytes: 220 }]);
+      expect(await meteredOf(fixture.db, account.accountId)).toEqual([{ month: '2030-06', bytes: 220 }]);
       expect(await carriedBy(account)).toBe(220);
     }
   });

@@ -9,24 +9,24 @@ import {
   addEdge,
   addKey,
   beatOf,
-  createLinkWorld,
+  createLinkFixture,
   daysOf,
   entryOf,
-  type LinkWorld,
+  type LinkFixture,
   NOON,
   questionOf,
   tunnelCountOf,
 } from '../edges/link.fixture.ts';
 import { openTunnel } from './open-tunnel.ts';
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 beforeAll(async () => {
-  world = await createLinkWorld();
+  fixture = await createLinkFixture();
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 const openOf = async (account: Account) => {
-  const rows = await world.db
+  const rows = await fixture.db
     .selectFrom('tunnel_log')
     .select('id')
     .where('user_id', '=', account.accountId)
@@ -37,11 +37,11 @@ const openOf = async (account: Account) => {
 
 describe('opening a tunnel', () => {
   it('puts it into the log, and counts it for its key and its day', async () => {
-    const account = await addAccount(world.db);
-    const edge = await addEdge(world, 'eu');
+    const account = await addAccount(fixture.db);
+    const edge = await addEdge(fixture, 'eu');
     const question = questionOf(edge, account, { name: 'shop' });
-    expect(await openTunnel(world, edge.actor, question)).toEqual({ ok: true });
-    expect(await entryOf(world.db, question.tunnel_id)).toMatchObject({
+    expect(await openTunnel(fixture, edge.actor, question)).toEqual({ ok: true });
+    expect(await entryOf(fixture.db, question.tunnel_id)).toMatchObject({
       user_id: account.accountId,
       key_id: account.keyId,
       edge_id: edge.actor.edgeId,
@@ -54,22 +54,26 @@ describe('opening a tunnel', () => {
       registered_at: new Date(NOON),
       unregistered_at: null,
     });
-    expect(await tunnelCountOf(world.db, account.keyId)).toBe(1);
-    expect(await daysOf(world.db, account.accountId)).toEqual([
+    expect(await tunnelCountOf(fixture.db, account.keyId)).toBe(1);
+    expect(await daysOf(fixture.db, account.accountId)).toEqual([
       { day: '2030-06-15', tunnels: 1, requests: 0, bytes: 0 },
     ]);
   });
 
   it('admits exactly as many as the plan says, of a hundred at once, on two edges and in two processes', async () => {
-    const account = await addAccount(world.db);
-    const edges = [await addEdge(world, 'eu'), await addEdge(world, 'us')];
+    const account = await addAccount(fixture.db);
+    const edges = [await addEdge(fixture, 'eu'), await addEdge(fixture, 'us')];
     const logger = createLogger({ format: 'json', level: 'silent' });
-    const other = new Database({ url: world.database.url, logger, connections: 20, timeoutMs: PATIENCE_MS });
+    const other = new Database({ url: fixture.database.url, logger, connections: 20, timeoutMs: PATIENCE_MS });
     try {
       const answers = await Promise.all(
         Array.from({ length: 100 }, (_, index) => {
           const edge = edges[index % 2]!;
-          return openTunnel(index % 4 < 2 ? world : { ...world, db: other.db }, edge.actor, questionOf(edge, account));
+          return openTunnel(
+            index % 4 < 2 ? fixture : { ...fixture, db: other.db },
+            edge.actor,
+            questionOf(edge, account),
+          );
         }),
       );
       expect(answers.filter((answer) => answer.ok)).toHaveLength(10);
@@ -80,60 +84,60 @@ describe('opening a tunnel', () => {
       await other.close();
     }
     expect(await openOf(account)).toBe(10);
-    expect(await tunnelCountOf(world.db, account.keyId)).toBe(10);
-    expect(await daysOf(world.db, account.accountId)).toMatchObject([{ tunnels: 10 }]);
+    expect(await tunnelCountOf(fixture.db, account.keyId)).toBe(10);
+    expect(await daysOf(fixture.db, account.accountId)).toMatchObject([{ tunnels: 10 }]);
   });
 
   it('does not count the same tunnel again, also at the limit and many times at once', async () => {
-    const account = await addAccount(world.db);
-    const edge = await addEdge(world);
+    const account = await addAccount(fixture.db);
+    const edge = await addEdge(fixture);
     const questions = Array.from({ length: 10 }, () => questionOf(edge, account));
-    for (const question of questions) await openTunnel(world, edge.actor, question);
+    for (const question of questions) await openTunnel(fixture, edge.actor, question);
     const again = await Promise.all(
       [...questions, ...questions].map((question) =>
-        openTunnel(world, edge.actor, { ...question, session_id: 'ses_2' }),
+        openTunnel(fixture, edge.actor, { ...question, session_id: 'ses_2' }),
       ),
     );
     expect(again.every((answer) => answer.ok)).toBe(true);
     expect(await openOf(account)).toBe(10);
-    expect(await tunnelCountOf(world.db, account.keyId)).toBe(10);
-    expect(await entryOf(world.db, questions[0]!.tunnel_id)).toMatchObject({ session_id: 'ses_2' });
+    expect(await tunnelCountOf(fixture.db, account.keyId)).toBe(10);
+    expect(await entryOf(fixture.db, questions[0]!.tunnel_id)).toMatchObject({ session_id: 'ses_2' });
   });
 
   it('knows no limit for an unlimited key, nor for a plan without one', async () => {
-    const edge = await addEdge(world);
-    const free = await addAccount(world.db);
-    const unlimited = { ...free, ...(await addKey(world.db, free.accountId, true)) };
-    const payg = await addAccount(world.db, 'payg');
+    const edge = await addEdge(fixture);
+    const free = await addAccount(fixture.db);
+    const unlimited = { ...free, ...(await addKey(fixture.db, free.accountId, true)) };
+    const payg = await addAccount(fixture.db, 'payg');
     for (const account of [unlimited, payg]) {
       const answers = await Promise.all(
-        Array.from({ length: 12 }, () => openTunnel(world, edge.actor, questionOf(edge, account))),
+        Array.from({ length: 12 }, () => openTunnel(fixture, edge.actor, questionOf(edge, account))),
       );
       expect(answers.every((answer) => answer.ok)).toBe(true);
     }
-    expect(await openTunnel(world, edge.actor, questionOf(edge, free))).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
+    expect(await openTunnel(fixture, edge.actor, questionOf(edge, free))).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
   });
 
   it('refuses a subdomain of the own choice where the plan has none', async () => {
-    const edge = await addEdge(world);
+    const edge = await addEdge(fixture);
     const ask = (account: Account) =>
-      openTunnel(world, edge.actor, questionOf(edge, account, { custom_subdomain: true }));
-    expect(await ask(await addAccount(world.db))).toMatchObject({ ok: false, code: 'TUNNEL_CUSTOM_SUBDOMAIN' });
-    expect(await ask(await addAccount(world.db, 'payg'))).toEqual({ ok: true });
+      openTunnel(fixture, edge.actor, questionOf(edge, account, { custom_subdomain: true }));
+    expect(await ask(await addAccount(fixture.db))).toMatchObject({ ok: false, code: 'TUNNEL_CUSTOM_SUBDOMAIN' });
+    expect(await ask(await addAccount(fixture.db, 'payg'))).toEqual({ ok: true });
   });
 
   it('refuses who may not: revoked, suspended, unknown, somebody else’s key, ids that are none', async () => {
-    const edge = await addEdge(world);
+    const edge = await addEdge(fixture);
     const [account, other, suspended] = [
-      await addAccount(world.db),
-      await addAccount(world.db),
-      await addAccount(world.db),
+      await addAccount(fixture.db),
+      await addAccount(fixture.db),
+      await addAccount(fixture.db),
     ];
-    const revoked = { ...account, ...(await addKey(world.db, account.accountId)) };
-    await world.db.updateTable('api_keys').set({ status: 'revoked' }).where('id', '=', revoked.keyId).execute();
-    await world.db.updateTable('users').set({ status: 'suspended' }).where('id', '=', suspended.accountId).execute();
+    const revoked = { ...account, ...(await addKey(fixture.db, account.accountId)) };
+    await fixture.db.updateTable('api_keys').set({ status: 'revoked' }).where('id', '=', revoked.keyId).execute();
+    await fixture.db.updateTable('users').set({ status: 'suspended' }).where('id', '=', suspended.accountId).execute();
     const codeFor = async (who: Pick<Account, 'accountId' | 'keyId'>) => {
-      const answer = await openTunnel(world, edge.actor, questionOf(edge, who));
+      const answer = await openTunnel(fixture, edge.actor, questionOf(edge, who));
       return answer.ok ? 'ok' : answer.code;
     };
     expect(await codeFor(revoked)).toBe('AUTH_TOKEN_REVOKED');
@@ -144,15 +148,15 @@ describe('opening a tunnel', () => {
   });
 
   it('refuses a question of a run that is over, and a tunnel id of another edge', async () => {
-    const account = await addAccount(world.db);
-    const [edge, stranger] = [await addEdge(world), await addEdge(world)];
+    const account = await addAccount(fixture.db);
+    const [edge, stranger] = [await addEdge(fixture), await addEdge(fixture)];
     const question = questionOf(edge, account);
-    await openTunnel(world, edge.actor, question);
-    await expect(openTunnel(world, stranger.actor, { ...question, run_id: stranger.runId })).rejects.toMatchObject({
+    await openTunnel(fixture, edge.actor, question);
+    await expect(openTunnel(fixture, stranger.actor, { ...question, run_id: stranger.runId })).rejects.toMatchObject({
       code: 'API_BAD_REQUEST',
     });
-    await heartbeat(world, edge.actor, beatOf('run_next'));
-    await expect(openTunnel(world, edge.actor, questionOf(edge, account))).rejects.toMatchObject({
+    await heartbeat(fixture, edge.actor, beatOf('run_next'));
+    await expect(openTunnel(fixture, edge.actor, questionOf(edge, account))).rejects.toMatchObject({
       code: 'API_BAD_REQUEST',
     });
   });

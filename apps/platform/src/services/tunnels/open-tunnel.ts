@@ -2,12 +2,11 @@
 import type { TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
-import type { Schema } from '../../db/schema.ts';
-import { refusalByBilling } from '../billing/cap-refusal.ts';
-import { isUuid } from '../is-uuid.ts';
+import { isUuid, type Schema } from '../../db/schema.ts';
+import { refusalByBilling } from '../billing/spend-cap.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
-import { dayOf, timeOf } from './record-time.ts';
-import { refusal } from './refusal.ts';
+import { dayOf, timeOf } from './entry-changes.ts';
+import { refusal } from './verify-key.ts';
 
 export const openTunnel = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,

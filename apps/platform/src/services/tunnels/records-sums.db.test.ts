@@ -7,18 +7,18 @@ import {
   type Account,
   addAccount,
   addEdge,
-  createLinkWorld,
+  createLinkFixture,
   daysOf,
   type Edge,
   entryOf,
-  type LinkWorld,
+  type LinkFixture,
   NOON,
   openedOf,
   questionOf,
   tunnelCountOf,
 } from '../edges/link.fixture.ts';
+import { dayOf } from './entry-changes.ts';
 import { openTunnel } from './open-tunnel.ts';
-import { dayOf } from './record-time.ts';
 import { storeRecords } from './store-records.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -26,11 +26,11 @@ const TUNNELS = 4;
 /** The last one was never asked for: it was opened while the platform was away. */
 const ASKED = TUNNELS - 1;
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 beforeAll(async () => {
-  world = await createLinkWorld();
+  fixture = await createLinkFixture();
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 const steps = fc.array(
   fc.record({
@@ -67,7 +67,7 @@ const recordsOf = (ids: readonly string[], edge: Edge, account: Account, drawn: 
 const deliver = async (edge: Edge, records: JournalRecord[], drawn: { from: number; size: number }[]) => {
   const journal_id = randomId('jrn');
   const send = (first: number, some: JournalRecord[]) =>
-    storeRecords(world, edge.actor, { run_id: edge.runId, journal_id, first, records: some });
+    storeRecords(fixture, edge.actor, { run_id: edge.runId, journal_id, first, records: some });
   const early = drawn
     .map(({ from, size }) => ({ first: from + 1, some: records.slice(from, from + size) }))
     .filter(({ some }) => some.length > 0);
@@ -81,26 +81,26 @@ const deliver = async (edge: Edge, records: JournalRecord[], drawn: { from: numb
 it('any interleaving of sends and retries gives sums equal to the records', async () => {
   await fc.assert(
     fc.asyncProperty(steps, sends, async (drawn, batches) => {
-      const account = await addAccount(world.db);
-      const edge = await addEdge(world);
+      const account = await addAccount(fixture.db);
+      const edge = await addEdge(fixture);
       const ids = Array.from({ length: TUNNELS }, () => randomId('tun'));
       const records = recordsOf(ids, edge, account, drawn);
       // Asked for while the records of it are already under way.
       const asked = ids
         .slice(0, ASKED)
-        .map((id) => openTunnel(world, edge.actor, questionOf(edge, account, { tunnel_id: id })));
+        .map((id) => openTunnel(fixture, edge.actor, questionOf(edge, account, { tunnel_id: id })));
       await Promise.all([deliver(edge, records, batches), ...asked]);
 
       const used = records.filter((record) => record.kind === 'usage');
       for (const id of ids) {
         const own = used.filter((record) => record.tunnel_id === id);
-        expect(await entryOf(world.db, id)).toMatchObject({
+        expect(await entryOf(fixture.db, id)).toMatchObject({
           label: 'web',
           request_count: sum(own.map((record) => record.requests)),
           bytes_proxied: sum(own.map((record) => record.bytes)),
         });
       }
-      for (const { day, tunnels, requests, bytes } of await daysOf(world.db, account.accountId)) {
+      for (const { day, tunnels, requests, bytes } of await daysOf(fixture.db, account.accountId)) {
         const own = used.filter((record) => dayOf(new Date(record.at)) === day);
         expect({ requests, bytes }).toEqual({
           requests: sum(own.map((record) => record.requests)),
@@ -108,7 +108,7 @@ it('any interleaving of sends and retries gives sums equal to the records', asyn
         });
         expect(tunnels).toBe(day === dayOf(new Date(NOON)) ? TUNNELS : 0);
       }
-      expect(await tunnelCountOf(world.db, account.keyId)).toBe(TUNNELS);
+      expect(await tunnelCountOf(fixture.db, account.keyId)).toBe(TUNNELS);
     }),
     { numRuns: 15 },
   );

@@ -10,11 +10,11 @@ import {
   addAccount,
   addEdge,
   beatOf,
-  createLinkWorld,
+  createLinkFixture,
   daysOf,
   type Edge,
   entryOf,
-  type LinkWorld,
+  type LinkFixture,
   NOON,
   openedOf,
   questionOf,
@@ -25,15 +25,15 @@ import { storeRecords } from './store-records.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-let world: LinkWorld;
+let fixture: LinkFixture;
 let account: Account;
 let edge: Edge;
 beforeAll(async () => {
-  world = await createLinkWorld();
-  account = await addAccount(world.db, 'payg');
-  edge = await addEdge(world);
+  fixture = await createLinkFixture();
+  account = await addAccount(fixture.db, 'payg');
+  edge = await addEdge(fixture);
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 const usage = (tunnel_id: string, requests: number, bytes: number, at = NOON): JournalRecord => ({
   kind: 'usage',
@@ -56,25 +56,25 @@ const batch = (journal_id: string, first: number, records: JournalRecord[], by: 
 });
 /** As the only batch of a journal. */
 const send = (records: JournalRecord[], by: Edge = edge) =>
-  storeRecords(world, by.actor, batch(randomId('jrn'), 1, records, by));
+  storeRecords(fixture, by.actor, batch(randomId('jrn'), 1, records, by));
 
 describe('what records do to the log', () => {
   it('writes the place of a tunnel that was asked for, and counts it no second time', async () => {
-    const own = await addAccount(world.db);
+    const own = await addAccount(fixture.db);
     const question = questionOf(edge, own);
-    await openTunnel(world, edge.actor, question);
+    await openTunnel(fixture, edge.actor, question);
     await send([openedOf(edge, own, question.tunnel_id, NOON + 50)]);
-    expect(await entryOf(world.db, question.tunnel_id)).toMatchObject({
+    expect(await entryOf(fixture.db, question.tunnel_id)).toMatchObject({
       label: 'web',
       registered_at: new Date(NOON),
       unregistered_at: null,
     });
-    expect(await tunnelCountOf(world.db, own.keyId)).toBe(1);
-    expect(await daysOf(world.db, own.accountId)).toMatchObject([{ tunnels: 1 }]);
+    expect(await tunnelCountOf(fixture.db, own.keyId)).toBe(1);
+    expect(await daysOf(fixture.db, own.accountId)).toMatchObject([{ tunnels: 1 }]);
   });
 
   it('takes in a tunnel that the platform never saw, with its use by the days it happened on', async () => {
-    const own = await addAccount(world.db);
+    const own = await addAccount(fixture.db);
     const id = randomId('tun');
     await send([
       openedOf(edge, own, id, NOON - DAY_MS),
@@ -85,45 +85,45 @@ describe('what records do to the log', () => {
       // Connections may outlive their tunnel.
       usage(id, 0, 5, NOON + 3),
     ]);
-    expect(await entryOf(world.db, id)).toMatchObject({
+    expect(await entryOf(fixture.db, id)).toMatchObject({
       registered_at: new Date(NOON - DAY_MS),
       unregistered_at: new Date(NOON + 2),
       request_count: 6,
       bytes_proxied: 605,
     });
-    expect(await daysOf(world.db, own.accountId)).toEqual([
+    expect(await daysOf(fixture.db, own.accountId)).toEqual([
       { day: '2030-06-14', tunnels: 1, requests: 1, bytes: 100 },
       { day: '2030-06-15', tunnels: 0, requests: 5, bytes: 505 },
     ]);
-    expect(await tunnelCountOf(world.db, own.keyId)).toBe(1);
+    expect(await tunnelCountOf(fixture.db, own.keyId)).toBe(1);
   });
 
   it('forgets a tunnel that found no place, and its count', async () => {
-    const own = await addAccount(world.db);
+    const own = await addAccount(fixture.db);
     const question = questionOf(edge, own);
-    await openTunnel(world, edge.actor, question);
+    await openTunnel(fixture, edge.actor, question);
     await send([closed(question.tunnel_id, NOON + 1, true)]);
-    expect(await entryOf(world.db, question.tunnel_id)).toBeUndefined();
-    expect(await tunnelCountOf(world.db, own.keyId)).toBe(0);
-    expect(await daysOf(world.db, own.accountId)).toMatchObject([{ tunnels: 0 }]);
+    expect(await entryOf(fixture.db, question.tunnel_id)).toBeUndefined();
+    expect(await tunnelCountOf(fixture.db, own.keyId)).toBe(0);
+    expect(await daysOf(fixture.db, own.accountId)).toMatchObject([{ tunnels: 0 }]);
   });
 
   it('keeps a tunnel that had its place once, when a later try finds none', async () => {
     const id = randomId('tun');
     await send([openedOf(edge, account, id), closed(id, NOON + 9, true)]);
-    expect(await entryOf(world.db, id)).toMatchObject({ unregistered_at: new Date(NOON + 9) });
+    expect(await entryOf(fixture.db, id)).toMatchObject({ unregistered_at: new Date(NOON + 9) });
   });
 
   it('keeps the earlier of two ends, and no end before the beginning', async () => {
     const [a, b] = [randomId('tun'), randomId('tun')];
     await send([openedOf(edge, account, a), closed(a, NOON + 5), closed(a, NOON + 9)]);
-    expect(await entryOf(world.db, a)).toMatchObject({ unregistered_at: new Date(NOON + 5) });
+    expect(await entryOf(fixture.db, a)).toMatchObject({ unregistered_at: new Date(NOON + 5) });
     await send([openedOf(edge, account, b), closed(b, NOON - 5)]);
-    expect(await entryOf(world.db, b)).toMatchObject({ unregistered_at: new Date(NOON) });
+    expect(await entryOf(fixture.db, b)).toMatchObject({ unregistered_at: new Date(NOON) });
   });
 
   it('ignores what is not of this edge, of nobody, or unknown, and stores the rest', async () => {
-    const stranger = await addEdge(world);
+    const stranger = await addEdge(fixture);
     const [mine, theirs] = [randomId('tun'), randomId('tun')];
     await send([openedOf(stranger, account, theirs)], stranger);
     const nobody = { accountId: crypto.randomUUID(), keyId: account.keyId };
@@ -138,25 +138,28 @@ describe('what records do to the log', () => {
       usage(mine, 1, 1),
     ]);
     expect(answer).toMatchObject({ last_record: 8, refused: null });
-    expect(await entryOf(world.db, theirs)).toMatchObject({ unregistered_at: null, request_count: 0 });
-    expect(await entryOf(world.db, mine)).toMatchObject({ request_count: 1 });
+    expect(await entryOf(fixture.db, theirs)).toMatchObject({ unregistered_at: null, request_count: 0 });
+    expect(await entryOf(fixture.db, mine)).toMatchObject({ request_count: 1 });
   });
 
   it('is not held up by what PostgreSQL does not store', async () => {
     const id = randomId('tun');
     const opened = { ...openedOf(edge, account, id), name: 'a\0b\ud800', key_id: 'no uuid' } as JournalRecord;
     await send([opened, usage(id, 1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)]);
-    expect(await entryOf(world.db, id)).toMatchObject({ name: 'ab\ufffd', key_id: null });
+    expect(await entryOf(fixture.db, id)).toMatchObject({ name: 'ab\ufffd', key_id: null });
   });
 
   it('closes what a run that is over has opened, as late as its records show it alive', async () => {
-    const own = await addEdge(world);
+    const own = await addEdge(fixture);
     const id = randomId('tun');
-    await heartbeat(world, own.actor, beatOf('run_next'));
+    await heartbeat(fixture, own.actor, beatOf('run_next'));
     await send([openedOf(own, account, id, NOON), usage(id, 1, 1, NOON + 700)], own);
-    expect(await entryOf(world.db, id)).toMatchObject({ unregistered_at: new Date(NOON + 700), presumed_closed: true });
+    expect(await entryOf(fixture.db, id)).toMatchObject({
+      unregistered_at: new Date(NOON + 700),
+      presumed_closed: true,
+    });
     await send([closed(id, NOON + 600)], own);
-    expect(await entryOf(world.db, id)).toMatchObject({
+    expect(await entryOf(fixture.db, id)).toMatchObject({
       unregistered_at: new Date(NOON + 600),
       presumed_closed: false,
     });
@@ -165,12 +168,12 @@ describe('what records do to the log', () => {
 
 describe('how often a record is stored', () => {
   const prepare = async () => {
-    const own = await addAccount(world.db);
+    const own = await addAccount(fixture.db);
     const [journal, id] = [randomId('jrn'), randomId('tun')];
     const records = [openedOf(edge, own, id), ...Array.from({ length: 9 }, (_, i) => usage(id, 1, 10 ** i))];
     const sums = async () => {
-      const entry = await entryOf(world.db, id);
-      const [day] = await daysOf(world.db, own.accountId);
+      const entry = await entryOf(fixture.db, id);
+      const [day] = await daysOf(fixture.db, own.accountId);
       expect({ requests: entry?.request_count, bytes: entry?.bytes_proxied }).toEqual({
         requests: day?.requests,
         bytes: day?.bytes,
@@ -184,7 +187,7 @@ describe('how often a record is stored', () => {
   it('is once, when the batch is sent twice', async () => {
     const { journal, records, sums } = await prepare();
     for (const _ of [1, 2]) {
-      expect(await storeRecords(world, edge.actor, batch(journal, 1, records))).toEqual({
+      expect(await storeRecords(fixture, edge.actor, batch(journal, 1, records))).toEqual({
         last_record: 10,
         refused: null,
       });
@@ -194,17 +197,17 @@ describe('how often a record is stored', () => {
 
   it('is once, when batches overlap', async () => {
     const { journal, records, sums } = await prepare();
-    await storeRecords(world, edge.actor, batch(journal, 1, records.slice(0, 6)));
-    const answer = await storeRecords(world, edge.actor, batch(journal, 3, records.slice(2)));
+    await storeRecords(fixture, edge.actor, batch(journal, 1, records.slice(0, 6)));
+    const answer = await storeRecords(fixture, edge.actor, batch(journal, 3, records.slice(2)));
     expect(answer.last_record).toBe(10);
-    await storeRecords(world, edge.actor, batch(journal, 2, records.slice(1, 4)));
+    await storeRecords(fixture, edge.actor, batch(journal, 2, records.slice(1, 4)));
     expect(await sums()).toBe(111_111_111);
   });
 
   it('refuses a batch that leaves a gap, and says where the journal stands', async () => {
     const { journal, records, sums } = await prepare();
-    await storeRecords(world, edge.actor, batch(journal, 1, records.slice(0, 4)));
-    const answer = await storeRecords(world, edge.actor, batch(journal, 6, records.slice(5)));
+    await storeRecords(fixture, edge.actor, batch(journal, 1, records.slice(0, 4)));
+    const answer = await storeRecords(fixture, edge.actor, batch(journal, 6, records.slice(5)));
     expect(answer).toMatchObject({ last_record: 4, refused: { code: 'EDGE_RECORDS_GAP' } });
     expect(await sums()).toBe(111);
   });
@@ -212,11 +215,11 @@ describe('how often a record is stored', () => {
   it('is once, when two processes are sent the same at once', async () => {
     const { journal, records, sums } = await prepare();
     const logger = createLogger({ format: 'json', level: 'silent' });
-    const other = new Database({ url: world.database.url, logger, connections: 10, timeoutMs: PATIENCE_MS });
+    const other = new Database({ url: fixture.database.url, logger, connections: 10, timeoutMs: PATIENCE_MS });
     try {
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, i) =>
-          storeRecords(i % 2 === 0 ? world : { ...world, db: other.db }, edge.actor, batch(journal, 1, records)),
+          storeRecords(i % 2 === 0 ? fixture : { ...fixture, db: other.db }, edge.actor, batch(journal, 1, records)),
         ),
       );
       expect(new Set(answers.map((answer) => answer.last_record))).toEqual(new Set([10]));
@@ -228,17 +231,17 @@ describe('how often a record is stored', () => {
 
   it('numbers each journal and each edge by itself', async () => {
     const { journal, records } = await prepare();
-    const stranger = await addEdge(world);
-    await storeRecords(world, edge.actor, batch(journal, 1, records));
-    expect((await storeRecords(world, stranger.actor, batch(journal, 1, records.slice(0, 2)))).last_record).toBe(2);
+    const stranger = await addEdge(fixture);
+    await storeRecords(fixture, edge.actor, batch(journal, 1, records));
+    expect((await storeRecords(fixture, stranger.actor, batch(journal, 1, records.slice(0, 2)))).last_record).toBe(2);
   });
 
   it('stores nothing of a batch that cannot be stored whole', async () => {
     const { journal, records } = await prepare();
-    const broken = { ...world, db: world.db.withPlugin(failingAt('usage_daily')) };
+    const broken = { ...fixture, db: fixture.db.withPlugin(failingAt('usage_daily')) };
     await expect(storeRecords(broken, edge.actor, batch(journal, 1, records))).rejects.toThrow('broken');
-    expect(await entryOf(world.db, records[0]!.tunnel_id)).toBeUndefined();
-    expect((await storeRecords(world, edge.actor, batch(journal, 1, records))).last_record).toBe(10);
+    expect(await entryOf(fixture.db, records[0]!.tunnel_id)).toBeUndefined();
+    expect((await storeRecords(fixture, edge.actor, batch(journal, 1, records))).last_record).toBe(10);
   });
 });
 
@@ -251,7 +254,7 @@ describe('a batch of a thousand records', () => {
       closed(id, NOON + 2 * DAY_MS),
     ]);
     let statements = 0;
-    const counted = { ...world, db: world.db.withPlugin(onEachQuery(() => (statements += 1))) };
+    const counted = { ...fixture, db: fixture.db.withPlugin(onEachQuery(() => (statements += 1))) };
     const answer = await storeRecords(counted, edge.actor, batch(randomId('jrn'), 1, records));
     expect(answer.last_record).toBe(1000);
     expect(statements).toBeLessThanOrEqual(10);

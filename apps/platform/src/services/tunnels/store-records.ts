@@ -1,13 +1,13 @@
 // Stores what happened on an edge: each record of its journal once, in order, however often it is sent.
 import type { JournalRecord, RecordBatch, RecordBatchAnswer } from '@tunnel/contract';
+import { billingMonth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
-import { addMetered } from './add-metered.ts';
-import { applyRecords } from './entry-changes.ts';
+import { applyRecords, type UsedBytes } from './entry-changes.ts';
 import { insertOpened, lockEntries, writeChanges } from './log-entries.ts';
-import { withoutNul } from './without-nul.ts';
 
 type Trx = Transaction<Schema>;
 
@@ -73,3 +73,48 @@ const currentRun = async (trx: Trx, edgeId: string): Promise<string | null> => {
   const { rows } = await sql<{ run_id: string | null }>`select run_id from edges where id = ${edgeId}`.execute(trx);
   return rows[0]?.run_id ?? null;
 };
+
+/**
+ * Adds to the metered usage of those who pay for it: what a batch carried since their subscription began, by month. In the
+ * transaction of the daily sums, and after them: nobody locks the two in another order. Whether a record counts is decided by
+ * its own time, so that what was used before the subscription is never billed, however late it is told.
+ */
+const addMetered = async (trx: Transaction<Schema>, used: readonly UsedBytes[], now: number): Promise<void> => {
+  if (used.length === 0) return;
+  const column = <T>(of: (record: UsedBytes) => T): T[] => used.map(of);
+  await sql`
+    insert into metered_usage (user_id, month, bytes)
+    select told.user_id, told.month, sum(told.bytes)::bigint
+    from unnest(
+      ${column((record) => record.userId)}::uuid[],
+      ${column((record) => monthOfBill(record.at, now))}::text[],
+      ${column((record) => record.at.toISOString())}::timestamptz[],
+      ${column((record) => record.bytes)}::bigint[]
+    ) as told (user_id, month, at, bytes)
+    join billing_accounts on billing_accounts.user_id = told.user_id and told.at >= billing_accounts.metered_from
+    join users on users.id = told.user_id
+    join plans on plans.name = users.plan and plans.price_cents_per_gb > 0
+    group by told.user_id, told.month
+    order by told.user_id, told.month
+    on conflict (user_id, month) do update set bytes = metered_usage.bytes + excluded.bytes
+  `.execute(trx);
+};
+
+const monthOfBill = (at: Date, now: number): string => billingMonth(at.getTime(), now, LIMITS.MONTH_LATE_MS);
+
+const clean = (text: string): string => text.replaceAll('\0', '');
+
+/** Texts of records without NUL, which PostgreSQL stores nowhere: one bad name must not hold up a journal for ever. */
+const withoutNul = (records: readonly JournalRecord[]): JournalRecord[] =>
+  records.map((record) => {
+    const tunnel_id = clean(record.tunnel_id);
+    if (record.kind !== 'opened') return { ...record, tunnel_id };
+    return {
+      ...record,
+      tunnel_id,
+      run_id: clean(record.run_id),
+      session_id: clean(record.session_id),
+      name: clean(record.name),
+      label: clean(record.label),
+    };
+  });

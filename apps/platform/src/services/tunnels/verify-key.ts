@@ -1,8 +1,7 @@
-// Whose key this is, and what its account may do.
-import type { KeyAnswer } from '@tunnel/contract';
+// Whose key this is, and what its account may do, as edges are told it.
+import type { AccountRights, KeyAnswer, LinkRefusal } from '@tunnel/contract';
+import { type ErrorCode, Fault, type FaultValues } from '@tunnel/errors';
 import type { ServiceContext } from '../service-context.ts';
-import { rightsOf } from './account-rights.ts';
-import { refusal } from './refusal.ts';
 
 export interface KeyUseNotes {
   /** The key was used just now. */
@@ -27,3 +26,24 @@ export const verifyKey = async (
   keyUses.note(row.key_id);
   return { ok: true, key_id: row.key_id, unlimited: row.unlimited, account: rightsOf(row) };
 };
+
+export interface RightsRow {
+  readonly user_id: string;
+  readonly plan: string;
+  readonly tunnel_limit: number | null;
+  readonly allow_custom_subdomains: boolean;
+}
+
+export const rightsOf = (row: RightsRow): AccountRights => ({
+  account_id: row.user_id,
+  plan: row.plan,
+  tunnel_limit: row.tunnel_limit,
+  allow_custom_subdomains: row.allow_custom_subdomains,
+});
+
+/** A refusal as an edge passes it on to its client. */
+export const refusal = (code: ErrorCode, values: FaultValues = {}): LinkRefusal => ({
+  ok: false,
+  code,
+  message: new Fault(code, values).message,
+});

@@ -1,0 +1,95 @@
+// The REST of an edge: where it is, whether a key may go there, and its groups, with what can go wrong put into words.
+import { isLoopback, parseServerAddress } from '@tunnel/client';
+import { apiError, type GroupSummary, groupSummaries } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { Secret } from '@tunnel/runtime';
+import { callHttp, faultOfCall, type HttpAnswer, hostOf, parseHttpUrl } from './http-call.ts';
+
+export interface ApiOptions {
+  /** --api, or `api_url` of config.yml. */
+  readonly api: string | undefined;
+  /** host:port of the control plane: the REST is on the same host unless somebody says else. */
+  readonly server: string;
+  /** false: clear text is allowed. */
+  readonly tls: boolean | undefined;
+}
+
+export interface ApiAddress {
+  /** Without a slash at its end. */
+  readonly url: URL;
+  /** Clear text goes to this machine, and nowhere else. */
+  readonly loopbackOnly: boolean;
+}
+
+const DEFAULT_API_PORT = 4041;
+
+export const apiAddress = ({ api, server, tls }: ApiOptions): ApiAddress => {
+  const url = api === undefined ? besideServer(server) : parseHttpUrl(api, '--api', 'http://127.0.0.1:4041');
+  const loopbackOnly = url.protocol === 'http:' && tls !== false;
+  if (loopbackOnly && !isLoopback(hostOf(url))) throw clearText(url.host);
+  return { url, loopbackOnly };
+};
+
+const clearText = (host: string): Fault =>
+  new Fault('CLIENT_USAGE', {
+    reason: `the key would go to ${host} in clear: give an https:// address with --api, or --no-tls if the network between is yours`,
+  });
+
+const besideServer = (server: string): URL => {
+  const { host } = parseServerAddress(server);
+  return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${DEFAULT_API_PORT}`);
+};
+
+export interface GroupsSource {
+  readonly address: ApiAddress;
+  readonly token: Secret;
+  readonly caFile: string | undefined;
+  readonly insecure: boolean;
+}
+
+export interface ReadGroups {
+  readonly groups: readonly GroupSummary[];
+  /** As the edge wrote it, with what a later version may tell more. */
+  readonly json: unknown;
+}
+
+export const readGroups = async (source: GroupsSource, signal?: AbortSignal): Promise<ReadGroups> => {
+  const url = groupsUrl(source.address.url);
+  try {
+    const { address, token, caFile, insecure } = source;
+    const headers = { accept: 'application/json', authorization: `Bearer ${token.reveal()}` };
+    const trust = { loopbackOnly: address.loopbackOnly, refuseClearText: clearText, caFile, insecure };
+    return understand(url, await callHttp(url, { method: 'GET', headers }, trust, signal));
+  } catch (error) {
+    throw faultOfCall(error, url, url.origin, FAILURES);
+  }
+};
+
+const FAILURES = { wrongKind: 'CLIENT_NOT_AN_API', unreachable: 'CLIENT_API_UNREACHABLE' } as const;
+
+const groupsUrl = (base: URL): URL => {
+  const url = new URL(base);
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/api/groups`;
+  url.search = '';
+  url.hash = '';
+  return url;
+};
+
+const understand = (url: URL, { status, text }: HttpAnswer): ReadGroups => {
+  const json = parse(text);
+  const refusal = apiError.safeParse(json);
+  if (status !== 200 && refusal.success) throw Fault.fromWire(refusal.data.code, refusal.data.error);
+  const groups = groupSummaries.safeParse(json);
+  if (status === 200 && groups.success) return { groups: groups.data, json };
+  const reason = status === 200 ? 'its answer is no list of groups' : `it answers with ${status}`;
+  // A proxy in front of an edge that is away.
+  throw new Fault(status >= 500 ? 'CLIENT_API_UNREACHABLE' : 'CLIENT_NOT_AN_API', { url: url.origin, reason });
+};
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};

@@ -1,0 +1,71 @@
+// The API of the platform: where it is, how it is trusted, and whether a password may go there.
+import { isLoopback } from '@tunnel/client';
+import { type PlatformAnswer, PlatformClient, type PlatformFetch } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { VERSION } from '../io.ts';
+import { callHttp, faultOfCall, type HttpTrust, hostOf, parseHttpUrl } from './http-call.ts';
+
+export interface PlatformEndpoint {
+  /** Without a slash at its end. */
+  readonly url: string;
+  /** Somebody said that clear text may go to another machine. */
+  readonly clearTextAllowed: boolean;
+  readonly caFile: string | undefined;
+  readonly insecure: boolean;
+}
+
+export const DEFAULT_PLATFORM = 'http://localhost:8080';
+
+/** Refuses what is no address, and clear text to elsewhere. */
+export const checkPlatform = (platform: PlatformEndpoint): PlatformEndpoint => {
+  const url = parseHttpUrl(platform.url, '--platform', DEFAULT_PLATFORM);
+  if (isClearTextElsewhere(url, platform)) throw clearText(url.host);
+  return { ...platform, url: `${url.origin}${url.pathname}`.replace(/\/+$/, '') };
+};
+
+const isClearTextElsewhere = (url: URL, { clearTextAllowed }: PlatformEndpoint): boolean =>
+  url.protocol === 'http:' && !clearTextAllowed && !isLoopback(hostOf(url));
+
+const clearText = (host: string): Fault =>
+  new Fault('CLIENT_USAGE', {
+    reason: `passwords and tokens would go to ${host} in clear: give an https:// address with --platform, or --no-tls if the network between is yours`,
+  });
+
+export const platformClient = (platform: PlatformEndpoint, accessToken?: string): PlatformClient =>
+  new PlatformClient({
+    url: platform.url,
+    fetch: fetchOf(platform),
+    ...(accessToken === undefined ? {} : { accessToken: () => accessToken }),
+  });
+
+const FAILURES = { wrongKind: 'CLIENT_NOT_A_PLATFORM', unreachable: 'CLIENT_PLATFORM_UNREACHABLE' } as const;
+
+const fetchOf = (platform: PlatformEndpoint): PlatformFetch => {
+  const trust: HttpTrust = {
+    loopbackOnly: platform.url.startsWith('http:') && !platform.clearTextAllowed,
+    refuseClearText: clearText,
+    caFile: platform.caFile,
+    insecure: platform.insecure,
+  };
+  return async (address, { method, headers, body }) => {
+    const url = new URL(address);
+    const call = {
+      method,
+      headers: { ...headers, 'user-agent': `tunnel/${VERSION} (${process.platform})` },
+      ...(body === undefined ? {} : { body }),
+    };
+    try {
+      const answer = await callHttp(url, call, trust);
+      return { status: answer.status, headers: headersOf(answer.headers), text: async () => answer.text };
+    } catch (error) {
+      throw faultOfCall(error, url, platform.url, FAILURES);
+    }
+  };
+};
+
+const headersOf = (headers: Readonly<Record<string, string | string[] | undefined>>): PlatformAnswer['headers'] => ({
+  get: (name) => {
+    const value = headers[name];
+    return value === undefined ? null : [value].flat().join(', ');
+  },
+});

@@ -1,0 +1,125 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { run } from '../run.ts';
+import { makeWorld, type World, type WorldOptions } from '../world.fixture.ts';
+
+let login: LoggedIn;
+let platform: ScriptedPlatform;
+
+beforeEach(async () => {
+  login = await logIn();
+  platform = login.platform;
+});
+afterEach(() => login.close());
+
+const billing = async (
+  args: string[] = [],
+  options: Partial<WorldOptions> = {},
+): Promise<{ code: number; io: World }> => {
+  const io = makeWorld({ home: login.home.path, ...options });
+  return { code: await run(['billing', ...args], io), io };
+};
+
+const lastBody = (): unknown => JSON.parse(platform.asks.at(-1)?.body ?? '');
+
+describe('the state', () => {
+  it.each([[[]], [['status']]])('is shown by %j', async (args) => {
+    const { code, io } = await billing(args);
+    expect([code, io.err()]).toEqual([0, '']);
+    expect(platform.paths()).toEqual(['GET /billing', 'GET /billing/usage']);
+    expect(io.out()).toContain('plan payg: pay as you go\n');
+    expect(io.out()).toContain('$12.40 so far, $3.00 at least');
+  });
+
+  it('tells how much of a cap below the minimum is used', async () => {
+    Object.assign(platform.billing, { estimated_mtd_cents: 300, spend_cap_cents: 100 });
+    platform.usedCents = 123;
+    expect((await billing()).io.out()).toContain('123 %: reached, no tunnels\n');
+  });
+
+  it.each([[['--json']], [['status', '--json']]])('is the answer itself with %j', async (args) => {
+    const { io } = await billing(args, { isTTY: true });
+    expect(JSON.parse(io.out())).toEqual(platform.billing);
+  });
+
+  it('has colours on a terminal, unless NO_COLOR is set', async () => {
+    expect((await billing([], { isTTY: true })).io.out()).toContain('\u001b[');
+    expect((await billing([], { isTTY: true, env: { NO_COLOR: '1' } })).io.out()).not.toContain('\u001b[');
+  });
+});
+
+describe('the cap', () => {
+  it.each([
+    ['20', 2000, 'the spend cap is $20.00 a month\n'],
+    ['20.50', 2050, 'the spend cap is $20.50 a month\n'],
+    ['20.5', 2050, 'the spend cap is $20.50 a month\n'],
+    ['$0.29', 29, 'the spend cap is $0.29 a month\n'],
+    ['0', 0, 'the spend cap is $0.00 a month\n'],
+    ['none', null, 'there is no spend cap now\n'],
+    ['NONE', null, 'there is no spend cap now\n'],
+  ])('is set to %s', async (amount, cents, text) => {
+    const { code, io } = await billing(['cap', amount]);
+    expect([code, io.err(), io.out()]).toEqual([0, '', text]);
+    expect(platform.paths()).toEqual(['PATCH /billing/spend-cap']);
+    expect(lastBody()).toEqual({ spend_cap_cents: cents });
+  });
+
+  it('is printed as JSON on demand', async () => {
+    expect((await billing(['cap', 'none', '--json'])).io.out()).toBe('{"spend_cap_cents":null}\n');
+  });
+
+  it.each(['-1', '20.505', '1e3', '20,50', '', 'null', '99999999999999'])('is not %j', async (amount) => {
+    const { code, io } = await billing(['cap', '--', amount]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('US dollars, as 20 or 20.50, or none')]);
+    expect(platform.asks).toEqual([]);
+  });
+
+  it('needs an amount', async () => {
+    const { code, io } = await billing(['cap']);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining("missing required argument 'amount'")]);
+  });
+
+  it('is told in the words of the platform when the plan is free', async () => {
+    const error = 'a spend cap is for pay-as-you-go plans; the plan `free` costs nothing for usage';
+    const body = { error, code: 'BILLING_CAP_NOT_PAYG', request_id: 'req-1' };
+    platform.trap('/billing', 400, JSON.stringify(body), { 'content-type': 'application/json' });
+    const { code, io } = await billing(['cap', '5']);
+    expect([code, io.err()]).toEqual([2, `tunnel: ${error}\n  Subscribe first, on the page of the platform.\n`]);
+  });
+});
+
+describe('the portal', () => {
+  it('is a link, alone on the standard output', async () => {
+    const { code, io } = await billing(['portal']);
+    expect([code, io.err(), io.out()]).toEqual([0, '', 'https://billing.example/p/1\n']);
+    expect(platform.paths()).toEqual(['POST /billing/portal']);
+    expect(lastBody()).toEqual({ return_url: `${platform.url}/app/` });
+  });
+
+  it('leads back to where it is told to', async () => {
+    await billing(['portal', '--return-url', 'https://app.example.com/x']);
+    expect(lastBody()).toEqual({ return_url: 'https://app.example.com/x' });
+  });
+
+  it('ends with 5 while the payment processor is away', async () => {
+    const body = {
+      error: 'the payment processor cannot be reached right now',
+      code: 'BILLING_PROCESSOR_AWAY',
+      request_id: 'r',
+    };
+    platform.trap('/billing', 503, JSON.stringify(body), { 'content-type': 'application/json', 'retry-after': '2' });
+    const { code, io } = await billing(['portal']);
+    expect([code, io.out()]).toEqual([5, '']);
+    expect(io.err()).toContain('the payment processor cannot be reached right now\n  Try again in a moment.\n');
+  });
+});
+
+it.each([[[]], [['cap']], [['portal']], [['status']]])('%j has help with an example', async (args) => {
+  const { code, io } = await billing([...args, '--help']);
+  expect([code, io.out()]).toEqual([0, expect.stringContaining('Example:\n  $ tunnel billing')]);
+});
+
+it('does not know other words', async () => {
+  expect((await billing(['pay'])).code).toBe(2);
+  expect(platform.asks).toEqual([]);
+});

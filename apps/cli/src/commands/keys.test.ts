@@ -1,0 +1,187 @@
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadClientConfig } from '@tunnel/runtime';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EMAIL, KEY, PASSWORD, ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { run } from '../run.ts';
+import { makeWorld, piping, typing, type World, type WorldOptions } from '../world.fixture.ts';
+
+let home: TemporaryDirectory;
+let platform: ScriptedPlatform;
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  platform = await ScriptedPlatform.start();
+  platform.keys = [{ ...KEY, of_a_later_version: 1 }];
+  const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin'];
+  await run(args, makeWorld({ home: home.path, stdin: piping(PASSWORD) }));
+});
+afterEach(async () => {
+  await platform.stop();
+  await home.close();
+});
+
+const tunnel = async (args: string[], options: Partial<WorldOptions> = {}): Promise<{ code: number; io: World }> => {
+  const io = makeWorld({ home: home.path, ...options });
+  return { code: await run(args, io), io };
+};
+
+describe('keys list', () => {
+  it('shows a line for each key, whatever its label holds', async () => {
+    platform.keys.push({ ...KEY, id: 'key-2', label: 'a\u001b[2Jb\nc', last_used_at: null, tunnel_count: 1 });
+    const { code, io } = await tunnel(['keys', 'list']);
+    expect(code).toBe(0);
+    expect(io.out().split('\n')).toEqual([
+      expect.stringMatching(/^key-1 {2}laptop {3,}made 20.* {2}used 20.* {2}7 tunnels$/),
+      expect.stringMatching(/^key-2 {2}a \[2Jb c {2}made 20.* {2}never used +1 tunnel$/),
+      '',
+    ]);
+  });
+
+  it('--json prints the list as the platform wrote it', async () => {
+    const { io } = await tunnel(['keys', 'list', '--json']);
+    expect(JSON.parse(io.out())).toEqual([{ ...KEY, of_a_later_version: 1 }]);
+  });
+
+  it('says what to do when there is none', async () => {
+    platform.keys = [];
+    expect((await tunnel(['keys', 'list'])).io.out()).toMatch(/^no keys\n {2}Make one: tunnel keys create/);
+  });
+
+  it('refuses an answer of another form', async () => {
+    platform.trap('/keys', 200, '{"keys":[]}');
+    const { code, io } = await tunnel(['keys', 'list']);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('its answer to GET /keys has another form')]);
+  });
+});
+
+describe('keys create', () => {
+  it('prints the key alone on stdout', async () => {
+    const { code, io } = await tunnel(['keys', 'create', '--label', 'ci']);
+    expect([code, io.out()]).toEqual([0, 'tnl_new\n']);
+    expect(io.err()).toContain('shown this once');
+    expect(platform.keys[0]?.['label']).toBe('ci');
+  });
+
+  it('--json prints id and key', async () => {
+    const { io } = await tunnel(['keys', 'create', '--label', 'ci', '--json']);
+    expect(JSON.parse(io.out())).toEqual({ id: 'key-new', token: 'tnl_new' });
+  });
+
+  it('needs a label, and tells what the platform has against it', async () => {
+    expect((await tunnel(['keys', 'create'])).code).toBe(2);
+    const refusal = { error: 'label: must have 1 to 100 characters', code: 'API_BAD_REQUEST', request_id: 'r' };
+    platform.trap('/keys', 400, JSON.stringify(refusal));
+    const { code, io } = await tunnel(['keys', 'create', '--label', '']);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('label: must have 1 to 100 characters')]);
+  });
+});
+
+describe('keys create --save', () => {
+  const folder = (): string => join(home.path, '.tunnel');
+  const config = (): string => join(folder(), 'config.yml');
+  const read = (name: string): string => readFileSync(join(folder(), name), 'utf8');
+  const create = (options: Partial<WorldOptions> = {}) =>
+    tunnel(['keys', 'create', '--label', 'laptop', '--save'], options);
+
+  it('keeps the key in a file of its own, and shows it nowhere', async () => {
+    const { code, io } = await create();
+    expect([code, io.out(), io.err()]).toEqual([0, `key key-new is made and kept in ${join(folder(), 'key')}\n`, '']);
+    expect([read('key'), read('config.yml')]).toEqual(['tnl_new\n', 'auth_token_file: key\n']);
+    expect(statSync(join(folder(), 'key')).mode & 0o777).toBe(0o600);
+  });
+
+  it.each([
+    ['a key in the file', 'auth_token: tnl_old   # mine\n', 'auth_token_file: key   # mine\n', 'tnl_old\n'],
+    ['a quoted key', 'auth_token: "tnl #old" # mine\n', 'auth_token_file: key # mine\n', 'tnl #old\n'],
+    ['another file', "auth_token_file: '/etc/key'\n", 'auth_token_file: key\n', null],
+    ['no key', '', 'auth_token_file: key\n', null],
+  ])('changes that line of config.yml alone: %s', async (_name, before, after, old) => {
+    const head = '# my tunnels\nserver: edge.example.com:4040\n';
+    const tail = '# the shop\ntunnels:\n  web: { proto: http, local_port: 3000 } # dev';
+    // Without a line of its own it comes last, and the file had no line break at its end.
+    writeFileSync(config(), before === '' ? head + tail : head + before + tail, { mode: 0o644 });
+    expect((await create()).code).toBe(0);
+    expect(read('config.yml')).toBe(before === '' ? `${head}${tail}\n${after}` : head + after + tail);
+    expect(statSync(config()).mode & 0o777).toBe(0o644);
+    expect(existsSync(join(folder(), 'key.old')) ? read('key.old') : null).toBe(old);
+    expect(loadClientConfig({ file: config(), env: {} }).auth_token_file).toBe('key');
+  });
+
+  it('leaves config.yml alone when it names the file already, and keeps the key before it', async () => {
+    writeFileSync(config(), '{ auth_token_file: ./key }');
+    writeFileSync(join(folder(), 'key'), 'tnl_before\n');
+    const { io } = await create();
+    expect(io.out()).toContain(`the key before it is in ${join(folder(), 'key.old')}`);
+    expect([read('config.yml'), read('key'), read('key.old')]).toEqual([
+      '{ auth_token_file: ./key }',
+      'tnl_new\n',
+      'tnl_before\n',
+    ]);
+  });
+
+  it('makes no key when config.yml has a form that it does not change', async () => {
+    writeFileSync(config(), '{ server: "127.0.0.1:4040", auth_token: tnl_old }\n');
+    const { code, io } = await create();
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('put `auth_token_file: key` into it by hand')]);
+    expect(read('config.yml')).toBe('{ server: "127.0.0.1:4040", auth_token: tnl_old }\n');
+    expect(platform.paths()).not.toContain('POST /keys');
+  });
+
+  it('makes no key when config.yml is wrong anyhow', async () => {
+    writeFileSync(config(), 'sever: x\n');
+    const { code, io } = await create();
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('unknown key `sever`')]);
+    expect(platform.paths()).not.toContain('POST /keys');
+  });
+
+  it('writes through a link', async () => {
+    mkdirSync(join(home.path, 'dotfiles'));
+    writeFileSync(join(home.path, 'dotfiles', 'config.yml'), '# mine\n');
+    symlinkSync('../dotfiles/config.yml', config());
+    expect((await create()).code).toBe(0);
+    expect(readFileSync(join(home.path, 'dotfiles', 'config.yml'), 'utf8')).toBe('# mine\nauth_token_file: key\n');
+    expect(readFileSync(join(home.path, 'dotfiles', 'key'), 'utf8')).toBe('tnl_new\n');
+  });
+
+  it('prints a key that could not be kept, for it cannot be shown again', async () => {
+    // The key is to go where a folder came in the way after the look.
+    const io = makeWorld({ home: home.path });
+    platform.keys = [];
+    const inTheWay = join(folder(), 'key');
+    platform.onCreate = () => mkdirSync(join(inTheWay, 'x'), { recursive: true });
+    expect(await run(['keys', 'create', '--label', 'l', '--save'], io)).toBe(2);
+    expect([io.out(), io.err()]).toEqual(['tnl_new\n', expect.stringContaining('cannot use')]);
+  });
+
+  it('notes that the environment wins', async () => {
+    const { io } = await create({ env: { TUNNEL_API_KEY: 'other' } });
+    expect(io.err()).toContain('TUNNEL_API_KEY is set');
+  });
+});
+
+describe('keys revoke', () => {
+  it.each([
+    ['y\r', 0, 'key key-1 is revoked\n', 0],
+    ['n\r', 0, 'nothing was revoked\n', 1],
+    ['\r', 0, 'nothing was revoked\n', 1],
+  ])('asks first at a terminal: %j', async (typed, code, out, left) => {
+    const ran = await tunnel(['keys', 'revoke', 'key-1'], { stdin: typing(typed) });
+    expect([ran.code, ran.io.out(), platform.keys.length]).toEqual([code, out, left]);
+    expect(ran.io.err()).toContain('Revoke the key "laptop" (key-1)? [y/N] ');
+  });
+
+  it('needs --yes where nobody can be asked', async () => {
+    const { code, io } = await tunnel(['keys', 'revoke', 'key-1']);
+    expect([code, io.err(), platform.keys.length]).toEqual([2, expect.stringContaining('give --yes'), 1]);
+    expect((await tunnel(['keys', 'revoke', 'key-1', '--yes'])).code).toBe(0);
+    expect(platform.keys).toEqual([]);
+  });
+
+  it.each([['--yes'], []])('knows no such key: %j', async (...flags: string[]) => {
+    const { code, io } = await tunnel(['keys', 'revoke', 'key/9', ...flags], { stdin: typing('y\r') });
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('no such key\n  List the keys: `tunnel keys list`')]);
+    if (flags.length > 0) expect(platform.paths()).toContain('DELETE /keys/key%2F9');
+  });
+});

@@ -1,0 +1,214 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EMAIL, PASSWORD, ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { run } from '../run.ts';
+import { makeWorld, piping, typing, type World, type WorldOptions } from '../world.fixture.ts';
+
+let home: TemporaryDirectory;
+let platform: ScriptedPlatform;
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  platform = await ScriptedPlatform.start();
+});
+afterEach(async () => {
+  await platform.stop();
+  await home.close();
+});
+
+const tunnel = async (args: string[], options: Partial<WorldOptions> = {}): Promise<{ code: number; io: World }> => {
+  const io = makeWorld({ home: home.path, ...options });
+  return { code: await run(args, io), io };
+};
+
+const sessionFile = (): string => join(home.path, '.tunnel', 'session.json');
+const saved = (): Record<string, string> => JSON.parse(readFileSync(sessionFile(), 'utf8')) as Record<string, string>;
+const save = (change: Record<string, unknown>): void =>
+  writeFileSync(sessionFile(), JSON.stringify({ ...saved(), ...change }));
+
+const logIn = (args: string[] = [], stdin = piping(`${PASSWORD}\n`)) =>
+  tunnel(['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin', ...args], { stdin });
+
+describe('login', () => {
+  it('keeps the session for its owner alone, and says where and who', async () => {
+    const { code, io } = await logIn();
+    expect([code, io.out(), io.err()]).toEqual([0, `logged in at ${platform.url} as ${EMAIL}\n`, '']);
+    expect(saved()).toMatchObject({
+      version: 1,
+      platform_url: platform.url,
+      email: EMAIL,
+      refresh_token: 'refresh-1',
+      access_token: 'access-1',
+    });
+    expect(statSync(sessionFile()).mode & 0o777).toBe(0o600);
+    expect(statSync(join(home.path, '.tunnel')).mode & 0o777).toBe(0o700);
+    expect(platform.asks[0]?.headers['user-agent']).toMatch(/^tunnel\//);
+  });
+
+  it('asks at the terminal, and shows nothing of the password, pasted at once too', async () => {
+    const { code, io } = await tunnel(['login', '--platform', platform.url], {
+      stdin: typing(`${EMAIL}\r${PASSWORD}\r`),
+    });
+    expect(code).toBe(0);
+    expect(io.err()).toContain('E-mail: ');
+    expect(io.err()).toContain('Password: ');
+    expect(io.err()).not.toContain('correct');
+    expect(io.out()).not.toContain(PASSWORD);
+  });
+
+  it('offers who was logged in before, and ends that session at the platform', async () => {
+    await logIn();
+    const { code, io } = await tunnel(['login'], { stdin: typing(`\r${PASSWORD}\r`) });
+    expect(code).toBe(0);
+    expect(io.err()).toContain(`E-mail [${EMAIL}]: `);
+    expect(saved()['refresh_token']).toBe('refresh-2');
+    expect([...platform.refreshTokens]).toEqual(['refresh-2']);
+  });
+
+  it('finds the platform in config.yml, below a path too', async () => {
+    writeFileSync(join(home.path, 'c.yml'), `platform_url: ${platform.url}/base/\n`);
+    platform.trap('/base/auth/login', 404, 'not here');
+    const { code, io } = await tunnel(['login', '--config', 'c.yml', '--email', EMAIL, '--password-stdin'], {
+      stdin: piping(PASSWORD),
+    });
+    expect(code).toBe(2);
+    expect(io.err()).toContain(`${platform.url}/base is not a platform API: it answers with 404`);
+  });
+
+  it('ends with 130 at Ctrl-C, and with 2 when nothing is typed', async () => {
+    const asked = ['login', '--platform', platform.url];
+    expect((await tunnel(asked, { stdin: typing('\u0003') })).code).toBe(130);
+    const { code, io } = await tunnel(asked, { stdin: typing('') });
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('nothing was typed')]);
+    expect(platform.asks).toEqual([]);
+  });
+
+  it.each([
+    [[], 'there is no terminal to ask at: give --email and --password-stdin'],
+    [['--password-stdin'], '--password-stdin needs --email'],
+    [['--email', EMAIL, '--password-stdin'], 'there is no password on stdin'],
+    [['--platform', 'platform:8080'], '--platform must be an http or https URL'],
+    [['--platform', 'http://me:pw@127.0.0.1'], 'must be without a name and a password'],
+    [['--platform', 'http://192.0.2.1:8080'], 'passwords and tokens would go to 192.0.2.1:8080 in clear'],
+  ])('%j ends with 2 and says why', async (args, words) => {
+    const { code, io } = await tunnel(['login', ...args]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining(words)]);
+  });
+
+  it('says 3 for a wrong password, 6 for a suspended account, with a hint each', async () => {
+    const wrong = await logIn([], piping('guess'));
+    expect([wrong.code, wrong.io.err()]).toEqual([3, expect.stringMatching(/password is wrong\n {2}Check both/)]);
+    platform.suspended = true;
+    expect((await logIn()).code).toBe(6);
+    expect(() => saved()).toThrow('ENOENT');
+  });
+
+  it('says 5 when nobody answers or a proxy does, and shows the id of a request that went wrong', async () => {
+    platform.trap('/auth', 502, '<html>');
+    expect((await logIn()).code).toBe(5);
+    platform.trap('/auth', 500, JSON.stringify({ error: 'oh', code: 'INTERNAL', request_id: 'req-77' }));
+    const { code, io } = await logIn();
+    expect([code, io.err()]).toEqual([1, expect.stringContaining('Request id: req-77')]);
+    await platform.stop();
+    const away = await logIn();
+    expect([away.code, away.io.err()]).toEqual([5, expect.stringContaining('connection refused')]);
+  });
+
+  it('takes a password to no other address', async () => {
+    let reached = 0;
+    const other = createServer((_request, response) => {
+      reached += 1;
+      response.end();
+    });
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port } = other.address() as { port: number };
+    platform.trap('/auth', 307, '', { location: `http://127.0.0.1:${port}/auth/login` });
+    const { code, io } = await logIn();
+    expect([code, io.err(), reached]).toEqual([2, expect.stringContaining('it answers with 307'), 0]);
+    await new Promise((resolve) => other.close(resolve));
+  });
+});
+
+describe('logout', () => {
+  it('ends the session there and here; 0 also when there is none', async () => {
+    await logIn();
+    expect((await tunnel(['logout'])).io.out()).toBe(`logged out at ${platform.url}\n`);
+    expect(platform.refreshTokens.size).toBe(0);
+    expect(() => saved()).toThrow('ENOENT');
+    const again = await tunnel(['logout']);
+    expect([again.code, again.io.out()]).toEqual([0, 'not logged in\n']);
+  });
+
+  it('forgets the session also when the platform is away, and says so with 5', async () => {
+    await logIn();
+    await platform.stop();
+    const { code, io } = await tunnel(['logout']);
+    expect([code, io.err()]).toEqual([5, expect.stringContaining('the platform was not told: cannot reach')]);
+    expect(() => saved()).toThrow('ENOENT');
+  });
+});
+
+describe('the session', () => {
+  const LIST = ['keys', 'list', '--json'];
+
+  it('is used as long as its access holds', async () => {
+    await logIn();
+    expect((await tunnel(LIST)).code).toBe(0);
+    expect(platform.paths()).toEqual(['POST /auth/login', 'GET /keys']);
+  });
+
+  it('is renewed before it runs out, and the successor is kept', async () => {
+    await logIn();
+    save({ access_token_until: new Date(Date.now() + 10_000).toISOString() });
+    expect((await tunnel(LIST)).code).toBe(0);
+    expect(platform.paths()).toEqual(['POST /auth/login', 'POST /auth/refresh', 'GET /keys']);
+    expect(saved()).toMatchObject({ refresh_token: 'refresh-2', access_token: 'access-2', email: EMAIL });
+    expect(Date.parse(saved()['access_token_until'] ?? '')).toBeGreaterThan(Date.now() + 14 * 60_000);
+  });
+
+  it('is renewed when the platform refuses the access, and the call is made again', async () => {
+    await logIn();
+    platform.accessTokens.clear();
+    expect((await tunnel(LIST)).code).toBe(0);
+    expect(platform.paths().slice(1)).toEqual(['GET /keys', 'POST /auth/refresh', 'GET /keys']);
+  });
+
+  it('is renewed once by commands that run at the same time', async () => {
+    await logIn();
+    save({ access_token_until: new Date(0).toISOString() });
+    const runs = await Promise.all(Array.from({ length: 6 }, () => tunnel(LIST)));
+    expect(runs.map(({ code, io }) => `${code}${io.err()}`)).toEqual(Array(6).fill('0'));
+    expect(platform.paths().filter((path) => path === 'POST /auth/refresh')).toHaveLength(1);
+    expect([...platform.refreshTokens]).toEqual([saved()['refresh_token']]);
+  });
+
+  it.each([
+    ['none', () => {}, 'not logged in'],
+    ['an ended one', () => platform.refreshTokens.clear(), 'has ended'],
+    ['a torn file', () => writeFileSync(sessionFile(), '{"version":1'), 'not logged in'],
+  ])('%s gives 3 and the hint to log in', async (name, change, words) => {
+    if (name !== 'none') {
+      await logIn();
+      platform.accessTokens.clear();
+      change();
+    }
+    const { code, io } = await tunnel(LIST);
+    expect([code, io.err()]).toEqual([3, expect.stringMatching(new RegExp(`${words}\\n {2}Log in: .tunnel login`))]);
+  });
+
+  it('of a suspended account gives 6', async () => {
+    await logIn();
+    platform.suspended = true;
+    expect((await tunnel(LIST)).code).toBe(6);
+  });
+
+  it('does not go in clear to another machine because a file says so', async () => {
+    await logIn();
+    save({ platform_url: 'http://192.0.2.1:8080' });
+    const { code, io } = await tunnel(LIST);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('in clear')]);
+  });
+});

@@ -1,0 +1,298 @@
+import { writeFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createEdge } from '@tunnel/edge';
+import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run } from '../run.ts';
+import { makeWorld, type World, type WorldOptions } from '../world.fixture.ts';
+
+let home: TemporaryDirectory;
+let server: Server;
+let api: string;
+let clock: FakeClock;
+/** What the edge answers. */
+let answer: { status: number; body: string };
+let asked: { url: string | undefined; key: string | undefined }[];
+const runs: { world: World; code: Promise<number> }[] = [];
+
+const MEMBER = {
+  tunnel_id: 'tun_1',
+  session_id: 'ses_1',
+  client_addr: '127.0.0.1:5000',
+  request_count: 3,
+  bytes_proxied: 4096,
+  healthy: true,
+  consecutive_failures: 0,
+  total_health_failures: 0,
+  connected_since: '2030-01-01T00:00:00.000Z',
+  has_alert_webhook: false,
+};
+
+const groups = (dispatches: number, count = 1) => [
+  {
+    protocol: 'http',
+    label: 'web',
+    name: 'shop',
+    key_hash_short: '0123abcd',
+    region_id: 'local',
+    member_count: count,
+    healthy_count: count,
+    unhealthy_count: 0,
+    total_dispatches: dispatches,
+    total_health_failures: 0,
+    members: Array.from({ length: count }, () => MEMBER),
+  },
+];
+
+const say = (body: unknown, status = 200): void => {
+  answer = { status, body: JSON.stringify(body) };
+};
+
+const respond: RequestListener = (request, response) => {
+  asked.push({ url: request.url, key: request.headers.authorization });
+  response.writeHead(answer.status, { 'content-type': 'application/json', location: 'http://127.0.0.1:1/' });
+  response.end(answer.body);
+};
+
+const listen = async (port = 0): Promise<void> => {
+  server = createServer(respond);
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  api = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+};
+
+/** Also when it is closed already. */
+const close = (): Promise<void> =>
+  new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  clock = new FakeClock();
+  asked = [];
+  await listen();
+  say([]);
+});
+afterEach(async () => {
+  for (const { world, code } of runs.splice(0)) {
+    world.signal('SIGTERM');
+    await code;
+  }
+  await close();
+  await home.close();
+});
+
+const pools = (args: string[] = [], options: Partial<WorldOptions> = {}): { world: World; code: Promise<number> } => {
+  const world = makeWorld({ home: home.path, clock, ...options });
+  const started = { world, code: run(['pools', '--token', 'tnl_key', '--api', api, ...args], world) };
+  runs.push(started);
+  return started;
+};
+
+describe('once', () => {
+  it('asks with the key, and shows a block for each pool without colours', async () => {
+    say(groups(7));
+    const { world, code } = pools();
+    expect(await code).toBe(0);
+    expect(asked).toEqual([{ url: '/api/groups', key: 'Bearer tnl_key' }]);
+    expect(world.out()).toMatch(/^shop {2}http web {2}● 1 of 1 healthy {2}7 dispatches\n {2}tun_1 .*\n$/);
+  });
+
+  it('colours on a terminal, unless NO_COLOR is set', async () => {
+    say(groups(7));
+    const coloured = pools([], { isTTY: true });
+    const plain = pools([], { isTTY: true, env: { NO_COLOR: '1' } });
+    await Promise.all([coloured.code, plain.code]);
+    expect(coloured.world.out()).toContain('\u001b[');
+    expect(plain.world.out()).not.toContain('\u001b[');
+  });
+
+  it('says what to do when there is none', async () => {
+    const { world, code } = pools();
+    expect(await code).toBe(0);
+    expect(world.out()).toMatch(/^no pools\n/);
+  });
+
+  it('--json prints the list as the edge wrote it', async () => {
+    const list = groups(7).map((group) => ({ ...group, of_a_later_version: 1 }));
+    say(list);
+    const { world, code } = pools(['--json']);
+    expect(await code).toBe(0);
+    expect(JSON.parse(world.out())).toEqual(list);
+  });
+
+  it('finds the address in config.yml, below a path too', async () => {
+    writeFileSync(join(home.path, 'c.yml'), `api_url: ${api}/rest/\nauth_token: of-the-file\n`);
+    const world = makeWorld({ home: home.path, clock });
+    expect(await run(['pools', '--config', 'c.yml'], world)).toBe(0);
+    expect(asked).toEqual([{ url: '/rest/api/groups', key: 'Bearer of-the-file' }]);
+  });
+
+  it('asks a real edge, for the admin and for a stranger', async () => {
+    const config = loadServerConfig({
+      env: {},
+      overrides: { server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 } },
+    });
+    const logger = createLogger({ level: 'silent', format: 'json' });
+    const edge = createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') });
+    await edge.start();
+    const real = `http://127.0.0.1:${edge.addresses.api.port}`;
+    const admin = pools(['--json', '--api', real, '--token', 'admin']);
+    expect(await admin.code).toBe(0);
+    expect(admin.world.out()).toBe('[]\n');
+    const stranger = pools(['--api', real]);
+    expect(await stranger.code).toBe(3);
+    expect(stranger.world.err()).toMatch(/^tunnel: the key was not accepted\n/);
+    await edge.stop({ drainMs: 0 });
+  });
+});
+
+describe('what goes wrong', () => {
+  it('ends with 5 when nobody is there', async () => {
+    await close();
+    const { world, code } = pools();
+    expect(await code).toBe(5);
+    expect(world.err()).toMatch(/^tunnel: cannot reach http:\/\/127\.0\.0\.1:\d+: connection refused\n/);
+  });
+
+  it('and when a proxy says that the edge is away', async () => {
+    answer = { status: 502, body: '<html>' };
+    expect(await pools().code).toBe(5);
+  });
+
+  it.each([
+    ['no list', { status: 200, body: '{}' }, 'no list of groups'],
+    ['no JSON', { status: 200, body: 'hello' }, 'no list of groups'],
+    ['another server', { status: 404, body: 'nothing here' }, 'it answers with 404'],
+    ['a redirect, which would take the key along', { status: 302, body: '' }, 'it answers with 302'],
+  ])('ends with 2 for %s', async (_, given, words) => {
+    answer = given;
+    const { world, code } = pools();
+    expect(await code).toBe(2);
+    expect(world.err()).toContain(words);
+    expect(asked).toHaveLength(1);
+  });
+
+  it('TLS where there is none, and none where there is, are told', async () => {
+    const { world, code } = pools(['--api', api.replace('http:', 'https:')]);
+    expect(await code).toBe(2);
+    expect(world.err()).toContain('does not speak TLS');
+  });
+
+  it('over TLS the certificate must be trusted; --ca-file does, --insecure does not ask', async () => {
+    const { cert, key } = testCertificate();
+    const tls = createTlsServer({ cert, key }, respond);
+    await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve));
+    const secure = `https://localhost:${(tls.address() as AddressInfo).port}`;
+    writeFileSync(join(home.path, 'ca.pem'), cert);
+    const refused = pools(['--api', secure]);
+    expect(await refused.code).toBe(2);
+    expect(refused.world.err()).toContain('certificate of localhost');
+    expect(asked).toEqual([]);
+    expect(await pools(['--api', secure, '--ca-file', 'ca.pem']).code).toBe(0);
+    expect(await pools(['--api', secure, '--insecure']).code).toBe(0);
+    tls.close();
+    tls.closeAllConnections();
+  });
+});
+
+describe('--watch', () => {
+  it('--json: a line for each change, and Ctrl-C ends with 0', async () => {
+    say(groups(1));
+    const { world, code } = pools(['--watch', '--json']);
+    const dispatches = () =>
+      [...world.out().matchAll(/^\[.*"total_dispatches":(\d+).*\]$/gm)].map(([, count]) => Number(count));
+    await eventually(() => expect(dispatches()).toEqual([1]));
+    await clock.advance(999);
+    expect(asked).toHaveLength(1);
+    await clock.advance(1);
+    await eventually(() => expect(clock.pendingTimers).toBe(1));
+    expect(asked).toHaveLength(2);
+    say(groups(2));
+    await clock.advance(1000);
+    await eventually(() => expect(dispatches()).toEqual([1, 2]));
+    world.signal('SIGINT');
+    expect(await code).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('--interval sets the pace', async () => {
+    pools(['--watch', '--interval', '7']);
+    await eventually(() => expect(clock.pendingTimers).toBe(1));
+    await clock.advance(6999);
+    expect(asked).toHaveLength(1);
+    await clock.advance(1);
+    await eventually(() => expect(asked).toHaveLength(2));
+  });
+
+  it('draws in place on a terminal, no wider and no higher than it is', async () => {
+    say(groups(1, 100));
+    const { world } = pools(['--watch'], { isTTY: true, env: { NO_COLOR: '1' } });
+    await eventually(() => expect(world.out()).toContain('1 dispatch'));
+    const first = world.out();
+    const lines = first.trimEnd().split('\n');
+    expect(lines).toHaveLength(23);
+    expect(lines.at(-1)).toBe('… and 79 more lines');
+    for (const line of lines) expect(line.length).toBeLessThan(100);
+    say(groups(2, 100));
+    await clock.advance(1000);
+    await eventually(() => expect(world.out()).toContain('2 dispatches'));
+    expect(world.out().slice(first.length)).toMatch(/^\u001b\[23A\u001b\[Jshop/);
+  });
+
+  it('survives a restart of the edge, and says so', async () => {
+    say(groups(1));
+    const { world, code } = pools(['--watch']);
+    await eventually(() => expect(clock.pendingTimers).toBe(1));
+    await close();
+    await clock.advance(1000);
+    await eventually(() =>
+      expect(world.err()).toMatch(/^tunnel: cannot reach .*: connection refused; trying again\n$/),
+    );
+    await eventually(() => expect(clock.pendingTimers).toBe(1));
+    await clock.advance(1000);
+    await eventually(() => expect(clock.pendingTimers).toBe(1));
+    await listen(Number(new URL(api).port));
+    say(groups(5));
+    await clock.advance(1000);
+    await eventually(() => expect(world.out()).toContain('5 dispatches'));
+    expect(world.err().trim().split('\n')).toEqual([
+      expect.stringContaining('trying again'),
+      'tunnel: the edge is back',
+    ]);
+    world.signal('SIGINT');
+    expect(await code).toBe(0);
+  });
+
+  it('ends with 3 when its key is revoked meanwhile, and with 5 when nobody ever was there', async () => {
+    const { world, code } = pools(['--watch']);
+    await eventually(() => expect(clock.pendingTimers).toBe(1));
+    say({ error: 'the key was revoked', code: 'AUTH_TOKEN_REVOKED', request_id: 'req_1' }, 401);
+    await clock.advance(1000);
+    expect(await code).toBe(3);
+    expect(world.err()).toContain('the key was revoked');
+    answer = { status: 503, body: '' };
+    expect(await pools(['--watch']).code).toBe(5);
+  });
+
+  it('ends with 0 in the middle of a request, and when nobody reads its output', async () => {
+    server.removeAllListeners('request');
+    const hanging = pools(['--watch']);
+    await eventually(async () => expect(await connections()).toBe(1));
+    hanging.world.signal('SIGINT');
+    expect(await hanging.code).toBe(0);
+    server.on('request', respond);
+    const unread = pools(['--watch']);
+    await eventually(() => expect(clock.pendingTimers).toBe(1));
+    unread.world.closeStdout();
+    expect(await unread.code).toBe(0);
+  });
+});
+
+const connections = (): Promise<number> =>
+  new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))));

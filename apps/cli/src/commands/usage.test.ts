@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { run } from '../run.ts';
+import { makeWorld, type World, type WorldOptions } from '../world.fixture.ts';
+
+let login: LoggedIn;
+let platform: ScriptedPlatform;
+
+beforeEach(async () => {
+  login = await logIn();
+  platform = login.platform;
+  platform.chart = [{ date: '2030-01-01', tunnels: 1, requests: 31, bytes: 5_000_000 }];
+});
+afterEach(() => login.close());
+
+const usage = async (
+  args: string[] = [],
+  options: Partial<WorldOptions> = {},
+): Promise<{ code: number; io: World }> => {
+  const io = makeWorld({ home: login.home.path, ...options });
+  return { code: await run(['usage', ...args], io), io };
+};
+
+it('asks for as many days as were wanted', async () => {
+  const { code, io } = await usage(['--days', '7']);
+  expect([code, io.err()]).toEqual([0, '']);
+  expect(platform.paths().sort()).toEqual(['GET /usage', 'GET /usage/chart?days=7', 'GET /usage/tunnels?limit=10']);
+  expect(io.out()).toContain('  2030-01-01  31 requests  1 tunnel\n');
+});
+
+it('draws with colours on a terminal, unless NO_COLOR is set', async () => {
+  const coloured = await usage([], { isTTY: true });
+  const plain = await usage([], { isTTY: true, env: { NO_COLOR: '1' } });
+  expect(coloured.io.out()).toContain('\u001b[');
+  expect(plain.io.out()).not.toContain('\u001b[');
+  expect(plain.io.out()).toContain('requests a day, last day\n  31 │███');
+});
+
+it('--json prints everything as one object', async () => {
+  const { io } = await usage(['--json'], { isTTY: true });
+  expect(JSON.parse(io.out())).toMatchObject({ summary: { plan: 'free' }, chart: platform.chart, tunnels: [] });
+});
+
+it.each(['0', '91', 'x'])('refuses %s days', async (days) => {
+  const { code, io } = await usage(['--days', days]);
+  expect([code, io.err()]).toEqual([2, expect.stringContaining('whole number from 1 to 90')]);
+});
+
+it('renews once for all that it asks', async () => {
+  platform.accessTokens.clear();
+  expect((await usage()).code).toBe(0);
+  expect(platform.paths().filter((path) => path === 'POST /auth/refresh')).toHaveLength(1);
+});

@@ -1,0 +1,178 @@
+// What the platform tells of an account, in lines for people: its keys, what it has used, what it pays.
+import { protocolTraits } from '@tunnel/client';
+import {
+  type ApiToken,
+  type BillingStatus,
+  SUMMARY_DAYS,
+  type TunnelLogEntry,
+  type UsageChartPoint,
+  type UsageSummary,
+} from '@tunnel/contract';
+import { oneLine } from '../problem-report.ts';
+import { bytesText, type Colours, chartLines, columns, counted, cutVisible, dollarsText, momentText } from './text.ts';
+
+export const keyLines = (keys: readonly ApiToken[], colours: Colours): string[] => {
+  if (keys.length === 0) return ['no keys', '  Make one: tunnel keys create --label laptop --save'];
+  const lines = columns(keys.map(cellsOf));
+  return lines.map((line, at) => (keys[at]?.last_used_at === null ? colours.dim(line) : line).replace(/^ {2}/, ''));
+};
+
+const cellsOf = (key: ApiToken): string[] => [
+  oneLine(key.id),
+  oneLine(key.label),
+  `made ${momentText(key.created_at)}`,
+  key.last_used_at === null ? 'never used' : `used ${momentText(key.last_used_at)}`,
+  counted(key.tunnel_count, 'tunnel', 'tunnels'),
+  ...(key.unlimited ? ['unlimited'] : []),
+];
+
+export interface Usage {
+  readonly summary: UsageSummary;
+  readonly chart: readonly UsageChartPoint[];
+  readonly tunnels: readonly TunnelLogEntry[];
+}
+
+export interface UsageLook {
+  /** null: no terminal, so a list that can be searched stands for the charts. */
+  readonly width: number | null;
+  readonly colours: Colours;
+}
+
+export const usageLines = ({ summary, chart, tunnels }: Usage, { width, colours }: UsageLook): string[] => {
+  const days = width === null ? dayList(chart) : dayCharts(chart, width, colours);
+  const lines = [...summaryLines(summary, colours), '', ...days, '', ...tunnelLines(tunnels, colours)];
+  return width === null ? lines : lines.map((line) => cutVisible(line, Math.max(20, width - 1)));
+};
+
+const summaryLines = (summary: UsageSummary, colours: Colours): string[] => {
+  const { active_tunnels: open, tunnel_limit: limit } = summary;
+  const tunnels = limit === null ? `${counted(open, 'tunnel', 'tunnels')} open` : `${open} of ${limit} tunnels open`;
+  const isFull = limit !== null && open >= limit;
+  return [
+    `${colours.bold(`plan ${oneLine(summary.plan)}`)}: ${isFull ? colours.yellow(tunnels) : tunnels}`,
+    `in ${SUMMARY_DAYS} days: ${[
+      counted(summary.total_tunnels_30d, 'tunnel', 'tunnels'),
+      counted(summary.total_requests_30d, 'request', 'requests'),
+      bytesText(summary.total_bytes_30d),
+    ].join(', ')}`,
+  ];
+};
+
+const dayCharts = (chart: readonly UsageChartPoint[], width: number, colours: Colours): string[] => {
+  const valuesOf = (key: 'requests' | 'tunnels') => chart.map((point) => ({ date: point.date, value: point[key] }));
+  return [
+    ...chartLines('requests a day', valuesOf('requests'), { width, colours }),
+    '',
+    ...chartLines('tunnels a day', valuesOf('tunnels'), { width, colours }),
+  ];
+};
+
+const dayList = (chart: readonly UsageChartPoint[]): string[] => [
+  'days (UTC)',
+  ...columns(
+    chart.map(({ date, requests, tunnels }) => [
+      date,
+      counted(requests, 'request', 'requests'),
+      counted(tunnels, 'tunnel', 'tunnels'),
+    ]),
+  ),
+];
+
+const tunnelLines = (tunnels: readonly TunnelLogEntry[], colours: Colours): string[] => {
+  if (tunnels.length === 0) return ['no tunnels yet'];
+  const lines = columns(tunnels.map(tunnelCells));
+  return ['last tunnels', ...lines.map((line, at) => (isOpen(tunnels[at]) ? colours.green(line) : line))];
+};
+
+const isOpen = (tunnel: TunnelLogEntry | undefined): boolean => tunnel?.unregistered_at === null;
+
+const tunnelCells = (tunnel: TunnelLogEntry): string[] => [
+  tunnel.protocol,
+  oneLine(tunnel.label),
+  momentText(tunnel.registered_at),
+  tunnel.unregistered_at === null ? 'open' : `to ${momentText(tunnel.unregistered_at)}`,
+  visitsText(tunnel),
+  bytesText(tunnel.bytes_proxied),
+  oneLine(tunnel.region_id ?? ''),
+];
+
+const visitsText = ({ protocol, request_count: count }: TunnelLogEntry): string =>
+  protocolTraits(protocol).carriesRequests
+    ? counted(count, 'request', 'requests')
+    : counted(count, 'connection', 'connections');
+
+export interface BillingFacts {
+  readonly status: BillingStatus;
+  /** Of this month. Up to the minimum the estimate does not tell it, and only usage counts for the cap. */
+  readonly usedCents: number;
+}
+
+export interface BillingLook {
+  /** null: no terminal. */
+  readonly width: number | null;
+  readonly colours: Colours;
+}
+
+const BAR_WIDTH = 20;
+/** From here on the owner was told by mail. */
+const NEAR_PERCENT = 80;
+
+export const billingLines = (facts: BillingFacts, { width, colours }: BillingLook): string[] => {
+  const { status } = facts;
+  const rows = status.billing_model === 'free' ? freeRows(status) : paygRows(facts, colours);
+  const nameWidth = Math.max(...rows.map(([name]) => name.length));
+  const lines = [titleOf(status, colours), ...rows.map(([name, text]) => `  ${name.padEnd(nameWidth)}  ${text}`)];
+  return width === null ? lines : lines.map((line) => cutVisible(line, Math.max(20, width - 1)));
+};
+
+const titleOf = ({ plan_name, billing_model }: BillingStatus, colours: Colours): string =>
+  `${colours.bold(`plan ${oneLine(plan_name)}`)}: ${billing_model === 'free' ? 'nothing is charged' : 'pay as you go'}`;
+
+type Row = readonly [name: string, text: string];
+
+const freeRows = (status: BillingStatus): Row[] => [
+  ...(status.subscription_status === null ? [] : [['subscription', status.subscription_status] as const]),
+  ['payment method', status.has_payment_method ? 'on file' : 'none'],
+];
+
+const paygRows = ({ status, usedCents }: BillingFacts, colours: Colours): Row[] => {
+  const { estimated_mtd_cents: estimate, monthly_minimum_cents: minimum, current_period_end: end } = status;
+  return [
+    ['this month (UTC)', `${dollarsText(estimate)} so far, ${dollarsText(minimum)} at least`],
+    ['spend cap', capText(status.spend_cap_cents, usedCents, colours)],
+    ['subscription', subscriptionText(status, colours)],
+    ...(end === null ? [] : [['period ends', momentText(end)] as const]),
+    ['payment method', status.has_payment_method ? 'on file' : colours.yellow('none')],
+  ];
+};
+
+const SUBSCRIPTION_WORDS = {
+  active: 'active',
+  past_due: 'past due: the last payment failed; see `tunnel billing portal`',
+  canceled: 'canceled: the plan is free after the end of the period',
+} as const;
+
+const subscriptionText = ({ subscription_status: state }: BillingStatus, colours: Colours): string => {
+  if (state === null) return 'none';
+  const words = SUBSCRIPTION_WORDS[state];
+  return state === 'active' ? words : colours.yellow(words);
+};
+
+const capText = (cap: number | null, used: number, colours: Colours): string => {
+  if (cap === null) return 'none';
+  if (cap === 0) return `${dollarsText(0)}: no usage is allowed`;
+  const percent = Math.floor((used * 100) / cap);
+  const end = used >= cap ? ': reached, no tunnels' : ` (${dollarsText(used)} of usage)`;
+  return `${dollarsText(cap)}  ${paintOf(percent, colours)(barOf(percent, used))} ${percent} %${end}`;
+};
+
+const paintOf = (percent: number, colours: Colours): ((text: string) => string) => {
+  if (percent >= 100) return colours.red;
+  return percent >= NEAR_PERCENT ? colours.yellow : colours.green;
+};
+
+/** What was used is seen: at least one block, and all of them only when it is all. */
+const barOf = (percent: number, used: number): string => {
+  const full = Math.max(used > 0 ? 1 : 0, Math.min(BAR_WIDTH, Math.floor((percent * BAR_WIDTH) / 100)));
+  return '█'.repeat(full) + '░'.repeat(BAR_WIDTH - full);
+};

@@ -1,0 +1,91 @@
+import type { Tunnel } from '@tunnel/client';
+import pc from 'picocolors';
+import { describe, expect, it } from 'vitest';
+import { oneLine } from '../problem-report.ts';
+import { durationText, eventLine, type FinishedRequest, requestLine, routeText } from './lines.ts';
+
+const HOSTILE = 'http://a\u001b]0;owned\u0007\u009b2J\r\nb.example';
+
+const tunnel = {
+  name: 'web',
+  protocol: 'http',
+  publicUrl: HOSTILE,
+  localHost: '127.0.0.1',
+  localPort: 3000,
+  group: null,
+  warnings: [],
+} as unknown as Tunnel;
+
+it('an address that the edge made up moves no cursor and begins no line', () => {
+  expect(routeText(tunnel)).toBe('http://a ]0;owned 2J b.example -> 127.0.0.1:3000');
+  const moved = eventLine({ type: 'tunnel-moved', tunnel, previousUrl: HOSTILE });
+  expect(moved).toMatch(/\(was http:\/\/a \]0;owned 2J b\.example\)$/);
+  expect(moved).not.toMatch(/\p{Cc}/u);
+});
+
+it('signs that turn the direction of a line, or end it, are as good as a space; letters of any script stay', () => {
+  expect(oneLine('a\u202eb\u2066c\u200fd\u061ce\u2028f\u2029g')).toBe('a b c d e f g');
+  expect(oneLine('żółw 日本 👩\u200d💻')).toBe('żółw 日本 👩\u200d💻');
+});
+
+const at = new Date(2030, 0, 1, 7, 8, 9).getTime();
+const event: FinishedRequest = {
+  type: 'request-finished',
+  id: 'req_1',
+  tunnel: { name: 'web' } as Tunnel,
+  method: 'GET',
+  path: '/index.html',
+  at,
+  replayOf: null,
+  status: 200,
+  durationMs: 12.3,
+  requestBytes: 0,
+  responseBytes: 5,
+  aborted: false,
+};
+
+describe('a request in a line', () => {
+  it('is plain without a terminal', () => {
+    expect(requestLine(event, { named: false })).toBe('07:08:09 GET /index.html 200 12 ms');
+    expect(requestLine({ ...event, status: null, aborted: true }, { named: true })).toBe(
+      '07:08:09 web GET /index.html --- 12 ms aborted',
+    );
+    expect(requestLine({ ...event, replayOf: 'req_0' }, { named: false })).toMatch(/ replay$/);
+  });
+
+  it.each([20, 40, 60, 80, 200])('fits a terminal of %i columns as far as that goes', (width) => {
+    const line = requestLine({ ...event, path: `/${'long/'.repeat(60)}` }, { width, named: false });
+    expect(line.length).toBeLessThanOrEqual(Math.max(width, 42));
+    expect(line).toContain('…');
+    expect(line).toMatch(/ 200 {4}12 ms$/);
+  });
+
+  it('has its status in colour', () => {
+    const colours = pc.createColors(true);
+    const painted = (status: number | null, aborted = false): string =>
+      requestLine({ ...event, status, aborted }, { width: 80, named: false, colours });
+    expect(painted(200)).toContain(colours.green('200'));
+    expect(painted(304)).toContain(colours.cyan('304'));
+    expect(painted(404)).toContain(colours.yellow('404'));
+    expect(painted(500)).toContain(colours.red('500'));
+    expect(painted(null)).toContain(colours.red('---'));
+    expect(painted(200, true)).toContain(colours.red('200'));
+  });
+
+  it('moves no cursor, whatever the request says', () => {
+    const line = requestLine({ ...event, path: '/\u001b[2J\r\n\u0007\u009bx', method: 'G\u001bT' }, { named: false });
+    expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
+  });
+
+  it.each([
+    [0.04, '0.0 ms'],
+    [9.94, '9.9 ms'],
+    [9.96, '10 ms'],
+    [999.4, '999 ms'],
+    [999.6, '1.0 s'],
+    [59_000, '59.0 s'],
+    [600_000, '10 min'],
+  ])('%f ms is %s', (ms, text) => {
+    expect(durationText(ms)).toBe(text);
+  });
+});

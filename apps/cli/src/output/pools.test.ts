@@ -1,0 +1,84 @@
+import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
+import pc from 'picocolors';
+import { expect, it } from 'vitest';
+import { poolLines } from './pools.ts';
+
+const PLAIN = pc.createColors(false);
+
+const member = (id: string, more: Partial<GroupMemberSummary> = {}): GroupMemberSummary => ({
+  tunnel_id: id,
+  session_id: 'ses_1',
+  client_addr: '192.0.2.7:5000',
+  request_count: 1,
+  bytes_proxied: 1_500_000,
+  healthy: true,
+  consecutive_failures: 0,
+  total_health_failures: 0,
+  // Without an offset: in the time of whoever runs the test, as it is shown.
+  connected_since: '2030-01-02T03:04:05.678',
+  health_check_kind: 'http',
+  has_alert_webhook: false,
+  ...more,
+});
+
+const group = (members: GroupMemberSummary[], more: Partial<GroupSummary> = {}): GroupSummary => {
+  const healthy = members.filter((one) => one.healthy).length;
+  return {
+    protocol: 'http',
+    label: 'web',
+    name: 'shop',
+    key_hash_short: '0123abcd',
+    region_id: 'local',
+    member_count: members.length,
+    healthy_count: healthy,
+    unhealthy_count: members.length - healthy,
+    total_dispatches: 1204,
+    total_health_failures: 0,
+    members,
+    ...more,
+  };
+};
+
+const { health_check_kind: _, ...unprobed } = member('tun_unprobed');
+
+it('a block for each pool, a line for each member', () => {
+  const down = member('tun_2', { healthy: false, consecutive_failures: 3, request_count: 20 });
+  const lines = poolLines(
+    [
+      group([member('tun_1'), down, unprobed, member('tun_new', { healthy: false })], { total_health_failures: 1 }),
+      group([member('tun_9')], { protocol: 'tcp', label: '20000', name: 'db', total_dispatches: 1 }),
+    ],
+    PLAIN,
+  );
+  expect(lines).toEqual([
+    'shop  http web  ●●○○ 2 of 4 healthy  1204 dispatches  1 failure',
+    '  tun_1         192.0.2.7:5000  healthy                1 request    1.5 MB  since 2030-01-02 03:04:05',
+    '  tun_2         192.0.2.7:5000  unhealthy, 3 failures  20 requests  1.5 MB  since 2030-01-02 03:04:05',
+    '  tun_unprobed  192.0.2.7:5000  no probe               1 request    1.5 MB  since 2030-01-02 03:04:05',
+    '  tun_new       192.0.2.7:5000  not healthy yet        1 request    1.5 MB  since 2030-01-02 03:04:05',
+    '',
+    'db  tcp 20000  ● 1 of 1 healthy  1 dispatch',
+    '  tun_9  192.0.2.7:5000  healthy  1 request  1.5 MB  since 2030-01-02 03:04:05',
+  ]);
+});
+
+it.each([
+  [0, 100, '○○○○○○○○○○○○○○○○○○○○'],
+  [1, 100, '●○○○○○○○○○○○○○○○○○○○'],
+  [50, 100, '●●●●●●●●●●○○○○○○○○○○'],
+  [99, 100, '●●●●●●●●●●●●●●●●●●●○'],
+  [100, 100, '●●●●●●●●●●●●●●●●●●●●'],
+  [1, 2, '●○'],
+])('%i of %i in a bar that hides neither kind', (healthy, members, bar) => {
+  const [head] = poolLines([group([], { healthy_count: healthy, member_count: members })], PLAIN);
+  expect(head).toContain(`${bar} ${healthy} of ${members} healthy`);
+});
+
+it('a name moves no cursor', () => {
+  const [head] = poolLines([group([], { name: 'a\u001b[2Jb' })], PLAIN);
+  expect(head).toMatch(/^a \[2Jb {2}http/);
+});
+
+it('without pools it says what to do', () => {
+  expect(poolLines([], PLAIN).join('\n')).toMatch(/^no pools\n.*`group_key`.*\n.*load_balancing/);
+});

@@ -1,0 +1,192 @@
+// How pools are shown: as JSON, as plain blocks with a line for each member, or on a terminal in a block that is drawn again in place.
+import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
+import type { Fault } from '@tunnel/errors';
+import type { ReadGroups } from '../api/edge-api.ts';
+import type { Io } from '../io.ts';
+import { oneLine, problemLines } from '../problem-report.ts';
+import { bytesText, type Colours, coloursOf, columns, counted, cutVisible, momentText } from './text.ts';
+
+type Screen = Pick<Io, 'stdout' | 'stderr' | 'env'>;
+
+export interface PoolOutput {
+  show(read: ReadGroups): void;
+  /** The edge is not reached any more; it is tried again. */
+  lost(fault: Fault): void;
+  /** It is reached again. */
+  back(): void;
+}
+
+export const choosePoolOutput = (
+  io: Screen,
+  options: { readonly json: boolean; readonly watch: boolean },
+): PoolOutput => {
+  if (options.json) return new JsonPools(io);
+  return options.watch && io.stdout.isTTY === true ? new LivePools(io) : new PlainPools(io);
+};
+
+const lostText = (fault: Fault): string => `${problemLines(fault)[0]}; trying again`;
+const BACK = 'tunnel: the edge is back';
+
+/** One line for each list that differs from the one before. */
+class JsonPools implements PoolOutput {
+  readonly #io: Screen;
+  #last = '';
+
+  constructor(io: Screen) {
+    this.#io = io;
+  }
+
+  show({ json }: ReadGroups): void {
+    const text = JSON.stringify(json);
+    if (text !== this.#last) this.#io.stdout.write(`${text}\n`);
+    this.#last = text;
+  }
+
+  lost(fault: Fault): void {
+    this.#io.stderr.write(`${lostText(fault)}\n`);
+  }
+
+  back(): void {
+    this.#io.stderr.write(`${BACK}\n`);
+  }
+}
+
+class PlainPools implements PoolOutput {
+  readonly #io: Screen;
+  #last = '';
+
+  constructor(io: Screen) {
+    this.#io = io;
+  }
+
+  show({ groups }: ReadGroups): void {
+    const text = poolLines(groups, coloursOf(this.#io)).join('\n');
+    if (text !== this.#last) this.#io.stdout.write(`${this.#last === '' ? '' : '\n'}${text}\n`);
+    this.#last = text;
+  }
+
+  lost(fault: Fault): void {
+    this.#io.stderr.write(`${lostText(fault)}\n`);
+  }
+
+  back(): void {
+    this.#io.stderr.write(`${BACK}\n`);
+  }
+}
+
+class LivePools implements PoolOutput {
+  readonly #io: Screen;
+  #block: readonly string[] = [];
+  #drawn: readonly string[] = [];
+
+  constructor(io: Screen) {
+    this.#io = io;
+  }
+
+  show({ groups }: ReadGroups): void {
+    this.#block = poolLines(groups, coloursOf(this.#io));
+    this.#draw(this.#block);
+  }
+
+  /** The last that is known stays on the screen, below what happened. */
+  lost(fault: Fault): void {
+    this.#above(lostText(fault));
+  }
+
+  back(): void {
+    this.#above(BACK);
+  }
+
+  #above(line: string): void {
+    this.#erase();
+    this.#io.stdout.write(`${line}\n`);
+    this.#draw(this.#block);
+  }
+
+  #draw(block: readonly string[]): void {
+    const lines = this.#fit(block);
+    if (lines.length === this.#drawn.length && lines.every((line, at) => line === this.#drawn[at])) return;
+    this.#erase();
+    this.#drawn = lines;
+    this.#io.stdout.write(`${lines.join('\n')}\n`);
+  }
+
+  /** Lines that wrap, or have left the screen, could not be erased by counting them. */
+  #fit(block: readonly string[]): string[] {
+    const width = Math.max(20, (this.#io.stdout.columns || 80) - 1);
+    const height = Math.max(2, (this.#io.stdout.rows || 24) - 1);
+    const lines = block.length > height ? block.slice(0, height - 1) : block;
+    const rest = block.length - lines.length;
+    return [...lines.map((line) => cutVisible(line, width)), ...(rest === 0 ? [] : [`… and ${rest} more lines`])];
+  }
+
+  #erase(): void {
+    if (this.#drawn.length > 0) this.#io.stdout.write(`\u001b[${this.#drawn.length}A\u001b[J`);
+    this.#drawn = [];
+  }
+}
+
+/** Marks of a bar: one for each member, or shares of them in a larger pool. */
+const BAR_MARKS = 20;
+const HEALTHY = '●';
+const UNHEALTHY = '○';
+
+export const poolLines = (groups: readonly GroupSummary[], colours: Colours): string[] => {
+  if (groups.length === 0) return NO_POOLS;
+  return groups.flatMap((group, index) => [...(index === 0 ? [] : ['']), ...blockOf(group, colours)]);
+};
+
+const NO_POOLS = [
+  'no pools',
+  '  Start a tunnel with --group <name> --group-key-file <file>, or `group` and `group_key` in config.yml; again elsewhere: they share one address.',
+  '  The edge needs `[load_balancing] enabled = true`.',
+];
+
+const blockOf = (group: GroupSummary, colours: Colours): string[] => {
+  const { name, protocol, label, healthy_count: healthy, member_count: members } = group;
+  const notAll = healthy === 0 ? colours.red : colours.yellow;
+  const state = healthy === members ? colours.green : notAll;
+  const failures = group.total_health_failures;
+  const head = [
+    colours.bold(oneLine(name)),
+    `${protocol} ${oneLine(label)}`,
+    `${bar(healthy, members, colours)} ${state(`${healthy} of ${members} healthy`)}`,
+    counted(group.total_dispatches, 'dispatch', 'dispatches'),
+    ...(failures === 0 ? [] : [counted(failures, 'failure', 'failures')]),
+  ];
+  return [
+    head.join('  '),
+    ...columns(group.members.map(cellsOf)).map((line, at) => shade(line, group.members[at], colours)),
+  ];
+};
+
+/** Of a pool too large for a mark each, whatever there is of either kind keeps at least one. */
+const bar = (healthy: number, members: number, colours: Colours): string => {
+  const marks = Math.min(members, BAR_MARKS);
+  const share = members === 0 ? 0 : Math.round((healthy / members) * marks);
+  const least = healthy > 0 ? 1 : 0;
+  const most = healthy < members ? marks - 1 : marks;
+  const full = Math.max(least, Math.min(most, share));
+  return colours.green(HEALTHY.repeat(full)) + colours.red(UNHEALTHY.repeat(marks - full));
+};
+
+const cellsOf = (member: GroupMemberSummary): string[] => [
+  oneLine(member.tunnel_id),
+  oneLine(member.client_addr),
+  healthText(member),
+  counted(member.request_count, 'request', 'requests'),
+  bytesText(member.bytes_proxied),
+  `since ${momentText(member.connected_since)}`,
+];
+
+const healthText = ({
+  healthy,
+  health_check_kind: kind,
+  consecutive_failures: failures,
+}: GroupMemberSummary): string => {
+  if (healthy) return kind === undefined ? 'no probe' : 'healthy';
+  return failures === 0 ? 'not healthy yet' : `unhealthy, ${counted(failures, 'failure', 'failures')}`;
+};
+
+const shade = (line: string, member: GroupMemberSummary | undefined, colours: Colours): string =>
+  member?.healthy === true ? colours.dim(line) : colours.red(line);

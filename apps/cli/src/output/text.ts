@@ -1,0 +1,123 @@
+// What lines for people are made of: colours, columns, lines as wide as a terminal, money, and a small chart.
+import pc from 'picocolors';
+import type { Io } from '../io.ts';
+
+export type Colours = ReturnType<typeof pc.createColors>;
+
+/** For people at a terminal who have not said that they want none. */
+export const coloursOf = ({ stdout, env }: Pick<Io, 'stdout' | 'env'>): Colours =>
+  pc.createColors(stdout.isTTY === true && (env['NO_COLOR'] ?? '') === '');
+
+/** Cells of a list below each other. */
+export const columns = (rows: readonly (readonly string[])[]): string[] => {
+  const widths: number[] = [];
+  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, cell.length)));
+  return rows.map((row) => `  ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')}`.trimEnd());
+};
+
+export const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
+
+/** The reader's own time, to the second. */
+export const momentText = (iso: string): string => {
+  const time = new Date(iso);
+  const two = (part: number): string => String(part).padStart(2, '0');
+  const day = [time.getFullYear(), two(time.getMonth() + 1), two(time.getDate())].join('-');
+  return `${day} ${[time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':')}`;
+};
+
+const COLOUR = /\u001b\[\d+m/g;
+
+/** Cut by what is seen: colours take no room, and the last one is ended. */
+export const cutVisible = (line: string, width: number): string => {
+  if (line.replace(COLOUR, '').length <= width) return line;
+  const parts = line.split(/(\u001b\[\d+m)/);
+  let room = width - 1;
+  let isCut = false;
+  const kept = parts.map((part, at) => {
+    if (at % 2 === 1) return part;
+    const text = isCut ? '' : part.slice(0, room);
+    room -= text.length;
+    if (isCut || text.length === part.length) return text;
+    isCut = true;
+    return `${text}…`;
+  });
+  return kept.join('');
+};
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
+
+export const bytesText = (bytes: number): string => {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 99.95 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+};
+
+/** Dollars as people write them, in cents: `20`, `20.5` and `20.50`, with or without a dollar sign; null for anything else. No arithmetic on fractions. */
+export const centsOf = (text: string): number | null => {
+  const parts = /^\$?(\d{1,12})(?:\.(\d{1,2}))?$/.exec(text);
+  if (parts === null) return null;
+  const [, dollars = '0', rest = ''] = parts;
+  return Number(dollars) * 100 + Number(rest.padEnd(2, '0'));
+};
+
+export const dollarsText = (cents: number): string =>
+  `$${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, '0')}`;
+
+export interface DayValue {
+  /** YYYY-MM-DD. */
+  readonly date: string;
+  readonly value: number;
+}
+
+export interface ChartLook {
+  readonly width: number;
+  readonly colours: Colours;
+}
+
+const ROWS = 4;
+const EIGHTHS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'] as const;
+const COLUMN_MAX_WIDTH = 4;
+
+/**
+ * A small chart of columns, one for each day, oldest first, as wide as the terminal lets it be. Days that have no room are left out
+ * from the beginning, and the title says how many are shown.
+ */
+export const chartLines = (title: string, days: readonly DayValue[], { width, colours }: ChartLook): string[] => {
+  const top = days.reduce((most, { value }) => Math.max(most, value), 0);
+  const axisWidth = Math.max(String(top).length, 1);
+  // Two of margin, and the axis with a space before it; the last column of a terminal stays free, some break the line there.
+  const room = Math.max(1, width - axisWidth - 5);
+  const shown = days.slice(-room);
+  const columnWidth = Math.max(1, Math.min(COLUMN_MAX_WIDTH, Math.floor(room / Math.max(1, shown.length))));
+  const axis = (label: string): string => `  ${label.padStart(axisWidth)} `;
+  const rows = Array.from({ length: ROWS }, (_, at) => {
+    const row = ROWS - 1 - at;
+    const bars = shown.map(({ value }) => barCell(value, top, row, columnWidth)).join('');
+    return `${axis(at === 0 ? String(top) : '')}│${colours.cyan(bars.trimEnd())}`.trimEnd();
+  });
+  const chartWidth = shown.length * columnWidth;
+  return [
+    `${title}, ${shown.length === 1 ? 'last day' : `last ${shown.length} days`}`,
+    ...rows,
+    `${axis('0')}└${'─'.repeat(chartWidth)}`,
+    `${axis('')} ${colours.dim(dateLine(shown, chartWidth))}`,
+  ];
+};
+
+/** Whatever was used is seen: it has at least an eighth of a row. */
+const barCell = (value: number, top: number, row: number, columnWidth: number): string => {
+  const eighths = value === 0 ? 0 : Math.max(1, Math.round((value / top) * ROWS * 8));
+  const here = Math.max(0, Math.min(8, eighths - row * 8));
+  const block = EIGHTHS[here] ?? ' ';
+  return columnWidth === 1 ? block : `${block.repeat(columnWidth - 1)} `;
+};
+
+const dateLine = (days: readonly DayValue[], width: number): string => {
+  const first = (days[0]?.date ?? '').slice(5);
+  const last = (days.at(-1)?.date ?? '').slice(5);
+  return days.length < 2 || width < first.length + last.length + 1 ? last : first + last.padStart(width - first.length);
+};

@@ -1,0 +1,23 @@
+// What several pages ask for (who is signed in, the regions, the edge that commands name), and how often live pages ask.
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import type { PlatformClient } from '@tunnel/contract';
+import { useApi } from './app-context.tsx';
+import type { ServerAddress } from './client-commands.ts';
+
+/** How often a page that is looked at asks again. Hidden tabs do not. */
+export const LIVE_MS = { pools: 2000, overview: 5000, tunnels: 5000 } as const;
+
+export const ME_KEY = ['me'] as const;
+
+export const meQuery = (api: PlatformClient) =>
+  queryOptions({ queryKey: ME_KEY, queryFn: () => api.me(), staleTime: 60_000 });
+
+/** Where clients and visitors come to: the regions that are there now. */
+export const regionsQuery = (api: PlatformClient) =>
+  queryOptions({ queryKey: ['regions'], queryFn: () => api.regions(), staleTime: 60_000, refetchInterval: 60_000 });
+
+/** The edge that the commands of a page name. null: not known yet, and a command without it would go elsewhere. undefined: nobody says; the client has a default. */
+export const useServer = (): ServerAddress | null | undefined => {
+  const { data, isPending } = useQuery(regionsQuery(useApi()));
+  return isPending ? null : data?.find(({ control }) => control !== '');
+};

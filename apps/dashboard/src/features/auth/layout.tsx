@@ -1,0 +1,132 @@
+// What the pages before sign-in share: their frame, the card of one step, its form, and what more than one of them does.
+import { createLink, Outlet, useRouter } from '@tanstack/react-router';
+import { type ComponentProps, type ReactNode, type SubmitEvent, useEffect, useRef, useState } from 'react';
+import { useSessionState } from '../../app/app-context.tsx';
+import { nextPath } from '../../app/page-url.ts';
+import { Button } from '../../ui/button.tsx';
+import { Brand, useTitle } from '../../ui/page-head.tsx';
+import { Problem, RequestLine } from '../../ui/problem.tsx';
+
+/** One card in the middle. */
+export const AuthLayout = () => (
+  <main className="mx-auto flex min-h-dvh w-full max-w-[25rem] flex-col px-4 pt-[max(2rem,10vh)] pb-12">
+    <div className="mb-8 flex justify-center">
+      <Brand />
+    </div>
+    <Outlet />
+  </main>
+);
+
+interface AuthCardProps {
+  readonly title: string;
+  readonly description?: ReactNode;
+  readonly below?: ReactNode;
+  readonly children: ReactNode;
+}
+
+/** One step of getting in: a heading, mostly a form, and the other ways below it. */
+export const AuthCard = ({ title, description, below, children }: AuthCardProps) => {
+  useTitle(title);
+  const card = useFirstFocus();
+  return (
+    <>
+      <div ref={card} className="rounded-xl border border-line bg-surface p-6 sm:p-8">
+        <h1 tabIndex={-1} className="font-semibold text-xl tracking-tight outline-none">
+          {title}
+        </h1>
+        {description !== undefined && <p className="mt-1.5 text-muted">{description}</p>}
+        <div className="mt-6 space-y-5">{children}</div>
+      </div>
+      {below !== undefined && <p className="mt-6 text-center text-muted">{below}</p>}
+    </>
+  );
+};
+
+/** Where there is a keyboard one can type at once; elsewhere no keyboard jumps up, and the heading is read. */
+const useFirstFocus = () => {
+  const card = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const hasKeyboard = matchMedia('(hover: hover)').matches;
+    const field = hasKeyboard ? card.current?.querySelector<HTMLElement>('input:not([value]), input[value=""]') : null;
+    (field ?? card.current?.querySelector<HTMLElement>('h1'))?.focus({ preventScroll: true });
+  }, []);
+  return card;
+};
+
+interface AuthFormProps {
+  readonly onSubmit: (field: (name: string) => string) => void;
+  readonly error: unknown;
+  /** The error stands at one of the fields. */
+  readonly atField: boolean;
+  /** What to do about an error that does not. */
+  readonly remedy?: ReactNode;
+  readonly pending: boolean;
+  /** On the button: a verb. */
+  readonly action: string;
+  readonly children: ReactNode;
+}
+
+/** A form that hands its fields over as text, and after a refusal puts the keyboard where the problem is. */
+export const AuthForm = ({ onSubmit, error, atField, remedy, pending, action, children }: AuthFormProps) => {
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (error != null) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [error]);
+  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    if (pending) return;
+    const data = new FormData(event.currentTarget);
+    onSubmit((name) => {
+      const value = data.get(name);
+      return typeof value === 'string' ? value : '';
+    });
+  };
+  return (
+    // The API's own words say what is wrong, not the browser's.
+    <form ref={form} noValidate onSubmit={submit} className="space-y-5">
+      {error != null && !atField && <Problem error={error}>{remedy}</Problem>}
+      {children}
+      <Button type="submit" kind="primary" pending={pending} className="h-10! w-full">
+        {action}
+      </Button>
+      {atField && <RequestLine error={error} />}
+    </form>
+  );
+};
+
+const Anchor = (props: ComponentProps<'a'>) => (
+  // oxlint-disable-next-line jsx-a11y/anchor-has-content -- its content comes with the rest
+  <a {...props} className="rounded-sm font-medium text-accent underline-offset-4 hover:underline" />
+);
+
+/** A link inside of text, to another page before sign-in. */
+export const TextLink = createLink(Anchor);
+
+const LOCAL = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Who tries the platform out on the own machine has no mailbox to look into. */
+export const LocalMailHint = () =>
+  LOCAL.has(window.location.hostname) ? (
+    <p className="border-line border-t pt-4 text-muted text-sm">
+      On your own machine? Without a mail server, the link is printed in the terminal where the server runs.
+    </p>
+  ) : null;
+
+/** Whoever is signed in, here or in another tab, has nothing to do on the pages before it. */
+export const useLeaveWhenSignedIn = (next?: string): void => {
+  const { phase } = useSessionState();
+  const { history } = useRouter();
+  useEffect(() => {
+    if (phase === 'signed-in') history.replace(nextPath(next));
+  }, [phase, history, next]);
+};
+
+/** The token of a link from a mail. It leaves the address bar at once: histories and screens keep what is shown there. */
+export const useLinkToken = (inAddress: string | undefined): string => {
+  const [token] = useState(inAddress ?? '');
+  const { history } = useRouter();
+  useEffect(() => {
+    if (inAddress !== undefined) history.replace(history.location.pathname);
+  }, [inAddress, history]);
+  return token;
+};

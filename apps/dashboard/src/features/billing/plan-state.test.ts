@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest';
+import { planStateOf } from './plan-state.ts';
+
+const free = { billing_model: 'free', plan_name: 'free', subscription_status: null } as const;
+const payg = { billing_model: 'payg', plan_name: 'payg', subscription_status: 'active' } as const;
+
+it('a free account may subscribe', () => {
+  expect(planStateOf(free, null)).toMatchObject({ plan: 'Free plan', action: 'subscribe', warning: null });
+});
+
+it('a subscription that lives needs nothing', () => {
+  expect(planStateOf(payg, '1 Dec 2030')).toMatchObject({
+    plan: 'Pay as you go',
+    badge: { text: 'Active', tone: 'good' },
+    action: 'none',
+    warning: null,
+  });
+});
+
+it('past due: what to do, and what happens when', () => {
+  const { warning, badge, action } = planStateOf({ ...payg, subscription_status: 'past_due' }, null);
+  expect([badge.text, action]).toEqual(['Past due', 'pay']);
+  expect(warning).toMatch(/7 days .* new tunnels are refused/);
+});
+
+it('canceled, but still running: when it ends, and that it can be kept', () => {
+  const { warning, action } = planStateOf({ ...payg, subscription_status: 'canceled' }, '1 Dec 2030');
+  expect([action, warning?.includes('ends on 1 Dec 2030')]).toEqual(['keep', true]);
+  expect(planStateOf({ ...payg, subscription_status: 'canceled' }, null).warning).toContain('ends with its period');
+});
+
+it('canceled and over: free, and can begin again', () => {
+  expect(planStateOf({ ...free, subscription_status: 'canceled' }, null)).toMatchObject({
+    badge: { text: 'Ended' },
+    action: 'subscribe',
+  });
+});
+
+it('plans of other names are named', () => {
+  expect(planStateOf({ ...payg, plan_name: 'team' }, null).plan).toBe('Pay as you go (team)');
+  expect(planStateOf({ ...free, plan_name: 'guest' }, null).plan).toBe('Plan guest');
+  expect(planStateOf({ ...payg, subscription_status: null }, null).badge.text).toBe('No subscription');
+});

@@ -1,0 +1,92 @@
+import { expect, it } from 'vitest';
+import { makeMember, makePool } from './pool.fixture.ts';
+import { filterPools, mergePools, readPools, servedText, sharesOf, shareText, silentRegions } from './pools.ts';
+
+const SILENT = 'region far did not answer: its pools are missing here';
+const namesOf = ({ groups }: { readonly groups: readonly { readonly name: string }[] }) =>
+  groups.map(({ name }) => name);
+
+it('pools and members have one order, whatever the order of the answer', () => {
+  const early = makeMember({ tunnel_id: 'tun_z', connected_since: '2030-01-01T00:00:00.000Z' });
+  const late = makeMember({ tunnel_id: 'tun_a', connected_since: '2030-01-02T00:00:00.000Z' });
+  const [b, a] = [makePool({ name: 'b', members: [late, early] }), makePool({ name: 'a' })];
+  const snapshot = readPools({ groups: [b, a], warnings: [] }, 1500);
+  expect(namesOf(snapshot)).toEqual(['a', 'b']);
+  expect(snapshot.groups[1]?.members).toEqual([early, late]);
+  expect(snapshot.at).toBe(1000);
+});
+
+it('a region that does not answer keeps its pools, with the time of its last answer', () => {
+  const far = makePool({ name: 'far', region_id: 'far' });
+  const near = makePool({ name: 'near', region_id: 'near' });
+  const first = readPools({ groups: [far, near], warnings: [] }, 1000);
+  const second = mergePools(first, readPools({ groups: [near], warnings: [SILENT] }, 3000));
+  const third = mergePools(second, readPools({ groups: [near], warnings: [SILENT] }, 5000));
+  expect([namesOf(third), third.staleSince, third.at]).toEqual([['far', 'near'], { far: 1000 }, 5000]);
+  const back = mergePools(third, readPools({ groups: [near], warnings: [] }, 7000));
+  expect([namesOf(back), back.staleSince]).toEqual([['near'], {}]);
+});
+
+it('a pool that has ended in a region that answers is gone at once', () => {
+  const first = readPools({ groups: [makePool()], warnings: [] }, 1000);
+  expect(mergePools(first, readPools({ groups: [], warnings: [SILENT] }, 3000)).groups).toEqual([]);
+});
+
+it('of a region with several edges what was answered is newer than what is remembered', () => {
+  const before = makePool({ region_id: 'far', total_dispatches: 1 });
+  const now = makePool({ region_id: 'far', total_dispatches: 2 });
+  const snapshot = mergePools(
+    readPools({ groups: [before], warnings: [] }, 1000),
+    readPools({ groups: [now], warnings: [SILENT] }, 3000),
+  );
+  expect(snapshot.groups).toEqual([now]);
+});
+
+it('warnings that name no region are words alone', () => {
+  expect(silentRegions(['something else', SILENT])).toEqual(new Set(['far']));
+});
+
+const shop = makePool({ name: 'Shop', region_id: 'fra' });
+const db = makePool({
+  name: 'db',
+  label: '20001',
+  protocol: 'tcp',
+  region_id: 'nyc',
+  members: [makeMember({ tunnel_id: 'tun_Xy', healthy: false })],
+});
+const found = (text: string, shown: 'all' | 'trouble' = 'all') =>
+  filterPools([shop, db], text, shown).map(({ name }) => name);
+
+it.each([
+  ['', ['Shop', 'db']],
+  ['  shop ', ['Shop']],
+  ['2000', ['db']],
+  ['TUN_xy', ['db']],
+  ['203.0.113.7', ['Shop', 'db']],
+  ['tcp nyc', ['db']],
+  ['tcp fra', []],
+])('%j finds %j', (text, names) => {
+  expect(found(text)).toEqual(names);
+});
+
+it('trouble: those with a member that is not healthy', () => {
+  expect(found('', 'trouble')).toEqual(['db']);
+  expect(found('shop', 'trouble')).toEqual([]);
+});
+
+const counted = (...counts: number[]) => counts.map((request_count) => ({ request_count }));
+
+it('shares are parts of what all members have served', () => {
+  expect(sharesOf(counted(30, 10, 0))).toEqual([0.75, 0.25, 0]);
+});
+
+it('nothing served: no shares, and no division by zero', () => {
+  expect(sharesOf(counted(0, 0))).toEqual([0, 0]);
+  expect(sharesOf([])).toEqual([]);
+});
+
+it('says what is counted', () => {
+  expect([servedText(1, 'http'), servedText(1234, 'http')]).toEqual(['1 request', '1,234 requests']);
+  expect([servedText(1, 'tcp'), servedText(2, 'tcp')]).toEqual(['1 connection', '2 connections']);
+  expect(shareText(0.75, 30, 'tcp')).toBe('75 % of what the pool has served: 30 connections');
+});

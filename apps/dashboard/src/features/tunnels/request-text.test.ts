@@ -1,0 +1,48 @@
+import type { CapturedRequest } from '@tunnel/contract';
+import { describe, expect, it } from 'vitest';
+import { noReplayText, previewBody, statusText, statusTone, troubleText } from './request-text.ts';
+
+const request = (more: Partial<CapturedRequest> = {}): CapturedRequest => ({
+  ...{ id: 'req_1', tunnel_id: 'tun_1', at: '2030-01-01T00:00:00.000Z', method: 'GET', path: '/', status: 200 },
+  ...{ duration_ms: 4, request_headers: {}, response_headers: {}, request_size: 0, response_size: 2 },
+  ...{ request_body: null, response_body: 'ok', aborted: false, error: null, replayable: true },
+  ...more,
+});
+
+it('a status has the tone of its hundred', () => {
+  expect([200, 204, 301, 404, 500, 502, null].map(statusTone)).toEqual([
+    ...['good', 'good', 'accent', 'warn', 'bad', 'bad', 'neutral'],
+  ]);
+});
+
+it('a request without a status is under way, or got no answer', () => {
+  expect(statusText(request())).toBe('200');
+  expect(statusText(request({ status: null, duration_ms: null }))).toBe('Under way');
+  expect(statusText(request({ status: null, duration_ms: 9, aborted: true }))).toBe('No answer');
+});
+
+it('trouble is told, a code before an abort', () => {
+  expect(troubleText(request())).toBeNull();
+  expect(troubleText(request({ error: 'LOCAL_UNREACHABLE', aborted: true }))).toContain('LOCAL_UNREACHABLE');
+  expect(troubleText(request({ aborted: true }))).toContain('visitor left');
+});
+
+it('only what was kept whole of a living tunnel is sent again', () => {
+  expect(noReplayText(request(), true)).toBeNull();
+  expect(noReplayText(request({ replayable: false }), true)).toContain('not kept whole');
+  expect(noReplayText(request(), false)).toContain('ended');
+});
+
+describe('a body', () => {
+  it('lays out JSON, and leaves what is none', () => {
+    expect(previewBody('{"a":1}', 7, 'application/json').text).toBe('{\n  "a": 1\n}');
+    expect(previewBody('{"a":', 5, 'application/json').text).toBe('{"a":');
+    expect(previewBody('a=1', 3, undefined)).toEqual({ text: 'a=1', note: null });
+  });
+
+  it('says why there is none, and when it is a part', () => {
+    expect(previewBody(null, 0, undefined)).toEqual({ text: null, note: 'No body.' });
+    expect(previewBody(null, 9, 'image/png')).toMatchObject({ text: null, note: expect.stringContaining('Not text') });
+    expect(previewBody('x', 20_000, 'text/plain').note).toBe('The first 16 KiB.');
+  });
+});

@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { moved, moveOf } from './keyboard.ts';
+
+const press = (key: string, more: { ctrlKey?: boolean } = {}) => ({
+  ...{ key, ctrlKey: false, metaKey: false, altKey: false },
+  ...more,
+});
+
+describe('moveOf', () => {
+  it('takes letters everywhere, arrows within the list alone', () => {
+    expect([moveOf(press('j'), false), moveOf(press('k'), false)]).toEqual(['next', 'previous']);
+    expect([moveOf(press('ArrowDown'), false), moveOf(press('ArrowDown'), true)]).toEqual([null, 'next']);
+    expect([moveOf(press('Home'), true), moveOf(press('End'), true)]).toEqual(['first', 'last']);
+  });
+
+  it('leaves the browser its own keys', () => {
+    expect([moveOf(press('j', { ctrlKey: true }), true), moveOf(press('x'), true)]).toEqual([null, null]);
+  });
+});
+
+describe('moved', () => {
+  it('begins at the first, and stays within the list', () => {
+    expect([moved('next', -1, 3), moved('previous', -1, 3)]).toEqual([0, 0]);
+    expect([moved('next', 2, 3), moved('previous', 0, 3), moved('next', 0, 3)]).toEqual([2, 0, 1]);
+    expect([moved('last', 0, 3), moved('first', 2, 3), moved('next', -1, 0)]).toEqual([2, 0, null]);
+  });
+});

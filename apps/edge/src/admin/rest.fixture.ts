@@ -1,0 +1,162 @@
+// A REST server on port 0 with two accounts and a tunnel of each owner. Used by tests only.
+import { MemberHealth, type Owner, plainAddress } from '@tunnel/core';
+import type { Fault } from '@tunnel/errors';
+import { type Clock, createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
+import { StandaloneBackend } from '../backend/standalone-backend.ts';
+import { CaptureDesk } from '../capture/capture-desk.ts';
+import { CaptureStore } from '../capture/capture-store.ts';
+import type { CaptureRecorder } from '../capture/recorder.ts';
+import type { ReplayOrder } from '../capture/replay.ts';
+import { AuthFailures } from '../control/auth-failures.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import { MuxUpstream } from '../upstream/upstream.ts';
+import { ALICE, BOB, GroupStage, OPERATOR } from './group.fixture.ts';
+import { GroupFeed } from './group-feed.ts';
+import type { RestDependencies } from './rest-context.ts';
+import { RestServer } from './rest-server.ts';
+
+export const ADMIN_TOKEN = 'admin-token';
+export const PLATFORM_SECRET = 'secret-of-this-run';
+export const ALICE_KEY = 'tnl_alice';
+export const BOB_KEY = 'tnl_bob';
+
+export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunnel => ({
+  tunnelId,
+  sessionId: 'ses_1',
+  name: 'db',
+  protocol: 'tcp',
+  label: String(port),
+  publicUrl: `tcp://localhost:${port}`,
+  endpoint: { kind: 'port', port },
+  group: null,
+  assignedPort: port,
+  http: null,
+  clientAddr: '127.0.0.1:5000',
+  owner,
+  connectedSince: Date.UTC(2030, 0, 1),
+  counters: { requests: 3, bytes: 4096, openConnections: 1, pendingFailover: 0 },
+  health: new MemberHealth(null),
+  alertWebhook: null,
+  upstream: new MuxUpstream(),
+});
+
+export const httpTunnel = (tunnelId: string, owner: Owner): Tunnel => ({
+  ...someTunnel(tunnelId, owner),
+  protocol: 'http',
+  label: tunnelId,
+  endpoint: { kind: 'name', name: tunnelId },
+  publicUrl: `http://${tunnelId}.localhost:8000`,
+  assignedPort: null,
+  http: { hostHeader: null, localProtocol: 'http1', capture: true },
+});
+
+const logger = createLogger({ level: 'silent', format: 'json' });
+
+export interface RestFixture {
+  /** Moved by hand, in milliseconds. */
+  readonly clock: { now: number };
+  readonly tunnels: Map<string, Tunnel>;
+  readonly groups: GroupStage;
+  readonly feed: GroupFeed;
+  readonly captures: CaptureStore;
+  /** Stands in for the local service: what a replay comes to. */
+  onReplay: (order: ReplayOrder) => Promise<CaptureRecorder>;
+  readonly closed: { tunnelId: string; fault: Fault }[];
+  readonly url: string;
+  readonly port: number;
+  request(
+    path: string,
+    options?: { method?: string; token?: string; headers?: Record<string, string>; body?: RequestInit['body'] },
+  ): Promise<Response>;
+  /** Without a socket. */
+  fetch(request: Request): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+const accounts = (): StandaloneBackend =>
+  new StandaloneBackend({
+    adminToken: new Secret(ADMIN_TOKEN),
+    keys: [
+      { account: 'alice', sha256: sha256Hex(ALICE_KEY) },
+      { account: 'bob', sha256: sha256Hex(BOB_KEY) },
+    ],
+  });
+
+export interface RestOptions {
+  readonly perMinute?: number;
+  readonly failing?: boolean;
+  /** Of the event streams. */
+  readonly clock?: Clock;
+}
+
+const someTunnels = (): Map<string, Tunnel> =>
+  new Map([
+    ['tun_op', someTunnel('tun_op', OPERATOR, 20_000)],
+    ['tun_alice', someTunnel('tun_alice', ALICE, 20_001)],
+    ['tun_bob', someTunnel('tun_bob', BOB, 20_002)],
+  ]);
+
+type Shared = Pick<RestFixture, 'clock' | 'tunnels' | 'groups' | 'feed' | 'captures' | 'closed'>;
+
+const dependencies = (
+  { clock, tunnels, groups, feed, captures, closed }: Shared,
+  options: RestOptions,
+  replay: (order: ReplayOrder) => Promise<CaptureRecorder>,
+): RestDependencies => ({
+  backend: accounts(),
+  platformSecret: new Secret(PLATFORM_SECRET),
+  tunnels,
+  groups: groups.directory,
+  feed,
+  closeTunnel: (tunnelId, fault) => {
+    closed.push({ tunnelId, fault });
+    return tunnels.delete(tunnelId);
+  },
+  captures: new CaptureDesk({ store: captures, tunnels, replays: { replay } }),
+  status: () => {
+    if (options.failing === true) throw new Error('the password is hunter2');
+    return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };
+  },
+  region: { id: 'local', name: 'Local', location: '' },
+  version: '0.1.0',
+  authFailures: new AuthFailures({
+    perMinute: options.perMinute ?? 60,
+    clock: { ...systemClock, monotonic: () => clock.now },
+  }),
+  callerAddress: plainAddress,
+  newRequestId: () => 'req_new',
+  logger,
+});
+
+export const startRest = async (options: RestOptions = {}): Promise<RestFixture> => {
+  const tunnels = someTunnels();
+  const feed = new GroupFeed({ regionId: 'local', clock: options.clock ?? systemClock });
+  const shared: Shared = {
+    clock: { now: Date.UTC(2030, 0, 1) },
+    tunnels,
+    groups: new GroupStage(options.clock ?? systemClock, [feed], tunnels),
+    feed,
+    captures: new CaptureStore({ enabled: true, bodies: true, clock: systemClock, runId: 'run' }),
+    closed: [],
+  };
+  const deps = dependencies(shared, options, (order) => fixture.onReplay(order));
+  const server = new RestServer({ host: '127.0.0.1', port: 0 }, deps);
+  await server.start();
+  const { port } = server.address;
+  const url = `http://127.0.0.1:${port}`;
+  const fixture: RestFixture = {
+    ...shared,
+    onReplay: () => Promise.reject(new Error('no replay was expected')),
+    url,
+    port,
+    request: (path, { method = 'GET', token, headers = {}, body } = {}) =>
+      fetch(url + path, {
+        method,
+        headers: { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+        ...(body === undefined ? {} : { body, duplex: 'half' }),
+      }),
+    fetch: (request) => server.fetch(request),
+    stop: () => server.stop(),
+  };
+  return fixture;
+};

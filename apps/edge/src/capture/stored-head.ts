@@ -1,0 +1,45 @@
+// A stored head, taken apart for people, and whether its request can be sent again. It was read strictly when it came in; here
+// nothing is refused any more.
+import type { ShownField } from '@tunnel/core';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { CaptureRecorder } from './recorder.ts';
+
+export interface HeadLines {
+  readonly first: string;
+  readonly fields: readonly ShownField[];
+}
+
+export const headLines = (text: string): HeadLines => {
+  const [first = '', ...lines] = text.split('\r\n');
+  const fields = lines.flatMap((line) => {
+    const colon = line.indexOf(':');
+    return colon === -1 ? [] : [{ name: line.slice(0, colon), value: line.slice(colon + 1).trim() }];
+  });
+  return { first, fields };
+};
+
+/** The first of that name, or null. */
+export const fieldValue = ({ fields }: HeadLines, lower: string): string | null =>
+  fields.find(({ name }) => name.toLowerCase() === lower)?.value ?? null;
+
+/** Path and query, also of a request target in absolute form. */
+export const pathOf = (requestTarget: string): string => {
+  const path = requestTarget.replace(/^https?:\/\/[^/?]*/i, '');
+  return path === '' || path.startsWith('?') ? `/${path}` : path;
+};
+
+/** null: it can be sent again exactly as it was. Else why not, for people. */
+export const whyNotReplayable = (recorder: CaptureRecorder, head: HeadLines): string | null => {
+  if (recorder.durationMs === null) return 'it is still under way';
+  if (recorder.status === 101) return 'it switched to another protocol';
+  if (!hasBody(head)) return null;
+  const { requestBody, hasWholeBody, facts } = recorder;
+  if (!hasWholeBody) return 'its body did not come whole';
+  if (requestBody === null || requestBody.isWhole) return null;
+  return facts.keepsBodies
+    ? `its body is over ${EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES} bytes`
+    : 'bodies are not kept here';
+};
+
+const hasBody = (head: HeadLines): boolean =>
+  fieldValue(head, 'transfer-encoding') !== null || Number(fieldValue(head, 'content-length') ?? 0) > 0;

@@ -1,0 +1,179 @@
+// A control plane with real ports and a backend that can be told what to say, and a client made of a bare WebSocket. Used by tests only.
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { ConnectionCounts, type Owner } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { type Clock, createLogger } from '@tunnel/runtime';
+import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
+import { HttpErrorFallback } from '../ingress/http/http-error-fallback.ts';
+import { Relay } from '../ingress/tcp/relay.ts';
+import { TcpListeners } from '../ingress/tcp/tcp-listeners.ts';
+import { EDGE_LIMITS } from '../limits.ts';
+import { Balancer } from '../routing/balancer.ts';
+import { EndpointRegistry, NameRegistry, PortRegistry } from '../routing/endpoints.ts';
+import { Groups, type GroupWatcher } from '../routing/groups.ts';
+import { Registry } from '../routing/registry.ts';
+import { AuthFailures } from './auth-failures.ts';
+import { ControlPlane } from './control-plane.ts';
+
+const HOST = '127.0.0.1';
+const logger = createLogger({ level: 'silent', format: 'json' });
+
+/** Keys `op`, `alice`, `alice-2`, `bob` are good; `away` cannot be checked. */
+export class ScriptedBackend implements Backend {
+  readonly asked: TunnelAsked[] = [];
+  /** Whose search for a place is over. */
+  readonly sought: string[] = [];
+  onAsked: (event: TunnelAsked) => Promise<Fault | null> = async () => null;
+  readonly opened: TunnelOpened[] = [];
+  readonly closed: TunnelClosed[] = [];
+  readonly refused = new Set<string>();
+  revoke: (revocation: Revocation) => void = () => {};
+
+  async verifyKey(token: string): Promise<KeyVerdict> {
+    if (token === 'away') return { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
+    const account = /^(alice|bob)/.exec(token)?.[1];
+    if (this.refused.has(token) || (account === undefined && token !== 'op')) {
+      return { ok: false, fault: new Fault('AUTH_TOKEN_INVALID') };
+    }
+    const owner: Owner = account === undefined ? { kind: 'operator' } : { kind: 'account', accountId: account };
+    return { ok: true, owner, keyId: `key-${token}` };
+  }
+
+  async admitTunnel(event: TunnelAsked): Promise<Fault | null> {
+    this.asked.push(event);
+    return this.onAsked(event);
+  }
+
+  placeSought(tunnelId: string): void {
+    this.sought.push(tunnelId);
+  }
+
+  streamEnded(): void {}
+
+  ready(): void {}
+
+  tunnelOpened(event: TunnelOpened): void {
+    this.opened.push(event);
+  }
+
+  tunnelClosed(event: TunnelClosed): void {
+    this.closed.push(event);
+  }
+
+  onRevoked(listener: (revocation: Revocation) => void): () => void {
+    this.revoke = listener;
+    return () => {
+      this.revoke = () => {};
+    };
+  }
+
+  async start(): Promise<void> {}
+
+  async stop(): Promise<void> {}
+}
+
+export interface ControlFixture {
+  readonly control: ControlPlane;
+  readonly backend: ScriptedBackend;
+  readonly tunnels: Registry;
+  readonly relay: Relay;
+  readonly listeners: TcpListeners;
+  readonly port: number;
+  readonly range: { readonly from: number; readonly to: number };
+  stop(): Promise<void>;
+}
+
+export interface ControlFixtureOptions {
+  readonly clock: Clock;
+  readonly ports?: number;
+  readonly tunnelsPerSession?: number;
+  readonly failuresPerMinute?: number;
+  readonly loadBalancing?: boolean;
+  readonly capabilities?: readonly string[];
+  readonly watchers?: readonly GroupWatcher[];
+  readonly checkAlertUrl?: (url: string, withinMs: number) => Promise<string | null>;
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
+}
+
+export const startControl = async (options: ControlFixtureOptions): Promise<ControlFixture> => {
+  const { clock } = options;
+  const backend = new ScriptedBackend();
+  const tunnels = new Registry();
+  const counts = new ConnectionCounts({ perTunnel: 100, perAddress: 100 });
+  const relay = new Relay({
+    balancer: new Balancer({ counts, random: Math.random }),
+    answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
+    logger,
+    clock,
+  });
+  const listeners = new TcpListeners({ host: HOST, routeOn: (port) => tunnels.byPort(port), relay, logger });
+  const { guard, ...range } = await claimRange(options.ports ?? 4);
+  const endpoints = new EndpointRegistry(
+    new PortRegistry({ range, listeners, clock, random: () => 0 }),
+    new NameRegistry({ clock, random: Math.random }),
+  );
+  const groups = new Groups({ clock, logger, endpoints, tunnels, watchers: options.watchers ?? [] });
+  const control = new ControlPlane({
+    host: HOST,
+    port: 0,
+    tls: options.tls ?? null,
+    domain: 'edge.test',
+    regionId: 'local',
+    tunnelsPerSession: options.tunnelsPerSession ?? 100,
+    trustedProxies: [],
+    clock,
+    logger,
+    backend,
+    failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
+    publicHttp: { scheme: 'http', port: () => 8000 },
+    endpoints,
+    groups,
+    tunnels,
+    loadBalancing: options.loadBalancing ?? true,
+    ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
+    checkAlertUrl: options.checkAlertUrl ?? refuseByName,
+  });
+  await control.start();
+  const stop = async (): Promise<void> => {
+    control.cut();
+    await listeners.closeAll();
+    listeners.resetConnections();
+    guard.close();
+  };
+  return { control, backend, tunnels, relay, listeners, port: control.address.port, range, stop };
+};
+
+const refuseByName = async (url: string): Promise<string | null> =>
+  url.includes('refused') ? `alert webhook refused: ${url}` : null;
+
+const BLOCK_PORTS = 8;
+
+/**
+ * Ports next to each other that nobody holds, below those that the kernel gives out by itself. Tests of other processes
+ * do the same: the block belongs to whoever listens on its first port.
+ */
+const claimRange = async (size: number): Promise<{ from: number; to: number; guard: Server }> => {
+  for (;;) {
+    const first = 21_000 + BLOCK_PORTS * Math.floor(Math.random() * 1000);
+    const guard = await tryPort(first);
+    if (guard === null) continue;
+    const from = first + 1;
+    const servers = await Promise.all(Array.from({ length: size }, (_, n) => tryPort(from + n)));
+    for (const server of servers) server?.close();
+    if (servers.every((server) => server !== null)) return { from, to: from + size - 1, guard };
+    guard.close();
+  }
+};
+
+export const tryPort = async (port: number): Promise<Server | null> => {
+  const server = createServer().listen(port, HOST);
+  try {
+    await once(server, 'listening');
+    return server;
+  } catch {
+    return null;
+  }
+};
+
+export const WINDOW_MS = EDGE_LIMITS.RESUME_WINDOW_MS;

@@ -1,0 +1,138 @@
+// Requests whose way must be asked for: route() answers later. Nothing is lost meanwhile, and a visitor that leaves is noticed.
+import * as net from 'node:net';
+import { Fault } from '@tunnel/errors';
+import { eventually, hashOf } from '@tunnel/testkit';
+import { afterEach, expect, it } from 'vitest';
+import type { RouteDecision } from '../../routing/http-router.ts';
+import { type HttpStand, startHttpStand, talk } from './http.fixture.ts';
+import { ask, startHttpsPort, visitHttp2 } from './https.fixture.ts';
+import { type RecordingService, startRecordingService } from './service.fixture.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+interface Asked {
+  readonly host: string;
+  decide(): void;
+  answer(decision: RouteDecision): void;
+  fail(error: unknown): void;
+}
+
+/** Every request waits in `asked` until the test decides. */
+const setUp = async (): Promise<{ stand: HttpStand; service: RecordingService; asked: Asked[] }> => {
+  const service = await startRecordingService('served');
+  const asked: Asked[] = [];
+  const stand: HttpStand = await startHttpStand(service.port, {
+    router: {
+      visitorOf: (address, scheme) => ({ address, scheme, isProxy: false }),
+      route: (visitor, { host }) =>
+        new Promise<RouteDecision>((resolve, reject) => {
+          const decide = (): void => resolve({ route: stand.tunnel, visitor });
+          asked.push({ host, decide, answer: resolve, fail: reject });
+        }),
+    },
+  });
+  cleanups.push(
+    () => service.close(),
+    () => stand.stop(),
+  );
+  return { stand, service, asked };
+};
+
+const next = async (asked: readonly Asked[], at = 0): Promise<Asked> => {
+  await eventually(() => expect(asked.length).toBeGreaterThan(at));
+  return asked[at] as Asked;
+};
+
+const BODY = 'x'.repeat(300_000);
+
+it.each([
+  ['a length', `Content-Length: ${BODY.length}\r\n\r\n${BODY}`],
+  ['chunks', `Transfer-Encoding: chunked\r\n\r\n${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`],
+])(
+  'HTTP/1.1: a body with %s that came meanwhile is passed on whole, and the next request is its own',
+  async (_, rest) => {
+    const { stand, service, asked } = await setUp();
+    const post = `POST /one HTTP/1.1\r\nHost: a\r\n${rest}`;
+    const talking = talk(stand.port, `${post}GET /two HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n`);
+    (await next(asked)).decide();
+    (await next(asked, 1)).decide();
+    const answer = await talking;
+    expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(2);
+    expect(service.asked.map(({ url, bodyHash }) => [url, bodyHash])).toEqual([
+      ['/one', hashOf(Buffer.from(BODY))],
+      ['/two', hashOf(Buffer.alloc(0))],
+    ]);
+    expect(asked.map(({ host }) => host)).toEqual(['a', 'b']);
+  },
+);
+
+it('HTTP/1.1: what waits is bounded, as the visitor is not read meanwhile', async () => {
+  const { stand, asked } = await setUp();
+  const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
+  cleanups.push(() => socket.destroy());
+  socket.on('error', () => {});
+  socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${2 ** 30}\r\n\r\n`);
+  await next(asked);
+  const piece = Buffer.alloc(1024 * 1024);
+  let written = 0;
+  while (written < 64 && socket.write(piece)) written += 1;
+  await eventually(() => expect(socket.writableLength).toBeGreaterThan(0));
+  for (let n = 0; n < 64; n += 1) socket.write(piece);
+  await new Promise((resolve) => setImmediate(resolve));
+  // The rest is in the visitor's own queue: the kernel's buffers hold some MiB at most.
+  expect(socket.writableLength).toBeGreaterThan(32 * 1024 * 1024);
+});
+
+it('HTTP/1.1: a visitor that leaves while it waits is forgotten, whatever is decided then', async () => {
+  const { stand, service, asked } = await setUp();
+  const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
+  socket.on('error', () => {});
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  const request = await next(asked);
+  socket.end();
+  await eventually(() => expect(stand.ingress.connections).toBe(0));
+  request.decide();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([service.asked.length, stand.tunnel.counters.requests, stand.tunnel.counters.openConnections]).toEqual([
+    0, 0, 0,
+  ]);
+});
+
+it('HTTP/1.1: an answer of our own, and a decision that fails, are answered', async () => {
+  const { stand, asked } = await setUp();
+  const GET = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+  const refused = talk(stand.port, GET);
+  (await next(asked)).answer({ fault: new Fault('TUNNEL_NOT_FOUND', { host: 'a' }) });
+  expect(await refused).toMatch(/^HTTP\/1\.1 404 /);
+  const failed = talk(stand.port, GET);
+  (await next(asked, 1)).fail(new Error('no'));
+  expect(await failed).toMatch(/^HTTP\/1\.1 500 /);
+});
+
+it('HTTP/2: requests wait side by side, bodies included, and those that are taken back are forgotten', async () => {
+  const { stand, service, asked } = await setUp();
+  const port = await startHttpsPort(stand.ingress);
+  cleanups.push(() => port.stop());
+  const session = visitHttp2({ port });
+  cleanups.push(() => session.destroy());
+  const posted = ask(session, { ':method': 'POST', ':path': '/one' }, BODY);
+  const one = await next(asked);
+  const got = ask(session, { ':path': '/two' });
+  const two = await next(asked, 1);
+  const left = session.request({ ':path': '/three' });
+  left.on('error', () => {});
+  const three = await next(asked, 2);
+  left.close();
+  two.decide();
+  expect((await got).body).toBe('served');
+  three.decide();
+  one.decide();
+  expect((await posted).body).toBe('served');
+  expect(service.asked.map(({ url, bodyHash }) => [url, bodyHash])).toEqual([
+    ['/two', hashOf(Buffer.alloc(0))],
+    ['/one', hashOf(Buffer.from(BODY))],
+  ]);
+});

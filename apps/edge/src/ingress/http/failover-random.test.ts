@@ -1,0 +1,162 @@
+// Many requests, members that fail in every way, and what must hold whatever happens.
+import * as http from 'node:http';
+import type { ClientHttp2Session } from 'node:http2';
+import type { MuxStream } from '@tunnel/mux';
+import { deterministicBytes, eventually, hashOf, seededRandom } from '@tunnel/testkit';
+import { afterEach, expect, it } from 'vitest';
+import { type GroupStand, type StandMember, startGroupStand } from './group.fixture.ts';
+import { dialLocal } from './http.fixture.ts';
+import { ask, startHttpsPort, visitHttp2 } from './https.fixture.ts';
+import { type RecordingService, startRecordingService, takeStream } from './service.fixture.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const MEMBERS = 4;
+const REQUESTS = 150;
+const AT_ONCE = 8;
+
+interface Sent {
+  readonly path: string;
+  readonly method: 'GET' | 'POST';
+  readonly body: Buffer | null;
+  /** 'cut': half of an answer. */
+  outcome: string;
+}
+
+/** What the services and the failing clients saw of each request. */
+class Witness {
+  readonly deliveries = new Map<string, number>();
+  /** Some bytes of an answer went out, and no more. */
+  readonly begun = new Set<string>();
+
+  delivered(path: string): void {
+    this.deliveries.set(path, (this.deliveries.get(path) ?? 0) + 1);
+  }
+}
+
+/** A client whose streams end badly: before the dial is done, before an answer, or within one. */
+const badEnd = (stream: MuxStream, chance: number, witness: Witness, member: StandMember): void => {
+  if (chance < 0.3) return stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
+  if (chance < 0.4) return member.die();
+  const isBegun = chance > 0.7;
+  const answer =
+    chance > 0.85 ? 'HTTP/1.1 103 Early Hints\r\n\r\n' : 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf';
+  let isSeen = false;
+  const onText = (text: string): void => {
+    if (isSeen || !text.includes('\r\n\r\n')) return;
+    isSeen = true;
+    const path = text.split(' ')[1] ?? '';
+    witness.delivered(path);
+    if (isBegun) witness.begun.add(path);
+    else if (chance > 0.65) member.die();
+    else stream.end();
+  };
+  takeStream(stream, { answer: isBegun ? answer : '', ends: isBegun, onText });
+};
+
+const sendHttp1 = (port: number, agent: http.Agent, { path, method, body }: Sent): Promise<string> =>
+  new Promise((resolve) => {
+    const headers = { host: 'web.localhost', ...(body === null ? {} : { 'content-length': body.length }) };
+    const request = http.request({ port, host: '127.0.0.1', agent, method, path, headers }, (response) => {
+      response.resume();
+      response.on('end', () => resolve(String(response.statusCode)));
+      response.on('error', () => resolve('cut'));
+    });
+    request.on('error', () => resolve('cut'));
+    if (body === null) request.end();
+    else request.end(body);
+  });
+
+const sendHttp2 = (session: ClientHttp2Session, { path, method, body }: Sent): Promise<string> =>
+  ask(session, { ':path': path, ':method': method }, body ?? undefined).then(
+    ({ status }) => String(status),
+    () => 'cut',
+  );
+
+const startServices = async (witness: Witness): Promise<RecordingService> => {
+  const service = await startRecordingService('good', ({ url = '' }, response) => {
+    witness.delivered(url);
+    response.end('good');
+  });
+  cleanups.push(() => service.close());
+  return service;
+};
+
+/** Members come and go while it runs; the first one is sound for ever. */
+const startStand = async (random: () => number, witness: Witness, localPort: number): Promise<GroupStand> => {
+  const sound = { localPort };
+  const stand = await startGroupStand([sound], { domain: 'localhost', random });
+  cleanups.push(() => stand.stop());
+  const joinUnsound = async (): Promise<void> => {
+    const member = await stand.join(sound);
+    const { die } = member;
+    let isDead = false;
+    member.onStream = (stream) => {
+      if (random() < 0.4) dialLocal(stream, localPort);
+      else badEnd(stream, random(), witness, member);
+    };
+    member.die = () => {
+      if (isDead) return;
+      isDead = true;
+      die();
+      void joinUnsound();
+    };
+  };
+  for (let i = 1; i < MEMBERS; i += 1) await joinUnsound();
+  return stand;
+};
+
+const checkEach = (sent: readonly Sent[], witness: Witness, service: RecordingService): void => {
+  for (const { path, method, body, outcome } of sent) {
+    const deliveries = witness.deliveries.get(path) ?? 0;
+    const answers = service.asked.filter(({ url }) => url === path);
+    const note = `${method} ${path}: ${outcome}, delivered ${deliveries}, answered ${answers.length}`;
+    // Never twice, unless it is safe.
+    if (method === 'POST') expect(deliveries, note).toBeLessThanOrEqual(1);
+    // What a service was given came whole, whether its answer arrived or died with its member.
+    for (const { bodyHash } of answers) expect(bodyHash, note).toBe(hashOf(body ?? Buffer.alloc(0)));
+    if (outcome === '200') expect(answers.length, note).toBeGreaterThanOrEqual(1);
+    // Lost is only what could not be sent again.
+    else if (method === 'GET') expect(witness.begun.has(path), note).toBe(true);
+    else expect(deliveries, note).toBe(1);
+  }
+};
+
+it.each([1, 2, 3, 4, 5])('no request is lost, and none is sent twice unless it is safe (seed %d)', async (seed) => {
+  const random = seededRandom(seed);
+  const witness = new Witness();
+  const service = await startServices(witness);
+  const stand = await startStand(random, witness, service.port);
+  const https = await startHttpsPort(stand.ingress);
+  const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE });
+  const session = visitHttp2({ port: https });
+  cleanups.push(
+    () => https.stop(),
+    () => agent.destroy(),
+    () => session.destroy(),
+  );
+  const sent: Sent[] = [];
+  const sendOne = async (): Promise<void> => {
+    const body = random() < 0.5 ? deterministicBytes(1 + Math.floor(random() * 200_000), sent.length) : null;
+    const one: Sent = { path: `/${sent.length}`, method: body === null ? 'GET' : 'POST', body, outcome: '' };
+    sent.push(one);
+    one.outcome = await (random() < 0.5 ? sendHttp1(stand.port, agent, one) : sendHttp2(session, one));
+  };
+  const worker = async (): Promise<void> => {
+    while (sent.length < REQUESTS) await sendOne();
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  checkEach(sent, witness, service);
+  const counted = stand.members.reduce((sum, { tunnel }) => sum + tunnel.counters.requests, 0);
+  expect([counted, stand.ingress.totals.requests]).toEqual([sent.length, sent.length]);
+  const captured = stand.members.flatMap((member) => stand.captured(member).map(({ requestText }) => requestText));
+  expect(captured).toHaveLength(sent.length);
+  expect(new Set(captured.map((text) => text.split(' ')[1]))).toEqual(new Set(sent.map(({ path }) => path)));
+  agent.destroy();
+  session.destroy();
+  await eventually(() => expect(stand.ingress.connections).toBe(0));
+  for (const { tunnel } of stand.members) expect(tunnel.counters.openConnections).toBe(0);
+});

@@ -1,0 +1,175 @@
+import * as http from 'node:http';
+import * as net from 'node:net';
+import { ConnectionCounts } from '@tunnel/core';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { type GroupStand, type StandMember, startGroupStand } from './group.fixture.ts';
+import { type IngressOptions, talk } from './http.fixture.ts';
+import { startRecordingService } from './service.fixture.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** Members are chosen in the order of their names. */
+const inOrder = (): number => 0;
+
+const startStand = async (names: readonly string[], options: Partial<IngressOptions> = {}): Promise<GroupStand> => {
+  const services = await Promise.all(names.map((name) => startRecordingService(name)));
+  for (const service of services) cleanups.push(() => service.close());
+  const stand = await startGroupStand(
+    services.map(({ port }, at) => ({ localPort: port, accountId: names[at] ?? '' })),
+    { random: inOrder, ...options },
+  );
+  cleanups.push(() => stand.stop());
+  return stand;
+};
+
+/** A visitor that keeps its one connection. */
+const keepVisiting = (stand: GroupStand): (() => Promise<{ status: number; body: string; error: unknown }>) => {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  cleanups.push(() => agent.destroy());
+  return () =>
+    new Promise((resolve, reject) => {
+      const headers = { host: 'web.edge.test', accept: 'application/json' };
+      const request = http.get({ port: stand.port, host: '127.0.0.1', agent, headers }, (response) => {
+        let body = '';
+        response.setEncoding('latin1').on('data', (text: string) => {
+          body += text;
+        });
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, body, error: response.headers['x-tunnel-error'] }),
+        );
+      });
+      request.on('error', reject);
+    });
+};
+
+const dispatchesOf = ({ group }: GroupStand, accountId?: string): number =>
+  group.tally(accountId === undefined ? { kind: 'operator' } : { kind: 'account', accountId }).totalDispatches;
+
+const openOf = (...members: (StandMember | undefined)[]): (number | undefined)[] =>
+  members.map((member) => member?.tunnel.counters.openConnections);
+
+const GET = 'GET / HTTP/1.1\r\nHost: web.edge.test\r\nConnection: close\r\n\r\n';
+
+describe('a connection to a group', () => {
+  it('stays with the member it was dispatched to, and is counted once', async () => {
+    const stand = await startStand(['one', 'two'], { random: Math.random });
+    const visit = keepVisiting(stand);
+    const first = (await visit()).body;
+    for (let i = 0; i < 20; i += 1) expect((await visit()).body).toBe(first);
+    expect(dispatchesOf(stand)).toBe(1);
+    expect(dispatchesOf(stand, first)).toBe(1);
+    expect(stand.ingress.connections).toBe(1);
+  });
+
+  it('is spread over the members, connection by connection', async () => {
+    const stand = await startStand(['one', 'two', 'three'], { random: Math.random });
+    const served = new Set<string>();
+    for (let i = 0; i < 60; i += 1) served.add((await talk(stand.port, GET)).split('\r\n\r\n')[1] ?? '');
+    expect([...served].sort()).toEqual(['one', 'three', 'two']);
+    expect(dispatchesOf(stand)).toBe(60);
+  });
+
+  it('whose member is unhealthy goes elsewhere with its next request, and is counted anew', async () => {
+    const counts = new ConnectionCounts({ perTunnel: 10, perAddress: 10 });
+    const stand = await startStand(['one', 'two'], { counts });
+    const [one, two] = stand.members;
+    const visit = keepVisiting(stand);
+    expect((await visit()).body).toBe('one');
+    one?.setHealthy(false);
+    expect((await visit()).body).toBe('two');
+    expect([dispatchesOf(stand), dispatchesOf(stand, 'one'), dispatchesOf(stand, 'two')]).toEqual([2, 1, 1]);
+    expect(openOf(one, two)).toEqual([0, 1]);
+    expect([counts.ofTunnel('tun_1'), counts.ofTunnel('tun_2'), counts.ofAddress('127.0.0.1')]).toEqual([0, 1, 1]);
+    one?.setHealthy(true);
+    expect((await visit()).body).toBe('two');
+    expect(stand.ingress.totals.requests).toBe(3);
+    expect([one?.tunnel.counters.requests, two?.tunnel.counters.requests]).toEqual([1, 2]);
+  });
+
+  it('whose member has gone goes elsewhere, too', async () => {
+    const stand = await startStand(['one', 'two']);
+    const visit = keepVisiting(stand);
+    expect((await visit()).body).toBe('one');
+    stand.members[0]?.die();
+    expect((await visit()).body).toBe('two');
+    expect([dispatchesOf(stand, 'one'), dispatchesOf(stand, 'two')]).toEqual([1, 1]);
+  });
+
+  it('does not wait for carriers while another member has some; it does when there is no other', async () => {
+    const stand = await startStand(['one', 'two']);
+    const [one, two] = stand.members;
+    const visit = keepVisiting(stand);
+    expect((await visit()).body).toBe('one');
+    await one?.loseCarriers();
+    expect((await visit()).body).toBe('two');
+    two?.die();
+    const waiting = visit();
+    await eventually(() => expect(stand.ingress.totals.requests).toBe(3));
+    one?.pair.edge.tick(Number.POSITIVE_INFINITY);
+    expect(await waiting).toMatchObject({ status: 502, error: 'TUNNEL_AWAY' });
+  });
+
+  it('is refused with 502 while no member is healthy, and served again as soon as one is', async () => {
+    const stand = await startStand(['one', 'two']);
+    const [one, two] = stand.members;
+    const visit = keepVisiting(stand);
+    await visit();
+    one?.setHealthy(false);
+    two?.setHealthy(false);
+    const refused = await visit();
+    expect(refused).toMatchObject({ status: 502, error: 'GROUP_UNHEALTHY' });
+    expect(JSON.parse(refused.body)).toMatchObject({ code: 'GROUP_UNHEALTHY' });
+    const page = await talk(stand.port, GET);
+    expect(page).toMatch(/^HTTP\/1\.1 502 /);
+    expect(page).toMatch(/x-tunnel-error: GROUP_UNHEALTHY\r\n/);
+    expect(page).toContain('<!doctype html>');
+    expect(openOf(one, two)).toEqual([0, 0]);
+    expect(stand.ingress.totals.requests).toBe(1);
+    two?.setHealthy(true);
+    expect((await visit()).body).toBe('two');
+  });
+
+  it('passes over a member that holds all the connections it may, and is refused when all do', async () => {
+    const counts = new ConnectionCounts({ perTunnel: 1, perAddress: 10 });
+    const stand = await startStand(['one', 'two'], { counts });
+    expect((await keepVisiting(stand)()).body).toBe('one');
+    expect((await keepVisiting(stand)()).body).toBe('two');
+    expect(await talk(stand.port, GET)).toMatch(/^HTTP\/1\.1 503 .*x-tunnel-error: CONNECTIONS_PER_TUNNEL/s);
+    expect(dispatchesOf(stand)).toBe(2);
+  });
+
+  it('is refused at once when its address holds all it may', async () => {
+    const counts = new ConnectionCounts({ perTunnel: 10, perAddress: 1 });
+    const stand = await startStand(['one', 'two'], { counts });
+    expect((await keepVisiting(stand)()).body).toBe('one');
+    expect(await talk(stand.port, GET)).toMatch(/^HTTP\/1\.1 429 .*x-tunnel-error: CONNECTIONS_PER_ADDRESS/s);
+  });
+});
+
+it('idle streams of a member are kept while it is in its group, and not a moment longer', async () => {
+  const stand = await startStand(['one']);
+  const [one] = stand.members;
+  await talk(stand.port, GET);
+  await eventually(() => expect(one?.pair.edge.liveStreams).toBe(1));
+  await stand.clock.advance(EDGE_LIMITS.SESSION_TICK_MS);
+  expect(one?.pair.edge.liveStreams).toBe(1);
+  if (one !== undefined) stand.group.transition({ kind: 'member-left', member: one.tunnel }, 0);
+  await stand.clock.advance(EDGE_LIMITS.SESSION_TICK_MS);
+  expect(one?.pair.edge.liveStreams).toBe(0);
+});
+
+it('a visitor that leaves is not counted any more', async () => {
+  const counts = new ConnectionCounts({ perTunnel: 10, perAddress: 10 });
+  const stand = await startStand(['one', 'two'], { counts });
+  const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
+  socket.write('GET / HTTP/1.1\r\nHost: web.edge.test\r\n\r\n');
+  await eventually(() => expect(counts.total).toBe(1));
+  socket.destroy();
+  await eventually(() => expect(counts.total).toBe(0));
+  expect(openOf(...stand.members)).toEqual([0, 0]);
+});

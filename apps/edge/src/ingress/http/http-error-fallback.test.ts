@@ -1,0 +1,186 @@
+// A visitor whom nobody serves: what it hears, as a real client would.
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import {
+  endOf,
+  expectOver,
+  type Member,
+  newGroup,
+  type OnStream,
+  passSilence,
+  RelayStage,
+  type RelayStand,
+  refusing,
+} from '../tcp/relay.fixture.ts';
+
+const stage = new RelayStage();
+afterEach(() => stage.clear());
+
+type Path = RelayStand & { readonly members: readonly Member[] };
+
+/** A group whose only member is down. */
+const startDown = async (): Promise<Path> => {
+  const group = newGroup();
+  const member = await stage.startMember(refusing, { group, healthy: false });
+  return { ...(await stage.startRelay(group)), members: [member] };
+};
+
+const startSolo = async (onStream: OnStream): Promise<Path> => {
+  const member = await stage.startMember(onStream);
+  return { ...(await stage.startRelay(member.tunnel)), members: [member] };
+};
+
+const ask = (port: number, headers: Record<string, string> = {}, method = 'GET') =>
+  new Promise<{ status: number; code: string; connection: string; body: string }>((resolve, reject) => {
+    const asking = request({ host: '127.0.0.1', port, method, headers, agent: false }, (response) => {
+      const { statusCode = 0, headers: got } = response;
+      const code = String(got['x-tunnel-error']);
+      text(response).then(
+        (body) => resolve({ status: statusCode, code, connection: got.connection ?? '', body }),
+        reject,
+      );
+    });
+    asking.on('error', reject);
+    asking.end();
+  });
+
+describe('a visitor that speaks HTTP reads a 502', () => {
+  it('when no member is healthy, as a page or as JSON', async () => {
+    const path = await startDown();
+    const page = await ask(path.port);
+    expect(page).toMatchObject({ status: 502, code: 'GROUP_UNHEALTHY', connection: 'close' });
+    expect(page.body).toContain('No healthy member serves this address right now.');
+    const { body } = await ask(path.port, { accept: 'application/json' });
+    expect(JSON.parse(body)).toMatchObject({ code: 'GROUP_UNHEALTHY' });
+    await expectOver(path, path.members);
+    expect([...path.relay.totals.refused]).toEqual([['no-healthy', 2]]);
+    expect(path.members[0]?.heads).toEqual([]);
+  });
+
+  it('with the head alone after HEAD, also when the rest of its own head is missing', async () => {
+    const path = await startDown();
+    expect(await ask(path.port, {}, 'HEAD')).toMatchObject({ status: 502, body: '' });
+    const visitor = path.visit();
+    visitor.end('HEAD / HTTP/1.1\r\nHo');
+    expect(await text(visitor)).toMatch(/^HTTP\/1\.1 502 Bad Gateway\r\n[^]*\r\n\r\n$/);
+    await expectOver(path, path.members);
+  });
+
+  it('that says what happened: the client could not dial, or is away', async () => {
+    const path = await startSolo(refusing);
+    expect(await ask(path.port)).toMatchObject({ status: 502, code: 'LOCAL_UNREACHABLE' });
+    for (const { upstream } of path.members) upstream.mux = null;
+    expect(await ask(path.port)).toMatchObject({ status: 502, code: 'TUNNEL_AWAY' });
+    await expectOver(path, path.members);
+    expect([...path.relay.totals.refused.keys()]).toEqual(['dial-refused', 'no-carrier']);
+  });
+
+  it('when its method comes in pieces', async () => {
+    const path = await startDown();
+    const visitor = path.visit();
+    visitor.setNoDelay(true);
+    for (const piece of ['O', 'PTIO', 'NS', ' * HTTP/1.1\r\nHost: x\r\n', '\r\n']) {
+      visitor.write(piece);
+      await eventually(() => expect(visitor.writableLength).toBe(0));
+    }
+    visitor.end();
+    expect(await text(visitor)).toContain('x-tunnel-error: GROUP_UNHEALTHY');
+    await expectOver(path, path.members);
+  });
+
+  it('at the end of its time when the head is not complete', async () => {
+    const path = await startDown();
+    const visitor = path.visit();
+    visitor.write('PATCH /slow HTTP/1.1\r\n');
+    const answer = text(visitor);
+    await eventually(() => expect(path.bytesRead()).toBe(22));
+    await passSilence(path);
+    expect(await answer).toContain('502 Bad Gateway');
+    visitor.end();
+    await expectOver(path, path.members);
+  });
+
+  it('although it goes on sending a body that nobody reads', async () => {
+    const path = await startDown();
+    const visitor = path.visit();
+    const answer = text(visitor);
+    visitor.write('POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 8388608\r\n\r\n');
+    visitor.end(Buffer.alloc(8 * 1024 * 1024));
+    expect(await answer).toMatch(/^HTTP\/1\.1 502 [^]*<\/html>\n$/);
+    await expectOver(path, path.members);
+  });
+
+  it('whose connection does not stay longer than it lingers', async () => {
+    const path = await startDown();
+    const visitor = path.visit();
+    const ended = endOf(visitor);
+    visitor.write('GET / HTTP/1.0\r\n\r\n');
+    expect(await ended).toBe('end');
+    // Its own half stays open.
+    await path.clock.advance(EDGE_LIMITS.HTTP_LINGER_MS - 1);
+    expect([path.relay.connections, visitor.destroyed]).toEqual([1, false]);
+    await path.clock.advance(1);
+    await expectOver(path, path.members);
+  });
+});
+
+describe('every other visitor is reset', () => {
+  it.each(['SSH-2.0-OpenSSH_9.6\r\n', '\x16\x03\x01\x02\x00', 'get / HTTP/1.1\r\n\r\n', 'PRI * HTTP/2.0\r\n', 'GETX'])(
+    'at once when it says %j',
+    async (words) => {
+      const path = await startDown();
+      const visitor = path.visit();
+      const ended = endOf(visitor);
+      visitor.write(words);
+      expect(await ended).toBe('ECONNRESET');
+      await expectOver(path, path.members);
+    },
+  );
+
+  it.each(['', 'GE'])('after its time when it has said %j', async (words) => {
+    const path = await startDown();
+    const visitor = path.visit();
+    const ended = endOf(visitor);
+    visitor.write(words);
+    await eventually(() => expect(path.clock.pendingTimers).toBe(1));
+    await path.clock.advance(EDGE_LIMITS.TCP_HTTP_FALLBACK_MS - 1);
+    expect(path.relay.connections).toBe(1);
+    await path.clock.advance(1);
+    expect(await ended).toBe('ECONNRESET');
+    await expectOver(path, path.members);
+  });
+
+  it('when it has ended without a request', async () => {
+    const path = await startDown();
+    const visitor = path.visit();
+    const ended = endOf(visitor);
+    visitor.end('POST');
+    expect(await ended).toBe('ECONNRESET');
+    await expectOver(path, path.members);
+  });
+});
+
+it('a visitor that leaves while it is listened to leaves nothing behind', async () => {
+  const path = await startDown();
+  const visitor = path.visit();
+  await eventually(() => expect(path.relay.connections).toBe(1));
+  visitor.resetAndDestroy();
+  await expectOver(path, path.members);
+});
+
+it('a drain waits for nobody whom no one serves, and later ones are reset at once', async () => {
+  const path = await startDown();
+  const listening = endOf(path.visit());
+  const lingering = path.visit();
+  lingering.write('GET / HTTP/1.0\r\n\r\n');
+  await eventually(() => expect(lingering.bytesRead).toBeGreaterThan(0));
+  await eventually(() => expect(path.relay.connections).toBe(2));
+  path.relay.drain();
+  await path.relay.whenIdle();
+  expect(await listening).toBe('ECONNRESET');
+  expect(await endOf(path.visit())).toBe('ECONNRESET');
+  await expectOver(path, path.members);
+});

@@ -1,0 +1,195 @@
+// The public HTTP ports of an edge: the plain one and, with a certificate, the one for TLS beside it. They accept and hand over; closing
+// them leaves accepted connections alone.
+import { createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
+import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
+import type { Logger, ServerConfig } from '@tunnel/runtime';
+import type { PublicHttp } from '../../control/public-url.ts';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { secureOptionsOf, type TlsFiles } from '../tls/tls-files.ts';
+import type { HttpIngress } from './http-ingress.ts';
+
+type Address = HttpPort['address'];
+type ServerTable = Pick<ServerConfig['server'], 'host' | 'http_port' | 'https_port' | 'plain_http'>;
+
+export class HttpListeners {
+  readonly #server: ServerTable;
+  readonly #ingress: HttpIngress;
+  readonly #logger: Logger;
+  readonly #plain: HttpPort;
+  /** Made at the start, when the certificate is known. */
+  #secure: HttpsPort | undefined;
+
+  constructor(server: ServerTable, ingress: HttpIngress, logger: Logger) {
+    this.#server = server;
+    this.#ingress = ingress;
+    this.#logger = logger;
+    this.#plain = new HttpPort(
+      { host: server.host, port: server.http_port, key: '[server] http_port' },
+      ingress,
+      logger,
+    );
+  }
+
+  get http(): Address {
+    return this.#plain.address;
+  }
+
+  /** null: there is no certificate. */
+  get https(): Address | null {
+    return this.#secure?.address ?? null;
+  }
+
+  /** How people are told to come. */
+  get publicHttp(): PublicHttp {
+    const secure = this.#secure;
+    return secure === undefined
+      ? { scheme: 'http', port: () => this.#plain.address.port }
+      : { scheme: 'https', port: () => secure.address.port };
+  }
+
+  /** Where a plain visitor is sent; null: it is served. */
+  get redirectPort(): number | null {
+    return this.#server.plain_http === 'redirect' ? (this.#secure?.address.port ?? null) : null;
+  }
+
+  /** Rejects with a fault when a port is taken; stop() closes what is open then. */
+  async start(certificate: TlsFiles | null): Promise<void> {
+    const { host, https_port: port } = this.#server;
+    if (certificate !== null) {
+      const on = { host, port, key: '[server] https_port' };
+      this.#secure = new HttpsPort(on, certificate, this.#ingress, this.#logger);
+      await this.#secure.start();
+    }
+    await this.#plain.start();
+  }
+
+  renew(certificate: TlsFiles): void {
+    this.#secure?.renew(certificate);
+  }
+
+  /** Accepted connections live on. */
+  stop(): void {
+    this.#plain.stop();
+    this.#secure?.stop();
+  }
+}
+
+/** Without TLS. */
+export class HttpPort {
+  readonly #server: Server;
+  readonly #on: ListenOn;
+  #address: { host: string; port: number } | undefined;
+
+  constructor(on: ListenOn, ingress: Pick<HttpIngress, 'accept'>, logger: Logger) {
+    this.#on = on;
+    this.#server = createServer(
+      {
+        allowHalfOpen: true,
+        noDelay: true,
+        // Nothing is read before the ingress has put its own reads in place.
+        pauseOnConnect: true,
+        keepAlive: true,
+        keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
+      },
+      (socket) => ingress.accept(socket, 'http'),
+    );
+    this.#server.on('error', (error) => {
+      if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
+    });
+  }
+
+  get address(): { host: string; port: number } {
+    if (this.#address === undefined) throw new Error(`${this.#on.key} is not open`);
+    return this.#address;
+  }
+
+  async start(): Promise<void> {
+    this.#address = await listenOrFault(this.#server, this.#on, { backlog: EDGE_LIMITS.VISITOR_BACKLOG });
+  }
+
+  stop(): void {
+    if (this.#server.listening) this.#server.close();
+  }
+}
+
+/** In the order of our liking; a visitor that offers neither is told so in the handshake, one without ALPN gets HTTP/1.1. */
+const ALPN_PROTOCOLS = ['h2', 'http/1.1'];
+
+/** Handshakes within bounds, then each connection goes where its ALPN says. */
+export class HttpsPort {
+  readonly #on: ListenOn;
+  readonly #ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>;
+  readonly #server: TlsServer;
+  #address: { host: string; port: number } | undefined;
+  /** Connections of any state, and those of them that are through the handshake. */
+  #open = 0;
+  #secured = 0;
+
+  constructor(on: ListenOn, files: TlsFiles, ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>, logger: Logger) {
+    this.#on = on;
+    this.#ingress = ingress;
+    // node documents the options of net.createServer here, too; its types know only some.
+    const options: TlsOptions & {
+      readonly noDelay: boolean;
+      readonly keepAlive: boolean;
+      keepAliveInitialDelay: number;
+    } = {
+      ...secureOptionsOf(files),
+      ALPNProtocols: ALPN_PROTOCOLS,
+      handshakeTimeout: EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
+    };
+    this.#server = createTlsServer(options);
+    this.#server.on('connection', (socket: Socket) => this.#onConnection(socket));
+    this.#server.on('secureConnection', (socket) => this.#onSecure(socket));
+    // Strangers' handshakes fail all the time, and plain HTTP comes here by mistake: closed without a word.
+    this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
+    this.#server.on('error', (error: Error) => {
+      if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
+    });
+  }
+
+  get address(): { host: string; port: number } {
+    if (this.#address === undefined) throw new Error(`${this.#on.key} is not open`);
+    return this.#address;
+  }
+
+  get handshakes(): number {
+    return this.#open - this.#secured;
+  }
+
+  async start(): Promise<void> {
+    this.#address = await listenOrFault(this.#server, this.#on, { backlog: EDGE_LIMITS.VISITOR_BACKLOG });
+  }
+
+  /** For handshakes from now on; connections do not notice. */
+  renew(files: TlsFiles): void {
+    this.#server.setSecureContext(secureOptionsOf(files));
+  }
+
+  stop(): void {
+    if (this.#server.listening) this.#server.close();
+  }
+
+  #onConnection(socket: Socket): void {
+    this.#open += 1;
+    socket.once('close', () => {
+      this.#open -= 1;
+    });
+    if (this.handshakes > EDGE_LIMITS.TLS_HANDSHAKES_MAX) socket.destroy();
+  }
+
+  #onSecure(socket: TLSSocket): void {
+    this.#secured += 1;
+    socket.once('close', () => {
+      this.#secured -= 1;
+    });
+    if (socket.alpnProtocol === 'h2') return this.#ingress.acceptHttp2(socket);
+    // Not sooner: whoever hangs up in the handshake has gone for good.
+    socket.allowHalfOpen = true;
+    this.#ingress.accept(socket, 'https');
+  }
+}

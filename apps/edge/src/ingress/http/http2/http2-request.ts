@@ -1,0 +1,247 @@
+// One request of an HTTP/2 visitor: where it goes, its body, and what becomes of it.
+import type { ServerHttp2Stream } from 'node:http2';
+import type { Framing, HeaderField, RequestHead, ResponseHead } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { MuxStream } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import { isOwnAnswer, type OwnAnswer, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
+import { type RawFields, requestHeadOf, trailersOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
+import type { ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
+import { hasBodyOf } from '../../../upstream/upstream-request.ts';
+import { refusalCodeOf } from '../own-answer.ts';
+import { type BodySource, type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
+import type { VisitorOwner } from '../visitor.ts';
+import { Http2Response } from './http2-response.ts';
+
+const UNASKED: StreamReason = { code: 'cancelled', text: 'protocols cannot be switched in HTTP/2' };
+
+/** The visitor's connection, as its requests see it. */
+export interface RequestingVisitor extends LeaseHolder {
+  readonly info: VisitorInfo;
+  readonly owner: VisitorOwner;
+  /** A service has answered a request for this authority. */
+  onServed(head: RequestHead): void;
+  /** Nothing more comes of it. `isTakenBack`: the visitor did not wait for the end of the answer. */
+  onOver(request: Http2Request, isTakenBack: boolean): void;
+}
+
+export class Http2Request implements ResponseHandler, BodyOwner {
+  readonly #visitor: RequestingVisitor;
+  readonly #stream: ServerHttp2Stream;
+  readonly #request: ProxiedRequest;
+  readonly #response: Http2Response;
+  // Set by begin(), before anything is asked.
+  #head!: RequestHead;
+  #accept: string | null = null;
+  #body: Http2Body | null = null;
+  #isOver = false;
+
+  constructor(visitor: RequestingVisitor, stream: ServerHttp2Stream) {
+    this.#visitor = visitor;
+    this.#stream = stream;
+    this.#request = new ProxiedRequest(visitor.owner, visitor);
+    this.#request.startedMs = visitor.owner.services.now();
+    this.#response = new Http2Response(stream, (status) => this.#request.answered(status));
+    // What went wrong is told by the close that follows; without a listener it would end the process.
+    stream.on('error', () => {});
+    stream.on('aborted', () => this.#request.abort());
+    stream.on('close', () => this.#onClosed());
+    stream.on('drain', () => this.#request.resume());
+  }
+
+  begin(raw: RawFields): void {
+    const head = requestHeadOf(raw, !this.#stream.endAfterHeaders);
+    this.#accept = valueIn(raw, 'accept');
+    if (head.kind === 'problem') {
+      this.#answer({ fault: new Fault(refusalCodeOf(head.status), { reason: head.reason }) });
+      return;
+    }
+    this.#head = head;
+    // Nothing is read of the body meanwhile: the visitor's window fills.
+    const decision = this.#visitor.owner.route(this.#visitor.info, head);
+    if (decision instanceof Promise) this.#await(decision);
+    else this.#decided(decision);
+  }
+
+  #await(decision: Promise<RouteDecision>): void {
+    const decided = (made: RouteDecision): void => {
+      // The visitor may have left meanwhile.
+      if (!this.#isOver && !this.#stream.aborted) this.#decided(made);
+    };
+    decision.then(decided, (error: unknown) => decided({ fault: Fault.from(error) }));
+  }
+
+  #decided(decision: RouteDecision): void {
+    const member = isOwnAnswer(decision) ? decision : this.#request.lease(decision, this.#head);
+    if (isOwnAnswer(member)) {
+      this.#answer(member);
+      return;
+    }
+    const { framing } = this.#head;
+    this.#body = hasBodyOf(framing) ? new Http2Body(this.#stream, framing, this) : null;
+    this.#request.begin(member, this.#head, this, this.#body);
+    if (this.#body === null) this.#stream.resume();
+    // An answer of our own may be out already.
+    else if (!this.#request.isUnderWay) this.#body.drop();
+    else this.#body.start();
+  }
+
+  onBodyEnd(trailers: readonly HeaderField[]): void {
+    this.#request.endBody(trailers);
+  }
+
+  onBadBody(reason: string): void {
+    this.#request.abort();
+    this.#fail(new Fault('HTTP_BAD_REQUEST', { reason }));
+  }
+
+  // ---- the response, from the service ----
+
+  onInterim(head: ResponseHead): void {
+    this.#response.interim(head);
+  }
+
+  onHead(head: ResponseHead, endsStream: boolean): void {
+    this.#visitor.onServed(this.#head);
+    this.#response.head(head, endsStream);
+  }
+
+  onData(bytes: Buffer, start: number, end: number): boolean {
+    return this.#response.body(bytes, start, end);
+  }
+
+  /** HTTP/2 frames by itself. */
+  passChunks(): null {
+    return null;
+  }
+
+  onTrailers(trailers: readonly HeaderField[]): void {
+    this.#response.trailers(trailers);
+  }
+
+  onTurn(): void {}
+
+  onEnd(requestDone: boolean): void {
+    this.#request.detach();
+    this.#end(requestDone);
+  }
+
+  onError(fault: Fault, unsent: UnsentRequest | null): void {
+    if (unsent === null || this.#response.isBegun || !this.#request.retryOnNextMember(unsent)) this.#fail(fault);
+  }
+
+  onUpgrade(_head: ResponseHead, stream: MuxStream): void {
+    stream.reset(UNASKED);
+    this.#fail(new Fault('LOCAL_MALFORMED', { reason: UNASKED.text }));
+  }
+
+  onRequestDrain(): void {
+    this.#body?.resume();
+  }
+
+  // ---- the answer ----
+
+  #answer(answer: OwnAnswer): void {
+    const isWhole = this.#stream.endAfterHeaders;
+    if (this.#response.own(answer, this.#accept)) this.#end(isWhole);
+  }
+
+  #fail(fault: Fault): void {
+    this.#request.detach();
+    if (this.#response.isBegun) this.#response.cut();
+    else this.#answer({ fault });
+  }
+
+  #end(requestDone: boolean): void {
+    if (this.#stream.destroyed) return;
+    if (!requestDone) this.#body?.drop();
+    this.#response.end(!requestDone);
+  }
+
+  // ---- time and the end ----
+
+  tick(nowMs: number): void {
+    this.#request.tick(nowMs);
+  }
+
+  #onClosed(): void {
+    const isTakenBack = this.#request.isUnderWay || (this.#stream.aborted && !this.#response.isCut);
+    this.#isOver = true;
+    this.#request.abort();
+    this.#request.done();
+    this.#visitor.onOver(this, isTakenBack);
+  }
+}
+
+interface BodyOwner {
+  onBodyEnd(trailers: readonly HeaderField[]): void;
+  onBadBody(reason: string): void;
+}
+
+/** Its body on its way to the service: only as fast as it is taken. */
+class Http2Body implements BodySource {
+  readonly form = 'data';
+  taker: BodySource['taker'] = null;
+  readonly #stream: ServerHttp2Stream;
+  readonly #owner: BodyOwner;
+  /** Of a body with a length. */
+  #leftBytes: number;
+  #trailers: readonly HeaderField[] = [];
+  #isOver = false;
+
+  constructor(stream: ServerHttp2Stream, framing: Framing, owner: BodyOwner) {
+    this.#stream = stream;
+    this.#leftBytes = framing.kind === 'length' ? framing.length : Number.POSITIVE_INFINITY;
+    this.#owner = owner;
+  }
+
+  start(): void {
+    this.#stream.on('trailers', (_trailers: unknown, _flags: unknown, raw: RawFields) => this.#onTrailers(raw));
+    this.#stream.on('data', (chunk: Buffer) => this.#onData(chunk));
+    this.#stream.on('end', () => this.#onEnd());
+  }
+
+  /** The service takes more. */
+  resume(): void {
+    this.#stream.resume();
+  }
+
+  /** Nobody wants the rest: it is thrown away as it comes. */
+  drop(): void {
+    this.#isOver = true;
+    this.#stream.resume();
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#isOver || chunk.length === 0) return;
+    this.#leftBytes -= chunk.length;
+    // node has compared them already; a service that would read on into the next request must not depend on it.
+    if (this.#leftBytes < 0) {
+      this.#fail('the body is longer than its Content-Length');
+      return;
+    }
+    if (this.taker?.writeBody(chunk, 0, chunk.length, true) === false) this.#stream.pause();
+  }
+
+  #onTrailers(raw: RawFields): void {
+    const trailers = trailersOf(raw);
+    if (trailers === null) this.#fail('its trailers are malformed');
+    else this.#trailers = trailers;
+  }
+
+  #onEnd(): void {
+    // A stream that was cut off ends, too.
+    if (this.#isOver || this.#stream.aborted || this.#stream.destroyed) return;
+    this.#isOver = true;
+    if (Number.isFinite(this.#leftBytes) && this.#leftBytes > 0) {
+      this.#fail('the body is shorter than its Content-Length');
+      return;
+    }
+    this.#owner.onBodyEnd(this.#trailers);
+  }
+
+  #fail(reason: string): void {
+    this.#isOver = true;
+    this.#owner.onBadBody(reason);
+  }
+}

@@ -1,0 +1,142 @@
+// One HTTP/2 connection of a visitor: requests side by side, each routed by its authority, all within bounds.
+import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
+import type { RequestHead } from '@tunnel/core';
+import { EDGE_LIMITS } from '../../../limits.ts';
+import { Lease } from '../../../routing/balancer.ts';
+import type { VisitorInfo } from '../../../routing/http-router.ts';
+import type { RawFields } from '../../../upstream/h2c/http2-fields.ts';
+import type { Visitor, VisitorOwner } from '../visitor.ts';
+import { Http2Liveness } from './http2-liveness.ts';
+import { Http2Request, type RequestingVisitor } from './http2-request.ts';
+
+/** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
+const SESSION_OPTIONS = {
+  maxSessionMemory: Math.ceil(EDGE_LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
+  maxHeaderListPairs: EDGE_LIMITS.HTTP2_FIELDS_MAX,
+  settings: {
+    maxConcurrentStreams: EDGE_LIMITS.HTTP2_STREAMS_PER_CONNECTION,
+    initialWindowSize: EDGE_LIMITS.HTTP2_STREAM_WINDOW_BYTES,
+    maxHeaderListSize: EDGE_LIMITS.HTTP2_HEAD_MAX_BYTES,
+  },
+};
+
+type Phase = 'open' | 'closing' | 'closed';
+
+export class Http2Visitor implements Visitor, RequestingVisitor {
+  readonly info: VisitorInfo;
+  readonly owner: VisitorOwner;
+  readonly #session: ServerHttp2Session;
+  readonly #liveness: Http2Liveness;
+  readonly #requests = new Set<Http2Request>();
+  /** By authority, without its port. */
+  readonly #leases = new Map<string, Lease>();
+  #phase: Phase = 'open';
+  /** When an idle connection is closed, or one that is being closed is cut off. */
+  #deadlineMs: number;
+  #signals = 0;
+  #takenBack = 0;
+  #takenBackSinceMs: number;
+
+  /** The handshake of TLS is done. node reads the socket from here on. */
+  constructor(socket: TLSSocket, info: VisitorInfo, owner: VisitorOwner) {
+    this.info = info;
+    this.owner = owner;
+    this.#takenBackSinceMs = owner.services.now();
+    this.#deadlineMs = owner.services.now() + owner.headTimeoutMs;
+    this.#session = performServerHandshake(socket, SESSION_OPTIONS);
+    this.#liveness = new Http2Liveness(this.#session, socket, owner.services.now());
+  }
+
+  start(): void {
+    const session = this.#session;
+    session.setLocalWindowSize(EDGE_LIMITS.HTTP2_CONNECTION_WINDOW_BYTES);
+    session.on('stream', (stream: ServerHttp2Stream, _headers: unknown, _flags: unknown, raw: RawFields) =>
+      this.#onStream(stream, raw),
+    );
+    session.on('ping', () => this.#onSignal());
+    session.on('remoteSettings', () => this.#onSignal());
+    // Whatever it was, the close that follows is what counts.
+    session.on('error', () => {});
+    session.on('close', () => this.#onClosed());
+  }
+
+  #onStream(stream: ServerHttp2Stream, raw: RawFields): void {
+    const request = new Http2Request(this, stream);
+    this.#requests.add(request);
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    request.begin(raw);
+  }
+
+  leaseFor({ host }: RequestHead): Lease {
+    return this.#leases.get(host) ?? new Lease(this.info.isProxy ? null : this.info.address);
+  }
+
+  /** Only what leads somewhere is kept: a visitor may ask for any number of names. */
+  onLeased({ host }: RequestHead, lease: Lease): void {
+    if (lease.member === null) this.#leases.delete(host);
+    else this.#leases.set(host, lease);
+  }
+
+  onServed({ host }: RequestHead): void {
+    const lease = this.#leases.get(host);
+    if (lease !== undefined) lease.isServed = true;
+  }
+
+  onOver(request: Http2Request, isTakenBack: boolean): void {
+    if (!this.#requests.delete(request)) return;
+    if (this.#requests.size === 0 && this.#phase === 'open') {
+      this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
+    }
+    if (!isTakenBack) return;
+    this.#takenBack += 1;
+    if (this.#takenBack > EDGE_LIMITS.HTTP2_RESETS_MAX) this.#calmDown();
+  }
+
+  #onSignal(): void {
+    this.#signals += 1;
+    if (this.#signals > EDGE_LIMITS.HTTP2_SIGNALS_PER_SECOND) this.#calmDown();
+  }
+
+  /** A flood: nothing of it is worth an answer. */
+  #calmDown(): void {
+    // An error is needed: without one node takes the code for none.
+    if (!this.#session.destroyed) this.#session.destroy(new Error('a flood'), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
+  // ---- time and the end ----
+
+  tick(nowMs: number): void {
+    this.#signals = 0;
+    if (nowMs - this.#takenBackSinceMs >= EDGE_LIMITS.HTTP2_RESETS_WINDOW_MS) {
+      this.#takenBack = 0;
+      this.#takenBackSinceMs = nowMs;
+    }
+    for (const request of this.#requests) request.tick(nowMs);
+    if (this.#liveness.isOver(nowMs)) return this.close();
+    if (nowMs < this.#deadlineMs) return;
+    if (this.#phase === 'open') this.shutDown();
+    else if (this.#requests.size === 0) this.close();
+  }
+
+  /** GOAWAY: requests under way finish, later ones go elsewhere. */
+  shutDown(): void {
+    if (this.#phase !== 'open') return;
+    this.#phase = 'closing';
+    this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_LINGER_MS;
+    this.#session.close();
+  }
+
+  close(): void {
+    if (!this.#session.destroyed) this.#session.destroy();
+    this.#onClosed();
+  }
+
+  #onClosed(): void {
+    if (this.#phase === 'closed') return;
+    this.#phase = 'closed';
+    for (const lease of this.#leases.values()) this.owner.balancer.release(lease);
+    this.#leases.clear();
+    this.owner.onClosed(this);
+  }
+}

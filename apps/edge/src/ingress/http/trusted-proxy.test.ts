@@ -1,0 +1,125 @@
+// `[server] trusted_proxies`: whose word about a visitor counts, for what the service is told and for the limits.
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ConnectionCounts } from '@tunnel/core';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type IngressOptions, talk } from './http.fixture.ts';
+import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const TRUSTED = { trustedProxies: ['127.0.0.0/8', '10.0.0.2'] };
+const TOLD = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'] as const;
+
+/** A service that says what it was told of the visitor; `/hold` waits to be let go. */
+const start = async (options: Partial<IngressOptions>): Promise<{ stand: HttpsStand; letGo: () => void }> => {
+  const held: http.ServerResponse[] = [];
+  const server = http.createServer((request, response) => {
+    if (request.url === '/hold') held.push(response);
+    else response.end(JSON.stringify(TOLD.map((name) => request.headers[name])));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const stand = await startHttpsStand((server.address() as AddressInfo).port, options);
+  cleanups.push(
+    () => server.close(),
+    () => server.closeAllConnections(),
+    () => stand.stop(),
+  );
+  return { stand, letGo: () => held.splice(0).forEach((response) => response.end('gone')) };
+};
+
+const get = (path: string, ...lines: string[]): string =>
+  [`GET ${path} HTTP/1.1`, 'Host: web.localhost', ...lines, '', ''].join('\r\n');
+
+const bodyOf = (answer: string): unknown => JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')));
+const CLAIM = ['X-Forwarded-For: 6.6.6.6, 203.0.113.9, 10.0.0.2', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil'];
+
+describe('what a service is told', () => {
+  it('is what a believed proxy says, as if the visitor had come without it', async () => {
+    const { stand } = await start(TRUSTED);
+    const answer = await talk(stand.http.port, get('/', ...CLAIM, 'Connection: close'));
+    expect(bodyOf(answer)).toEqual(['6.6.6.6, 203.0.113.9', 'https', 'web.localhost']);
+    const without = await talk(stand.http.port, get('/', 'Connection: close'));
+    expect(bodyOf(without)).toEqual(['127.0.0.1', 'http', 'web.localhost']);
+  });
+
+  it('is the same over HTTP/2', async () => {
+    const { stand } = await start(TRUSTED);
+    const session = visitHttp2(stand);
+    cleanups.push(() => session.destroy());
+    const claim = { 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'http' };
+    const host = 'web.localhost:443';
+    expect(JSON.parse((await ask(session, { ':path': '/', ...claim })).body)).toEqual(['203.0.113.9', 'http', host]);
+    expect(JSON.parse((await ask(session, { ':path': '/' })).body)).toEqual(['127.0.0.1', 'https', host]);
+  });
+
+  it('is not what anybody else says', async () => {
+    const { stand } = await start({ trustedProxies: ['10.0.0.0/8'] });
+    const answer = await talk(stand.http.port, get('/', ...CLAIM, 'Connection: close'));
+    expect(bodyOf(answer)).toEqual(['6.6.6.6, 203.0.113.9, 10.0.0.2, 127.0.0.1', 'http', 'web.localhost']);
+  });
+});
+
+describe('connections_per_address behind a proxy', () => {
+  it('counts requests under way for the visitor that each is of', async () => {
+    const counts = new ConnectionCounts({ perTunnel: 10, perAddress: 1 });
+    const { stand, letGo } = await start({ ...TRUSTED, counts });
+    const { port } = stand.http;
+    const statusFor = async (address: string): Promise<string> =>
+      (await talk(port, get('/', `X-Forwarded-For: ${address}`, 'Connection: close'))).slice(9, 12);
+    const first = talk(port, get('/hold', 'X-Forwarded-For: 203.0.113.1', 'Connection: close'));
+    await eventually(() => expect(counts.ofAddress('203.0.113.1')).toBe(1));
+    expect([await statusFor('203.0.113.1'), await statusFor('203.0.113.2')]).toEqual(['429', '200']);
+    letGo();
+    expect(await first).toContain('200 OK');
+    await eventually(async () => expect(await statusFor('203.0.113.1')).toBe('200'));
+    await eventually(() => expect([counts.total, counts.ofAddress('203.0.113.1')]).toEqual([0, 0]));
+  });
+
+  it('leaves an idle connection to whoever asks next, also when one before was refused', async () => {
+    const counts = new ConnectionCounts({ perTunnel: 10, perAddress: 1 });
+    counts.addressOpened('203.0.113.3');
+    const { stand } = await start({ ...TRUSTED, counts });
+    const addresses = ['203.0.113.1', '203.0.113.2', '203.0.113.3', '203.0.113.1'];
+    const requests = addresses.map((address) => get('/', `X-Forwarded-For: ${address}`));
+    const answer = await talk(stand.http.port, `${requests.join('')}${get('/', 'Connection: close')}`);
+    expect(answer.match(/HTTP\/1\.1 \d+/g)?.map((line) => line.slice(9))).toEqual(['200', '200', '429', '200', '200']);
+    await eventually(() => expect([counts.total, counts.ofAddress('203.0.113.1')]).toEqual([0, 0]));
+  });
+
+  it('forgets a request over HTTP/2 when its visitor leaves', async () => {
+    const counts = new ConnectionCounts({ perTunnel: 10, perAddress: 1 });
+    const { stand } = await start({ ...TRUSTED, counts });
+    const session = visitHttp2(stand);
+    cleanups.push(() => session.destroy());
+    const ofFirst = { 'x-forwarded-for': '203.0.113.1' };
+    const held = session.request({ ':path': '/hold', ...ofFirst });
+    held.on('error', () => {});
+    await eventually(() => expect(counts.ofAddress('203.0.113.1')).toBe(1));
+    expect((await ask(session, { ':path': '/', ...ofFirst })).status).toBe(429);
+    held.close();
+    await eventually(async () => expect((await ask(session, { ':path': '/', ...ofFirst })).status).toBe(200));
+  });
+});
+
+describe('the way to https', () => {
+  const redirectPort = (): number => 443;
+
+  it('is not shown to a visitor who came by it, as a believed proxy says', async () => {
+    const { stand } = await start({ ...TRUSTED, redirectPort });
+    const { port } = stand.http;
+    expect(await talk(port, get('/', 'X-Forwarded-Proto: https', 'Connection: close'))).toMatch(/^HTTP\/1\.1 200/);
+    expect(await talk(port, get('/', 'X-Forwarded-Proto: http', 'Connection: close'))).toMatch(/^HTTP\/1\.1 308/);
+  });
+
+  it('is shown to everybody else, but for those who name no host', async () => {
+    const { stand } = await start({ redirectPort });
+    const { port } = stand.http;
+    expect(await talk(port, get('/', 'X-Forwarded-Proto: https', 'Connection: close'))).toMatch(/^HTTP\/1\.1 308/);
+    expect(await talk(port, 'GET / HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 404/);
+  });
+});

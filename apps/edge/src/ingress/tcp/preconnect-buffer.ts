@@ -1,0 +1,95 @@
+// The visitor's end while nobody reads it yet: its first bytes are kept, its half-close is remembered, and its leaving is told.
+// Once the stream is open, splice reads through it, first what was kept.
+import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
+
+const HEAD_ROOM = Buffer.alloc(HEAD_ROOM_BYTES);
+
+export interface PreconnectBufferOwner {
+  /** The visitor reset the connection before anyone read from it. */
+  onLeft(): void;
+}
+
+export class PreconnectBuffer implements ByteDuplex, ByteReader {
+  readonly #inner: ByteDuplex;
+  readonly #owner: PreconnectBufferOwner;
+  #reader: ByteReader | null = null;
+  #held: Buffer[] | null = null;
+  #heldBytes = 0;
+  #sourceEnded = false;
+
+  constructor(inner: ByteDuplex, owner: PreconnectBufferOwner) {
+    this.#inner = inner;
+    this.#owner = owner;
+  }
+
+  /** Apart from the constructor: what is already there may call back at once. */
+  hold(): void {
+    this.#inner.read(this);
+  }
+
+  read(reader: ByteReader): void {
+    this.#reader = reader;
+    this.#held ??= [];
+    this.#giveHeld(reader, this.#held);
+  }
+
+  /** From when the reader has taken all that was held, the socket's callbacks go straight to it. */
+  #giveHeld(reader: ByteReader, held: Buffer[]): void {
+    if (held.length > 0) {
+      const bytes = Buffer.concat([HEAD_ROOM, ...held]);
+      held.length = 0;
+      // Until resume(), what still comes is held behind it.
+      if (!reader.onData(bytes, HEAD_ROOM_BYTES, bytes.length, true)) return;
+    }
+    this.#held = null;
+    if (this.#sourceEnded) reader.onEnd();
+    else this.#inner.resume();
+  }
+
+  // ---- from the socket ----
+
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    const reader = this.#reader;
+    if (reader !== null && this.#held === null) return reader.onData(bytes, start, end, borrowed);
+    this.#held ??= [];
+    this.#held.push(Buffer.from(bytes.subarray(start, end)));
+    this.#heldBytes += end - start;
+    return reader === null && this.#heldBytes < EDGE_LIMITS.PRECONNECT_BUFFER_BYTES;
+  }
+
+  onDrain(): void {
+    this.#reader?.onDrain();
+  }
+
+  onEnd(): void {
+    this.#sourceEnded = true;
+    if (this.#held === null) this.#reader?.onEnd();
+  }
+
+  onReset(reason: StreamReason): void {
+    if (this.#reader !== null) this.#reader.onReset(reason);
+    else this.#owner.onLeft();
+  }
+
+  // ---- towards the socket ----
+
+  write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    return this.#inner.write(bytes, start, end, borrowed);
+  }
+
+  resume(): void {
+    if (this.#reader !== null && this.#held !== null) this.#giveHeld(this.#reader, this.#held);
+    else this.#inner.resume();
+  }
+
+  end(onFlushed?: () => void): void {
+    this.#inner.end(onFlushed);
+  }
+
+  reset(reason: StreamReason): void {
+    this.#held = null;
+    this.#inner.reset(reason);
+  }
+}

@@ -1,0 +1,170 @@
+// One visitor's connection: opens a stream towards a tunnel's client, waits for its answer, then joins the two. While no client
+// has said that its local service is there, nothing was sent, and another member may be asked.
+// One object per connection takes all callbacks, so that an idle connection costs no closures and no timers.
+import {
+  type ByteDuplex,
+  type MuxStream,
+  type OpenAnswer,
+  type PendingStream,
+  type Splice,
+  type SpliceHandlers,
+  splice,
+} from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import type { FailedMembers, Lease } from '../../routing/balancer.ts';
+import type { Route } from '../../routing/registry.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
+import { PreconnectBuffer, type PreconnectBufferOwner } from './preconnect-buffer.ts';
+import type { RefusalReason } from './relay-totals.ts';
+
+type State = 'opening' | 'joined' | 'over';
+
+export interface RelayConnectionOwner {
+  /** Its member did not take it: the one that has it instead, or null when there is no other. */
+  retryOnNextMember(connection: RelayConnection): Tunnel | null;
+  /** Its member's client has opened the local connection. */
+  onServed(connection: RelayConnection): void;
+  onBytes(toClient: number, toVisitor: number): void;
+  /** Nobody took it; the visitor's end is the owner's now. The last call, as onOver is. */
+  onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void;
+  onOver(connection: RelayConnection): void;
+}
+
+const VISITOR_LEFT: StreamReason = { code: 'cancelled', text: 'the visitor left' };
+const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the client takes no connections now' };
+
+export interface RelayConnectionOptions {
+  readonly route: Route;
+  readonly lease: Lease;
+  readonly member: Tunnel;
+  readonly address: string;
+  readonly visitorName: string;
+}
+
+export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, SpliceHandlers {
+  readonly route: Route;
+  /** What it is counted by: without the port. */
+  readonly address: string;
+  readonly lease: Lease;
+  /** Those that did not take it; null: none. The owner's to set and to read. */
+  failed: FailedMembers | null = null;
+  readonly #owner: RelayConnectionOwner;
+  readonly #visitor: PreconnectBuffer;
+  /** host:port, as the next client is told; nobody needs it once the stream is open. */
+  #visitorName: string;
+  #state: State = 'opening';
+  #member: Tunnel;
+  #opening: PendingStream | null = null;
+  #splice: Splice | null = null;
+
+  constructor(visitor: ByteDuplex, given: RelayConnectionOptions, owner: RelayConnectionOwner) {
+    this.route = given.route;
+    this.address = given.address;
+    this.lease = given.lease;
+    this.#visitorName = given.visitorName;
+    this.#member = given.member;
+    this.#owner = owner;
+    this.#visitor = new PreconnectBuffer(visitor, this);
+  }
+
+  /** The one that has it, or had it last. */
+  get member(): Tunnel {
+    return this.#member;
+  }
+
+  start(): void {
+    this.#visitor.hold();
+    if (!this.#isOver()) this.#open();
+  }
+
+  /** For the end of a drain: whatever it is doing, it stops, and both sides see a reset. */
+  reset(reason: StreamReason): void {
+    if (this.#state === 'joined') {
+      this.#splice?.reset(reason);
+      return;
+    }
+    if (this.#isOver()) return;
+    this.#opening?.reset(reason);
+    this.#visitor.reset(reason);
+    this.#finish();
+  }
+
+  // ---- finding one who takes it ----
+
+  #open(): void {
+    for (;;) {
+      const member = this.#member;
+      const opening = member.upstream.open({ tunnelId: member.tunnelId, visitor: this.#visitorName }, this);
+      // A carrier that breaks under this very stream answers within the call.
+      if (this.#state !== 'opening' || this.#member !== member) return;
+      if (opening !== null) {
+        this.#opening = opening;
+        return;
+      }
+      if (!this.#moveOn('no-carrier', NO_CARRIER)) return;
+    }
+  }
+
+  #moveOn(counted: RefusalReason, reason: StreamReason): boolean {
+    const next = this.#owner.retryOnNextMember(this);
+    if (next !== null) {
+      this.#member = next;
+      return true;
+    }
+    this.#end();
+    this.#owner.onUnserved(this, this.#visitor, counted, reason);
+    return false;
+  }
+
+  onOpened(stream: MuxStream): void {
+    this.#opening = null;
+    this.#state = 'joined';
+    this.failed = null;
+    this.#visitorName = '';
+    this.#owner.onServed(this);
+    const joined = splice(this.#visitor, stream, this);
+    // What was held may have been all there is: then it is done already.
+    if (this.#state === 'joined') this.#splice = joined;
+  }
+
+  onRefused(reason: StreamReason): void {
+    if (this.#state !== 'opening') return;
+    this.#opening = null;
+    if (this.#moveOn(reason.code, reason)) this.#open();
+  }
+
+  // ---- the visitor ----
+
+  onLeft(): void {
+    this.#opening?.reset(VISITOR_LEFT);
+    this.#finish();
+  }
+
+  // ---- the two, joined ----
+
+  onBytes(direction: 'a-to-b' | 'b-to-a', bytes: number): void {
+    this.#member.counters.bytes += bytes;
+    if (direction === 'a-to-b') this.#owner.onBytes(bytes, 0);
+    else this.#owner.onBytes(0, bytes);
+  }
+
+  onDone(): void {
+    this.#finish();
+  }
+
+  #isOver(): boolean {
+    return this.#state === 'over';
+  }
+
+  #finish(): void {
+    if (this.#isOver()) return;
+    this.#end();
+    this.#owner.onOver(this);
+  }
+
+  #end(): void {
+    this.#state = 'over';
+    this.#opening = null;
+    this.#splice = null;
+  }
+}

@@ -1,0 +1,199 @@
+// A relay behind a real port, with real client sessions behind it: one that stands alone, or the members of a group.
+import * as net from 'node:net';
+import { ConnectionCounts, type ConnectionLimits, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
+import { connectSocket, type MuxStream, splice } from '@tunnel/mux';
+import type { StreamHead } from '@tunnel/protocol';
+import { createLogger } from '@tunnel/runtime';
+import { eventually, FakeClock, type SessionPair, sessionPair, startTcpServer } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { Balancer } from '../../routing/balancer.ts';
+import { isGroup, type Route } from '../../routing/registry.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
+import { MuxUpstream } from '../../upstream/upstream.ts';
+import { HttpErrorFallback } from '../http/http-error-fallback.ts';
+import { Relay } from './relay.ts';
+
+export type OnStream = (stream: MuxStream) => void;
+
+export interface Member {
+  readonly tunnel: Tunnel;
+  pair: SessionPair;
+  /** What the client was told of each stream. */
+  readonly heads: StreamHead[];
+  readonly upstream: MuxUpstream;
+  /** The session is lost, and the client comes back with a new one. */
+  reconnect(): Promise<void>;
+}
+
+export interface MemberOptions {
+  readonly tunnelId?: string;
+  readonly group?: TunnelGroup<Tunnel>;
+  readonly owner?: Owner;
+  readonly healthy?: boolean;
+}
+
+export interface RelayStand {
+  readonly relay: Relay;
+  readonly counts: ConnectionCounts;
+  readonly clock: FakeClock;
+  readonly port: number;
+  /** The ports of all visitors so far; the system gives a port out again. */
+  readonly visitorPorts: number[];
+  /** What has been read of all visitors so far. */
+  bytesRead(): number;
+  visit(): net.Socket;
+}
+
+const logger = createLogger({ level: 'silent', format: 'json' });
+
+/** A client that dials a local port for every stream. */
+export const dialling =
+  (port: number): OnStream =>
+  (stream) => {
+    connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
+      (local) => {
+        stream.accept();
+        splice(stream, local, { onDone: () => {} });
+      },
+      (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
+    );
+  };
+
+/** A client that answers within the call, without a local service. */
+export const echoing: OnStream = (stream) => {
+  stream.accept();
+  stream.read({
+    onData: (bytes, start, end) => {
+      stream.write(Buffer.from(bytes.subarray(start, end)), 0, end - start, false);
+      return true;
+    },
+    onDrain: () => {},
+    onEnd: () => stream.end(),
+    onReset: () => {},
+  });
+};
+
+export const refusing: OnStream = (stream) => stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
+
+export const newGroup = (): TunnelGroup<Tunnel> =>
+  new TunnelGroup<Tunnel>({
+    groupId: 'grp_1',
+    protocol: 'tcp',
+    name: 'db',
+    keyHash: 'ab'.repeat(32),
+    endpoint: { kind: 'port', port: 20_000 },
+  });
+
+/** How a socket ended, as its owner sees it. */
+export const endOf = (socket: net.Socket): Promise<string> =>
+  new Promise((resolve) => {
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
+    socket.once('end', () => resolve('end'));
+    socket.resume();
+  });
+
+/** Everything of one test; clear() ends it all. */
+export class RelayStage {
+  readonly #cleanups: (() => unknown)[] = [];
+
+  kept<T extends { close(): unknown }>(thing: T): T {
+    this.#cleanups.push(() => thing.close());
+    return thing;
+  }
+
+  async clear(): Promise<void> {
+    for (const cleanup of this.#cleanups.splice(0).reverse()) await cleanup();
+  }
+
+  /** Without a group it stands alone. */
+  async startMember(onStream: OnStream, options: MemberOptions = {}): Promise<Member> {
+    const { tunnelId = 'tun_1', group = null, owner = { kind: 'operator' }, healthy = true } = options;
+    const heads: StreamHead[] = [];
+    const take = (stream: MuxStream, head: StreamHead): void => {
+      heads.push(head);
+      onStream(stream);
+    };
+    const connect = async (): Promise<SessionPair> =>
+      this.kept(await sessionPair({ kind: 'plain', client: { onStream: take } }));
+    const pair = await connect();
+    const upstream = new MuxUpstream(pair.edge);
+    const tunnel: Tunnel = {
+      tunnelId,
+      sessionId: 'ses_1',
+      name: 'db',
+      protocol: 'tcp',
+      label: '20000',
+      publicUrl: 'tcp://localhost:20000',
+      endpoint: group === null ? { kind: 'port', port: 20_000 } : { kind: 'member', groupId: group.groupId },
+      group,
+      assignedPort: 20_000,
+      http: null,
+      clientAddr: '127.0.0.1:1',
+      owner,
+      connectedSince: 0,
+      counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+      health: new MemberHealth(healthy ? null : 'tcp'),
+      alertWebhook: null,
+      upstream,
+    };
+    group?.transition({ kind: 'member-joined', member: tunnel }, 0);
+    const reconnect = async (): Promise<void> => {
+      upstream.mux = null;
+      member.pair.close();
+      member.pair = await connect();
+      upstream.mux = member.pair.edge;
+    };
+    const member: Member = { tunnel, pair, heads, upstream, reconnect };
+    return member;
+  }
+
+  /** `random` as a rule picks the members in the order in which they joined. */
+  async startRelay(
+    route: Route,
+    options: { readonly limits?: ConnectionLimits; readonly random?: () => number } = {},
+  ): Promise<RelayStand> {
+    const { limits = { perTunnel: 100, perAddress: 100 }, random = () => 0 } = options;
+    const counts = new ConnectionCounts(limits);
+    const clock = new FakeClock();
+    const relay = new Relay({
+      balancer: new Balancer({ counts, random }),
+      answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
+      logger,
+      clock,
+    });
+    const visitorPorts: number[] = [];
+    const accepted: net.Socket[] = [];
+    const accept = (socket: net.Socket): void => {
+      accepted.push(socket);
+      visitorPorts.push(socket.remotePort ?? 0);
+      relay.carry(socket, route);
+    };
+    const server = await startTcpServer(accept, { pauseOnConnect: true });
+    const { port } = this.kept(server);
+    const visit = (): net.Socket => {
+      const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+      this.#cleanups.push(() => socket.destroy());
+      socket.on('error', () => {});
+      return socket;
+    };
+    const bytesRead = (): number => accepted.reduce((sum, socket) => sum + socket.bytesRead, 0);
+    return { relay, counts, clock, port, visitorPorts, bytesRead, visit };
+  }
+}
+
+/** The visitor whom nobody serves has said nothing for as long as it may. */
+export const passSilence = async ({ clock }: RelayStand): Promise<void> => {
+  await eventually(() => expect(clock.pendingTimers).toBeGreaterThan(0));
+  await clock.advance(300);
+};
+
+/** Nothing is left of any connection, in no count and no timer. */
+export const expectOver = ({ relay, counts, clock }: RelayStand, members: readonly Member[]): Promise<void> =>
+  eventually(() => {
+    expect([relay.connections, counts.total, counts.ofAddress('127.0.0.1'), clock.pendingTimers]).toEqual([0, 0, 0, 0]);
+    for (const { tunnel, pair } of members) {
+      const { group, tunnelId } = tunnel;
+      expect([tunnel.counters.openConnections, pair.edge.liveStreams, counts.ofTunnel(tunnelId)]).toEqual([0, 0, 0]);
+      if (group !== null && isGroup(group)) expect(counts.ofTunnel(group.groupId)).toBe(0);
+    }
+  });

@@ -1,0 +1,183 @@
+// All relayed connections of all tunnels: admits a visitor's socket within the limits, counts, and knows when the last one is over.
+import type { Socket } from 'node:net';
+import { hostPort, plainAddress } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { adoptSocket, type ByteDuplex } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { type Balancer, FailedMembers, Lease, type Refusal } from '../../routing/balancer.ts';
+import { isGroup, type Route } from '../../routing/registry.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
+import { faultOfRefusal } from '../../upstream/upstream.ts';
+import { RelayConnection, type RelayConnectionOwner } from './relay-connection.ts';
+import { RefusalLog, type RefusalReason, RelayTotals } from './relay-totals.ts';
+
+/** How a visitor whom nobody serves is told why, where it can read that. */
+export interface UnservedVisitor {
+  start(): void;
+  reset(reason: StreamReason): void;
+}
+
+/** `onOver` exactly once; the visitor's end is its own until then. */
+export type AnswerUnserved = (visitor: ByteDuplex, fault: Fault, onOver: () => void) => UnservedVisitor;
+
+export interface RelayOptions {
+  readonly balancer: Balancer;
+  readonly answerUnserved: AnswerUnserved;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** A connection is over, and all its bytes are counted. */
+  readonly onStreamEnd?: () => void;
+}
+
+const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
+const UNSERVED: StreamReason = { code: 'cancelled', text: 'nobody serves this connection' };
+
+export class Relay implements RelayConnectionOwner {
+  readonly totals = new RelayTotals();
+  readonly #balancer: Balancer;
+  readonly #answerUnserved: AnswerUnserved;
+  readonly #clock: Clock;
+  readonly #log: RefusalLog;
+  readonly #onStreamEnd: () => void;
+  readonly #live = new Set<RelayConnection>();
+  readonly #unserved = new Set<UnservedVisitor>();
+  #isDraining = false;
+  #idleWaiters: (() => void)[] = [];
+
+  constructor({ balancer, answerUnserved, logger, clock, onStreamEnd = () => {} }: RelayOptions) {
+    this.#balancer = balancer;
+    this.#answerUnserved = answerUnserved;
+    this.#clock = clock;
+    this.#onStreamEnd = onStreamEnd;
+    this.#log = new RefusalLog(logger, () => clock.monotonic());
+  }
+
+  get connections(): number {
+    return this.#live.size + this.#unserved.size;
+  }
+
+  /** Takes over an accepted, paused socket. */
+  carry(socket: Socket, route: Route): void {
+    const { remoteAddress, remotePort } = socket;
+    // Gone between the kernel's accept and ours.
+    if (remoteAddress === undefined || remotePort === undefined) {
+      socket.destroy();
+      return;
+    }
+    const address = plainAddress(remoteAddress);
+    const lease = new Lease(address);
+    const refusal = this.#balancer.acquire(lease, route);
+    if (refusal !== null || lease.member === null) return this.#refuse(socket, route, address, refusal);
+    const { member } = lease;
+    const given = { route, lease, member, address, visitorName: hostPort(address, remotePort) };
+    const connection = new RelayConnection(adoptSocket(socket), given, this);
+    this.#live.add(connection);
+    connection.start();
+  }
+
+  #refuse(socket: Socket, route: Route, address: string, refusal: Refusal | null): void {
+    if (refusal === null) return;
+    const { reason, fault } = refusal;
+    const fields = { ...fieldsOf(route), visitor: address, ...fault.values };
+    if (reason !== 'no-healthy') return this.#turnAway(socket, reason, fields, fault);
+    this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
+    this.#answer(adoptSocket(socket), route, address, fault);
+  }
+
+  /** A connection to a port whose tunnel has just gone. */
+  turnAway(socket: Socket, port: number): void {
+    this.#turnAway(socket, 'no-tunnel', { port }, new Fault('TUNNEL_CLOSED'));
+  }
+
+  #turnAway(socket: Socket, reason: RefusalReason, fields: object, fault: Fault): void {
+    this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
+    socket.resetAndDestroy();
+  }
+
+  #note(reason: RefusalReason, fields: object, text: string): void {
+    this.totals.countRefusal(reason);
+    this.#log.note(reason, fields, text);
+  }
+
+  /** The visitor's end is not the relay's any more; it counts for its route as long as it takes. */
+  #answer(visitor: ByteDuplex, route: Route, address: string, fault: Fault): void {
+    if (this.#isDraining || !this.#balancer.countUnserved(route, address)) {
+      visitor.reset(UNSERVED);
+      return;
+    }
+    const unserved = this.#answerUnserved(visitor, fault, () => {
+      this.#balancer.uncountUnserved(route, address);
+      this.#unserved.delete(unserved);
+      this.#tellIfIdle();
+    });
+    this.#unserved.add(unserved);
+    unserved.start();
+  }
+
+  /** No visitor comes any more. Those whom nobody serves are not waited for. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const unserved of this.#unserved) unserved.reset(SHUTTING_DOWN);
+  }
+
+  /** Ends what a drain did not wait for. */
+  resetAll(): void {
+    this.drain();
+    for (const connection of this.#live) connection.reset(SHUTTING_DOWN);
+  }
+
+  /** Settles when no connection is left; at once when there is none. */
+  whenIdle(): Promise<void> {
+    if (this.connections === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+    });
+  }
+
+  // ---- from the connections ----
+
+  retryOnNextMember(connection: RelayConnection): Tunnel | null {
+    const nowMs = this.#clock.monotonic();
+    connection.failed ??= new FailedMembers(nowMs);
+    connection.failed.members.push(connection.member);
+    return this.#balancer.retryOnNextMember(connection.lease, connection.failed, nowMs, 'any');
+  }
+
+  onServed({ member }: RelayConnection): void {
+    member.counters.requests += 1;
+    this.totals.requests += 1;
+  }
+
+  onBytes(toClient: number, toVisitor: number): void {
+    this.totals.bytesToClient += toClient;
+    this.totals.bytesToVisitor += toVisitor;
+  }
+
+  onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void {
+    const { route, member, address, lease } = connection;
+    const fields = { ...fieldsOf(route), tunnel_id: member.tunnelId, visitor: address };
+    this.#balancer.release(lease);
+    this.#note(counted, fields, `a visitor could not be served: ${reason.text}`);
+    this.#answer(visitor, route, address, faultOfRefusal(reason));
+    this.#live.delete(connection);
+    this.#tellIfIdle();
+  }
+
+  onOver(connection: RelayConnection): void {
+    this.#balancer.release(connection.lease);
+    this.#onStreamEnd();
+    this.#live.delete(connection);
+    this.#tellIfIdle();
+  }
+
+  #tellIfIdle(): void {
+    if (this.connections > 0) return;
+    const waiters = this.#idleWaiters;
+    this.#idleWaiters = [];
+    for (const resolve of waiters) resolve();
+  }
+}
+
+const fieldsOf = (route: Route): object =>
+  isGroup(route) ? { group: route.name, label: route.label } : { tunnel_id: route.tunnelId };

@@ -1,0 +1,125 @@
+import { connect, type Socket } from 'node:net';
+import { createLogger } from '@tunnel/runtime';
+import { eventually, startTcpServer } from '@tunnel/testkit';
+import { afterEach, expect, it } from 'vitest';
+import type { Tunnel } from '../../routing/tunnel.ts';
+import { TcpListeners } from './tcp-listeners.ts';
+
+const tunnel = { tunnelId: 'tun_1' } as Tunnel;
+const logger = createLogger({ level: 'silent', format: 'json' });
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+const freePort = async (): Promise<number> => {
+  const server = await startTcpServer(() => {});
+  await server.close();
+  return server.port;
+};
+
+const start = (host = '127.0.0.1') => {
+  const carried: Socket[] = [];
+  const turnedAway: number[] = [];
+  const known = new Set<number>();
+  const drained = { count: 0 };
+  const relay = {
+    carry: (socket: Socket) => void carried.push(socket),
+    turnAway: (socket: Socket, port: number) => {
+      turnedAway.push(port);
+      socket.resetAndDestroy();
+    },
+    get connections() {
+      return carried.length;
+    },
+    drain: () => void (drained.count += 1),
+    resetAll: () => {
+      for (const socket of carried.splice(0)) socket.resetAndDestroy();
+    },
+    whenIdle: async () => {},
+  };
+  const routeOn = (port: number) => (known.has(port) ? tunnel : undefined);
+  const listeners = new TcpListeners({ host, routeOn, relay, logger });
+  cleanups.push(async () => {
+    await listeners.closeAll();
+    relay.resetAll();
+  });
+  return { listeners, carried, turnedAway, known, drained };
+};
+
+const visit = (port: number): Promise<string> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    cleanups.push(() => socket.destroy());
+    socket.once('connect', () => resolve('connected'));
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
+  });
+
+it('a visitor of a known port is handed over unread, with half-open and no delay', async () => {
+  const { listeners, carried, known } = start();
+  const port = await freePort();
+  known.add(port);
+  expect(await listeners.listen(port)).toBe('listening');
+  expect(await visit(port)).toBe('connected');
+  await eventually(() => expect(carried).toHaveLength(1));
+  expect(carried[0]).toMatchObject({ allowHalfOpen: true, bytesRead: 0 });
+  expect(carried[0]?.isPaused()).toBe(true);
+});
+
+it('a port held by another program, or by ourselves, is taken', async () => {
+  const { listeners } = start();
+  const other = await startTcpServer(() => {});
+  cleanups.push(() => other.close());
+  expect(await listeners.listen(other.port)).toBe('taken');
+  const port = await freePort();
+  expect(await Promise.all([listeners.listen(port), listeners.listen(port)])).toEqual(['listening', 'taken']);
+});
+
+it('an address that is not ours is a fault that names the port range', async () => {
+  const { listeners } = start('192.0.2.1');
+  await expect(listeners.listen(20_000)).rejects.toMatchObject({
+    code: 'CONFIG_PORT_DENIED',
+    values: { key: '[limits] tcp_port_range', reason: 'EADDRNOTAVAIL' },
+  });
+});
+
+it('closing a port refuses new visitors, keeps the connections and frees the port at once', async () => {
+  const { listeners, carried, known } = start();
+  const port = await freePort();
+  known.add(port);
+  await listeners.listen(port);
+  await visit(port);
+  await eventually(() => expect(carried).toHaveLength(1));
+  await listeners.close(port);
+  expect(await visit(port)).toBe('ECONNREFUSED');
+  expect(carried[0]?.destroyed).toBe(false);
+  expect(listeners.connections).toBe(1);
+  expect(await listeners.listen(port)).toBe('listening');
+});
+
+it('a port that is closed while it is being opened does not stay open', async () => {
+  const { listeners } = start();
+  const port = await freePort();
+  const opening = listeners.listen(port);
+  await listeners.close(port);
+  expect(await opening).toBe('taken');
+  expect(await visit(port)).toBe('ECONNREFUSED');
+});
+
+it('a visitor of a port whose tunnel is gone is turned away', async () => {
+  const { listeners, turnedAway } = start();
+  const port = await freePort();
+  await listeners.listen(port);
+  await visit(port);
+  await eventually(() => expect(turnedAway).toEqual([port]));
+});
+
+it('closing all ports begins the drain of the connections', async () => {
+  const { listeners, drained } = start();
+  const port = await freePort();
+  await listeners.listen(port);
+  await listeners.close(port);
+  expect(drained.count).toBe(0);
+  await listeners.closeAll();
+  expect(drained.count).toBe(1);
+});

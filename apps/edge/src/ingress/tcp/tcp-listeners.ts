@@ -1,0 +1,102 @@
+// The public ports of tcp tunnels and groups: one listener each. It accepts and hands over; closing it leaves accepted connections alone.
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { Fault } from '@tunnel/errors';
+import type { Logger } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
+import type { Route } from '../../routing/registry.ts';
+import type { Relay } from './relay.ts';
+
+interface TcpListenersOptions {
+  readonly host: string;
+  readonly routeOn: (port: number) => Route | undefined;
+  readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'drain' | 'resetAll' | 'whenIdle'>;
+  readonly logger: Logger;
+}
+
+const SERVER_OPTIONS = {
+  allowHalfOpen: true,
+  noDelay: true,
+  // Nothing is read before the relay has put its own reads in place.
+  pauseOnConnect: true,
+  // A visitor that vanished without a word is found by the kernel; no timer of ours.
+  keepAlive: true,
+  keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
+} as const;
+
+export class TcpListeners {
+  readonly #options: TcpListenersOptions;
+  readonly #listeners = new Map<number, { readonly server: Server; readonly opened: Promise<unknown> }>();
+
+  constructor(options: TcpListenersOptions) {
+    this.#options = options;
+  }
+
+  /** Live connections of all ports, closed ones included. */
+  get connections(): number {
+    return this.#options.relay.connections;
+  }
+
+  /** 'taken': another program, or another tunnel, holds the port. */
+  async listen(port: number): Promise<'listening' | 'taken'> {
+    if (this.#listeners.has(port)) return 'taken';
+    const server = this.#createServer(port);
+    const opened = once(server, 'listening');
+    const listener = { server, opened };
+    // From before the bind, so that two calls at once do not both try.
+    this.#listeners.set(port, listener);
+    server.listen({ host: this.#options.host, port, backlog: EDGE_LIMITS.VISITOR_BACKLOG });
+    try {
+      await opened;
+    } catch (error) {
+      if (this.#listeners.get(port) === listener) this.#listeners.delete(port);
+      if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return 'taken';
+      throw toFault(error, this.#options.host, port);
+    }
+    server.on('error', (error) =>
+      this.#options.logger.warn({ port, err: error }, 'a connection could not be accepted'),
+    );
+    // close() may have come meanwhile.
+    return this.#listeners.get(port) === listener ? 'listening' : 'taken';
+  }
+
+  /** The port is free when this settles. Connections live on, so their end is not waited for. */
+  async close(port: number): Promise<void> {
+    const listener = this.#listeners.get(port);
+    if (listener === undefined) return;
+    this.#listeners.delete(port);
+    // A server that is closed while it opens would open all the same.
+    await listener.opened.catch(() => {});
+    listener.server.close();
+  }
+
+  /** For the end of the edge: visitors whom nobody serves are not waited for. */
+  async closeAll(): Promise<void> {
+    this.#options.relay.drain();
+    await Promise.all([...this.#listeners.keys()].map((port) => this.close(port)));
+  }
+
+  resetConnections(): void {
+    this.#options.relay.resetAll();
+  }
+
+  /** Settles when the last connection is over. */
+  whenIdle(): Promise<void> {
+    return this.#options.relay.whenIdle();
+  }
+
+  #createServer(port: number): Server {
+    const { routeOn, relay } = this.#options;
+    return createServer(SERVER_OPTIONS, (socket) => {
+      const route = routeOn(port);
+      if (route === undefined) relay.turnAway(socket, port);
+      else relay.carry(socket, route);
+    });
+  }
+}
+
+const toFault = (error: unknown, host: string, port: number): Fault => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const values = { host, port, reason: code ?? message, key: '[limits] tcp_port_range' };
+  return new Fault('CONFIG_PORT_DENIED', values, { cause: error });
+};

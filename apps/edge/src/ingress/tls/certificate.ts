@@ -1,0 +1,94 @@
+// The certificate that the edge shows: loaded at the start, and again whenever its files change. Looking is by stat, not by
+// fs.watch: it follows symbolic links, and survives renames, network file systems and containers.
+import { stat } from 'node:fs/promises';
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { loadTlsFiles, type TlsFiles, type TlsPaths } from './tls-files.ts';
+
+export interface CertificateOptions {
+  readonly paths: TlsPaths;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** A new pair, which has been tried: for handshakes from now on. */
+  readonly onRenewed: (files: TlsFiles) => void;
+}
+
+export class Certificate {
+  readonly #given: CertificateOptions;
+  #current: TlsFiles | null = null;
+  /** The state of the files that is in use, or that was found broken and said so. */
+  #settled = '';
+  /** Broken at one look: perhaps only one of the two files is written yet. */
+  #doubted = '';
+  #isLooking = false;
+  #looking: Timer | undefined;
+
+  constructor(options: CertificateOptions) {
+    this.#given = options;
+  }
+
+  /** null: none is named, the edge speaks in clear. */
+  get current(): TlsFiles | null {
+    return this.#current;
+  }
+
+  /** Rejects with a fault that names the file. */
+  async start(): Promise<void> {
+    const { paths, clock } = this.#given;
+    this.#settled = await stateOf(paths);
+    this.#current = await loadTlsFiles(paths);
+    if (this.#current === null) return;
+    this.#looking = clock.setInterval(() => void this.look(), EDGE_LIMITS.TLS_FILES_LOOK_MS);
+  }
+
+  stop(): void {
+    this.#looking?.cancel();
+  }
+
+  async look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      // Before they are read: what changes meanwhile is another state at the next look.
+      const state = await stateOf(this.#given.paths);
+      if (state !== this.#settled) await this.#load(state);
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #load(state: string): Promise<void> {
+    const { paths, logger, onRenewed } = this.#given;
+    try {
+      const files = await loadTlsFiles(paths);
+      this.#settled = state;
+      if (files === null || this.#isCurrent(files)) return;
+      this.#current = files;
+      onRenewed(files);
+      logger.info({ cert: paths.cert_path }, 'the renewed certificate is in use for new connections');
+    } catch (error) {
+      if (state === this.#doubted) {
+        this.#settled = state;
+        const reason = (error as Error).message;
+        logger.warn({ reason }, 'the changed certificate is not used, the one before stays in use');
+      }
+      this.#doubted = state;
+    }
+  }
+
+  #isCurrent({ cert, key }: TlsFiles): boolean {
+    return this.#current !== null && this.#current.cert.equals(cert) && this.#current.key.equals(key);
+  }
+}
+
+const stateOf = async (paths: TlsPaths): Promise<string> =>
+  `${await fileStateOf(paths.cert_path)} ${await fileStateOf(paths.key_path)}`;
+
+const fileStateOf = async (path: string): Promise<string> => {
+  try {
+    const { dev, ino, size, mtimeMs } = await stat(path);
+    return `${dev}:${ino}:${size}:${mtimeMs}`;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown';
+  }
+};

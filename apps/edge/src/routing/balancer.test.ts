@@ -1,0 +1,217 @@
+import { ConnectionCounts, MemberHealth, TunnelGroup } from '@tunnel/core';
+import { describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { Balancer, FailedMembers, Lease } from './balancer.ts';
+import type { Tunnel } from './tunnel.ts';
+
+const newGroup = () =>
+  new TunnelGroup<Tunnel>({
+    groupId: 'g',
+    protocol: 'tcp',
+    name: 'db',
+    keyHash: '',
+    endpoint: { kind: 'port', port: 1 },
+  });
+
+type Given = Partial<Pick<Tunnel, 'http' | 'group'>> & { readonly isConnected?: boolean };
+
+const newTunnel = (tunnelId: string, { isConnected = true, http = null, group = null }: Given = {}): Tunnel =>
+  ({
+    tunnelId,
+    group,
+    http,
+    owner: { kind: 'operator' },
+    health: new MemberHealth(null),
+    upstream: { isConnected, open: () => null },
+    counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+  }) as unknown as Tunnel;
+
+const join = (group: TunnelGroup<Tunnel>, tunnelId: string, given: Given = {}): Tunnel => {
+  const member = newTunnel(tunnelId, { ...given, group });
+  group.transition({ kind: 'member-joined', member }, 0);
+  return member;
+};
+
+const leave = (group: TunnelGroup<Tunnel>, member: Tunnel): void =>
+  void group.transition({ kind: 'member-left', member }, 1);
+
+const setUp = (limits = { perTunnel: 100, perAddress: 100 }, random: () => number = Math.random) => {
+  const counts = new ConnectionCounts(limits);
+  return { counts, balancer: new Balancer({ counts, random }) };
+};
+
+/** As whoever holds the lease does it: the member it has is the one that failed. */
+const retry = (balancer: Balancer, lease: Lease, failed: FailedMembers, nowMs = 0): Tunnel | null => {
+  if (lease.member !== null) failed.members.push(lease.member);
+  return balancer.retryOnNextMember(lease, failed, nowMs, 'any');
+};
+
+const dispatchesOf = (group: TunnelGroup<Tunnel>): number => group.tally({ kind: 'operator' }).totalDispatches;
+
+describe('a tunnel that stands alone', () => {
+  it('is leased whatever its health and its carriers, and has no next one', () => {
+    const { balancer, counts } = setUp();
+    const alone = newTunnel('a', { isConnected: false });
+    const lease = new Lease('1.2.3.4');
+    expect(balancer.acquire(lease, alone)).toBeNull();
+    expect([lease.member, alone.counters.openConnections, counts.ofAddress('1.2.3.4')]).toEqual([alone, 1, 1]);
+    expect(retry(balancer, lease, new FailedMembers(0))).toBeNull();
+    balancer.release(lease);
+    balancer.release(lease);
+    expect([lease.member, alone.counters.openConnections, counts.total]).toEqual([null, 0, 0]);
+  });
+
+  it('that was registered again keeps the connection', () => {
+    const { balancer, counts } = setUp();
+    const lease = new Lease('1.2.3.4');
+    balancer.acquire(lease, newTunnel('a'));
+    const again = newTunnel('a');
+    balancer.acquire(lease, again);
+    expect([lease.member === again, counts.total]).toEqual([true, 1]);
+  });
+});
+
+describe('a group', () => {
+  it('members whose client has no carrier come last, and are chosen when there are no others', () => {
+    const { balancer } = setUp();
+    const group = newGroup();
+    const away = [join(group, 'a', { isConnected: false }), join(group, 'b', { isConnected: false })];
+    const here = join(group, 'c');
+    for (let n = 0; n < 20; n += 1) {
+      const lease = new Lease(null);
+      balancer.acquire(lease, group);
+      expect(lease.member).toBe(here);
+    }
+    const lease = new Lease(null);
+    const failed = new FailedMembers(0);
+    balancer.acquire(lease, group);
+    const second = retry(balancer, lease, failed) as Tunnel;
+    const third = retry(balancer, lease, failed) as Tunnel;
+    expect([away.includes(second), away.includes(third), second === third]).toEqual([true, true, false]);
+    expect(retry(balancer, lease, failed)).toBeNull();
+  });
+
+  it('a connection is tried with a bounded number of members, for a bounded time', () => {
+    const { balancer } = setUp();
+    const group = newGroup();
+    for (let n = 0; n <= EDGE_LIMITS.MEMBER_TRIES_MAX; n += 1) join(group, `t${n}`);
+    const lease = new Lease(null);
+    const failed = new FailedMembers(0);
+    balancer.acquire(lease, group);
+    let tries = 1;
+    while (retry(balancer, lease, failed) !== null) tries += 1;
+    expect(tries).toBe(EDGE_LIMITS.MEMBER_TRIES_MAX);
+    const late = new Lease(null);
+    balancer.acquire(late, group);
+    expect(retry(balancer, late, new FailedMembers(0), EDGE_LIMITS.MEMBER_TRIES_MS)).toBeNull();
+  });
+
+  it('a connection stays with its member while that is healthy and in the group, and is dispatched once', () => {
+    const { balancer } = setUp();
+    const group = newGroup();
+    const member = join(group, 'a');
+    const lease = new Lease(null);
+    balancer.acquire(lease, group);
+    join(group, 'b');
+    for (let n = 0; n < 20; n += 1) balancer.acquire(lease, group);
+    expect([lease.member, dispatchesOf(group)]).toEqual([member, 1]);
+    leave(group, member);
+    balancer.acquire(lease, group);
+    expect([lease.member?.tunnelId, dispatchesOf(group), member.counters.openConnections]).toEqual(['b', 2, 0]);
+  });
+
+  it('a member that is full leaves it to the others; an address that is full is refused at once', () => {
+    const { balancer, counts } = setUp({ perTunnel: 1, perAddress: 2 });
+    const group = newGroup();
+    join(group, 'a');
+    join(group, 'b');
+    const leases = [new Lease('x'), new Lease('x'), new Lease('y')];
+    expect(leases.map((lease) => balancer.acquire(lease, group)?.reason)).toEqual([
+      undefined,
+      undefined,
+      'tunnel-limit',
+    ]);
+    expect(new Set(leases.map(({ member }) => member?.tunnelId)).size).toBe(3);
+    join(group, 'c');
+    expect(balancer.acquire(new Lease('x'), group)?.reason).toBe('address-limit');
+    expect(counts.total).toBe(2);
+  });
+
+  it('a lease for which there is no next member is as it was', () => {
+    const { balancer, counts } = setUp({ perTunnel: 1, perAddress: 100 });
+    const group = newGroup();
+    join(group, 'a');
+    join(group, 'b');
+    const [one, two] = [new Lease('x'), new Lease('x')];
+    balancer.acquire(one, group);
+    balancer.acquire(two, group);
+    const member = one.member;
+    expect(retry(balancer, one, new FailedMembers(0))).toBeNull();
+    expect([one.member === member, counts.total, counts.ofAddress('x')]).toEqual([true, 2, 2]);
+  });
+
+  it('without a healthy member there is nobody', () => {
+    const { balancer } = setUp();
+    expect(balancer.acquire(new Lease(null), newGroup())?.fault.code).toBe('GROUP_UNHEALTHY');
+  });
+});
+
+it('a body stays among services that speak the same HTTP', () => {
+  const { balancer } = setUp();
+  const group = newGroup();
+  const http = (localProtocol: 'http1' | 'h2c') => ({ hostHeader: null, localProtocol, capture: false });
+  const first = join(group, 'a', { http: http('h2c') });
+  join(group, 'b', { http: http('http1') });
+  const failed = new FailedMembers(0);
+  failed.members.push(first);
+  expect(balancer.retryOnNextMember(new Lease(null), failed, 0, 'same-local-protocol')).toBeNull();
+  const other = join(group, 'c', { http: http('h2c') });
+  expect(balancer.retryOnNextMember(new Lease(null), failed, 0, 'same-local-protocol')).toBe(other);
+  expect(balancer.retryOnNextMember(new Lease(null), failed, 0, 'any')).not.toBeNull();
+});
+
+it('whatever happens, connections are counted for the members that have them, and for nobody afterwards', () => {
+  let seed = 7;
+  const random = (): number => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+    return seed / 2 ** 31;
+  };
+  const { balancer, counts } = setUp({ perTunnel: 3, perAddress: 5 }, random);
+  const group = newGroup();
+  const members = Array.from({ length: 4 }, (_, n) => join(group, `t${n}`, { isConnected: n !== 2 }));
+  const held: { lease: Lease; failed: FailedMembers | null }[] = [];
+  for (let step = 0; step < 5000; step += 1) {
+    const at = Math.floor(random() * held.length);
+    const one = held[at];
+    const what = random();
+    if (what < 0.4 || one === undefined) {
+      const lease = new Lease(random() < 0.2 ? null : `a${Math.floor(random() * 3)}`);
+      if (balancer.acquire(lease, group) === null) held.push({ lease, failed: null });
+    } else if (what < 0.6) {
+      one.failed ??= new FailedMembers(step);
+      const before = one.lease.member;
+      if (before !== null && !one.failed.members.includes(before)) one.failed.members.push(before);
+      const next = balancer.retryOnNextMember(one.lease, one.failed, step, 'any');
+      if (next !== null) expect([next === one.lease.member, one.failed.members.includes(next)]).toEqual([true, false]);
+      else expect(one.lease.member).toBe(before);
+    } else if (what < 0.9) {
+      balancer.release(one.lease);
+      held.splice(at, 1);
+    } else if (random() < 0.5) balancer.acquire(one.lease, group);
+    else {
+      const member = members[Math.floor(random() * members.length)] as Tunnel;
+      if (group.isHealthy(member)) {
+        group.transition({ kind: 'reported-unhealthy', member, reason: '', consecutiveFailures: 1 }, step);
+      } else group.transition({ kind: 'reported-healthy', member }, step);
+    }
+    const live = held.filter(({ lease }) => lease.member !== null);
+    expect(counts.total).toBe(live.length);
+    for (const member of members) {
+      const open = live.filter(({ lease }) => lease.member === member).length;
+      expect([member.counters.openConnections, counts.ofTunnel(member.tunnelId)]).toEqual([open, open]);
+      expect(open).toBeLessThanOrEqual(3);
+    }
+  }
+  for (const { lease } of held) balancer.release(lease);
+  expect([counts.total, counts.ofAddress('a0'), counts.ofAddress('a1')]).toEqual([0, 0, 0]);
+});

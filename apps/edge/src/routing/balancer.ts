@@ -1,0 +1,206 @@
+// Gives a public connection to one member of its route: uniform over the healthy, within the limits, and on to the next member while
+// nothing has reached a service. A tunnel that stands alone is a route of one.
+import type { ConnectionCounts, ConnectionVerdict, TunnelGroup } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { EDGE_LIMITS } from '../limits.ts';
+import { isGroup, type Route } from './registry.ts';
+import type { Tunnel } from './tunnel.ts';
+
+/** One public connection's hold on a member, which it is counted for. The balancer alone changes the member. */
+export class Lease {
+  /** Whose connection it is; null: a proxy's, which is many visitors' and counts for none of them. */
+  readonly address: string | null;
+  /** null: it counts for nobody. */
+  member: Tunnel | null = null;
+  /** The member's service has answered: what comes later does not change that it was this one. */
+  isServed = false;
+
+  constructor(address: string | null) {
+    this.address = address;
+  }
+}
+
+/** Those that a connection or a request was tried with in vain: the next ones are bounded by their number and by time. */
+export class FailedMembers {
+  readonly members: Tunnel[] = [];
+  /** When the first of them failed. */
+  readonly sinceMs: number;
+
+  constructor(nowMs: number) {
+    this.sinceMs = nowMs;
+  }
+}
+
+export interface Refusal {
+  readonly reason: 'tunnel-limit' | 'address-limit' | 'no-healthy';
+  readonly fault: Fault;
+}
+
+export interface BalancerOptions {
+  readonly counts: ConnectionCounts;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** What the next member must have in common with the one that failed. */
+export type NextMember = 'any' | 'same-local-protocol';
+
+export class Balancer {
+  readonly #counts: ConnectionCounts;
+  readonly #random: () => number;
+
+  constructor({ counts, random }: BalancerOptions) {
+    this.#counts = counts;
+    this.#random = random;
+  }
+
+  /** A lease that has a member stays with it where it may. null: it has one now; else it has none, and this is why. */
+  acquire(lease: Lease, route: Route): Refusal | null {
+    if (this.#stays(lease, route)) return null;
+    this.release(lease);
+    let full = NONE;
+    let refusal: Refusal | null = null;
+    for (;;) {
+      const member = this.#choose(route, full);
+      if (member === null) return refusal ?? noneHealthy(route);
+      refusal = this.#enter(lease, member);
+      if (refusal === null) {
+        member.group?.dispatched(member);
+        return null;
+      }
+      if (refusal.reason === 'address-limit') return refusal;
+      full = [...full, member];
+    }
+  }
+
+  release(lease: Lease): void {
+    const { member, address } = lease;
+    if (member === null) return;
+    lease.member = null;
+    member.counters.openConnections -= 1;
+    this.#counts.closed(member.tunnelId, address);
+  }
+
+  /** The member that has it instead of the last one that failed; null: there is none, and the lease is as it was. */
+  retryOnNextMember(lease: Lease, failed: FailedMembers, nowMs: number, kind: NextMember): Tunnel | null {
+    const last = failed.members.at(-1);
+    const group = last?.group ?? null;
+    if (last === undefined || group === null || nowMs - failed.sinceMs >= EDGE_LIMITS.MEMBER_TRIES_MS) return null;
+    const fits = (member: Tunnel): boolean => kind === 'any' || member.http?.localProtocol === last.http?.localProtocol;
+    const { member } = lease;
+    // With HTTP/2 another request may have taken the lease elsewhere meanwhile.
+    const isElsewhere = member !== null && !failed.members.includes(member) && group.isHealthy(member) && fits(member);
+    return isElsewhere ? member : this.#move(lease, group, failed.members, fits);
+  }
+
+  // ---- connections that no member has ----
+
+  /** For the time that a connection takes although nobody serves it. false: it is one too many. */
+  countUnserved(route: Route, address: string): boolean {
+    return this.#counts.opened(routeId(route), address).kind === 'counted';
+  }
+
+  uncountUnserved(route: Route, address: string): void {
+    this.#counts.closed(routeId(route), address);
+  }
+
+  /** What comes through a proxy counts for its visitor's address, request by request. null: it is counted. */
+  countVisitor(address: string): Refusal | null {
+    return refusalOf(this.#counts.addressOpened(address));
+  }
+
+  uncountVisitor(address: string): void {
+    this.#counts.addressClosed(address);
+  }
+
+  // ---- choosing ----
+
+  /** null: none is healthy, or each that is was tried, or enough were. */
+  #choose(route: Route, tried: readonly Tunnel[]): Tunnel | null {
+    if (!isGroup(route)) return tried.length === 0 ? route : null;
+    if (tried.length >= EDGE_LIMITS.MEMBER_TRIES_MAX) return null;
+    const first = route.pick(this.#random, tried);
+    if (first === null || first.upstream.isConnected) return first;
+    // Its client dials new carriers, which the visitor would have to wait for: those that have some come first.
+    const waiting = [...tried, first];
+    for (;;) {
+      const other = waiting.length < EDGE_LIMITS.MEMBER_TRIES_MAX ? route.pick(this.#random, waiting) : null;
+      if (other === null) return first;
+      if (other.upstream.isConnected) return other;
+      waiting.push(other);
+    }
+  }
+
+  #stays(lease: Lease, route: Route): boolean {
+    const { member } = lease;
+    if (member === null) return false;
+    if (isGroup(route)) {
+      // A client that dials new carriers is waited for only when nobody else is there.
+      return route.isHealthy(member) && (route.healthyCount === 1 || member.upstream.isConnected);
+    }
+    if (member.tunnelId !== route.tunnelId) return false;
+    // Registered again it has the same id and another session.
+    lease.member = route;
+    return true;
+  }
+
+  /** null: it counts for the member now. */
+  #enter(lease: Lease, member: Tunnel): Refusal | null {
+    const refusal = refusalOf(this.#counts.opened(member.tunnelId, lease.address));
+    if (refusal !== null) return refusal;
+    lease.member = member;
+    lease.isServed = false;
+    member.counters.openConnections += 1;
+    return null;
+  }
+
+  #move(
+    lease: Lease,
+    group: TunnelGroup<Tunnel>,
+    failed: readonly Tunnel[],
+    fits: (member: Tunnel) => boolean,
+  ): Tunnel | null {
+    const { member: from, isServed } = lease;
+    const tried = [...failed];
+    for (let next = this.#choose(group, tried); next !== null; next = this.#choose(group, tried)) {
+      tried.push(next);
+      if (!fits(next)) continue;
+      // First, so that the connection itself is not what fills its address.
+      this.release(lease);
+      const refusal = this.#enter(lease, next);
+      if (refusal === null) {
+        countMove(group, from, next, isServed);
+        return next;
+      }
+      if (refusal.reason === 'address-limit') break;
+    }
+    if (from !== null && lease.member === null) this.#enter(lease, from);
+    return null;
+  }
+}
+
+const NONE: readonly Tunnel[] = [];
+
+const countMove = (group: TunnelGroup<Tunnel>, from: Tunnel | null, to: Tunnel, wasServed: boolean): void => {
+  if (from === null) group.dispatched(to);
+  else if (!wasServed) {
+    if (from.group === group) group.moved(from, to);
+  }
+  // The one before has served the connection, too: this is a dispatch of its own where that one has come to its end.
+  else if (!group.isHealthy(from)) group.dispatched(to);
+};
+
+const routeId = (route: Route): string => (isGroup(route) ? route.groupId : route.tunnelId);
+
+const refusalOf = (verdict: ConnectionVerdict): Refusal | null => {
+  if (verdict.kind === 'counted') return null;
+  const { limit } = verdict;
+  return verdict.kind === 'tunnel-full'
+    ? { reason: 'tunnel-limit', fault: new Fault('CONNECTIONS_PER_TUNNEL', { limit }) }
+    : { reason: 'address-limit', fault: new Fault('CONNECTIONS_PER_ADDRESS', { limit }) };
+};
+
+const noneHealthy = (route: Route): Refusal => ({
+  reason: 'no-healthy',
+  fault: new Fault(isGroup(route) ? 'GROUP_UNHEALTHY' : 'TUNNEL_AWAY'),
+});

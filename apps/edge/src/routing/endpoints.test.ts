@@ -1,0 +1,78 @@
+import { FakeClock } from '@tunnel/testkit';
+import { describe, expect, it } from 'vitest';
+import { PortRegistry } from './endpoints.ts';
+
+/** Listeners that exist only here; a close takes until it is let go. */
+const setUp = (options: { readonly to?: number; readonly outside?: readonly number[] } = {}) => {
+  const clock = new FakeClock();
+  const open = new Set<number>();
+  const outside = new Set(options.outside ?? []);
+  const closing: (() => void)[] = [];
+  const listeners = {
+    listen: async (port: number) => {
+      if (open.has(port) || outside.has(port)) return 'taken' as const;
+      open.add(port);
+      return 'listening' as const;
+    },
+    close: (port: number) =>
+      new Promise<void>((resolve) => {
+        closing.push(() => {
+          open.delete(port);
+          resolve();
+        });
+      }),
+  };
+  const pool = new PortRegistry({ range: { from: 1, to: options.to ?? 3 }, listeners, clock, random: () => 0 });
+  const letGo = (): void => {
+    for (const finish of closing.splice(0)) finish();
+  };
+  return { clock, open, outside, pool, letGo };
+};
+
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'opened',
+    (error: { code: string }) => error.code,
+  );
+
+describe('opening', () => {
+  it('skips ports of other programs, and tries them again after a while', async () => {
+    const { pool, clock, outside } = setUp({ outside: [1, 2] });
+    expect(await pool.open('a', { kind: 'any' })).toBe(3);
+    expect(await codeOf(pool.open('b', { kind: 'any' }))).toBe('TUNNEL_PORTS_EXHAUSTED');
+    outside.clear();
+    await clock.advance(10_000);
+    expect([1, 2]).toContain(await pool.open('b', { kind: 'any' }));
+  });
+
+  it('takes another port when the preferred one is held outside, and none when exactly that was wanted', async () => {
+    const { pool } = setUp({ outside: [2] });
+    expect(await codeOf(pool.open('a', { kind: 'exact', port: 2 }))).toBe('TUNNEL_PORT_IN_USE');
+    expect(await pool.open('a', { kind: 'preferred', port: 2 })).not.toBe(2);
+  });
+});
+
+describe('the way back', () => {
+  it('of a port ends when its listener has closed, not before', async () => {
+    const { pool, letGo } = setUp({ to: 1 });
+    await pool.open('a', { kind: 'any' });
+    pool.close(1);
+    pool.release(1, 'a');
+    expect(await codeOf(pool.open('b', { kind: 'any' }))).toBe('TUNNEL_PORTS_EXHAUSTED');
+    const waiting = pool.open('b', { kind: 'exact', port: 1 });
+    letGo();
+    expect(await waiting).toBe(1);
+  });
+
+  it('of the same tunnel to its own port waits for the old listener', async () => {
+    const { pool, open, letGo } = setUp({ to: 1 });
+    await pool.open('a', { kind: 'any' });
+    pool.close(1);
+    pool.hold(1, 'a', 1000);
+    const again = pool.open('a', { kind: 'preferred', port: 1 });
+    letGo();
+    expect(await again).toBe(1);
+    expect(open.has(1)).toBe(true);
+    expect(await codeOf(pool.open('b', { kind: 'any' }))).toBe('TUNNEL_PORTS_EXHAUSTED');
+  });
+});

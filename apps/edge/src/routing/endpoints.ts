@@ -1,0 +1,178 @@
+// Ports and names behind one interface: whoever registers a tunnel asks for an endpoint, whoever ends it gives the endpoint back.
+import {
+  generateName,
+  type LeasedEndpoint,
+  NameLeases,
+  PortLeases,
+  type WantedEndpoint,
+  type WantedName,
+  type WantedPort,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
+
+export type WantedLease = Exclude<WantedEndpoint, { kind: 'group' }>;
+
+export class EndpointRegistry {
+  readonly ports: PortRegistry;
+  readonly names: NameRegistry;
+
+  constructor(ports: PortRegistry, names: NameRegistry) {
+    this.ports = ports;
+    this.names = names;
+  }
+
+  /** Throws a fault when there is no such endpoint. */
+  async open(owner: string, wanted: WantedLease): Promise<LeasedEndpoint> {
+    return wanted.kind === 'port'
+      ? { kind: 'port', port: await this.ports.open(owner, wanted.wanted) }
+      : { kind: 'name', name: this.names.open(owner, wanted.wanted) };
+  }
+
+  /** No visitor comes in any more; the lease stays until hold or release. A name stops with its entry in the table. */
+  close(endpoint: LeasedEndpoint): void {
+    if (endpoint.kind === 'port') this.ports.close(endpoint.port);
+  }
+
+  /** `until` on the monotonic clock. */
+  hold(endpoint: LeasedEndpoint, owner: string, until: number): void {
+    if (endpoint.kind === 'port') this.ports.hold(endpoint.port, owner, until);
+    else this.names.hold(endpoint.name, owner, until);
+  }
+
+  release(endpoint: LeasedEndpoint, owner: string): void {
+    if (endpoint.kind === 'port') this.ports.release(endpoint.port, owner);
+    else this.names.release(endpoint.name, owner);
+  }
+}
+
+export interface PortListeners {
+  listen(port: number): Promise<'listening' | 'taken'>;
+  close(port: number): Promise<void>;
+}
+
+export interface PortRegistryOptions {
+  readonly range: { readonly from: number; readonly to: number };
+  readonly listeners: PortListeners;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+/** Ports with their listeners: a lease is given out once its listener is open, and goes back after its listener has closed. */
+export class PortRegistry {
+  readonly range: { readonly from: number; readonly to: number };
+  readonly #leases: PortLeases;
+  readonly #listeners: PortListeners;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #closing = new Map<number, Promise<void>>();
+
+  constructor({ range, listeners, clock, random }: PortRegistryOptions) {
+    this.range = range;
+    this.#leases = new PortLeases(range);
+    this.#listeners = listeners;
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** Leases a port and opens it. Throws a fault when there is none; a port of another program is skipped. */
+  async open(owner: string, wanted: WantedPort): Promise<number> {
+    // A port on its way back is waited for: its release must come before a new lease, not after it.
+    if (wanted.kind !== 'any') await this.#closing.get(wanted.port);
+    let next = wanted;
+    for (;;) {
+      const port = this.#lease(owner, next);
+      if (await this.#listen(port, owner)) return port;
+      this.#leases.markOutside(port, owner, this.#clock.monotonic() + EDGE_LIMITS.PORT_TAKEN_RETRY_MS);
+      if (next.kind === 'exact') throw new Fault('TUNNEL_PORT_IN_USE', { port });
+      next = { kind: 'any' };
+    }
+  }
+
+  /** No visitor comes in any more; the lease stays until hold or release. */
+  close(port: number): void {
+    const closed = this.#listeners.close(port).finally(() => {
+      if (this.#closing.get(port) === closed) this.#closing.delete(port);
+    });
+    this.#closing.set(port, closed);
+  }
+
+  /** `until` on the monotonic clock. */
+  hold(port: number, owner: string, until: number): void {
+    this.#leases.hold(port, owner, until);
+  }
+
+  release(port: number, owner: string): void {
+    const closing = this.#closing.get(port);
+    const release = (): void => void this.#leases.release(port, owner);
+    if (closing === undefined) release();
+    else closing.then(release, release);
+  }
+
+  #lease(owner: string, wanted: WantedPort): number {
+    const answer = this.#leases.lease(owner, wanted, this.#random(), this.#clock.monotonic());
+    switch (answer.kind) {
+      case 'leased':
+        return answer.port;
+      case 'in-use':
+        throw new Fault('TUNNEL_PORT_IN_USE', { port: answer.port });
+      case 'out-of-range':
+        throw new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: answer.port, ...this.range });
+      case 'exhausted':
+        throw new Fault('TUNNEL_PORTS_EXHAUSTED', { ...this.range });
+    }
+  }
+
+  async #listen(port: number, owner: string): Promise<boolean> {
+    try {
+      return (await this.#listeners.listen(port)) === 'listening';
+    } catch (error) {
+      this.#leases.release(port, owner);
+      throw error;
+    }
+  }
+}
+
+/** Two names of the generator are never the same by chance; a few tries are more than enough. */
+const TRIES = 5;
+
+/** Subdomains and who has them. Names that the edge chooses are readable and cannot be guessed. */
+export class NameRegistry {
+  readonly #leases = new NameLeases();
+  readonly #clock: Clock;
+  readonly #random: () => number;
+
+  constructor({ clock, random }: { readonly clock: Clock; readonly random: () => number }) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** Throws a fault when the name is another's. */
+  open(owner: string, wanted: WantedName): string {
+    if (wanted.kind !== 'any' && this.#lease(wanted.name, owner)) return wanted.name;
+    if (wanted.kind === 'exact') throw new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: wanted.name });
+    for (let i = 0; i < TRIES; i += 1) {
+      const name = generateName(this.#random);
+      if (this.#lease(name, owner)) return name;
+    }
+    throw new Fault('INTERNAL', {}, { internal: 'no free name was found' });
+  }
+
+  /** Its client is away, and has a while to come back. */
+  isHeld(name: string): boolean {
+    return this.#leases.useOf(name, this.#clock.monotonic()) === 'held';
+  }
+
+  hold(name: string, owner: string, until: number): void {
+    this.#leases.hold(name, owner, until, this.#clock.monotonic());
+  }
+
+  release(name: string, owner: string): void {
+    this.#leases.release(name, owner);
+  }
+
+  #lease(name: string, owner: string): boolean {
+    return this.#leases.lease(name, owner, this.#clock.monotonic());
+  }
+}

@@ -1,0 +1,250 @@
+// The driver of the groups: finds or begins the group of a registration, takes members out, passes their reports on, and tells
+// what came of it. Finding and joining happen in one turn, so that two first registrations at once give one group.
+import {
+  type GroupEffect,
+  type LeasedEndpoint,
+  type Owner,
+  type ProbeKind,
+  TunnelGroup,
+  type WantedGroup,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { type Clock, type Logger, randomId } from '@tunnel/runtime';
+import type { EndpointRegistry } from './endpoints.ts';
+import type { Registry } from './registry.ts';
+import type { Tunnel } from './tunnel.ts';
+
+type Group = TunnelGroup<Tunnel>;
+
+/** A member's health bit changed; the group's counts are those after it. */
+export interface HealthChange {
+  readonly group: Group;
+  readonly member: Tunnel;
+  readonly healthy: boolean;
+  readonly reason: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** The last healthy member became unhealthy, or left. */
+export interface ZeroHealthy {
+  readonly group: Group;
+  /** Of the members, one that has just left among them; distinct. */
+  readonly urls: readonly string[];
+  readonly memberCount: number;
+  readonly at: number;
+}
+
+export interface GroupWatcher {
+  groupAdded?(group: Group): void;
+  /** Its last member has left. */
+  groupRemoved?(group: Group): void;
+  memberJoined?(group: Group, member: Tunnel): void;
+  memberLeft?(group: Group, member: Tunnel): void;
+  memberHealthChanged?(change: HealthChange): void;
+  /** A TunnelUnhealthy frame came, whether it changed anything or not. */
+  failureReported?(group: Group, kind: ProbeKind | 'none'): void;
+  zeroHealthy?(event: ZeroHealthy): void;
+}
+
+export interface GroupsOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly endpoints: EndpointRegistry;
+  readonly tunnels: Registry;
+  readonly watchers: readonly GroupWatcher[];
+}
+
+export interface JoinRequest {
+  readonly wanted: WantedGroup;
+  readonly owner: Owner;
+  /** Its client is still there; asked again after each wait. */
+  readonly isCurrent: () => boolean;
+  /** Makes the member, once its group is known. */
+  readonly makeMember: (group: TunnelGroup<Tunnel>) => Tunnel;
+  /** In the same turn as the join: whoever sees the one sees the other. */
+  readonly onJoined: (tunnel: Tunnel) => void;
+}
+
+export interface Joined {
+  readonly tunnel: Tunnel;
+  /** The group began with this member. */
+  readonly isFirst: boolean;
+}
+
+export class Groups {
+  readonly #given: GroupsOptions;
+  /** Names of tcp groups whose port is being opened: whoever comes with the same name waits, then decides anew. */
+  readonly #opening = new Map<string, Promise<unknown>>();
+  #alerts: ZeroHealthy[] = [];
+  #isShuttingDown = false;
+
+  constructor(options: GroupsOptions) {
+    this.#given = options;
+  }
+
+  /** Throws a fault when it may not join. */
+  async join(request: JoinRequest): Promise<Joined> {
+    const { wanted, owner } = request;
+    const { groups } = this.#given.tunnels;
+    for (;;) {
+      this.#refuseLate(request);
+      const { endpoint } = wanted;
+      const decision =
+        endpoint.kind === 'name'
+          ? groups.decideHttp(endpoint.name, wanted.keyHash, wanted.protocol)
+          : groups.decideTcp(wanted.name, wanted.keyHash, owner);
+      if (decision.kind === 'refused') throw decision.fault;
+      if (decision.kind === 'join') return this.#enter(decision.group, request, false);
+      if (endpoint.kind === 'name') return this.#enter(this.#beginAt(wanted, endpoint.name), request, true);
+      const opening = this.#opening.get(wanted.name);
+      if (opening === undefined) return this.#beginOnPort(request, endpoint);
+      await opening;
+    }
+  }
+
+  /** Its connections finish; a group without members is gone, and so is its endpoint once the listener is closed. */
+  leave(member: Tunnel): void {
+    const { group } = member;
+    if (group === null || !group.has(member)) return;
+    const effects = group.transition({ kind: 'member-left', member }, this.#given.clock.now());
+    this.#tell((watcher) => watcher.memberLeft?.(group, member));
+    this.#perform(group, effects);
+  }
+
+  reportHealthy(tunnel: Tunnel): void {
+    const now = this.#given.clock.now();
+    const { group } = tunnel;
+    if (group === null) tunnel.health.reportHealthy(now);
+    else this.#perform(group, group.transition({ kind: 'reported-healthy', member: tunnel }, now));
+  }
+
+  reportUnhealthy(tunnel: Tunnel, report: { readonly reason: string; readonly consecutiveFailures: number }): void {
+    const now = this.#given.clock.now();
+    const { group } = tunnel;
+    if (group === null) {
+      tunnel.health.reportUnhealthy(report, now);
+      return;
+    }
+    if (!group.has(tunnel)) return;
+    this.#tell((watcher) => watcher.failureReported?.(group, tunnel.health.kind ?? 'none'));
+    this.#perform(group, group.transition({ kind: 'reported-unhealthy', member: tunnel, ...report }, now));
+  }
+
+  /** Members leave because the edge does: nobody is alarmed. */
+  shutDown(): void {
+    this.#isShuttingDown = true;
+  }
+
+  // ---- the beginning ----
+
+  #beginAt(wanted: WantedGroup, name: string): Group {
+    const groupId = randomId('grp');
+    try {
+      this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
+    } catch (error) {
+      // The name is a single tunnel's. That it is one is nobody's business.
+      throw Fault.from(error).code === 'TUNNEL_SUBDOMAIN_IN_USE' ? new Fault('GROUP_KEY_MISMATCH') : error;
+    }
+    return this.#begin(groupId, wanted, { kind: 'name', name });
+  }
+
+  async #beginOnPort(
+    request: JoinRequest,
+    endpoint: Extract<WantedGroup['endpoint'], { kind: 'port' }>,
+  ): Promise<Joined> {
+    const { endpoints } = this.#given;
+    const { wanted } = request;
+    const groupId = randomId('grp');
+    const opened = endpoints.open(groupId, endpoint);
+    const settled = opened.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#opening.set(wanted.name, settled);
+    try {
+      const own = await opened;
+      try {
+        this.#refuseLate(request);
+      } catch (error) {
+        this.#giveBack(own, groupId);
+        throw error;
+      }
+      return this.#enter(this.#begin(groupId, wanted, own), request, true);
+    } finally {
+      this.#opening.delete(wanted.name);
+    }
+  }
+
+  #refuseLate({ isCurrent }: JoinRequest): void {
+    if (this.#isShuttingDown) throw new Fault('EDGE_SHUTTING_DOWN');
+    if (!isCurrent()) throw new Fault('TUNNEL_CLOSED');
+  }
+
+  #begin(groupId: string, { protocol, name, keyHash }: WantedGroup, endpoint: LeasedEndpoint): Group {
+    const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint });
+    this.#given.tunnels.groups.add(group);
+    this.#given.logger.info({ ...fieldsOf(group), protocol }, 'group begins');
+    this.#tell((watcher) => watcher.groupAdded?.(group));
+    return group;
+  }
+
+  #enter(group: Group, { makeMember, onJoined }: JoinRequest, isFirst: boolean): Joined {
+    const tunnel = makeMember(group);
+    const isNew = group.get(tunnel.tunnelId) === undefined;
+    const effects = group.transition({ kind: 'member-joined', member: tunnel }, this.#given.clock.now());
+    if (isNew) this.#tell((watcher) => watcher.memberJoined?.(group, tunnel));
+    onJoined(tunnel);
+    this.#perform(group, effects);
+    return { tunnel, isFirst };
+  }
+
+  // ---- what comes of it ----
+
+  #perform(group: Group, effects: readonly GroupEffect<Tunnel>[]): void {
+    const at = this.#given.clock.now();
+    for (const effect of effects) {
+      if (effect.kind === 'remove-group') this.#remove(group);
+      else if (effect.kind === 'raise-alert') this.#raise({ group, at, ...effect });
+      else {
+        const { member, healthy, reason } = effect;
+        this.#given.logger.info({ ...fieldsOf(group), tunnel_id: member.tunnelId, healthy, reason }, 'member health');
+        this.#tell((watcher) => watcher.memberHealthChanged?.({ group, member, healthy, reason, at }));
+      }
+    }
+  }
+
+  #remove(group: Group): void {
+    this.#given.tunnels.groups.remove(group);
+    this.#giveBack(group.endpoint, group.groupId);
+    this.#given.logger.info(fieldsOf(group), 'group ends');
+    this.#tell((watcher) => watcher.groupRemoved?.(group));
+  }
+
+  #giveBack(endpoint: LeasedEndpoint, groupId: string): void {
+    this.#given.endpoints.close(endpoint);
+    this.#given.endpoints.release(endpoint, groupId);
+  }
+
+  /** At the end of the turn: a client that leaves with all its members may take the group along, which is no alarm. */
+  #raise(event: ZeroHealthy): void {
+    this.#alerts.push(event);
+    if (this.#alerts.length > 1) return;
+    queueMicrotask(() => {
+      const alerts = this.#alerts;
+      this.#alerts = [];
+      for (const alert of alerts) {
+        const { group } = alert;
+        if (this.#isShuttingDown || group.memberCount === 0) continue;
+        this.#given.logger.warn({ ...fieldsOf(group), members: group.memberCount }, 'no healthy member is left');
+        this.#tell((watcher) => watcher.zeroHealthy?.({ ...alert, memberCount: group.memberCount }));
+      }
+    });
+  }
+
+  #tell(tell: (watcher: GroupWatcher) => void): void {
+    for (const watcher of this.#given.watchers) tell(watcher);
+  }
+}
+
+const fieldsOf = ({ groupId, name, label }: Group) => ({ group_id: groupId, group: name, label });

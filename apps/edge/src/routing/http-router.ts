@@ -1,0 +1,88 @@
+// Where an HTTP request goes: by Host to what stands at that name, or to an answer of our own. Says; never does.
+import {
+  forwardedForOf,
+  forwardedProtoOf,
+  type OwnResponse,
+  plainAddress,
+  type RequestHead,
+  redirectToHttps,
+  subdomainOf,
+  TrustedProxies,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { NameRegistry } from './endpoints.ts';
+import type { Registry, Route } from './registry.ts';
+
+/** Who asks, and how: as the listener knows the connection, or as a trusted proxy says of one request. */
+export interface VisitorInfo {
+  readonly address: string;
+  readonly scheme: 'http' | 'https';
+  /** A proxy of `trusted_proxies`: its requests are other people's, and it says whose. */
+  readonly isProxy: boolean;
+  /** All that a service is told in X-Forwarded-For; undefined: what the request claims, and the address. */
+  readonly forwardedFor?: string;
+}
+
+/** What the edge answers by itself. */
+export type OwnAnswer =
+  | { readonly fault: Fault; readonly retryAfterSecs?: number }
+  /** Such as the way to https. */
+  | { readonly own: OwnResponse };
+
+export const isOwnAnswer = (value: object): value is OwnAnswer => 'fault' in value || 'own' in value;
+
+/** The way of one request: where to, and as whose request the service sees it. */
+export interface RoutedRequest {
+  readonly route: Route;
+  readonly visitor: VisitorInfo;
+}
+
+/** A promise where something must be asked first; the visitor's connection waits meanwhile. */
+export type RouteDecision = RoutedRequest | OwnAnswer;
+export type RouteRequest = (connection: VisitorInfo, head: RequestHead) => RouteDecision | Promise<RouteDecision>;
+
+export interface HttpRouterOptions {
+  readonly domain: string;
+  readonly tunnels: Pick<Registry, 'byName'>;
+  readonly names: Pick<NameRegistry, 'isHeld'>;
+  /** Addresses and networks. */
+  readonly trustedProxies: readonly string[];
+  /** The public https port a plain visitor is sent to; null: plain requests are served, too. */
+  readonly redirectPort: () => number | null;
+}
+
+export class HttpRouter {
+  readonly #given: HttpRouterOptions;
+  readonly #proxies: TrustedProxies;
+
+  constructor(options: HttpRouterOptions) {
+    this.#given = options;
+    this.#proxies = new TrustedProxies(options.trustedProxies);
+  }
+
+  /** Of a connection, as the listener knows it. */
+  visitorOf(remoteAddress: string, scheme: VisitorInfo['scheme']): VisitorInfo {
+    const address = plainAddress(remoteAddress);
+    return { address, scheme, isProxy: this.#proxies.trusts(address) };
+  }
+
+  route(connection: VisitorInfo, head: RequestHead): RouteDecision {
+    const visitor = this.#visitorOfRequest(connection, head);
+    const redirectPort = visitor.scheme === 'http' ? this.#given.redirectPort() : null;
+    // A visitor of HTTP/1.0 may name no host: there is nowhere to send it.
+    if (redirectPort !== null && head.host !== '') return { own: redirectToHttps(head, redirectPort) };
+    const name = subdomainOf(head.host, this.#given.domain);
+    const route = name === null ? undefined : this.#given.tunnels.byName(name);
+    if (route !== undefined) return { route, visitor };
+    if (name !== null && this.#given.names.isHeld(name)) return { fault: new Fault('TUNNEL_AWAY') };
+    return { fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }) };
+  }
+
+  /** What a proxy says counts when it is one of `trusted_proxies`, and nobody else's word does. */
+  #visitorOfRequest(connection: VisitorInfo, head: RequestHead): VisitorInfo {
+    if (!connection.isProxy) return connection;
+    const { address, chain } = this.#proxies.callerOf(connection.address, forwardedForOf(head));
+    const scheme = forwardedProtoOf(head) ?? connection.scheme;
+    return { address, scheme, isProxy: true, forwardedFor: chain };
+  }
+}

@@ -1,0 +1,63 @@
+import { MemberHealth, TunnelGroup } from '@tunnel/core';
+import { expect, it } from 'vitest';
+import { Registry } from './registry.ts';
+import type { Tunnel } from './tunnel.ts';
+
+const tunnel = (tunnelId: string, assignedPort: number): Tunnel =>
+  ({ tunnelId, endpoint: { kind: 'port', port: assignedPort }, group: null }) as Tunnel;
+
+it('finds a tunnel by id and by port while it lives', () => {
+  const table = new Registry();
+  const a = tunnel('a', 1);
+  table.add(a);
+  expect([table.get('a'), table.byPort(1), table.size]).toEqual([a, a, 1]);
+  table.remove(a);
+  expect([table.get('a'), table.byPort(1), table.size, [...table.values()]]).toEqual([undefined, undefined, 0, []]);
+});
+
+it('keeps the successor when its predecessor is removed late', () => {
+  const table = new Registry();
+  const before = tunnel('a', 1);
+  const after = tunnel('a', 1);
+  table.add(before);
+  table.add(after);
+  table.remove(before);
+  expect([table.get('a'), table.byPort(1)]).toEqual([after, after]);
+});
+
+it('tells when an id begins and ends, and nothing when a successor has it', () => {
+  const told: string[] = [];
+  const table = new Registry({
+    tunnelAdded: ({ tunnelId }) => void told.push(`+${tunnelId}`),
+    tunnelRemoved: ({ tunnelId }) => void told.push(`-${tunnelId}`),
+  });
+  const [before, after] = [tunnel('a', 1), tunnel('a', 1)];
+  table.add(before);
+  table.add(after);
+  table.remove(before);
+  table.remove(after);
+  expect(told).toEqual(['+a', '+a', '-a']);
+});
+
+it('finds a group at its endpoint, and its members by id alone', () => {
+  const table = new Registry();
+  const facts = {
+    groupId: 'g',
+    protocol: 'tcp',
+    name: 'db',
+    keyHash: '',
+    endpoint: { kind: 'port', port: 2 },
+  } as const;
+  const group = new TunnelGroup<Tunnel>(facts);
+  const member = {
+    ...tunnel('m', 2),
+    endpoint: { kind: 'member', groupId: 'g' },
+    group,
+    health: new MemberHealth(null),
+  };
+  table.groups.add(group);
+  table.add(member as Tunnel);
+  expect([table.byPort(2), table.get('m'), table.has(member as Tunnel)]).toEqual([group, member, true]);
+  table.groups.remove(group);
+  expect([table.byPort(2), table.get('m')]).toEqual([undefined, member]);
+});

@@ -1,0 +1,72 @@
+// The living tunnels by id, and what the public finds at a name or a port. Removal is by identity: the late end of an old
+// tunnel cannot evict its successor.
+import { endpointKey, GroupDirectory, type PublicEndpoint, TunnelGroup } from '@tunnel/core';
+import type { Tunnel } from './tunnel.ts';
+
+/** What stands at one public endpoint. */
+export type Route = Tunnel | TunnelGroup<Tunnel>;
+
+export const isGroup = (route: Route): route is TunnelGroup<Tunnel> => route instanceof TunnelGroup;
+
+export interface TunnelWatcher {
+  /** Also when a tunnel comes back, or a successor takes its place. */
+  tunnelAdded(tunnel: Tunnel): void;
+  /** Its id is nobody's any more. */
+  tunnelRemoved(tunnel: Tunnel): void;
+}
+
+export class Registry {
+  readonly groups: GroupDirectory<Tunnel>;
+  readonly #watcher: TunnelWatcher | null;
+  readonly #byId = new Map<string, Tunnel>();
+  /** Those that stand alone. */
+  readonly #byEndpoint = new Map<string, Tunnel>();
+
+  constructor(watcher: TunnelWatcher | null = null, groups = new GroupDirectory<Tunnel>()) {
+    this.#watcher = watcher;
+    this.groups = groups;
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  get(tunnelId: string): Tunnel | undefined {
+    return this.#byId.get(tunnelId);
+  }
+
+  /** It is this very one that lives, no predecessor of it. */
+  has(tunnel: { readonly tunnelId: string }): boolean {
+    return this.#byId.get(tunnel.tunnelId) === tunnel;
+  }
+
+  byPort(port: number): Route | undefined {
+    return this.#byEndpoint.get(endpointKey({ kind: 'port', port })) ?? this.groups.byPort(port);
+  }
+
+  /** A subdomain. */
+  byName(name: string): Route | undefined {
+    return this.#byEndpoint.get(endpointKey({ kind: 'name', name })) ?? this.groups.bySubdomain(name);
+  }
+
+  values(): IterableIterator<Tunnel> {
+    return this.#byId.values();
+  }
+
+  add(tunnel: Tunnel): void {
+    this.#byId.set(tunnel.tunnelId, tunnel);
+    if (tunnel.group === null) this.#byEndpoint.set(endpointKey(tunnel.endpoint), tunnel);
+    this.#watcher?.tunnelAdded(tunnel);
+  }
+
+  remove(tunnel: Tunnel): void {
+    if (this.#at(tunnel.endpoint) === tunnel) this.#byEndpoint.delete(endpointKey(tunnel.endpoint));
+    if (this.#byId.get(tunnel.tunnelId) !== tunnel) return;
+    this.#byId.delete(tunnel.tunnelId);
+    this.#watcher?.tunnelRemoved(tunnel);
+  }
+
+  #at(endpoint: PublicEndpoint): Tunnel | undefined {
+    return this.#byEndpoint.get(endpointKey(endpoint));
+  }
+}

@@ -1,0 +1,25 @@
+// One registered, living tunnel, as ingress, relay and the REST see it.
+import type { GroupMember, MemberHealth, Owner, PublicEndpoint, TunnelGroup } from '@tunnel/core';
+import type { Service } from '../upstream/upstream-request.ts';
+
+export interface Tunnel extends GroupMember, Service {
+  readonly sessionId: string;
+  readonly name: string;
+  /** `https`: the local service speaks TLS, which is the client's business; the public sees `http`. */
+  readonly protocol: 'tcp' | 'http' | 'https';
+  /** Where the public reaches it. */
+  readonly endpoint: PublicEndpoint;
+  /** null: it stands alone. */
+  readonly group: TunnelGroup<Tunnel> | null;
+  /** What people call it: the subdomain, or the port as a string; a member has its group's. */
+  readonly label: string;
+  readonly publicUrl: string;
+  readonly assignedPort: number | null;
+  readonly clientAddr: string;
+  readonly owner: Owner;
+  /** Milliseconds since the epoch. */
+  readonly connectedSince: number;
+  /** What its client reports. It concerns only members: a tunnel that stands alone is served whatever its health. */
+  readonly health: MemberHealth;
+  readonly alertWebhook: string | null;
+}

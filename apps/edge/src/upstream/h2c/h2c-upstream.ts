@@ -1,0 +1,212 @@
+// One request and its response as a stream of HTTP/2 to the local service. It knows nothing of who asks.
+import { type ClientHttp2Stream, constants } from 'node:http2';
+import type { HeaderField, ResponseHead } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { ResponseHandler } from '../response-handler.ts';
+import { type Service, type ServiceRequest, type UpstreamContext, UpstreamRequest } from '../upstream-request.ts';
+import type { H2cConnection, H2cConnections, H2cWaiter } from './h2c-connections.ts';
+import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trailersOf } from './http2-fields.ts';
+
+const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = constants;
+
+export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
+  readonly #connections: H2cConnections;
+  #connection: H2cConnection | null = null;
+  #stream: ClientHttp2Stream | null = null;
+  #isSecondTry = false;
+  /** Node has bytes of the body, and we have them no more. */
+  #hasGivenBody = false;
+  #response: ResponseHead | null = null;
+  /** Of a response with a length. */
+  #leftBytes = Number.POSITIVE_INFINITY;
+  #responseTrailers: readonly HeaderField[] = [];
+
+  constructor(
+    connections: H2cConnections,
+    context: UpstreamContext,
+    service: Service,
+    request: ServiceRequest,
+    handler: ResponseHandler,
+  ) {
+    super(context, service, request, handler);
+    this.#connections = connections;
+  }
+
+  protected get awaitsHead(): boolean {
+    return this.#response === null;
+  }
+
+  protected get isBehind(): boolean {
+    return this.#stream === null || this.#stream.writableNeedDrain;
+  }
+
+  start(): void {
+    this.#connections.take(this.service, this);
+  }
+
+  onNotConnected(fault: Fault): void {
+    this.fail(fault);
+  }
+
+  onConnected(connection: H2cConnection): void {
+    if (this.isOver) return;
+    const { head, options, hasBody } = this.request;
+    const fields = serviceFieldsOf(head, options);
+    // To wait for trailers also where none will come: else an abort would look like the end of the body.
+    const stream = connection.request(fields, { endStream: !hasBody, waitForTrailers: hasBody });
+    if (stream === null) {
+      this.fail(new Fault('LOCAL_CLOSED', { reason: 'it closed the connection' }));
+      return;
+    }
+    this.#connection = connection;
+    this.#stream = stream;
+    this.isSent = true;
+    this.lastProgressMs = this.context.now();
+    this.#listen(stream);
+    const { waiting } = this;
+    this.waiting = null;
+    this.#hasGivenBody = waiting !== null;
+    let hasRoom = true;
+    while (waiting !== null && waiting.length > 0) hasRoom = stream.write(waiting.shift(waiting.length));
+    if (!hasBody) return;
+    if (this.requestDone) stream.end();
+    else if (waiting !== null && hasRoom) this.handler.onRequestDrain();
+  }
+
+  #listen(stream: ClientHttp2Stream): void {
+    // What was left behind may still speak.
+    const on = <T extends unknown[]>(event: string, act: (...given: T) => void): void => {
+      stream.on(event, (...given) => {
+        if (this.#stream === stream) act(...(given as T));
+      });
+    };
+    on('headers', (_headers, _flags, raw: RawFields) => this.#onInterim(raw));
+    on('response', (_headers, flags: number, raw: RawFields) => {
+      this.#onResponse(raw, flags);
+      // Not before: node tells data of the same turn sooner than the head.
+      on('data', (chunk: Buffer) => this.#onData(chunk));
+      on('end', () => this.#onEnd(stream));
+    });
+    on('trailers', (_trailers, _flags, raw: RawFields) => this.#onTrailers(raw));
+    on('drain', () => {
+      this.lastProgressMs = this.context.now();
+      this.handler.onRequestDrain();
+    });
+    on('close', () => this.#onBroken(stream));
+    stream.on('error', () => {});
+    stream.on('wantTrailers', () => {
+      // Not after an abort: node would mark the end of the body before the reset.
+      if (this.requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.requestTrailers));
+    });
+  }
+
+  // ---- the request's body ----
+
+  writeBody(bytes: Buffer, start: number, end: number): boolean {
+    this.lastProgressMs = this.context.now();
+    if (this.isOver) return true;
+    this.request.recorder?.onRequestBody(bytes, start, end);
+    if (this.#stream === null) return this.keepWaiting(bytes, start, end);
+    this.#hasGivenBody = true;
+    // A copy, also of what is borrowed: after an abort node may still hold it.
+    return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
+  }
+
+  endBody(trailers: readonly HeaderField[] = []): void {
+    this.requestDone = true;
+    this.requestTrailers = trailers;
+    this.request.recorder?.onRequestEnd();
+    this.lastProgressMs = this.context.now();
+    if (this.request.hasBody) this.#stream?.end();
+  }
+
+  // ---- the response ----
+
+  resume(): void {
+    this.#stream?.resume();
+  }
+
+  #onInterim(raw: RawFields): void {
+    this.answered();
+    const head = this.#read(raw, false);
+    if (head?.interim) this.handler.onInterim(head);
+  }
+
+  #onResponse(raw: RawFields, flags: number): void {
+    this.answered();
+    const endsHere = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
+    const head = this.#read(raw, endsHere);
+    if (head === null) return;
+    this.#response = head;
+    if (head.framing.kind === 'length' && !endsHere) this.#leftBytes = head.framing.length;
+    this.handler.onHead(head, endsHere);
+    this.request.recorder?.onResponseHead(head, 'data');
+    this.handler.onTurn();
+  }
+
+  #read(raw: RawFields, endsHere: boolean): ResponseHead | null {
+    const head = responseHeadOf(raw, this.request.head, endsHere);
+    if (head.kind === 'response') return head;
+    this.fail(new Fault('LOCAL_MALFORMED', { reason: head.reason }));
+    return null;
+  }
+
+  #onData(chunk: Buffer): void {
+    const framing = this.#response?.framing.kind;
+    if (framing === undefined || framing === 'none' || chunk.length === 0) return;
+    this.#leftBytes -= chunk.length;
+    if (this.#leftBytes < 0) {
+      this.fail(new Fault('LOCAL_MALFORMED', { reason: 'its body is longer than its Content-Length' }));
+      return;
+    }
+    this.request.recorder?.onResponseBody(chunk, 0, chunk.length);
+    const goesOn = this.handler.onData(chunk, 0, chunk.length, true);
+    this.handler.onTurn();
+    if (!goesOn) this.#stream?.pause();
+  }
+
+  #onTrailers(raw: RawFields): void {
+    const trailers = trailersOf(raw);
+    if (trailers === null) this.fail(new Fault('LOCAL_MALFORMED', { reason: 'its trailers are malformed' }));
+    else this.#responseTrailers = trailers;
+  }
+
+  #onEnd(stream: ClientHttp2Stream): void {
+    const isShort = Number.isFinite(this.#leftBytes) && this.#leftBytes > 0;
+    if (this.#response === null || isShort || stream.aborted) return this.#onBroken(stream);
+    const trailers = this.#responseTrailers;
+    if (trailers.length > 0) this.handler.onTrailers(trailers);
+    this.handler.onTurn();
+    this.isOver = true;
+    this.#stream = null;
+    if (!this.requestDone) stream.close(NGHTTP2_CANCEL);
+    this.request.recorder?.finish(this.context.now(), 'complete');
+    this.handler.onEnd(this.requestDone);
+  }
+
+  /** The stream ended before the response did. */
+  #onBroken(stream: ClientHttp2Stream): void {
+    this.#stream = null;
+    stream.close(NGHTTP2_CANCEL);
+    // The service says that it has done nothing yet (RFC 9113, 8.7), or the stream waited for its turn and was never sent.
+    const isUntouched = stream.rstCode === NGHTTP2_REFUSED_STREAM || stream.id === undefined;
+    if (isUntouched && !this.#hasGivenBody) this.isSent = false;
+    if (this.#mayTryAgain()) {
+      this.#isSecondTry = true;
+      this.start();
+      return;
+    }
+    this.fail(new Fault('LOCAL_CLOSED', { reason: 'it ended the call' }));
+  }
+
+  #mayTryAgain(): boolean {
+    if (this.hasAnswer || this.#isSecondTry || this.request.hasBody || !this.isAtHand) return false;
+    // It may have hung up on an idle connection.
+    return !this.isSent || (this.isRepeatable && this.#connection?.isReused === true);
+  }
+
+  protected letGo(): void {
+    this.#stream?.close(NGHTTP2_CANCEL);
+    this.#stream = null;
+  }
+}

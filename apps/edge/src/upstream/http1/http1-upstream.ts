@@ -1,0 +1,233 @@
+// One request and its response over one stream to a local service of HTTP/1.1. It knows nothing of who asks.
+import { CHUNK_END, chunkLine, type HeaderField, lastChunk, requestHeadFor } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { type ByteReader, HEAD_ROOM_BYTES, type MuxStream, type OpenAnswer, type PendingStream } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
+import type { ResponseHandler } from '../response-handler.ts';
+import { faultOfRefusal } from '../upstream.ts';
+import {
+  ABORTED,
+  type Service,
+  type ServiceRequest,
+  UNUSABLE,
+  type UpstreamContext,
+  UpstreamRequest,
+} from '../upstream-request.ts';
+import type { IdleStreams } from './idle-streams.ts';
+import { ResponseReader } from './response-reader.ts';
+
+export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAnswer {
+  protected isBehind = false;
+  readonly #idle: IdleStreams;
+  readonly #response: ResponseReader;
+  /** The body comes as data and has no length: it is put into chunks here. */
+  readonly #framesChunks: boolean;
+  #opening: PendingStream | null = null;
+  #stream: MuxStream | null = null;
+  #isReused = false;
+
+  constructor(
+    idle: IdleStreams,
+    context: UpstreamContext,
+    service: Service,
+    request: ServiceRequest,
+    handler: ResponseHandler,
+  ) {
+    super(context, service, request, handler);
+    this.#idle = idle;
+    this.#response = new ResponseReader(request, handler);
+    this.#framesChunks = request.bodyForm === 'data' && request.head.framing.kind === 'chunked';
+  }
+
+  protected get awaitsHead(): boolean {
+    return this.#response.phase === 'head';
+  }
+
+  start(): void {
+    const maxIdleMs = this.isRepeatable ? EDGE_LIMITS.HTTP_IDLE_STREAM_MS : EDGE_LIMITS.HTTP_IDLE_STREAM_UNSAFE_MS;
+    const isUpgrade = this.request.head.upgrade !== null;
+    const stream = isUpgrade ? null : this.#idle.take(this.service, this.context.now(), maxIdleMs);
+    if (stream === null) {
+      this.#openAnew();
+      return;
+    }
+    this.#isReused = true;
+    this.#begin(stream);
+  }
+
+  #openAnew(): void {
+    // The visitor's address is in the head; the stream outlives this visitor.
+    const opening = this.service.upstream.open({ tunnelId: this.service.tunnelId, visitor: '' }, this);
+    if (opening === null) this.fail(new Fault('TUNNEL_AWAY'));
+    else if (this.#stream === null && !this.isOver) this.#opening = opening;
+  }
+
+  onOpened(stream: MuxStream): void {
+    this.#opening = null;
+    if (this.isOver) stream.reset(ABORTED);
+    else this.#begin(stream);
+  }
+
+  onRefused(reason: StreamReason): void {
+    this.#opening = null;
+    this.fail(faultOfRefusal(reason));
+  }
+
+  #begin(stream: MuxStream): void {
+    this.#stream = stream;
+    stream.read(this);
+    if (this.#stream !== stream) return;
+    const head = Buffer.from(requestHeadFor(this.request.head, this.request.options), 'latin1');
+    this.lastProgressMs = this.context.now();
+    this.isSent = true;
+    let isFree = this.#send(stream, head, 0, head.length, true);
+    const { waiting } = this;
+    this.waiting = null;
+    while (waiting !== null && waiting.length > 0) {
+      const bytes = waiting.shift(waiting.length);
+      isFree = this.#sendBody(stream, bytes, 0, bytes.length, false);
+    }
+    if (this.#framesChunks && this.requestDone) isFree = this.#sendLastChunk(stream);
+    this.isBehind = !isFree;
+    if (waiting !== null && isFree) this.handler.onRequestDrain();
+  }
+
+  // ---- the request's body ----
+
+  writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    this.lastProgressMs = this.context.now();
+    if (this.isOver) return true;
+    this.request.recorder?.onRequestBody(bytes, start, end);
+    if (this.#stream === null) {
+      this.isBehind = true;
+      return this.keepWaiting(bytes, start, end);
+    }
+    this.isBehind = !this.#sendBody(this.#stream, bytes, start, end, borrowed);
+    return !this.isBehind;
+  }
+
+  endBody(trailers: readonly HeaderField[] = []): void {
+    this.requestDone = true;
+    this.requestTrailers = trailers;
+    this.request.recorder?.onRequestEnd();
+    this.lastProgressMs = this.context.now();
+    if (this.#framesChunks && this.#stream !== null && !this.isOver) this.isBehind = !this.#sendLastChunk(this.#stream);
+  }
+
+  #sendBody(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    if (!this.#framesChunks) return this.#send(stream, bytes, start, end, borrowed);
+    const line = chunkLine(end - start);
+    const dataAt = HEAD_ROOM_BYTES + line.length;
+    const framed = Buffer.allocUnsafe(dataAt + (end - start) + CHUNK_END.length);
+    framed.write(line, HEAD_ROOM_BYTES, 'latin1');
+    framed.set(bytes.subarray(start, end), dataAt);
+    framed.write(CHUNK_END, framed.length - CHUNK_END.length, 'latin1');
+    return this.#send(stream, framed, HEAD_ROOM_BYTES, framed.length, true);
+  }
+
+  #sendLastChunk(stream: MuxStream): boolean {
+    const text = lastChunk(this.requestTrailers.map(({ name, value }) => [name, value]));
+    const bytes = Buffer.from(text, 'latin1');
+    return this.#send(stream, bytes, 0, bytes.length, false);
+  }
+
+  #send(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    this.#count(end - start, 0);
+    return stream.write(bytes, start, end, borrowed);
+  }
+
+  onDrain(): void {
+    this.isBehind = false;
+    this.lastProgressMs = this.context.now();
+    this.handler.onRequestDrain();
+  }
+
+  // ---- the response ----
+
+  resume(): void {
+    this.#stream?.resume();
+  }
+
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    this.#count(0, end - start);
+    this.answered();
+    const response = this.#response;
+    let at = start;
+    response.goesOn = true;
+    // The handler may leave in the middle.
+    while (at < end && !this.isOver && (response.phase === 'head' || response.phase === 'body')) {
+      at = response.take(bytes, at, end, borrowed);
+    }
+    if (this.isOver) return true;
+    if (response.phase === 'malformed') this.fail(new Fault('LOCAL_MALFORMED', { reason: response.problem }));
+    else if (response.phase === 'switched') this.#switch(bytes, at, end);
+    else {
+      this.handler.onTurn();
+      if (response.phase === 'complete') this.#finish(at === end);
+    }
+    return response.goesOn;
+  }
+
+  #switch(bytes: Buffer, start: number, end: number): void {
+    const { head } = this.#response;
+    const stream = this.#stream;
+    this.#stream = null;
+    this.isOver = true;
+    if (stream === null || head === null) return;
+    const { recorder } = this.request;
+    recorder?.onResponseHead(head, 'chunks');
+    recorder?.finish(this.context.now(), 'complete');
+    this.handler.onUpgrade(head, stream, bytes, start, end);
+  }
+
+  onEnd(): void {
+    if (this.#response.isUntilClose) this.#finish(true);
+    else this.#broken('it closed the connection');
+  }
+
+  onReset(reason: StreamReason): void {
+    if (reason.code === 'carrier-lost') this.#broken('the connection to the client was lost');
+    else this.#broken('it reset the connection');
+  }
+
+  /** The stream ended before the response did. A service that hung up on an idle connection did not see the request. */
+  #broken(reason: string): void {
+    const stream = this.#stream;
+    this.#stream = null;
+    if (this.isOver) return;
+    stream?.reset(UNUSABLE);
+    if (this.#isReused && !this.hasAnswer && this.isRepeatable && this.isAtHand) {
+      this.#isReused = false;
+      this.#openAnew();
+    } else this.fail(new Fault('LOCAL_CLOSED', { reason }));
+  }
+
+  // ---- the end ----
+
+  #finish(isClean: boolean): void {
+    const nowMs = this.context.now();
+    const stream = this.#stream;
+    this.#stream = null;
+    this.isOver = true;
+    if (stream !== null) {
+      if (!isClean || !this.requestDone) stream.reset(UNUSABLE);
+      else if (this.#response.head?.keepAlive) this.#idle.give(this.service, stream, nowMs);
+      else this.#idle.letClose(this.service, stream, nowMs);
+    }
+    this.request.recorder?.finish(nowMs, 'complete');
+    this.handler.onEnd(this.requestDone);
+  }
+
+  protected letGo(reason: StreamReason): void {
+    this.#opening?.reset(reason);
+    this.#opening = null;
+    this.#stream?.reset(reason);
+    this.#stream = null;
+  }
+
+  #count(toClient: number, toVisitor: number): void {
+    this.service.counters.bytes += toClient + toVisitor;
+    this.context.onBytes(toClient, toVisitor);
+  }
+}

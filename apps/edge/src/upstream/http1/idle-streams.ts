@@ -1,0 +1,93 @@
+// Streams whose local connection is open and free: the next request of the same tunnel takes the youngest one.
+// One that says anything meanwhile, or is too old, is closed: its service is about to hang up.
+import type { ByteReader, MuxStream } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
+import type { Service } from '../upstream-request.ts';
+
+const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
+const UNASKED: StreamReason = { code: 'cancelled', text: 'bytes that nobody asked for' };
+
+/** Watches one idle stream. */
+class IdleStream implements ByteReader {
+  readonly service: Service;
+  readonly stream: MuxStream;
+  readonly sinceMs: number;
+
+  constructor(service: Service, stream: MuxStream, sinceMs: number) {
+    this.service = service;
+    this.stream = stream;
+    this.sinceMs = sinceMs;
+    stream.read(this);
+  }
+
+  onData(): boolean {
+    this.stream.reset(UNASKED);
+    return true;
+  }
+
+  onDrain(): void {}
+
+  onEnd(): void {
+    this.stream.reset(UNUSED);
+  }
+
+  onReset(): void {}
+}
+
+export class IdleStreams {
+  readonly #byTunnel = new Map<string, IdleStream[]>();
+  /** Their service said that it closes after this response. */
+  #closing: IdleStream[] = [];
+
+  /** `maxIdleMs`: a request that cannot be sent again takes only a stream that was in use just now. */
+  take({ tunnelId }: Service, nowMs: number, maxIdleMs: number): MuxStream | null {
+    const idle = this.#byTunnel.get(tunnelId);
+    for (let one = idle?.pop(); one !== undefined; one = idle?.pop()) {
+      const isFresh = nowMs - one.sinceMs <= maxIdleMs;
+      if (isFresh && one.stream.state === 'open' && !one.stream.isRetiring) return one.stream;
+      one.stream.reset(UNUSED);
+      // The others are older still.
+      if (!isFresh) break;
+    }
+    return null;
+  }
+
+  give(service: Service, stream: MuxStream, nowMs: number): void {
+    const idle = this.#byTunnel.get(service.tunnelId) ?? [];
+    if (idle.length >= EDGE_LIMITS.HTTP_IDLE_STREAMS_PER_TUNNEL || stream.isRetiring) {
+      stream.reset(UNUSED);
+      return;
+    }
+    idle.push(new IdleStream(service, stream, nowMs));
+    this.#byTunnel.set(service.tunnelId, idle);
+  }
+
+  /** Not to be used again: it ends when the service hangs up, or by the sweep. */
+  letClose(service: Service, stream: MuxStream, nowMs: number): void {
+    this.#closing.push(new IdleStream(service, stream, nowMs));
+    stream.end();
+  }
+
+  /** Once a second. A tunnel that has ended needs none: its client waits for the last stream before it stops. */
+  sweep(nowMs: number, isListed: (service: Service) => boolean): void {
+    const isKept = (one: IdleStream): boolean => {
+      const isYoung = nowMs - one.sinceMs < EDGE_LIMITS.HTTP_IDLE_STREAM_MS;
+      const isGood = isYoung && one.stream.state === 'open' && isListed(one.service);
+      if (!isGood) one.stream.reset(UNUSED);
+      return isGood;
+    };
+    this.#closing = this.#closing.filter(isKept);
+    for (const [tunnelId, idle] of this.#byTunnel) {
+      const kept = idle.filter(isKept);
+      if (kept.length > 0) this.#byTunnel.set(tunnelId, kept);
+      else this.#byTunnel.delete(tunnelId);
+    }
+  }
+
+  close(): void {
+    for (const one of [...this.#byTunnel.values(), this.#closing].flat()) one.stream.reset(UNUSED);
+    this.#byTunnel.clear();
+    this.#closing = [];
+  }
+}

@@ -1,0 +1,114 @@
+// Reads one response of HTTP/1.1 from its first byte to its last, and tells the handler and the recorder.
+import {
+  BODY_BAD,
+  BODY_INCOMPLETE,
+  type BodyScanner,
+  type BodySink,
+  ChunkedBody,
+  parseResponseHead,
+  type ResponseHead,
+  scannerOf,
+} from '@tunnel/core';
+import type { ChunkWriter, ResponseHandler } from '../response-handler.ts';
+import type { ServiceRequest } from '../upstream-request.ts';
+import { HeadReader, RESPONSE_BOUNDS } from './head-reader.ts';
+
+export type ResponsePhase =
+  | 'head'
+  | 'body'
+  | 'complete'
+  /** Behind 101 come bytes that are no HTTP. */
+  | 'switched'
+  /** `problem` says why. */
+  | 'malformed';
+
+const NOTHING: Buffer = Buffer.alloc(0);
+
+/** Still a reader of heads: responses are many, and one object fewer for each of them shows. */
+export class ResponseReader extends HeadReader implements BodySink {
+  phase: ResponsePhase = 'head';
+  /** The final one. */
+  head: ResponseHead | null = null;
+  problem = '';
+  /** false: the handler wants no more for now. */
+  goesOn = true;
+  readonly #request: ServiceRequest;
+  readonly #handler: ResponseHandler;
+  #body: BodyScanner | null = null;
+  /** Of a handler that takes the body in its chunks. */
+  #chunks: ChunkWriter | null = null;
+  /** The piece that the body's scanner is looking at. */
+  #piece: Buffer = NOTHING;
+  #borrowed = false;
+
+  constructor(request: ServiceRequest, handler: ResponseHandler) {
+    super(RESPONSE_BOUNDS);
+    this.#request = request;
+    this.#handler = handler;
+  }
+
+  /** The body ends when the connection does. */
+  get isUntilClose(): boolean {
+    return this.phase === 'body' && this.head?.framing.kind === 'until-close';
+  }
+
+  /** Takes the next part of bytes[start, end); returns where it ended. */
+  take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
+    return this.phase === 'head' ? this.#takeHead(bytes, start, end) : this.#takeBody(bytes, start, end, borrowed);
+  }
+
+  #takeHead(bytes: Buffer, start: number, end: number): number {
+    const reading = this.read(bytes, start, end);
+    if (reading.kind === 'more') return end;
+    if (reading.kind === 'problem') return this.#malformed(reading.reason, end);
+    const head = parseResponseHead(reading.text, this.#request.head);
+    if (head.kind === 'problem') return this.#malformed(head.reason, end);
+    if (head.interim) {
+      this.#handler.onInterim(head);
+      return reading.next;
+    }
+    this.head = head;
+    if (head.status === 101) {
+      this.phase = 'switched';
+      return reading.next;
+    }
+    this.#handler.onHead(head, false);
+    this.#chunks = head.framing.kind === 'chunked' ? this.#handler.passChunks() : null;
+    const bodyForm = this.#chunks === null ? 'data' : 'chunks';
+    this.#request.recorder?.onResponseHead(head, bodyForm);
+    this.#body = scannerOf(head.framing, bodyForm);
+    this.phase = this.#body === null ? 'complete' : 'body';
+    return reading.next;
+  }
+
+  #takeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
+    const body = this.#body as BodyScanner;
+    this.#piece = bytes;
+    this.#borrowed = borrowed;
+    const next = body.push(bytes, start, end, this);
+    this.#piece = NOTHING;
+    if (next === BODY_INCOMPLETE) return end;
+    if (next === BODY_BAD) return this.#malformed(body.problem ?? '', end);
+    this.phase = 'complete';
+    if (this.#chunks === null && body instanceof ChunkedBody && body.trailers.length > 0)
+      this.#handler.onTrailers(body.trailers);
+    return next;
+  }
+
+  #malformed(reason: string, end: number): number {
+    this.phase = 'malformed';
+    this.problem = reason;
+    return end;
+  }
+
+  // ---- from the body's scanner ----
+
+  forward(start: number, end: number): void {
+    this.#request.recorder?.onResponseBody(this.#piece, start, end);
+    if (!this.#handler.onData(this.#piece, start, end, this.#borrowed)) this.goesOn = false;
+  }
+
+  text(piece: string): void {
+    this.#chunks?.text(piece);
+  }
+}

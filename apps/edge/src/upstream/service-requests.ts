@@ -1,0 +1,60 @@
+// All requests to local services: in the version of HTTP which each speaks, over connections that are kept and shared.
+import type { Clock } from '@tunnel/runtime';
+import { H2cConnections } from './h2c/h2c-connections.ts';
+import { H2cUpstream } from './h2c/h2c-upstream.ts';
+import { Http1Upstream } from './http1/http1-upstream.ts';
+import { IdleStreams } from './http1/idle-streams.ts';
+import type { ResponseHandler } from './response-handler.ts';
+import type { Service, ServiceRequest, UpstreamContext, UpstreamRequest } from './upstream-request.ts';
+
+/** On all streams, since the start. */
+export interface ByteTotals {
+  bytesToClient: number;
+  bytesToVisitor: number;
+}
+
+export interface ServiceRequestsOptions {
+  readonly clock: Clock;
+  readonly firstByteTimeoutMs: number;
+  readonly totals: ByteTotals;
+}
+
+export class ServiceRequests implements UpstreamContext {
+  readonly firstByteTimeoutMs: number;
+  readonly #clock: Clock;
+  readonly #totals: ByteTotals;
+  readonly #idle = new IdleStreams();
+  readonly #h2c: H2cConnections;
+
+  constructor({ clock, firstByteTimeoutMs, totals }: ServiceRequestsOptions) {
+    this.#clock = clock;
+    this.#totals = totals;
+    this.firstByteTimeoutMs = firstByteTimeoutMs;
+    this.#h2c = new H2cConnections(this);
+  }
+
+  readonly now = (): number => this.#clock.monotonic();
+
+  /** It is not started yet. */
+  create(service: Service, request: ServiceRequest, handler: ResponseHandler): UpstreamRequest {
+    return service.http?.localProtocol === 'h2c'
+      ? new H2cUpstream(this.#h2c, this, service, request, handler)
+      : new Http1Upstream(this.#idle, this, service, request, handler);
+  }
+
+  onBytes(toClient: number, toVisitor: number): void {
+    this.#totals.bytesToClient += toClient;
+    this.#totals.bytesToVisitor += toVisitor;
+  }
+
+  /** Once a second. */
+  sweep(nowMs: number, isListed: (service: Service) => boolean): void {
+    this.#idle.sweep(nowMs, isListed);
+    this.#h2c.sweep(nowMs);
+  }
+
+  close(): void {
+    this.#idle.close();
+    this.#h2c.close();
+  }
+}

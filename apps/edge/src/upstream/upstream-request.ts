@@ -1,0 +1,183 @@
+// One request to a local service and its response, whichever HTTP that speaks: how far it is, its time, its body, and its end.
+import type { ChunkedForm, Framing, HeaderField, RequestHead, ServiceRequestOptions } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { ByteQueue } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import type { ExchangeRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
+import type { Upstream } from './upstream.ts';
+
+export interface TunnelCounters {
+  /** HTTP requests, or public connections of a tcp tunnel. */
+  requests: number;
+  /** Those of them that another member of the group may yet serve instead. */
+  pendingFailover: number;
+  /** Bytes on its streams, both ways, without our framing. */
+  bytes: number;
+  openConnections: number;
+}
+
+/** How requests are put to the local service of an http tunnel. */
+export interface HttpSettings {
+  /** null: the visitor's Host is kept; else what stands there instead. */
+  readonly hostHeader: string | null;
+  readonly localProtocol: 'http1' | 'h2c';
+  readonly capture: boolean;
+}
+
+/** A tunnel as requests to its local service see it. */
+export interface Service {
+  readonly tunnelId: string;
+  readonly upstream: Upstream;
+  /** null: it is not for HTTP. */
+  readonly http: HttpSettings | null;
+  /** Written by what passes, read by everyone. */
+  readonly counters: TunnelCounters;
+}
+
+export interface ServiceRequest {
+  readonly head: RequestHead;
+  /** What becomes of the head on its way. */
+  readonly options: ServiceRequestOptions;
+  readonly hasBody: boolean;
+  /** How a chunked body is written: as its chunks came, which only a service of HTTP/1.1 takes, or as data. */
+  readonly bodyForm: ChunkedForm;
+  /** Whether other members of its group could serve it now; null: the service stands alone. */
+  readonly hasOthers: (() => boolean) | null;
+  /** null: nothing is kept of it. */
+  readonly recorder: ExchangeRecorder | null;
+}
+
+export interface UpstreamContext {
+  readonly now: () => number;
+  readonly firstByteTimeoutMs: number;
+  onBytes(toClient: number, toVisitor: number): void;
+}
+
+export const hasBodyOf = (framing: Framing): boolean =>
+  framing.kind === 'chunked' || (framing.kind === 'length' && framing.length > 0);
+
+/** They change nothing, so that they may be sent again (RFC 9110, 9.2.1). */
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+export const ABORTED: StreamReason = { code: 'cancelled', text: 'the visitor left' };
+export const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection cannot be used again' };
+
+const NO_TRAILERS: readonly HeaderField[] = [];
+
+export abstract class UpstreamRequest {
+  protected readonly context: UpstreamContext;
+  protected readonly service: Service;
+  protected readonly request: ServiceRequest;
+  protected readonly handler: ResponseHandler;
+  protected isOver = false;
+  protected requestDone: boolean;
+  /** Of a body that is written as data. */
+  protected requestTrailers: readonly HeaderField[] = NO_TRAILERS;
+  /** Something of the request may be at the service. */
+  protected isSent = false;
+  /** A byte of a response has come, be it an interim one. */
+  protected hasAnswer = false;
+  /** Another member may yet serve it: it is not counted for good. */
+  #isPendingFailover: boolean;
+  /** Body bytes that came before the way to the service was open; the visitor is paused meanwhile. */
+  protected waiting: ByteQueue | null = null;
+  protected lastProgressMs: number;
+
+  constructor(context: UpstreamContext, service: Service, request: ServiceRequest, handler: ResponseHandler) {
+    this.context = context;
+    this.service = service;
+    this.request = request;
+    this.handler = handler;
+    this.requestDone = !request.hasBody;
+    this.lastProgressMs = context.now();
+    this.#isPendingFailover = request.hasOthers !== null;
+    if (this.#isPendingFailover) service.counters.pendingFailover += 1;
+  }
+
+  abstract start(): void;
+  /** The next bytes of the body, in the request's bodyForm; same rule as ByteDuplex.write. */
+  abstract writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
+  /** The body's last byte was written. The trailers count only when it was written as data. */
+  abstract endBody(trailers?: readonly HeaderField[]): void;
+  /** The handler has drained. */
+  abstract resume(): void;
+
+  /** No byte of the final head has come yet, or not all of them. */
+  protected abstract readonly awaitsHead: boolean;
+  /** The service, or the way to it, takes no more of the body for now. */
+  protected abstract readonly isBehind: boolean;
+  /** Lets go of the way to the service. Called once. */
+  protected abstract letGo(reason: StreamReason): void;
+
+  /** From the last byte of the request to now: what the service, and the way to it, takes. */
+  get serviceMs(): number {
+    return this.context.now() - this.lastProgressMs;
+  }
+
+  protected get isRepeatable(): boolean {
+    return !this.request.hasBody && SAFE_METHODS.has(this.request.head.method);
+  }
+
+  /** Whether the same service is worth a second try: the others of its group are asked sooner than a client is waited for. */
+  protected get isAtHand(): boolean {
+    return this.service.upstream.isConnected || this.request.hasOthers?.() !== true;
+  }
+
+  /** A byte of a response has come: nobody else is asked any more. */
+  protected answered(): void {
+    this.hasAnswer = true;
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (!this.#isPendingFailover) return;
+    this.#isPendingFailover = false;
+    this.service.counters.pendingFailover -= 1;
+  }
+
+  /** For what comes before the way is open. */
+  protected keepWaiting(bytes: Buffer, start: number, end: number): false {
+    this.waiting ??= new ByteQueue();
+    this.waiting.push(bytes, start, end);
+    return false;
+  }
+
+  /** Once a second. The service has time from the last byte of the request on; until then it is the visitor's. */
+  tick(nowMs: number): void {
+    if (this.isOver || !this.awaitsHead || !(this.requestDone || this.isBehind)) return;
+    if (nowMs - this.lastProgressMs < this.context.firstByteTimeoutMs) return;
+    // Nobody else: it may be at work on the request.
+    this.#end(new Fault('LOCAL_TIMEOUT', { seconds: this.context.firstByteTimeoutMs / 1000 }), null);
+  }
+
+  /** The visitor left: the service is told by a reset. */
+  abort(): void {
+    if (this.isOver) return;
+    this.request.recorder?.finish(this.context.now(), 'aborted');
+    this.#leave(ABORTED);
+  }
+
+  protected fail(fault: Fault): void {
+    if (!this.isOver) this.#end(fault, this.#unsent());
+  }
+
+  #end(fault: Fault, unsent: UnsentRequest | null): void {
+    this.request.recorder?.finish(this.context.now(), fault);
+    this.#leave(UNUSABLE);
+    this.handler.onError(fault, unsent);
+  }
+
+  /** null: the service may have acted on the request, or there is no group to go on in. */
+  #unsent(): UnsentRequest | null {
+    const { waiting, requestDone, requestTrailers: trailers } = this;
+    if (this.request.hasOthers === null || this.hasAnswer || (this.isSent && !this.isRepeatable)) return null;
+    return { waiting, requestDone, trailers };
+  }
+
+  #leave(reason: StreamReason): void {
+    this.isOver = true;
+    this.waiting = null;
+    // When it goes to another member, that is told before this turn is over.
+    this.#settle();
+    this.letGo(reason);
+  }
+}

@@ -1,0 +1,185 @@
+// What every upstream promises to whoever opens a stream. Used by tests only: each implementation runs it on its own set-up.
+import type { MuxStream, OpenAnswer, PendingStream } from '@tunnel/mux';
+import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Upstream } from './upstream.ts';
+
+export interface UpstreamUnderTest {
+  readonly upstream: Upstream;
+  /** What the client does with the streams that it is offered; at first it takes none and refuses none. */
+  onStream: (stream: MuxStream, head: StreamHead) => void;
+  /** The client has no carrier any more, and its session lives. */
+  loseCarriers(): Promise<void>;
+  /** The client dials a carrier anew. */
+  addCarrier(): Promise<void>;
+  /** The client is away: its session has no connection. Streams under way may finish. */
+  goAway(): Promise<void>;
+  /** So much time passes for what waits. */
+  pass(ms: number): Promise<void>;
+  /** Streams of the edge that are not over. */
+  readonly liveStreams: number;
+  cleanUp(): Promise<void>;
+}
+
+const HEAD: StreamHead = { tunnelId: 'tun_1', visitor: '203.0.113.7:4711' };
+const UNWANTED: StreamReason = { code: 'cancelled', text: 'not wanted any more' };
+/** More than any opening may wait. */
+const LONG_MS = 60_000;
+
+class Answer implements OpenAnswer {
+  readonly opened: MuxStream[] = [];
+  readonly refused: StreamReason[] = [];
+
+  onOpened(stream: MuxStream): void {
+    this.opened.push(stream);
+  }
+
+  onRefused(reason: StreamReason): void {
+    this.refused.push(reason);
+  }
+
+  get count(): number {
+    return this.opened.length + this.refused.length;
+  }
+}
+
+const echo = (stream: MuxStream): void => {
+  stream.accept();
+  stream.read({
+    onData: (bytes, start, end) => {
+      stream.write(Buffer.from(bytes.subarray(start, end)), 0, end - start, false);
+      return true;
+    },
+    onDrain: () => {},
+    onEnd: () => stream.end(),
+    onReset: () => {},
+  });
+};
+
+/** What is read of a stream, to its end. */
+const readAll = (stream: MuxStream): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let text = '';
+    stream.read({
+      onData: (bytes, start, end) => {
+        text += bytes.toString('latin1', start, end);
+        return true;
+      },
+      onDrain: () => {},
+      onEnd: () => resolve(text),
+      onReset: (reason) => reject(new Error(reason.text)),
+    });
+  });
+
+export const upstreamConformance = (name: string, create: () => Promise<UpstreamUnderTest>): void => {
+  describe(`upstream ${name}`, () => {
+    let set: UpstreamUnderTest;
+
+    beforeEach(async () => {
+      set = await create();
+    });
+
+    afterEach(() => set.cleanUp());
+
+    const open = (): { answer: Answer; pending: PendingStream | null } => {
+      const answer = new Answer();
+      return { answer, pending: set.upstream.open(HEAD, answer) };
+    };
+
+    it('offers the client a stream with its head, and joins the two when it is taken', async () => {
+      const heads: StreamHead[] = [];
+      set.onStream = (stream, head) => {
+        heads.push(head);
+        echo(stream);
+      };
+      const { answer, pending } = open();
+      expect([set.upstream.isConnected, pending === null]).toEqual([true, false]);
+      await eventually(() => expect(answer.opened).toHaveLength(1));
+      const stream = answer.opened[0] as MuxStream;
+      const all = readAll(stream);
+      stream.write(Buffer.from('to and fro'), 0, 10, false);
+      stream.end();
+      expect([await all, heads, answer.refused, stream.isRetiring]).toEqual(['to and fro', [HEAD], [], false]);
+      await eventually(() => expect(set.liveStreams).toBe(0));
+    });
+
+    it('tells why the client refused, once', async () => {
+      set.onStream = (stream) => stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
+      const { answer } = open();
+      await eventually(() => expect(answer.refused).toEqual([{ code: 'dial-refused', text: 'ECONNREFUSED' }]));
+      await set.pass(LONG_MS);
+      expect([answer.count, set.liveStreams]).toEqual([1, 0]);
+    });
+
+    it('says nothing of a stream that was reset before its answer, and tells the client', async () => {
+      let offered: MuxStream | undefined;
+      set.onStream = (stream) => {
+        offered = stream;
+      };
+      const { answer, pending } = open();
+      await eventually(() => expect(offered).toBeDefined());
+      pending?.reset(UNWANTED);
+      await eventually(() => expect([offered?.state, set.liveStreams]).toEqual(['closed', 0]));
+      await set.pass(LONG_MS);
+      expect(answer.count).toBe(0);
+    });
+
+    it('gives up on a client that never answers', async () => {
+      const { answer } = open();
+      await set.pass(LONG_MS);
+      await eventually(() => expect([answer.count, answer.refused.length, set.liveStreams]).toEqual([1, 1, 0]));
+    });
+
+    it('waits for the carrier of a client that has lost them, and goes on with the next one', async () => {
+      set.onStream = echo;
+      await set.loseCarriers();
+      const { answer, pending } = open();
+      expect([set.upstream.isConnected, pending === null, answer.count]).toEqual([false, false, 0]);
+      await set.addCarrier();
+      await eventually(() => expect([answer.opened.length, set.upstream.isConnected]).toEqual([1, true]));
+    });
+
+    it('waits for no carrier for ever, and for none once the stream is reset', async () => {
+      await set.loseCarriers();
+      const [waited, left] = [open(), open()];
+      left.pending?.reset(UNWANTED);
+      await set.pass(LONG_MS);
+      await eventually(() => expect(waited.answer.refused.map(({ code }) => code)).toEqual(['carrier-lost']));
+      expect(left.answer.count).toBe(0);
+    });
+
+    it('resets open streams, and refuses those that wait for an answer, when their carrier is lost', async () => {
+      let offers = 0;
+      set.onStream = (stream) => {
+        offers += 1;
+        if (offers === 1) stream.accept();
+      };
+      const [first, second] = [open(), open()];
+      await eventually(() => expect([first.answer.count + second.answer.count, offers]).toEqual([1, 2]));
+      const joined = first.answer.opened[0] ?? second.answer.opened[0];
+      const outcome = readAll(joined as MuxStream).then(
+        () => 'whole',
+        () => 'reset',
+      );
+      await set.loseCarriers();
+      expect(await outcome).toBe('reset');
+      await eventually(() => expect([first.answer.count, second.answer.count, set.liveStreams]).toEqual([1, 1, 0]));
+    });
+
+    it('takes none while the client is away; those under way finish, and are told from those to keep', async () => {
+      set.onStream = echo;
+      const { answer } = open();
+      await eventually(() => expect(answer.opened).toHaveLength(1));
+      const stream = answer.opened[0] as MuxStream;
+      await set.goAway();
+      const late = open();
+      expect([set.upstream.isConnected, late.pending, late.answer.count]).toEqual([false, null, 0]);
+      expect(stream.isRetiring).toBe(true);
+      const all = readAll(stream);
+      stream.write(Buffer.from('still'), 0, 5, false);
+      stream.end();
+      expect(await all).toBe('still');
+    });
+  });
+};

@@ -1,0 +1,35 @@
+// Where streams to a client are opened: today over the mux of its session, later also over another process or node.
+import { Fault } from '@tunnel/errors';
+import type { MuxSession, OpenAnswer, PendingStream } from '@tunnel/mux';
+import type { StreamHead, StreamReason } from '@tunnel/protocol';
+
+export interface Upstream {
+  /** A stream begins at once. Else its opening waits a little for the client, who may just be coming back. */
+  readonly isConnected: boolean;
+  /** Exactly one of the answers comes, unless the pending stream is reset before. null: no streams are taken now. */
+  open(head: StreamHead, answer: OpenAnswer): PendingStream | null;
+}
+
+/** A client of this process. Its session gets a new mux with each connection; the old one lets its streams finish. */
+export class MuxUpstream implements Upstream {
+  /** null while the client is away. */
+  mux: MuxSession | null;
+
+  constructor(mux: MuxSession | null = null) {
+    this.mux = mux;
+  }
+
+  get isConnected(): boolean {
+    return this.mux !== null && this.mux.liveCarriers > 0;
+  }
+
+  open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
+    return this.mux?.open(head, answer) ?? null;
+  }
+}
+
+/** What a visitor is told of a stream that was refused. */
+export const faultOfRefusal = ({ code, text }: StreamReason): Fault =>
+  code === 'dial-refused' || code === 'dial-timeout'
+    ? new Fault('LOCAL_UNREACHABLE', { reason: text })
+    : new Fault('TUNNEL_AWAY');

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import { ownOriginOf } from './refresh-cookie.ts';
+
+it('takes the published origin, and requests that name none', () => {
+  const isOurs = ownOriginOf({ host: '0.0.0.0', public_url: 'https://tunnel.example/base' }, () => 8080);
+  expect([isOurs(undefined), isOurs('https://tunnel.example')]).toEqual([true, true]);
+  const others = ['https://evil.tunnel.example', 'http://tunnel.example', 'https://tunnel.example:8443', 'null', ''];
+  expect(others.map(isOurs)).toEqual(others.map(() => false));
+  expect(isOurs('http://localhost:8080')).toBe(false);
+});
+
+it.each(['127.0.0.1', 'localhost', '::1', '127.1.2.3'])('takes both names of this machine while host is %s', (host) => {
+  const isOurs = ownOriginOf({ host, public_url: 'http://localhost:8080' }, () => 18_080);
+  expect(['http://localhost:18080', 'http://127.0.0.1:18080', 'http://localhost:8080'].map(isOurs)).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  const others = [
+    'http://localhost:8000',
+    'http://web.localhost:18080',
+    'https://localhost:18080',
+    'http://[::1]:18080',
+  ];
+  expect(others.map(isOurs)).toEqual(others.map(() => false));
+});
+
+it('writes port 80 as browsers do', () => {
+  const isOurs = ownOriginOf({ host: '127.0.0.1', public_url: 'https://tunnel.example' }, () => 80);
+  expect(isOurs('http://localhost')).toBe(true);
+});

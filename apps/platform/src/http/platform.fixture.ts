@@ -1,0 +1,104 @@
+// The HTTP shell over a database of its own, with two users who name themselves in a header. Used by tests only.
+import type { CapturedRequest, CaptureList, HealthEvent, PlatformPools } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { createLogger, loadServerConfig } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import type { MiddlewareHandler } from 'hono';
+import { createTestDatabase, type TestDatabase } from '../db/test-database.fixture.ts';
+import type { UserActor } from '../services/service-context.ts';
+import { createPlatformApp } from './platform-app.ts';
+import type { PlatformApp, PlatformEnv, RouteContext } from './platform-env.ts';
+
+/** Stands in for every edge: says what a test puts in, and remembers what it was asked. */
+export class ScriptedEdges {
+  readonly asked: unknown[][] = [];
+  answer: unknown = null;
+
+  async groups(...question: unknown[]): Promise<PlatformPools> {
+    return (await this.#ask(question)) as PlatformPools;
+  }
+  async requests(...question: unknown[]): Promise<CaptureList> {
+    return (await this.#ask(question)) as CaptureList;
+  }
+  async replay(...question: unknown[]): Promise<CapturedRequest> {
+    return (await this.#ask(question)) as CapturedRequest;
+  }
+  async healthEvents(...question: unknown[]): Promise<HealthEvent[]> {
+    return (await this.#ask(question)) as HealthEvent[];
+  }
+
+  async #ask(question: unknown[]): Promise<unknown> {
+    this.asked.push(question);
+    if (this.answer instanceof Error) throw this.answer;
+    return this.answer;
+  }
+}
+
+export type FixtureNeeds = RouteContext & {
+  readonly requireUser: MiddlewareHandler<PlatformEnv>;
+  readonly edges: ScriptedEdges;
+};
+
+export interface PlatformFixture {
+  readonly database: TestDatabase;
+  readonly clock: FakeClock;
+  readonly edges: ScriptedEdges;
+  readonly needs: FixtureNeeds;
+  readonly app: PlatformApp;
+  readonly alice: UserActor;
+  readonly bob: UserActor;
+  /** As one of them. */
+  ask(user: UserActor | null, method: string, path: string, body?: unknown): Promise<Response>;
+  close(): Promise<void>;
+}
+
+const requireNamedUser: MiddlewareHandler<PlatformEnv> = async (context, next) => {
+  const userId = context.req.header('x-user');
+  if (userId === undefined) throw new Fault('AUTH_TOKEN_MISSING');
+  context.set('actor', { kind: 'user', userId });
+  await next();
+};
+
+export const openPlatformFixture = async (
+  addRoutes: (app: PlatformApp, needs: FixtureNeeds) => void,
+): Promise<PlatformFixture> => {
+  const database = await createTestDatabase();
+  const { db } = database;
+  const clock = new FakeClock(Date.UTC(2030, 5, 15, 12));
+  const logger = createLogger({ level: 'silent', format: 'json' });
+  const settings = loadServerConfig({ env: {} }).platform;
+  const edges = new ScriptedEdges();
+  const needs = { db, clock, logger, settings, version: '1.2.3', requireUser: requireNamedUser, edges };
+  const app = createPlatformApp({ logger, settings });
+  addRoutes(app, needs);
+  await db
+    .insertInto('plans')
+    .values({
+      name: 'free',
+      tunnel_limit: 3,
+      allow_custom_subdomains: true,
+      monthly_minimum_cents: 0,
+      price_cents_per_gb: 0,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const addUser = async (email: string): Promise<UserActor> => {
+    const row = db.insertInto('users').values({ email, plan: 'free', display_name: null, password_hash: null });
+    const { id } = await row.returning('id').executeTakeFirstOrThrow();
+    return { kind: 'user', userId: id };
+  };
+  const [alice, bob] = [await addUser('alice@example.com'), await addUser('bob@example.com')];
+  return {
+    ...{ database, clock, edges, needs, app, alice, bob },
+    ask: async (user, method, path, body) =>
+      app.request(path, {
+        method,
+        headers: {
+          ...(user === null ? {} : { 'x-user': user.userId }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }),
+    close: () => database.close(),
+  };
+};

@@ -1,0 +1,48 @@
+// Who is asking: a user by an access token, an edge by its credential.
+import { Fault } from '@tunnel/errors';
+import { headerOf } from '@tunnel/http-shell';
+import { Secret } from '@tunnel/runtime';
+import type { MiddlewareHandler } from 'hono';
+import type { Db } from '../db/database.ts';
+import type { AuthContext } from '../services/auth/auth-context.ts';
+import { verifyCredential } from '../services/edges/credentials.ts';
+import type { UserActor } from '../services/service-context.ts';
+import type { PlatformEnv } from './platform-env.ts';
+
+const BEARER = /^Bearer +([\w.~+/=-]+) *$/i;
+
+type UserContext = Pick<AuthContext, 'accessTokens' | 'users'>;
+
+/** Who is asking: the bearer's access token, and the account behind it as it was at most two seconds ago. */
+export const requireUser =
+  (needs: UserContext): MiddlewareHandler<PlatformEnv> =>
+  async (context, next) => {
+    context.set('actor', await actorOf(needs, headerOf(context, 'authorization')));
+    await next();
+  };
+
+const actorOf = async ({ accessTokens, users }: UserContext, authorization: string | undefined): Promise<UserActor> => {
+  if (authorization === undefined) throw new Fault('ACCESS_TOKEN_MISSING');
+  const token = BEARER.exec(authorization)?.[1];
+  const claims = token === undefined ? null : await accessTokens.check(token);
+  if (claims === null) throw new Fault('ACCESS_TOKEN_INVALID');
+  const known = await users.find(claims.userId);
+  if (known === null) throw new Fault('ACCESS_TOKEN_INVALID');
+  // Before the epoch: suspending raises it, and the owner should learn why.
+  if (known.user.status === 'suspended') throw new Fault('ACCOUNT_SUSPENDED');
+  if (known.epoch !== claims.epoch) throw new Fault('ACCESS_TOKEN_INVALID');
+  return { kind: 'user', userId: claims.userId };
+};
+
+const EDGE_BEARER = /^bearer +(\S+) *$/i;
+
+/** The bearer check in front of everything that edges call. */
+export const requireEdge =
+  (db: Db): MiddlewareHandler<PlatformEnv> =>
+  async (context, next) => {
+    const credential = EDGE_BEARER.exec(context.req.header('authorization') ?? '')?.[1];
+    const edge = credential === undefined ? null : await verifyCredential(db, new Secret(credential));
+    if (edge === null) throw new Fault('EDGE_CREDENTIAL_INVALID');
+    context.set('edge', edge);
+    await next();
+  };

@@ -1,0 +1,198 @@
+// Sessions over HTTP: logging in and out, the caller's own account, and the public keys of access tokens.
+import { createRoute, z } from '@hono/zod-openapi';
+import { accessToken, credentials, loggedIn, publicKeys, userChange, userPublic, userSessions } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { Context, MiddlewareHandler } from 'hono';
+import type { SigningKeys } from '../../services/auth/access-tokens.ts';
+import type { AuthContext, Caller } from '../../services/auth/auth-context.ts';
+import { refresh } from '../../services/auth/refresh-tokens.ts';
+import { endSession, listSessions, logIn, logOut } from '../../services/auth/sessions.ts';
+import { showMe, updateMe } from '../../services/auth/users.ts';
+import type { AttemptLimits } from '../auth/attempt-limits.ts';
+import { ownOriginOf, type RefreshCookie } from '../auth/refresh-cookie.ts';
+import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
+import {
+  badBody,
+  busy,
+  EXTENSIONS,
+  json,
+  jsonBody,
+  noKey,
+  refused,
+  throttled,
+  userRefusals,
+  withUser,
+} from '../route-parts.ts';
+
+const tags = ['auth'];
+const extensions = ['auth', EXTENSIONS];
+const setsCookie = z.object({
+  'set-cookie': z.string().meta({
+    description: 'refresh_token, for 30 days.',
+    examples: ['refresh_token=…; Max-Age=2592000; Path=/auth; HttpOnly; SameSite=Lax'],
+  }),
+});
+/** Told, and not checked: whatever is no token of ours has no session. */
+const refreshCookie = [
+  {
+    name: 'refresh_token',
+    in: 'cookie' as const,
+    required: false,
+    description: 'Set by login and by the refresh before.',
+    schema: { type: 'string' as const },
+  },
+];
+
+const loginRoute = createRoute({
+  method: 'post',
+  path: '/auth/login',
+  tags,
+  summary: 'Log in with a password',
+  security: noKey,
+  request: { body: jsonBody(credentials) },
+  responses: {
+    200: { ...json(loggedIn, 'Logged in; the cookie refresh_token is set.'), headers: setsCookie },
+    400: badBody,
+    401: refused('The address or the password is wrong.', 'LOGIN_WRONG'),
+    403: refused('Suspended, not verified yet, or an account of an external sign-in.', 'ACCOUNT_UNVERIFIED'),
+    429: throttled,
+    503: busy,
+  },
+});
+
+const logoutRoute = createRoute({
+  method: 'post',
+  path: '/auth/logout',
+  tags,
+  summary: 'Log out here: ends the session and clears the cookie',
+  description: 'A request whose Origin is not ours gets the same answer, and changes nothing.',
+  security: noKey,
+  parameters: refreshCookie,
+  responses: { 204: { description: 'Logged out, or there was no session.' } },
+});
+
+const refreshRoute = createRoute({
+  method: 'post',
+  path: '/auth/refresh',
+  tags,
+  summary: 'A new access token for the cookie, which is replaced',
+  security: noKey,
+  parameters: refreshCookie,
+  responses: {
+    200: { ...json(accessToken, 'For another 15 minutes.'), headers: setsCookie },
+    401: refused('No cookie, or its session has ended.', 'REFRESH_INVALID'),
+    403: refused('The account is suspended, or the request comes from another site.', 'ORIGIN_REFUSED'),
+  },
+});
+
+const meRoute = createRoute({
+  method: 'get',
+  path: '/auth/me',
+  tags,
+  summary: 'Who am I?',
+  security: withUser,
+  responses: { 200: json(userPublic, 'The caller.'), ...userRefusals },
+});
+
+const updateMeRoute = createRoute({
+  method: 'patch',
+  path: '/auth/me',
+  tags: extensions,
+  summary: 'Change the name that is shown',
+  security: withUser,
+  request: { body: jsonBody(userChange) },
+  responses: { 200: json(userPublic, 'The caller, changed.'), 400: badBody, ...userRefusals },
+});
+
+const sessionsRoute = createRoute({
+  method: 'get',
+  path: '/auth/sessions',
+  tags: extensions,
+  summary: 'Where am I logged in?',
+  security: withUser,
+  responses: { 200: json(userSessions, 'The one used last first.'), ...userRefusals },
+});
+
+const endSessionRoute = createRoute({
+  method: 'delete',
+  path: '/auth/sessions/{id}',
+  tags: extensions,
+  summary: 'Log out somewhere else; an access token it holds runs out within 15 minutes',
+  security: withUser,
+  request: { params: z.object({ id: z.string().meta({ description: 'The id of the session.' }) }) },
+  responses: {
+    204: { description: 'It is ended.' },
+    ...userRefusals,
+    404: refused('No such session, or not yours.', 'LOGIN_SESSION_UNKNOWN'),
+  },
+});
+
+export const keysRoute = createRoute({
+  method: 'get',
+  path: '/.well-known/jwks.json',
+  tags: extensions,
+  summary: 'The public keys of access tokens',
+  security: noKey,
+  responses: { 200: json(publicKeys, 'A JSON Web Key Set.') },
+});
+
+export interface AuthRouteNeeds extends AuthContext {
+  readonly requireUser: MiddlewareHandler<PlatformEnv>;
+  readonly signingKeys: SigningKeys;
+  /** The one that is listened on. */
+  readonly port: () => number;
+}
+
+interface SessionParts {
+  readonly cookie: RefreshCookie;
+  readonly limits: AttemptLimits;
+}
+
+export const addSessionRoutes = (app: PlatformApp, needs: AuthRouteNeeds, { cookie, limits }: SessionParts): void => {
+  const isOurs = ownOriginOf(needs.settings, needs.port);
+  app.openapi(loginRoute, async (context) => {
+    const input = context.req.valid('json');
+    await limits.countAddress(context.get('address'));
+    await limits.countAccount('login', input.email);
+    const { body, refreshToken } = await logIn(needs, input, callerOf(context));
+    cookie.write(context, refreshToken);
+    return context.json(body, 200);
+  });
+  app.openapi(refreshRoute, async (context) => {
+    if (!isOurs(context.req.header('origin'))) throw new Fault('ORIGIN_REFUSED');
+    const shown = cookie.read(context);
+    if (shown === null) throw new Fault('REFRESH_INVALID');
+    const { body, refreshToken } = await refresh(needs, shown, context.get('address'));
+    cookie.write(context, refreshToken);
+    return context.json(body, 200);
+  });
+  app.openapi(logoutRoute, async (context) => {
+    // Another site gets no sign of what it did not do.
+    if (!isOurs(context.req.header('origin'))) return context.body(null, 204);
+    const shown = cookie.read(context);
+    if (shown !== null) await logOut(needs, shown);
+    cookie.clear(context);
+    return context.body(null, 204);
+  });
+};
+
+export const addMeRoutes = (app: PlatformApp, needs: AuthRouteNeeds, cookie: RefreshCookie): void => {
+  app.use('/auth/me', needs.requireUser);
+  app.use('/auth/sessions/*', needs.requireUser);
+  app.openapi(meRoute, async (context) => context.json(await showMe(needs, context.get('actor')), 200));
+  app.openapi(updateMeRoute, async (context) =>
+    context.json(await updateMe(needs, context.get('actor'), context.req.valid('json')), 200),
+  );
+  app.openapi(sessionsRoute, async (context) =>
+    context.json(await listSessions(needs, context.get('actor'), cookie.read(context)), 200),
+  );
+  app.openapi(endSessionRoute, async (context) => {
+    await endSession(needs, context.get('actor'), context.req.valid('param').id);
+    return context.body(null, 204);
+  });
+};
+
+const callerOf = (context: Context<PlatformEnv>): Caller => ({
+  address: context.get('address'),
+  userAgent: context.req.header('user-agent') ?? '',
+});

@@ -1,0 +1,138 @@
+// Refresh tokens: 256 bits, stored as a hash; all that come of one login are a family, and end together.
+import type { AccessToken } from '@tunnel/contract';
+import { decideRefresh, type RefreshDecision } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { randomToken, sha256Hex } from '@tunnel/runtime';
+import type { Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
+import { writeAudit } from '../audit.ts';
+import type { AuthContext } from './auth-context.ts';
+
+const RULES = { graceMs: LIMITS.REFRESH_GRACE_MS, graceUses: LIMITS.REFRESH_GRACE_USES };
+
+export interface Refreshed {
+  readonly body: AccessToken;
+  readonly refreshToken: string;
+}
+
+type Outcome =
+  | { readonly refused: Fault }
+  | { readonly refused: null; readonly user: { id: string; epoch: number }; readonly successor: string };
+
+/** Gives a new access token for a refresh token, and a successor for that one. */
+export const refresh = async (
+  { db, clock, accessTokens }: Pick<AuthContext, 'db' | 'clock' | 'accessTokens'>,
+  refreshToken: string,
+  address: string,
+): Promise<Refreshed> => {
+  const now = clock.now();
+  // Refusals are values inside: the end of a family has to be kept.
+  const outcome = await db.transaction().execute((trx) => rotate(trx, sha256Hex(refreshToken), address, now));
+  if (outcome.refused !== null) throw outcome.refused;
+  const { user, successor } = outcome;
+  return { body: { access_token: await accessTokens.issue(user) }, refreshToken: successor };
+};
+
+const rotate = async (trx: Transaction<Schema>, hash: string, address: string, now: number): Promise<Outcome> => {
+  const shown = await lockToken(trx, hash);
+  const decision = decideRefresh(shown === undefined ? null : factsOf(shown), now, RULES);
+  if (shown === undefined || (decision !== 'rotate' && decision !== 'rotate-again')) {
+    if (shown !== undefined && decision === 'reuse') await endReused(trx, shown, now);
+    return { refused: new Fault(decision === 'suspended' ? 'ACCOUNT_SUSPENDED' : 'REFRESH_INVALID') };
+  }
+  await noteUse(trx, shown, decision, now);
+  await trx
+    .updateTable('refresh_families')
+    .set({ last_used_at: new Date(now), address })
+    .where('id', '=', shown.family_id)
+    .execute();
+  const successor = await giveRefreshToken(trx, shown.family_id, now);
+  return { refused: null, user: { id: shown.user_id, epoch: shown.epoch }, successor };
+};
+
+/** With its family: two that show it at once, and a logout in between, are taken one after the other. */
+const lockToken = (trx: Transaction<Schema>, hash: string) =>
+  trx
+    .selectFrom('refresh_tokens as token')
+    .innerJoin('refresh_families as family', 'family.id', 'token.family_id')
+    .innerJoin('users as user', 'user.id', 'family.user_id')
+    .select([
+      'token.token_hash',
+      'token.expires_at',
+      'token.rotated_at',
+      'token.grace_uses',
+      'token.family_id',
+      'family.revoked_at',
+      'family.user_id',
+      'user.status',
+      'user.epoch',
+    ])
+    .where('token.token_hash', '=', hash)
+    .forUpdate(['token', 'family'])
+    .executeTakeFirst();
+
+type LockedToken = NonNullable<Awaited<ReturnType<typeof lockToken>>>;
+
+const factsOf = (row: LockedToken) => ({
+  expiresAt: row.expires_at.getTime(),
+  rotatedAt: row.rotated_at?.getTime() ?? null,
+  graceUses: row.grace_uses,
+  familyRevoked: row.revoked_at !== null,
+  userStatus: row.status,
+});
+
+const noteUse = async (
+  trx: Transaction<Schema>,
+  { token_hash: hash, grace_uses: uses }: LockedToken,
+  decision: RefreshDecision,
+  now: number,
+): Promise<void> => {
+  const change = decision === 'rotate' ? { rotated_at: new Date(now) } : { grace_uses: uses + 1 };
+  await trx.updateTable('refresh_tokens').set(change).where('token_hash', '=', hash).execute();
+};
+
+const endReused = async (trx: Transaction<Schema>, shown: LockedToken, now: number): Promise<void> => {
+  await endFamily(trx, shown.family_id, now);
+  await writeAudit(trx, {
+    actor: 'system',
+    action: 'session.reuse-found',
+    userId: shown.user_id,
+    details: { session_id: shown.family_id },
+  });
+};
+
+export const giveRefreshToken = async (trx: Transaction<Schema>, familyId: string, now: number): Promise<string> => {
+  const token = randomToken(32);
+  await trx
+    .insertInto('refresh_tokens')
+    .values({
+      token_hash: sha256Hex(token),
+      family_id: familyId,
+      created_at: new Date(now),
+      expires_at: new Date(now + LIMITS.REFRESH_TOKEN_SECS * 1000),
+    })
+    .execute();
+  return token;
+};
+
+/** All that live, of one user. */
+export const endFamilies = async (trx: Transaction<Schema>, userId: string, now: number): Promise<void> => {
+  await trx
+    .updateTable('refresh_families')
+    .set({ revoked_at: new Date(now) })
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .execute();
+};
+
+export const endFamily = async (trx: Transaction<Schema>, familyId: string, now: number): Promise<boolean> => {
+  const ended = await trx
+    .updateTable('refresh_families')
+    .set({ revoked_at: new Date(now) })
+    .where('id', '=', familyId)
+    .where('revoked_at', 'is', null)
+    .returning('id')
+    .executeTakeFirst();
+  return ended !== undefined;
+};

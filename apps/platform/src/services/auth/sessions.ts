@@ -1,0 +1,234 @@
+// Sessions: somebody logs in, sees where else, and logs out, here or there.
+import type { Credentials, LoggedIn, UserSession } from '@tunnel/contract';
+import { judgeLogin, type LoginVerdict, normalizeAddress } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { sha256Hex } from '@tunnel/runtime';
+import type { Transaction } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import { isUuid, type Schema } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
+import { writeAudit } from '../audit.ts';
+import type { UserActor } from '../service-context.ts';
+import type { AuthContext, Caller } from './auth-context.ts';
+import { endFamily, giveRefreshToken } from './refresh-tokens.ts';
+import { presentUser, SHOWN_USER_COLUMNS, type ShownUserRow } from './users.ts';
+
+type Account = ShownUserRow & { readonly password_hash: string | null; readonly epoch: number };
+
+export interface Login {
+  readonly body: LoggedIn;
+  readonly refreshToken: string;
+}
+
+/** Lets somebody in with a password. What a stranger hears, and how long it takes, is the same for every address. */
+export const logIn = async (context: AuthContext, input: Credentials, caller: Caller): Promise<Login> => {
+  const { db, clock, passwords, accessTokens } = context;
+  const email = normalizeAddress(input.email);
+  const account = await findAccount(db, email);
+  const passwordMatches = await passwords.matches(account?.password_hash ?? null, input.password);
+  const verdict = judge(account, passwordMatches);
+  if (verdict !== 'welcome' || account === undefined) {
+    // For an address that nobody has too, else the time would tell.
+    await auditRefusal(db, verdict, account?.id, email);
+    throw refusalOf(verdict, account?.auth_method ?? '');
+  }
+  const upgraded = await upgradedHash(context, account, input.password);
+  const refreshToken = await startSession(db, {
+    userId: account.id,
+    seen: account,
+    upgraded,
+    caller,
+    now: clock.now(),
+  });
+  const body = { access_token: await accessTokens.issue(account), user: presentUser(account) };
+  return { body, refreshToken };
+};
+
+const findAccount = (db: Db, email: string): Promise<Account | undefined> =>
+  db
+    .selectFrom('users')
+    .select([...SHOWN_USER_COLUMNS, 'password_hash', 'epoch'])
+    .where('email', '=', email)
+    .executeTakeFirst();
+
+const judge = (account: Account | undefined, passwordMatches: boolean): LoginVerdict =>
+  judgeLogin(
+    account === undefined
+      ? null
+      : {
+          external: account.auth_method !== 'password',
+          passwordMatches,
+          status: account.status,
+          emailVerified: account.email_verified_at !== null,
+        },
+  );
+
+const refusalOf = (verdict: LoginVerdict, method: string): Fault => {
+  switch (verdict) {
+    case 'external':
+      return new Fault('ACCOUNT_EXTERNAL', { method });
+    case 'suspended':
+      return new Fault('ACCOUNT_SUSPENDED');
+    case 'unverified':
+      return new Fault('ACCOUNT_UNVERIFIED');
+    default:
+      return new Fault('LOGIN_WRONG');
+  }
+};
+
+/** The address itself is not kept: people type passwords into the wrong field. */
+const auditRefusal = (db: Db, verdict: LoginVerdict, userId: string | undefined, email: string): Promise<void> =>
+  writeAudit(db, {
+    actor: 'system',
+    action: 'login.refused',
+    ...(userId === undefined ? {} : { userId }),
+    details: { reason: verdict, ...(userId === undefined ? { email_sha256: sha256Hex(email) } : {}) },
+  });
+
+/** null: the stored one is as strong as those of today. */
+const upgradedHash = async (
+  { passwords }: Pick<AuthContext, 'passwords'>,
+  { password_hash: stored }: Account,
+  password: string,
+): Promise<string | null> => (stored !== null && passwords.isOutdated(stored) ? passwords.hash(password) : null);
+
+export interface NewSession {
+  readonly userId: string;
+  /** What the password was checked against. */
+  readonly seen: { readonly password_hash: string | null; readonly epoch: number };
+  /** A stronger hash of the same password; null: none is needed. */
+  readonly upgraded: string | null;
+  readonly caller: Caller;
+  readonly now: number;
+}
+
+/** Begins the family of refresh tokens of one login. Gives the first refresh token. */
+const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSession): Promise<string> =>
+  db.transaction().execute(async (trx) => {
+    const user = await trx
+      .selectFrom('users')
+      .select(['password_hash', 'epoch'])
+      .where('id', '=', userId)
+      .forUpdate()
+      .executeTakeFirst();
+    // Hashing takes a while. A reset or a suspension in the meantime ends all sessions, this one too.
+    if (user?.epoch !== seen.epoch) throw new Fault('LOGIN_WRONG');
+    if (upgraded !== null && user.password_hash === seen.password_hash) {
+      await trx.updateTable('users').set({ password_hash: upgraded }).where('id', '=', userId).execute();
+    }
+    const { id: familyId } = await trx
+      .insertInto('refresh_families')
+      .values({
+        user_id: userId,
+        user_agent: caller.userAgent.slice(0, LIMITS.USER_AGENT_MAX_CHARACTERS),
+        address: caller.address,
+        created_at: new Date(now),
+        last_used_at: new Date(now),
+      })
+      .returning('id')
+      .executeTakeFirstOrThrow();
+    await endOldest(trx, userId, now);
+    const token = await giveRefreshToken(trx, familyId, now);
+    await writeAudit(trx, { actor: `user:${userId}`, action: 'login', userId, details: { session_id: familyId } });
+    return token;
+  });
+
+/** Those over the limit of an account, the one that was used longest ago first. */
+const endOldest = async (trx: Transaction<Schema>, userId: string, now: number): Promise<void> => {
+  await trx
+    .updateTable('refresh_families')
+    .set({ revoked_at: new Date(now) })
+    .where('id', 'in', (family) =>
+      family
+        .selectFrom('refresh_families')
+        .select('id')
+        .where('user_id', '=', userId)
+        .where('revoked_at', 'is', null)
+        .orderBy('last_used_at', 'desc')
+        .orderBy('created_at', 'desc')
+        .offset(LIMITS.SESSIONS_PER_ACCOUNT_MAX),
+    )
+    .execute();
+};
+
+/** Ends the session of a refresh token. A token of nothing ends nothing. */
+export const logOut = async ({ db, clock }: Pick<AuthContext, 'db' | 'clock'>, refreshToken: string): Promise<void> => {
+  await db.transaction().execute(async (trx) => {
+    const family = await trx
+      .selectFrom('refresh_tokens as token')
+      .innerJoin('refresh_families as family', 'family.id', 'token.family_id')
+      .select(['family.id', 'family.user_id'])
+      .where('token.token_hash', '=', sha256Hex(refreshToken))
+      .executeTakeFirst();
+    if (family === undefined || !(await endFamily(trx, family.id, clock.now()))) return;
+    const userId = family.user_id;
+    await writeAudit(trx, { actor: `user:${userId}`, action: 'logout', userId, details: { session_id: family.id } });
+  });
+};
+
+/** Where the caller is logged in, the one used last first. */
+export const listSessions = async (
+  { db, clock }: Pick<AuthContext, 'db' | 'clock'>,
+  { userId }: UserActor,
+  /** null: the request came without one. */
+  refreshToken: string | null,
+): Promise<UserSession[]> => {
+  // Those that were not used for so long have run out.
+  const since = new Date(clock.now() - LIMITS.REFRESH_TOKEN_SECS * 1000);
+  const rows = await db
+    .selectFrom('refresh_families as family')
+    .select((family) => [
+      'family.id',
+      'family.created_at',
+      'family.last_used_at',
+      'family.user_agent',
+      'family.address',
+      family
+        .exists(
+          family
+            .selectFrom('refresh_tokens as token')
+            .select('token.family_id')
+            .whereRef('token.family_id', '=', 'family.id')
+            .where('token.token_hash', '=', refreshToken === null ? '' : sha256Hex(refreshToken)),
+        )
+        .as('current'),
+    ])
+    .where('family.user_id', '=', userId)
+    .where('family.revoked_at', 'is', null)
+    .where('family.last_used_at', '>', since)
+    .orderBy('family.last_used_at', 'desc')
+    .orderBy('family.id')
+    .execute();
+  return rows.map(({ created_at, last_used_at, current, ...row }) => ({
+    ...row,
+    current: Boolean(current),
+    created_at: created_at.toISOString(),
+    last_used_at: last_used_at.toISOString(),
+  }));
+};
+
+/** Logs the caller out somewhere else. The access token that place may hold runs out within 15 minutes. */
+export const endSession = async (
+  { db, clock }: Pick<AuthContext, 'db' | 'clock'>,
+  { userId }: UserActor,
+  sessionId: string,
+): Promise<void> => {
+  if (!isUuid(sessionId)) throw new Fault('LOGIN_SESSION_UNKNOWN');
+  await db.transaction().execute(async (trx) => {
+    const ended = await trx
+      .updateTable('refresh_families')
+      .set({ revoked_at: new Date(clock.now()) })
+      .where('id', '=', sessionId)
+      .where('user_id', '=', userId)
+      .where('revoked_at', 'is', null)
+      .returning('id')
+      .executeTakeFirst();
+    if (ended === undefined) throw new Fault('LOGIN_SESSION_UNKNOWN');
+    await writeAudit(trx, {
+      actor: `user:${userId}`,
+      action: 'session.ended',
+      userId,
+      details: { session_id: ended.id },
+    });
+  });
+};

@@ -1,0 +1,126 @@
+// Users: as the API shows them, as they change themselves, and as requests of the last two seconds know them.
+import type { UserChange, UserPublic } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import type { Selectable } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import { isUuid, type UsersTable } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
+import type { UserActor } from '../service-context.ts';
+import type { AuthContext } from './auth-context.ts';
+import { BoundedCache } from './bounded-cache.ts';
+
+export const SHOWN_USER_COLUMNS = [
+  'id',
+  'email',
+  'display_name',
+  'email_verified_at',
+  'status',
+  'auth_method',
+  'created_at',
+] as const;
+
+export type ShownUserRow = Pick<Selectable<UsersTable>, (typeof SHOWN_USER_COLUMNS)[number]>;
+
+/** A user as the API shows one. */
+export const presentUser = (row: ShownUserRow): UserPublic => ({
+  id: row.id,
+  email: row.email,
+  display_name: row.display_name,
+  email_verified: row.email_verified_at !== null,
+  status: row.status,
+  auth_method: row.auth_method,
+  created_at: row.created_at.toISOString(),
+});
+
+/** The caller as the API shows users. */
+export const showMe = async ({ users }: Pick<AuthContext, 'users'>, { userId }: UserActor): Promise<UserPublic> => {
+  const known = await users.find(userId);
+  // It went between the check of the token and this.
+  if (known === null) throw new Fault('ACCESS_TOKEN_INVALID');
+  return known.user;
+};
+
+/** Changes what the caller may change about the own account: the name that is shown. */
+export const updateMe = async (
+  { db, users }: Pick<AuthContext, 'db' | 'users'>,
+  { userId }: UserActor,
+  { display_name }: UserChange,
+): Promise<UserPublic> => {
+  const row = await db
+    .updateTable('users')
+    .set({ display_name })
+    .where('id', '=', userId)
+    .returning([...SHOWN_USER_COLUMNS])
+    .executeTakeFirst();
+  users.forget(userId);
+  if (row === undefined) throw new Fault('ACCESS_TOKEN_INVALID');
+  return presentUser(row);
+};
+
+export interface KnownUser {
+  readonly user: UserPublic;
+  readonly epoch: number;
+}
+
+interface Lookup {
+  readonly startedAt: number;
+  /** null: there is no such user. */
+  readonly answer: Promise<KnownUser | null>;
+  /** undefined: not yet there. */
+  settled: KnownUser | null | undefined;
+}
+
+/**
+ * The users behind the requests of the last two seconds, so that not every request asks the database. What another process
+ * changes (a suspension, a reset) is seen when the two seconds are over, what this one changes at once.
+ */
+export class KnownUsers {
+  readonly #db: Db;
+  readonly #clock: Clock;
+  readonly #lookups = new BoundedCache<Lookup>(LIMITS.KNOWN_USERS_MAX);
+
+  constructor({ db, clock }: { readonly db: Db; readonly clock: Clock }) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  /** Requests that come together share one query. */
+  find(userId: string): Promise<KnownUser | null> | KnownUser | null {
+    const now = this.#clock.monotonic();
+    const lookup = this.#lookups.get(userId);
+    if (lookup !== undefined && now - lookup.startedAt < LIMITS.KNOWN_USER_MS) {
+      return lookup.settled === undefined ? lookup.answer : lookup.settled;
+    }
+    return this.#look(userId, now);
+  }
+
+  /** It was changed here: the next request asks anew, also while an older question is still under way. */
+  forget(userId: string): void {
+    this.#lookups.delete(userId);
+  }
+
+  #look(userId: string, startedAt: number): Promise<KnownUser | null> {
+    const answer = this.#read(userId);
+    const lookup: Lookup = { startedAt, answer, settled: undefined };
+    this.#lookups.set(userId, lookup);
+    answer.then(
+      (user) => {
+        lookup.settled = user;
+      },
+      // Whoever waits for it is told; the next one asks anew.
+      () => this.#lookups.drop(userId, lookup),
+    );
+    return answer;
+  }
+
+  async #read(userId: string): Promise<KnownUser | null> {
+    if (!isUuid(userId)) return null;
+    const row = await this.#db
+      .selectFrom('users')
+      .select([...SHOWN_USER_COLUMNS, 'epoch'])
+      .where('id', '=', userId)
+      .executeTakeFirst();
+    return row === undefined ? null : { user: presentUser(row), epoch: row.epoch };
+  }
+}

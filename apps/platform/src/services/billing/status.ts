@@ -1,0 +1,82 @@
+// Where an account stands and what its month costs: from the tables alone, so that it is told while the processor is away.
+import type { BillingStatus, BillingUsage } from '@tunnel/contract';
+import { estimateCents, isPayg, monthOf, usageCents } from '@tunnel/core';
+import type { ServiceContext, UserActor } from '../service-context.ts';
+
+/** Where an account stands: from the tables alone, so that it is told while the processor is away. */
+export const showStatus = async (
+  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
+  { userId }: UserActor,
+): Promise<BillingStatus> => {
+  const month = monthOf(clock.now());
+  const row = await db
+    .selectFrom('users')
+    .innerJoin('plans as plan', 'plan.name', 'users.plan')
+    .leftJoin('billing_accounts as account', 'account.user_id', 'users.id')
+    .leftJoin('metered_usage as usage', (on) =>
+      on.onRef('usage.user_id', '=', 'users.id').on('usage.month', '=', month),
+    )
+    .select([
+      'plan.name',
+      'plan.price_cents_per_gb',
+      'plan.monthly_minimum_cents',
+      'plan.allow_custom_subdomains',
+      'account.customer_id',
+      'account.has_payment_method',
+      'account.subscription_status',
+      'account.current_period_end',
+      'account.spend_cap_cents',
+      'usage.bytes',
+    ])
+    .where('users.id', '=', userId)
+    .executeTakeFirstOrThrow();
+  const rates = { priceCentsPerGb: row.price_cents_per_gb, minimumCents: row.monthly_minimum_cents };
+  return {
+    billing_model: isPayg(rates) ? 'payg' : 'free',
+    plan_name: row.name,
+    estimated_mtd_cents: estimateCents({ ...rates, bytes: row.bytes ?? 0 }),
+    spend_cap_cents: row.spend_cap_cents,
+    subscription_status: row.subscription_status,
+    current_period_end: row.current_period_end?.toISOString() ?? null,
+    payment_customer_id: row.customer_id,
+    has_payment_method: row.has_payment_method ?? false,
+    allow_custom_subdomains: row.allow_custom_subdomains,
+    monthly_minimum_cents: row.monthly_minimum_cents,
+  };
+};
+
+/** What subscribing leads to. */
+const SUBSCRIBED_PLAN = 'payg';
+
+/** What the estimate of the month is made of: from the tables alone, as the status. */
+export const showUsage = async (
+  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
+  { userId }: UserActor,
+): Promise<BillingUsage> => {
+  const month = monthOf(clock.now());
+  const row = await db
+    .selectFrom('users')
+    .innerJoin('plans as plan', 'plan.name', 'users.plan')
+    .leftJoin('plans as subscribed', (on) => on.on('subscribed.name', '=', SUBSCRIBED_PLAN))
+    .leftJoin('metered_usage as usage', (on) =>
+      on.onRef('usage.user_id', '=', 'users.id').on('usage.month', '=', month),
+    )
+    .select([
+      'plan.price_cents_per_gb as price',
+      'plan.monthly_minimum_cents as minimum',
+      'subscribed.price_cents_per_gb as subscribedPrice',
+      'subscribed.monthly_minimum_cents as subscribedMinimum',
+      'usage.bytes',
+    ])
+    .where('users.id', '=', userId)
+    .executeTakeFirstOrThrow();
+  const pays = isPayg({ priceCentsPerGb: row.price });
+  const bytes = pays ? (row.bytes ?? 0) : 0;
+  return {
+    month,
+    metered_bytes: bytes,
+    usage_cents: usageCents(bytes, row.price),
+    price_cents_per_gb: pays ? row.price : (row.subscribedPrice ?? 0),
+    monthly_minimum_cents: pays ? row.minimum : (row.subscribedMinimum ?? 0),
+  };
+};

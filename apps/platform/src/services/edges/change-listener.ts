@@ -1,0 +1,83 @@
+// Calls out when PostgreSQL says that something changed: one connection a process that listens, made again when it is lost.
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import type pg from 'pg';
+import { LIMITS } from '../../limits.ts';
+import { CHANGES_CHANNEL } from './changes.ts';
+
+export interface ChangeListenerDeps {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly onCall: () => void;
+}
+
+export class ChangeListener {
+  readonly #deps: ChangeListenerDeps;
+  #client: pg.PoolClient | null = null;
+  #connecting: Promise<void> | null = null;
+  #timer: Timer | null = null;
+  #running = false;
+
+  constructor(deps: ChangeListenerDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    if (this.#running) return;
+    this.#running = true;
+    this.#listen();
+    // A call may be lost with its connection.
+    this.#timer = this.#deps.clock.setInterval(() => {
+      if (this.#client === null) this.#listen();
+      this.#deps.onCall();
+    }, LIMITS.CHANGES_POLL_MS);
+  }
+
+  async stop(): Promise<void> {
+    this.#running = false;
+    this.#timer?.cancel();
+    await this.#connecting;
+    this.#drop();
+  }
+
+  #listen(): void {
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = null;
+    });
+  }
+
+  async #connect(): Promise<void> {
+    const { pool, logger, onCall } = this.#deps;
+    let client: pg.PoolClient | null = null;
+    try {
+      client = await pool.connect();
+      client.on('error', (error) => this.#lost(error));
+      client.on('notification', onCall);
+      await client.query(`listen ${CHANGES_CHANNEL}`);
+      if (!this.#running) {
+        client.release(true);
+        return;
+      }
+      this.#client = client;
+      // Whatever happened before it listened.
+      onCall();
+    } catch (error) {
+      client?.release(true);
+      logger.debug({ reason: (error as Error).message }, 'changes are not heard of yet');
+    }
+  }
+
+  #lost(error: Error): void {
+    if (this.#client === null) return;
+    this.#deps.logger.warn({ reason: error.message }, 'the connection that listens for changes was lost');
+    this.#drop();
+  }
+
+  /** Never back into the pool: it would go on listening there. */
+  #drop(): void {
+    const client = this.#client;
+    this.#client = null;
+    client?.removeAllListeners('notification');
+    client?.release(true);
+  }
+}

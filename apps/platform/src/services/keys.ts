@@ -1,0 +1,97 @@
+// The API keys of an account: made, listed, revoked.
+import { randomBytes } from 'node:crypto';
+import type { ApiToken, CreatedKey, NewKey } from '@tunnel/contract';
+import { API_KEY_RANDOM_BYTES, makeApiKey } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { sha256Hex } from '@tunnel/runtime';
+import { isUuid } from '../db/schema.ts';
+import { LIMITS } from '../limits.ts';
+import { writeAudit } from './audit.ts';
+import { announceChange } from './edges/changes.ts';
+import type { ServiceContext, UserActor } from './service-context.ts';
+
+type Context = Pick<ServiceContext, 'db' | 'clock'>;
+
+/** Makes an API key. Only its hash is kept: the answer is the one place where the key itself is seen. */
+export const createKey = async (
+  { db, clock }: Context,
+  { userId }: UserActor,
+  { label }: NewKey,
+): Promise<CreatedKey> => {
+  const token = makeApiKey(randomBytes(API_KEY_RANDOM_BYTES));
+  const limit = LIMITS.KEYS_PER_ACCOUNT_MAX;
+  return db.transaction().execute(async (trx) => {
+    // One after the other: those who count at once would all find room.
+    await trx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
+    const { held } = await trx
+      .selectFrom('api_keys')
+      .select((count) => count.fn.countAll<number>().as('held'))
+      .where('user_id', '=', userId)
+      .where('status', '=', 'active')
+      .executeTakeFirstOrThrow();
+    if (held >= limit) throw new Fault('KEY_LIMIT', { limit });
+    const { id } = await trx
+      .insertInto('api_keys')
+      .values({ user_id: userId, label, token_hash: sha256Hex(token), created_at: new Date(clock.now()) })
+      .returning('id')
+      .executeTakeFirstOrThrow();
+    await writeAudit(trx, { actor: `user:${userId}`, action: 'key.created', userId, details: { key_id: id } });
+    return { id, token };
+  });
+};
+
+/** The keys of an account that can be used, newest first, with what their plan allows. */
+export const listKeys = async ({ db }: Pick<ServiceContext, 'db'>, { userId }: UserActor): Promise<ApiToken[]> => {
+  const rows = await db
+    .selectFrom('api_keys as key')
+    .innerJoin('users as user', 'user.id', 'key.user_id')
+    .innerJoin('plans as plan', 'plan.name', 'user.plan')
+    .select([
+      'key.id',
+      'key.label',
+      'key.token_hash',
+      'key.created_at',
+      'key.last_used_at',
+      'key.status',
+      'key.unlimited',
+      'key.tunnel_count',
+      'plan.name as tier',
+      'plan.tunnel_limit',
+    ])
+    .where('key.user_id', '=', userId)
+    .where('key.status', '=', 'active')
+    .orderBy('key.created_at', 'desc')
+    .orderBy('key.id', 'desc')
+    .execute();
+  return rows.map((row) => ({
+    ...row,
+    created_at: row.created_at.toISOString(),
+    last_used_at: row.last_used_at?.toISOString() ?? null,
+    scope: null,
+  }));
+};
+
+/**
+ * Ends a key: it is no longer listed, no client comes in with it, and every edge is told to close the sessions that use it.
+ */
+export const revokeKey = async (
+  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
+  { userId }: UserActor,
+  keyId: string,
+): Promise<void> => {
+  if (!isUuid(keyId)) throw new Fault('KEY_UNKNOWN');
+  await db.transaction().execute(async (trx) => {
+    const revoked = await trx
+      .updateTable('api_keys')
+      .set({ status: 'revoked', revoked_at: new Date(clock.now()) })
+      .where('id', '=', keyId)
+      .where('user_id', '=', userId)
+      .where('status', '=', 'active')
+      .returning('id')
+      .executeTakeFirst();
+    if (revoked === undefined) throw new Fault('KEY_UNKNOWN');
+    const { id } = revoked;
+    await writeAudit(trx, { actor: `user:${userId}`, action: 'key.revoked', userId, details: { key_id: id } });
+    await announceChange(trx, { kind: 'key-revoked', keyId: id, accountId: userId });
+  });
+};

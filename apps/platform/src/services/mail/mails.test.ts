@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { capMail, paymentFailedMail, resetMail, verificationMail } from './mails.ts';
+
+const TOKEN = 'q7Jm0ZQ4nK1cXvT2bLr8sYw6eUdHa3fGiPoN5kMx9zE';
+
+describe('our mails', () => {
+  it('carry the link on a line of its own, in plain ASCII', () => {
+    const { text } = verificationMail('http://localhost:8080', 'ann@example.com', TOKEN);
+    expect(text.split('\n')).toContain(`http://localhost:8080/auth/verify-email/${TOKEN}`);
+    expect(text).toMatch(/^[\n -~]*$/);
+    const reset = resetMail('https://tunnel.example/', 'ann@example.com', TOKEN).text;
+    expect(reset.split('\n')).toContain(`https://tunnel.example/app/reset-password?token=${TOKEN}`);
+    expect(reset).toMatch(/^[\n -~]*$/);
+  });
+
+  it('say the same in HTML, where nothing of an address is markup', () => {
+    const { html } = resetMail('http://localhost:8080', "o'neil&co@example.com", TOKEN);
+    expect(html).toContain(`href="http://localhost:8080/app/reset-password?token=${TOKEN}"`);
+    expect(html).toContain('o&#39;neil&amp;co@example.com');
+    expect(html).not.toContain("o'neil&co");
+  });
+
+  it('about money say how much, and where to change it, in plain ASCII', () => {
+    const url = 'https://tunnel.example/';
+    const most = capMail(url, 'ann@example.com', { percent: 80, capCents: 2050, usedCents: 1640 });
+    expect(most.subject).toBe('80 % of your spend cap is used');
+    const all = capMail(url, 'ann@example.com', { percent: 100, capCents: 2050, usedCents: 2051 });
+    expect(all.subject).toBe('Your spend cap of $20.50 is reached');
+    expect(all.text.replaceAll('\n', ' ')).toContain('has used $20.51 this month, and its spend cap is $20.50.');
+    const failed = paymentFailedMail(url, 'ann@example.com');
+    expect(failed.text.replaceAll('\n', ' ')).toContain('Nothing changes for 7 days.');
+    for (const { text, html } of [most, all, failed]) {
+      expect(text.split('\n')).toContain('https://tunnel.example/app/billing');
+      expect(text).toMatch(/^[\n -~]*$/);
+      expect(html).toContain('href="https://tunnel.example/app/billing"');
+    }
+  });
+});

@@ -1,0 +1,56 @@
+// Usage in sums, made from daily sums: by day, and of the last 30 days.
+import { SUMMARY_DAYS, type UsageChartPoint, type UsageSummary } from '@tunnel/contract';
+import { lastUtcDays } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { sql } from 'kysely';
+import type { ServiceContext, UserActor } from '../service-context.ts';
+
+/**
+ * The tunnels open now, and the sums of the last 30 days. From daily sums and an index of open entries: its cost grows
+ * neither with the log of the account nor with other accounts.
+ */
+export const summarizeUsage = async (
+  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
+  { userId }: UserActor,
+): Promise<UsageSummary> => {
+  const days = lastUtcDays(clock.now(), SUMMARY_DAYS);
+  const { rows } = await sql<UsageSummary>`
+    select open.active_tunnels, sums.total_tunnels_30d, sums.total_requests_30d, sums.total_bytes_30d,
+      plans.name as plan, plans.tunnel_limit
+    from users
+    join plans on plans.name = users.plan
+    cross join lateral (
+      select count(*) as active_tunnels from tunnel_log
+      where tunnel_log.user_id = users.id and unregistered_at is null
+    ) as open
+    cross join lateral (
+      select coalesce(sum(tunnels), 0)::bigint as total_tunnels_30d,
+        coalesce(sum(requests), 0)::bigint as total_requests_30d,
+        coalesce(sum(bytes), 0)::bigint as total_bytes_30d
+      from usage_daily
+      where usage_daily.user_id = users.id and day between ${days[0]}::date and ${days.at(-1)}::date
+    ) as sums
+    where users.id = ${userId}`.execute(db);
+  const [summary] = rows;
+  // The account went between the check of the token and this query.
+  if (summary === undefined) throw new Fault('ACCESS_TOKEN_INVALID');
+  return summary;
+};
+
+/** Usage by day, every day of the window with a point of its own. */
+export const chartUsage = async (
+  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
+  { userId }: UserActor,
+  count: number,
+): Promise<UsageChartPoint[]> => {
+  const days = lastUtcDays(clock.now(), count);
+  const rows = await db
+    .selectFrom('usage_daily')
+    .select(['day', 'tunnels', 'requests', 'bytes'])
+    .where('user_id', '=', userId)
+    .where('day', '>=', days[0] ?? '')
+    .where('day', '<=', days.at(-1) ?? '')
+    .execute();
+  const byDay = new Map(rows.map(({ day, ...sums }) => [day, sums]));
+  return days.map((date) => ({ date, ...(byDay.get(date) ?? { tunnels: 0, requests: 0, bytes: 0 }) }));
+};

@@ -1,0 +1,16 @@
+// A promise that is waited for so long and no longer. The work itself is not ended.
+import type { Clock, Timer } from '@tunnel/runtime';
+
+export class TimeoutError extends Error {}
+
+export const withTimeout = async <T>(clock: Clock, work: Promise<T>, ms: number): Promise<T> => {
+  let timer: Timer | undefined;
+  const end = new Promise<never>((_resolve, reject) => {
+    timer = clock.setTimeout(() => reject(new TimeoutError(`it took more than ${ms / 1000} s`)), ms);
+  });
+  try {
+    return await Promise.race([work, end]);
+  } finally {
+    timer?.cancel();
+  }
+};

@@ -1,0 +1,248 @@
+// The commands that work on the database, beside a running server or without one: `migrate`, `edge-credential` and `admin`.
+import { userInfo } from 'node:os';
+import { Fault } from '@tunnel/errors';
+import {
+  migrate as applyMigrations,
+  createCredential,
+  Database,
+  isDatabaseAway,
+  type ListedEdge,
+  type ListedUser,
+  listCredentials,
+  listUsers,
+  migratePatiently,
+  type OperatorActor,
+  pendingMigrations,
+  restore,
+  revokeCredential,
+  setPlan,
+  setUnlimited,
+  suspend,
+} from '@tunnel/platform';
+import { createLogger, type Secret, type ServerConfig, systemClock } from '@tunnel/runtime';
+import { Argument, Command } from 'commander';
+import { openDataDir } from '../data-dir.ts';
+import { embeddedUrl } from '../embedded-postgres/connection.ts';
+import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import { EXIT_OK, EXIT_UNEXPECTED } from '../problem-report.ts';
+import { JSON_OPTION, type JsonFlags, loadConfig, serverCommand, tableText } from './shared.ts';
+
+interface MigrateFlags extends JsonFlags {
+  readonly check?: boolean;
+}
+
+export const migrate = (finish: (code: number) => void): Command =>
+  serverCommand('migrate', 'Bring the tables of the database up to date.')
+    .option('--check', 'change nothing; end with 1 when steps are missing')
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample:\n  tunnel-server migrate --config server.toml --check')
+    .action(async (flags: MigrateFlags) => {
+      const isCheck = flags.check === true;
+      const config = loadConfig(flags, process.env);
+      const steps = await withDatabase(config, { prepared: false, patient: true }, ({ db }) =>
+        isCheck ? pendingMigrations(db) : applyMigrations(db),
+      );
+      const text = isCheck ? checkText(steps) : appliedText(steps);
+      process.stdout.write(
+        `${flags.json === true ? JSON.stringify(isCheck ? { missing: steps } : { applied: steps }) : text}\n`,
+      );
+      finish(isCheck && steps.length > 0 ? EXIT_UNEXPECTED : EXIT_OK);
+    });
+
+const checkText = (missing: readonly string[]): string =>
+  missing.length === 0 ? 'ok: the tables are up to date' : `missing: ${missing.join(', ')}`;
+
+const appliedText = (applied: readonly string[]): string =>
+  applied.length === 0 ? 'ok: the tables were up to date' : `applied: ${applied.join(', ')}`;
+
+// `tunnel-server edge-credential`: which edges may connect to the platform.
+
+export const edgeCredential = (finish: (code: number) => void): Command => {
+  const command = new Command('edge-credential').description('Create, list or revoke the credentials of edges.');
+  const say = sayTo(finish);
+
+  command
+    .addCommand(
+      subcommand('create', 'Let one more edge in.', 'edge-credential create fra-1 > /etc/tunnel/credential')
+        .argument('<name>', 'name of the edge, for people')
+        .action(async (name: string, flags: JsonFlags) => {
+          const { edgeId, credential } = await open(flags, ({ db }) =>
+            createCredential({ db, clock: systemClock }, consoleOperator(), name),
+          );
+          process.stderr.write(
+            'Shown once. Put it into a file and name that in `[server] platform_credential_file`.\n',
+          );
+          say(flags, credential.reveal(), { edge_id: edgeId, name, credential: credential.reveal() });
+        }),
+    )
+    .addCommand(
+      subcommand('list', 'The edges that were let in.', 'edge-credential list').action(async (flags: JsonFlags) => {
+        const edges = await open(flags, ({ db }) => listCredentials({ db }));
+        say(flags, edgesText(edges), edges);
+      }),
+    )
+    .addCommand(
+      subcommand('revoke', 'Shut an edge out.', 'edge-credential revoke fra-1')
+        .argument('<edge>', 'its name or id')
+        .action(async (edge: string, flags: JsonFlags) => {
+          const revoked = await open(flags, ({ db }) =>
+            revokeCredential({ db, clock: systemClock }, consoleOperator(), edge),
+          );
+          say(flags, `revoked: ${revoked.name} (${revoked.edgeId})`, revoked);
+        }),
+    );
+  return command;
+};
+
+const edgesText = (edges: readonly ListedEdge[]): string =>
+  edges.length === 0
+    ? 'no edges yet: tunnel-server edge-credential create <name>'
+    : tableText(
+        ['NAME', 'REGION', 'STATUS', 'LAST HEARD', 'ID'],
+        edges.map(({ name, regionId, revokedAt, lastHeartbeatAt, id }) => [
+          name,
+          regionId ?? '-',
+          revokedAt === null ? 'active' : 'revoked',
+          lastHeartbeatAt?.toISOString() ?? 'never',
+          id,
+        ]),
+      );
+
+// `tunnel-server admin`: what an operator does with accounts. Each change is written to the audit.
+
+interface UsersFlags extends JsonFlags {
+  readonly after?: string;
+}
+
+export const admin = (finish: (code: number) => void): Command => {
+  const say = sayTo(finish);
+  const sayChange = (flags: JsonFlags, done: string, { changed }: { readonly changed: boolean }): void =>
+    say(flags, changed ? done : `nothing to do: ${done}`, { changed });
+  const clock = systemClock;
+
+  return new Command('admin')
+    .description('Look at accounts, and change what they may do.')
+    .addCommand(
+      subcommand('users', 'The accounts, by address.', 'admin users')
+        .option('--after <email>', 'begin behind this address; a page has 1000')
+        .action(async (flags: UsersFlags) => {
+          const page = flags.after === undefined ? {} : { after: flags.after };
+          const users = await open(flags, ({ db }) => listUsers({ db }, page));
+          say(flags, usersText(users), users);
+        }),
+    )
+    .addCommand(
+      subcommand('suspend', 'Close an account: its sessions and tunnels end.', 'admin suspend alice@example.com')
+        .argument('<email>')
+        .action(async (email: string, flags: JsonFlags) => {
+          const result = await open(flags, ({ db }) => suspend({ db, clock }, consoleOperator(), email));
+          sayChange(flags, `${email} is suspended`, result);
+        }),
+    )
+    .addCommand(
+      subcommand('restore', 'Open a suspended account again.', 'admin restore alice@example.com')
+        .argument('<email>')
+        .action(async (email: string, flags: JsonFlags) => {
+          const result = await open(flags, ({ db }) => restore({ db }, consoleOperator(), email));
+          sayChange(flags, `${email} is active`, result);
+        }),
+    )
+    .addCommand(
+      subcommand('set-plan', 'Give an account another plan.', 'admin set-plan alice@example.com payg')
+        .argument('<email>')
+        .argument('<plan>')
+        .action(async (email: string, plan: string, flags: JsonFlags) => {
+          const result = await open(flags, ({ db }) => setPlan({ db, clock }, consoleOperator(), { email, plan }));
+          sayChange(flags, `${email} has plan ${plan}`, result);
+        }),
+    )
+    .addCommand(
+      subcommand('set-unlimited', 'Free one key from the tunnel limit of its plan.', 'admin set-unlimited KEY_ID on')
+        .argument('<key-id>')
+        .addArgument(new Argument('<state>').choices(['on', 'off']))
+        .action(async (keyId: string, state: 'on' | 'off', flags: JsonFlags) => {
+          const unlimited = state === 'on';
+          const result = await open(flags, ({ db }) => setUnlimited({ db }, consoleOperator(), { keyId, unlimited }));
+          sayChange(flags, `key ${keyId} has ${unlimited ? 'no limit' : 'the limit of its plan'}`, result);
+        }),
+    );
+};
+
+const usersText = (users: readonly ListedUser[]): string =>
+  users.length === 0
+    ? 'no accounts yet'
+    : tableText(
+        ['EMAIL', 'STATUS', 'PLAN', 'VERIFIED', 'TUNNELS', 'SINCE', 'ID'],
+        users.map(({ email, status, plan, emailVerified, openTunnels, createdAt, id }) => [
+          email,
+          status,
+          plan,
+          emailVerified ? 'yes' : 'no',
+          String(openTunnels),
+          createdAt.toISOString().slice(0, 10),
+          id,
+        ]),
+      );
+
+const subcommand = (name: string, description: string, example: string): Command =>
+  serverCommand(name, description)
+    .option(...JSON_OPTION)
+    .addHelpText('after', `\nExample:\n  tunnel-server ${example}`);
+
+const sayTo =
+  (finish: (code: number) => void) =>
+  (flags: JsonFlags, text: string, json: object): void => {
+    process.stdout.write(`${flags.json === true ? JSON.stringify(json) : text}\n`);
+    finish(EXIT_OK);
+  };
+
+const open = <T>(flags: JsonFlags, act: (database: Database) => Promise<T>): Promise<T> =>
+  withDatabase(loadConfig(flags, process.env), { prepared: true }, act);
+
+/** Who stands at the console, as the audit names them. */
+const consoleOperator = (): OperatorActor => ({ kind: 'operator', name: nameOf() });
+
+const nameOf = (): string => {
+  try {
+    return userInfo().username;
+  } catch {
+    // A user without an entry in the password file, as in containers.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+};
+
+const logger = createLogger({ level: 'warn', format: 'human', stream: process.stderr });
+
+/**
+ * A command's way to the database: the configured one, the embedded one of a server that runs, or the embedded one started for as
+ * long as the command takes.
+ * `prepared`: the tables are brought up to date first. `patient`: no statement is cut. Throws a fault when there is no database.
+ */
+const withDatabase = async <T>(
+  config: ServerConfig,
+  { prepared, patient = false }: { readonly prepared: boolean; readonly patient?: boolean },
+  act: (database: Database) => Promise<T>,
+): Promise<T> => {
+  const { url, stop } = await findDatabase(config);
+  const database = new Database({ url, logger, connections: 2, patient });
+  try {
+    if (prepared && (await pendingMigrations(database.db)).length > 0) await migratePatiently({ url, logger });
+    return await act(database);
+  } catch (error) {
+    throw isDatabaseAway(error) ? new Fault('DATABASE_AWAY', {}, { cause: error }) : error;
+  } finally {
+    await database.close();
+    await stop();
+  }
+};
+
+const findDatabase = async (config: ServerConfig): Promise<{ url: Secret; stop: () => Promise<void> }> => {
+  const stop = async (): Promise<void> => {};
+  if (config.database.url.reveal() !== '') return { url: config.database.url, stop };
+  const dataDir = openDataDir(config.data_dir);
+  const running = embeddedUrl(dataDir);
+  if (running !== null) return { url: running, stop };
+  const postgres = new EmbeddedPostgres({ dataDir, logger, clock: systemClock });
+  const { url } = await postgres.start();
+  return { url, stop: () => postgres.stop() };
+};

@@ -1,0 +1,94 @@
+// The commands that run a server, `stack`, `edge`, `platform` and `simulator`, and `check-config`, which says whether one would start.
+import { loadTlsFiles } from '@tunnel/edge';
+import { type Command, InvalidArgumentError } from 'commander';
+import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../problem-report.ts';
+import { runServer } from '../run-server.ts';
+import { JSON_OPTION, type JsonFlags, loadConfig, type ServerFlags, serverCommand } from './shared.ts';
+
+/** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
+const STACK_DEFAULTS = {
+  load_balancing: { enabled: true },
+  platform: { plans: { free: { tunnel_limit: 100 } } },
+};
+
+export const stack = (finish: (code: number) => void): Command =>
+  serverCommand('stack', 'Run everything in one process.')
+    .addHelpText('after', '\nExample:\n  tunnel-server stack --config server.toml --data-dir /var/lib/tunnel')
+    .action(async (flags: ServerFlags) => {
+      const config = loadConfig(flags, process.env, flags.config === undefined ? { defaults: STACK_DEFAULTS } : {});
+      finish(await runServer('stack', config, process));
+    });
+
+/** An edge that runs alone: with a platform elsewhere, or on its admin token and [[auth.keys]]. */
+export const edge = (finish: (code: number) => void): Command =>
+  serverCommand('edge', 'Run an edge alone.')
+    .addHelpText('after', '\nExample:\n  tunnel-server edge --config /etc/tunnel/server.toml')
+    .action(async (flags: ServerFlags) => {
+      finish(await runServer('edge', loadConfig(flags, process.env), process));
+    });
+
+/** The platform API alone; edges elsewhere connect to it with credentials. */
+export const platform = (finish: (code: number) => void): Command =>
+  serverCommand('platform', 'Run the platform API alone.')
+    .addHelpText('after', '\nExample:\n  tunnel-server platform --config /etc/tunnel/server.toml')
+    .action(async (flags: ServerFlags) => {
+      finish(await runServer('platform', loadConfig(flags, process.env), process));
+    });
+
+interface SimulatorFlags extends JsonFlags {
+  readonly port?: string;
+  readonly webhookUrl?: string;
+}
+
+const httpUrlOf = (text: string): string => {
+  if (/^https?:/.test(text) && URL.canParse(text)) return text;
+  throw new InvalidArgumentError('Give a URL that begins with http:// or https://.');
+};
+
+/** The payment processor's stand-in alone, for tests of whatever speaks the processor's calls. */
+export const simulator = (finish: (code: number) => void): Command =>
+  serverCommand('simulator', "Run the payment processor's simulator alone.")
+    .option('--port <port>', 'where it listens on 127.0.0.1; any free one unless told')
+    .option('--webhook-url <url>', 'where its webhooks go; without it they wait', httpUrlOf)
+    .option('--json', 'when it is ready, one JSON object on standard output: its URL and its keys')
+    .addHelpText(
+      'after',
+      '\nExample:\n  tunnel-server simulator --port 4242 --data-dir ./simulated --webhook-url http://127.0.0.1:3000/webhook --json',
+    )
+    .action(async (flags: SimulatorFlags) => {
+      const { port, webhookUrl, json: isJson = false } = flags;
+      const billing = port === undefined ? {} : { simulator_port: Number(port) };
+      const config = loadConfig(flags, process.env, { overrides: { platform: { billing } } });
+      const given = webhookUrl === undefined ? {} : { webhookUrl };
+      finish(await runServer('simulator', config, process, { isJson, ...given }));
+    });
+
+interface Verdict {
+  readonly exitCode: number;
+  readonly text: string;
+  readonly json: object;
+}
+
+export const judgeConfig = async (flags: ServerFlags, env: NodeJS.ProcessEnv): Promise<Verdict> => {
+  try {
+    await loadTlsFiles(loadConfig(flags, env).tls);
+    return { exitCode: EXIT_OK, text: `ok: ${flags.config ?? 'built-in defaults'}`, json: { ok: true } };
+  } catch (error) {
+    const fault = faultOf(error);
+    if (!fault) throw error;
+    const { code, message, next } = fault;
+    return { exitCode: EXIT_USAGE, text: problemText(fault), json: { ok: false, code, message, next } };
+  }
+};
+
+export const checkConfig = (finish: (code: number) => void): Command =>
+  serverCommand('check-config', 'Check a config file and say `ok`, or what is wrong with it.')
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample:\n  tunnel-server check-config --config server.toml --json')
+    .action(async (flags: JsonFlags) => {
+      const { exitCode, text, json } = await judgeConfig(flags, process.env);
+      if (flags.json === true) process.stdout.write(`${JSON.stringify(json)}\n`);
+      else if (exitCode === EXIT_OK) process.stdout.write(`${text}\n`);
+      else process.stderr.write(`tunnel-server: ${text}\n`);
+      finish(exitCode);
+    });

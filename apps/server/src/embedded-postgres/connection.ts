@@ -1,0 +1,72 @@
+// How the embedded database is reached: by a socket in a folder that only its owner may enter, which is what keeps others away from it;
+// and <data_dir>/postgres-support/connection.json, by which commands beside a running server find it.
+import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isProcessAlive, Secret, sha256Hex } from '@tunnel/runtime';
+import { DATABASE_NAME, DATABASE_USER } from './cluster.ts';
+import { POSTGRES_BOUNDS, postgresFiles } from './postgres-files.ts';
+import type { RunAs } from './run-as.ts';
+
+const SOCKET_NAME = '.s.PGSQL.5432';
+
+const fits = (folder: string): boolean =>
+  Buffer.byteLength(join(folder, SOCKET_NAME)) <= POSTGRES_BOUNDS.SOCKET_PATH_BYTES;
+
+/** Below the data directory; where that path is too long for a socket, in the folder for temporary files. */
+export const openSocketFolder = (preferred: string, user: RunAs): string => {
+  if (fits(preferred)) return openFolder(preferred, user);
+  const name = `tunnel-postgres-${sha256Hex(preferred).slice(0, 16)}`;
+  return openFolder([join(tmpdir(), name), join('/tmp', name)].find(fits) ?? join('/tmp', name), user);
+};
+
+const openFolder = (folder: string, { uid, gid }: RunAs): string => {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+    if (process.getuid?.() !== uid) chownSync(folder, uid, gid);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    takeOver(folder, uid, gid);
+  }
+  return folder;
+};
+
+/** Its name can be foretold: in a folder that everybody writes to, somebody else may have made it. */
+const takeOver = (folder: string, uid: number, gid: number): void => {
+  const found = lstatSync(folder);
+  if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.())) {
+    throw new Error(`the folder of its socket, ${folder}, belongs to somebody else`);
+  }
+  if (found.uid !== uid) chownSync(folder, uid, gid);
+  if ((found.mode & 0o777) !== 0o700) chmodSync(folder, 0o700);
+};
+
+/** What says who has the socket, of a server that is gone: a number that another program may have by now, or nothing at all. */
+export const removeSocketLock = (folder: string): void => rmSync(join(folder, `${SOCKET_NAME}.lock`), { force: true });
+
+/** One in the folder for temporary files goes with the server. */
+export const closeSocketFolder = (folder: string, preferred: string): void => {
+  if (folder !== preferred) rmSync(folder, { recursive: true, force: true });
+};
+
+/** In the form that both our driver and the tools of PostgreSQL understand. */
+export const socketUrl = (socketFolder: string, user: string = DATABASE_USER, name: string = DATABASE_NAME): Secret =>
+  new Secret(`postgres:///${name}?user=${user}&host=${encodeURIComponent(socketFolder)}`);
+
+/** Null when no server runs on this data directory. */
+export const embeddedUrl = (dataDir: string): Secret | null => {
+  try {
+    const { url, pid } = JSON.parse(readFileSync(postgresFiles(dataDir).connection, 'utf8')) as Record<string, unknown>;
+    return typeof url === 'string' && typeof pid === 'number' && isProcessAlive(pid) ? new Secret(url) : null;
+  } catch {
+    return null;
+  }
+};
+
+export const writeConnection = (file: string, url: Secret, pid: number): void => {
+  const aside = `${file}.${process.pid}.tmp`;
+  writeFileSync(aside, `${JSON.stringify({ url: url.reveal(), pid }, null, 2)}\n`, { mode: 0o600 });
+  renameSync(aside, file);
+};
+
+export const removeConnection = (file: string): void => rmSync(file, { force: true });

@@ -1,0 +1,2 @@
+export { CapturedBody } from './captured-body.ts';
+export { readableBody } from './readable-body.ts';

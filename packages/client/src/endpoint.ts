@@ -1,0 +1,108 @@
+// Where the control port of an edge is, out of what a person wrote; whether it is spoken to in TLS, and with which trust.
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { Fault } from '@tunnel/errors';
+
+export const DEFAULT_CONTROL_PORT = 4040;
+
+export interface Endpoint {
+  readonly address: ServerAddress;
+  readonly security: TransportSecurity;
+}
+
+export interface ServerAddress {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** host:port as people read it, IPv6 in brackets. */
+  readonly text: string;
+}
+
+export const parseServerAddress = (text: string): ServerAddress => {
+  const trimmed = text.trim();
+  const { host, portText } = split(trimmed);
+  const port = portText === undefined ? DEFAULT_CONTROL_PORT : parsePort(portText, trimmed);
+  if (!isHost(host)) throw refuse(trimmed, 'is not host:port');
+  return { host, port, text: `${isIP(host) === 6 ? `[${host}]` : host}:${port}` };
+};
+
+const split = (text: string): { host: string; portText?: string } => {
+  if (isIP(text) === 6) return { host: text };
+  const bracketed = /^\[([^\]]+)\](?::(.*))?$/.exec(text);
+  if (bracketed?.[1] !== undefined) {
+    if (isIP(bracketed[1]) !== 6) throw refuse(text, 'has no IPv6 address between its brackets');
+    return withPort(bracketed[1], bracketed[2]);
+  }
+  if (text.includes('://')) throw refuse(text, 'is a URL; write host:port');
+  const colon = text.lastIndexOf(':');
+  return colon < 0 ? { host: text } : withPort(text.slice(0, colon), text.slice(colon + 1));
+};
+
+const withPort = (host: string, portText: string | undefined): { host: string; portText?: string } =>
+  portText === undefined ? { host } : { host, portText };
+
+const parsePort = (text: string, whole: string): number => {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (port < 1 || port > 65_535) throw refuse(whole, 'has no port between 1 and 65535');
+  return port;
+};
+
+const LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?';
+const HOST_NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*\\.?$`, 'i');
+
+const isHost = (host: string): boolean => isIP(host) !== 0 || (host.length <= 253 && HOST_NAME.test(host));
+
+const refuse = (text: string, reason: string): Fault =>
+  new Fault('CLIENT_USAGE', { reason: `server address \`${text}\` ${reason}` });
+
+export interface SecurityOptions {
+  /** true forces TLS, false forbids it; left out: TLS unless the host is loopback. */
+  readonly tls?: boolean | undefined;
+  /** Accepts any certificate: for a test server only. */
+  readonly insecure?: boolean | undefined;
+  /** PEM file of the authorities to trust instead of the system's. */
+  readonly caFile?: string | undefined;
+}
+
+export type TransportSecurity =
+  /** `loopbackOnly`: nobody allowed clear text, so it may go to this machine and nowhere else. */
+  | { readonly kind: 'plain'; readonly loopbackOnly: boolean }
+  | { readonly kind: 'tls'; readonly ca: string | undefined; readonly verify: boolean };
+
+/** TLS, unless somebody said otherwise or the host is this machine. */
+export const decideSecurity = (host: string, options: SecurityOptions): TransportSecurity => {
+  if (options.tls === false) return { kind: 'plain', loopbackOnly: false };
+  if (options.tls === undefined && isLoopback(host)) return { kind: 'plain', loopbackOnly: true };
+  return {
+    kind: 'tls',
+    ca: options.caFile === undefined ? undefined : readAuthorities(options.caFile),
+    verify: options.insecure !== true,
+  };
+};
+
+export const isLoopback = (host: string): boolean => {
+  const plain = host.toLowerCase().replace(/^::ffff:/, '');
+  if (isIP(plain) === 4) return plain.startsWith('127.');
+  return plain === '::1' || plain === 'localhost' || plain === 'localhost.';
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+};
+
+/** A file without a certificate would be taken in silence, and every server be refused for another reason. */
+export const readAuthorities = (file: string): string => {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code = 'unreadable' } = error as NodeJS.ErrnoException;
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: REASONS[code] ?? code }, { cause: error });
+  }
+  if (!/-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/.test(text)) {
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: 'it holds no certificate in PEM form' });
+  }
+  return text;
+};

@@ -1,0 +1,40 @@
+// Tunnels of kind http and https: a public name, and requests that can be looked at as they pass. The edge has read them strictly
+// and puts them on the stream as the service is to get them, so what is forwarded are bytes here too.
+import type { TunnelKind } from './kinds.ts';
+import { forwardBytes } from './local-service.ts';
+
+export const httpKind: TunnelKind = {
+  carriesRequests: true,
+  localScheme: '',
+  defaultPort: 80,
+  takesH2c: true,
+  localTls: () => null,
+
+  endpointFields: (spec, { assignedSubdomain }) => ({
+    ...(spec.subdomain === undefined ? preferred(assignedSubdomain) : { subdomain: spec.subdomain }),
+    host_header: spec.hostHeader ?? 'keep',
+    local_protocol: spec.localProtocol ?? 'http1',
+    capture: spec.capture ?? true,
+  }),
+
+  remember: ({ label }) => ({ assignedSubdomain: label }),
+
+  forward: (stream, { target, traffic, spec }, context) => {
+    const visitorEnd = (visitor: typeof stream) =>
+      // Frames of HTTP/2 are nothing that the tap could read.
+      spec.localProtocol === 'h2c' ? visitor : context.tap(visitor);
+    return forwardBytes(stream, { target, traffic, visitorEnd }, context);
+  },
+};
+
+/** The local service speaks TLS; visitors see no difference. */
+export const httpsKind: TunnelKind = {
+  ...httpKind,
+  localScheme: 'https://',
+  defaultPort: 443,
+  takesH2c: false,
+  localTls: ({ localTlsVerify }) => ({ verify: localTlsVerify ?? true }),
+};
+
+const preferred = (subdomain: string | undefined) =>
+  subdomain === undefined ? {} : { preferred_subdomain: subdomain };

@@ -1,0 +1,128 @@
+// The local service of a tunnel: dialled, with plain words for what was in the way, and joined to a visitor's stream.
+import { Fault } from '@tunnel/errors';
+import {
+  type ByteDuplex,
+  connectSocket,
+  connectTlsSocket,
+  type MuxStream,
+  type SocketDuplex,
+  type Splice,
+  splice,
+} from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import { codeOf, isCertificateTrouble, reasonOf } from '../dial-faults.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+import type { Traffic } from './traffic.ts';
+
+export interface LocalTarget {
+  readonly host: string;
+  readonly port: number;
+  /** null: the service does not speak TLS. */
+  readonly tls: { readonly verify: boolean } | null;
+}
+
+/** Why the service was not reached: for the owner, and for the edge. */
+export class DialFailed extends Error {
+  readonly fault: Fault;
+  readonly refusal: StreamReason;
+
+  constructor(fault: Fault, code: 'dial-refused' | 'dial-timeout') {
+    super(fault.message, { cause: fault });
+    this.fault = fault;
+    this.refusal = { code, text: fault.message };
+  }
+}
+
+export type DialLocal = (target: LocalTarget) => Promise<SocketDuplex>;
+
+/** Rejects with DialFailed. */
+export const dialLocal: DialLocal = async (target) => {
+  const { host, port, tls } = target;
+  const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
+  try {
+    if (tls === null) return await connectSocket({ host, port, timeoutMs });
+    return await connectTlsSocket({ host, port, timeoutMs, verify: tls.verify });
+  } catch (error) {
+    throw new DialFailed(faultOf(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
+  }
+};
+
+const faultOf = ({ host, port, tls }: LocalTarget, error: unknown): Fault => {
+  const target = `${host}:${port}`;
+  if (tls !== null && isCertificateTrouble(error)) {
+    const reason = `${reasonOf(error)} (${codeOf(error)})`;
+    return new Fault('CLIENT_LOCAL_CERTIFICATE', { target, reason }, { cause: error });
+  }
+  return new Fault('CLIENT_LOCAL_DIAL', { target, reason: dialReason(error) }, { cause: error });
+};
+
+/** OpenSSL's words for a handshake with a server that answers in plain text help nobody. */
+export const dialReason = (error: unknown): string =>
+  /^(EPROTO|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG)$/.test(codeOf(error))
+    ? 'it does not speak TLS'
+    : reasonOf(error);
+
+export interface ForwardHandlers {
+  /** The local service did not answer; the visitor was refused. */
+  onDialFailed(fault: Fault): void;
+  /** The visitor is gone, however it went. Called exactly once. */
+  onDone(): void;
+}
+
+export interface ForwardOrder {
+  readonly target: LocalTarget;
+  readonly traffic: Traffic;
+  /** What stands for the visitor's end in the joint: itself, or one that looks at what passes. Asked once both are there. */
+  readonly visitorEnd: (stream: MuxStream) => ByteDuplex;
+}
+
+/** One visitor: dial the local service, tell the edge how that went, then join the two. */
+export const forwardBytes = async (
+  stream: MuxStream,
+  { target, traffic, visitorEnd }: ForwardOrder,
+  handlers: ForwardHandlers,
+): Promise<void> => {
+  traffic.started();
+  const local = await reachLocal(stream, target, handlers);
+  if (local === null) {
+    traffic.ended();
+    handlers.onDone();
+    return;
+  }
+  stream.accept();
+  join(visitorEnd(stream), local, traffic, handlers);
+};
+
+const reachLocal = async (
+  stream: MuxStream,
+  target: LocalTarget,
+  handlers: ForwardHandlers,
+): Promise<SocketDuplex | null> => {
+  try {
+    const local = await dialLocal(target);
+    if (stream.state === 'offered') return local;
+    // The visitor left while we were dialling; the service must not wait for it.
+    local.reset({ code: 'cancelled', text: 'the visitor left' });
+    return null;
+  } catch (error) {
+    if (!(error instanceof DialFailed)) throw error;
+    stream.refuse(error.refusal);
+    handlers.onDialFailed(error.fault);
+    return null;
+  }
+};
+
+const join = (visitor: ByteDuplex, local: SocketDuplex, traffic: Traffic, handlers: ForwardHandlers): void => {
+  // Both ends may be over before splice() returns.
+  let joined: Splice | undefined;
+  let done = false;
+  const finish = (): void => {
+    done = true;
+    if (joined === undefined) return;
+    traffic.ended(joined);
+    handlers.onDone();
+  };
+  joined = splice(visitor, local, { onDone: finish });
+  if (done) finish();
+  else traffic.joined(joined);
+};

@@ -1,0 +1,75 @@
+import { parseRequestHead } from '@tunnel/core';
+import { FakeClock } from '@tunnel/testkit';
+import { describe, expect, it } from 'vitest';
+import { Backoff } from '../backoff.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { TunnelEntry } from '../tunnel.ts';
+import type { RequestRecord } from './request-record.ts';
+import { RequestReporter, RequestStore } from './request-reporter.ts';
+
+const clock = new FakeClock();
+const tunnel = new TunnelEntry(
+  { protocol: 'http', localPort: 1 },
+  { backoff: new Backoff(clock, () => 0), closer: async () => {} },
+);
+
+const start = () => {
+  const store = new RequestStore();
+  const reporter = new RequestReporter(clock);
+  reporter.keepIn(store);
+  const begin = (path: string): RequestRecord => {
+    const head = parseRequestHead(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n`);
+    const record = head.kind === 'request' ? reporter.begin(tunnel, head) : null;
+    if (record === null) throw new Error('it was not begun');
+    return record;
+  };
+  return { store, begin };
+};
+
+describe('the store', () => {
+  it('keeps the last requests, newest first', () => {
+    const { store, begin } = start();
+    for (let index = 0; index < CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX + 50; index += 1) begin(`/${index}`);
+    const paths = store.list().map(({ shownPath }) => shownPath);
+    expect(paths).toHaveLength(CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX);
+    expect([paths[0], paths.at(-1)]).toEqual(['/249', '/50']);
+    expect([store.get('req_50'), store.get('req_51')?.shownPath]).toEqual([undefined, '/50']);
+  });
+
+  it('is bounded in bytes, also by what grows later, and forgets what has given way', () => {
+    const { store, begin } = start();
+    const first = begin(`/${'a'.repeat(30_000)}`);
+    const records = Array.from({ length: 199 }, (_, index) => begin(`/${index}${'a'.repeat(30_000)}`));
+    const body = Buffer.alloc(20_000, 'x');
+    for (const record of records) record.onRequestBody(body, 0, body.length);
+    expect(store.bytes).toBeLessThanOrEqual(CLIENT_LIMITS.INSPECTOR_REQUESTS_BYTES);
+    expect(store.get(first.id)).toBeUndefined();
+    const before = store.bytes;
+    first.onRequestBody(body, 0, body.length);
+    expect(store.bytes).toBe(before);
+  });
+});
+
+describe('a record', () => {
+  it('keeps the beginning of a body, and knows that it is not whole', () => {
+    const { begin } = start();
+    const record = begin('/');
+    const body = Buffer.alloc(20_000, 'x');
+    record.onRequestBody(body, 0, body.length);
+    expect([record.requestBody.bytes, record.requestBody.kept.length]).toEqual([
+      20_000,
+      CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
+    ]);
+    expect(record.replayProblem).toBe('its body did not come to an end');
+    record.onRequestEnd();
+    expect(record.replayProblem).toBe('its body was too long to be kept whole');
+  });
+
+  it('copies what it keeps: the memory belongs to the connection', () => {
+    const record = start().begin('/');
+    const memory = Buffer.from('hello');
+    record.onRequestBody(memory, 0, 5);
+    memory.fill('#');
+    expect(record.requestBody.kept).toBe('hello');
+  });
+});

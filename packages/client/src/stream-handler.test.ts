@@ -1,0 +1,90 @@
+import type { MuxStream } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import { FakeClock } from '@tunnel/testkit';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { StreamHandler } from './stream-handler.ts';
+import { TunnelEntry } from './tunnel.ts';
+
+const head = { tunnelId: 'tun_1', visitor: '203.0.113.9:50000' };
+
+let known: Map<string, TunnelEntry>;
+let expecting: boolean;
+let served: MuxStream[];
+let finish: (() => void)[];
+let handler: StreamHandler;
+
+const tunnel = new TunnelEntry(
+  { protocol: 'tcp', localPort: 1 },
+  { backoff: undefined as never, closer: async () => {} },
+);
+
+const offered = (): { stream: MuxStream; refusals: StreamReason[] } => {
+  const refusals: StreamReason[] = [];
+  return { stream: { refuse: (reason: StreamReason) => refusals.push(reason) } as unknown as MuxStream, refusals };
+};
+
+beforeEach(() => {
+  known = new Map();
+  expecting = false;
+  served = [];
+  finish = [];
+  handler = new StreamHandler({
+    clock: new FakeClock(),
+    find: (tunnelId) => known.get(tunnelId),
+    expectsTunnels: () => expecting,
+    emit: () => {},
+    tap: (visitor) => visitor,
+    forward: async (stream, _tunnel, handlers) => {
+      served.push(stream);
+      finish.push(() => handlers.onDone());
+    },
+  });
+});
+
+describe('StreamHandler', () => {
+  it('lets a visitor wait who is quicker than the answer to the registration', () => {
+    expecting = true;
+    const { stream, refusals } = offered();
+    handler.onStream(stream, head);
+    handler.recheck();
+    expect(served).toEqual([]);
+    known.set('tun_1', tunnel);
+    expecting = false;
+    handler.recheck();
+    expect(served).toEqual([stream]);
+    expect(refusals).toEqual([]);
+  });
+
+  it('refuses who waited for a tunnel that does not come', () => {
+    expecting = true;
+    const { stream, refusals } = offered();
+    handler.onStream(stream, head);
+    expecting = false;
+    handler.recheck();
+    expect(refusals).toMatchObject([{ code: 'unknown-tunnel' }]);
+  });
+
+  it('lets only so many wait', () => {
+    expecting = true;
+    for (let index = 0; index < 1024; index += 1) handler.onStream(offered().stream, head);
+    const { stream, refusals } = offered();
+    handler.onStream(stream, head);
+    expect(refusals).toMatchObject([{ code: 'limit' }]);
+  });
+
+  it('is idle when the last visitor has gone', async () => {
+    known.set('tun_1', tunnel);
+    handler.onStream(offered().stream, head);
+    handler.onStream(offered().stream, head);
+    let idle = false;
+    const waiting = handler.whenIdle().then(() => {
+      idle = true;
+    });
+    finish[0]?.();
+    await Promise.resolve();
+    expect(idle).toBe(false);
+    finish[1]?.();
+    await waiting;
+    expect(handler.served).toBe(0);
+  });
+});

@@ -1,0 +1,252 @@
+// The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
+import { Fault } from '@tunnel/errors';
+import type { ControlMessage, ControlMessageInput, MessageOf } from '@tunnel/protocol';
+import type { Timer } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from './limits.ts';
+import type { ClientSettings } from './options.ts';
+import { HealthReporter } from './probes/health-reporter.ts';
+import type { SavedTunnel } from './resume-state.ts';
+import type { StatusEvent } from './status.ts';
+import type { TunnelEntry } from './tunnel.ts';
+import { localAddress, registrationFields } from './tunnel-spec.ts';
+
+/** The connection on which to ask. */
+export interface RegistryLink {
+  send(message: ControlMessageInput): void;
+  /** The edge does not answer: the connection is worth nothing. */
+  drop(fault: Fault): void;
+}
+
+export interface TunnelRegistryDeps {
+  readonly settings: Pick<ClientSettings, 'clock' | 'random' | 'logger'>;
+  readonly emit: (event: StatusEvent) => void;
+  /** Ids, ports or names changed: worth saving. */
+  readonly onChanged: () => void;
+  /** A pending request was answered; streams that waited for it may find their tunnel now. */
+  readonly onAnswer: () => void;
+}
+
+interface PendingRequest {
+  readonly tunnel: TunnelEntry;
+  readonly kind: 'register' | 'unregister';
+  readonly timer: Timer;
+  readonly onAnswer?: () => void;
+}
+
+export class TunnelRegistry {
+  readonly #deps: TunnelRegistryDeps;
+  readonly #tunnels = new Set<TunnelEntry>();
+  readonly #byId = new Map<string, TunnelEntry>();
+  readonly #pending = new Map<string, PendingRequest>();
+  readonly #retries = new Map<TunnelEntry, Timer>();
+  readonly #health: HealthReporter;
+  /** Of an earlier run, and not opened in this one so far. */
+  #unclaimed: SavedTunnel[] = [];
+  #link: RegistryLink | null = null;
+  #lastRequest = 0;
+
+  constructor(deps: TunnelRegistryDeps) {
+    this.#deps = deps;
+    const { settings, emit } = deps;
+    const tell = (tunnel: TunnelEntry, message: ControlMessageInput): void => {
+      if (tunnel.state === 'open') this.#link?.send(message);
+    };
+    this.#health = new HealthReporter({ ...settings, emit, tell });
+  }
+
+  get tunnels(): readonly TunnelEntry[] {
+    return [...this.#tunnels];
+  }
+
+  get hasPendingRegistrations(): boolean {
+    return [...this.#pending.values()].some((request) => request.kind === 'register');
+  }
+
+  find(tunnelId: string): TunnelEntry | undefined {
+    return this.#byId.get(tunnelId);
+  }
+
+  /** What an earlier run had. */
+  restore(saved: readonly SavedTunnel[]): void {
+    this.#unclaimed = [...saved];
+  }
+
+  /** What the next run may ask for, also of tunnels that this one has not opened yet. */
+  saved(): SavedTunnel[] {
+    const own = [...this.#tunnels].map((tunnel) => ({ key: tunnel.key, ...tunnel.assignment }));
+    return [
+      // The key alone is nothing to come back to.
+      ...own.filter((tunnel) => Object.keys(tunnel).length > 1),
+      ...this.#unclaimed,
+    ];
+  }
+
+  add(tunnel: TunnelEntry): void {
+    const index = this.#unclaimed.findIndex((saved) => saved.key === tunnel.key);
+    const [saved] = index < 0 ? [] : this.#unclaimed.splice(index, 1);
+    if (saved !== undefined) tunnel.restore(saved);
+    this.#tunnels.add(tunnel);
+    this.#register(tunnel);
+  }
+
+  /** The session is a new one: the edge knows nothing of ours, ids are void, ports and names only preferred. */
+  forgetIds(): void {
+    this.#byId.clear();
+    this.#unclaimed = this.#unclaimed.map(({ tunnelId: _, ...saved }) => saved);
+    for (const tunnel of this.#tunnels) tunnel.forgetId();
+  }
+
+  /** A session is up: everything is asked for again. */
+  sessionUp(link: RegistryLink): void {
+    this.#link = link;
+    for (const tunnel of this.#tunnels) this.#register(tunnel);
+  }
+
+  sessionDown(): void {
+    this.#link = null;
+    for (const request of this.#pending.values()) {
+      request.timer.cancel();
+      request.onAnswer?.();
+    }
+    this.#pending.clear();
+    for (const timer of this.#retries.values()) timer.cancel();
+    this.#retries.clear();
+    for (const tunnel of this.#tunnels) tunnel.lost();
+  }
+
+  onMessage(message: ControlMessage): void {
+    switch (message.type) {
+      case 'TunnelRegistered':
+        return this.#onRegistered(message);
+      case 'TunnelError':
+        return this.#onError(message);
+      case 'Registered':
+        return this.#deps.settings.logger.debug({ port: message.assigned_port }, 'the port of a group is bound');
+      case 'TunnelUnregistered':
+        this.#answered(message.request_id);
+        return;
+      default:
+        return;
+    }
+  }
+
+  /** Settles when the edge has confirmed it, or has no reason to. */
+  async close(tunnel: TunnelEntry): Promise<void> {
+    if (!this.#tunnels.has(tunnel)) return;
+    const { tunnelId } = tunnel;
+    const known = tunnel.state === 'open';
+    this.#remove(tunnel);
+    tunnel.ended();
+    this.#deps.onChanged();
+    if (known) await this.#unregister(tunnel, tunnelId);
+  }
+
+  /** The whole client ends; nobody waits for answers any more. */
+  closeAll(fault?: Fault): void {
+    for (const tunnel of [...this.#tunnels]) {
+      if (tunnel.state === 'open') void this.#unregister(tunnel, tunnel.tunnelId);
+      this.#remove(tunnel);
+      tunnel.ended(fault ?? new Fault('CLIENT_CLOSED'));
+    }
+  }
+
+  #register(tunnel: TunnelEntry): void {
+    this.#retries.get(tunnel)?.cancel();
+    this.#retries.delete(tunnel);
+    if (this.#link === null) return;
+    this.#ask({ tunnel, kind: 'register' }, (requestId) => ({
+      type: 'RegisterTunnel',
+      request_id: requestId,
+      name: tunnel.name,
+      protocol: tunnel.protocol,
+      local_addr: localAddress(tunnel.protocol, tunnel.localHost, tunnel.localPort),
+      ...registrationFields(tunnel.spec, tunnel.assignment),
+    }));
+  }
+
+  #unregister(tunnel: TunnelEntry, tunnelId: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#ask({ tunnel, kind: 'unregister', onAnswer: resolve }, (requestId) => ({
+        type: 'UnregisterTunnel',
+        request_id: requestId,
+        tunnel_id: tunnelId,
+      }));
+      if (this.#link === null) resolve();
+    });
+  }
+
+  #ask(request: Omit<PendingRequest, 'timer'>, message: (requestId: string) => ControlMessageInput): void {
+    const link = this.#link;
+    if (link === null) return;
+    this.#lastRequest += 1;
+    const requestId = `r${this.#lastRequest}`;
+    const timer = this.#deps.settings.clock.setTimeout(() => {
+      link.drop(new Fault('CONTROL_DEAD', { seconds: CLIENT_LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
+    }, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
+    this.#pending.set(requestId, { ...request, timer });
+    link.send(message(requestId));
+  }
+
+  #answered(requestId: string): PendingRequest | undefined {
+    const request = this.#pending.get(requestId);
+    this.#pending.delete(requestId);
+    request?.timer.cancel();
+    request?.onAnswer?.();
+    return request;
+  }
+
+  #onRegistered(message: MessageOf<'TunnelRegistered'>): void {
+    const tunnel = this.#answered(message.request_id)?.tunnel;
+    if (tunnel === undefined) return;
+    if (!this.#tunnels.has(tunnel)) {
+      // Closed while the request was on its way.
+      void this.#unregister(tunnel, message.tunnel_id);
+      return;
+    }
+    const previousUrl = tunnel.publicUrl;
+    this.#byId.delete(tunnel.tunnelId);
+    const change = tunnel.registered(message);
+    this.#byId.set(message.tunnel_id, tunnel);
+    // Before anybody hears of it and closes it.
+    this.#health.registered(tunnel);
+    this.#deps.onChanged();
+    if (change === 'opened') this.#deps.emit({ type: 'tunnel-opened', tunnel });
+    if (change === 'moved') this.#deps.emit({ type: 'tunnel-moved', tunnel, previousUrl });
+    this.#deps.onAnswer();
+  }
+
+  #onError(message: MessageOf<'TunnelError'>): void {
+    const request = message.request_id === undefined ? undefined : this.#answered(message.request_id);
+    const tunnel = request?.tunnel ?? this.#byId.get(message.tunnel_id ?? '');
+    // An unregistration that fails has nothing left to end.
+    if (tunnel !== undefined && request?.kind !== 'unregister') this.#refused(tunnel, message, request !== undefined);
+    this.#deps.onAnswer();
+  }
+
+  /** At the first start a refusal is final; a tunnel that lived already waits for what may become free again. */
+  #refused(tunnel: TunnelEntry, message: MessageOf<'TunnelError'>, asked: boolean): void {
+    if (!this.#tunnels.has(tunnel)) return;
+    const fault = Fault.fromWire(message.code, message.message);
+    // An edge that goes away refuses nothing of ours: its successor is asked.
+    const leaving = fault.code === 'EDGE_SHUTTING_DOWN';
+    const final = !asked || !message.retryable || (tunnel.state === 'opening' && !leaving);
+    if (final) {
+      this.#remove(tunnel);
+      tunnel.ended(fault);
+      this.#deps.onChanged();
+    } else {
+      const { clock } = this.#deps.settings;
+      const timer = clock.setTimeout(() => this.#register(tunnel), tunnel.backoff.nextDelayMs());
+      this.#retries.set(tunnel, timer);
+    }
+    if (!leaving) this.#deps.emit({ type: 'tunnel-error', tunnel, fault, final });
+  }
+
+  #remove(tunnel: TunnelEntry): void {
+    this.#tunnels.delete(tunnel);
+    this.#health.ended(tunnel);
+    if (this.#byId.get(tunnel.tunnelId) === tunnel) this.#byId.delete(tunnel.tunnelId);
+    this.#retries.get(tunnel)?.cancel();
+    this.#retries.delete(tunnel);
+  }
+}

@@ -1,0 +1,127 @@
+// One HTTP server for programs and people, an API or metrics: its time limits, its port, its end, and what it says to bytes that are no request.
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { apiErrorOf } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import { type ListenOn, listenOrFault } from './listen-or-fault.ts';
+
+/** How often node looks for requests that are over their time. */
+const CHECK_INTERVAL_MS = 5000;
+const STOP_SWEEP_MS = 20;
+
+interface UnreadableAnswer {
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+export interface HttpListenerOptions {
+  readonly on: ListenOn;
+  readonly onRequest: RequestListener;
+  readonly bounds: {
+    readonly headTimeoutMs: number;
+    readonly requestTimeoutMs: number;
+    readonly connectionsMax: number;
+  };
+  /** Bytes that are no request. */
+  readonly unreadable: (fault: Fault) => UnreadableAnswer;
+  /** What was wrong with them, by node's error code, where there is more to say than that they are none. */
+  readonly unreadableReasons?: Readonly<Record<string, string>>;
+  /**
+   * true: requests without a host, or with an expectation that nobody knows, are answered by `onRequest`. Node would answer them
+   * without words; an unknown expectation may be ignored (RFC 9110, 10.1.1).
+   */
+  readonly takesOddRequests?: boolean;
+  /** What requests under way get to finish when it stops. Absent: nothing is waited for. */
+  readonly grace?: { readonly clock: Clock; readonly ms: number };
+  readonly onAcceptError?: (error: Error) => void;
+  /** See listenOrFault. */
+  readonly portReasons?: Readonly<Record<string, string>>;
+}
+
+export class HttpListener {
+  readonly #server: Server;
+  readonly #options: HttpListenerOptions;
+  #address: { host: string; port: number } | undefined;
+
+  constructor(options: HttpListenerOptions) {
+    const { bounds, onRequest, takesOddRequests = false } = options;
+    this.#options = options;
+    this.#server = createServer(
+      {
+        requireHostHeader: !takesOddRequests,
+        headersTimeout: bounds.headTimeoutMs,
+        requestTimeout: bounds.requestTimeoutMs,
+        connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      },
+      onRequest,
+    );
+    if (takesOddRequests) this.#server.on('checkExpectation', onRequest);
+    this.#server.maxConnections = bounds.connectionsMax;
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerUnreadable(socket, error, options));
+  }
+
+  get isOpen(): boolean {
+    return this.#server.listening;
+  }
+
+  get address(): { host: string; port: number } {
+    if (this.#address === undefined) throw new Error(`${this.#options.on.key} is not open`);
+    return this.#address;
+  }
+
+  async start(): Promise<void> {
+    const { on, onAcceptError, portReasons } = this.#options;
+    this.#address = await listenOrFault(this.#server, on, {
+      ...(onAcceptError === undefined ? {} : { onAcceptError }),
+      ...(portReasons === undefined ? {} : { reasons: portReasons }),
+    });
+  }
+
+  /** What is open after the grace, such as streams of events, is cut. */
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const { grace } = this.#options;
+    if (grace === undefined) {
+      this.#server.closeAllConnections();
+      await closed;
+      return;
+    }
+    // A connection whose request has finished would be kept for the next one.
+    const sweep = grace.clock.setInterval(() => this.#server.closeIdleConnections(), STOP_SWEEP_MS);
+    const cut = grace.clock.setTimeout(() => this.#server.closeAllConnections(), grace.ms);
+    await closed;
+    sweep.cancel();
+    cut.cancel();
+  }
+}
+
+/** As an API says it: the error body, under an id of its own. */
+export const unreadableAsJson =
+  (newRequestId: () => string) =>
+  (fault: Fault): UnreadableAnswer => {
+    const requestId = newRequestId();
+    return {
+      headers: { 'content-type': 'application/json', 'x-request-id': requestId },
+      body: JSON.stringify(apiErrorOf(fault, requestId)),
+    };
+  };
+
+const answerUnreadable = (
+  socket: Duplex,
+  error: NodeJS.ErrnoException,
+  { unreadable, unreadableReasons = {} }: HttpListenerOptions,
+): void => {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const reason = { ...REASONS, ...unreadableReasons }[error.code ?? ''] ?? 'the request is not HTTP/1.1';
+  const { headers, body } = unreadable(new Fault('API_BAD_REQUEST', { reason }, { cause: error }));
+  const head = { ...headers, 'content-length': Buffer.byteLength(body), connection: 'close' };
+  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('')}\r\n${body}`);
+};
+
+const REASONS: Readonly<Record<string, string>> = { ERR_HTTP_REQUEST_TIMEOUT: 'the request took too long' };

@@ -1,0 +1,78 @@
+// Values in a query: described in the document as what they are, refused with their name, what they may be and what was given.
+import { z } from '@hono/zod-openapi';
+import { Fault } from '@tunnel/errors';
+
+export interface IntegerBounds {
+  readonly default: number;
+  readonly min: number;
+  /** Absent: any; what is larger than a number can tell exactly is as good as the largest. */
+  readonly max?: number;
+}
+
+/** Quoted in an answer: a line, not a page. */
+const SHOWN_CHARACTERS = 40;
+
+/** A whole number that has been read as text. */
+export const boundedInteger = (field: string, given: string | undefined, bounds: IntegerBounds): number => {
+  const value = readInteger(given, bounds);
+  if (value === null) throw new Fault('API_BAD_REQUEST', { reason: integerRefusal(field, given, bounds) });
+  return value;
+};
+
+/** A whole number as a part of a route's schema. */
+export const integerParameter = (field: string, bounds: IntegerBounds, description: string) =>
+  z
+    // Whatever it is, a repeated parameter too: the refusal is ours.
+    .unknown()
+    .optional()
+    .transform((given, context) => {
+      const value = readInteger(given, bounds);
+      if (value !== null) return value;
+      context.addIssue({ code: 'custom', message: integerRefusal(field, given, bounds) });
+      return z.NEVER;
+    })
+    .openapi({
+      type: 'integer',
+      minimum: bounds.min,
+      ...(bounds.max === undefined ? {} : { maximum: bounds.max }),
+      default: bounds.default,
+      description,
+      param: { required: false },
+    });
+
+const readInteger = (given: unknown, { default: whenAbsent, min, max }: IntegerBounds): number | null => {
+  if (given === undefined) return whenAbsent;
+  const value = typeof given === 'string' && /^-?\d+$/.test(given) ? Number(given) : Number.NaN;
+  if (!(value >= min)) return null;
+  if (max === undefined) return Math.min(value, Number.MAX_SAFE_INTEGER);
+  return value <= max ? value : null;
+};
+
+const integerRefusal = (field: string, given: unknown, { min, max }: IntegerBounds): string => {
+  const range = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
+  return `${field} must be an integer ${range}, got '${shown(given)}'`;
+};
+
+/** One of a few words, or none, as a part of a route's schema. */
+export const choiceParameter = <const Choice extends string>(
+  field: string,
+  choices: readonly Choice[],
+  description: string,
+) =>
+  z
+    .unknown()
+    .optional()
+    .transform((given, context): Choice | undefined => {
+      if (given === undefined) return undefined;
+      const choice = choices.find((each) => each === given);
+      if (choice !== undefined) return choice;
+      context.addIssue({
+        code: 'custom',
+        message: `${field} must be one of ${choices.join(', ')}, got '${shown(given)}'`,
+      });
+      return z.NEVER;
+    })
+    .openapi({ type: 'string', enum: [...choices], description, param: { required: false } });
+
+const shown = (given: unknown): string =>
+  (Array.isArray(given) ? given.join(', ') : String(given)).slice(0, SHOWN_CHARACTERS);

@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import {
+  decodeOpen,
+  decodeReason,
+  encodeOpen,
+  encodePing,
+  encodeReason,
+  FRAME,
+  FRAME_KINDS,
+  type FrameTable,
+  frameTable,
+  readUint32,
+  STREAM_CODES,
+  writeFrameHeader,
+  writeUint32,
+} from './frames.ts';
+import { WIRE_LIMITS } from './limits.ts';
+
+const typesIn = (table: FrameTable): number[] => table.flatMap((kind, type) => (kind === undefined ? [] : [type]));
+
+describe('frame header', () => {
+  it('is type, 24-bit length and 32-bit stream id, big-endian, at any offset', () => {
+    const target = new Uint8Array(12).fill(0xaa);
+    writeFrameHeader(target, 2, FRAME.GO_AWAY, 0x010203, 0xfffefdfc);
+    expect([...target]).toEqual([0xaa, 0xaa, 10, 1, 2, 3, 0xff, 0xfe, 0xfd, 0xfc, 0xaa, 0xaa]);
+  });
+
+  it.each([0, 1, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff])('keeps the unsigned number %d', (value) => {
+    const bytes = new Uint8Array(6);
+    writeUint32(bytes, 1, value);
+    expect(readUint32(bytes, 1)).toBe(value);
+  });
+
+  it('knows its types and no other', () => {
+    const known = typesIn(frameTable([]));
+    expect(known).toEqual(Object.values(FRAME));
+    expect(known).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  });
+
+  it('bounds every payload from both sides, inside of 24 bits', () => {
+    for (const { min, max } of Object.values(FRAME_KINDS)) {
+      expect(min).toBeLessThanOrEqual(max);
+      expect(max).toBeLessThan(1 << 24);
+    }
+    expect(FRAME_KINDS[FRAME.DATA].max).toBe(262_144);
+    expect(FRAME_KINDS[FRAME.PING]).toMatchObject({ min: 8, max: 8 });
+  });
+
+  it('has a later type only where both sides agreed on it', () => {
+    const kinds = { ...FRAME_KINDS, 11: { min: 0, max: 9, of: 'stream', capability: 'example' } as const };
+    expect(typesIn(frameTable([], kinds))).not.toContain(11);
+    expect(typesIn(frameTable(['another'], kinds))).not.toContain(11);
+    expect(typesIn(frameTable(['another', 'example'], kinds))).toContain(11);
+    expect(typesIn(frameTable(['example']))).toEqual(Object.values(FRAME));
+  });
+});
+
+const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
+
+describe('OPEN', () => {
+  it('fits its frame with the longest fields, however they are escaped', () => {
+    const head = {
+      tunnelId: '\u0001'.repeat(WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS),
+      visitor: '\u0001'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS),
+    };
+    const frame = encodeOpen(2, head, WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
+    expect(frame.length - HEADER).toBeLessThanOrEqual(FRAME_KINDS[FRAME.OPEN].max);
+    expect(decodeOpen(frame.subarray(HEADER))).toEqual({ head, windowBytes: WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES });
+  });
+
+  it('cuts a visitor that the other side would refuse', () => {
+    const frame = encodeOpen(2, { tunnelId: 't', visitor: 'v'.repeat(5000) }, 0);
+    expect(decodeOpen(frame.subarray(HEADER))?.head.visitor).toBe('v'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS));
+  });
+});
+
+describe('reasons', () => {
+  const textAfter = (text: string): string => {
+    const frame = encodeReason(FRAME.RESET, 2, { code: 'cancelled', text });
+    expect(frame.length - HEADER).toBeLessThanOrEqual(FRAME_KINDS[FRAME.RESET].max);
+    return decodeReason(frame.subarray(HEADER))?.text ?? 'refused';
+  };
+
+  it.each([
+    ['two', 'é'],
+    ['three', '€'],
+    ['four', '🚇'],
+  ])('are cut between characters of %s bytes', (_, character) => {
+    for (let shift = 0; shift < 5; shift++) {
+      const cut = textAfter('x'.repeat(shift) + character.repeat(300));
+      const room = Math.floor((WIRE_LIMITS.RESET_REASON_MAX_BYTES - shift) / Buffer.byteLength(character));
+      expect(cut).toBe('x'.repeat(shift) + character.repeat(room));
+    }
+  });
+
+  it('stay text when they hold half of a surrogate pair', () => {
+    expect(textAfter('a\ud83d')).toBe('a\ufffd');
+    expect(textAfter(`${'x'.repeat(255)}🚇`)).toBe('x'.repeat(255));
+  });
+
+  it('cost no more than their limit, however long the text', () => {
+    expect(textAfter('x'.repeat(10_000_000))).toHaveLength(WIRE_LIMITS.RESET_REASON_MAX_BYTES);
+  });
+
+  it('have a number each, none twice', () => {
+    const numbers = Object.values(STREAM_CODES);
+    expect(new Set(numbers).size).toBe(numbers.length);
+  });
+
+  it('shorter than a code or longer than allowed are refused', () => {
+    expect(decodeReason(new Uint8Array(3))).toBeNull();
+    expect(decodeReason(new Uint8Array(4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES + 1))).toBeNull();
+  });
+});
+
+describe('PING', () => {
+  it('always has eight bytes', () => {
+    const short = encodePing(FRAME.PING, Uint8Array.of(1, 2));
+    expect([...short]).toEqual([8, 0, 0, 8, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0]);
+    expect(encodePing(FRAME.PONG, new Uint8Array(20))).toHaveLength(16);
+  });
+});

@@ -1,0 +1,215 @@
+// The frames of a carrier: the 8-byte header (type u8, payload length u24, stream id u32, all big-endian), which types there are
+// and for whom, and the payloads of those that are not DATA: written whole with their header, read with every bound checked.
+import { WIRE_LIMITS } from './limits.ts';
+import { cutText, decodeText, decodeTextLoosely, encodeText, encodeTextCut, parseJson } from './text-codec.ts';
+
+export const FRAME = {
+  DATA: 1,
+  OPEN: 2,
+  OPENED: 3,
+  REFUSED: 4,
+  FIN: 5,
+  RESET: 6,
+  WINDOW: 7,
+  PING: 8,
+  PONG: 9,
+  GO_AWAY: 10,
+} as const;
+
+export type FrameType = (typeof FRAME)[keyof typeof FRAME];
+
+/** PING carries eight bytes of the sender's choice; PONG brings them back. */
+export const PING_PAYLOAD_BYTES = 8;
+
+/** Writes the header at `offset`; the caller has checked that 8 bytes are there and that the length fits. */
+export const writeFrameHeader = (
+  target: Uint8Array,
+  offset: number,
+  type: FrameType,
+  length: number,
+  streamId: number,
+): void => {
+  target[offset] = type;
+  target[offset + 1] = length >>> 16;
+  target[offset + 2] = length >>> 8;
+  target[offset + 3] = length;
+  writeUint32(target, offset + 4, streamId);
+};
+
+export const writeUint32 = (target: Uint8Array, offset: number, value: number): void => {
+  target[offset] = value >>> 24;
+  target[offset + 1] = value >>> 16;
+  target[offset + 2] = value >>> 8;
+  target[offset + 3] = value;
+};
+
+export const readUint32 = (source: Uint8Array, offset: number): number =>
+  (((source[offset] ?? 0) << 24) |
+    ((source[offset + 1] ?? 0) << 16) |
+    ((source[offset + 2] ?? 0) << 8) |
+    (source[offset + 3] ?? 0)) >>>
+  0;
+
+/** What a header of this type must say: the payload's length, and whether it belongs to a stream or to the carrier (id 0). */
+interface FrameKind {
+  readonly min: number;
+  readonly max: number;
+  readonly of: 'stream' | 'carrier';
+  /** A frame of version 1 has none; any other is a violation unless both sides agreed on this one. */
+  readonly capability?: string;
+}
+
+/** One shape for all of them: the parser looks here for every frame. */
+const kind = (of: FrameKind['of'], min: number, max = min): FrameKind => ({ min, max, of });
+
+const REASON_MAX = 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES;
+
+export const FRAME_KINDS: Readonly<Record<FrameType, FrameKind>> = {
+  [FRAME.DATA]: kind('stream', 0, WIRE_LIMITS.FRAME_DATA_MAX_BYTES),
+  [FRAME.OPEN]: kind('stream', 1, WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES),
+  [FRAME.OPENED]: kind('stream', 4),
+  [FRAME.REFUSED]: kind('stream', 4, REASON_MAX),
+  [FRAME.FIN]: kind('stream', 0),
+  [FRAME.RESET]: kind('stream', 4, REASON_MAX),
+  [FRAME.WINDOW]: kind('stream', 4),
+  [FRAME.PING]: kind('carrier', PING_PAYLOAD_BYTES),
+  [FRAME.PONG]: kind('carrier', PING_PAYLOAD_BYTES),
+  [FRAME.GO_AWAY]: kind('carrier', 4, REASON_MAX),
+};
+
+/** By the first byte of a header: what it must look like, or undefined for a type that this session does not have. */
+export type FrameTable = readonly (FrameKind | undefined)[];
+
+/** The frames of a session that agreed on these capabilities. */
+export const frameTable = (
+  capabilities: readonly string[],
+  kinds: Readonly<Record<number, FrameKind>> = FRAME_KINDS,
+): FrameTable =>
+  Array.from({ length: 256 }, (_, type) => {
+    const frame = kinds[type];
+    return frame?.capability === undefined || capabilities.includes(frame.capability) ? frame : undefined;
+  });
+
+// ---- payloads ----
+
+const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
+
+/** What the opener says of a new stream. */
+export interface StreamHead {
+  readonly tunnelId: string;
+  /** host:port of the visitor. */
+  readonly visitor: string;
+}
+
+/** Why a stream was refused or reset; the number is on the wire. */
+export const STREAM_CODES = {
+  cancelled: 0,
+  'dial-refused': 1,
+  'dial-timeout': 2,
+  'unknown-tunnel': 3,
+  'peer-reset': 4,
+  limit: 5,
+  'shutting-down': 6,
+  'carrier-lost': 7,
+  'protocol-violation': 8,
+  timeout: 9,
+} as const;
+
+export type StreamCode = keyof typeof STREAM_CODES;
+
+const NAME_OF_CODE = new Map<number, StreamCode>(
+  Object.entries(STREAM_CODES).map(([name, code]) => [code, name as StreamCode]),
+);
+
+export interface StreamReason {
+  readonly code: StreamCode;
+  readonly text: string;
+}
+
+const frameOf = (type: FrameType, streamId: number, payload: Uint8Array): Uint8Array => {
+  const frame = new Uint8Array(HEADER + payload.length);
+  writeFrameHeader(frame, 0, type, payload.length, streamId);
+  frame.set(payload, HEADER);
+  return frame;
+};
+
+export const encodeOpen = (streamId: number, head: StreamHead, windowBytes: number): Uint8Array => {
+  const visitor = cutText(head.visitor, WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS);
+  return frameOf(
+    FRAME.OPEN,
+    streamId,
+    encodeText(JSON.stringify({ tunnel_id: head.tunnelId, visitor, window: windowBytes })),
+  );
+};
+
+export interface OpenPayload {
+  readonly head: StreamHead;
+  readonly windowBytes: number;
+}
+
+export const decodeOpen = (payload: Uint8Array): OpenPayload | null => {
+  const text = decodeText(payload);
+  if (text === null) return null;
+  const value = parseJson(text);
+  if (typeof value !== 'object' || value === null) return null;
+  const { tunnel_id, visitor, window } = value as Record<string, unknown>;
+  if (!isTunnelId(tunnel_id) || !isVisitor(visitor) || !isWindow(window)) return null;
+  return { head: { tunnelId: tunnel_id, visitor }, windowBytes: window };
+};
+
+const isTunnelId = (value: unknown): value is string =>
+  typeof value === 'string' && value.length > 0 && value.length <= WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS;
+
+const isVisitor = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS;
+
+const isWindow = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
+
+/** OPENED and WINDOW carry one u32: the first credit, and more of it. */
+export const encodeCredit = (
+  type: typeof FRAME.OPENED | typeof FRAME.WINDOW,
+  streamId: number,
+  bytes: number,
+): Uint8Array => {
+  const payload = new Uint8Array(4);
+  writeUint32(payload, 0, bytes);
+  return frameOf(type, streamId, payload);
+};
+
+export const decodeCredit = (payload: Uint8Array): number | null => {
+  if (payload.length !== 4) return null;
+  const bytes = readUint32(payload, 0);
+  return bytes <= WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES ? bytes : null;
+};
+
+export const encodeFin = (streamId: number): Uint8Array => frameOf(FRAME.FIN, streamId, new Uint8Array(0));
+
+/** REFUSED, RESET and GO_AWAY carry a u32 code and a short text for people. */
+export const encodeReason = (
+  type: typeof FRAME.REFUSED | typeof FRAME.RESET | typeof FRAME.GO_AWAY,
+  streamId: number,
+  reason: StreamReason,
+): Uint8Array => {
+  const text = encodeTextCut(reason.text, WIRE_LIMITS.RESET_REASON_MAX_BYTES);
+  const payload = new Uint8Array(4 + text.length);
+  writeUint32(payload, 0, STREAM_CODES[reason.code]);
+  payload.set(text, 4);
+  return frameOf(type, streamId, payload);
+};
+
+/** An unknown code is kept as its nearest meaning, so that a newer peer can say more. */
+export const decodeReason = (payload: Uint8Array): StreamReason | null => {
+  if (payload.length < 4 || payload.length > 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES) return null;
+  return {
+    code: NAME_OF_CODE.get(readUint32(payload, 0)) ?? 'cancelled',
+    text: decodeTextLoosely(payload.subarray(4)),
+  };
+};
+
+/** Eight bytes of the sender's choice, padded with zeros when fewer are given. */
+export const encodePing = (type: typeof FRAME.PING | typeof FRAME.PONG, payload: Uint8Array): Uint8Array => {
+  const bytes = new Uint8Array(PING_PAYLOAD_BYTES);
+  bytes.set(payload.subarray(0, PING_PAYLOAD_BYTES));
+  return frameOf(type, 0, bytes);
+};

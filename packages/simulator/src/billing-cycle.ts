@@ -1,0 +1,199 @@
+// What time brings: periods that end, and payments that are tried again, each at its own moment and in order. Every step is kept
+// before the next begins, so a process that was killed goes on where it was.
+import type { Clock } from '@tunnel/runtime';
+import { badRequest } from './api-route.ts';
+import { draftInvoice, finalizeInvoice, invoiceOf } from './invoices.ts';
+import type { Invoice, Subscription } from './model.ts';
+import type { Sandbox } from './sandbox.ts';
+import { changeSubscription, nextMonthStart, periodOf, subscriptionOf } from './subscriptions.ts';
+
+/** Drafts are final when the platform has answered the news of them, or has taken none of it for so long. */
+const DRAFT_WAIT_MS = 10_000;
+
+interface BillingCycleDeps {
+  readonly sandbox: Sandbox;
+  readonly clock: Clock;
+  /** Settles when these events were delivered. */
+  readonly delivered: (eventIds: readonly string[]) => Promise<void>;
+  readonly hasListener: () => boolean;
+}
+
+export class BillingCycle {
+  readonly #deps: BillingCycleDeps;
+  #line: Promise<void> = Promise.resolve();
+  #stopped = false;
+  #endWait: () => void = () => {};
+
+  constructor(deps: BillingCycleDeps) {
+    this.#deps = deps;
+  }
+
+  /** Moves the stand-in's clock, through everything that is due on the way; 0: what is due by now. */
+  advance(seconds: number): Promise<void> {
+    const next = this.#line.then(() => this.#run(seconds));
+    this.#line = next.catch(() => {});
+    return next;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#endWait();
+    await this.#line;
+  }
+
+  async #run(seconds: number): Promise<void> {
+    const { sandbox } = this.#deps;
+    const wanted = sandbox.aheadMs + seconds * 1000;
+    const target = Math.floor((sandbox.realNow() + wanted) / 1000);
+    // Of a run that was cut off.
+    await this.#finishDrafts();
+    for (let at = nextMoment(sandbox); at !== null && at <= target && !this.#stopped; at = nextMoment(sandbox)) {
+      const moment = at;
+      sandbox.store.transact(() => {
+        sandbox.moveTo(moment);
+        endPeriods(sandbox, moment);
+      });
+      await this.#finishDrafts();
+      sandbox.store.transact(() => retryPayments(sandbox, moment));
+    }
+    if (!this.#stopped) sandbox.store.transact(() => sandbox.setAhead(wanted));
+  }
+
+  async #finishDrafts(): Promise<void> {
+    const { sandbox } = this.#deps;
+    if (!hasDrafts(sandbox)) return;
+    await this.#news();
+    if (this.#stopped) return;
+    sandbox.store.transact(() => {
+      for (const draft of sandbox.store.all('invoices').filter(({ status }) => status === 'draft')) {
+        payInvoice(sandbox, finalizeInvoice(sandbox, draft).id);
+      }
+    });
+  }
+
+  async #news(): Promise<void> {
+    const { sandbox, delivered, hasListener } = this.#deps;
+    const isNews = (payload: object): boolean => 'type' in payload && payload.type === 'invoice.created';
+    const waiting = sandbox.store.all('events').filter(({ payload }) => isNews(payload));
+    if (waiting.length === 0 || !hasListener()) return;
+    const silence = this.#silence();
+    const all = waiting.map(({ id }) => delivered([id]).then(silence.heard));
+    await Promise.race([Promise.all(all), silence.isLong]);
+    this.#endWait();
+  }
+
+  /** Many accounts take their time: only nothing at all for so long is too long. */
+  #silence(): { readonly isLong: Promise<void>; readonly heard: () => void } {
+    const { clock } = this.#deps;
+    let [end, isOver] = [(): void => {}, false];
+    const isLong = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    let timer = clock.setTimeout(end, DRAFT_WAIT_MS);
+    const heard = (): void => {
+      timer.cancel();
+      if (!isOver) timer = clock.setTimeout(end, DRAFT_WAIT_MS);
+    };
+    this.#endWait = () => {
+      isOver = true;
+      timer.cancel();
+      end();
+    };
+    return { isLong, heard };
+  }
+}
+
+const hasDrafts = ({ store }: Sandbox): boolean => store.all('invoices').some(({ status }) => status === 'draft');
+
+const living = ({ store }: Sandbox): Subscription[] =>
+  store.all('subscriptions').filter(({ status }) => status !== 'canceled');
+
+const nextMoment = (sandbox: Sandbox): number | null => {
+  const retries = sandbox.store
+    .all('invoices')
+    .flatMap(({ status, next_payment_attempt: at }) => (status === 'open' && at !== null ? [at] : []));
+  const moments = [...living(sandbox).map((each) => periodOf(each).end), ...retries];
+  return moments.length === 0 ? null : Math.min(...moments);
+};
+
+const endPeriods = (sandbox: Sandbox, moment: number): void => {
+  for (const subscription of living(sandbox).filter((each) => periodOf(each).end <= moment)) {
+    const draft = draftInvoice(sandbox, subscription);
+    // First of all: usage that the platform still holds belongs on it.
+    sandbox.emit('invoice.created', draft);
+    const ends = subscription.cancel_at_period_end;
+    const start = periodOf(subscription).end;
+    const items = subscription.items.data.map((item) => ({
+      ...item,
+      current_period_start: start,
+      current_period_end: nextMonthStart(start),
+    }));
+    changeSubscription(sandbox, subscription, {
+      latest_invoice: draft.id,
+      ...(ends ? { status: 'canceled', ended_at: start } : { items: { ...subscription.items, data: items } }),
+    });
+  }
+};
+
+const retryPayments = (sandbox: Sandbox, moment: number): void => {
+  for (const invoice of sandbox.store.all('invoices')) {
+    const at = invoice.next_payment_attempt;
+    if (invoice.status === 'open' && at !== null && at <= moment) payInvoice(sandbox, invoice.id);
+  }
+};
+
+// Paying an invoice: by the customer's default card, and what follows when it fails.
+
+const RETRY_SECS = 3 * 24 * 60 * 60;
+/** After so many the invoice stays open, and is tried only when somebody asks for it. */
+const TRIES = 4;
+
+export const payInvoice = (sandbox: Sandbox, id: string): Invoice => {
+  const invoice = invoiceOf(sandbox, id);
+  if (invoice.status !== 'open') throw badRequest(`The invoice is ${invoice.status}.`);
+  const paid = invoice.total === 0 || hasGoodCard(sandbox, invoice.customer);
+  return paid ? settle(sandbox, invoice) : fail(sandbox, invoice);
+};
+
+const hasGoodCard = ({ store }: Sandbox, customerId: string): boolean => {
+  const methodId = store.get('customers', customerId)?.invoice_settings.default_payment_method ?? '';
+  return store.get('payment_methods', methodId)?.metadata.simulated === 'good';
+};
+
+const settle = (sandbox: Sandbox, invoice: Invoice): Invoice => {
+  const paid = sandbox.store.put('invoices', {
+    ...invoice,
+    status: 'paid',
+    amount_paid: invoice.total,
+    amount_remaining: 0,
+    attempt_count: invoice.attempt_count + 1,
+    attempted: true,
+    next_payment_attempt: null,
+    status_transitions: { ...invoice.status_transitions, paid_at: sandbox.now() },
+  });
+  sandbox.emit('invoice.paid', paid);
+  const isClear = !sandbox.store.all('invoices').some((each) => each.status === 'open' && isOfSame(each, invoice));
+  if (isClear) setStatus(sandbox, invoice, 'active');
+  return paid;
+};
+
+const fail = (sandbox: Sandbox, invoice: Invoice): Invoice => {
+  const tries = invoice.attempt_count + 1;
+  const failed = sandbox.store.put('invoices', {
+    ...invoice,
+    attempt_count: tries,
+    attempted: true,
+    next_payment_attempt: tries < TRIES ? sandbox.now() + RETRY_SECS : null,
+  });
+  sandbox.emit('invoice.payment_failed', failed);
+  setStatus(sandbox, invoice, 'past_due');
+  return failed;
+};
+
+const isOfSame = (one: Invoice, other: Invoice): boolean =>
+  one.parent.subscription_details.subscription === other.parent.subscription_details.subscription;
+
+const setStatus = (sandbox: Sandbox, invoice: Invoice, status: 'active' | 'past_due'): void => {
+  const subscription = subscriptionOf(sandbox, invoice.parent.subscription_details.subscription);
+  if (subscription.status !== 'canceled') changeSubscription(sandbox, subscription, { status });
+};

@@ -1,0 +1,1 @@
+export { Simulator, type SimulatorOptions } from './simulator.ts';

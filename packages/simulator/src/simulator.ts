@@ -1,0 +1,165 @@
+// The payment processor's stand-in on this machine: its server, its state and its life. It speaks the processor's own calls to the
+// same SDK, so what runs against it is what runs against the processor.
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Clock, type Logger, randomToken, Secret, type Timer } from '@tunnel/runtime';
+import * as z from 'zod';
+import { apiRoutes } from './api.ts';
+import { BillingCycle } from './billing-cycle.ts';
+import { HttpServer, isLoopbackHost } from './http-server.ts';
+import { Sandbox } from './sandbox.ts';
+import { Store } from './store.ts';
+import { Webhooks } from './webhooks.ts';
+
+/** Periods also end without anybody's call. */
+const LOOK_MS = 10_000;
+
+export interface SimulatorOptions {
+  /** Where its state is kept. */
+  readonly folder: string;
+  /** Of this machine only: its control calls ask for no key. */
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** What names the port to a person: the key of a configuration, or a flag. */
+  readonly portKey: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** null: nobody listens for webhooks yet; they wait. */
+  readonly webhookUrl: () => string | null;
+}
+
+interface Running {
+  readonly store: Store;
+  readonly server: HttpServer;
+  readonly webhooks: Webhooks;
+  readonly billingCycle: BillingCycle;
+  readonly look: Timer;
+}
+
+export class Simulator {
+  readonly #options: SimulatorOptions;
+  #secrets: SimulatorSecrets | undefined;
+  #running: Running | undefined;
+
+  constructor(options: SimulatorOptions) {
+    if (!isLoopbackHost(options.host))
+      throw new Error(`the simulator listens on this machine only, not ${options.host}`);
+    this.#options = options;
+  }
+
+  get url(): string {
+    if (this.#running === undefined) throw new Error('the simulator does not run');
+    const { host } = this.#options;
+    return `http://${host.includes(':') ? `[${host.replaceAll(/[[\]]/g, '')}]` : host}:${this.#running.server.port}`;
+  }
+
+  /** Known before the start: made at the first use of its folder. */
+  get secretKey(): Secret {
+    return this.#ownSecrets().secretKey;
+  }
+
+  get webhookSecret(): Secret {
+    return this.#ownSecrets().webhookSecret;
+  }
+
+  async start(): Promise<void> {
+    const { folder, clock, webhookUrl } = this.#options;
+    const { webhookSecret } = this.#ownSecrets();
+    const store = new Store(folder);
+    const sandbox = new Sandbox(store, clock);
+    const logger = this.#options.logger.child({ part: 'simulator' });
+    const webhooks = new Webhooks({ sandbox, clock, logger, secret: webhookSecret, url: webhookUrl });
+    const billingCycle = new BillingCycle({
+      sandbox,
+      clock,
+      delivered: (ids) => {
+        webhooks.kick();
+        return webhooks.delivered(ids);
+      },
+      hasListener: () => webhookUrl() !== null,
+    });
+    const server = this.#serverOf(sandbox, billingCycle, webhooks);
+    try {
+      await server.start();
+    } catch (error) {
+      store.close();
+      throw error;
+    }
+    webhooks.start();
+    const lookAround = (): void => {
+      store.forgetAnswers(clock.now());
+      void billingCycle
+        .advance(0)
+        .catch((error: unknown) => logger.error({ err: error }, 'the simulator could not end a period'))
+        .then(() => webhooks.kick());
+    };
+    const look = clock.setInterval(lookAround, LOOK_MS);
+    this.#running = { store, server, webhooks, billingCycle, look };
+    lookAround();
+  }
+
+  async stop(): Promise<void> {
+    const running = this.#running;
+    this.#running = undefined;
+    if (running === undefined) return;
+    running.look.cancel();
+    const ended = running.billingCycle.stop();
+    await running.server.stop();
+    await running.webhooks.stop();
+    await ended;
+    running.store.close();
+  }
+
+  #serverOf(sandbox: Sandbox, billingCycle: BillingCycle, webhooks: Webhooks): HttpServer {
+    const { host, port, portKey, logger } = this.#options;
+    return new HttpServer({
+      host,
+      port,
+      portKey,
+      logger,
+      sandbox,
+      billingCycle,
+      secretKey: this.secretKey,
+      onAnswered: () => webhooks.kick(),
+      routes: apiRoutes(() => this.url),
+    });
+  }
+
+  #ownSecrets(): SimulatorSecrets {
+    this.#secrets ??= loadSecrets(this.#options.folder);
+    return this.#secrets;
+  }
+}
+
+// The stand-in's API key and webhook secret: made once, kept in a file of their own for the owner's eyes.
+
+const secretsShape = z.strictObject({ secret_key: z.string().min(20), webhook_secret: z.string().min(20) });
+
+interface SimulatorSecrets {
+  readonly secretKey: Secret;
+  readonly webhookSecret: Secret;
+}
+
+const loadSecrets = (folder: string): SimulatorSecrets => {
+  const path = join(folder, 'secrets.json');
+  const { secret_key, webhook_secret } = readSecrets(path) ?? makeSecrets(folder, path);
+  return { secretKey: new Secret(secret_key), webhookSecret: new Secret(webhook_secret) };
+};
+
+const readSecrets = (path: string): z.output<typeof secretsShape> | null => {
+  try {
+    return secretsShape.parse(JSON.parse(readFileSync(path, 'utf8')));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new Error(`${path}: the secrets of the simulator cannot be read`, { cause: error });
+  }
+};
+
+const makeSecrets = (folder: string, path: string): z.output<typeof secretsShape> => {
+  const made = { secret_key: `sk_test_sim_${randomToken()}`, webhook_secret: `whsec_sim_${randomToken()}` };
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  writeFileSync(`${path}.part`, `${JSON.stringify(made)}\n`, { mode: 0o600 });
+  renameSync(`${path}.part`, path);
+  return made;
+};

@@ -1,0 +1,118 @@
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { quickClock, SimulatorHarness } from './simulator.fixture.ts';
+
+let harness: SimulatorHarness;
+
+beforeEach(async () => {
+  harness = await SimulatorHarness.open();
+});
+afterEach(() => harness.close());
+
+const LIFE = [
+  'customer.created',
+  'payment_method.attached',
+  'setup_intent.succeeded',
+  'customer.updated',
+  'customer.subscription.created',
+];
+const typesOf = (): string[] => harness.deliveries.map(({ type }) => type);
+
+describe('webhooks', () => {
+  it('come in order, once each, signed so that the processor believes them', async () => {
+    const { customerId } = await harness.subscriber();
+    await eventually(() => expect(typesOf()).toEqual(LIFE));
+    for (const { body, signature, type, id } of harness.deliveries) {
+      const secret = harness.simulator.webhookSecret.reveal();
+      const event = harness.stripe.webhooks.constructEvent(body, signature, secret);
+      const about = type.startsWith('customer.') && !type.includes('subscription') ? 'id' : 'customer';
+      expect(event).toMatchObject({ id, type, data: { object: { [about]: customerId } } });
+    }
+  });
+
+  it('tell of a month that ends', async () => {
+    await harness.subscriber();
+    await eventually(() => expect(typesOf()).toEqual(LIFE));
+    await harness.endMonth();
+    await eventually(() =>
+      expect(typesOf().slice(LIFE.length)).toEqual([
+        'invoice.created',
+        'customer.subscription.updated',
+        'invoice.finalized',
+        'invoice.paid',
+      ]),
+    );
+  });
+
+  it('are sent again, in order, until they are taken', async () => {
+    let away = 3;
+    harness.respond = () => {
+      away -= 1;
+      return away >= 0 ? 503 : 200;
+    };
+    await harness.subscriber();
+    await eventually(() => expect(new Set(typesOf())).toEqual(new Set(LIFE)));
+    expect(typesOf()).toEqual([LIFE[0], LIFE[0], LIFE[0], ...LIFE]);
+    expect(new Set(harness.deliveries.slice(0, 4).map(({ id, body }) => id + body)).size).toBe(1);
+  });
+
+  it('that are refused for good do not hold up the others', async () => {
+    await harness.close();
+    harness = await SimulatorHarness.open(quickClock());
+    harness.respond = ({ type }) => (type === 'customer.created' ? 400 : 200);
+    await harness.subscriber();
+    await eventually(() => expect(new Set(typesOf())).toEqual(new Set(LIFE)), { timeoutMs: 10_000 });
+    expect(typesOf().filter((type) => type === 'customer.created')).toHaveLength(5);
+  });
+
+  it('survive a restart while nobody took them', async () => {
+    harness.respond = () => 500;
+    await harness.subscriber();
+    await harness.restart();
+    harness.deliveries.length = 0;
+    harness.respond = () => 200;
+    await eventually(() => expect(new Set(typesOf())).toEqual(new Set(LIFE)));
+  });
+
+  it('twice: each comes two times', async () => {
+    await harness.control('/webhooks', { mode: 'twice' });
+    await harness.subscriber();
+    await eventually(() => expect(typesOf()).toEqual(LIFE.flatMap((type) => [type, type])));
+    expect(new Set(harness.deliveries.map(({ id }) => id)).size).toBe(LIFE.length);
+  });
+
+  it('late: each comes 3 s after it happened', async () => {
+    await harness.close();
+    const clock = quickClock(4);
+    harness = await SimulatorHarness.open(clock);
+    await harness.control('/webhooks', { mode: 'late' });
+    const seen: number[] = [];
+    harness.respond = () => {
+      seen.push(clock.monotonic());
+      return 200;
+    };
+    const began = clock.monotonic();
+    await harness.customerWithCard();
+    const ended = clock.monotonic();
+    await eventually(() => expect(seen).toHaveLength(4));
+    expect(typesOf()).toEqual(LIFE.slice(0, 4));
+    expect(seen[0]! - began).toBeGreaterThan(3000);
+    expect(seen[3]! - ended).toBeGreaterThan(2500);
+  });
+
+  it('shuffle: all come, once each, in any order', async () => {
+    await harness.control('/webhooks', { mode: 'shuffle' });
+    for (let count = 0; count < 4; count += 1) await harness.subscriber();
+    await eventually(() => expect(typesOf().sort()).toEqual([...LIFE, ...LIFE, ...LIFE, ...LIFE].sort()));
+    expect(new Set(harness.deliveries.map(({ id }) => id)).size).toBe(4 * LIFE.length);
+  });
+
+  it('keep their mode over a restart, and refuse one that does not exist', async () => {
+    await harness.control('/webhooks', { mode: 'twice' });
+    await harness.restart();
+    const state = (await (await fetch(`${harness.simulator.url}/_sim`)).json()) as { webhooks: object };
+    expect(state.webhooks).toEqual({ mode: 'twice', waiting: 0 });
+    expect((await harness.control('/webhooks', { mode: 'never' })).status).toBe(400);
+    expect((await harness.control('/webhooks')).status).toBe(400);
+  });
+});

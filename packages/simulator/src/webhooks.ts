@@ -1,0 +1,166 @@
+// Sends what the stand-in owes to the platform: one at a time, in order, until each was taken; or, to try a receiver, late, twice
+// or in any order. What waits survives a restart.
+import { createHmac } from 'node:crypto';
+import type { Clock, Logger, Secret } from '@tunnel/runtime';
+import type { WebhookEvent } from './model.ts';
+import type { Sandbox } from './sandbox.ts';
+
+const TIMEOUT_MS = 10_000;
+const RETRY_MIN_MS = 250;
+const RETRY_MAX_MS = 5000;
+const IDLE_MS = 60_000;
+const LATE_MS = 3000;
+/** How long events gather before one of them is drawn. */
+const SHUFFLE_MS = 300;
+/** One that is refused so often, by somebody who is there, is given up. */
+const REFUSALS = 5;
+
+interface WebhooksDeps {
+  readonly sandbox: Sandbox;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly secret: Secret;
+  readonly url: () => string | null;
+  readonly random?: () => number;
+}
+
+type Outcome = 'taken' | 'refused' | 'away';
+
+export class Webhooks {
+  readonly #deps: WebhooksDeps;
+  readonly #waiters = new Map<string, (() => void)[]>();
+  readonly #refusals = new Map<string, number>();
+  readonly #abort = new AbortController();
+  #wake: () => void = () => {};
+  #failures = 0;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(deps: WebhooksDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    this.#wake();
+    await this.#running;
+  }
+
+  /** Something new waits. */
+  kick(): void {
+    this.#wake();
+  }
+
+  async delivered(eventIds: readonly string[]): Promise<void> {
+    await Promise.all(eventIds.map((id) => this.#delivered(id)));
+  }
+
+  #delivered(id: string): Promise<void> {
+    if (this.#deps.sandbox.store.get('events', id) === undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiters.set(id, [...(this.#waiters.get(id) ?? []), resolve]);
+    });
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#abort.signal.aborted) {
+      const url = this.#deps.url();
+      const next = url === null ? RETRY_MIN_MS : this.#next();
+      if (url === null || typeof next === 'number') await this.#sleep(Number(next));
+      else await this.#attend(url, next);
+    }
+  }
+
+  /** The event to send now, or the time until there may be one. */
+  #next(): WebhookEvent | number {
+    const { sandbox, clock, random = Math.random } = this.#deps;
+    const waiting = sandbox.store.all('events');
+    const [first] = waiting;
+    if (first === undefined) return IDLE_MS;
+    const mode = sandbox.store.settings.webhook_mode;
+    const holdMs = mode === 'late' ? LATE_MS : 0;
+    const dueInMs = first.queued_ms + (mode === 'shuffle' ? SHUFFLE_MS : holdMs) - clock.now();
+    if (dueInMs > 0) return dueInMs;
+    return mode === 'shuffle' ? (waiting[Math.floor(random() * waiting.length)] ?? first) : first;
+  }
+
+  async #attend(url: string, event: WebhookEvent): Promise<void> {
+    const { sandbox, logger } = this.#deps;
+    const outcome = await this.#send(url, event);
+    if (this.#abort.signal.aborted && outcome !== 'taken') return;
+    if (outcome === 'taken' && sandbox.store.settings.webhook_mode === 'twice') await this.#send(url, event);
+    const isLost = outcome === 'refused' && this.#countRefusal(event.id) >= REFUSALS;
+    if (isLost) logger.warn({ event: event.id }, 'the simulator gives up a webhook that was refused');
+    if (outcome === 'taken' || isLost) {
+      this.#failures = 0;
+      this.#done(event.id);
+      return;
+    }
+    this.#failures += 1;
+    await this.#pause(Math.min(RETRY_MIN_MS * 2 ** (this.#failures - 1), RETRY_MAX_MS));
+  }
+
+  #countRefusal(id: string): number {
+    const count = (this.#refusals.get(id) ?? 0) + 1;
+    this.#refusals.set(id, count);
+    return count;
+  }
+
+  #done(id: string): void {
+    const { store } = this.#deps.sandbox;
+    store.transact(() => store.remove('events', id));
+    this.#refusals.delete(id);
+    for (const resolve of this.#waiters.get(id) ?? []) resolve();
+    this.#waiters.delete(id);
+  }
+
+  /** Signed with the machine's time: a receiver refuses what was signed long ago. */
+  async #send(url: string, event: WebhookEvent): Promise<Outcome> {
+    const { clock, secret } = this.#deps;
+    const body = JSON.stringify(event.payload);
+    const signature = signWebhook(body, secret, Math.floor(clock.now() / 1000));
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json; charset=utf-8', 'stripe-signature': signature },
+        body,
+        redirect: 'error',
+        signal: AbortSignal.any([this.#abort.signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      });
+      await response.body?.cancel();
+      if (response.ok) return 'taken';
+      return response.status < 500 ? 'refused' : 'away';
+    } catch {
+      return 'away';
+    }
+  }
+
+  /** Until the time is over or something new waits. */
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#deps.clock.setTimeout(() => this.#wake(), ms);
+      this.#wake = () => {
+        timer.cancel();
+        resolve();
+      };
+      if (this.#abort.signal.aborted) this.#wake();
+    });
+  }
+
+  /** News do not shorten it. */
+  async #pause(ms: number): Promise<void> {
+    const { clock } = this.#deps;
+    const until = clock.monotonic() + ms;
+    while (!this.#abort.signal.aborted && clock.monotonic() < until) await this.#sleep(until - clock.monotonic());
+  }
+}
+
+// The processor's signature of a webhook: over the time and the very bytes of the body.
+
+export const signWebhook = (body: string, secret: Secret, atSecs: number): string => {
+  const mac = createHmac('sha256', secret.reveal()).update(`${atSecs}.${body}`, 'utf8').digest('hex');
+  return `t=${atSecs},v1=${mac}`;
+};

@@ -1,0 +1,84 @@
+// The arrows between the files of one workspace: which are forbidden, which go round in a circle, and what none of them leads to.
+// An arrow is { from, to, line }: two files as paths below src.
+import { posix } from 'node:path';
+
+/** The row that a file belongs to: the longest that is one of its folders; '' for a file of src itself. */
+function rowOf(rows, file) {
+  const folder = posix.dirname(file);
+  if (folder === '.') return '';
+  const fitting = Object.keys(rows).filter((row) => `${folder}/`.startsWith(`${row}/`));
+  return fitting.sort((a, b) => b.length - a.length)[0];
+}
+
+/** Arrows that `rows` forbids, as { file, line, why }. */
+export function forbiddenArrows(rows, arrows) {
+  return arrows.flatMap(({ from, to, line }) => {
+    const [source, target] = [rowOf(rows, from), rowOf(rows, to)];
+    if (source === '') return [];
+    const refuse = (why) => [{ file: from, line, why: `'${to}': ${why}` }];
+    if (source === undefined) return refuse(`${posix.dirname(from)} has no row in scripts/lib/import-rules.mjs`);
+    if (target === undefined) return refuse(`${posix.dirname(to)} has no row in scripts/lib/import-rules.mjs`);
+    if (target === '') return refuse(`${source} may not import what brings the folders together`);
+    const allowed = [source, ...rows[source]].some((name) => `${target}/`.startsWith(`${name}/`));
+    return allowed ? [] : refuse(`${source} may not import ${target}`);
+  });
+}
+
+/**
+ * Circles among the files and folders that share a folder, at every depth: `admin → routing → admin`. A folder counts as one thing,
+ * with all that is in it. Files alone may know each other's types; other circles of theirs are oxlint's to find.
+ */
+export function cyclesOf(arrows) {
+  const levels = new Map();
+  for (const { from, to } of arrows) {
+    const [source, target] = [from.split('/'), to.split('/')];
+    let depth = 0;
+    while (source[depth] === target[depth] && depth < source.length - 1) depth += 1;
+    const parent = source.slice(0, depth).join('/');
+    const level = levels.get(parent) ?? new Map();
+    levels.set(parent, level);
+    const nexts = level.get(source[depth]) ?? new Map();
+    level.set(source[depth], nexts);
+    if (source[depth] !== target[depth] && !nexts.has(target[depth])) nexts.set(target[depth], `${from} → ${to}`);
+  }
+  return [...levels].flatMap(([parent, level]) => circlesAmong(level).map((circle) => ({ parent, ...circle })));
+}
+
+/** One circle for each group of names that reach each other, the shortest, with an import for each of its arrows. */
+function circlesAmong(level) {
+  const found = [];
+  const covered = new Set();
+  for (const start of level.keys()) {
+    if (covered.has(start)) continue;
+    const path = shortestWayBack(level, start);
+    if (path === undefined) continue;
+    for (const name of path) covered.add(name);
+    const names = [...path, start];
+    if (names.every((name) => /\.\w+$/.test(name))) continue;
+    const imports = path.map((name, index) => level.get(name).get(names[index + 1]));
+    found.push({ names, imports });
+  }
+  return found;
+}
+
+function shortestWayBack(level, start) {
+  const ways = [[start]];
+  const seen = new Set();
+  for (const way of ways) {
+    for (const next of level.get(way.at(-1))?.keys() ?? []) {
+      if (next === start) return way;
+      if (seen.has(next)) continue;
+      seen.add(next);
+      ways.push([...way, next]);
+    }
+  }
+  return undefined;
+}
+
+/** Those of `files` that no way leads to from one that `isEntry`. Without an entry there is nothing to tell. */
+export function unreached(files, isEntry, arrows) {
+  const reached = new Set(files.filter(isEntry));
+  if (reached.size === 0) return [];
+  for (const file of reached) for (const { from, to } of arrows) if (from === file) reached.add(to);
+  return files.filter((file) => !reached.has(file));
+}

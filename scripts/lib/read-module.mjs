@@ -1,0 +1,88 @@
+// What a source file imports and which names it uses, by its syntax tree: comments and strings never count.
+import { parseSync, visitorKeys } from 'oxc-parser';
+
+const lineAt = (text, index) => text.slice(0, index).split('\n').length;
+
+/** @returns {{ imports: { specifier: string, line: number }[], names: Use[], syntaxError?: string }} */
+export function readModule(file, text) {
+  const { program, errors } = parseSync(file, text);
+  if (errors.length > 0) return { imports: [], names: [], syntaxError: errors[0].message };
+  const imports = [];
+  const names = [];
+  walk(program, null, '', (node, parent, key) => {
+    const source = sourceOf(node);
+    // The line of what is imported: a list of names may begin far above it.
+    if (source) imports.push({ specifier: source.value, line: lineAt(text, source.start) });
+    for (const name of namesOf(node, parent, key)) names.push({ ...name, line: lineAt(text, node.start) });
+  });
+  return { imports, names };
+}
+
+function walk(node, parent, key, visit) {
+  visit(node, parent, key);
+  for (const child of visitorKeys[node.type] ?? []) {
+    for (const next of [node[child]].flat()) if (next) walk(next, node, child, visit);
+  }
+}
+
+const literal = (node) => {
+  if (node?.type === 'Literal' && typeof node.value === 'string') return node;
+  const isPlain = node?.type === 'TemplateLiteral' && node.expressions.length === 0;
+  return isPlain ? { value: node.quasis[0].value.cooked, start: node.start } : undefined;
+};
+
+/** The string that names the imported module, if `node` imports one: types and `require` count as well. */
+function sourceOf(node) {
+  switch (node.type) {
+    case 'ImportDeclaration':
+    case 'ExportNamedDeclaration':
+    case 'ExportAllDeclaration':
+    case 'ImportExpression':
+      return literal(node.source);
+    case 'TSImportType':
+      return literal(node.source ?? node.argument?.literal ?? node.argument);
+    case 'TSExternalModuleReference':
+      return literal(node.expression);
+    case 'CallExpression':
+      return node.callee.type === 'Identifier' && node.callee.name === 'require'
+        ? literal(node.arguments[0])
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * Names as rules speak of them: `process` or `Date.now` where it is used, `new Date()` for the present time, `async` for syntax that waits.
+ * `isKey` marks a name that only says which property is meant.
+ */
+function namesOf(node, parent, key) {
+  switch (node.type) {
+    case 'Identifier':
+      return [{ name: node.name, isKey: isKey(parent, key) }];
+    case 'MemberExpression': {
+      const property = node.computed ? literal(node.property)?.value : node.property.name;
+      return node.object.type === 'Identifier' ? [{ name: `${node.object.name}.${property}`, isKey: false }] : [];
+    }
+    case 'NewExpression':
+      return isDate(node.callee) && node.arguments.length === 0 ? [{ name: 'new Date()', isKey: false }] : [];
+    case 'CallExpression':
+      return isDate(node.callee) ? [{ name: 'new Date()', isKey: false }] : [];
+    case 'AwaitExpression':
+      return [{ name: 'async', isKey: false }];
+    case 'ForOfStatement':
+      return node.await ? [{ name: 'async', isKey: false }] : [];
+    default:
+      return node.async === true ? [{ name: 'async', isKey: false }] : [];
+  }
+}
+
+const isDate = (node) => node.type === 'Identifier' && node.name === 'Date';
+
+/** `a.process`, `{ process: 1 }`, `interface { process: … }`: none of them is the global of that name. */
+function isKey(parent, key) {
+  if (parent === null) return false;
+  if (key === 'property') return parent.type === 'MemberExpression' && !parent.computed;
+  if (key !== 'key') return key === 'imported' || key === 'exported' || key === 'label';
+  return !parent.computed && !parent.shorthand;
+}

@@ -1,0 +1,56 @@
+// A real stack in a folder of its own, with pools and many logins allowed; and how others of the run find it.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { temporaryDirectory } from '@tunnel/testkit';
+import { claimPortBlock } from '../system/port-block.fixture.ts';
+import { Stack, type StackOptions } from '../system/stack.fixture.ts';
+
+const TABLES = `
+[platform.limits]
+auth_per_minute = 10000
+auth_per_account_per_minute = 1000
+[platform.plans.free]
+tunnel_limit = 100
+[load_balancing]
+enabled = true
+`;
+
+/** What a test needs to know of a stack, whichever process started it. */
+export type StackPlace = Pick<Stack, 'run' | 'control' | 'dataDir' | 'flags'>;
+
+export interface OwnStack {
+  readonly stack: Stack;
+  close(): Promise<void>;
+}
+
+export const startOwnStack = async (options: StackOptions = {}): Promise<OwnStack> => {
+  const [folder, ports] = [await temporaryDirectory(), await claimPortBlock()];
+  const stack = new Stack(folder.path, ports, { command: 'stack', tables: TABLES, ...options });
+  const close = async (): Promise<void> => {
+    await stack.close();
+    await ports.close();
+    await folder.close();
+  };
+  try {
+    await stack.start();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { stack, close };
+};
+
+/** A stack that another process has started. */
+export const stackAt = (dataDir: string, flags: readonly string[]): StackPlace => {
+  const run = (): Stack['run'] => JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) as Stack['run'];
+  return {
+    dataDir,
+    flags,
+    get run() {
+      return run();
+    },
+    get control() {
+      return run().control;
+    },
+  };
+};

@@ -1,0 +1,121 @@
+// Visitors come all the time while the network under the tunnel breaks again and again, in every way the relay knows.
+import { connectSocket, type SocketDuplex } from '@tunnel/mux';
+import { deterministicBytes, eventually, type Relay, seededRandom, startEchoServer, startRelay } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { it } from '../system/system-test.fixture.ts';
+import { sendAndReadAll } from '../system/visitor.fixture.ts';
+
+const VISITORS = 10;
+const VISITS_EACH = 12;
+const VISITS_BETWEEN_BREAKS = 10;
+const BYTES = deterministicBytes(2_000_000, 12);
+/** The longest a visit can take: the wait for a carrier, and a dead one being noticed. */
+const VISIT_TIMEOUT_MS = 60_000;
+
+type Outcome = 'whole' | 'reset' | 'truncated' | 'corrupted' | 'hung';
+
+/** While the tunnel is away nobody is let in; one who is refused comes again. */
+const dial = (port: number): Promise<SocketDuplex> =>
+  eventually(() => connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }), { timeoutMs: VISIT_TIMEOUT_MS });
+
+/** Sends all of it to an echo and says how that went. Our own socket end, because Node calls some resets an end. */
+const visit = async (port: number, bytes: number): Promise<Outcome> => {
+  const end = await dial(port);
+  return new Promise((resolve) => {
+    let received = 0;
+    let sent = 0;
+    const late = setTimeout(() => finish('hung'), VISIT_TIMEOUT_MS);
+    const finish = (outcome: Outcome): void => {
+      clearTimeout(late);
+      end.reset({ code: 'cancelled', text: 'the visit is over' });
+      resolve(outcome);
+    };
+    const send = (): void => {
+      while (sent < bytes) {
+        const from = sent;
+        sent = Math.min(bytes, sent + 50_000);
+        if (!end.write(BYTES, from, sent, false)) return;
+      }
+      end.end();
+    };
+    end.read({
+      onData: (chunk, start, stop) => {
+        if (BYTES.compare(chunk, start, stop, received, received + stop - start) !== 0) finish('corrupted');
+        received += stop - start;
+        return true;
+      },
+      onDrain: send,
+      onEnd: () => finish(received === bytes ? 'whole' : 'truncated'),
+      onReset: () => finish('reset'),
+    });
+    send();
+  });
+};
+
+/** Ways to break it, mild ones more often: a client that loses all its connections waits longer each time. */
+const breaks = (relay: Relay, random: () => number): (() => void)[] => {
+  const carriers = () => relay.connections.filter(({ opening }) => opening.startsWith('GET /_carrier'));
+  const control = () => relay.connections.find(({ opening }) => opening.startsWith('GET /_control'));
+  const anyCarrier = () => carriers().at(Math.floor(random() * carriers().length));
+  const slower = (): void => {
+    relay.delayMs = Math.floor(random() * 30);
+  };
+  return [
+    slower,
+    () => anyCarrier()?.reset(),
+    // Its visitors wait until it is found dead, which takes its 25 s: one such is enough.
+    () => anyCarrier()?.lose(),
+    () => control()?.reset(),
+    slower,
+    () => anyCarrier()?.reset(),
+    () => carriers().forEach((carrier) => carrier.reset()),
+    () => relay.cut(),
+  ];
+};
+
+describe('on a network that breaks again and again', () => {
+  it('every visit is served whole or reset: none is corrupted, cut short in silence, or left hanging', {
+    timeout: 180_000,
+  }, async ({ harness }) => {
+    const random = seededRandom(2024);
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack();
+    const relay = harness.use(await startRelay({ target: { port: stack.controlPort } }));
+    const tunnel = await harness.tcp(stack, echo.port, { server: `127.0.0.1:${relay.port}` });
+    const { assigned_port: port, tunnel_id: id } = await tunnel.ready();
+    const sessionId = (await stack.tunnel(id))?.session_id;
+
+    const left = breaks(relay, random);
+    const outcomes: Outcome[] = [];
+    await Promise.all(
+      Array.from({ length: VISITORS }, async () => {
+        for (let visits = 0; visits < VISITS_EACH; visits += 1) {
+          outcomes.push(await visit(port, 1 + Math.floor(random() * BYTES.length)));
+          if (outcomes.length % VISITS_BETWEEN_BREAKS === 0) left.shift()?.();
+        }
+      }),
+    );
+    expect(left).toEqual([]);
+    const count = (kind: Outcome): number => outcomes.filter((outcome) => outcome === kind).length;
+    expect([count('corrupted'), count('truncated'), count('hung')]).toEqual([0, 0, 0]);
+    // Most visits meet no break at all.
+    expect(count('whole')).toBeGreaterThan(outcomes.length / 3);
+
+    // Calm again: all is as it was, and nothing was left over.
+    relay.delayMs = 0;
+    await eventually(
+      async () => expect((await sendAndReadAll(port, Buffer.from('calm')).catch(String)).toString()).toBe('calm'),
+      { timeoutMs: 60_000 },
+    );
+    expect(await stack.tunnels()).toMatchObject([{ tunnel_id: id, assigned_port: port, session_id: sessionId }]);
+    await eventually(
+      async () =>
+        expect([
+          await stack.metric('tunnel_active_connections'),
+          await stack.metric('tunnel_active_streams'),
+          echo.openConnections,
+        ]).toEqual([0, 0, 0]),
+      { timeoutMs: 40_000 },
+    );
+  });
+});

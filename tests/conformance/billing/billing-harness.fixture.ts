@@ -1,0 +1,132 @@
+// A server with its platform and its payment processor's simulator, people who pay, and what the simulator is told to do.
+import type { BillingStatus, StartedSubscription } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { UsageReportingEdge } from '../../system/usage-reporting-edge.fixture.ts';
+import { type Answer, type Question } from '../platform/api-request.fixture.ts';
+import { PATIENCE_MS, type Person, PlatformHarness } from '../platform/platform-harness.fixture.ts';
+
+export const SOON = { timeoutMs: PATIENCE_MS };
+export const GB = 1_000_000_000;
+/** What a cent pays for. */
+export const CENT = GB / 10;
+
+export type Card = 'good' | 'declined' | 'fails_later';
+
+export interface Payer extends Person {
+  readonly subscriptionId: string;
+}
+
+/** As the processor has it; these fields are used. */
+export interface Invoice {
+  readonly id: string;
+  readonly status: string;
+  readonly total: number;
+  readonly amount_paid: number;
+  readonly lines: { readonly data: readonly { readonly amount: number }[] };
+}
+
+export class BillingHarness extends PlatformHarness {
+  #edge: Promise<UsageReportingEdge> | undefined;
+
+  get simulatorUrl(): string {
+    return this.server.run.simulator_url;
+  }
+
+  /** A control call of the simulator. */
+  async sim(path: string, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }> {
+    const response = await fetch(`${this.simulatorUrl}/_sim/${path}`, {
+      method: 'POST',
+      ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  }
+
+  async billing({ token }: Pick<Person, 'token'>): Promise<BillingStatus> {
+    const { status, body, text } = await this.get('/billing', token);
+    if (status !== 200) throw new Error(`GET /billing: ${status} ${text}`);
+    return body as BillingStatus;
+  }
+
+  /** Once it is so. */
+  billingWhen(person: Pick<Person, 'token'>, isSo: (status: BillingStatus) => boolean): Promise<BillingStatus> {
+    return eventually(async () => {
+      const status = await this.billing(person);
+      if (!isSo(status)) throw new Error(JSON.stringify(status));
+      return status;
+    }, SOON);
+  }
+
+  order(path: 'subscribe' | 'setup-intent', { token }: Pick<Person, 'token'>, more: Question = {}): Promise<Answer> {
+    return this.ask('POST', `/billing/${path}`, { token, ...more });
+  }
+
+  async clientSecret(person: Pick<Person, 'token'>): Promise<string> {
+    const { status, body, text } = await this.order('setup-intent', person);
+    if (status !== 200) throw new Error(`setup-intent: ${status} ${text}`);
+    return (body as { client_secret: string }).client_secret;
+  }
+
+  /** A card that was entered in the browser, as the simulator stands for it. */
+  async addCard(person: Pick<Person, 'token'>, card: Card = 'good'): Promise<number> {
+    const intent = await this.clientSecret(person);
+    return (await this.sim(`setup_intents/${intent}/confirm`, { card })).status;
+  }
+
+  async subscribe(person: Pick<Person, 'token'>): Promise<StartedSubscription> {
+    const { status, body, text } = await this.order('subscribe', person);
+    if (status !== 200) throw new Error(`subscribe: ${status} ${text}`);
+    return body as StartedSubscription;
+  }
+
+  /** Signed up, with a card, subscribed. */
+  async payer(card: Card = 'good'): Promise<Payer> {
+    const person = await this.person();
+    await this.addCard(person, card);
+    return { ...person, subscriptionId: (await this.subscribe(person)).payment_subscription_id ?? '' };
+  }
+
+  cap({ token }: Pick<Person, 'token'>, body: unknown): Promise<Answer> {
+    return this.ask('PATCH', '/billing/spend-cap', { token, body });
+  }
+
+  async invoices({ token }: Pick<Person, 'token'>): Promise<readonly Invoice[]> {
+    return ((await this.get('/billing/invoices', token)).body as { invoices: Invoice[] }).invoices;
+  }
+
+  /** The only one, or the newest, once it is final. */
+  invoiceWhen(person: Pick<Person, 'token'>, status: 'paid' | 'open', count = 1): Promise<Invoice> {
+    return eventually(async () => {
+      const found = await this.invoices(person);
+      const [newest] = found;
+      if (found.length !== count || newest?.status !== status) throw new Error(JSON.stringify(found));
+      return newest;
+    }, SOON);
+  }
+
+  /** That edge is one for the file. */
+  edge(): Promise<UsageReportingEdge> {
+    this.#edge ??= UsageReportingEdge.join(this.server).then((edge) => {
+      this.use(edge.keepBeating());
+      return edge;
+    });
+    return this.#edge;
+  }
+
+  /** Usage as an edge tells it, in a tunnel of that account; stored when this returns. */
+  async reportUsage(person: Person, bytes: number): Promise<void> {
+    const edge = await this.edge();
+    await edge.tell({ accountId: person.id, keyId: (await this.newKey(person)).id }, bytes);
+  }
+
+  /** The simulator's clock goes past the end of the present month. */
+  async endMonth(): Promise<void> {
+    const now = new Date();
+    const end = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
+    await this.advance(Math.ceil((end - now.getTime()) / 1000) + 2 * 3600);
+  }
+
+  async advance(advance_secs: number): Promise<void> {
+    const { status, body } = await this.sim('clock', { advance_secs });
+    if (status !== 200) throw new Error(`clock: ${status} ${JSON.stringify(body)}`);
+  }
+}

@@ -1,0 +1,36 @@
+// A config.yml of alice's and the real `tunnel start` with it.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Harness } from '../../system/system-test.fixture.ts';
+import type { TunnelProgram } from '../../system/tunnel-program.fixture.ts';
+import type { GroupEdge } from './group-edge.fixture.ts';
+
+/** Flow form of one entry of `tunnels`; JSON is YAML. */
+type Entry = Readonly<Record<string, unknown>>;
+
+export const configLines = (server: string, token: string, tunnels: Readonly<Record<string, Entry>>): string =>
+  [
+    `server: ${server}`,
+    `auth_token: ${token}`,
+    'tunnels:',
+    ...Object.entries(tunnels).flatMap(([name, entry]) => [
+      `  ${name}:`,
+      ...Object.entries(entry).map(([key, value]) => `    ${key}: ${JSON.stringify(value)}`),
+    ]),
+    '',
+  ].join('\n');
+
+/** `tunnel start --json` with the text as its file. In the same home it is the same client again. */
+export const startFile = async (harness: Harness, text: string, given?: string): Promise<TunnelProgram> => {
+  const home = given ?? (await harness.folder());
+  const file = join(home, 'config.yml');
+  writeFileSync(file, text, { mode: 0o600 });
+  return harness.run(['start', '--config', file, '--json', '--no-inspect'], { home });
+};
+
+export const startTunnels = (
+  harness: Harness,
+  edge: GroupEdge,
+  tunnels: Readonly<Record<string, Entry>>,
+  server = edge.server,
+): Promise<TunnelProgram> => startFile(harness, configLines(server, edge.token('alice'), tunnels));

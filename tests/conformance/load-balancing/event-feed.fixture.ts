@@ -1,0 +1,93 @@
+// A reader of an event stream: what it was sent, in order, comments included.
+import { get, type IncomingMessage } from 'node:http';
+import type { GroupEvent } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import type { Harness } from '../../system/system-test.fixture.ts';
+
+export interface FeedEvent {
+  readonly event: string;
+  readonly data: unknown;
+  readonly id: string | undefined;
+}
+
+export class EventFeed {
+  readonly events: FeedEvent[] = [];
+  /** performance.now() of each comment. */
+  readonly comments: { readonly text: string; readonly at: number }[] = [];
+  readonly openedAt = performance.now();
+  ended = false;
+  readonly #response: IncomingMessage;
+  #rest = '';
+
+  constructor(response: IncomingMessage) {
+    this.#response = response;
+    response.setEncoding('utf8');
+    response.on('data', (text: string) => this.#read(text));
+    for (const end of ['end', 'close', 'error']) {
+      response.on(end, () => {
+        this.ended = true;
+      });
+    }
+  }
+
+  /** Settles when the stream has begun; rejects with another status than 200. */
+  static async open(harness: Harness, url: string, token: string): Promise<EventFeed> {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = get(url, { agent: false, headers: { authorization: `Bearer ${token}` } });
+      request.on('response', resolve);
+      request.on('error', reject);
+    });
+    harness.use({ close: async () => void response.destroy() });
+    if (response.statusCode !== 200) throw new Error(`${url}: ${response.statusCode}`);
+    return new EventFeed(response);
+  }
+
+  get type(): string | undefined {
+    return this.#response.headers['content-type'];
+  }
+
+  /** Stops reading: the sender's buffers fill up. */
+  pause(): void {
+    this.#response.pause();
+  }
+
+  resume(): void {
+    this.#response.resume();
+  }
+
+  get groupEvents(): GroupEvent[] {
+    return this.events.filter(({ event }) => event === 'group_event').map(({ data }) => data as GroupEvent);
+  }
+
+  /** What the changes were, briefly: [tunnel id, healthy]. */
+  get changes(): [string, boolean][] {
+    return this.groupEvents.map(({ tunnel_id, healthy }) => [tunnel_id, healthy]);
+  }
+
+  /** Once so many group events have come. */
+  until(count: number): Promise<GroupEvent[]> {
+    return eventually(() => {
+      if (this.groupEvents.length < count) throw new Error(`${this.groupEvents.length} of ${count} events`);
+      return this.groupEvents;
+    });
+  }
+
+  #read(text: string): void {
+    const blocks = (this.#rest + text).replaceAll('\r\n', '\n').split('\n\n');
+    this.#rest = blocks.pop() ?? '';
+    for (const block of blocks) this.#keep(block.split('\n'));
+  }
+
+  #keep(lines: readonly string[]): void {
+    const field = (name: string): string | undefined =>
+      lines
+        .find((line) => line.startsWith(`${name}:`))
+        ?.slice(name.length + 1)
+        .trim();
+    for (const line of lines.filter((one) => one.startsWith(':'))) {
+      this.comments.push({ text: line.slice(1).trim(), at: performance.now() });
+    }
+    const data = field('data');
+    if (data !== undefined) this.events.push({ event: field('event') ?? '', data: JSON.parse(data), id: field('id') });
+  }
+}

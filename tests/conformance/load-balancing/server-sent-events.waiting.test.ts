@@ -1,0 +1,137 @@
+// The event stream of a group: its events, what a slow reader is told, and the ping.
+import { groupEvent, lagged } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import type { EventFeed } from './event-feed.fixture.ts';
+import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
+import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { row } from './rows.fixture.ts';
+
+const KEEP_ALIVE_MS = 30_000;
+
+const shared = new Harness();
+let edge: GroupEdge;
+/** Opened first, because its ping takes half a minute. */
+let quiet: EventFeed;
+beforeAll(async () => {
+  edge = await GroupEdge.start(shared);
+  const raw = await RawControl.enter(shared, edge);
+  const { label } = await raw.join(groupWish(fresh('quiet')));
+  quiet = await edge.feed(shared, 'http', label);
+});
+afterAll(() => shared.close());
+
+/** When the ping came, from the last thing that was said before it. */
+const pingAfterMs = (): Promise<number> =>
+  eventually(
+    () => {
+      const ping = quiet.comments.find(({ at }) => at - quiet.openedAt > 1000);
+      if (ping === undefined) throw new Error('no ping yet');
+      return ping.at - quiet.openedAt;
+    },
+    { timeoutMs: KEEP_ALIVE_MS + 30_000, intervalMs: 100 },
+  );
+
+describe.concurrent('Server-Sent Events', () => {
+  it(row('Server-Sent Events', 1), async ({ harness }) => {
+    const group = fresh();
+    const raw = await RawControl.enter(harness, edge);
+    const [one, two] = [await raw.join(groupWish(group)), await raw.join(groupWish(group))];
+    const feeds = [await edge.feed(harness, 'http', group), await edge.feed(harness, 'http', group, 'alice')];
+    for (const member of [one, one, two]) await raw.healthy(member);
+    await raw.unhealthy(one, 'connection refused');
+    for (const feed of feeds) {
+      await feed.until(3);
+      expect(feed.changes).toEqual([
+        [one.tunnel_id, true],
+        [two.tunnel_id, true],
+        [one.tunnel_id, false],
+      ]);
+      expect(feed.groupEvents[2]?.reason).toBe('connection refused');
+    }
+  });
+
+  it(row('Server-Sent Events', 2), async ({ harness }) => {
+    const group = fresh();
+    const raw = await RawControl.enter(harness, edge);
+    const member = await raw.join(groupWish(group));
+    const feed = await edge.feed(harness, 'http', group);
+    feed.pause();
+    // More than sockets and queue hold: a reader that stands still misses some.
+    let changes = 0;
+    for (let batch = 0; batch < 40; batch += 1) {
+      for (let flip = 0; flip < 500; flip += 1) {
+        raw.send({ type: 'TunnelHealthy', tunnel_id: member.tunnel_id });
+        const reason = 'x'.repeat(400);
+        raw.send({ type: 'TunnelUnhealthy', tunnel_id: member.tunnel_id, reason, consecutive_failures: 3 });
+        changes += 2;
+      }
+      await raw.settle();
+    }
+    feed.resume();
+    const missed = () =>
+      feed.events.filter(({ event }) => event === 'lagged').map(({ data }) => lagged.parse(data).missed);
+    await eventually(
+      () => {
+        const told = missed().reduce((sum, count) => sum + count, 0);
+        // Nothing is lost without a word.
+        expect(told + feed.groupEvents.length).toBe(changes);
+        expect(told).toBeGreaterThan(0);
+      },
+      { timeoutMs: 40_000 },
+    );
+    // Resynced, it hears what comes next.
+    expect((await edge.group(group)).healthy_count).toBe(0);
+    await raw.healthy(member);
+    await eventually(() => expect(feed.groupEvents.at(-1)).toMatchObject({ healthy: true, healthy_count: 1 }));
+  });
+
+  it(row('Server-Sent Events', 3), { timeout: 120_000 }, async () => {
+    const after = await pingAfterMs();
+    expect(after).toBeGreaterThan(KEEP_ALIVE_MS - 1000);
+    expect(after).toBeLessThan(KEEP_ALIVE_MS + 15_000);
+    expect(quiet.ended).toBe(false);
+    expect(quiet.events).toEqual([]);
+  });
+
+  it(row('Limits', 4), { timeout: 120_000 }, async () => {
+    expect(Math.abs((await pingAfterMs()) - KEEP_ALIVE_MS)).toBeLessThan(15_000);
+  });
+
+  it(row('Contract', 31), async ({ harness }) => {
+    const group = fresh();
+    const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
+    const [hers, his] = [await alice.join(groupWish(group)), await bob.join(groupWish(group))];
+    const all = await edge.feed(harness, 'http', group);
+    const own = await edge.feed(harness, 'http', group, 'alice-2');
+    const before = Date.now();
+    await alice.healthy(hers);
+    await bob.healthy(his);
+    await alice.unhealthy(hers, 'status 503');
+    const [, , last] = await all.until(3);
+    expect(groupEvent.strict().parse(last)).toEqual({
+      protocol: 'http',
+      label: group,
+      group_name: group,
+      region_id: REGION,
+      tunnel_id: hers.tunnel_id,
+      healthy: false,
+      reason: 'status 503',
+      // After the change.
+      healthy_count: 1,
+      member_count: 2,
+      at: last?.at,
+    });
+    expect(Date.parse(last?.at ?? '')).toBeGreaterThanOrEqual(before);
+    const ids = all.events.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(3);
+    expect(ids).not.toContain(undefined);
+    await own.until(2);
+    // Her last member leaves: there is nothing left that she may hear of.
+    await alice.leave(hers);
+    await eventually(() => expect(own.ended).toBe(true));
+    expect(all.ended).toBe(false);
+    await bob.leave(his);
+    await eventually(() => expect(all.ended).toBe(true));
+  });
+});

@@ -1,0 +1,124 @@
+// The platform in the process, over real HTTP and a real database, with a clock that moves on request.
+import type { LoggedIn } from '@tunnel/contract';
+import { createPlatform, type MailNotice } from '@tunnel/platform';
+import { loadServerConfig } from '@tunnel/runtime';
+import { FakeClock, temporaryDirectory } from '@tunnel/testkit';
+import { createTestDatabase, type TestDatabase } from '../../../apps/platform/src/db/test-database.fixture.ts';
+import { quiet } from '../../system/embedded-database.fixture.ts';
+import { type Answer, askPlatform, type Question } from './api-request.fixture.ts';
+
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+const PASSWORD = 'correct horse battery';
+
+export interface ClockedPerson {
+  readonly email: string;
+  readonly id: string;
+  readonly token: string;
+  readonly cookie: string;
+}
+
+export class ClockedPlatform {
+  readonly clock: FakeClock;
+  readonly database: TestDatabase;
+  readonly #url: () => string;
+  readonly #endings: (() => Promise<void>)[];
+  /** The link of the latest mail to an address that has been sent. */
+  readonly #links: ReadonlyMap<string, string>;
+  #people = 0;
+
+  private constructor(
+    clock: FakeClock,
+    database: TestDatabase,
+    url: () => string,
+    links: ReadonlyMap<string, string>,
+    endings: (() => Promise<void>)[],
+  ) {
+    this.clock = clock;
+    this.#links = links;
+    this.database = database;
+    this.#url = url;
+    this.#endings = endings;
+  }
+
+  static async start(now: number): Promise<ClockedPlatform> {
+    const clock = new FakeClock(now);
+    const [database, folder] = [await createTestDatabase(), await temporaryDirectory()];
+    const limits = { auth_per_minute: 1_000_000, auth_per_account_per_minute: 1_000_000 };
+    const config = loadServerConfig({ env: {}, overrides: { platform: { port: 0, limits } } });
+    const links = new Map<string, string>();
+    const onMail = ({ recipient, link }: MailNotice): void => void links.set(recipient, link?.reveal() ?? '');
+    const deps = { clock, logger: quiet, version: '1', databaseUrl: database.url, dataDir: folder.path, onMail };
+    const platform = createPlatform(config, deps);
+    await platform.start();
+    const url = (): string => `http://127.0.0.1:${platform.address.port}`;
+    return new ClockedPlatform(clock, database, url, links, [
+      () => platform.stop(),
+      () => database.close(),
+      () => folder.close(),
+    ]);
+  }
+
+  /** What people see; timers do not notice, so that a month passes at once. */
+  pass(ms: number): void {
+    this.clock.setWallClock(this.clock.now() + ms);
+  }
+
+  ask(method: string, path: string, question: Question = {}): Promise<Answer> {
+    return askPlatform(this.#url(), method, path, question);
+  }
+
+  async status(path: string, token?: string): Promise<number> {
+    return (await this.ask('GET', path, token === undefined ? {} : { token })).status;
+  }
+
+  refresh(cookie: string): Promise<Answer> {
+    return this.ask('POST', '/auth/refresh', { cookie });
+  }
+
+  /** The token in the link of the latest mail to this address. */
+  async mailedToken(email: string): Promise<string> {
+    const { text_body } = await this.database.db
+      .selectFrom('mail_outbox')
+      .select('text_body')
+      .where('recipient', '=', email)
+      .orderBy('created_at', 'desc')
+      .limit(1)
+      .executeTakeFirstOrThrow();
+    // A mail that has been sent is forgotten.
+    const text = text_body === '' ? (this.#links.get(email) ?? '') : text_body;
+    const token = /(?:verify-email\/|token=)([\w-]+)$/m.exec(text)?.[1];
+    if (token === undefined) throw new Error(`no link was found in the mail to ${email}`);
+    return token;
+  }
+
+  async register(): Promise<{ email: string; verifyToken: string }> {
+    this.#people += 1;
+    const email = `user-${this.#people}@example.com`;
+    await this.ask('POST', '/auth/register', { body: { email, password: PASSWORD } });
+    return { email, verifyToken: await this.mailedToken(email) };
+  }
+
+  login(email: string, password = PASSWORD): Promise<Answer> {
+    return this.ask('POST', '/auth/login', { body: { email, password } });
+  }
+
+  async enter(email: string): Promise<ClockedPerson> {
+    const answer = await this.login(email);
+    const { access_token: token, user } = answer.body as LoggedIn;
+    return { email, id: user.id, token, cookie: answer.cookie };
+  }
+
+  async person(): Promise<ClockedPerson> {
+    const { email, verifyToken } = await this.register();
+    await this.ask('GET', `/auth/verify-email/${verifyToken}`);
+    return this.enter(email);
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.#endings) await end();
+  }
+}

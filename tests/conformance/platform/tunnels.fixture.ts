@@ -1,0 +1,62 @@
+// Tunnels of people: a local service, a real client with their key in front of it, and visitors.
+import { type Client, connect, type StatusEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
+import type { TunnelLogEntry } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { type Answering, askHttp, endpointOf, startWeb } from '../../system/http-tunnels.fixture.ts';
+import { PATIENCE_MS, type Person, type PlatformHarness } from './platform-harness.fixture.ts';
+
+export interface OpenClient {
+  readonly client: Client;
+  readonly statuses: StatusEvent[];
+}
+
+export const connectWith = async (harness: PlatformHarness, token: string): Promise<OpenClient> => {
+  const statuses: StatusEvent[] = [];
+  const onStatus = (event: StatusEvent): void => void statuses.push(event);
+  const client = await connect({ server: harness.server.control, token, onStatus });
+  harness.use({ close: () => client.close() });
+  return { client, statuses };
+};
+
+/** What this client is told when it asks for such a tunnel; 'open': it got it. */
+export const fateOf = (client: Client, spec: TunnelSpec): Promise<string> =>
+  client.open(spec).then(
+    () => 'open',
+    (fault: { code: string; message: string }) => `${fault.code}: ${fault.message}`,
+  );
+
+/** Says the same to every request. */
+export const startService = async (
+  harness: PlatformHarness,
+  answer: Answering = (_, response) => void response.end('hello'),
+): Promise<number> => harness.use(await startWeb(answer)).port;
+
+export const openTunnel = async (
+  harness: PlatformHarness,
+  person: Pick<Person, 'token'>,
+  spec: Partial<TunnelSpec> = {},
+): Promise<{ client: Client; tunnel: Tunnel; statuses: StatusEvent[]; key: { id: string; token: string } }> => {
+  const key = await harness.newKey(person);
+  const open = await connectWith(harness, key.token);
+  const localPort = spec.localPort ?? (await startService(harness));
+  return { ...open, key, tunnel: await open.client.open({ protocol: 'http', ...spec, localPort }) };
+};
+
+export const visitHttp = async ({ publicUrl }: Pick<Tunnel, 'publicUrl'>, path = '/'): Promise<number> =>
+  (await askHttp(endpointOf(publicUrl), { path })).status;
+
+/** The entry of the log once it is so. */
+export const entryWhen = (
+  harness: PlatformHarness,
+  { token }: Pick<Person, 'token'>,
+  tunnelId: string,
+  isSo: (entry: TunnelLogEntry) => boolean = () => true,
+): Promise<TunnelLogEntry> =>
+  eventually(
+    async () => {
+      const { status, body, text } = await harness.get(`/usage/tunnels/${tunnelId}`, token);
+      if (status !== 200 || !isSo(body as TunnelLogEntry)) throw new Error(`${status} ${text}`);
+      return body as TunnelLogEntry;
+    },
+    { timeoutMs: PATIENCE_MS },
+  );

@@ -1,0 +1,97 @@
+// What a stranger meets: a clone of the last commit, with nothing but Node.js and npm.
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { node, ROOT, run } from './checkout.fixture.ts';
+
+const BINS = { tunnel: 'apps/cli/bin/tunnel.mjs', 'tunnel-server': 'apps/server/bin/tunnel-server.mjs' };
+const BUNDLES = ['apps/cli/dist/tunnel.js', 'apps/server/dist/tunnel-server.js', 'packages/client/dist/index.js'];
+
+describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
+  let dir: TemporaryDirectory;
+  let clone: string;
+  const ensure = (goal: string) => node(['scripts/ensure.mjs', goal], clone);
+
+  beforeAll(async () => {
+    dir = await temporaryDirectory();
+    clone = join(dir.path, 'clone');
+    expect(await run('git', ['clone', '--quiet', ROOT, clone])).toMatchObject({ code: 0 });
+    const installed = await run('npm', ['ci', '--ignore-scripts', '--prefer-offline'], clone);
+    expect(installed, installed.stderr).toMatchObject({ code: 0 });
+  }, 240_000);
+  afterAll(() => dir.close());
+
+  it.each(Object.entries(BINS))('npm ci links %s to a committed file that can be executed', (name, target) => {
+    const link = join(clone, 'node_modules/.bin', name);
+    expect(readlinkSync(link)).toContain(target.split('/').at(-1));
+    expect(statSync(link).ino).toBe(statSync(join(clone, target)).ino);
+    expect(statSync(link).mode & 0o777).toBe(0o755);
+  });
+
+  it('an executable that is not built yet says which command builds it', async () => {
+    const ended = await run(join(clone, 'node_modules/.bin/tunnel'), ['--version'], clone);
+    expect(ended.code).toBe(2);
+    expect(ended.stderr).toContain('npm run build');
+  });
+
+  it('is built by the first run, even by two at once, and left alone by the next', async () => {
+    const both = await Promise.all([ensure('build'), ensure('build')]);
+    expect(
+      both.map(({ code }) => code),
+      both[0].stderr + both[1].stderr,
+    ).toEqual([0, 0]);
+    expect(both.filter(({ stderr }) => stderr.includes('Building'))).toHaveLength(1);
+    expect(await ensure('build')).toEqual({ code: 0, stdout: '', stderr: '' });
+    for (const file of BUNDLES) expect(existsSync(join(clone, file)), file).toBe(true);
+    expect(readdirSync(join(clone, '.cache'))).not.toContain('ensure.lock');
+  });
+
+  it('is built again when a source changed, or a bundle is gone', async () => {
+    const source = join(clone, 'apps/server/src/version.ts');
+    writeFileSync(source, `${readFileSync(source, 'utf8')}\n// changed\n`);
+    expect((await ensure('build')).stderr).toContain('Building');
+    rmSync(join(clone, BUNDLES[0] as string));
+    expect((await ensure('build')).stderr).toContain('Building');
+    expect((await ensure('build')).stderr).toBe('');
+  });
+
+  it('does not wait for a run that was killed', async () => {
+    const lock = join(clone, '.cache/ensure.lock');
+    rmSync(join(clone, BUNDLES[0] as string));
+    writeFileSync(lock, '999999999\n');
+    expect(await ensure('build')).toMatchObject({ code: 0 });
+    // A living pid that stopped its heartbeat is another program with a number that was used before.
+    rmSync(join(clone, BUNDLES[0] as string));
+    writeFileSync(lock, `${process.pid}\n`);
+    const longAgo = new Date(Date.now() - 60_000);
+    utimesSync(lock, longAgo, longAgo);
+    expect(await ensure('build')).toMatchObject({ code: 0 });
+    expect(existsSync(lock)).toBe(false);
+  });
+
+  it('the built executables answer', async () => {
+    const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')) as { version: string };
+    for (const name of Object.keys(BINS)) {
+      const ended = await run(join(clone, 'node_modules/.bin', name), ['--version'], clone);
+      expect(ended, name).toMatchObject({ code: 0, stdout: `${version}\n` });
+    }
+  });
+
+  it('the built client library loads by itself', async () => {
+    const program = "import('@tunnel/client').then(({ connect }) => console.log(typeof connect))";
+    expect(await node(['--input-type=module', '-e', program], join(clone, 'apps/cli'))).toMatchObject({
+      code: 0,
+      stdout: 'function\n',
+    });
+  });
+});

@@ -1,0 +1,94 @@
+// Promises of the repository itself that no other tool checks.
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { isErrorCode } from '@tunnel/errors';
+import { expect, it } from 'vitest';
+import { ROOT, run } from './checkout.fixture.ts';
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const lineCount = (path: string): number => read(path).trimEnd().split('\n').length;
+const tracked = async (): Promise<string[]> => (await run('git', ['ls-files'])).stdout.trim().split('\n');
+
+it('the README can be read in one sitting', () => {
+  expect(lineCount('README.md')).toBeLessThanOrEqual(180);
+});
+
+it('the lock file names versions and hashes, never where they were fetched from', () => {
+  const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, { resolved?: string }> };
+  const fetched = Object.entries(lock.packages).filter(([, { resolved }]) => resolved?.includes('://'));
+  expect(fetched).toEqual([]);
+});
+
+it('no file names a package registry', async () => {
+  const host = ['registry', 'npmjs', 'org'].join('.');
+  const { stdout } = await run('git', ['grep', '-l', '-F', host]);
+  expect(stdout).toBe('');
+});
+
+it('npm scripts hand their process over, so that signals reach the program', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  for (const name of ['start', 'test', 'test:nodes', 'test:postgres', 'verify', 'build'])
+    expect(scripts[name]).toMatch(/ && exec node \S+/);
+});
+
+it('what is executed is executable', () => {
+  for (const path of ['.ci/run', 'apps/cli/bin/tunnel.mjs', 'apps/server/bin/tunnel-server.mjs']) {
+    expect(statSync(join(ROOT, path)).mode & 0o777, path).toBe(0o755);
+  }
+});
+
+it('doors are small: an index only re-exports, a main only begins', async () => {
+  const files = await tracked();
+  for (const path of files.filter((file) => /^(packages|apps)\/[^/]+\/src\/index\.ts$/.test(file))) {
+    const code = read(path)
+      .replace(/^\s*\/\/.*$/gm, '')
+      .replace(/export (type )?(\*|\{[^}]*\})( as \w+)? from '[^']+';/g, '');
+    expect(code.trim(), `${path} does more than re-export`).toBe('');
+  }
+  for (const path of files.filter((file) => /^apps\/[^/]+\/src\/main\.ts$/.test(file))) {
+    expect(lineCount(path), path).toBeLessThanOrEqual(60);
+  }
+});
+
+it('what helps tests carries its suffix', async () => {
+  const files = (await tracked()).filter((file) => /^tests\/(?!tools\/).*\.ts$/.test(file));
+  expect(files.filter((file) => !/(?:\.test|\.fixture|\.rows|-setup)\.ts$/.test(file))).toEqual([]);
+});
+
+it('tests/unsteady.json names tests that exist, each with its reason', () => {
+  for (const [test, reason] of Object.entries(JSON.parse(read('tests/unsteady.json')) as Record<string, unknown>)) {
+    expect(existsSync(join(ROOT, test.split(' > ', 1)[0] ?? '')), test).toBe(true);
+    expect(reason, test).toMatch(/\w+ \w+/);
+  }
+});
+
+const RULES = `import { FOLDER_MAY_IMPORT, MAY_IMPORT, PENDING } from './scripts/lib/import-rules.mjs';
+  const folders = Object.entries(FOLDER_MAY_IMPORT).filter(([name]) => !PENDING.folders.has(name));
+  console.log(JSON.stringify({ packages: MAY_IMPORT, folders: Object.assign({}, ...folders.map(([, rows]) => rows)) }))`;
+
+it('the import tables of ARCHITECTURE.md, of packages and of folders, are the ones that are enforced', async () => {
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', RULES]);
+  const enforced = JSON.parse(stdout) as Record<'packages' | 'folders', Record<string, string[]>>;
+  const documented = (row: RegExp): Record<string, unknown> =>
+    Object.fromEntries(
+      [...read('ARCHITECTURE.md').matchAll(row)].map(([, name = '', list = '']) => [
+        name,
+        [...list.matchAll(/`([\w/-]+)`/g)].map((match) => match[1]?.replace(/\/$/, '')),
+      ]),
+    );
+  expect(documented(/^\| `@tunnel\/([\w-]+)` \| ([^|]*) \|/gm)).toEqual(enforced.packages);
+  expect(documented(/^\| `([\w/]+)\/` \| ([^|]*) \|/gm)).toEqual(enforced.folders);
+});
+
+const PAGES = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
+
+it.each(PAGES)('every link of %s leads to a file of the repository', (page) => {
+  const targets = [...read(page).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map((match) => match[1] as string);
+  expect(targets.filter((target) => !existsSync(join(ROOT, target)))).toEqual([]);
+});
+
+it('the ladder of ARCHITECTURE.md names only codes of the catalogue', () => {
+  const codes = new Set(read('ARCHITECTURE.md').match(/\b[A-Z]+_[A-Z_]+\b/g));
+  expect(codes.size).toBeGreaterThan(20);
+  expect([...codes].filter((code) => !isErrorCode(code))).toEqual([]);
+});

@@ -1,0 +1,77 @@
+// `npm test` tries a failed test once more, and tells of each that needed it; in CI such a test is failed, unless it is known.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Ended, node, ROOT } from './checkout.fixture.ts';
+
+// In the checkout, where its tests find vitest.
+const CACHE = join(ROOT, '.cache');
+let folder: string;
+/** As whoever works here runs it, as CI does, and as CI does where the test is known to be unsteady. */
+let ended: Ended;
+let inCi: Ended;
+let known: Ended;
+
+const FILES = {
+  // Else those of a folder above would be found.
+  'vitest.config.mjs': 'export default {};',
+  'once.test.mjs': `
+    import { describe, expect, it } from 'vitest';
+    let tries = 0;
+    describe('a guarantee', () => {
+      it('holds at the second try', () => {
+        tries += 1;
+        expect(tries, 'tries').toBe(2);
+      });
+    });
+    it('holds at once', () => {});`,
+  'unsteady.json': '{ "once.test.mjs > a guarantee > holds at the second try": "a clock of whole seconds" }',
+  'always.test.mjs': `
+    import { expect, it } from 'vitest';
+    it('never holds', () => expect(1).toBe(2));`,
+};
+
+beforeAll(async () => {
+  mkdirSync(CACHE, { recursive: true });
+  folder = mkdtempSync(join(CACHE, 'second-try-'));
+  for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
+  ended = await runTests('plain', 'no-list.json', '0');
+  inCi = await runTests('ci', 'no-list.json', '1');
+  known = await runTests('known', 'unsteady.json', '1');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const runTests = (key: string, list: string, required: string): Promise<Ended> => {
+  const program = `
+    import { runSteps } from '${ROOT}/scripts/lib/run-steps.mjs';
+    import { testStep } from '${ROOT}/scripts/lib/test-step.mjs';
+    process.env.TUNNEL_STEADY_REQUIRED = '${required}';
+    const more = { unsteadyList: '${join(folder, list)}' };
+    const step = testStep('two files', '${folder.split('/').at(-1)}/${key}', ['--root', '${folder}'], more);
+    process.exitCode = await runSteps([[step]]);`;
+  return node(['--input-type=module', '-e', program]);
+};
+
+it('a test that passed at its second try counts as passed, and is named with what it first said', () => {
+  expect(ended.stdout).toContain(
+    '\n    unsteady: once.test.mjs > a guarantee > holds at the second try: tries: expected 1 to be 2',
+  );
+  expect(ended.stdout.match(/unsteady:/g)).toHaveLength(1);
+});
+
+it('in CI it is failed', () => {
+  expect(inCi).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n1 passed, 2 failed\n$/) });
+  expect(inCi.stdout).toContain(
+    '\n    unsteady, FAILED: once.test.mjs > a guarantee > holds at the second try: tries:',
+  );
+});
+
+it('in CI it is passed where tests/unsteady.json has it, and the reason is told', () => {
+  expect(known).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n2 passed, 1 failed\n$/) });
+  expect(known.stdout).toContain('\n    unsteady, known (a clock of whole seconds): once.test.mjs > a guarantee >');
+});
+
+it('a test that failed at both of them is failed', () => {
+  expect(ended).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n2 passed, 1 failed\n$/) });
+  expect(ended.stdout).toMatch(/ {4}FAILED: 2 passed, 1 FAILED in [\d.]+ s\n/);
+});

@@ -1,0 +1,87 @@
+// A real tunnel-server for tests of the repository: every port free, a data directory of its own.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Program, spawnProgram, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { copyDatabase } from '../system/database-template.fixture.ts';
+import { cleanEnv, ROOT, SERVER_BIN } from './checkout.fixture.ts';
+
+export interface ServerPlace {
+  readonly dir: TemporaryDirectory;
+  readonly dataDir: string;
+  readonly flags: readonly string[];
+}
+
+export interface RunJson {
+  readonly pid: number;
+  readonly api_url: string;
+  readonly control: string;
+  readonly metrics_url: string;
+  readonly simulator_url: string;
+  readonly admin_token_file: string;
+}
+
+// TCP tunnels cannot take port 0; these lie above the ephemeral ports of Linux.
+const TCP_PORTS = '[61100, 61199]';
+
+/** Lines of `server` go into the table [server], `rest` behind everything. */
+export const makePlace = async (server = '', rest = ''): Promise<ServerPlace> => {
+  const dir = await temporaryDirectory();
+  const dataDir = join(dir.path, 'data');
+  const file = join(dir.path, 'server.toml');
+  const ports = 'control_port = 0\napi_port = 0\nmetrics_port = 0\nhttp_port = 0\nhttps_port = 0';
+  const limits = `[limits]\ntcp_port_range = ${TCP_PORTS}`;
+  writeFileSync(
+    file,
+    `[platform]\nport = 0\n[server]\n${server.includes('_port') ? server : `${ports}\n${server}`}\n${limits}\n${rest}\n`,
+  );
+  return { dir, dataDir, flags: ['--config', file, '--data-dir', dataDir] };
+};
+
+const withoutOurs = Object.fromEntries(Object.keys(process.env).map((name) => [name, undefined]));
+
+/** With a database that is there already, unless it is told to be the very first start. */
+const prepare = async ({ dataDir }: ServerPlace): Promise<void> => {
+  if (!existsSync(dataDir)) await copyDatabase(dataDir);
+};
+
+export const startServer = async (
+  place: ServerPlace,
+  env: Record<string, string> = {},
+  { isFirst = false } = {},
+): Promise<Program> => {
+  if (!isFirst) await prepare(place);
+  return spawnProgram({
+    command: process.execPath,
+    args: [SERVER_BIN, 'stack', ...place.flags],
+    env: { ...withoutOurs, ...cleanEnv(), ...env },
+    cwd: place.dir.path,
+  });
+};
+
+/** As a person does it; `npm` is the process whose pid the program has. */
+export const startWithNpm = async (place: ServerPlace): Promise<Program> => {
+  await prepare(place);
+  return spawnProgram({
+    command: 'npm',
+    args: ['start', '--', ...place.flags],
+    env: { ...withoutOurs, ...cleanEnv() },
+    cwd: ROOT,
+  });
+};
+
+export const waitUntilReady = async (program: Program): Promise<number> => {
+  const [, pid] = await program.waitForLine(/is ready \(pid (\d+)\)/, { timeoutMs: 60_000 });
+  return Number(pid);
+};
+
+export const readRunJson = (place: ServerPlace): RunJson =>
+  JSON.parse(readFileSync(join(place.dataDir, 'run.json'), 'utf8')) as RunJson;
+
+export const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};

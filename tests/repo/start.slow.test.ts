@@ -1,0 +1,167 @@
+// `tunnel-server stack` as a process: what it prints, writes, refuses, and how it ends.
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
+import { afterEach, expect, it } from 'vitest';
+import { node, SERVER_BIN } from './checkout.fixture.ts';
+import { makePlace, readRunJson, type ServerPlace, startServer, waitUntilReady } from './server-program.fixture.ts';
+
+const cleanUps: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+const place = async (server?: string, rest?: string): Promise<ServerPlace> => {
+  const made = await makePlace(server, rest);
+  cleanUps.push(() => made.dir.close());
+  return made;
+};
+
+const start = async (
+  at: ServerPlace,
+  env?: Record<string, string>,
+  options?: Parameters<typeof startServer>[2],
+): Promise<Program> => {
+  const program = await startServer(at, env, options);
+  cleanUps.push(() => program.close());
+  return program;
+};
+
+it('when ready it has written run.json, and prints the addresses and the next command', async () => {
+  const at = await place();
+  const program = await start(at, {}, { isFirst: true });
+  const pid = await waitUntilReady(program);
+  const run = readRunJson(at);
+  expect(run).toEqual({
+    pid,
+    platform_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    api_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    control: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+    http_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    https_url: null,
+    metrics_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/),
+    simulator_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    admin_token_file: join(at.dataDir, 'admin-token'),
+  });
+  await program.waitForLine(/npx tunnel http 3000 --token-file data\/admin-token --server 127\.0\.0\.1:\d+/);
+  expect((await fetch(run.metrics_url)).status).toBe(200);
+  await program.waitForLine(/payments +http:\/\/127\.0\.0\.1:\d+ \(simulated/);
+  expect((await fetch(run.simulator_url)).status).toBe(200);
+  const token = readFileSync(run.admin_token_file, 'utf8').trim();
+  const status = await fetch(`${run.api_url}/api/status`, { headers: { authorization: `Bearer ${token}` } });
+  expect(status.status).toBe(200);
+  expect(statSync(at.dataDir).mode & 0o777).toBe(0o700);
+  expect([...program.stdout, ...program.stderr].join('\n')).not.toContain(token);
+});
+
+it('a clean stop removes run.json and keeps the token for the next start', async () => {
+  const at = await place();
+  const first = await start(at);
+  await waitUntilReady(first);
+  const tokenFile = readRunJson(at).admin_token_file;
+  const token = readFileSync(tokenFile, 'utf8');
+  first.signal('SIGTERM');
+  expect(await first.waitForExit()).toEqual({ code: 0, signal: null });
+  expect(existsSync(join(at.dataDir, 'run.json'))).toBe(false);
+  await waitUntilReady(await start(at));
+  expect(readFileSync(tokenFile, 'utf8')).toBe(token);
+});
+
+it('a killed server does not keep the next one out', async () => {
+  const at = await place();
+  const first = await start(at);
+  await waitUntilReady(first);
+  first.signal('SIGKILL');
+  await first.waitForExit();
+  expect(existsSync(join(at.dataDir, 'run.json'))).toBe(true);
+  const pid = await waitUntilReady(await start(at));
+  await eventually(() => expect(readRunJson(at).pid).toBe(pid));
+});
+
+it('a second server on the same data directory is refused in one line', async () => {
+  const at = await place();
+  const pid = await waitUntilReady(await start(at));
+  const second = await start(at);
+  expect(await second.waitForExit()).toMatchObject({ code: 2 });
+  expect(second.stderr).toHaveLength(1);
+  expect(second.stderr[0]).toMatch(new RegExp(`^tunnel-server: data directory .* is in use .*pid ${pid}.*--data-dir`));
+  expect(readRunJson(at).pid).toBe(pid);
+});
+
+it.each(['control_port', 'api_port', 'metrics_port'])('a taken %s stops the start in one line', async (key) => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  cleanUps.push(() => new Promise((resolve) => taken.close(resolve)));
+  const { port } = taken.address() as { port: number };
+  const others = ['control_port', 'api_port', 'metrics_port']
+    .filter((other) => other !== key)
+    .map((other) => `${other} = 0`);
+  const at = await place([`${key} = ${port}`, ...others].join('\n'));
+  const program = await start(at);
+  expect(await program.waitForExit()).toMatchObject({ code: 2 });
+  const line = program.stderr.find((text) => text.startsWith('tunnel-server: '));
+  expect(line).toContain(`port ${port} `);
+  expect(line).toContain(key);
+  expect(program.stdout.join('')).not.toContain('is ready');
+  expect(existsSync(join(at.dataDir, 'run.json'))).toBe(false);
+});
+
+it('an unknown key stops the start with its path and a suggestion', async () => {
+  const program = await start(await place('', '[region]\nnmae = "x"'));
+  expect(await program.waitForExit()).toMatchObject({ code: 2 });
+  expect(program.stderr).toHaveLength(1);
+  expect(program.stderr[0]).toMatch(/^tunnel-server: .*unknown key `region\.nmae`.*name/);
+});
+
+it('a data directory that cannot be used stops the start in one line', async () => {
+  const at = await place();
+  writeFileSync(at.dataDir, 'a file');
+  const program = await start(at);
+  expect(await program.waitForExit()).toMatchObject({ code: 2 });
+  expect(program.stderr[0]).toMatch(/^tunnel-server: data directory .* it is not a directory/);
+});
+
+it('a closed standard output does not stop the server', async () => {
+  const at = await place();
+  const command = `"${process.execPath}" "${SERVER_BIN}" stack ${at.flags.map((flag) => `'${flag}'`).join(' ')} 2>&1 | true`;
+  const program = await spawnProgram({ command: 'sh', args: ['-c', command], cwd: at.dir.path });
+  cleanUps.push(() => program.close());
+  const { api_url } = await eventually(() => readRunJson(at), { timeoutMs: 30_000 });
+  for (let asked = 0; asked < 20; asked += 1) expect((await fetch(`${api_url}/api/status`)).status).toBe(200);
+});
+
+it('log lines are JSON when nobody watches, and for people when asked', async () => {
+  const asJson = await start(await place());
+  await waitUntilReady(asJson);
+  asJson.signal('SIGTERM');
+  await asJson.waitForExit();
+  for (const line of asJson.stderr) expect(() => JSON.parse(line) as unknown, line).not.toThrow();
+  const forPeople = await start(await place(), { TUNNEL_LOG: 'human' });
+  await waitUntilReady(forPeople);
+  forPeople.signal('SIGTERM');
+  await forPeople.waitForExit();
+  expect(forPeople.stderr.some((line) => /^\d\d:\d\d:\d\d INFO/.test(line))).toBe(true);
+});
+
+it('usage errors end with 2, help with 0 and an example', async () => {
+  expect(await node([SERVER_BIN, 'nonsense'])).toMatchObject({ code: 2 });
+  expect(await node([SERVER_BIN, 'stack', '--nonsense'])).toMatchObject({ code: 2 });
+  for (const command of ['stack', 'edge', 'check-config']) {
+    const { code, stdout } = await node([SERVER_BIN, command, '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`Example:\n  tunnel-server ${command}`);
+  }
+});
+
+it('check-config says ok, or what is wrong', async () => {
+  const good = await place();
+  expect(await node([SERVER_BIN, 'check-config', ...good.flags])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^ok: /),
+  });
+  const bad = await place('', 'surprise = 1');
+  const refused = await node([SERVER_BIN, 'check-config', ...bad.flags, '--json']);
+  expect(refused.code).toBe(2);
+  expect(JSON.parse(refused.stdout)).toMatchObject({ ok: false, code: 'CONFIG_UNKNOWN_KEY' });
+});

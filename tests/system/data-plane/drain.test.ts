@@ -1,0 +1,155 @@
+// Ends on purpose: what is under way finishes, nothing new begins, and the exit code says that all went well.
+import type { Socket } from 'node:net';
+import { deterministicBytes, eventually, hashOf, startEchoServer, startTcpServer } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import type { Stack, StackOptions } from '../stack.fixture.ts';
+import { type Harness, it } from '../system-test.fixture.ts';
+import type { ReadyEvent, TunnelProgram } from '../tunnel-program.fixture.ts';
+import { ask, endOf, fateOf, readAll, sendAndReadAll, visit } from '../visitor.fixture.ts';
+
+const BYTES = deterministicBytes(60_000_000, 6);
+const HASH = hashOf(BYTES);
+
+interface UnderWay {
+  readonly stack: Stack;
+  readonly tunnel: TunnelProgram;
+  readonly ready: ReadyEvent;
+  readonly visitor: Socket;
+}
+
+/** In the middle of a download: far more is to come than all buffers hold, and nothing was read yet. */
+const startDownload = async (
+  harness: Harness,
+  options: StackOptions,
+  flags: readonly string[] = [],
+): Promise<UnderWay> => {
+  const source = harness.use(await startTcpServer((socket) => void socket.end(BYTES)));
+  const stack = await harness.stack(options);
+  const tunnel = await harness.tcp(stack, source.port, { flags });
+  const ready = await tunnel.ready();
+  const visitor = await visit(ready.assigned_port);
+  await eventually(() => expect(source.totalConnections).toBe(1));
+  return { stack, tunnel, ready, visitor };
+};
+
+/** Someone who talks and waits. */
+const startTalk = async (harness: Harness, options: StackOptions, flags: readonly string[] = []): Promise<UnderWay> => {
+  const echo = harness.use(await startEchoServer());
+  const stack = await harness.stack(options);
+  const tunnel = await harness.tcp(stack, echo.port, { flags });
+  const ready = await tunnel.ready();
+  const visitor = await visit(ready.assigned_port);
+  expect(await ask(visitor, 'before')).toBe('before');
+  return { stack, tunnel, ready, visitor };
+};
+
+/** The other side may close now: the visitor has all and says goodbye. */
+const finishDownload = async (visitor: Socket): Promise<void> => {
+  expect(hashOf(await readAll(visitor))).toBe(HASH);
+  visitor.end();
+};
+
+describe.concurrent('SIGTERM on the edge', () => {
+  it('lets a transfer finish, takes nobody new, ends with 0, and the client is there for the next edge', async ({
+    harness,
+  }) => {
+    const { stack, tunnel, ready, visitor } = await startDownload(harness, { fixedPorts: true });
+    const { controlPort } = stack;
+    stack.program.signal('SIGTERM');
+    expect(await tunnel.waitFor('reconnecting')).toMatchObject({ planned: true, reason: 'the edge is shutting down' });
+    await eventually(async () => expect(await fateOf(ready.assigned_port)).toBe('ECONNREFUSED'));
+    expect(await fateOf(controlPort)).toBe('ECONNREFUSED');
+    expect(stack.program.exit).toBeNull();
+    await finishDownload(visitor);
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
+    await stack.start();
+    await tunnel.waitFor('reconnected');
+    expect(hashOf(await sendAndReadAll(ready.assigned_port, Buffer.alloc(0)))).toBe(HASH);
+    expect(tunnel.events('ready')).toHaveLength(1);
+    expect([tunnel.events('error'), tunnel.stderr]).toEqual([[], []]);
+  });
+
+  it('is not held up by clients and tunnels that nobody visits', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack();
+    const tunnels = [await harness.tcp(stack, echo.port), await harness.tcp(stack, echo.port)];
+    const { assigned_port: port } = await tunnels[0]!.ready();
+    await tunnels[1]!.ready();
+    // One who was there and has gone leaves nothing that would have to be waited for.
+    expect((await sendAndReadAll(port, Buffer.from('hi'))).toString()).toBe('hi');
+    const since = performance.now();
+    stack.program.signal('SIGTERM');
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - since).toBeLessThan(25_000);
+  });
+
+  it('resets what has not finished after drain_secs, and still ends with 0', async ({ harness }) => {
+    const { stack, visitor } = await startTalk(harness, { server: 'drain_secs = 1' });
+    const end = endOf(visitor);
+    stack.program.signal('SIGTERM');
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
+    expect(await end).toBe('ECONNRESET');
+  });
+
+  it('a second one, later than a second, ends at once', async ({ harness }) => {
+    const { stack, visitor } = await startTalk(harness, { server: 'drain_secs = 300' });
+    const end = endOf(visitor);
+    stack.program.signal('SIGTERM');
+    await stack.program.waitForLine(/stopping/);
+    await eventually(
+      () => {
+        stack.program.signal('SIGTERM');
+        expect(stack.program.exit).toEqual({ code: 143, signal: null });
+      },
+      { intervalMs: 200 },
+    );
+    expect(await end).toBe('ECONNRESET');
+  });
+});
+
+describe.concurrent('SIGTERM on the client', () => {
+  it('lets a transfer finish, takes nobody new, and ends with 0', async ({ harness }) => {
+    const { stack, tunnel, ready, visitor } = await startDownload(harness, {});
+    tunnel.signal('SIGTERM');
+    // The same signal, as it comes from a terminal and once more through npm.
+    tunnel.signal('SIGTERM');
+    await eventually(async () => expect(await stack.tunnels()).toEqual([]));
+    expect(await fateOf(ready.assigned_port)).toBe('ECONNREFUSED');
+    expect(tunnel.exit).toBeNull();
+    await finishDownload(visitor);
+    expect(await tunnel.exitCode()).toBe(0);
+    expect(tunnel.events('closed')).toMatchObject([{ exit_code: 0 }]);
+    expect([tunnel.events('error'), tunnel.events('reconnecting'), tunnel.stderr]).toEqual([[], [], []]);
+  });
+
+  it('lets a conversation go on until the visitor ends it', async ({ harness }) => {
+    const { stack, tunnel, visitor } = await startTalk(harness, {});
+    tunnel.signal('SIGINT');
+    await eventually(async () => expect(await stack.tunnels()).toEqual([]));
+    expect(await ask(visitor, 'while it stops')).toBe('while it stops');
+    visitor.end();
+    expect(await tunnel.exitCode()).toBe(0);
+  });
+
+  it('cuts off after --drain-secs what has not finished, and still ends with 0', async ({ harness }) => {
+    const { tunnel, visitor } = await startTalk(harness, {}, ['--drain-secs', '1']);
+    const end = endOf(visitor);
+    tunnel.signal('SIGTERM');
+    expect(await tunnel.exitCode()).toBe(0);
+    expect(await end).toBe('ECONNRESET');
+  });
+
+  it('a second one, later than a second, ends at once', async ({ harness }) => {
+    const { tunnel, visitor } = await startTalk(harness, {}, ['--drain-secs', '300']);
+    const end = endOf(visitor);
+    tunnel.signal('SIGTERM');
+    await eventually(
+      () => {
+        tunnel.signal('SIGTERM');
+        expect(tunnel.exit).toEqual({ code: 143, signal: null });
+      },
+      { intervalMs: 200 },
+    );
+    expect(await end).toBe('ECONNRESET');
+  });
+});

@@ -1,0 +1,147 @@
+// Stopping on a signal while HTTP visitors are there: what is under way finishes, what is idle ends at once.
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { eventually } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { WebSocket } from 'ws';
+import {
+  askHttp,
+  echoSockets,
+  type OpenTunnel,
+  openHttp,
+  readUntil,
+  sendRaw,
+  startWeb,
+} from '../http-tunnels.fixture.ts';
+import type { Stack } from '../stack.fixture.ts';
+import { type Harness, it } from '../system-test.fixture.ts';
+import { fateOf } from '../visitor.fixture.ts';
+
+interface UnderWay extends OpenTunnel {
+  readonly stack: Stack;
+  /** Has sent a request whose answer has begun. */
+  readonly visitor: Socket;
+  /** Is kept alive and says nothing. */
+  readonly idle: Socket;
+  /** Completes the answer. */
+  finish(): void;
+}
+
+const startSlowAnswer = async (harness: Harness): Promise<UnderWay> => {
+  let slow: ServerResponse | undefined;
+  const web = harness.use(
+    await startWeb((request, response) => {
+      if (request.url !== '/slow') return void response.end('quick');
+      slow = response;
+      response.writeHead(200, { 'content-length': '11' });
+      response.write('begun ');
+    }),
+  );
+  const stack = await harness.stack();
+  const open = await openHttp(harness, stack, web.port);
+  const idle = await sendRaw(open.endpoint, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
+  expect(await readUntil(idle, /quick/)).not.toMatch(/connection: close/i);
+  const visitor = await sendRaw(open.endpoint, 'GET /slow HTTP/1.1\r\nHost: {host}\r\n\r\n');
+  await readUntil(visitor, /begun /);
+  return { ...open, stack, visitor, idle, finish: () => void slow?.end('ended') };
+};
+
+describe.concurrent('SIGTERM on the edge', () => {
+  it('lets an answer finish, ends idle connections at once, takes nobody new, and ends with 0', async ({ harness }) => {
+    const { stack, endpoint, visitor, idle, finish } = await startSlowAnswer(harness);
+    const idleEnds = once(idle, 'end');
+    stack.program.signal('SIGTERM');
+    await idleEnds;
+    await eventually(async () => expect(await fateOf(endpoint.port)).toBe('ECONNREFUSED'));
+    expect(stack.program.exit).toBeNull();
+    const rest = readUntil(visitor, /ended/);
+    const visitorEnds = once(visitor, 'end');
+    finish();
+    expect(await rest).toBe('ended');
+    await visitorEnds;
+    visitor.end();
+    idle.end();
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
+  });
+
+  it('answers what was asked and not begun with Connection: close', async ({ harness }) => {
+    let late: ServerResponse | undefined;
+    const web = harness.use(
+      await startWeb((_, response) => {
+        late = response;
+      }),
+    );
+    const stack = await harness.stack();
+    const { endpoint } = await openHttp(harness, stack, web.port);
+    const visitor = await sendRaw(endpoint, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
+    await eventually(() => expect(late).toBeDefined());
+    stack.program.signal('SIGTERM');
+    await eventually(async () => expect(await fateOf(endpoint.port)).toBe('ECONNREFUSED'));
+    const heard = readUntil(visitor, /late but whole/);
+    late?.end('late but whole');
+    expect(await heard).toMatch(/^HTTP\/1\.1 200 OK\r\n(.*\r\n)*connection: close\r\n/i);
+    visitor.end();
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
+  });
+
+  it('is not held up by visitors that are only kept alive', async ({ harness }) => {
+    const web = harness.use(await startWeb((_, response) => void response.end('quick')));
+    const stack = await harness.stack();
+    const { endpoint } = await openHttp(harness, stack, web.port);
+    const idle = await sendRaw(endpoint, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
+    await readUntil(idle, /quick/);
+    const since = performance.now();
+    stack.program.signal('SIGTERM');
+    // It says nothing and does not close either: the edge does not wait for that.
+    expect(await stack.program.waitForExit()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - since).toBeLessThan(25_000);
+    idle.destroy();
+  });
+});
+
+describe.concurrent('SIGTERM on the client', () => {
+  it('ends it within 2 s when nothing is under way, also just after a request', async ({ harness }) => {
+    const web = harness.use(await startWeb((_, response) => void response.end('quick')));
+    const stack = await harness.stack();
+    const { tunnel, endpoint } = await openHttp(harness, stack, web.port);
+    const kept = await sendRaw(endpoint, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
+    await readUntil(kept, /quick/);
+    const since = performance.now();
+    tunnel.signal('SIGTERM');
+    expect(await tunnel.exitCode()).toBe(0);
+    expect(performance.now() - since).toBeLessThan(8000);
+    // The visitor's connection is the edge's: it lives, and the name is free.
+    kept.write(`GET / HTTP/1.1\r\nHost: ${endpoint.host}\r\n\r\n`);
+    expect(await readUntil(kept, /<\/html>/)).toMatch(/^HTTP\/1\.1 404/);
+    kept.destroy();
+  });
+
+  it('lets an answer finish; new visitors get 404 meanwhile', async ({ harness }) => {
+    const { tunnel, endpoint, visitor, idle, finish } = await startSlowAnswer(harness);
+    tunnel.signal('SIGTERM');
+    await eventually(async () => expect((await askHttp(endpoint)).status).toBe(404));
+    expect(tunnel.exit).toBeNull();
+    const rest = readUntil(visitor, /ended/);
+    finish();
+    expect(await rest).toBe('ended');
+    expect(await tunnel.exitCode()).toBe(0);
+    for (const socket of [visitor, idle]) socket.destroy();
+  });
+
+  it('lets a WebSocket go on for --drain-secs', async ({ harness }) => {
+    const web = harness.use(await startWeb((_, response) => void response.end()));
+    echoSockets(web);
+    const stack = await harness.stack();
+    const { tunnel, endpoint } = await openHttp(harness, stack, web.port, ['--drain-secs', '6']);
+    const socket = new WebSocket(`ws://127.0.0.1:${endpoint.port}/`, { headers: { host: endpoint.host } });
+    await once(socket, 'open');
+    const closed = once(socket, 'close');
+    tunnel.signal('SIGTERM');
+    await eventually(async () => expect((await askHttp(endpoint)).status).toBe(404));
+    socket.send('still there');
+    expect(String((await once(socket, 'message'))[0])).toBe('still there');
+    expect((await closed)[0]).toBe(1006);
+    expect(await tunnel.exitCode()).toBe(0);
+  });
+});

@@ -1,0 +1,257 @@
+// Visitors and services that misbehave: each gets its answer or its end, the others notice nothing, and memory stays flat.
+import { Agent } from 'node:http';
+import type { Socket } from 'node:net';
+import { deterministicBytes, eventually, startRelay, startTcpServer } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import {
+  askHttp,
+  openHttp,
+  type PublicEndpoint,
+  problemOf,
+  readUntil,
+  residentMb,
+  sendRaw,
+  startWeb,
+} from '../http-tunnels.fixture.ts';
+import type { Stack, TunnelRow } from '../stack.fixture.ts';
+import { Harness, it } from '../system-test.fixture.ts';
+import { endOf } from '../visitor.fixture.ts';
+
+const shared = new Harness();
+/** For tests that count nothing on it. */
+let common: Stack;
+beforeAll(async () => {
+  common = await shared.stack();
+});
+afterAll(() => shared.close());
+
+const MB = 1_000_000;
+const isOf =
+  ({ host }: PublicEndpoint) =>
+  ({ label }: TunnelRow): boolean =>
+    host.startsWith(`${label}.`);
+
+const JSON_PLEASE = { accept: 'application/json' };
+
+describe.concurrent('visitors that stop reading', () => {
+  const STALLED = 20;
+
+  it('do not fill the memory of edge or client, and others are served meanwhile', async ({ harness }) => {
+    const piece = deterministicBytes(64 * 1024, 1);
+    const written: { bytes: number }[] = [];
+    const web = harness.use(
+      await startWeb((request, response) => {
+        if (request.url !== '/endless') return void response.end('here');
+        const progress = { bytes: 0 };
+        written.push(progress);
+        const pump = (): void => {
+          let goesOn = true;
+          while (goesOn && !response.destroyed) {
+            goesOn = response.write(piece);
+            progress.bytes += piece.length;
+          }
+        };
+        response.on('drain', pump);
+        pump();
+      }),
+    );
+    const stack = await harness.stack();
+    const { tunnel, endpoint } = await openHttp(harness, stack, web.port);
+    expect((await askHttp(endpoint)).text).toBe('here');
+    const pids = [stack.program.pid, tunnel.pid];
+    const before = pids.map((pid) => residentMb(pid));
+    const stalled: Socket[] = [];
+    for (let nth = 0; nth < STALLED; nth += 1) {
+      const socket = await sendRaw(endpoint, 'GET /endless HTTP/1.1\r\nHost: {host}\r\n\r\n');
+      socket.pause();
+      stalled.push(socket);
+    }
+    // Stuck: the service cannot write any more.
+    let last = -1;
+    await eventually(
+      () => {
+        const sum = written.reduce((total, { bytes }) => total + bytes, 0);
+        const isStuck = written.length === STALLED && sum === last;
+        last = sum;
+        expect(isStuck).toBe(true);
+      },
+      { timeoutMs: 30_000, intervalMs: 500 },
+    );
+    for (let nth = 0; nth < 20; nth += 1) expect((await askHttp(endpoint)).text).toBe('here');
+    pids.forEach((pid, index) => expect(residentMb(pid) - (before[index] ?? 0)).toBeLessThan(150));
+    for (const socket of stalled) socket.destroy();
+    await eventually(async () => expect(await stack.metric('tunnel_active_connections')).toBe(0));
+  });
+});
+
+describe.concurrent('a visitor that leaves', () => {
+  it.for(['with a FIN', 'with a RST'] as const)(
+    '%s before the answer is seen by the service',
+    async (how, { harness }) => {
+      let isAsked = false;
+      let isGone = false;
+      const web = harness.use(
+        await startWeb((request) => {
+          isAsked = true;
+          request.socket.on('close', () => {
+            isGone = true;
+          });
+        }),
+      );
+      const { tunnel, endpoint } = await openHttp(harness, common, web.port);
+      const socket = await sendRaw(endpoint, 'GET /slow HTTP/1.1\r\nHost: {host}\r\n\r\n');
+      await eventually(() => expect(isAsked).toBe(true));
+      if (how === 'with a FIN') socket.end();
+      else socket.resetAndDestroy();
+      await eventually(() => expect(isGone).toBe(true));
+      expect(await tunnel.waitFor('request')).toMatchObject({ path: '/slow', status: null, aborted: true });
+      socket.destroy();
+    },
+  );
+
+  it('in the middle of its upload, or of a download, is seen by the service', async ({ harness }) => {
+    const gone: string[] = [];
+    const web = harness.use(
+      await startWeb((request, response) => {
+        const { url = '' } = request;
+        request.socket.on('close', () => gone.push(url));
+        request.resume();
+        if (url !== '/down') return;
+        response.write('x'.repeat(1000));
+      }),
+    );
+    const stack = await harness.stack();
+    const { endpoint } = await openHttp(harness, stack, web.port);
+    const up = await sendRaw(endpoint, 'PUT /up HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1000000\r\n\r\nbegun');
+    const down = await sendRaw(endpoint, 'GET /down HTTP/1.1\r\nHost: {host}\r\n\r\n');
+    await readUntil(down, /x{1000}/);
+    await eventually(async () => expect(await stack.metric('tunnel_active_connections')).toBe(2));
+    down.destroy();
+    await eventually(() => expect(gone).toEqual(['/down']));
+    up.destroy();
+    await eventually(() => expect(gone).toEqual(['/down', '/up']));
+  });
+});
+
+describe.concurrent('a local service', () => {
+  it('that is down gives 502 at once, in words for its owner, and is served again when it is back', async ({
+    harness,
+  }) => {
+    const gone = await startWeb((_, response) => void response.end('back'));
+    await gone.close();
+    const { tunnel, endpoint } = await openHttp(harness, common, gone.port);
+    const since = performance.now();
+    const problem = problemOf(await askHttp(endpoint, { headers: JSON_PLEASE }));
+    expect(performance.now() - since).toBeLessThan(8000);
+    expect(problem).toMatchObject({ status: 502, code: 'LOCAL_UNREACHABLE' });
+    expect(problem.error).toContain('connection refused');
+    expect(problem.next).toContain('start the service');
+    expect(await tunnel.waitFor('error')).toMatchObject({ code: 'CLIENT_LOCAL_DIAL', fatal: false });
+    harness.use(await startWeb((_, response) => void response.end('back'), gone.port));
+    expect((await askHttp(endpoint)).text).toBe('back');
+  });
+
+  it('that gives no answer in first_byte_timeout_secs gives 504; a body may then take its time', async ({
+    harness,
+  }) => {
+    const web = harness.use(
+      await startWeb((request, response) => {
+        if (request.url !== '/drip') return;
+        response.write('first ');
+        setTimeout(() => response.end('last'), 3000);
+      }),
+    );
+    const stack = await harness.stack({ server: 'first_byte_timeout_secs = 2' });
+    const { endpoint } = await openHttp(harness, stack, web.port);
+    // On a busy machine the first byte may come too late: then it is asked for again.
+    const dripped = eventually(
+      async () => {
+        const { status, text } = await askHttp(endpoint, { path: '/drip' });
+        expect([status, text]).toEqual([200, 'first last']);
+      },
+      { timeoutMs: 60_000 },
+    );
+    const slow = await askHttp(endpoint, { headers: JSON_PLEASE });
+    expect(problemOf(slow)).toMatchObject({ status: 504, code: 'LOCAL_TIMEOUT' });
+    await dripped;
+  });
+
+  it.for([
+    ['that does not speak HTTP', 'SSH-2.0-OpenSSH_9.2\r\n\r\n', 'LOCAL_MALFORMED'],
+    ['that hangs up without a word', '', 'LOCAL_CLOSED'],
+  ] as const)('%s gives 502, and the next request is a new try', async ([, words, code], { harness }) => {
+    const local = harness.use(await startTcpServer((socket) => void socket.once('data', () => socket.end(words))));
+    const { endpoint } = await openHttp(harness, common, local.port);
+    for (let nth = 1; nth <= 2; nth += 1) {
+      expect(problemOf(await askHttp(endpoint, { headers: JSON_PLEASE }))).toMatchObject({ status: 502, code });
+      expect(local.totalConnections).toBe(nth);
+    }
+  });
+
+  it('that dies in the middle of a body cuts the visitor off: a short body never looks whole', async ({ harness }) => {
+    const web = harness.use(
+      await startWeb((request, response) => {
+        response.write('half');
+        setTimeout(() => request.socket.resetAndDestroy(), 50);
+      }),
+    );
+    const { endpoint } = await openHttp(harness, common, web.port);
+    await expect(askHttp(endpoint)).rejects.toThrow(/aborted|ECONNRESET|hang up/);
+  });
+
+  it('that closes idle connections at any time loses no request', async ({ harness }) => {
+    const web = harness.use(await startWeb((_, response) => void response.end('served')));
+    // Shorter than any pause between the requests below.
+    web.server.keepAliveTimeout = 1;
+    const { endpoint } = await openHttp(harness, common, web.port);
+    const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+    const statuses = new Set<number>();
+    for (let round = 0; round < 50; round += 1) {
+      const asked = Array.from({ length: 4 }, () => askHttp(endpoint, { agent }));
+      for (const { status } of await Promise.all(asked)) statuses.add(status);
+    }
+    agent.destroy();
+    expect([...statuses]).toEqual([200]);
+  });
+});
+
+describe.concurrent('an upload', () => {
+  it('of any size passes: there is no limit but the bound on memory', async ({ harness }) => {
+    let bytes = 0;
+    const web = harness.use(
+      await startWeb((request, response) => {
+        request.on('data', (piece: Buffer) => {
+          bytes += piece.length;
+        });
+        request.on('end', () => response.end(String(bytes)));
+      }),
+    );
+    const { tunnel, endpoint } = await openHttp(harness, common, web.port);
+    const answered = askHttp(endpoint, { method: 'PUT', body: deterministicBytes(200 * MB, 3) });
+    expect((await answered).text).toBe(String(200 * MB));
+    for (const pid of [common.program.pid, tunnel.pid]) expect(residentMb(pid)).toBeLessThan(200);
+  });
+});
+
+describe.concurrent('a lost link between client and edge', () => {
+  it('cuts off answers that had begun, gives 502 to the others, and is made anew', async ({ harness }) => {
+    const web = harness.use(
+      await startWeb((request, response) => {
+        if (request.url === '/begun') response.write('begun');
+        else if (request.url !== '/not-begun') response.end('here');
+      }),
+    );
+    const relay = harness.use(await startRelay({ target: { port: common.controlPort } }));
+    const { tunnel, endpoint } = await openHttp(harness, common, web.port, [], { server: `127.0.0.1:${relay.port}` });
+    const begun = await sendRaw(endpoint, 'GET /begun HTTP/1.1\r\nHost: {host}\r\n\r\n');
+    await readUntil(begun, /begun/);
+    const end = endOf(begun);
+    const notBegun = askHttp(endpoint, { path: '/not-begun', headers: JSON_PLEASE });
+    await eventually(async () => expect((await common.tunnels()).find(isOf(endpoint))?.request_count).toBe(2));
+    relay.resetAll();
+    expect(await end).toBe('ECONNRESET');
+    expect((await notBegun).status).toBe(502);
+    await tunnel.waitFor('reconnected');
+    expect((await askHttp(endpoint)).text).toBe('here');
+  });
+});

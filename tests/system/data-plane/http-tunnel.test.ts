@@ -1,0 +1,244 @@
+// `tunnel http`: its name, its life, and what reaches the local service of a visitor's request.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { eventually, startEchoServer, testCertificate } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import {
+  askHttp,
+  endpointOf,
+  openHttp,
+  runHttp,
+  startWeb,
+  type WebService,
+  wholeBody,
+} from '../http-tunnels.fixture.ts';
+import { type Stack, TLS_CERT } from '../stack.fixture.ts';
+import { Harness, it } from '../system-test.fixture.ts';
+import type { ReadyEvent } from '../tunnel-program.fixture.ts';
+import { sendAndReadAll } from '../visitor.fixture.ts';
+
+const shared = new Harness();
+let stack: Stack;
+/** Tells what it was asked. */
+let mirror: WebService;
+beforeAll(async () => {
+  stack = await shared.stack();
+  mirror = shared.use(
+    await startWeb(async (request, response) => {
+      const body = await wholeBody(request);
+      const { method, url, headers } = request;
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ method, url, headers, bytes: body.length }));
+    }),
+  );
+});
+afterAll(() => shared.close());
+
+interface Mirrored {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Record<string, string>;
+  readonly bytes: number;
+}
+
+const mirrored = (text: string): Mirrored => JSON.parse(text) as Mirrored;
+
+describe.concurrent('a request', () => {
+  it('reaches the local service as it was sent, with its way in the headers, and is told by an event', async ({
+    harness,
+  }) => {
+    const { tunnel, ready, endpoint } = await openHttp(harness, stack, mirror.port);
+    expect(ready).toMatchObject({ protocol: 'http', assigned_port: null, local: `127.0.0.1:${mirror.port}` });
+    expect(ready.public_url).toMatch(/^http:\/\/[a-z0-9-]+\.localhost:\d+\/?$/);
+    const headers = { 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'gopher', 'x-own': 'kept', te: 'gzip' };
+    const answer = await askHttp(endpoint, {
+      method: 'POST',
+      path: '/a/b?c=d&token=hidden',
+      headers,
+      body: 'twelve bytes',
+    });
+    expect(answer.status).toBe(200);
+    const seen = mirrored(answer.text);
+    expect(seen).toMatchObject({ method: 'POST', url: '/a/b?c=d&token=hidden', bytes: 12 });
+    expect(seen.headers).toMatchObject({
+      host: endpoint.host,
+      'x-own': 'kept',
+      'x-forwarded-for': '203.0.113.9, 127.0.0.1',
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': endpoint.host,
+    });
+    expect(seen.headers['te']).toBeUndefined();
+    expect(await tunnel.waitFor('request')).toMatchObject({
+      method: 'POST',
+      path: '/a/b?c=d&token=…',
+      status: 200,
+      request_bytes: 12,
+      response_bytes: answer.body.length,
+      aborted: false,
+    });
+    expect(await stack.tunnel(ready.tunnel_id)).toMatchObject({
+      protocol: 'http',
+      label: endpoint.host.split('.')[0],
+      request_count: 1,
+    });
+  });
+
+  it('for an unknown name gets 404: a page for people, JSON for programs, and a code', async ({ harness }) => {
+    const { endpoint } = await openHttp(harness, stack, mirror.port);
+    const nobody = { ...endpoint, host: `nobody.localhost:${endpoint.port}` };
+    const page = await askHttp(nobody, { headers: { accept: 'text/html' } });
+    expect([page.status, page.headers['x-tunnel-error']]).toEqual([404, 'TUNNEL_NOT_FOUND']);
+    expect(page.text).toContain('There is no tunnel at nobody.localhost.');
+    const json = await askHttp(nobody, { headers: { accept: 'application/json' } });
+    expect(JSON.parse(json.text)).toMatchObject({ code: 'TUNNEL_NOT_FOUND' });
+  });
+});
+
+describe.concurrent('a subdomain', () => {
+  it('that is asked for is given, whatever its case', async ({ harness }) => {
+    const { ready, endpoint } = await openHttp(harness, stack, mirror.port, ['--subdomain', 'MyShop']);
+    expect(new URL(ready.public_url).hostname).toBe('myshop.localhost');
+    expect((await askHttp({ ...endpoint, host: `MYSHOP.LocalHost:${endpoint.port}` })).status).toBe(200);
+  });
+
+  it('that is taken is refused with 4, and the tunnel that has it lives', async ({ harness }) => {
+    const { endpoint } = await openHttp(harness, stack, mirror.port, ['--subdomain', 'taken']);
+    const second = await runHttp(harness, stack, mirror.port, ['--subdomain', 'taken', '--name', 'second']);
+    expect(await second.exitCode()).toBe(4);
+    expect(second.stderr[0]).toBe("tunnel: second: subdomain 'taken' is already in use");
+    expect(second.events('error')).toMatchObject([{ code: 'TUNNEL_SUBDOMAIN_IN_USE', fatal: false }]);
+    expect((await askHttp(endpoint)).status).toBe(200);
+  });
+
+  it.for([
+    ['-x', 'it begins or ends with a hyphen'],
+    ['a.b', 'only letters a-z, digits and hyphens are allowed'],
+    ['x'.repeat(64), 'it is longer than 63 characters'],
+    ['Admin', 'it is reserved'],
+  ] as const)('that is not valid is refused with 4 and the reason: %s', async ([name, reason], { harness }) => {
+    // What nobody could have meant is not repeated at length.
+    const shown = name.slice(0, 40);
+    const program = await runHttp(harness, stack, mirror.port, [`--subdomain=${name}`]);
+    expect(await program.exitCode()).toBe(4);
+    expect(program.stderr[0]).toBe(`tunnel: http-${mirror.port}: subdomain '${shown}' is not valid: ${reason}`);
+  });
+});
+
+describe.concurrent('a client that goes', () => {
+  it('by kill -9 keeps its name for its return; visitors get 502 meanwhile', async ({ harness }) => {
+    const home = await harness.folder();
+    const first = await openHttp(harness, stack, mirror.port, [], { home });
+    await first.tunnel.kill();
+    await eventually(async () => {
+      const answer = await askHttp(first.endpoint);
+      expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'TUNNEL_AWAY']);
+    });
+    const name = first.endpoint.host.split('.')[0] ?? '';
+    const thief = await runHttp(harness, stack, mirror.port, ['--subdomain', name]);
+    expect(await thief.exitCode()).toBe(4);
+    const second = await openHttp(harness, stack, mirror.port, [], { home });
+    expect(second.ready.public_url).toBe(first.ready.public_url);
+    expect(second.ready.tunnel_id).toBe(first.ready.tunnel_id);
+    expect((await askHttp(first.endpoint)).status).toBe(200);
+  });
+
+  it('as it was asked to leaves nothing: 404 at once, and anyone may have the name', async ({ harness }) => {
+    const { tunnel, endpoint } = await openHttp(harness, stack, mirror.port, ['--subdomain', 'released']);
+    expect((await askHttp(endpoint)).status).toBe(200);
+    tunnel.signal('SIGINT');
+    expect(await tunnel.exitCode()).toBe(0);
+    expect((await askHttp(endpoint)).status).toBe(404);
+    await openHttp(harness, stack, mirror.port, ['--subdomain', 'released']);
+    expect((await askHttp(endpoint)).status).toBe(200);
+  });
+});
+
+describe.concurrent('--host-header', () => {
+  it.for([
+    [[], (host: string) => host],
+    [['--host-header', 'keep'], (host: string) => host],
+    [['--host-header', 'rewrite'], (_: string, local: string) => local],
+    [['--host-header', 'app.test:81'], () => 'app.test:81'],
+  ] as const)('%j decides what the service reads as Host', async ([flags, expected], { harness }) => {
+    const { endpoint } = await openHttp(harness, stack, mirror.port, [...flags]);
+    const { headers } = mirrored((await askHttp(endpoint)).text);
+    expect(headers['host']).toBe(expected(endpoint.host, `127.0.0.1:${mirror.port}`));
+    expect(headers['x-forwarded-host']).toBe(endpoint.host);
+  });
+});
+
+describe.concurrent('a local service that speaks TLS', () => {
+  const startSecure = async (harness: Harness): Promise<number> => {
+    const server: SecureServer = createSecureServer(testCertificate(), (_, response) => response.end('over TLS'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    harness.use({
+      close: async () => {
+        server.closeAllConnections();
+        await new Promise((resolve) => server.close(resolve));
+      },
+    });
+    return (server.address() as AddressInfo).port;
+  };
+
+  it('is not reached when its certificate is not trusted: visitor and owner are told', async ({ harness }) => {
+    const port = await startSecure(harness);
+    const { tunnel, endpoint } = await openHttp(harness, stack, port, ['--https']);
+    const answer = await askHttp(endpoint, { headers: { accept: 'application/json' } });
+    expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'LOCAL_UNREACHABLE']);
+    expect(await tunnel.waitFor('error')).toMatchObject({ code: 'CLIENT_LOCAL_CERTIFICATE' });
+  });
+
+  it('is reached with --local-tls-no-verify', async ({ harness }) => {
+    const port = await startSecure(harness);
+    const { ready, endpoint } = await openHttp(harness, stack, port, ['--https', '--local-tls-no-verify']);
+    expect((await askHttp(endpoint)).text).toBe('over TLS');
+    // For visitors, the REST and the bill it is an http tunnel.
+    expect(await stack.tunnel(ready.tunnel_id)).toMatchObject({ protocol: 'http' });
+  });
+
+  it('is reached when its authority is trusted here', async ({ harness }) => {
+    const port = await startSecure(harness);
+    const args = [
+      'http',
+      String(port),
+      '--https',
+      '--json',
+      '--server',
+      stack.control,
+      '--token-file',
+      stack.tokenFile,
+    ];
+    const tunnel = await harness.run(args, { env: { NODE_EXTRA_CA_CERTS: TLS_CERT } });
+    expect((await askHttp(endpointOf((await tunnel.ready()).public_url))).text).toBe('over TLS');
+  });
+});
+
+describe.concurrent('config.yml', () => {
+  it('opens http and tcp tunnels side by side, each at its own place', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const home = await harness.folder();
+    mkdirSync(join(home, '.tunnel'));
+    const lines = [
+      `server: ${stack.control}`,
+      `auth_token_file: ${stack.tokenFile}`,
+      'tunnels:',
+      `  web: { proto: http, local_port: ${mirror.port}, subdomain: from-file, host_header: rewrite }`,
+      `  plain: { proto: http, local_port: ${mirror.port} }`,
+      `  db: { proto: tcp, local_port: ${echo.port} }`,
+    ];
+    writeFileSync(join(home, '.tunnel', 'config.yml'), `${lines.join('\n')}\n`);
+    const program = await harness.run(['start', '--json'], { home });
+    const ready: ReadyEvent[] = [await program.ready(1), await program.ready(2), await program.ready(3)];
+    const of = (name: string): ReadyEvent => ready.find((one) => one.name === name) as ReadyEvent;
+    const web = endpointOf(of('web').public_url);
+    expect(web.host).toBe(`from-file.localhost:${web.port}`);
+    expect(mirrored((await askHttp(web)).text).headers['host']).toBe(`127.0.0.1:${mirror.port}`);
+    const plain = endpointOf(of('plain').public_url);
+    expect(mirrored((await askHttp(plain)).text).headers['host']).toBe(plain.host);
+    expect((await sendAndReadAll(of('db').assigned_port, Buffer.from('hi'))).toString()).toBe('hi');
+    const requests = [await program.waitFor('request'), await program.waitFor('request', { nth: 2 })];
+    expect(requests.map(({ name }) => name)).toEqual(['web', 'plain']);
+  });
+});

@@ -1,0 +1,104 @@
+// The bounds of [limits]: each is kept, and each says so clearly.
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { eventually, startEchoServer } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { it } from '../system-test.fixture.ts';
+import { ask, fateOf, sendAndReadAll, visit } from '../visitor.fixture.ts';
+
+const echoOf = async (port: number, text: string): Promise<string> =>
+  (await sendAndReadAll(port, Buffer.from(text))).toString();
+
+describe.concurrent('[limits]', () => {
+  it('tunnels_per_session: one more is refused, the others live', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack({ limits: 'tunnels_per_session = 2' });
+    const home = await harness.folder();
+    mkdirSync(join(home, '.tunnel'));
+    const tunnels = ['a', 'b', 'c'].map((name) => `  ${name}: { proto: tcp, local_port: ${echo.port} }`);
+    writeFileSync(join(home, '.tunnel', 'config.yml'), `tunnels:\n${tunnels.join('\n')}\n`);
+    const args = ['start', '--json', '--server', stack.control, '--token-file', stack.tokenFile];
+    const program = await harness.run(args, { home });
+    const served = [await program.ready(1), await program.ready(2)];
+    expect(await program.waitFor('error')).toMatchObject({
+      code: 'TUNNEL_LIMIT',
+      message: 'this session holds its limit of 2 tunnels',
+      fatal: false,
+    });
+    for (const { assigned_port: port } of served) expect(await echoOf(port, 'hi')).toBe('hi');
+    expect(await stack.tunnels()).toHaveLength(2);
+    // A limit of one session is not one of its owner.
+    await (await harness.tcp(stack, echo.port)).ready();
+    expect(await stack.tunnels()).toHaveLength(3);
+  });
+
+  it('connections_per_tunnel: one more is reset, the others live, and a free place is given again', async ({
+    harness,
+  }) => {
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack({ limits: 'connections_per_tunnel = 2' });
+    const { assigned_port: port } = await (await harness.tcp(stack, echo.port)).ready();
+    const { assigned_port: other } = await (await harness.tcp(stack, echo.port)).ready();
+    const [one, two] = [await visit(port), await visit(port)];
+    expect([await ask(one, 'one'), await ask(two, 'two')]).toEqual(['one', 'two']);
+    expect(await fateOf(port)).toBe('ECONNRESET');
+    expect(await echoOf(other, 'another tunnel')).toBe('another tunnel');
+    expect([await ask(one, 'one'), await ask(two, 'two')]).toEqual(['one', 'two']);
+    one.destroy();
+    await eventually(async () => expect(await echoOf(port, 'three').catch(String)).toBe('three'));
+    await stack.program.waitForLine(/CONNECTIONS_PER_TUNNEL.*the tunnel holds its limit of 2 connections/);
+    two.destroy();
+  });
+
+  it('connections_per_address: one more is reset on any tunnel, other addresses are served', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack({ limits: 'connections_per_address = 2' });
+    const { assigned_port: port } = await (await harness.tcp(stack, echo.port)).ready();
+    const { assigned_port: other } = await (await harness.tcp(stack, echo.port)).ready();
+    const [one, two] = [await visit(port), await visit(other)];
+    expect([await ask(one, 'one'), await ask(two, 'two')]).toEqual(['one', 'two']);
+    expect([await fateOf(port), await fateOf(other)]).toEqual(['ECONNRESET', 'ECONNRESET']);
+    await stack.program.waitForLine(/CONNECTIONS_PER_ADDRESS.*this address holds its limit of 2 connections/);
+    one.destroy();
+    await eventually(async () => expect(await echoOf(other, 'again').catch(String)).toBe('again'));
+    two.destroy();
+  });
+
+  // Only Linux has the whole of 127.0.0.0/8 without being told.
+  it.runIf(process.platform === 'linux')('connections_per_address counts each address apart', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const stack = await harness.stack({ limits: 'connections_per_address = 1' });
+    const { assigned_port: port } = await (await harness.tcp(stack, echo.port)).ready();
+    const one = await visit(port);
+    expect(await ask(one, 'one')).toBe('one');
+    const neighbour = connect({ host: '127.0.0.1', port, localAddress: '127.0.0.9' });
+    await once(neighbour, 'connect');
+    expect(await ask(neighbour, 'neighbour')).toBe('neighbour');
+    expect(await fateOf(port)).toBe('ECONNRESET');
+    for (const visitor of [one, neighbour]) visitor.destroy();
+  });
+
+  it('auth_failures_per_minute: then also the right key has to wait, on both ports, and the client says so', async ({
+    harness,
+  }) => {
+    const stack = await harness.stack({ limits: 'auth_failures_per_minute = 3' });
+    for (let tries = 0; tries < 2; tries += 1) {
+      expect((await stack.api('/api/tunnels', { token: 'wrong' })).status).toBe(401);
+    }
+    const guess = await harness.run(['tcp', '9', '--server', stack.control, '--token', 'wrong']);
+    expect(await guess.exitCode()).toBe(3);
+    const answer = await stack.api('/api/tunnels');
+    expect(answer.status).toBe(429);
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(await answer.json()).toMatchObject({ code: 'AUTH_TOO_MANY_FAILURES' });
+    const program = await harness.tcp(stack, 9);
+    const { reason, delay_ms: delayMs } = await program.waitFor('reconnecting');
+    expect(reason).toMatch(/^too many refused keys from this address; try again in \d+ s$/);
+    // It waits as long as it was told to; trying earlier could only be refused again.
+    expect(delayMs).toBeGreaterThan(20_000);
+    // Who asks for nothing secret is not concerned.
+    expect((await fetch(`${stack.run.api_url}/api/status`)).status).toBe(200);
+  });
+});

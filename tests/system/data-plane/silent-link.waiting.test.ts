@@ -1,0 +1,123 @@
+// Links that go silent without closing: both sides notice by themselves, and the tunnel comes back as it was.
+import { eventually, type Relay, startEchoServer, startRelay } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import type { Stack } from '../stack.fixture.ts';
+import { type Harness, it } from '../system-test.fixture.ts';
+import type { ReadyEvent, TunnelProgram } from '../tunnel-program.fixture.ts';
+import { ask, endOf, sendAndReadAll, visit } from '../visitor.fixture.ts';
+
+const DEAD_AFTER_MS = 25_000;
+/** For two busy cores and the polling of the test. */
+const SLACK_MS = 8000;
+const TIMEOUT_MS = 120_000;
+
+interface Linked {
+  readonly stack: Stack;
+  readonly relay: Relay;
+  readonly tunnel: TunnelProgram;
+  readonly home: string;
+  readonly localPort: number;
+  readonly ready: ReadyEvent;
+  readonly sessionId: string | undefined;
+}
+
+/** A client that reaches its edge through a relay. */
+const startLinked = async (harness: Harness): Promise<Linked> => {
+  const echo = harness.use(await startEchoServer());
+  const stack = await harness.stack();
+  const relay = harness.use(await startRelay({ target: { port: stack.controlPort } }));
+  const home = await harness.folder();
+  const tunnel = await harness.tcp(stack, echo.port, { home, server: `127.0.0.1:${relay.port}` });
+  const ready = await tunnel.ready();
+  const sessionId = (await stack.tunnel(ready.tunnel_id))?.session_id;
+  // One control connection and four carriers.
+  await eventually(() => expect(relay.openConnections).toBe(5));
+  return { stack, relay, tunnel, home, localPort: echo.port, ready, sessionId };
+};
+
+const expectServed = async ({ assigned_port: port }: ReadyEvent): Promise<void> =>
+  expect((await sendAndReadAll(port, Buffer.from('served'))).toString()).toBe('served');
+
+/** The same port, the same tunnel, the same session, and one line about it. */
+const expectHealed = async ({ stack, tunnel, ready, sessionId }: Linked, timeoutMs: number): Promise<void> => {
+  expect(await tunnel.waitFor('reconnected', { timeoutMs })).toMatchObject({ resumed: true });
+  await expectServed(ready);
+  expect(await stack.tunnels()).toMatchObject([
+    { tunnel_id: ready.tunnel_id, assigned_port: ready.assigned_port, session_id: sessionId },
+  ]);
+  expect(tunnel.events('ready')).toHaveLength(1);
+  expect(tunnel.events('error')).toEqual([]);
+};
+
+const msUntil = async (since: number, happened: Promise<unknown>): Promise<number> => {
+  await happened;
+  return performance.now() - since;
+};
+
+describe.concurrent('a link that goes silent', { timeout: TIMEOUT_MS }, () => {
+  it('is noticed within 25 s on both sides, its visitors are let go, and it heals when it is back', async ({
+    harness,
+  }) => {
+    const linked = await startLinked(harness);
+    const { stack, relay, tunnel, ready } = linked;
+    const visitor = await visit(ready.assigned_port);
+    expect(await ask(visitor, 'hello')).toBe('hello');
+    const visitorGone = endOf(visitor);
+    const since = performance.now();
+    relay.blackhole();
+    const waiting = { timeoutMs: DEAD_AFTER_MS + 20_000 };
+    const unlisted = eventually(async () => expect(await stack.tunnels()).toEqual([]), { ...waiting, intervalMs: 100 });
+    const [edgeMs, clientMs, visitorMs] = await Promise.all([
+      msUntil(since, unlisted),
+      msUntil(since, tunnel.waitFor('reconnecting', waiting)),
+      msUntil(since, visitorGone),
+    ]);
+    expect(edgeMs).toBeLessThan(DEAD_AFTER_MS + SLACK_MS);
+    expect(clientMs).toBeLessThan(DEAD_AFTER_MS + SLACK_MS);
+    expect(visitorMs).toBeLessThan(DEAD_AFTER_MS + 1000 + SLACK_MS);
+    relay.restore();
+    await expectHealed(linked, 30_000);
+  });
+
+  it('heals over a new connection while the old one stays silent', async ({ harness }) => {
+    const linked = await startLinked(harness);
+    for (const connection of linked.relay.connections) connection.blackhole();
+    await expectHealed(linked, DEAD_AFTER_MS + 20_000);
+    expect(linked.tunnel.events('reconnecting')).toHaveLength(1);
+  });
+
+  it('and whose client is killed and started again is taken over at once, while the edge believes in it', async ({
+    harness,
+  }) => {
+    const { stack, relay, tunnel, home, localPort, ready, sessionId } = await startLinked(harness);
+    for (const connection of relay.connections) connection.blackhole();
+    await tunnel.kill();
+    expect(await stack.tunnel(ready.tunnel_id)).toBeDefined();
+    const again = await harness.tcp(stack, localPort, { home, server: `127.0.0.1:${relay.port}` });
+    expect(await again.ready()).toMatchObject({ tunnel_id: ready.tunnel_id, assigned_port: ready.assigned_port });
+    await expectServed(ready);
+    expect(await stack.tunnels()).toMatchObject([{ tunnel_id: ready.tunnel_id, session_id: sessionId }]);
+  });
+});
+
+describe.concurrent('a link that only the client lost', { timeout: TIMEOUT_MS }, () => {
+  it('is replaced in one step: the tunnel never leaves the list, and keeps port, id and session', async ({
+    harness,
+  }) => {
+    const linked = await startLinked(harness);
+    const { stack, relay, tunnel, ready } = linked;
+    for (const connection of relay.connections) connection.lose();
+    const seen: number[] = [];
+    await eventually(
+      async () => {
+        seen.push((await stack.tunnels()).length);
+        expect(tunnel.events('reconnected')).toHaveLength(1);
+      },
+      { timeoutMs: 30_000, intervalMs: 10 },
+    );
+    expect(seen.filter((count) => count !== 1)).toEqual([]);
+    await expectHealed(linked, 1000);
+    expect(await stack.metric('tunnel_active_sessions')).toBe(1);
+    expect((await stack.tunnel(ready.tunnel_id))?.client_addr).not.toBe('');
+  });
+});

@@ -1,0 +1,89 @@
+// A control port that speaks TLS: who is trusted, and what is said to those who meet the wrong kind.
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { deterministicBytes, hashOf, startEchoServer } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { type Stack, TLS_CERT } from '../stack.fixture.ts';
+import { Harness, it } from '../system-test.fixture.ts';
+import { sendAndReadAll } from '../visitor.fixture.ts';
+
+const BYTES = deterministicBytes(3_000_000, 8);
+
+const shared = new Harness();
+let secure: Stack;
+let plain: Stack;
+beforeAll(async () => {
+  [secure, plain] = await Promise.all([shared.stack({ tls: true }), shared.stack()]);
+});
+afterAll(() => shared.close());
+
+const expectServed = async (port: number): Promise<void> =>
+  expect(hashOf(await sendAndReadAll(port, BYTES))).toBe(hashOf(BYTES));
+
+describe.concurrent('a server with a certificate', () => {
+  it('is trusted by a client with its authority: --ca-file', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const program = await harness.tcp(secure, echo.port, { flags: ['--tls', '--ca-file', TLS_CERT] });
+    await expectServed((await program.ready()).assigned_port);
+  });
+
+  it('is trusted with `tls` and `ca_file` of config.yml, whose path is seen from there', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const home = await harness.folder();
+    mkdirSync(join(home, '.tunnel'));
+    copyFileSync(TLS_CERT, join(home, '.tunnel', 'ca.pem'));
+    const lines = [
+      `server: ${secure.control}`,
+      'tls: true',
+      'ca_file: ca.pem',
+      `auth_token_file: ${secure.tokenFile}`,
+      `tunnels: { a: { proto: tcp, local_port: ${echo.port} } }`,
+    ];
+    writeFileSync(join(home, '.tunnel', 'config.yml'), `${lines.join('\n')}\n`);
+    const program = await harness.run(['start', '--json'], { home });
+    await expectServed((await program.ready()).assigned_port);
+  });
+
+  it('is accepted unseen with --insecure', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const program = await harness.tcp(secure, echo.port, { flags: ['--tls', '--insecure'] });
+    await expectServed((await program.ready()).assigned_port);
+  });
+
+  it('is refused by a client that does not know its authority, at once, with 2', async ({ harness }) => {
+    const program = await harness.tcp(secure, 9, { flags: ['--tls'] });
+    expect(await program.exitCode()).toBe(2);
+    expect(program.events('error')).toMatchObject([{ code: 'CLIENT_CERTIFICATE', fatal: true }]);
+    expect(program.stderr).toEqual([
+      expect.stringMatching(`^tunnel: the certificate of ${secure.control} was not accepted: .*self-signed`),
+      expect.stringContaining('ca_file'),
+    ]);
+    expect(program.stderr[1]).toContain('--insecure');
+  });
+
+  it('tells a client that speaks in clear which setting to change, with 2', async ({ harness }) => {
+    const program = await harness.tcp(secure, 9);
+    expect(await program.exitCode()).toBe(2);
+    expect(program.stderr).toEqual([
+      `tunnel: ${secure.control} speaks TLS on its control port`,
+      expect.stringMatching(/tls: true.*--tls/),
+    ]);
+  });
+});
+
+describe.concurrent('a server without a certificate', () => {
+  it('makes a client that speaks TLS say which setting to change, with 2', async ({ harness }) => {
+    const program = await harness.tcp(plain, 9, { flags: ['--tls', '--insecure'] });
+    expect(await program.exitCode()).toBe(2);
+    expect(program.stderr).toEqual([
+      `tunnel: ${plain.control} does not speak TLS on its control port`,
+      expect.stringMatching(/tls: false.*--no-tls/),
+    ]);
+  });
+
+  it('serves a client that was told to speak in clear', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const program = await harness.tcp(plain, echo.port, { flags: ['--no-tls'] });
+    await expectServed((await program.ready()).assigned_port);
+  });
+});

@@ -1,0 +1,55 @@
+// What a test or a script has running: stacks, tunnel programs, services, folders. All of it is gone when it is over.
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { claimPortBlock } from './port-block.fixture.ts';
+import { Stack, type StackOptions } from './stack.fixture.ts';
+import { TunnelProgram, type TunnelRun } from './tunnel-program.fixture.ts';
+
+interface Closable {
+  close(): Promise<void>;
+}
+
+export class Harness {
+  readonly #used: Closable[] = [];
+
+  /** Closed at the end, the latest first. */
+  use<T extends Closable>(thing: T): T {
+    this.#used.push(thing);
+    return thing;
+  }
+
+  async folder(): Promise<string> {
+    const made: TemporaryDirectory = await temporaryDirectory();
+    return this.use(made).path;
+  }
+
+  async stack(options: StackOptions = {}): Promise<Stack> {
+    const ports = this.use(await claimPortBlock());
+    const stack = this.use(new Stack(await this.folder(), ports, options));
+    await stack.start();
+    return stack;
+  }
+
+  /** `tunnel` with these arguments as they are. */
+  async run(args: readonly string[], more: Partial<Omit<TunnelRun, 'args'>> = {}): Promise<TunnelProgram> {
+    const home = more.home ?? (await this.folder());
+    return this.use(await TunnelProgram.run({ ...more, args, home }));
+  }
+
+  /** `tunnel tcp PORT --json` at this stack, with its admin token. */
+  tcp(
+    stack: Stack,
+    localPort: number,
+    {
+      flags = [],
+      server = stack.control,
+      ...more
+    }: Partial<Omit<TunnelRun, 'args'>> & { flags?: readonly string[]; server?: string } = {},
+  ): Promise<TunnelProgram> {
+    const args = ['tcp', String(localPort), '--json', '--server', server, '--token-file', stack.tokenFile, ...flags];
+    return this.run(args, more);
+  }
+
+  async close(): Promise<void> {
+    for (const thing of this.#used.splice(0).reverse()) await thing.close();
+  }
+}

@@ -1,0 +1,145 @@
+// The story of the first user: sign up, verify, log in, make a key, open tunnels with it, see them in usage and pools.
+import type { ApiToken, CaptureList, UsageChartPoint } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { type Answering, askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
+import { call, it, memberFlags, openWith, Person } from './platform-test.fixture.ts';
+import { serverCommand } from './server-command.fixture.ts';
+
+const SOON = { timeoutMs: 15_000 };
+
+const hello: Answering = (_, response) => {
+  response.end('hello');
+};
+
+it('goes from signing up to a tunnel that shows in usage, requests and keys', async ({ harness, stack }) => {
+  const email = 'first@example.com';
+  const account = { email, password: 'correct horse battery' };
+  expect((await call(stack, '/auth/register', { method: 'POST', body: account })).status).toBe(201);
+  // Not before the address is verified.
+  expect((await call(stack, '/auth/login', { method: 'POST', body: account })).status).toBe(403);
+
+  const person = await Person.signUp(stack);
+  const key = await person.newKey('desk');
+  const web = harness.use(await startWeb(hello));
+  const tunnel = await openWith(harness, stack, key, ['http', web.port, '--subdomain', 'story']);
+  const ready = await tunnel.ready();
+  expect((await askHttp(endpointOf(ready.public_url), { path: '/first?x=1' })).text).toBe('hello');
+
+  const entry = await eventually(async () => {
+    const [newest] = await person.log();
+    expect(newest).toMatchObject({ request_count: 1, bytes_proxied: expect.any(Number) });
+    return newest;
+  }, SOON);
+  expect(entry).toMatchObject({
+    tunnel_id: ready.tunnel_id,
+    protocol: 'http',
+    label: 'story',
+    region_id: 'local',
+    unregistered_at: null,
+  });
+  expect(await person.usage()).toMatchObject({
+    active_tunnels: 1,
+    total_tunnels_30d: 1,
+    total_requests_30d: 1,
+    total_bytes_30d: entry?.bytes_proxied,
+    plan: 'free',
+    tunnel_limit: 3,
+  });
+  const chart = await person.get<UsageChartPoint[]>('/usage/chart?days=7');
+  expect([chart.length, chart.at(-1)]).toEqual([7, expect.objectContaining({ tunnels: 1, requests: 1 })]);
+  const { requests } = await person.get<CaptureList>(`/usage/tunnels/${ready.tunnel_id}/requests`);
+  expect(requests).toMatchObject([{ method: 'GET', path: '/first?x=1', status: 200 }]);
+  const [listed] = await person.get<ApiToken[]>('/keys');
+  expect(listed).toMatchObject({ id: key.id, label: 'desk', tunnel_count: 1, status: 'active' });
+
+  tunnel.signal('SIGTERM');
+  expect(await tunnel.exitCode()).toBe(0);
+  await eventually(async () => expect((await person.usage()).active_tunnels).toBe(0), SOON);
+  expect((await person.entry(entry?.id ?? '')).unregistered_at).not.toBeNull();
+});
+
+it('shows the live pool of two members, and no pool to others', async ({ harness, stack }) => {
+  const [person, other] = [await Person.signUp(stack, 'pool'), await Person.signUp(stack, 'other')];
+  const key = await person.newKey();
+  const web = harness.use(await startWeb(hello));
+  const args = ['http', web.port, ...(await memberFlags(harness, 'pool'))];
+  const members = [await openWith(harness, stack, key, args), await openWith(harness, stack, key, args)];
+  for (const member of members) await member.ready();
+  expect(await person.pools()).toMatchObject({
+    groups: [{ name: 'pool', protocol: 'http', region_id: 'local', member_count: 2, healthy_count: 2 }],
+    warnings: [],
+  });
+  expect((await other.pools()).groups).toEqual([]);
+});
+
+it('a revoked key closes the sessions that use it within 2 s, with exit 3; another key of the account stays', async ({
+  harness,
+  stack,
+}) => {
+  const person = await Person.signUp(stack, 'revoker');
+  const [lost, kept] = [await person.newKey('lost'), await person.newKey('kept')];
+  const web = harness.use(await startWeb(hello));
+  const closing = await openWith(harness, stack, lost, ['http', web.port]);
+  const staying = await openWith(harness, stack, kept, ['http', web.port]);
+  const endpoint = endpointOf((await staying.ready()).public_url);
+  const gone = endpointOf((await closing.ready()).public_url);
+
+  const begun = performance.now();
+  expect((await person.call(`/keys/${lost.id}`, { method: 'DELETE' })).status).toBe(204);
+  await eventually(async () => expect((await askHttp(gone)).status).toBe(404), { timeoutMs: 20_000 });
+  const tookMs = performance.now() - begun;
+  // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
+  expect(tookMs).toBeLessThan(15_000);
+  expect(await closing.exitCode()).toBe(3);
+  expect((await askHttp(endpoint)).text).toBe('hello');
+  expect(staying.exit).toBeNull();
+
+  const again = await openWith(harness, stack, lost, ['http', web.port]);
+  expect(await again.exitCode()).toBe(3);
+  expect((await person.get<ApiToken[]>('/keys')).map(({ id }) => id)).toEqual([kept.id]);
+});
+
+it('an account suspended beside the running stack loses its sessions with exit 6, and comes back when restored', async ({
+  harness,
+  stack,
+}) => {
+  const person = await Person.signUp(stack, 'suspended');
+  const key = await person.newKey();
+  const web = harness.use(await startWeb(hello));
+  const tunnel = await openWith(harness, stack, key, ['http', web.port]);
+  const endpoint = endpointOf((await tunnel.ready()).public_url);
+  await serverCommand(stack, 'admin', 'suspend', person.email);
+  expect(await tunnel.exitCode()).toBe(6);
+  expect((await askHttp(endpoint)).status).toBe(404);
+  await eventually(async () => expect((await person.call('/auth/me')).status).toBe(403), SOON);
+  expect(await (await openWith(harness, stack, key, ['http', web.port])).exitCode()).toBe(6);
+
+  await serverCommand(stack, 'admin', 'restore', person.email);
+  const restored = await eventually(async () => {
+    const program = await openWith(harness, stack, key, ['http', web.port]);
+    await program.ready();
+    return program;
+  }, SOON);
+  expect(restored.exit).toBeNull();
+});
+
+it('the fourth tunnel of a free account is refused with exit 4 and the limit, and fits when another has ended', async ({
+  harness,
+  stack,
+}) => {
+  const person = await Person.signUp(stack, 'limited');
+  // The limit is the account's, whichever the key.
+  const keys = [await person.newKey('a'), await person.newKey('b')] as const;
+  const web = harness.use(await startWeb(hello));
+  const open = (number: number) => openWith(harness, stack, keys[number % 2 === 0 ? 0 : 1], ['http', web.port]);
+  const programs = await Promise.all([0, 1, 2].map(open));
+  for (const program of programs) await program.ready();
+  const fourth = await open(3);
+  expect(await fourth.exitCode()).toBe(4);
+  expect([...fourth.stdout, ...fourth.stderr].join('\n')).toContain('tunnel limit of 3 reached');
+
+  programs[0]?.signal('SIGTERM');
+  expect(await programs[0]?.exitCode()).toBe(0);
+  await (await open(4)).ready();
+});

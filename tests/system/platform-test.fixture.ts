@@ -1,0 +1,173 @@
+// What tests of the whole product have beside a harness: a stack with its database for the file, people with accounts, and their keys.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ApiError, CreatedKey, PlatformPools, TunnelLogEntry, UsageSummary } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { serverCommand } from './server-command.fixture.ts';
+import type { Stack, StackOptions } from './stack.fixture.ts';
+import { Harness, it as harnessIt } from './system-test.fixture.ts';
+import type { TunnelProgram } from './tunnel-program.fixture.ts';
+
+/** Many people from one address. */
+export const MANY_LOGINS = '[platform.limits]\nauth_per_minute = 10000\nauth_per_account_per_minute = 1000';
+
+export const startPlatform = (harness: Harness, options: StackOptions = {}): Promise<Stack> =>
+  harness.stack({ command: 'stack', ...options, tables: `${MANY_LOGINS}\n${options.tables ?? ''}` });
+
+/** Tests of one file share a stack: its database takes seconds to make. */
+export const it = harnessIt.extend<{ stack: Stack }>({
+  stack: [
+    async ({ task: _ }, use) => {
+      const harness = new Harness();
+      const stack = await startPlatform(harness, { tables: '[load_balancing]\nenabled = true' });
+      await use(stack);
+      await harness.close();
+    },
+    { scope: 'file' },
+  ],
+});
+
+export interface Call {
+  readonly method?: string;
+  readonly body?: unknown;
+}
+
+export interface Reply<T = unknown> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: T;
+}
+
+/** One call to the platform API; the body is JSON, or null. */
+export const call = async <T>(
+  stack: Pick<Stack, 'run'>,
+  path: string,
+  { method = 'GET', body, token }: Call & { readonly token?: string } = {},
+): Promise<Reply<T>> => {
+  const response = await fetch(`${stack.run.platform_url}${path}`, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(20_000),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: (text === '' ? null : JSON.parse(text)) as T };
+};
+
+let people = 0;
+
+/** An account that is signed up, verified from the link on the console, and logged in. */
+export class Person {
+  readonly stack: Stack;
+  readonly email: string;
+  readonly token: string;
+
+  constructor(stack: Stack, email: string, token: string) {
+    this.stack = stack;
+    this.email = email;
+    this.token = token;
+  }
+
+  static async signUp(stack: Stack, name = 'ann'): Promise<Person> {
+    const email = `${name}-${process.pid}-${++people}@example.com`;
+    const password = 'correct horse battery';
+    const registered = await call(stack, '/auth/register', { method: 'POST', body: { email, password } });
+    expect(registered.status).toBe(201);
+    expect((await call(stack, await verificationPath(stack, email))).status).toBe(200);
+    const login = await call<{ access_token: string }>(stack, '/auth/login', {
+      method: 'POST',
+      body: { email, password },
+    });
+    expect(login.status).toBe(200);
+    return new Person(stack, email, login.body.access_token);
+  }
+
+  call<T>(path: string, options: Call = {}): Promise<Reply<T>> {
+    return call<T>(this.stack, path, { ...options, token: this.token });
+  }
+
+  /** The body of a 200. */
+  async get<T>(path: string): Promise<T> {
+    const { status, body } = await this.call<T>(path);
+    if (status !== 200) throw new Error(`${path}: ${status} ${(body as ApiError | null)?.error}`);
+    return body;
+  }
+
+  async newKey(label = 'laptop'): Promise<CreatedKey> {
+    const { status, body } = await this.call<CreatedKey>('/keys', { method: 'POST', body: { label } });
+    expect(status).toBe(201);
+    return body;
+  }
+
+  usage(): Promise<UsageSummary> {
+    return this.get('/usage');
+  }
+
+  log(): Promise<TunnelLogEntry[]> {
+    return this.get('/usage/tunnels?limit=100');
+  }
+
+  entry(id: string): Promise<TunnelLogEntry> {
+    return this.get(`/usage/tunnels/${id}`);
+  }
+
+  pools(): Promise<PlatformPools> {
+    return this.get('/load-balancing/groups');
+  }
+}
+
+/** The console shows the link of each mail; `public_url` is not where a test's platform listens. */
+const verificationPath = async (stack: Stack, email: string): Promise<string> => {
+  const lines = await eventually(
+    () => {
+      const { stdout } = stack.program;
+      const at = stdout.findIndex((line) => line.startsWith(`mail to ${email}:`));
+      expect([at, stdout[at + 1]]).toEqual([expect.any(Number), expect.stringContaining('/auth/verify-email/')]);
+      return stdout.slice(at);
+    },
+    { timeoutMs: 20_000 },
+  );
+  return new URL(lines[1]?.trim() ?? '').pathname;
+};
+
+/** `tunnel http PORT --json` or `tunnel tcp PORT --json`, with somebody's key. */
+export const openWith = (
+  harness: Harness,
+  edge: Pick<Stack, 'control'>,
+  key: Pick<CreatedKey, 'token'>,
+  args: readonly (string | number)[],
+  home?: string,
+): Promise<TunnelProgram> =>
+  harness.run([...args.map(String), '--json', '--server', edge.control], {
+    env: { TUNNEL_API_KEY: key.token },
+    ...(home === undefined ? {} : { home }),
+  });
+
+/** Flags of a member of the http group `name`. */
+export const memberFlags = async (harness: Harness, name: string): Promise<string[]> => {
+  const file = join(await harness.folder(), 'group-key');
+  writeFileSync(file, 'the key of the group', { mode: 0o600 });
+  return ['--group', name, '--group-key-file', file, '--subdomain', name];
+};
+
+/** An edge with a credential that the platform's operator made for it. */
+export const startEdgeOf = async (
+  harness: Harness,
+  platform: Stack,
+  region: string,
+  options: StackOptions = {},
+): Promise<Stack> => {
+  const [credential = ''] = await serverCommand(platform, 'edge-credential', 'create', region);
+  const file = join(await harness.folder(), 'credential');
+  writeFileSync(file, `${credential}\n`, { mode: 0o600 });
+  return harness.stack({
+    ...options,
+    command: 'edge',
+    server: `platform_url = "${platform.run.platform_url}"\nplatform_credential_file = "${file}"`,
+    tables: `[region]\nid = "${region}"\nname = "${region}"\n[load_balancing]\nenabled = true`,
+  });
+};

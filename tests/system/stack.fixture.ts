@@ -1,0 +1,184 @@
+// A real tunnel-server in a data directory of its own, and what its REST and metrics say.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Program, spawnProgram } from '@tunnel/testkit';
+import { cleanEnv, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
+import { copyDatabase } from './database-template.fixture.ts';
+import type { PortBlock } from './port-block.fixture.ts';
+
+export const TLS_CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
+const TLS_KEY = fileURLToPath(new URL('../../packages/testkit/fixtures/tls/key.pem', import.meta.url));
+
+export interface StackOptions {
+  /** Most tests are about the edge alone, which starts faster; 'stack' has the platform and its database too. */
+  readonly command?: 'edge' | 'stack' | 'platform';
+  /** Lines for the table [platform]. */
+  readonly platform?: string;
+  /** Lines for the table [server]. */
+  readonly server?: string;
+  /** Lines for the table [limits]. */
+  readonly limits?: string;
+  /** Whole tables behind the others. */
+  readonly tables?: string;
+  /** How many public ports there are; all of the block unless told. */
+  readonly tcpPorts?: number;
+  /** The same ports at every start. */
+  readonly fixedPorts?: boolean;
+  readonly tls?: boolean;
+}
+
+export interface TunnelRow {
+  readonly tunnel_id: string;
+  readonly session_id: string;
+  readonly name: string;
+  readonly protocol: string;
+  readonly label: string;
+  readonly public_url: string;
+  readonly assigned_port: number;
+  readonly client_addr: string;
+  readonly request_count: number;
+  readonly bytes_proxied: number;
+}
+
+interface RunJson {
+  readonly platform_url: string;
+  readonly api_url: string;
+  readonly control: string;
+  readonly http_url: string;
+  readonly metrics_url: string;
+  readonly simulator_url: string;
+  readonly admin_token_file: string;
+}
+
+const READY = /is ready \(pid \d+\)/;
+/** Two busy cores start a program in a second or two, ten of them at once in several. */
+const START_TIMEOUT_MS = 30_000;
+
+export const withoutOurEnvironment = (): Record<string, string | undefined> => ({
+  ...Object.fromEntries(Object.keys(process.env).map((name) => [name, undefined])),
+  ...cleanEnv(),
+  TUNNEL_API_KEY: undefined,
+});
+
+export class Stack {
+  readonly tcpPorts: { readonly from: number; readonly to: number };
+  readonly #dir: string;
+  readonly #flags: readonly string[];
+  readonly #command: string;
+  #program: Program | undefined;
+
+  /** `dir` is empty and nobody else's. */
+  constructor(dir: string, ports: PortBlock, options: StackOptions = {}) {
+    this.#dir = dir;
+    this.tcpPorts = { from: ports.from, to: ports.from + (options.tcpPorts ?? ports.to - ports.from + 1) - 1 };
+    const file = join(dir, 'server.toml');
+    writeFileSync(file, configText(this.tcpPorts, ports, options));
+    this.#flags = ['--config', file, '--data-dir', this.dataDir];
+    this.#command = options.command ?? 'edge';
+  }
+
+  get dataDir(): string {
+    return join(this.#dir, 'data');
+  }
+
+  /** --config and --data-dir, for commands beside the running server. */
+  get flags(): readonly string[] {
+    return this.#flags;
+  }
+
+  get program(): Program {
+    if (this.#program === undefined) throw new Error('the stack was never started');
+    return this.#program;
+  }
+
+  /** Also after an end of any kind: on the same data directory. */
+  async start(): Promise<void> {
+    if (this.#program === undefined && this.#command !== 'edge') await copyDatabase(this.dataDir);
+    this.#program = await spawnProgram({
+      command: process.execPath,
+      args: [SERVER_BIN, this.#command, ...this.#flags],
+      env: withoutOurEnvironment(),
+      cwd: this.#dir,
+    });
+    await this.#program.waitForLine(READY, { timeoutMs: START_TIMEOUT_MS });
+  }
+
+  /** kill -9, and gone; what it wrote into its data directory is left. */
+  async kill(): Promise<void> {
+    this.program.signal('SIGKILL');
+    await this.program.waitForExit();
+  }
+
+  async close(): Promise<void> {
+    // A database has a process group of its own: it goes with its server, when that is asked.
+    if (this.#command !== 'edge' && this.#program?.exit === null) await this.stop();
+    await this.#program?.close();
+  }
+
+  /** In order, as SIGTERM does it. */
+  async stop(): Promise<void> {
+    this.program.signal('SIGTERM');
+    await this.program.waitForExit({ timeoutMs: START_TIMEOUT_MS });
+  }
+
+  get run(): RunJson {
+    return JSON.parse(readFileSync(join(this.dataDir, 'run.json'), 'utf8')) as RunJson;
+  }
+
+  /** host:port, as --server takes it. */
+  get control(): string {
+    return this.run.control;
+  }
+
+  get controlPort(): number {
+    return Number(this.control.split(':').at(-1));
+  }
+
+  get tokenFile(): string {
+    return join(this.dataDir, 'admin-token');
+  }
+
+  api(path: string, options: { readonly method?: string; readonly token?: string } = {}): Promise<Response> {
+    const token = options.token ?? readFileSync(this.tokenFile, 'utf8').trim();
+    return fetch(`${this.run.api_url}${path}`, {
+      method: options.method ?? 'GET',
+      headers: { authorization: `Bearer ${token}` },
+    });
+  }
+
+  async tunnels(token?: string): Promise<TunnelRow[]> {
+    const answer = await this.api('/api/tunnels', token === undefined ? {} : { token });
+    return (await answer.json()) as TunnelRow[];
+  }
+
+  async tunnel(tunnelId: string): Promise<TunnelRow | undefined> {
+    return (await this.tunnels()).find((row) => row.tunnel_id === tunnelId);
+  }
+
+  /** The value of a series without labels. */
+  async metric(name: string): Promise<number> {
+    const text = await (await fetch(this.run.metrics_url)).text();
+    return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+  }
+}
+
+const configText = (range: { from: number; to: number }, { fixed }: PortBlock, options: StackOptions): string =>
+  [
+    '[platform]',
+    `port = ${options.fixedPorts === true ? fixed.platform : 0}`,
+    options.platform ?? '',
+    '[server]',
+    `control_port = ${options.fixedPorts === true ? fixed.control : 0}`,
+    `api_port = ${options.fixedPorts === true ? fixed.api : 0}`,
+    `metrics_port = ${options.fixedPorts === true ? fixed.metrics : 0}`,
+    'http_port = 0',
+    'https_port = 0',
+    options.server ?? '',
+    '[limits]',
+    `tcp_port_range = [${range.from}, ${range.to}]`,
+    options.limits ?? '',
+    options.tls === true ? `[tls]\ncert_path = "${TLS_CERT}"\nkey_path = "${TLS_KEY}"` : '',
+    options.tables ?? '',
+    '',
+  ].join('\n');

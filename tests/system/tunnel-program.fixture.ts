@@ -1,0 +1,110 @@
+// A real `tunnel --json` and the events it prints.
+import { join } from 'node:path';
+import { eventually, type Program, type ProgramExit, spawnProgram } from '@tunnel/testkit';
+import { ROOT } from '../repo/checkout.fixture.ts';
+import { withoutOurEnvironment } from './stack.fixture.ts';
+
+const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
+const EVENT_TIMEOUT_MS = 30_000;
+
+export interface TunnelEvent {
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ReadyEvent extends TunnelEvent {
+  readonly event: 'ready';
+  readonly public_url: string;
+  readonly tunnel_id: string;
+  readonly name: string;
+  readonly assigned_port: number;
+}
+
+export interface TunnelRun {
+  /** The home folder: config.yml and resume state are in its `.tunnel`. */
+  readonly home: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export class TunnelProgram {
+  readonly #program: Program;
+
+  constructor(program: Program) {
+    this.#program = program;
+  }
+
+  static async run({ home, args, env = {} }: TunnelRun): Promise<TunnelProgram> {
+    const program = await spawnProgram({
+      command: process.execPath,
+      args: [TUNNEL_BIN, ...args],
+      env: { ...withoutOurEnvironment(), HOME: home, ...env },
+      cwd: home,
+    });
+    return new TunnelProgram(program);
+  }
+
+  get pid(): number {
+    return this.#program.pid;
+  }
+
+  get stdout(): readonly string[] {
+    return this.#program.stdout;
+  }
+
+  get stderr(): readonly string[] {
+    return this.#program.stderr;
+  }
+
+  get exit(): ProgramExit | null {
+    return this.#program.exit;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#program.signal(signal);
+  }
+
+  /** The exit code; null for a program that a signal ended. */
+  async exitCode(timeoutMs = EVENT_TIMEOUT_MS): Promise<number | null> {
+    return (await this.#program.waitForExit({ timeoutMs })).code;
+  }
+
+  /** kill -9, and gone. */
+  async kill(): Promise<void> {
+    this.#program.signal('SIGKILL');
+    await this.#program.waitForExit();
+  }
+
+  events(kind: string): TunnelEvent[] {
+    return this.#program.stdout
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as TunnelEvent)
+      .filter(({ event }) => event === kind);
+  }
+
+  /** The first event of that kind, or the nth. */
+  async waitFor(kind: string, { nth = 1, timeoutMs = EVENT_TIMEOUT_MS } = {}): Promise<TunnelEvent> {
+    const found = await eventually(
+      () => {
+        const event = this.events(kind)[nth - 1];
+        if (event === undefined && this.#program.exit === null) throw new Error(`no ${kind} #${nth}:\n${this.#said()}`);
+        return event;
+      },
+      { timeoutMs },
+    );
+    if (found === undefined) throw new Error(`ended with ${this.exit?.code} before ${kind} #${nth}:\n${this.#said()}`);
+    return found;
+  }
+
+  async ready(nth = 1): Promise<ReadyEvent> {
+    return (await this.waitFor('ready', { nth })) as ReadyEvent;
+  }
+
+  close(): Promise<void> {
+    return this.#program.close();
+  }
+
+  #said(): string {
+    return [...this.#program.stdout, ...this.#program.stderr].map((line) => `  | ${line}`).join('\n');
+  }
+}
