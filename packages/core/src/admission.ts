@@ -61,27 +61,27 @@ export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): 
     const supported = facts.protocols.join(', ');
     return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol: request.protocol, supported }));
   }
-  const admission = endpointFor(request, facts);
-  if (admission.kind === 'refused') return admission;
+  const placed = endpointFor(request, facts);
+  if (placed.kind === 'refused') return placed;
   if (facts.heldEndpoint === null && facts.tunnelCount >= facts.tunnelLimit) {
     return refuse(new Fault('TUNNEL_LIMIT', { limit: facts.tunnelLimit }));
   }
-  return admission;
+  return placed;
 };
 
 const endpointFor = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
   const { group, groupKeyHash, protocol } = request;
-  const fault = facts.loadBalancing ? refuseGroupFields(request) : null;
-  if (fault !== null) return refuse(fault);
+  const oddity = facts.loadBalancing ? refuseGroupFields(request) : null;
+  if (oddity !== null) return refuse(oddity);
   const isGrouped = facts.loadBalancing && group !== undefined && groupKeyHash !== undefined;
   if (!isGrouped || !isGroupProtocol(protocol)) {
     return protocol === 'tcp' ? portFor(request, facts) : nameFor(request, facts);
   }
   const named = { protocol, name: group, keyHash: groupKeyHash };
   if (protocol === 'tcp') {
-    const admission = portFor(request, facts);
-    if (admission.kind === 'refused' || admission.wanted.kind !== 'port') return admission;
-    return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: admission.wanted } } };
+    const placed = portFor(request, facts);
+    if (placed.kind === 'refused' || placed.wanted.kind !== 'port') return placed;
+    return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: placed.wanted } } };
   }
   const subdomain = groupSubdomain(group, request.subdomain);
   if (subdomain instanceof Fault) return refuse(subdomain);
