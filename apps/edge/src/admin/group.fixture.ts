@@ -1,6 +1,8 @@
 // Groups for tests of what people see of them: the real driver and machine, without ports, names and clients behind them.
+
 import { GroupDirectory, MemberHealth, type Owner, type ProbeKind, type TunnelGroup } from '@tunnel/core';
 import { type Clock, createLogger } from '@tunnel/runtime';
+import { countersOf } from '../backend/tunnel-counters.fixture.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
@@ -89,7 +91,7 @@ const memberOf = (
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
-  counters: { requests: 3, bytes: 4096, openConnections: 0, pendingFailover: 0 },
+  counters: countersOf(3, 4096),
   health: new MemberHealth(kind),
   alertWebhook: alertWebhook ?? null,
   upstream: new MuxUpstream(),

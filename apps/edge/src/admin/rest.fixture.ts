@@ -1,8 +1,10 @@
 // A REST server on port 0 with two accounts and a tunnel of each owner. Used by tests only.
+
 import { MemberHealth, type Owner, plainAddress } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import { type Clock, createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
+import { countersOf } from '../backend/tunnel-counters.fixture.ts';
 import { CaptureDesk } from '../capture/capture-desk.ts';
 import { CaptureStore } from '../capture/capture-store.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
@@ -34,7 +36,7 @@ export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunne
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
-  counters: { requests: 3, bytes: 4096, openConnections: 1, pendingFailover: 0 },
+  counters: countersOf(3, 4096, 1),
   health: new MemberHealth(null),
   alertWebhook: null,
   upstream: new MuxUpstream(),

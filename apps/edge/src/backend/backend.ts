@@ -2,7 +2,7 @@
 import type { Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { Tunnel } from '../routing/tunnel.ts';
-import type { TunnelCounters } from '../upstream/upstream-request.ts';
+import type { TunnelCounters } from './tunnel-counters.ts';
 
 export type TunnelProtocol = Tunnel['protocol'];
 

@@ -115,10 +115,10 @@ export class UsageLog {
     void this.#delivery.deliver();
   }
 
-  /** At once, and then not again for some milliseconds: more of them, the more tunnels have to be looked at. */
+  /** At once, and then not again for some milliseconds: more of them, the more tunnels have to be written about. */
   streamEnded(): void {
     if (this.#soon !== null) return;
-    const pauseMs = EDGE_LIMITS.JOURNAL_STREAM_END_MS + this.#meter.size / TUNNELS_PER_PAUSE_MS;
+    const pauseMs = EDGE_LIMITS.JOURNAL_STREAM_END_MS + this.#meter.changed / TUNNELS_PER_PAUSE_MS;
     const delayMs = Math.max(0, this.#writtenAt + pauseMs - this.#clock.monotonic());
     this.#soon = this.#clock.setTimeout(() => {
       this.#soon = null;

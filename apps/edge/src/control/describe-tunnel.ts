@@ -10,6 +10,7 @@ import {
 } from '@tunnel/core';
 import type { MessageOf } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
+import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { HttpSettings } from '../upstream/upstream-request.ts';
 import type { ControlConnection } from './control-connection.ts';
@@ -55,7 +56,7 @@ export const describeTunnel = (facts: TunnelFacts): Tunnel => {
     clientAddr: facts.connection.peer.clientAddr,
     owner: session.owner,
     connectedSince: before?.connectedSince ?? facts.clock.now(),
-    counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+    counters: before?.counters ?? new TunnelCounters(),
     health: healthOf(facts, before),
     alertWebhook: (facts.loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
     upstream: session.upstream,
