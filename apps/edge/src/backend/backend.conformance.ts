@@ -106,9 +106,9 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       expect(await set.backend.admitTunnel(askedTunnel('tun_1', set.accountId, { keyId }))).toBeNull();
       const asked = askedTunnel('tun_2', '', { owner: { kind: 'operator' }, keyId: 'admin' });
       expect(await set.backend.admitTunnel(asked)).toBeNull();
-      set.backend.placeSought('tun_1');
-      set.backend.placeSought('tun_2');
-      set.backend.placeSought('tun_never-asked-for');
+      set.backend.admissionEnded('tun_1');
+      set.backend.admissionEnded('tun_2');
+      set.backend.admissionEnded('tun_never-asked-for');
       set.backend.streamEnded();
       set.backend.ready();
     });
@@ -135,7 +135,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         const counters = new TunnelCounters();
         expect(await ask('tun_1')).toBeNull();
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
-        set.backend.placeSought('tun_1');
+        set.backend.admissionEnded('tun_1');
         await expect.poll(() => other.tunnel('tun_1')).toMatchObject({ isOpen: true, label: 'label-tun_1' });
         for (let n = 0; n < 3; n += 1) counters.addRequest();
         counters.addBytes(5000);
@@ -168,7 +168,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       it('does not count a tunnel that found no endpoint', async () => {
         await other.setLimit(set.accountId, 1);
         expect(await ask('tun_1')).toBeNull();
-        set.backend.placeSought('tun_1');
+        set.backend.admissionEnded('tun_1');
         expect(await ask('tun_2')).toBeNull();
         expect(other.tunnel('tun_1')).toBeUndefined();
       });

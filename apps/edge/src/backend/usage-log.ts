@@ -3,8 +3,8 @@ import { showProtocol } from '@tunnel/contract';
 import { type Clock, type Logger, randomId, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelClosed, TunnelOpened } from './backend.ts';
-import { Delivery } from './delivery.ts';
 import { Journal } from './journal/journal.ts';
+import { JournalDelivery } from './journal-delivery.ts';
 import type { PlatformLink } from './platform-link.ts';
 import { UsageMeter } from './usage-meter.ts';
 
@@ -23,7 +23,7 @@ export class UsageLog {
   readonly #clock: Clock;
   readonly #runId: string;
   readonly #journal: Journal;
-  readonly #delivery: Delivery;
+  readonly #delivery: JournalDelivery;
   readonly #meter: UsageMeter;
   /** Accounts with an end that the platform may not have heard of, and the number of the last one. */
   readonly #untold = new Map<string, number>();
@@ -43,7 +43,7 @@ export class UsageLog {
       tailBytes: EDGE_LIMITS.JOURNAL_TAIL_BYTES,
     });
     const everyMs = EDGE_LIMITS.JOURNAL_DELIVER_MS;
-    this.#delivery = new Delivery({ clock, logger, journal: this.#journal, link, runId, everyMs });
+    this.#delivery = new JournalDelivery({ clock, logger, journal: this.#journal, link, runId, everyMs });
     this.#meter = new UsageMeter({ clock, afterEndMs: EDGE_LIMITS.USAGE_AFTER_END_MS });
   }
 

@@ -1,6 +1,6 @@
 // Turns counters that relay and ingress raise into records of usage: the difference to what was written last.
 import type { Clock } from '@tunnel/runtime';
-import type { UsageRecord } from './journal/pending-records.ts';
+import type { UsageRecord } from './journal/journal-records.ts';
 import type { TunnelCounters } from './tunnel-counters.ts';
 
 export interface UsageMeterOptions {
@@ -19,7 +19,7 @@ interface Metered {
 }
 
 export class UsageMeter {
-  readonly #given: UsageMeterOptions;
+  readonly #options: UsageMeterOptions;
   readonly #metered = new Map<string, Metered>();
   /** Those whose counters have changed since they were read: thousands of idle tunnels cost nothing. */
   readonly #changed = new Set<Metered>();
@@ -27,7 +27,7 @@ export class UsageMeter {
   readonly #endedAt = new Map<Metered, number>();
 
   constructor(options: UsageMeterOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   /** Tunnels that the next read looks at. */
@@ -48,13 +48,13 @@ export class UsageMeter {
   ended(tunnelId: string): void {
     const metered = this.#metered.get(tunnelId);
     if (metered !== undefined && !this.#endedAt.has(metered)) {
-      this.#endedAt.set(metered, this.#given.clock.monotonic());
+      this.#endedAt.set(metered, this.#options.clock.monotonic());
     }
   }
 
   /** What has come since the last call. */
   read(): UsageRecord[] {
-    const at = this.#given.clock.now();
+    const at = this.#options.clock.now();
     const records: UsageRecord[] = [];
     for (const metered of this.#changed) {
       const { tunnelId, counters } = metered;
@@ -74,7 +74,7 @@ export class UsageMeter {
 
   #forgetEnded(): void {
     if (this.#endedAt.size === 0) return;
-    const { clock, afterEndMs } = this.#given;
+    const { clock, afterEndMs } = this.#options;
     const dueAt = clock.monotonic() - afterEndMs;
     for (const [metered, endedAt] of this.#endedAt) {
       if (endedAt > dueAt) return;

@@ -27,7 +27,7 @@ const PROTOCOLS = ['http', 'https', 'tcp'] as const;
 
 export interface RegisterContext {
   readonly clock: Clock;
-  readonly backend: Pick<Backend, 'admitTunnel' | 'placeSought'>;
+  readonly backend: Pick<Backend, 'admitTunnel' | 'admissionEnded'>;
   readonly sessions: SessionTable;
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
@@ -145,7 +145,7 @@ const openTunnel = async (
     if (context.sessions.of(connection) !== session) throw new Fault('TUNNEL_CLOSED');
     return await findPlace(facts, wanted);
   } finally {
-    context.backend.placeSought(facts.tunnelId);
+    context.backend.admissionEnded(facts.tunnelId);
   }
 };
 

@@ -5,11 +5,16 @@
 // file stay with what is in the file, so that the next run can send that once more without its being counted twice.
 import type { JournalRecord } from '@tunnel/contract';
 import type { Logger } from '@tunnel/runtime';
-import { JournalFile, removeFound, syncFolder } from './journal-file.ts';
-import { acknowledgedLine, linesOf, textOf } from './journal-lines.ts';
-import { type Batch, type BatchBounds, lastOf, numberRecords, withoutStored } from './numbered-batches.ts';
-import { PendingRecords } from './pending-records.ts';
-import { endsOfLastRun, recoverJournal } from './recover-journal.ts';
+import { JournalFile, recoverJournal, removeFound, syncFolder } from './journal-file.ts';
+import { acknowledgedLine, endsOfLastRun, linesOf, textOf } from './journal-format.ts';
+import {
+  type Batch,
+  type BatchBounds,
+  lastOf,
+  numberRecords,
+  PendingRecords,
+  withoutStored,
+} from './journal-records.ts';
 
 export interface JournalOptions {
   readonly folder: string;
@@ -21,7 +26,7 @@ export interface JournalOptions {
 }
 
 export class Journal {
-  readonly #given: JournalOptions;
+  readonly #options: JournalOptions;
   #journalId: string;
   #next = 1;
   #batches: Batch[] = [];
@@ -39,7 +44,7 @@ export class Journal {
   #isClosed = false;
 
   constructor(options: JournalOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#journalId = options.newId();
   }
 
@@ -50,7 +55,7 @@ export class Journal {
 
   /** Never rejects: an edge without a disk goes on. */
   async start(): Promise<void> {
-    const { folder, logger } = this.#given;
+    const { folder, logger } = this.#options;
     try {
       const { journal, files } = await recoverJournal(folder, logger);
       if (journal !== null) {
@@ -79,7 +84,7 @@ export class Journal {
     for (const record of records) this.#pending.add(record);
     const file = this.#file;
     if (file === null || this.#meanwhile !== null || this.#isClosed) return;
-    if (file.bytes - this.#summaryBytes > this.#given.tailBytes) void this.#inTurn(() => this.#sumUp());
+    if (file.bytes - this.#summaryBytes > this.#options.tailBytes) void this.#inTurn(() => this.#sumUp());
   }
 
   /** Gives numbers to all that has none; on disk before it returns, as far as there is a disk. */
@@ -109,9 +114,9 @@ export class Journal {
       this.#sumUp(() => {
         const meant = this.#batches.filter((batch) => batch.journalId === journalId);
         const others = this.#batches.filter((batch) => batch.journalId !== journalId);
-        const id = this.#given.newId();
+        const id = this.#options.newId();
         const records = meant.flatMap((batch) => batch.records);
-        const renumbered = numberRecords(id, 1, records, this.#given.batch);
+        const renumbered = numberRecords(id, 1, records, this.#options.batch);
         this.#batches = [...renumbered, ...others];
         if (this.#journalId !== journalId) return;
         this.#journalId = id;
@@ -128,7 +133,7 @@ export class Journal {
   }
 
   #number(): void {
-    const batches = numberRecords(this.#journalId, this.#next, this.#pending.take(), this.#given.batch);
+    const batches = numberRecords(this.#journalId, this.#next, this.#pending.take(), this.#options.batch);
     this.#batches.push(...batches);
     const last = batches.at(-1);
     if (last !== undefined) this.#next = lastOf(last) + 1;
@@ -166,7 +171,7 @@ export class Journal {
   }
 
   async #writeFile(): Promise<void> {
-    const { folder, logger } = this.#given;
+    const { folder, logger } = this.#options;
     const before = this.#file;
     // A copy: sums go on growing while this is written.
     const pending = [...this.#pending].map((record) => ({ ...record }));
@@ -201,7 +206,7 @@ export class Journal {
 
   /** What is in the file keeps its id and its numbers, which the next run would give it, too. */
   #loseDisk(error: unknown): void {
-    const { folder, logger, newId } = this.#given;
+    const { folder, logger, newId } = this.#options;
     const file = this.#file;
     this.#file = null;
     if (file !== null && this.#sealedBytes === null) this.#number();
