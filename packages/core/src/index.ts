@@ -39,7 +39,7 @@ export { subdomainOf } from './names/subdomain-of-host.ts';
 export { problemOfAddress } from './net/address-guard.ts';
 export { type CallerAddress, callerAddressOf, hostPort, plainAddress, TrustedProxies } from './net/caller-address.ts';
 export { mayAlertPrivate } from './net/may-alert-private.ts';
-export { type Owner, ownerKey, sameOwner } from './owner.ts';
+export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export { endpointKey, type LeasedEndpoint, type PublicEndpoint, sameEndpoint } from './public-endpoint.ts';
 export {

@@ -5,7 +5,7 @@ import type { CallerAddress, GroupDirectory, Owner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { Logger, Secret } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
-import type { CaptureDesk } from '../capture/capture-desk.ts';
+import type { CaptureService } from '../capture/capture-service.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupFeed } from './group-feed.ts';
 
@@ -32,7 +32,7 @@ export interface RestDependencies {
   readonly feed: GroupFeed;
   /** false: it was gone already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
-  readonly captures: CaptureDesk;
+  readonly captures: CaptureService;
   readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
   readonly region: Omit<EdgeRegion, 'current'>;
   readonly version: string;

@@ -5,7 +5,7 @@ import type { Fault } from '@tunnel/errors';
 import { type Clock, createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
 import { countersOf } from '../backend/tunnel-counters.fixture.ts';
-import { CaptureDesk } from '../capture/capture-desk.ts';
+import { CaptureService } from '../capture/capture-service.ts';
 import { CaptureStore } from '../capture/capture-store.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
 import type { ReplayOrder } from '../capture/replay.ts';
@@ -114,7 +114,7 @@ const dependencies = (
     closed.push({ tunnelId, fault });
     return tunnels.delete(tunnelId);
   },
-  captures: new CaptureDesk({ store: captures, tunnels, replays: { replay } }),
+  captures: new CaptureService({ store: captures, tunnels, replays: { replay } }),
   status: () => {
     if (options.failing === true) throw new Error('the password is hunter2');
     return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };

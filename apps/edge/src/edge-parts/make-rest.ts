@@ -3,7 +3,7 @@ import { callerAddressOf } from '@tunnel/core';
 import { randomId, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { RestServer } from '../admin/rest-server.ts';
 import type { Backend } from '../backend/backend.ts';
-import { CaptureDesk } from '../capture/capture-desk.ts';
+import { CaptureService } from '../capture/capture-service.ts';
 import { Replays } from '../capture/replay.ts';
 import type { AuthFailures } from '../control/auth-failures.ts';
 import type { GroupWatch } from '../group-watch.ts';
@@ -36,7 +36,11 @@ export const makeRest = (config: ServerConfig, deps: EdgeDeps, parts: RestParts)
       groups: tunnels.groups,
       feed: watch.feed,
       closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
-      captures: new CaptureDesk({ store: captures, tunnels, replays: new Replays({ store: captures, clock, http }) }),
+      captures: new CaptureService({
+        store: captures,
+        tunnels,
+        replays: new Replays({ store: captures, clock, http }),
+      }),
       status: () => ({
         sessions: control.figures.sessions,
         tunnels: tunnels.size,
