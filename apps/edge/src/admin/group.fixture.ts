@@ -15,7 +15,7 @@ export const BOB: Owner = { kind: 'account', accountId: 'bob' };
 
 export const KEY_HASH = '0123abcd'.repeat(8);
 
-export interface MemberWish {
+export interface MemberOptions {
   readonly group?: string;
   readonly protocol?: 'http' | 'https' | 'tcp';
   /** http: the subdomain. */
@@ -44,7 +44,7 @@ export class GroupStage {
     this.#groups = new Groups({ clock, logger, endpoints, tunnels: table, watchers });
   }
 
-  async join(tunnelId: string, owner: Owner, wanted: MemberWish = {}): Promise<Tunnel> {
+  async join(tunnelId: string, owner: Owner, wanted: MemberOptions = {}): Promise<Tunnel> {
     const { group = 'web', protocol = 'http', label = group, keyHash = KEY_HASH } = wanted;
     const endpoint =
       protocol === 'tcp' ? { kind: 'port' as const, port: null } : { kind: 'name' as const, name: label };
@@ -76,7 +76,7 @@ const memberOf = (
   group: TunnelGroup<Tunnel>,
   tunnelId: string,
   owner: Owner,
-  { kind = 'http', alertWebhook }: MemberWish,
+  { kind = 'http', alertWebhook }: MemberOptions,
 ): Tunnel => ({
   tunnelId,
   sessionId: `ses_${tunnelId}`,

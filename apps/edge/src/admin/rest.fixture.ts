@@ -8,7 +8,7 @@ import { countersOf } from '../backend/tunnel-counters.fixture.ts';
 import { CaptureService } from '../capture/capture-service.ts';
 import { CaptureStore } from '../capture/capture-store.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
-import type { ReplayOrder } from '../capture/replay.ts';
+import type { ReplayRequest } from '../capture/replay.ts';
 import { AuthFailures } from '../control/auth-failures.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
@@ -62,7 +62,7 @@ export interface RestFixture {
   readonly feed: GroupFeed;
   readonly captures: CaptureStore;
   /** Stands in for the local service: what a replay comes to. */
-  onReplay: (order: ReplayOrder) => Promise<CaptureRecorder>;
+  onReplay: (request: ReplayRequest) => Promise<CaptureRecorder>;
   readonly closed: { tunnelId: string; fault: Fault }[];
   readonly url: string;
   readonly port: number;
@@ -103,7 +103,7 @@ type Shared = Pick<RestFixture, 'clock' | 'tunnels' | 'groups' | 'feed' | 'captu
 const dependencies = (
   { clock, tunnels, groups, feed, captures, closed }: Shared,
   options: RestOptions,
-  replay: (order: ReplayOrder) => Promise<CaptureRecorder>,
+  replay: (request: ReplayRequest) => Promise<CaptureRecorder>,
 ): RestDependencies => ({
   backend: accounts(),
   platformSecret: new Secret(PLATFORM_SECRET),
@@ -141,7 +141,7 @@ export const startRest = async (options: RestOptions = {}): Promise<RestFixture>
     captures: new CaptureStore({ enabled: true, bodies: true, clock: systemClock, runId: 'run' }),
     closed: [],
   };
-  const deps = dependencies(shared, options, (order) => fixture.onReplay(order));
+  const deps = dependencies(shared, options, (request) => fixture.onReplay(request));
   const server = new RestServer({ host: '127.0.0.1', port: 0 }, deps);
   await server.start();
   const { port } = server.address;

@@ -96,7 +96,7 @@ describe('a key that was accepted', () => {
 
   it('is in doubt after changes were missed: asked for at its next use, and standing while nobody answers', async () => {
     await keys.verify('a');
-    keys.doubtAll();
+    keys.expireAll();
     answer = away;
     expect((await keys.verify('a')).ok).toBe(true);
     answer = async () => BAD;

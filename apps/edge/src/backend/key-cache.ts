@@ -76,7 +76,7 @@ export class KeyCache {
   }
 
   /** None is fresh any more, all are asked for at their next use; while the platform is away they stand. */
-  doubtAll(): void {
+  expireAll(): void {
     this.#revocations += 1;
     for (const cached of this.#accepted.values()) cached.askedAt = Math.min(cached.askedAt, this.#staleSince());
     this.#refused.clear();

@@ -185,7 +185,7 @@ export class PlatformBackend implements Backend {
 
   /** Changes were missed: every key is asked for again, and those who lost theirs lose their sessions. */
   async #askForAllKeys(): Promise<void> {
-    this.#keys.doubtAll();
+    this.#keys.expireAll();
     const waiting = [...this.#keys.all()];
     const askOn = async (): Promise<void> => {
       for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {

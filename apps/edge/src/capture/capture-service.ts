@@ -17,7 +17,7 @@ export interface CaptureServiceOptions {
   readonly replays: Pick<Replays, 'replay'>;
 }
 
-interface Sight {
+interface CaptureAccess {
   /** undefined: it has ended. */
   readonly tunnel: Tunnel | undefined;
   readonly view: CaptureView;
@@ -35,7 +35,7 @@ export class CaptureService {
   }
 
   async list(caller: Owner, tunnelId: string, limit: number): Promise<CaptureList> {
-    const { view } = this.#see(caller, tunnelId);
+    const { view } = this.#accessTo(caller, tunnelId);
     const { recorders, truncated } = this.#store.list(tunnelId, limit);
     const requests: CapturedRequest[] = [];
     // One after the other: unpacking a hundred bodies at once would keep others from the threads that do it.
@@ -44,13 +44,13 @@ export class CaptureService {
   }
 
   async replay(caller: Owner, tunnelId: string, requestId: string, visitorAddress: string): Promise<CapturedRequest> {
-    const { tunnel, view } = this.#see(caller, tunnelId);
+    const { tunnel, view } = this.#accessTo(caller, tunnelId);
     const original = this.#store.find(tunnelId, requestId);
     if (original === undefined) throw new Fault('CAPTURE_UNKNOWN');
     return presentCapture(await this.#replays.replay({ tunnel, original, visitorAddress }), view);
   }
 
-  #see(caller: Owner, tunnelId: string): Sight {
+  #accessTo(caller: Owner, tunnelId: string): CaptureAccess {
     const tunnel = this.#tunnels.get(tunnelId);
     const owner = tunnel?.owner ?? this.#store.ownerOf(tunnelId);
     if (owner === undefined || !maySee(caller, owner)) throw new Fault('TUNNEL_UNKNOWN');

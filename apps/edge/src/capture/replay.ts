@@ -19,7 +19,7 @@ export interface ReplayContext {
   readonly http: { readonly services: ServiceRequests; countRequest(tunnel: Tunnel): void };
 }
 
-export interface ReplayOrder {
+export interface ReplayRequest {
   /** undefined: it has ended. */
   readonly tunnel: Tunnel | undefined;
   readonly original: CaptureRecorder;
@@ -36,7 +36,7 @@ export class Replays {
   }
 
   /** The new capture, finished; a fault when there was no response. */
-  async replay({ tunnel, original, visitorAddress }: ReplayOrder): Promise<CaptureRecorder> {
+  async replay({ tunnel, original, visitorAddress }: ReplayRequest): Promise<CaptureRecorder> {
     const { store, clock } = this.#context;
     const reason =
       tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));

@@ -1,10 +1,9 @@
 // Refused keys per address, one count for the control port and the REST together: each would be a way around the other.
 import { FailureWindow } from '@tunnel/core';
 import type { Clock } from '@tunnel/runtime';
-import type { AuthFailureGate } from '../admin/rest-context.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 
-export class AuthFailures implements AuthFailureGate {
+export class AuthFailures {
   readonly #clock: Clock;
   readonly #window: FailureWindow;
   #total = 0;
@@ -23,6 +22,7 @@ export class AuthFailures implements AuthFailureGate {
     return this.#total;
   }
 
+  /** 0: the address may try. */
   blockedForSecs(address: string): number {
     const verdict = this.#window.check(address, this.#clock.monotonic());
     return verdict.allowed ? 0 : Math.max(1, Math.ceil(verdict.retryAfterMs / 1000));

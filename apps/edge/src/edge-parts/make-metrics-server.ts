@@ -1,7 +1,6 @@
 // The metrics of an edge on their port: who is asked for which figure.
 import { createMetrics, type Logger, type ServerConfig } from '@tunnel/runtime';
-import { EdgeMetrics } from '../admin/edge-metrics.ts';
-import { MetricsServer } from '../admin/metrics-server.ts';
+import { EdgeMetrics, MetricsServer } from '../admin/metrics-server.ts';
 import type { AuthFailures } from '../control/auth-failures.ts';
 import type { GroupWatch } from '../group-watch.ts';
 import type { ControlSide } from './control-side.ts';
