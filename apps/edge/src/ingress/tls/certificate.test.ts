@@ -10,8 +10,8 @@ import {
   testCertificate,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { TlsFiles } from './certificate.ts';
 import { Certificate } from './certificate.ts';
-import type { TlsFiles } from './tls-files.ts';
 
 let directory: TemporaryDirectory;
 let renewed: TlsFiles[];
