@@ -1,11 +1,18 @@
-// Bundles each executable, and the client library, into one file, and builds the dashboard. `--types` also makes the library's declarations.
+// Bundles each executable, and the client library, into one file, puts the viewer of the API reference beside the server, and builds
+// the dashboard. `--types` also makes the library's declarations.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { build } from 'esbuild';
 import { buildDashboard } from './lib/build-dashboard.mjs';
-import { BUNDLES, forgetBuild, hashInputs, rememberBuild, writeAtomically } from './lib/build-state.mjs';
+import { API_REFERENCE, BUNDLES, forgetBuild, hashInputs, rememberBuild, writeAtomically } from './lib/build-state.mjs';
 import { ROOT } from './lib/paths.mjs';
+
+const require = createRequire(import.meta.url);
+const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
@@ -43,12 +50,19 @@ async function bundle({ entry, outfile }) {
   process.stderr.write(`  ${basename(outfile)}  ${kib} KiB\n`);
 }
 
+/** As it is, and packed for the wire. */
+async function copyViewer({ name, outfile }) {
+  const contents = readFileSync(join(SWAGGER_UI, name));
+  writeAtomically(outfile, contents);
+  writeAtomically(`${outfile}.gz`, await promisify(gzip)(contents, { level: 9 }));
+}
+
 async function main() {
   const inputs = hashInputs();
   forgetBuild();
   try {
     const dashboard = buildDashboard();
-    await Promise.all([...BUNDLES.map(bundle), dashboard]);
+    await Promise.all([...BUNDLES.map(bundle), ...API_REFERENCE.map(copyViewer), dashboard]);
     process.stderr.write(`  ${await dashboard}\n`);
   } catch (error) {
     // esbuild has printed where and why; the dashboard has not.

@@ -13,6 +13,12 @@ export const BUNDLES = [
   { entry: 'packages/client/src/index.ts', outfile: 'packages/client/dist/index.js' },
 ];
 
+/** Where the viewer of the API reference lies: files of Swagger UI, beside the server. */
+export const API_REFERENCE = ['swagger-ui-bundle.js', 'swagger-ui.css'].map((name) => ({
+  name,
+  outfile: join(ROOT, 'apps/server/dist/api-reference', name),
+}));
+
 export function hashInputs() {
   const files = [join(ROOT, 'package.json'), join(ROOT, 'package-lock.json'), ...filesBelow(join(ROOT, 'scripts'))];
   files.push(...dashboardInputs());
@@ -24,7 +30,11 @@ export function hashInputs() {
 }
 
 export function isBuildFresh() {
-  const made = [...BUNDLES.map(({ outfile }) => join(ROOT, outfile)), join(DASHBOARD_DIST, 'index.html')];
+  const made = [
+    ...BUNDLES.map(({ outfile }) => join(ROOT, outfile)),
+    ...API_REFERENCE.map(({ outfile }) => outfile),
+    join(DASHBOARD_DIST, 'index.html'),
+  ];
   if (!made.every((file) => existsSync(file))) return false;
   try {
     return JSON.parse(readFileSync(MARKER, 'utf8')).inputs === hashInputs();

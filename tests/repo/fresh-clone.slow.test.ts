@@ -15,7 +15,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { node, ROOT, run } from './checkout.fixture.ts';
 
 const BINS = { tunnel: 'apps/cli/bin/tunnel.mjs', 'tunnel-server': 'apps/server/bin/tunnel-server.mjs' };
-const BUNDLES = ['apps/cli/dist/tunnel.js', 'apps/server/dist/tunnel-server.js', 'packages/client/dist/index.js'];
+const BUNDLES = [
+  'apps/cli/dist/tunnel.js',
+  'apps/server/dist/tunnel-server.js',
+  'apps/server/dist/api-reference/swagger-ui-bundle.js',
+  'packages/client/dist/index.js',
+];
 
 describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
   let dir: TemporaryDirectory;

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { eventually, type Program, spawnProgram, temporaryDirectory } from '@tunnel/testkit';
 import { Stripe } from 'stripe';
 import { afterEach, expect, it } from 'vitest';
@@ -50,11 +51,11 @@ interface Received {
 
 const startReceiver = async () => {
   const received: Received[] = [];
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-    received.push({ body: Buffer.concat(chunks).toString(), signature: String(request.headers['stripe-signature']) });
-    response.end();
+  const server = createServer((request, response) => {
+    void text(request).then((body) => {
+      received.push({ body, signature: String(request.headers['stripe-signature']) });
+      response.end();
+    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { createServer, get, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { createEdge, type Edge, type EdgeDeps } from '@tunnel/edge';
+import type { Edge, EdgeDeps } from '@tunnel/edge';
 import { Fault } from '@tunnel/errors';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startEdge } from './edge.fixture.ts';
 import { run } from './run.ts';
 import { makeWorld, type World } from './world.fixture.ts';
 
@@ -42,7 +42,7 @@ class OneAccount implements Backend {
     return () => this.#listeners.delete(listener);
   }
 
-  placeSought(): void {}
+  admissionEnded(): void {}
   tunnelOpened(): void {}
   tunnelClosed(): void {}
   streamEnded(): void {}
@@ -63,13 +63,8 @@ beforeEach(async () => {
   service = createServer((_, response) => response.end('here'));
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
   localPort = (service.address() as AddressInfo).port;
-  const overrides = { server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 } };
-  const logger = createLogger({ level: 'silent', format: 'json' });
   backend = new OneAccount();
-  edge = createEdge(loadServerConfig({ env: {}, overrides }), {
-    ...{ clock: systemClock, logger, adminToken: new Secret('admin'), backend },
-  });
-  await edge.start();
+  edge = await startEdge({}, { backend });
   flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 't', '--drain-secs', '0'];
 });
 afterEach(async () => {

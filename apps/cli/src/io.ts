@@ -27,6 +27,7 @@ export interface Io {
   readonly connect: typeof connect;
 }
 
+/** Put in by the bundler; sources that run unbundled (tests) have none. */
 declare const __TUNNEL_VERSION__: string | undefined;
 
 export const VERSION = typeof __TUNNEL_VERSION__ === 'string' ? __TUNNEL_VERSION__ : '0.0.0-dev';

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { connect as dial, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { createEdge, type Edge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import type { Edge } from '@tunnel/edge';
+import { systemClock } from '@tunnel/runtime';
 import {
   eventually,
   FakeClock,
@@ -13,6 +13,7 @@ import {
   temporaryDirectory,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startEdge } from './edge.fixture.ts';
 import { run } from './run.ts';
 import { makeWorld, type World, type WorldOptions } from './world.fixture.ts';
 
@@ -26,16 +27,7 @@ const runs: { world: World; code: Promise<number> }[] = [];
 beforeEach(async () => {
   home = await temporaryDirectory();
   echo = await startEchoServer();
-  const config = loadServerConfig({
-    env: {},
-    overrides: {
-      server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 },
-      limits: { tcp_port_range: [31_200, 31_299] },
-    },
-  });
-  const logger = createLogger({ level: 'silent', format: 'json' });
-  edge = createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') });
-  await edge.start();
+  edge = await startEdge({ limits: { tcp_port_range: [31_200, 31_299] } });
   flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 'admin'];
 });
 afterEach(async () => {

@@ -6,13 +6,14 @@ import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
 import { migratePatiently } from './db/migrate.ts';
-import type { LocalEdge } from './edge-calls/ask-edge.ts';
+import type { LocalEdge } from './edge-calls/call-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
-import { readDashboard } from './http/dashboard/dashboard-files.ts';
 import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
 import { addPlatformRoutes } from './http/platform-routes.ts';
+import { readDashboard } from './http/routes/dashboard-routes.ts';
+import { readStaticFiles } from './http/static-files.ts';
 import { cleanUp } from './jobs/clean-up.ts';
 import { closeLostEntries } from './jobs/close-lost-entries.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
@@ -38,6 +39,8 @@ export interface PlatformDeps {
   readonly simulator?: ProcessorAccess;
   /** Where the dashboard was built to; absent, or empty: /app/ says that there is none. */
   readonly dashboardFolder?: string;
+  /** Where the viewer of the API reference lies; absent, or empty: /docs leads to the bare document. */
+  readonly viewerFolder?: string;
   /** A mail went into a file: for the console. */
   readonly onMail?: (notice: MailNotice) => void;
 }
@@ -172,7 +175,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeApp(): PlatformApp {
-    const { clock, logger, version, dashboardFolder } = this.#deps;
+    const { clock, logger, version, dashboardFolder, viewerFolder } = this.#deps;
     const { db } = this.#database;
     const settings = this.#config.platform;
     const app = createPlatformApp({
@@ -188,6 +191,7 @@ class ComposedPlatform implements Platform {
       keyUses: this.#keyUses,
       changes: this.#changes,
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
+      viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
       mailWaits: () => this.#mail.wake(),
       port: () => this.#server.address.port,
     });

@@ -11,6 +11,7 @@ import { EmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 
 /** Seen from the bundle as from this file: both lie one folder below their app. */
 const DASHBOARD_FOLDER = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
+const VIEWER_FOLDER = fileURLToPath(new URL('../dist/api-reference', import.meta.url));
 
 /** `stack`: everything in one process; `simulator`: the payment processor's stand-in alone. */
 export type ServerKind = 'stack' | 'edge' | 'platform' | 'simulator';
@@ -120,7 +121,8 @@ export class ServerParts {
     const isStack = this.#kind === 'stack';
     const simulator = this.#simulator;
     const platform = createPlatform(this.#config, {
-      ...{ clock, logger, version, dataDir, databaseUrl, onMail, dashboardFolder: DASHBOARD_FOLDER },
+      ...{ clock, logger, version, dataDir, databaseUrl, onMail },
+      ...{ dashboardFolder: DASHBOARD_FOLDER, viewerFolder: VIEWER_FOLDER },
       ...(isStack ? { localEdge } : {}),
       ...(simulator === null ? {} : { simulator: accessTo(simulator) }),
     });

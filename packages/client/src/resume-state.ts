@@ -3,8 +3,8 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type FileLock, type Logger, lockHolder, sha256Hex, takeLock } from '@tunnel/runtime';
+import type { Assignment } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
-import type { Assignment } from './tunnel-spec.ts';
 
 export interface SavedTunnel extends Assignment {
   /** Protocol, name and local address: what makes it the same tunnel after a restart. */

@@ -1,9 +1,9 @@
 // Where visitors' streams arrive: each is given to the tunnel it names. Knows how many are being served.
 import type { Fault } from '@tunnel/errors';
-import type { MuxStream } from '@tunnel/mux';
+import type { ByteDuplex, MuxStream } from '@tunnel/mux';
 import type { StreamHead } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import { type ForwardContext, type Forwarder, kindOf } from './forward/kinds.ts';
+import { type Forwarder, kindOf } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { StatusEvent } from './status.ts';
 import type { TunnelEntry } from './tunnel.ts';
@@ -14,7 +14,8 @@ export interface StreamHandlerDeps {
   /** Whether the edge still owes an answer to a registration. */
   readonly expectsTunnels: () => boolean;
   readonly emit: (event: StatusEvent) => void;
-  readonly tap: ForwardContext['tap'];
+  /** The visitor's end with somebody looking at the requests that pass; itself when nobody wants to know. */
+  readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry) => ByteDuplex;
   /** Instead of the one of the tunnel's kind. */
   readonly forward?: Forwarder;
 }
@@ -68,7 +69,7 @@ export class StreamHandler {
     void forward(stream, tunnel, {
       onDialFailed: (fault) => this.#notice(tunnel, fault),
       onDone: () => this.#oneLess(),
-      tap,
+      tap: (visitor) => tap(visitor, tunnel),
     });
   }
 

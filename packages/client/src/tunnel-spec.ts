@@ -11,7 +11,7 @@ import {
   tunnelProtocol,
 } from '@tunnel/protocol';
 import { Secret, sha256Hex } from '@tunnel/runtime';
-import { kindOf } from './forward/kinds.ts';
+import { type Assignment, type KindSpec, kindOf } from './forward/kinds.ts';
 
 /** How the local service is to be probed. */
 export interface HealthCheck {
@@ -40,7 +40,7 @@ interface GroupSpec {
   readonly healthCheck?: HealthCheck;
 }
 
-export interface TunnelSpec extends GroupSpec {
+export interface TunnelSpec extends GroupSpec, KindSpec {
   /** `https`: the local service speaks TLS. */
   readonly protocol: TunnelProtocol;
   /** For people; `<protocol>-<port>` when left out. */
@@ -48,26 +48,6 @@ export interface TunnelSpec extends GroupSpec {
   /** 127.0.0.1 when left out. */
   readonly localHost?: string;
   readonly localPort: number;
-  /** tcp: this public port or none. */
-  readonly remotePort?: number;
-  /** HTTP: this name or none. */
-  readonly subdomain?: string;
-  /** HTTP: `keep` the visitor's Host (the default), `rewrite` it to the local address, or send this one. */
-  readonly hostHeader?: string;
-  /** HTTP: what the local service speaks, `http1` when left out. */
-  readonly localProtocol?: 'http1' | 'h2c';
-  /** https: false accepts any certificate of the local service. */
-  readonly localTlsVerify?: boolean;
-  /** HTTP: false keeps no request for a look or a replay, neither at the edge nor here. */
-  readonly capture?: boolean;
-}
-
-/** What the edge gave an earlier run or connection, to be asked for again. */
-export interface Assignment {
-  /** Left out once the session that knew it is gone. */
-  readonly tunnelId?: string;
-  readonly assignedPort?: number;
-  readonly assignedSubdomain?: string;
 }
 
 /** What the frame has room for; within it the edge says what it takes. */

@@ -1,4 +1,4 @@
-// The one shape of a refusal, on every HTTP API of the house.
+// What every HTTP API of ours answers alike: the one shape of a refusal, and the small body of a health probe.
 import type { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 
@@ -36,3 +36,6 @@ export const apiErrorHeaders = ({ status, values }: Fault): Record<string, strin
 
 /** A request id that a caller may choose: it goes into logs, so it stays short and plain. */
 export const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
+
+export const okBody = z.object({ ok: z.boolean().meta({ examples: [true] }) }).meta({ id: 'Ok' });
+export type OkBody = z.infer<typeof okBody>;

@@ -85,3 +85,14 @@ export type GroupEvent = z.infer<typeof groupEvent>;
 /** The data of an SSE `lagged`: so many events were dropped at this point; GET /api/groups tells how things stand. */
 export const lagged = z.object({ missed: z.int().min(1) }).meta({ id: 'Lagged' });
 export type Lagged = z.infer<typeof lagged>;
+
+export const platformPools = z
+  .object({
+    groups: groupSummaries,
+    warnings: z.array(z.string()).meta({
+      description: 'Regions that did not answer, by name; their groups are missing.',
+      examples: [[]],
+    }),
+  })
+  .meta({ id: 'LoadBalancingGroups' });
+export type PlatformPools = z.infer<typeof platformPools>;

@@ -1,13 +1,19 @@
-export { type ApiError, apiError, apiErrorHeaders, apiErrorOf, REQUEST_ID_PATTERN } from './api-error.ts';
+export {
+  type ApiError,
+  apiError,
+  apiErrorHeaders,
+  apiErrorOf,
+  type OkBody,
+  okBody,
+  REQUEST_ID_PATTERN,
+} from './api-error.ts';
+export * from './edge-link.ts';
 export {
   CAPTURE_LIST_LIMIT,
   type CapturedRequest,
   type CaptureList,
   capturedRequest,
   captureList,
-} from './edge-captures.ts';
-export * from './edge-link.ts';
-export {
   type EdgeRegion,
   type EdgeStatus,
   type EdgeTunnel,
@@ -35,6 +41,8 @@ export {
   healthEvents,
   type Lagged,
   lagged,
+  type PlatformPools,
+  platformPools,
 } from './groups.ts';
 export {
   type AccessToken,
@@ -64,7 +72,6 @@ export {
 export * from './platform-billing.ts';
 export type { PlatformAnswer, PlatformClientOptions, PlatformFetch, PlatformRequest } from './platform-call.ts';
 export { type BillingOrder, PlatformClient, type WithRefreshToken } from './platform-client.ts';
-export { type OkBody, okBody } from './platform-health.ts';
 export {
   type ApiToken,
   apiToken,
@@ -75,7 +82,6 @@ export {
   type NewKey,
   newKey,
 } from './platform-keys.ts';
-export { type PlatformPools, platformPools } from './platform-pools.ts';
 export {
   CHART_DAYS,
   SUMMARY_DAYS,

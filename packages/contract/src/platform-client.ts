@@ -1,7 +1,7 @@
 // The platform API as typed calls over a fetch that is given. Tokens are the caller's: to keep, and to renew when they run out.
 import type * as z from 'zod';
-import { type CapturedRequest, type CaptureList, capturedRequest, captureList } from './edge-captures.ts';
-import { type HealthEvent, healthEvents } from './groups.ts';
+import { type CapturedRequest, type CaptureList, capturedRequest, captureList } from './edge-rest.ts';
+import { type HealthEvent, healthEvents, type PlatformPools, platformPools } from './groups.ts';
 import {
   type AccessToken,
   accessToken,
@@ -37,7 +37,6 @@ import {
 } from './platform-billing.ts';
 import { type Answered, type PlatformCall, PlatformCaller, type PlatformClientOptions } from './platform-call.ts';
 import { type ApiToken, apiTokens, type CreatedKey, createdKey, type NewKey } from './platform-keys.ts';
-import { type PlatformPools, platformPools } from './platform-pools.ts';
 import {
   type TunnelLogEntry,
   type TunnelLogQuery,

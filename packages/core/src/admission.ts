@@ -1,9 +1,9 @@
 // Decides whether a session may register a tunnel, and which endpoint it may ask the leases for. Says; never does.
 import { Fault } from '@tunnel/errors';
 import { type GroupFields, groupSubdomain, refuseGroupFields } from './groups/group-request.ts';
-import type { WantedName } from './names/name-leases.ts';
-import { problemOfText, shownText } from './names/printable.ts';
-import { foldSubdomain, problemOfSubdomain } from './names/subdomain.ts';
+import { CORE_LIMITS } from './limits.ts';
+import type { WantedName } from './name-leases.ts';
+import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from './names.ts';
 import type { WantedPort } from './port-leases.ts';
 import type { PublicEndpoint } from './public-endpoint.ts';
 import {
@@ -57,8 +57,6 @@ export interface AdmissionFacts {
 export type Admission =
   | { readonly kind: 'admitted'; readonly wanted: WantedEndpoint }
   | { readonly kind: 'refused'; readonly fault: Fault };
-
-const TUNNEL_NAME_MAX_CHARACTERS = 100;
 
 export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
   const nameProblem = problemOfName(request.name);
@@ -135,6 +133,6 @@ const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldEndpoin
 const admitName = (wanted: WantedName): Admission => ({ kind: 'admitted', wanted: { kind: 'name', wanted } });
 
 /** null: a valid name. */
-export const problemOfName = (name: string): string | null => problemOfText(name, TUNNEL_NAME_MAX_CHARACTERS);
+export const problemOfName = (name: string): string | null => problemOfText(name, CORE_LIMITS.TUNNEL_NAME_MAX_CHARS);
 
 const refuse = (fault: Fault): Admission => ({ kind: 'refused', fault });

@@ -1,8 +1,3 @@
-export { isAddress, normalizeAddress } from './accounts/email-address.ts';
-export { judgeLogin, type LoginVerdict } from './accounts/login-verdict.ts';
-export { decideMailRetry } from './accounts/mail-retry.ts';
-export { type HashCost, isHashTooCheap, problemOfPassword } from './accounts/password-rules.ts';
-export { decideRefresh, type RefreshDecision } from './accounts/refresh-rotation.ts';
 export {
   type Admission,
   decideAdmission,
@@ -10,10 +5,21 @@ export {
   type WantedGroup,
   type WantedLease,
 } from './admission.ts';
-export { afterConnect, afterFailure, type BackoffRules, type BackoffState, CALM } from './backoff.ts';
-export { billingMonth, monthEnd, monthOf } from './billing/billing-month.ts';
-export { estimateCents, isPayg, usageCents } from './billing/rating.ts';
-export { CAP_NOTICES, type CapNotice, type CapState, capState, showDollars } from './billing/spend-cap.ts';
+export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
+export {
+  billingMonth,
+  CAP_NOTICES,
+  type CapNotice,
+  type CapState,
+  capState,
+  estimateCents,
+  isPayg,
+  lastUtcDays,
+  monthEnd,
+  monthOf,
+  showDollars,
+  usageCents,
+} from './billing/rating.ts';
 export {
   isGraceOver,
   nextSubscription,
@@ -33,18 +39,20 @@ export {
   type GroupMember,
   TunnelGroup,
 } from './groups/tunnel-group.ts';
-export { type HealthEvent, MemberHealth, type ProbeKind } from './health/member-health.ts';
-export { type HealthReport, type ProbedHealth, ProbeStreak } from './health/probe-streak.ts';
+export {
+  type HealthEvent,
+  type HealthReport,
+  MemberHealth,
+  type ProbedHealth,
+  type ProbeKind,
+  ProbeStreak,
+} from './health.ts';
 export * from './http1/index.ts';
-export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './keys/api-key.ts';
-export { judgeLiveness } from './liveness.ts';
-export { generateName } from './names/generate-name.ts';
-export { NameLeases, type WantedName } from './names/name-leases.ts';
-export { subdomainOf } from './names/subdomain-of-host.ts';
-export { problemOfAddress } from './net/address-guard.ts';
+export { NameLeases, type WantedName } from './name-leases.ts';
+export { generateName, subdomainOf } from './names.ts';
+export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
 export { type CallerAddress, callerAddressOf, hostPort, plainAddress, TrustedProxies } from './net/caller-address.ts';
-export { mayAlertPrivate } from './net/may-alert-private.ts';
-export { type Owner, ownerKey, sameOwner } from './owner.ts';
+export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
@@ -55,6 +63,15 @@ export {
   sameEndpoint,
 } from './public-endpoint.ts';
 export {
+  afterConnect,
+  afterFailure,
+  type BackoffRules,
+  type BackoffState,
+  CALM,
+  decideMailRetry,
+  judgeLiveness,
+} from './retry.ts';
+export {
   findTunnel,
   type SessionEffect,
   type SessionEvent,
@@ -63,5 +80,15 @@ export {
   startSession,
   transitionSession,
 } from './session-life.ts';
+export {
+  decideRefresh,
+  type HashCost,
+  isAddress,
+  isHashTooCheap,
+  judgeLogin,
+  type LoginVerdict,
+  normalizeAddress,
+  problemOfPassword,
+  type RefreshDecision,
+} from './sign-in.ts';
 export { isGroupProtocol, isTunnelProtocol, type Transport, type TunnelProtocol } from './tunnel-protocols.ts';
-export { lastUtcDays } from './usage/utc-days.ts';

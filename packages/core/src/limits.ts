@@ -20,6 +20,32 @@ export const CORE_LIMITS = {
   HTTP_CONNECTION_OPTIONS_MAX: 32,
   /** a DNS name has at most 253 characters; the longest port adds six */
   HTTP_AUTHORITY_MAX_CHARS: 260,
+
+  // --- names ---
+  /** a label of DNS has no more */
+  SUBDOMAIN_MAX_CHARS: 63,
+  /** enough to tell tunnels apart, and fits a line */
+  TUNNEL_NAME_MAX_CHARS: 100,
+  /** as of a tunnel */
+  GROUP_NAME_MAX_CHARS: 100,
+  /** of a refused name in the text that says why */
+  REFUSED_NAME_SHOWN_CHARS: 40,
+
+  // --- accounts ---
+  /** a whole address (RFC 5321) */
+  EMAIL_MAX_CHARS: 254,
+  /** the part of an address before the @ (RFC 5321) */
+  EMAIL_LOCAL_PART_MAX_CHARS: 64,
+  /** one label of an address’s domain (RFC 1035) */
+  EMAIL_LABEL_MAX_CHARS: 63,
+  /** length is what makes a password hard to guess, and the only thing that is asked for */
+  PASSWORD_MIN_CHARS: 8,
+  /** of UTF-8: bounds the work of a hash */
+  PASSWORD_MAX_BYTES: 1024,
+
+  // --- health ---
+  /** transitions of one tunnel’s health that are kept, the oldest go first */
+  HEALTH_HISTORY_MAX: 50,
 } as const;
 
 /** Those that a reader of messages may want otherwise, as an argument. */

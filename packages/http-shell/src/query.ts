@@ -12,9 +12,12 @@ export interface IntegerBounds {
 /** Quoted in an answer: a line, not a page. */
 const SHOWN_CHARACTERS = 40;
 
+/** More digits than a number can tell exactly. */
+const TOO_LONG = /^-?\d{16}/;
+
 /** A whole number that has been read as text. */
 export const boundedInteger = (field: string, given: string | undefined, bounds: IntegerBounds): number => {
-  const value = readInteger(given, bounds);
+  const value = TOO_LONG.test(given ?? '') ? null : readInteger(given, bounds);
   if (value === null) throw new Fault('API_BAD_REQUEST', { reason: integerRefusal(field, given, bounds) });
   return value;
 };

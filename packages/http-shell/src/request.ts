@@ -1,7 +1,9 @@
-// The socket, the headers and the id of a request, as node has them.
+// What is known of a request before a handler sees it: its socket, its headers, its id; and bodies, read to their end or their bound.
 import type { HttpBindings } from '@hono/node-server';
 import { REQUEST_ID_PATTERN } from '@tunnel/contract';
-import type { Context } from 'hono';
+import { Fault } from '@tunnel/errors';
+import type { Context, MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
 
 /** Nothing for a call in the process. */
 export const socketOf = (context: Context): Partial<HttpBindings> =>
@@ -18,4 +20,33 @@ export const headerOf = (context: Context, name: string): string | undefined => 
 export const requestIdOf = (context: Context, newRequestId: () => string): string => {
   const given = headerOf(context, 'x-request-id') ?? '';
   return REQUEST_ID_PATTERN.test(given) ? given : newRequestId();
+};
+
+/** A body is judged by its announced length; one without is read up to the limit. A GET that announces one too. */
+export const boundBody = (limit: number): MiddlewareHandler => {
+  const refuse = (): never => {
+    throw new Fault('API_BODY_TOO_LARGE', { limit });
+  };
+  const read = bodyLimit({ maxSize: limit, onError: refuse });
+  return (context, next) => {
+    const { method } = context.req;
+    const length = headerOf(context, 'content-length');
+    if (length !== undefined && Number(length) > limit) refuse();
+    if (length !== undefined || method === 'GET' || method === 'HEAD') return next();
+    return read(context, next);
+  };
+};
+
+/** The text of an answer. Rejects when it is longer than `maxBytes`. */
+export const readBounded = async (response: Response, maxBytes: number): Promise<string> => {
+  if (response.body === null) return '';
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new Error(`the answer is over ${maxBytes} bytes`);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
 };

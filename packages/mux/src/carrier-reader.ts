@@ -2,9 +2,9 @@
 // A busy one borrows a block of its own: then bytes are borrowed, and TLS records (16 KB each) are laid one after another and
 // handed on once a turn, so that eight of them become one write to the public socket.
 import type * as net from 'node:net';
-import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { MUX_LIMITS } from './limits.ts';
 import { type ReadPath, readStatically, type StaticReader } from './node-internals.ts';
+import { type ReadBlock, readBuffers, SCRATCH } from './read-buffers.ts';
 
 type OnBytes = (bytes: Buffer, start: number, end: number, borrowed: boolean) => boolean;
 
@@ -47,7 +47,7 @@ export class CarrierReader implements StaticReader {
 
   nextView(): Buffer | null {
     if (this.#block === null) {
-      if (this.#wantsBlock && !this.#finished) this.#block = bulkBuffers.borrow();
+      if (this.#wantsBlock && !this.#finished) this.#block = readBuffers.borrow();
       this.#wantsBlock = false;
       return this.#block?.view ?? SCRATCH.view;
     }
@@ -134,13 +134,13 @@ export class CarrierReader implements StaticReader {
     this.#start = 0;
     this.#fill = 0;
     if (!this.#held || this.#block === null) return;
-    bulkBuffers.giveBack(this.#block, false);
+    readBuffers.giveBack(this.#block, false);
     this.#held = false;
-    this.#block = this.#wantsBlock && !this.#finished ? bulkBuffers.borrow() : null;
+    this.#block = this.#wantsBlock && !this.#finished ? readBuffers.borrow() : null;
   }
 
   #giveBack(): void {
-    if (this.#block !== null) bulkBuffers.giveBack(this.#block, !this.#held);
+    if (this.#block !== null) readBuffers.giveBack(this.#block, !this.#held);
     this.#block = null;
     this.#held = false;
     this.#start = 0;

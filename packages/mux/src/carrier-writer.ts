@@ -49,7 +49,7 @@ export class CarrierWriter {
     return this.#gatheredBytes + this.#socket.writableLength;
   }
 
-  /** Whether a DATA frame has to wait; the asker is then told by onReady. Frames without data never wait. */
+  /** Whether a DATA frame has to wait; the caller is then told by onReady. Frames without data never wait. */
   isFull(bytes: number): boolean {
     const crowded = this.#gatheredBytes > MUX_LIMITS.CARRIER_SEND_QUEUE_BYTES;
     const full = crowded || (this.#busy && bytes >= IN_PLACE_FROM_BYTES);

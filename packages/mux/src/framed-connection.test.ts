@@ -13,8 +13,8 @@ import {
 import { eventually, socketPair } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCarrier } from './carrier.ts';
+import { MemoryBudget } from './flow-control.ts';
 import { MUX_LIMITS } from './limits.ts';
-import { MemoryBudget } from './memory-budget.ts';
 import { type CarrierLoss, MuxSession } from './mux-session.ts';
 import type { MuxStream, OpenAnswer } from './mux-stream.ts';
 

@@ -21,10 +21,9 @@ import {
   writeUint32,
 } from '@tunnel/protocol';
 import type { Carrier, CarrierReceiver } from './carrier.ts';
+import { firstWindowOf, type MemoryBudget, ReceiveWindow } from './flow-control.ts';
 import { MUX_LIMITS } from './limits.ts';
-import type { MemoryBudget } from './memory-budget.ts';
-import { MuxStream, type OpenAnswer, type StreamLink } from './mux-stream.ts';
-import { firstWindowOf, ReceiveWindow } from './receive-window.ts';
+import { MuxStream, type OpenAnswer, type StreamConnection } from './mux-stream.ts';
 
 export interface FramedConnectionOwner {
   readonly role: 'edge' | 'client';
@@ -35,8 +34,8 @@ export interface FramedConnectionOwner {
   now(): number;
   onStream(stream: MuxStream, head: StreamHead): void;
   onStreamsChanged(delta: 1 | -1): void;
-  onGoAway(link: FramedConnection, reason: StreamReason): void;
-  onClosed(link: FramedConnection, reason: string, violation: boolean): void;
+  onGoAway(connection: FramedConnection, reason: StreamReason): void;
+  onClosed(connection: FramedConnection, reason: string, violation: boolean): void;
 }
 
 /** Even ids are opened by the edge, odd ones by the client. */
@@ -45,7 +44,7 @@ const FIRST_ID = { edge: 2, client: 1 } as const;
 const LAST_ID = 0xffff_0000;
 const MIB = 1024 * 1024;
 
-export class FramedConnection implements FrameHandler, CarrierReceiver, StreamLink {
+export class FramedConnection implements FrameHandler, CarrierReceiver, StreamConnection {
   readonly id: number;
   readonly openedAtMs: number;
   /** No new streams: the peer said so, or it is being rotated. */

@@ -1,12 +1,15 @@
 export { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex.ts';
 export { ByteQueue } from './byte-queue.ts';
-export { type Carrier, type CarrierReceiver, createCarrier } from './carrier.ts';
-export { connectTlsSocket, type TlsDialOptions } from './connect-tls-socket.ts';
+export { type Carrier, createCarrier } from './carrier.ts';
+export { connectSocket, connectTlsSocket } from './connect-socket.ts';
+export { MemoryBudget, processBudget } from './flow-control.ts';
 export { MUX_LIMITS } from './limits.ts';
-export { MemoryBudget, processBudget } from './memory-budget.ts';
-export { type CarrierLoss, type MuxHandlers, MuxSession, type MuxSessionOptions } from './mux-session.ts';
-export { MuxStream, type OpenAnswer, type StreamState } from './mux-stream.ts';
-export { allowStaticReads, type ReadPath, unsentBytes } from './node-internals.ts';
-export type { PendingStream } from './open-queue.ts';
-export { adoptSocket, connectSocket, type DialOptions, SocketDuplex } from './socket-duplex.ts';
-export { type Splice, type SpliceHandlers, type SpliceResult, splice } from './splice.ts';
+export {
+  type MuxHandlers,
+  MuxSession,
+  type PendingStream,
+} from './mux-session.ts';
+export { MuxStream, type OpenAnswer } from './mux-stream.ts';
+export { allowStaticReads, unsentBytes } from './node-internals.ts';
+export { adoptSocket, SocketDuplex } from './socket-duplex.ts';
+export { type Splice, type SpliceHandlers, splice } from './splice.ts';

@@ -10,9 +10,10 @@ import {
   startEchoServer,
 } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { connectSocket } from './connect-socket.ts';
 import type { MuxStream } from './mux-stream.ts';
 import { allowStaticReads } from './node-internals.ts';
-import { adoptSocket, connectSocket } from './socket-duplex.ts';
+import { adoptSocket } from './socket-duplex.ts';
 import { splice } from './splice.ts';
 
 const MiB = 1024 * 1024;

@@ -1,11 +1,10 @@
 // One client's multiplexed session: a few carriers, streams spread over them. It outlives any single carrier.
 import { type FrameTable, frameTable, type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Carrier } from './carrier.ts';
+import { MemoryBudget } from './flow-control.ts';
 import { FramedConnection, type FramedConnectionOwner } from './framed-connection.ts';
 import { MUX_LIMITS } from './limits.ts';
-import { MemoryBudget } from './memory-budget.ts';
 import type { MuxStream, OpenAnswer } from './mux-stream.ts';
-import { OpenQueue, type PendingStream } from './open-queue.ts';
 
 export interface CarrierLoss {
   readonly carrierId: number;
@@ -35,6 +34,11 @@ export interface MuxSessionOptions {
   readonly handlers: MuxHandlers;
 }
 
+/** Something under way that can be called off. */
+export interface PendingStream {
+  reset(reason: StreamReason): void;
+}
+
 export class MuxSession implements FramedConnectionOwner {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
@@ -43,7 +47,7 @@ export class MuxSession implements FramedConnectionOwner {
   readonly frames: FrameTable;
   readonly #now: () => number;
   readonly #handlers: MuxHandlers;
-  readonly #links = new Map<number, FramedConnection>();
+  readonly #connections = new Map<number, FramedConnection>();
   readonly #waiting = new OpenQueue();
   #nextCarrierId = 1;
   #liveStreams = 0;
@@ -73,13 +77,13 @@ export class MuxSession implements FramedConnectionOwner {
   /** Carriers that take new streams. */
   get liveCarriers(): number {
     let live = 0;
-    for (const link of this.#links.values()) if (!link.retiring) live += 1;
+    for (const connection of this.#connections.values()) if (!connection.retiring) live += 1;
     return live;
   }
 
   /** All open carriers, those that only finish their streams included. */
   get openCarriers(): number {
-    return this.#links.size;
+    return this.#connections.size;
   }
 
   addCarrier(carrier: Carrier): number {
@@ -88,10 +92,10 @@ export class MuxSession implements FramedConnectionOwner {
       carrier.destroy('the session is closed');
       return id;
     }
-    const link = new FramedConnection(this, id, carrier);
-    this.#links.set(id, link);
-    link.start();
-    this.#waiting.begin((head, answer) => this.#bestLink()?.open(head, answer) ?? null);
+    const connection = new FramedConnection(this, id, carrier);
+    this.#connections.set(id, connection);
+    connection.start();
+    this.#waiting.begin((head, answer) => this.#bestConnection()?.open(head, answer) ?? null);
     return id;
   }
 
@@ -101,14 +105,14 @@ export class MuxSession implements FramedConnectionOwner {
    */
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
     if (this.#state !== 'live') return null;
-    const link = this.#bestLink();
-    return link === null ? this.#waiting.add(head, answer, this.now()) : link.open(head, answer);
+    const connection = this.#bestConnection();
+    return connection === null ? this.#waiting.add(head, answer, this.now()) : connection.open(head, answer);
   }
 
-  #bestLink(): FramedConnection | null {
+  #bestConnection(): FramedConnection | null {
     let best: FramedConnection | null = null;
-    for (const link of this.#links.values()) {
-      if (link.takesStreams && (best === null || link.load < best.load)) best = link;
+    for (const connection of this.#connections.values()) {
+      if (connection.takesStreams && (best === null || connection.load < best.load)) best = connection;
     }
     return best;
   }
@@ -118,7 +122,8 @@ export class MuxSession implements FramedConnectionOwner {
     if (this.#state !== 'live') return;
     this.#state = 'draining';
     this.#refuseWaiting('shutting-down', reason);
-    for (const link of [...this.#links.values()]) link.retire({ code: 'shutting-down', text: reason });
+    for (const connection of [...this.#connections.values()])
+      connection.retire({ code: 'shutting-down', text: reason });
     if (this.#liveStreams === 0) this.#handlers.onIdle?.();
   }
 
@@ -126,12 +131,12 @@ export class MuxSession implements FramedConnectionOwner {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     this.#refuseWaiting(reason.code, reason.text);
-    for (const link of [...this.#links.values()]) link.close(reason);
+    for (const connection of [...this.#connections.values()]) connection.close(reason);
   }
 
   /** Once a second: pings, dead carriers, streams nobody answered, worn carriers. */
   tick(nowMs: number): void {
-    for (const link of [...this.#links.values()]) link.tick(nowMs);
+    for (const connection of [...this.#connections.values()]) connection.tick(nowMs);
     const reason = { code: 'carrier-lost', text: 'the client has no open carrier' } as const;
     this.#waiting.refuseOlder(nowMs - MUX_LIMITS.CARRIER_WAIT_MS, reason);
   }
@@ -140,7 +145,7 @@ export class MuxSession implements FramedConnectionOwner {
     this.#waiting.refuseOlder(Number.POSITIVE_INFINITY, { code, text });
   }
 
-  // ---- from the links ----
+  // ---- from the connections ----
 
   onStream(stream: MuxStream, head: StreamHead): void {
     const handler = this.#handlers.onStream;
@@ -154,19 +159,84 @@ export class MuxSession implements FramedConnectionOwner {
     if (this.#liveStreams === 0 && this.#state === 'draining') this.#handlers.onIdle?.();
   }
 
-  onGoAway(link: FramedConnection, reason: StreamReason): void {
-    if (this.#state === 'live' && reason.code !== 'shutting-down') this.#tellLost(link, reason.text, false);
+  onGoAway(connection: FramedConnection, reason: StreamReason): void {
+    if (this.#state === 'live' && reason.code !== 'shutting-down') this.#tellLost(connection, reason.text, false);
   }
 
-  onClosed(link: FramedConnection, reason: string, violation: boolean): void {
-    const known = !link.retiring;
-    this.#links.delete(link.id);
+  onClosed(connection: FramedConnection, reason: string, violation: boolean): void {
+    const known = !connection.retiring;
+    this.#connections.delete(connection.id);
     if (this.#state === 'closed') return;
     if (violation) this.close({ code: 'protocol-violation', text: reason });
-    if (known || violation) this.#tellLost(link, reason, violation);
+    if (known || violation) this.#tellLost(connection, reason, violation);
   }
 
-  #tellLost(link: FramedConnection, reason: string, protocolViolation: boolean): void {
-    this.#handlers.onCarrierLost({ carrierId: link.id, reason, protocolViolation, liveCarriers: this.liveCarriers });
+  #tellLost(connection: FramedConnection, reason: string, protocolViolation: boolean): void {
+    this.#handlers.onCarrierLost({
+      carrierId: connection.id,
+      reason,
+      protocolViolation,
+      liveCarriers: this.liveCarriers,
+    });
+  }
+}
+
+// ---- opens that wait for a carrier ----
+// Between a client's return and its first carrier, and while a lost one is dialled again: a visitor who comes just then waits a
+// moment instead of being turned away.
+
+class QueuedOpen implements PendingStream {
+  readonly head: StreamHead;
+  readonly answer: OpenAnswer;
+  readonly sinceMs: number;
+  readonly #owner: Set<QueuedOpen>;
+  #stream: MuxStream | null = null;
+
+  constructor(owner: Set<QueuedOpen>, head: StreamHead, answer: OpenAnswer, sinceMs: number) {
+    this.#owner = owner;
+    this.head = head;
+    this.answer = answer;
+    this.sinceMs = sinceMs;
+  }
+
+  begun(stream: MuxStream): void {
+    this.#stream = stream;
+  }
+
+  reset(reason: StreamReason): void {
+    this.#owner.delete(this);
+    this.#stream?.reset(reason);
+  }
+}
+
+class OpenQueue {
+  readonly #waiting = new Set<QueuedOpen>();
+
+  /** null: too many wait already. */
+  add(head: StreamHead, answer: OpenAnswer, nowMs: number): PendingStream | null {
+    if (this.#waiting.size >= MUX_LIMITS.OPENS_WAITING_MAX) return null;
+    const open = new QueuedOpen(this.#waiting, head, answer, nowMs);
+    this.#waiting.add(open);
+    return open;
+  }
+
+  /** A carrier has come: `begin` opens for real, or gives null when it takes no more. */
+  begin(begin: (head: StreamHead, answer: OpenAnswer) => MuxStream | null): void {
+    for (const open of this.#waiting) {
+      const stream = begin(open.head, open.answer);
+      if (stream === null) return;
+      this.#waiting.delete(open);
+      open.begun(stream);
+    }
+  }
+
+  /** Refuses those that came before `sinceMs`. */
+  refuseOlder(sinceMs: number, reason: StreamReason): void {
+    for (const open of this.#waiting) {
+      // In the order they came: the first young one ends the look.
+      if (open.sinceMs > sinceMs) return;
+      this.#waiting.delete(open);
+      open.answer.onRefused(reason);
+    }
   }
 }

@@ -1,13 +1,13 @@
-// One stream of a carrier: its life, its two credits, and what waits in between. The link owns the frames, the stream the rules.
+// One stream of a carrier: its life, its two credits, and what waits in between. The connection owns the frames, the stream the rules.
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import type { ByteDuplex, ByteReader } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
-import type { ReceiveWindow } from './receive-window.ts';
+import type { ReceiveWindow } from './flow-control.ts';
 
 export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
 
 /** What a stream needs of its carrier. */
-export interface StreamLink {
+export interface StreamConnection {
   /** It takes no new streams; those it has finish. */
   readonly retiring: boolean;
   sendOpened(stream: MuxStream): ReceiveWindow;
@@ -38,7 +38,7 @@ interface Held {
 export class MuxStream implements ByteDuplex {
   readonly id: number;
   readonly openedAtMs: number;
-  readonly #link: StreamLink;
+  readonly #connection: StreamConnection;
   #state: StreamState;
   #answer: OpenAnswer | null;
   #reader: ByteReader | null = null;
@@ -59,8 +59,8 @@ export class MuxStream implements ByteDuplex {
   #endAsked: (() => void) | null = null;
   #finSent = false;
 
-  constructor(link: StreamLink, id: number, openedAtMs: number, role: StreamRole) {
-    this.#link = link;
+  constructor(connection: StreamConnection, id: number, openedAtMs: number, role: StreamRole) {
+    this.#connection = connection;
     this.id = id;
     this.openedAtMs = openedAtMs;
     this.#state = role.kind === 'opener' ? 'opening' : 'offered';
@@ -71,7 +71,7 @@ export class MuxStream implements ByteDuplex {
 
   /** Its carrier is about to go: whoever keeps a stream for later use lets go of this one. */
   get isRetiring(): boolean {
-    return this.#link.retiring;
+    return this.#connection.retiring;
   }
 
   get state(): StreamState {
@@ -84,16 +84,16 @@ export class MuxStream implements ByteDuplex {
   accept(): void {
     if (this.#state !== 'offered') return;
     this.#state = 'open';
-    this.#window = this.#link.sendOpened(this);
+    this.#window = this.#connection.sendOpened(this);
   }
 
   refuse(reason: StreamReason): void {
     if (this.#state !== 'offered') return;
-    this.#link.sendRefused(this, reason);
+    this.#connection.sendRefused(this, reason);
     this.#close();
   }
 
-  /** From the link: the peer's answer to our OPEN. false: it was not the time for one. */
+  /** From the connection: the peer's answer to our OPEN. false: it was not the time for one. */
   handleOpened(creditBytes: number): boolean {
     if (this.#state !== 'opening') return false;
     this.#state = 'open';
@@ -126,7 +126,7 @@ export class MuxStream implements ByteDuplex {
     if (this.#finReceived) reader.onEnd();
   }
 
-  /** From the link. Returns false when the peer sent before it accepted, more than its credit, or after its FIN. */
+  /** From the connection. Returns false when the peer sent before it accepted, more than its credit, or after its FIN. */
   handleData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#state !== 'open' || this.#window === null || this.#finReceived) return false;
     if (!this.#window.take(end - start)) return false;
@@ -138,14 +138,14 @@ export class MuxStream implements ByteDuplex {
   }
 
   #deliver(bytes: Buffer, start: number, end: number, borrowed: boolean): void {
-    const mayLend = borrowed && this.#unconsumedBytes === 0;
+    const mayBorrow = borrowed && this.#unconsumedBytes === 0;
     this.#unconsumedBytes += end - start;
-    const drained = this.#reader?.onData(bytes, start, end, mayLend) ?? true;
+    const drained = this.#reader?.onData(bytes, start, end, mayBorrow) ?? true;
     if (this.#state === 'closed') return;
     if (drained) this.#consumeAll();
-    else if (mayLend) {
+    else if (mayBorrow) {
       this.#pinned = true;
-      this.#link.pinned(1);
+      this.#connection.pinned(1);
     }
   }
 
@@ -158,13 +158,13 @@ export class MuxStream implements ByteDuplex {
     const bytes = this.#unconsumedBytes;
     this.#unconsumedBytes = 0;
     if (this.#state === 'closed' || this.#finReceived || this.#window === null) return;
-    if (this.#window.consume(bytes)) this.#link.sendWindow(this, this.#window);
+    if (this.#window.consume(bytes)) this.#connection.sendWindow(this, this.#window);
   }
 
   #unpin(): void {
     if (!this.#pinned) return;
     this.#pinned = false;
-    this.#link.pinned(-1);
+    this.#connection.pinned(-1);
   }
 
   handleFin(): boolean {
@@ -225,15 +225,15 @@ export class MuxStream implements ByteDuplex {
     let at = start;
     while (at < end && this.#creditBytes > 0 && !this.#inFlight) {
       const stop = Math.min(end, at + Math.min(this.#creditBytes, WIRE_LIMITS.FRAME_DATA_MAX_BYTES));
-      if (this.#link.mustWait(this, stop - at)) break;
+      if (this.#connection.mustWait(this, stop - at)) break;
       this.#creditBytes -= stop - at;
-      this.#inFlight = !this.#link.sendData(this, bytes, at, stop, borrowed);
+      this.#inFlight = !this.#connection.sendData(this, bytes, at, stop, borrowed);
       at = stop;
     }
     return at;
   }
 
-  /** From the link: the carrier has sent what it had. */
+  /** From the connection: the carrier has sent what it had. */
   carrierReady(): void {
     this.#inFlight = false;
     this.#pump();
@@ -259,11 +259,11 @@ export class MuxStream implements ByteDuplex {
     const queue = this.#queue;
     if (queue === null) return true;
     while (queue.length > 0) {
-      if (this.#creditBytes === 0 || this.#link.mustWait(this, 1)) return false;
+      if (this.#creditBytes === 0 || this.#connection.mustWait(this, 1)) return false;
       const bytes = queue.shift(Math.min(this.#creditBytes, WIRE_LIMITS.FRAME_DATA_MAX_BYTES));
       this.#creditBytes -= bytes.length;
       // Without head room in front of it the queue's memory cannot be borrowed.
-      this.#link.sendData(this, bytes, 0, bytes.length, false);
+      this.#connection.sendData(this, bytes, 0, bytes.length, false);
     }
     this.#queue = null;
     return true;
@@ -278,7 +278,7 @@ export class MuxStream implements ByteDuplex {
   #sendFin(): void {
     if (this.#finSent) return;
     this.#finSent = true;
-    this.#link.sendFin(this);
+    this.#connection.sendFin(this);
     const flushed = this.#endAsked;
     this.#closeIfDone();
     flushed?.();
@@ -293,7 +293,7 @@ export class MuxStream implements ByteDuplex {
       return;
     }
     this.#answer = null;
-    this.#link.sendReset(this, reason);
+    this.#connection.sendReset(this, reason);
     this.#close();
   }
 
@@ -310,7 +310,7 @@ export class MuxStream implements ByteDuplex {
     this.#held = null;
     this.#queue = null;
     this.#early = null;
-    this.#link.forget(this);
+    this.#connection.forget(this);
   }
 }
 

@@ -2,18 +2,11 @@
 import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { StreamReason } from '@tunnel/protocol';
-import { bulkBuffers, type ReadBlock, SCRATCH } from './bulk-buffers.ts';
 import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { MUX_LIMITS } from './limits.ts';
-import {
-  confirmEnd,
-  dialStatically,
-  type ReadPath,
-  readStatically,
-  resetSafely,
-  type StaticReader,
-} from './node-internals.ts';
+import { confirmEnd, type ReadPath, readStatically, resetSafely, type StaticReader } from './node-internals.ts';
+import { type ReadBlock, readBuffers, SCRATCH } from './read-buffers.ts';
 
 /** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
 const BULK_AT_LEAST_BYTES = 16 * 1024;
@@ -73,11 +66,11 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
 
   nextView(): Buffer | null {
     if (this.#bulk === null) {
-      if (this.#lastRead === SCRATCH.view.length) this.#bulk = bulkBuffers.borrow();
+      if (this.#lastRead === SCRATCH.view.length) this.#bulk = readBuffers.borrow();
       return this.#bulk?.view ?? SCRATCH.view;
     }
     if (this.#lastRead < BULK_AT_LEAST_BYTES && !this.#bulkHeld) {
-      bulkBuffers.giveBack(this.#bulk, true);
+      readBuffers.giveBack(this.#bulk, true);
       this.#bulk = null;
       return SCRATCH.view;
     }
@@ -215,7 +208,7 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     this.#over = true;
     this.#queue = null;
     this.#early = null;
-    if (this.#bulk !== null) bulkBuffers.giveBack(this.#bulk, !this.#bulkHeld);
+    if (this.#bulk !== null) readBuffers.giveBack(this.#bulk, !this.#bulkHeld);
     this.#bulk = null;
   }
 }
@@ -223,34 +216,3 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
 /** An accepted socket; its server has allowHalfOpen, noDelay and pauseOnConnect set. */
 export const adoptSocket = (socket: net.Socket, head?: Buffer): SocketDuplex =>
   new SocketDuplex((reader) => ({ socket, readPath: readStatically(socket, reader) }), head);
-
-export interface DialOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly timeoutMs: number;
-}
-
-/** Dials a local service; rejects with Node's own error (`code` says which). */
-export const connectSocket = ({ host, port, timeoutMs }: DialOptions): Promise<SocketDuplex> =>
-  new Promise((resolve, reject) => {
-    let dialled: net.Socket | undefined;
-    const end = new SocketDuplex((reader) => {
-      const attached = dialStatically({ host, port, allowHalfOpen: true, noDelay: true }, reader);
-      dialled = attached.socket;
-      return attached;
-    });
-    const fail = (error: Error): void => {
-      clearTimeout(timer);
-      dialled?.destroy();
-      reject(error);
-    };
-    const timer = setTimeout(() => {
-      fail(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }));
-    }, timeoutMs);
-    dialled?.once('error', fail);
-    dialled?.once('connect', () => {
-      clearTimeout(timer);
-      dialled?.off('error', fail);
-      resolve(end);
-    });
-  });

@@ -9,7 +9,7 @@ import { cutText, encodeText, isLongerThan, parseJson } from './text-codec.ts';
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
 /** For people: encodeControl cuts a longer one. */
-const text = z.string().max(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS);
+const textForPeople = z.string().max(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS);
 /** A code of the sender's catalogue; one the receiver does not know is no error. */
 const code = z.string().min(1).max(100);
 /** Goes into an HTTP header as it is. */
@@ -72,7 +72,7 @@ const authOk = z.object({
 const authError = z.object({
   type: z.literal('AuthError'),
   code,
-  message: text,
+  message: textForPeople,
   retryable: z.boolean(),
   retry_after_secs: seconds.optional(),
 });
@@ -117,7 +117,7 @@ const tunnelRegistered = z.object({
   label: z.string().max(300),
   public_url: address,
   assigned_port: port.optional(),
-  warnings: z.array(text).max(100).default([]),
+  warnings: z.array(textForPeople).max(100).default([]),
 });
 
 /** Answers a registration (request_id), or ends a living tunnel (tunnel_id alone): the client does not register it again. */
@@ -126,7 +126,7 @@ const tunnelError = z.object({
   request_id: requestId.optional(),
   tunnel_id: id.optional(),
   code,
-  message: text,
+  message: textForPeople,
   retryable: z.boolean(),
 });
 
@@ -140,7 +140,7 @@ const tunnelHealthy = z.object({ type: z.literal('TunnelHealthy'), tunnel_id: id
 const tunnelUnhealthy = z.object({
   type: z.literal('TunnelUnhealthy'),
   tunnel_id: id,
-  reason: text.default(''),
+  reason: textForPeople.default(''),
   consecutive_failures: z.int().min(0),
 });
 
@@ -152,13 +152,13 @@ const ping = z.object({ type: z.literal('Ping'), id: z.int() });
 const pong = z.object({ type: z.literal('Pong'), id: z.int() });
 
 /** Either side: no new streams from here on; those under way may finish for `drain_secs`. From a client it also says that it ends on purpose. */
-const shuttingDown = z.object({ type: z.literal('ShuttingDown'), reason: text, drain_secs: seconds });
+const shuttingDown = z.object({ type: z.literal('ShuttingDown'), reason: textForPeople, drain_secs: seconds });
 
 /** `fatal`: the session ends with this; the client does not come back by itself unless `retryable`. */
 const error = z.object({
   type: z.literal('Error'),
   code,
-  message: text,
+  message: textForPeople,
   retryable: z.boolean().default(false),
   fatal: z.boolean().default(false),
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from './clock.ts';
+import { readOncePerTurn, systemClock } from './clock.ts';
 
 test('the monotonic hand only moves forward, and the wall clock is in milliseconds', () => {
   const first = systemClock.monotonic();
@@ -17,4 +17,36 @@ test('a cancelled timer never fires', async () => {
   await new Promise<void>((resolve) => void systemClock.setTimeout(resolve, 20));
   expect(fired).toHaveLength(ticksSeen);
   expect(new Set(fired)).toEqual(new Set(['tick']));
+});
+
+test('a clock that is read once a turn stands still within it, and goes on with the next', async () => {
+  const now = readOncePerTurn(systemClock);
+  const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const spin = (ms: number): void => {
+    for (const until = performance.now() + ms; performance.now() < until; );
+  };
+  await nextTurn();
+  const before = performance.now();
+  const first = now();
+  expect(first).toBeGreaterThanOrEqual(before);
+  spin(5);
+  await Promise.resolve();
+  expect(now()).toBe(first);
+  // Whatever phase of the loop it was asked in, a turn later it is right again.
+  for (const wait of [nextTurn, () => new Promise<void>((resolve) => setTimeout(resolve, 1))]) {
+    const stale = now();
+    spin(5);
+    await wait();
+    await nextTurn();
+    expect(now()).toBeGreaterThanOrEqual(stale + 5);
+    expect(performance.now() - now()).toBeLessThan(1000);
+  }
+});
+
+test('a clock of a test is asked each time', () => {
+  let time = 1;
+  const now = readOncePerTurn({ ...systemClock, monotonic: () => time });
+  expect(now()).toBe(1);
+  time = 2;
+  expect(now()).toBe(2);
 });

@@ -25,3 +25,25 @@ export const systemClock: Clock = Object.freeze({
     return { cancel: () => clearInterval(handle) };
   },
 });
+
+let ofThisTurn = -1;
+
+const forgetTurn = (): void => {
+  ofThisTurn = -1;
+};
+
+const monotonicOfTurn = (): number => {
+  if (ofThisTurn < 0) {
+    ofThisTurn = performance.now();
+    setImmediate(forgetTurn);
+  }
+  return ofThisTurn;
+};
+
+/**
+ * The monotonic clock for code that stamps every chunk: read once a turn of the event loop, however often it is asked, and so at most
+ * one turn behind. A read costs 60 ns and more; from three in a turn on this is cheaper (the edge's HTTP: 5 to 80 in a turn).
+ * A clock of a test's own is asked each time: it may be moved within a turn.
+ */
+export const readOncePerTurn = (clock: Clock): (() => number) =>
+  clock === systemClock ? monotonicOfTurn : () => clock.monotonic();

@@ -1,14 +1,16 @@
-export { type Clock, systemClock, type Timer } from './clock.ts';
-export { pathFrom } from './config/client/file-path.ts';
-export { readGroupKeyFile } from './config/client/group-keys.ts';
-export type { ClientConfig, ClientTunnel } from './config/client/schema.ts';
-export { loadClientConfig } from './config/load-client-config.ts';
-export { loadServerConfig } from './config/load-server-config.ts';
+export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
+export {
+  type ClientConfig,
+  type ClientTunnel,
+  loadClientConfig,
+  pathFrom,
+  readGroupKeyFile,
+} from './config/client-config.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
-export type { ServerConfig } from './config/server/schema.ts';
+export { loadServerConfig } from './config/server-config.ts';
+export type { ServerConfig } from './config/server-schema.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
-export { Lifecycle, type LifecyclePart } from './lifecycle.ts';
+export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
 export { createLogger, type Logger, type LoggerOptions, type LogLevel } from './logger/logger.ts';
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, type Sample } from './metrics.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
-export { onSignals, type SignalSource } from './signals.ts';

@@ -1,6 +1,7 @@
+import { EventEmitter } from 'node:events';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Lifecycle } from './lifecycle.ts';
+import { Lifecycle, onSignals } from './lifecycle.ts';
 import type { Logger } from './logger/logger.ts';
 
 let clock: FakeClock;
@@ -139,4 +140,36 @@ describe('stop while starting', () => {
     await expect(started).rejects.toThrow('stopped while it was starting');
     expect(seen).toEqual(['start a', 'stop a']);
   });
+});
+
+const listen = () => {
+  const fake = new FakeClock();
+  const source = new EventEmitter();
+  const heard: string[] = [];
+  onSignals({
+    signals: ['SIGINT', 'SIGTERM'],
+    sameWithinMs: 1000,
+    onFirst: (signal) => heard.push(`first ${signal}`),
+    onSecond: (signal) => heard.push(`second ${signal}`),
+    clock: fake,
+    source,
+  });
+  return { fake, source, heard };
+};
+
+test('the same Ctrl-C that arrives twice within a second is one', async () => {
+  const { fake, source, heard } = listen();
+  source.emit('SIGINT', 'SIGINT');
+  await fake.advance(1000);
+  source.emit('SIGTERM', 'SIGTERM');
+  expect(heard).toEqual(['first SIGINT']);
+});
+
+test('a later one is the second, and there is no third', async () => {
+  const { fake, source, heard } = listen();
+  source.emit('SIGTERM', 'SIGTERM');
+  await fake.advance(1001);
+  source.emit('SIGINT', 'SIGINT');
+  source.emit('SIGINT', 'SIGINT');
+  expect(heard).toEqual(['first SIGTERM', 'second SIGINT']);
 });

@@ -167,8 +167,6 @@ export const listPage = <T extends { readonly id: string }>(
   return { object: 'list', url, has_more: seen + 1 + limit < newest.length, data };
 };
 
-// What the stand-in refuses, in the processor's own shape.
-
 interface ApiErrorBody {
   readonly type: 'invalid_request_error' | 'card_error' | 'idempotency_error' | 'api_error';
   readonly message: string;

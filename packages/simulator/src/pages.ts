@@ -177,8 +177,6 @@ const invoiceTable = (all: readonly Invoice[], back: string, ownerOf?: OwnerOf):
     'There is no invoice yet. One is made when a month ends.',
   );
 
-// The frame of the stand-in's pages: forms and tables, nothing from elsewhere, and a policy that lets nothing else in.
-
 const STYLE = `:root{color-scheme:light dark;--ground:#f1f5f9;--card:#fff;--ink:#0f172a;--soft:#64748b;--line:#e2e8f0;--act:#1d4ed8}
 @media (prefers-color-scheme:dark){:root{--ground:#0f172a;--card:#1e293b;--ink:#e2e8f0;--soft:#94a3b8;--line:#334155;--act:#3b82f6}}
 *{box-sizing:border-box}

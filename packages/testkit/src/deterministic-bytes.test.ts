@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { deterministicBytes, deterministicChunks, hashOf } from './deterministic-bytes.ts';
-import { seededRandom } from './seeded-random.ts';
+import { deterministicBytes, deterministicChunks, hashOf, seededRandom } from './deterministic-bytes.ts';
 
 describe('deterministic bytes', () => {
   it('are the same for the same seed, other for another, and a prefix of the longer run', () => {

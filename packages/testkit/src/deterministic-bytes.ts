@@ -28,3 +28,14 @@ export const hashOf = (bytes: Uint8Array | Iterable<Uint8Array>): string => {
   else for (const chunk of bytes) hash.update(chunk);
   return hash.digest('hex');
 };
+
+/** Chance that repeats: the same seed gives the same numbers in [0, 1) on every machine (mulberry32). */
+export const seededRandom = (seed: number): (() => number) => {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000;
+  };
+};

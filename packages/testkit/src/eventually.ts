@@ -1,4 +1,6 @@
 // Waiting without sleeping: an assertion is tried until it passes; the last failure is what the test reports.
+
+import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export interface EventuallyOptions {
@@ -22,3 +24,17 @@ export const eventually = async <T>(check: () => T | Promise<T>, options: Eventu
     await pause(intervalMs);
   }
 };
+
+/** Resolves once something accepts connections on the port. */
+export const waitForPort = (port: number, options: EventuallyOptions & { host?: string } = {}): Promise<void> =>
+  eventually(() => tryToConnect(options.host ?? '127.0.0.1', port), options);
+
+const tryToConnect = (host: string, port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ host, port });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.once('error', reject);
+  });

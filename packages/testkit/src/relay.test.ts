@@ -3,12 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deterministicBytes, hashOf } from './deterministic-bytes.ts';
-import { startEchoServer } from './echo-server.ts';
 import { eventually } from './eventually.ts';
 import { type Relay, startRelay } from './relay.ts';
-import { startSinkServer } from './sink-server.ts';
-import { startSourceServer } from './source-server.ts';
-import type { TcpServer } from './tcp-server.ts';
+import { startEchoServer, startSinkServer, startSourceServer, type TcpServer } from './tcp-servers.ts';
 
 let echo: TcpServer;
 let relay: Relay;

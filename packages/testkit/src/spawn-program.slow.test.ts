@@ -1,11 +1,10 @@
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { eventually } from './eventually.ts';
+import { eventually, waitForPort } from './eventually.ts';
 import { type Program, spawnProgram } from './spawn-program.ts';
-import { startTcpServer } from './tcp-server.ts';
+import { startTcpServer } from './tcp-servers.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
-import { waitForPort } from './wait-for-port.ts';
 
 const runScript = (script: string, env: Record<string, string | undefined> = {}): Promise<Program> =>
   spawnProgram({ command: process.execPath, args: ['-e', script], env });

@@ -4,10 +4,10 @@ import { createServer, request as httpRequest, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { createEdge, type Edge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startEdge } from '../edge.fixture.ts';
 import { run } from '../run.ts';
 import { makeWorld, type World, type WorldOptions } from '../world.fixture.ts';
 
@@ -27,14 +27,7 @@ beforeEach(async () => {
   });
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
   localPort = String((service.address() as AddressInfo).port);
-  const overrides = { server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 } };
-  const logger = createLogger({ level: 'silent', format: 'json' });
-  edge = createEdge(loadServerConfig({ env: {}, overrides }), {
-    clock: systemClock,
-    logger,
-    adminToken: new Secret('admin'),
-  });
-  await edge.start();
+  edge = await startEdge();
   flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 'admin', '--drain-secs', '0'];
 });
 afterEach(async () => {

@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { GroupEvent, GroupSummary } from '@tunnel/contract';
-import { createEdge, type Edge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
+import type { Edge } from '@tunnel/edge';
+import { sha256Hex } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { startEdge } from '../edge.fixture.ts';
 import { run } from '../run.ts';
 import { makeWorld, type World } from '../world.fixture.ts';
 
@@ -21,17 +22,10 @@ beforeEach(async () => {
   status = 200;
   service = createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1');
   await once(service, 'listening');
-  const config = loadServerConfig({
-    env: {},
-    overrides: {
-      server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 },
-      load_balancing: { enabled: true },
-      auth: { keys: ['alice', 'bob'].map((account) => ({ account, sha256: sha256Hex(account) })) },
-    },
+  edge = await startEdge({
+    load_balancing: { enabled: true },
+    auth: { keys: ['alice', 'bob'].map((account) => ({ account, sha256: sha256Hex(account) })) },
   });
-  const logger = createLogger({ level: 'silent', format: 'json' });
-  edge = createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') });
-  await edge.start();
 });
 afterEach(async () => {
   for (const { world, code } of runs.splice(0)) {

@@ -1,4 +1,4 @@
-// Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of those lines.
+// Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of these lines.
 import { protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';

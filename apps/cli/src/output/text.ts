@@ -82,7 +82,10 @@ const ROWS = 4;
 const EIGHTHS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'] as const;
 const COLUMN_MAX_WIDTH = 4;
 
-/** A small chart of columns, one for each day, as wide as the terminal lets it be. Oldest day first. Days that have no room are left out from the beginning, and the title says how many are shown. */
+/**
+ * A small chart of columns, one for each day, oldest first, as wide as the terminal lets it be. Days that have no room are left out
+ * from the beginning, and the title says how many are shown.
+ */
 export const chartLines = (title: string, days: readonly DayValue[], { width, colours }: ChartLook): string[] => {
   const top = days.reduce((most, { value }) => Math.max(most, value), 0);
   const axisWidth = Math.max(String(top).length, 1);

@@ -1,5 +1,5 @@
 // All requests to local services: in the version of HTTP which each speaks, over connections that are kept and shared.
-import type { Clock } from '@tunnel/runtime';
+import { type Clock, readOncePerTurn } from '@tunnel/runtime';
 import { H2cConnections } from './h2c/h2c-connections.ts';
 import { H2cUpstream } from './h2c/h2c-upstream.ts';
 import { Http1Upstream } from './http1/http1-upstream.ts';
@@ -21,19 +21,19 @@ export interface ServiceRequestsOptions {
 
 export class ServiceRequests implements UpstreamContext {
   readonly firstByteTimeoutMs: number;
-  readonly #clock: Clock;
+  readonly now: () => number;
+  readonly preciseNow: () => number;
   readonly #totals: ByteTotals;
   readonly #idle = new IdleStreams();
   readonly #h2c: H2cConnections;
 
   constructor({ clock, firstByteTimeoutMs, totals }: ServiceRequestsOptions) {
-    this.#clock = clock;
+    this.now = readOncePerTurn(clock);
+    this.preciseNow = () => clock.monotonic();
     this.#totals = totals;
     this.firstByteTimeoutMs = firstByteTimeoutMs;
     this.#h2c = new H2cConnections(this);
   }
-
-  readonly now = (): number => this.#clock.monotonic();
 
   /** It is not started yet. */
   create(service: Service, request: ServiceRequest, handler: ResponseHandler): UpstreamRequest {

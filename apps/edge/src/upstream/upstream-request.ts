@@ -3,18 +3,9 @@ import type { ChunkedForm, Framing, HeaderField, RequestHead, ServiceRequestOpti
 import { Fault } from '@tunnel/errors';
 import { ByteQueue } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import type { TunnelCounters } from '../backend/tunnel-counters.ts';
 import type { ExchangeRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
 import type { Upstream } from './upstream.ts';
-
-export interface TunnelCounters {
-  /** HTTP requests, or public connections of a tcp tunnel. */
-  requests: number;
-  /** Those of them that another member of the group may yet serve instead. */
-  pendingFailover: number;
-  /** Bytes on its streams, both ways, without our framing. */
-  bytes: number;
-  openConnections: number;
-}
 
 /** How requests are put to the local service of an http tunnel. */
 export interface HttpSettings {
@@ -48,7 +39,10 @@ export interface ServiceRequest {
 }
 
 export interface UpstreamContext {
+  /** Read once a turn: for what is waited for. */
   readonly now: () => number;
+  /** For what is measured. */
+  readonly preciseNow: () => number;
   readonly firstByteTimeoutMs: number;
   onBytes(toClient: number, toVisitor: number): void;
 }
@@ -90,7 +84,7 @@ export abstract class UpstreamRequest {
     this.requestDone = !request.hasBody;
     this.lastProgressMs = context.now();
     this.#isPendingFailover = request.hasOthers !== null;
-    if (this.#isPendingFailover) service.counters.pendingFailover += 1;
+    if (this.#isPendingFailover) service.counters.addPendingFailover();
   }
 
   abstract start(): void;
@@ -110,7 +104,7 @@ export abstract class UpstreamRequest {
 
   /** From the last byte of the request to now: what the service, and the way to it, takes. */
   get serviceMs(): number {
-    return this.context.now() - this.lastProgressMs;
+    return this.context.preciseNow() - this.lastProgressMs;
   }
 
   protected get isRepeatable(): boolean {
@@ -131,7 +125,7 @@ export abstract class UpstreamRequest {
   #settle(): void {
     if (!this.#isPendingFailover) return;
     this.#isPendingFailover = false;
-    this.service.counters.pendingFailover -= 1;
+    this.service.counters.endPendingFailover();
   }
 
   /** For what comes before the way is open. */

@@ -13,7 +13,7 @@ import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { LIMITS } from '../limits.ts';
-import { askEdge, edgeOfTunnel, edgesWithPools, type LocalEdge, type ReachableEdge } from './ask-edge.ts';
+import { callEdge, edgeOfTunnel, edgesWithPools, type LocalEdge, type ReachableEdge } from './call-edge.ts';
 
 export interface EdgeCalls {
   /** Of all regions. One that does not answer is named in a warning. */
@@ -43,7 +43,7 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     const since = new Date(deps.clock.now() - LIMITS.EDGE_RECENT_MS);
     const edges = await edgesWithPools(deps.db, accountId, since);
     const question = { method: 'GET', path: '/api/groups', accountId, timeoutMs: GROUPS_MS } as const;
-    const answers = await Promise.allSettled(edges.map((edge) => askEdge(deps, edge, question, groupSummaries)));
+    const answers = await Promise.allSettled(edges.map((edge) => callEdge(deps, edge, question, groupSummaries)));
     const groups = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     const silent = edges.filter((_, index) => answers[index]?.status === 'rejected');
     return { groups: mergeGroups(groups), warnings: warningsOf(silent) };
@@ -52,19 +52,19 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
   requests: async (regionId, tunnelId, accountId, limit) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
-    return askEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
   },
 
   replay: async (regionId, tunnelId, requestId, accountId) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
-    return askEdge(deps, edge, { method: 'POST', path, accountId, timeoutMs: REPLAY_MS }, capturedRequest);
+    return callEdge(deps, edge, { method: 'POST', path, accountId, timeoutMs: REPLAY_MS }, capturedRequest);
   },
 
   healthEvents: async (regionId, tunnelId, accountId) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/health-events`;
-    return askEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, healthEvents);
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, healthEvents);
   },
 });
 

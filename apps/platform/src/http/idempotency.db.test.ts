@@ -16,18 +16,18 @@ let speed = 1;
 const done: (string | null)[] = [];
 
 beforeAll(async () => {
-  fixture = await openPlatformFixture((app, needs) => {
-    app.use('/order/*', needs.requireUser);
-    const { db } = needs;
+  fixture = await openPlatformFixture((app, deps) => {
+    app.use('/order/*', deps.requireUser);
+    const { db } = deps;
     app.post('/order/:operation', async (context) => {
       const { operation } = context.req.param();
       const input = await context.req.text();
-      const carryOut = async (key: string | null) => {
+      const execute = async (key: string | null) => {
         done.push(key);
         return work(key);
       };
       const timed = { ...systemClock, now: () => clock.now(), monotonic: () => speed * systemClock.monotonic() };
-      return context.json((await once({ db, clock: timed }, context, { operation, input, carryOut })) as object, 200);
+      return context.json((await once({ db, clock: timed }, context, { operation, input, execute })) as object, 200);
     });
   });
 });

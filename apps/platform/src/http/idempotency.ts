@@ -21,7 +21,7 @@ export const IDEMPOTENCY_HEADER = 'idempotency-key';
 
 const FORM = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS}}$`);
 
-interface Needs {
+interface IdempotencyDeps {
   readonly db: Db;
   readonly clock: Clock;
 }
@@ -31,20 +31,20 @@ export interface Order<T> {
   readonly operation: string;
   readonly input?: unknown;
   /** `key`: null when the caller gave none. */
-  readonly carryOut: (key: string | null) => Promise<T>;
+  readonly execute: (key: string | null) => Promise<T>;
 }
 
-export const once = async <T>(needs: Needs, context: Context<PlatformEnv>, order: Order<T>): Promise<T> => {
+export const once = async <T>(deps: IdempotencyDeps, context: Context<PlatformEnv>, order: Order<T>): Promise<T> => {
   const key = keyOf(context);
-  if (key === null) return order.carryOut(null);
-  const found = await waitForKey(needs, {
+  if (key === null) return order.execute(null);
+  const found = await waitForKey(deps, {
     userId: context.get('actor').userId,
     key,
     operation: order.operation,
     requestHash: sha256Hex(JSON.stringify(order.input ?? null)),
   });
   if (found.kind === 'answered') return answerOf<T>(found.answer);
-  return carryOutOnce(needs, found.slot, () => order.carryOut(key));
+  return executeOnce(deps, found.slot, () => order.execute(key));
 };
 
 const keyOf = (context: Context<PlatformEnv>): string | null => {
@@ -56,7 +56,7 @@ const keyOf = (context: Context<PlatformEnv>): string | null => {
 
 /** Waits for an order that is under way. */
 const waitForKey = async (
-  { db, clock }: Needs,
+  { db, clock }: IdempotencyDeps,
   order: KeyedRequest,
 ): Promise<Exclude<KeyState, { readonly kind: 'under-way' }>> => {
   const endsAt = clock.monotonic() + LIMITS.IDEMPOTENCY_WAIT_MS;
@@ -78,10 +78,10 @@ const answerOf = <T>({ status, body }: StoredResponse): T => {
   throw Fault.fromWire(code, error);
 };
 
-const carryOutOnce = async <T>({ db }: Needs, slot: KeyReservation, carryOut: () => Promise<T>): Promise<T> => {
+const executeOnce = async <T>({ db }: IdempotencyDeps, slot: KeyReservation, execute: () => Promise<T>): Promise<T> => {
   let answer: T;
   try {
-    answer = await carryOut();
+    answer = await execute();
   } catch (error) {
     if (error instanceof Fault && error.status < 500) {
       await storeResponse(db, slot, { status: error.status, body: { error: error.message, code: error.code } });

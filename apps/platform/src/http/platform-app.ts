@@ -19,9 +19,9 @@ import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
 import { isDatabaseAway } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
-import { isDashboardPath } from './dashboard/dashboard-routes.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
+import { isDashboardPath } from './routes/dashboard-routes.ts';
 
 export interface PlatformAppDeps {
   readonly logger: Logger;

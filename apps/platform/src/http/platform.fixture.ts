@@ -34,7 +34,7 @@ export class ScriptedEdges {
   }
 }
 
-export type FixtureNeeds = RouteContext & {
+export type FixtureDeps = RouteContext & {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
   readonly edges: ScriptedEdges;
 };
@@ -43,7 +43,7 @@ export interface PlatformFixture {
   readonly database: TestDatabase;
   readonly clock: FakeClock;
   readonly edges: ScriptedEdges;
-  readonly needs: FixtureNeeds;
+  readonly deps: FixtureDeps;
   readonly app: PlatformApp;
   readonly alice: UserActor;
   readonly bob: UserActor;
@@ -60,7 +60,7 @@ const requireNamedUser: MiddlewareHandler<PlatformEnv> = async (context, next) =
 };
 
 export const openPlatformFixture = async (
-  addRoutes: (app: PlatformApp, needs: FixtureNeeds) => void,
+  addRoutes: (app: PlatformApp, deps: FixtureDeps) => void,
 ): Promise<PlatformFixture> => {
   const database = await createTestDatabase();
   const { db } = database;
@@ -68,9 +68,9 @@ export const openPlatformFixture = async (
   const logger = createLogger({ level: 'silent', format: 'json' });
   const settings = loadServerConfig({ env: {} }).platform;
   const edges = new ScriptedEdges();
-  const needs = { db, clock, logger, settings, version: '1.2.3', requireUser: requireNamedUser, edges };
+  const deps = { db, clock, logger, settings, version: '1.2.3', requireUser: requireNamedUser, edges };
   const app = createPlatformApp({ logger, settings });
-  addRoutes(app, needs);
+  addRoutes(app, deps);
   await db
     .insertInto('plans')
     .values({
@@ -89,7 +89,7 @@ export const openPlatformFixture = async (
   };
   const [alice, bob] = [await addUser('alice@example.com'), await addUser('bob@example.com')];
   return {
-    ...{ database, clock, edges, needs, app, alice, bob },
+    ...{ database, clock, edges, deps, app, alice, bob },
     ask: async (user, method, path, body) =>
       app.request(path, {
         method,

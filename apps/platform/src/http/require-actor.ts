@@ -15,9 +15,9 @@ type UserContext = Pick<AuthContext, 'accessTokens' | 'users'>;
 
 /** Who is asking: the bearer's access token, and the account behind it as it was at most two seconds ago. */
 export const requireUser =
-  (needs: UserContext): MiddlewareHandler<PlatformEnv> =>
+  (deps: UserContext): MiddlewareHandler<PlatformEnv> =>
   async (context, next) => {
-    context.set('actor', await actorOf(needs, headerOf(context, 'authorization')));
+    context.set('actor', await actorOf(deps, headerOf(context, 'authorization')));
     await next();
   };
 

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { LIMITS } from '../limits.ts';
-import { alone, type Job } from './jobs.ts';
+import { type Job, withJobLock } from './jobs.ts';
 
 const LOCK = 2;
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -87,7 +87,7 @@ export const cleanUp: Job = {
 const deleteAll = async (db: Db, each: CleanUp, before: Date): Promise<number> => {
   let total = 0;
   for (;;) {
-    const deleted = (await alone(db, LOCK, (trx) => deleteSome(trx, each, before))) ?? 0;
+    const deleted = (await withJobLock(db, LOCK, (trx) => deleteSome(trx, each, before))) ?? 0;
     total += deleted;
     if (deleted < LIMITS.CLEAN_UP_ROWS) return total;
   }

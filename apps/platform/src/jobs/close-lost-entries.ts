@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { LIMITS } from '../limits.ts';
 import { closeEntries } from '../services/tunnels/log-entries.ts';
-import { alone, type Job, type JobContext } from './jobs.ts';
+import { type Job, type JobContext, withJobLock } from './jobs.ts';
 
 const LOCK = 1;
 
@@ -12,7 +12,7 @@ export const closeLostEntries: Job = {
   // When the platform itself was away, edges get the time to be heard again before they are missed.
   firstAfterMs: LIMITS.EDGE_SILENT_MS,
   run: async (context) => {
-    const closed = await alone(context.db, LOCK, async (trx) => {
+    const closed = await withJobLock(context.db, LOCK, async (trx) => {
       const silentSince = new Date(context.clock.now() - LIMITS.EDGE_SILENT_MS);
       // One that is saying that it lives at this very moment is skipped.
       const { rows: edges } = await sql<LostEdge>`

@@ -7,7 +7,7 @@ import { LIMITS } from '../limits.ts';
 import { announceChanges } from '../services/edges/changes.ts';
 import { queueMail } from '../services/mail/mail-template.ts';
 import { capMail } from '../services/mail/mails.ts';
-import { alone, type Job } from './jobs.ts';
+import { type Job, withJobLock } from './jobs.ts';
 
 const LOCK = 3;
 const [NEAR, ALL] = CAP_NOTICES;
@@ -19,7 +19,7 @@ export const enforceCaps = ({ publicUrl }: { readonly publicUrl: string }): Job 
   everyMs: LIMITS.CAPS_EVERY_MS,
   run: async ({ db, clock, logger }) => {
     for (;;) {
-      const done = await alone(db, LOCK, (trx) => enforceSome(trx, publicUrl, clock.now()));
+      const done = await withJobLock(db, LOCK, (trx) => enforceSome(trx, publicUrl, clock.now()));
       if (done === null) return;
       if (done.closed > 0) logger.info({ accounts: done.closed }, 'the spend cap of accounts is reached');
       if (done.accounts < LIMITS.CAPS_ROWS) return;

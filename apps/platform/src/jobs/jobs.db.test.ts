@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, addAccount, createLinkFixture, type LinkFixture } from '../services/edges/link.fixture.ts';
 import { cleanUp } from './clean-up.ts';
-import { alone, Jobs } from './jobs.ts';
+import { Jobs, withJobLock } from './jobs.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -94,17 +94,17 @@ describe('a job', () => {
       release = resolve;
     });
     let inside = false;
-    const first = alone(fixture.db, 99, async () => {
+    const first = withJobLock(fixture.db, 99, async () => {
       inside = true;
       await held;
       return 'first';
     });
     await eventually(() => expect(inside).toBe(true));
-    expect(await alone(fixture.db, 99, async () => 'second')).toBeNull();
-    expect(await alone(fixture.db, 98, async () => 'another job')).toBe('another job');
+    expect(await withJobLock(fixture.db, 99, async () => 'second')).toBeNull();
+    expect(await withJobLock(fixture.db, 98, async () => 'another job')).toBe('another job');
     release();
     expect(await first).toBe('first');
-    expect(await alone(fixture.db, 99, async () => 'third')).toBe('third');
+    expect(await withJobLock(fixture.db, 99, async () => 'third')).toBe('third');
   });
 
   it('comes again after it failed, is not begun twice, and is waited for at the stop', async () => {

@@ -21,7 +21,7 @@ export interface Job {
 const JOB_LOCKS = 0x6a62;
 
 /** Does it unless another process is doing it right now; then null. */
-export const alone = async <T>(
+export const withJobLock = async <T>(
   db: Db,
   lock: number,
   work: (trx: Transaction<Schema>) => Promise<T>,

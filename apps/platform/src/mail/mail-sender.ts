@@ -47,7 +47,7 @@ export class MailSender {
     this.#timer?.cancel();
     this.#timer = undefined;
     const { clock, transport, db } = this.#options;
-    this.#held.letGoUnsent(clock.now());
+    this.#held.releaseUnsent(clock.now());
     const atMost = LIMITS.HTTP_STOP_GRACE_MS;
     await withTimeout(clock, Promise.all(this.#sending), atMost).catch(() => {});
     const written = Promise.resolve(this.#round).then(() => this.#held.settle(db, clock.now()));
@@ -175,7 +175,7 @@ class ClaimedMails {
   }
 
   /** Those whose turn does not come any more. */
-  letGoUnsent(now: number): void {
+  releaseUnsent(now: number): void {
     for (const held of this.#mails.values()) if (held.state === 'waiting') held.state = { kind: 'retry', at: now };
   }
 

@@ -184,7 +184,6 @@ const watchOver = (serverPid: number, cluster: string): Watchdog => {
   return { dismiss: () => void shell.kill('SIGKILL') };
 };
 
-// The one line a person reads when the embedded database cannot run here.
-
+/** The one line a person reads when the embedded database cannot run here. */
 const embeddedFault = (dir: string, reason: string, cause?: unknown): Fault =>
   new Fault('CONFIG_DATABASE_EMBEDDED', { dir, reason }, cause === undefined ? {} : { cause });

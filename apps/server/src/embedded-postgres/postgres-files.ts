@@ -31,8 +31,6 @@ export const postgresFiles = (dataDir: string): PostgresFiles => {
   };
 };
 
-// Every bound of the embedded database, by name.
-
 export const POSTGRES_BOUNDS = {
   /** Recovery after a crash replays at most a gigabyte of log; a slow disk needs its time for that. */
   START_TIMEOUT_MS: 120_000,

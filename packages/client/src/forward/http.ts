@@ -19,11 +19,10 @@ export const httpKind: TunnelKind = {
 
   remember: ({ label }) => ({ assignedSubdomain: label }),
 
-  forward: (stream, tunnel, context) => {
-    const { target, traffic, spec } = tunnel;
+  forward: (stream, { target, traffic, spec }, context) => {
     const visitorEnd = (visitor: typeof stream) =>
       // Frames of HTTP/2 are nothing that the tap could read.
-      spec.localProtocol === 'h2c' ? visitor : context.tap(visitor, tunnel);
+      spec.localProtocol === 'h2c' ? visitor : context.tap(visitor);
     return forwardBytes(stream, { target, traffic, visitorEnd }, context);
   },
 };

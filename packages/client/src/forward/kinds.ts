@@ -2,11 +2,34 @@
 // A new protocol is a file beside this one, and a line in the table.
 import type { ByteDuplex, MuxStream } from '@tunnel/mux';
 import type { ControlMessageInput, MessageOf, TunnelProtocol } from '@tunnel/protocol';
-import type { TunnelEntry } from '../tunnel.ts';
-import type { Assignment, TunnelSpec } from '../tunnel-spec.ts';
 import { httpKind, httpsKind } from './http.ts';
 import type { ForwardHandlers, LocalTarget } from './local-service.ts';
 import { tcpKind } from './tcp.ts';
+import type { Traffic } from './traffic.ts';
+
+/** What a tunnel of one kind or another can be asked for. */
+export interface KindSpec {
+  /** tcp: this public port or none. */
+  readonly remotePort?: number;
+  /** HTTP: this name or none. */
+  readonly subdomain?: string;
+  /** HTTP: `keep` the visitor's Host (the default), `rewrite` it to the local address, or send this one. */
+  readonly hostHeader?: string;
+  /** HTTP: what the local service speaks, `http1` when left out. */
+  readonly localProtocol?: 'http1' | 'h2c';
+  /** https: false accepts any certificate of the local service. */
+  readonly localTlsVerify?: boolean;
+  /** HTTP: false keeps no request for a look or a replay, neither at the edge nor here. */
+  readonly capture?: boolean;
+}
+
+/** What the edge gave an earlier run or connection, to be asked for again. */
+export interface Assignment {
+  /** Left out once the session that knew it is gone. */
+  readonly tunnelId?: string;
+  readonly assignedPort?: number;
+  readonly assignedSubdomain?: string;
+}
 
 /** What a program around the client needs to know of a protocol to show its tunnels. */
 export interface ProtocolTraits {
@@ -23,11 +46,18 @@ type EndpointFields = Omit<
 
 export interface ForwardContext extends ForwardHandlers {
   /** The visitor's end with somebody looking at the requests that pass; itself when nobody wants to know. */
-  readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry) => ByteDuplex;
+  readonly tap: (visitor: ByteDuplex) => ByteDuplex;
+}
+
+/** A tunnel, as whoever takes a stream to its local service sees it. */
+export interface ForwardedTunnel {
+  readonly target: LocalTarget;
+  readonly traffic: Traffic;
+  readonly spec: KindSpec;
 }
 
 /** Takes one visitor's stream to the local service. */
-export type Forwarder = (stream: MuxStream, tunnel: TunnelEntry, context: ForwardContext) => Promise<void>;
+export type Forwarder = (stream: MuxStream, tunnel: ForwardedTunnel, context: ForwardContext) => Promise<void>;
 
 export interface TunnelKind extends ProtocolTraits {
   readonly forward: Forwarder;
@@ -36,9 +66,9 @@ export interface TunnelKind extends ProtocolTraits {
   /** Whether the local service may speak HTTP/2 without TLS. */
   readonly takesH2c: boolean;
   /** null: the local service does not speak TLS. */
-  localTls(spec: TunnelSpec): LocalTarget['tls'];
+  localTls(spec: KindSpec): LocalTarget['tls'];
   /** Which public endpoint is asked for: exactly the one that was given; else what the edge once chose is preferred. */
-  endpointFields(spec: TunnelSpec, previous: Assignment): EndpointFields;
+  endpointFields(spec: KindSpec, previous: Assignment): EndpointFields;
   /** What of the edge's choice is asked for again after a loss. */
   remember(answer: MessageOf<'TunnelRegistered'>): Assignment;
 }

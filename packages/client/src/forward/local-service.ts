@@ -12,7 +12,7 @@ import {
 import type { StreamReason } from '@tunnel/protocol';
 import { codeOf, isCertificateTrouble, reasonOf } from '../dial-faults.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import type { Traffic } from '../tunnel.ts';
+import type { Traffic } from './traffic.ts';
 
 export interface LocalTarget {
   readonly host: string;

@@ -116,9 +116,12 @@ describe('a request', () => {
     expect(events).toEqual([]);
   });
 
-  it('of an h2c service is not looked at', async () => {
+  it.each<[string, Partial<TunnelSpec>]>([
+    ['of an h2c service', { localProtocol: 'h2c' }],
+    ['in a tcp tunnel', { protocol: 'tcp' }],
+  ])('%s is not looked at', async (_, spec) => {
     listen();
-    const tunnel = await open(await serve((_request, response) => response.end()), { localProtocol: 'h2c' });
+    const tunnel = await open(await serve((_request, response) => response.end()), spec);
     const visitor = await visit(tunnel);
     say(visitor, GET);
     await eventually(() => expect(visitor.reader.bytes).toBeGreaterThan(0));

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { MemberHealth } from '../health/member-health.ts';
+import { MemberHealth } from '../health.ts';
 import type { Owner } from '../owner.ts';
 import type { LeasedEndpoint } from '../public-endpoint.ts';
 import type { GroupProtocol } from '../tunnel-protocols.ts';

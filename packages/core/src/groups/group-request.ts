@@ -1,7 +1,7 @@
 // What a registration says about a group and about health: whether it makes sense, in the words of the one who wrote it.
 import { Fault } from '@tunnel/errors';
-import { problemOfText, shownText } from '../names/printable.ts';
-import { foldSubdomain, problemOfSubdomain } from '../names/subdomain.ts';
+import { CORE_LIMITS } from '../limits.ts';
+import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from '../names.ts';
 
 export interface GroupFields {
   readonly group?: string | undefined;
@@ -9,30 +9,28 @@ export interface GroupFields {
   readonly healthCheck?: { readonly type?: 'tcp' | 'http' | undefined; readonly path?: string | undefined } | undefined;
 }
 
-const GROUP_NAME_MAX_CHARACTERS = 100;
-
 const KEY_HASH = /^[0-9a-f]{64}$/;
 const PROBE_PATH = /^\/[^\s\p{Cc}]*$/u;
 
 /** null: a valid name. */
 const problemOfGroupName = (name: string): string | null =>
   // Metrics write name@label when two groups share a name.
-  problemOfText(name, GROUP_NAME_MAX_CHARACTERS) ?? (name.includes('@') ? 'it has an @' : null);
+  problemOfText(name, CORE_LIMITS.GROUP_NAME_MAX_CHARS) ?? (name.includes('@') ? 'it has an @' : null);
 
 /** null: nothing to object to. */
 export const refuseGroupFields = ({ group, groupKeyHash, healthCheck }: GroupFields): Fault | null => {
-  if (group === undefined && groupKeyHash !== undefined) return odd('a group key goes with a group');
-  if (group !== undefined && groupKeyHash === undefined) return odd('a group needs a group key');
+  if (group === undefined && groupKeyHash !== undefined) return invalid('a group key goes with a group');
+  if (group !== undefined && groupKeyHash === undefined) return invalid('a group needs a group key');
   if (groupKeyHash !== undefined && !KEY_HASH.test(groupKeyHash)) {
-    return odd('group_key_hash must be 64 lower-case hex digits');
+    return invalid('group_key_hash must be 64 lower-case hex digits');
   }
   const reason = group === undefined ? null : problemOfGroupName(group);
   if (reason !== null) return new Fault('GROUP_NAME_INVALID', { name: shownText(group ?? ''), reason });
   if (healthCheck?.type === 'http' && healthCheck.path === undefined) {
-    return odd('a health check of type http needs a path');
+    return invalid('a health check of type http needs a path');
   }
   if (healthCheck?.path !== undefined && !PROBE_PATH.test(healthCheck.path)) {
-    return odd('the path of a health check begins with / and has no spaces or control characters');
+    return invalid('the path of a health check begins with / and has no spaces or control characters');
   }
   return null;
 };
@@ -43,7 +41,7 @@ export const groupSubdomain = (group: string, subdomain: string | undefined): st
   const reason = problemOfSubdomain(wanted);
   if (reason === null) return foldSubdomain(wanted);
   if (subdomain !== undefined) return new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(wanted), reason });
-  return odd(`group \`${shownText(group)}\` needs a subdomain, because its name cannot be one: ${reason}`);
+  return invalid(`group \`${shownText(group)}\` needs a subdomain, because its name cannot be one: ${reason}`);
 };
 
-const odd = (reason: string): Fault => new Fault('GROUP_FIELDS_INVALID', { reason });
+const invalid = (reason: string): Fault => new Fault('GROUP_FIELDS_INVALID', { reason });

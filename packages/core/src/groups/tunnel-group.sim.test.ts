@@ -1,7 +1,7 @@
 // Random events against a group, compared after each with a model that keeps nothing but a list and counts it every time.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { MemberHealth, type ProbeKind } from '../health/member-health.ts';
+import { MemberHealth, type ProbeKind } from '../health.ts';
 import type { Owner } from '../owner.ts';
 import { type GroupEffect, type GroupMember, TunnelGroup } from './tunnel-group.ts';
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { HEALTH_HISTORY_MAX, MemberHealth, type ProbeKind } from '../health/member-health.ts';
+import { MemberHealth, type ProbeKind } from '../health.ts';
+import { CORE_LIMITS } from '../limits.ts';
 import type { Owner } from '../owner.ts';
 import { type GroupMember, TunnelGroup } from './tunnel-group.ts';
 
@@ -123,7 +124,7 @@ it('a history keeps the last fifty transitions, oldest first, and no steady repo
     if (at % 2 === 1) up(group, a, at + 0.5);
   }
   const { history } = a.health;
-  expect(history).toHaveLength(HEALTH_HISTORY_MAX);
+  expect(history).toHaveLength(CORE_LIMITS.HEALTH_HISTORY_MAX);
   expect(history.map(({ at }) => at)).toEqual(Array.from({ length: 50 }, (_, n) => 71 + n));
   expect(history.every(({ healthy }, n) => healthy === (n % 2 === 0))).toBe(true);
 });

@@ -1,12 +1,11 @@
 // The machine of one group: who is in it, who is healthy, what was counted, and when people must be told that nobody is left.
 // It changes in place, because it is asked on every public connection; events go in, effects come out, as with any machine here.
 
-import type { MemberHealth } from '../health/member-health.ts';
+import type { MemberHealth } from '../health.ts';
 import { type Owner, ownerKey } from '../owner.ts';
 import { endpointLabel, type LeasedEndpoint } from '../public-endpoint.ts';
 import type { GroupProtocol } from '../tunnel-protocols.ts';
-import { AlertUrls } from './alert-urls.ts';
-import { HealthySet } from './healthy-set.ts';
+import { AlertUrls, HealthySet } from './member-index.ts';
 
 export interface GroupMember {
   readonly tunnelId: string;

@@ -1,5 +1,4 @@
 // Follows a chunked body (RFC 9112, 7.1) at any cut of its bytes. Data is never looked at, only counted.
-
 import { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
 import { CHAR_CLASSES, CR, HEX, LF, latin1Text, TOKEN, VALUE } from './characters.ts';
 import type { HeaderField } from './fields.ts';

@@ -1,5 +1,4 @@
 // Reads the fields of a head in one pass, and notes on the way what framing and connection depend on. What is wrong is data.
-
 import { CORE_LIMITS } from '../limits.ts';
 import { BLANK, CR, classAt, eachListItem, HTAB, LF, SP, TOKEN, VALUE } from './characters.ts';
 import { type FieldRole, type HeaderField, LineField, type PartField, roleAt } from './fields.ts';

@@ -1,5 +1,4 @@
 // How the end of a message's body is found (RFC 9112, 6.3), what makes it doubtful, and what a scanner says that looks for it.
-
 import { eachListItem } from './characters.ts';
 import { type HeadProblem, headProblem } from './field-reader.ts';
 

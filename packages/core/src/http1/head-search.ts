@@ -1,5 +1,4 @@
 // Finds where a head ends, in bytes that arrive in any pieces, without keeping them.
-
 import type { Http1Bounds } from '../limits.ts';
 import { CR, LF } from './characters.ts';
 

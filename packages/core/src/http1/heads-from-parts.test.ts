@@ -1,6 +1,7 @@
 import { seededRandom } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { HTTP1_BOUNDS } from '../limits.ts';
 import type { HeadProblem } from './field-reader.ts';
 import type { HeaderField } from './fields.ts';
 import { requestHeadByText, responseHeadByText, trailersByText } from './heads-as-text.fixture.ts';
@@ -160,6 +161,17 @@ describe('heads that came in parts are what their text would be read as', () => 
       RUNS,
     );
     expect(Math.min(kinds.response, kinds.problem)).toBeGreaterThan(RUNS.numRuns / 20);
+  });
+
+  it.each([-1, 0, 1])('a head and trailers of %i bytes over their bound', (over) => {
+    const parts = { method: 'GET', path: '/', authority: 'a', hasBody: false };
+    const bare = requestHeadByText({ ...parts, headers: [['x', '']] }) as RequestHead;
+    const head: [string, string][] = [['x', 'y'.repeat(HTTP1_BOUNDS.headMaxBytes - bare.text.length + over)]];
+    expect(shown(requestHeadFromParts({ ...parts, headers: head }))).toEqual(
+      shown(requestHeadByText({ ...parts, headers: head })),
+    );
+    const trailers: [string, string][] = [['x', 'y'.repeat(HTTP1_BOUNDS.trailersMaxBytes - 'x: \r\n'.length + over)]];
+    expect('kind' in trailersFromParts(trailers)).toBe(trailersByText(trailers) === null);
   });
 
   it('a status that would be more than a status', () => {

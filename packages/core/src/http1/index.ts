@@ -1,5 +1,4 @@
 // The door of the HTTP/1.1 rules.
-
 export { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
 export { CHUNK_END, chunkLine, lastChunk, scannerOf } from './bodies.ts';
 export { ChunkedBody, type ChunkedForm } from './chunked-body.ts';

@@ -34,6 +34,7 @@ describe('an error', () => {
     const { body, headers } = renderError({ ...WORDS, requestId: 'req_1', retryAfterSecs: 1.2 });
     expect(body).toContain('<h1>There is no tunnel at web.localhost.</h1>');
     expect(body).toContain('ask its owner to start the tunnel.');
+    expect(body).toContain('display:grid;place-items:center;');
     expect(body).toContain('TUNNEL_UNKNOWN &middot; request req_1');
     expect(body).not.toMatch(/https?:|src=|<script|url\(/);
     expect(headers).toContainEqual(['retry-after', '2']);

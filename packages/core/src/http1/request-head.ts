@@ -1,5 +1,4 @@
 // A request's head: read strictly, once, from text or parts, into what the ingress needs to route, frame and pass it on.
-
 import { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
 import { classAt, DIGIT, eachListItem, isFieldValue, isToken, isVisible, SP, TARGET, TOKEN } from './characters.ts';
 import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';

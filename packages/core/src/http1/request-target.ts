@@ -1,5 +1,4 @@
 // What a request is for: the four forms of its target (RFC 9112, 3.2), and the host of an authority.
-
 import { CORE_LIMITS } from '../limits.ts';
 import { classAt, DIGIT, HEX, HOST, UPPER } from './characters.ts';
 

@@ -1,5 +1,4 @@
 // Reads the head of a local service's response. What is wrong with it is a 502: the visitor did nothing.
-
 import { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
 import { CR, classAt, DIGIT, LF, SP, VALUE } from './characters.ts';
 import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';

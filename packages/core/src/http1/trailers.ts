@@ -1,5 +1,4 @@
 // The fields after a chunked body's last chunk: read like a head's, and kept from being taken for one.
-
 import { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
 import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';
 import { type FieldPairs, type HeaderField, linesOf, partFieldsOf } from './fields.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type AddressClass, classOfAddress, problemOfAddress } from './address-guard.ts';
+import { type AddressClass, classOfAddress, mayAlertPrivate, problemOfAddress } from './address-guard.ts';
 
 const TABLE: Readonly<Record<AddressClass, readonly string[]>> = {
   public: [
@@ -108,5 +108,30 @@ describe('whether something may be sent there', () => {
   it('says what is wrong in words', () => {
     expect(problemOfAddress('10.0.0.5', false)).toBe('a private address');
     expect(problemOfAddress('::ffff:a9fe:a9fe', true)).toBe('an address of cloud metadata');
+  });
+});
+
+describe('alerts to private addresses', () => {
+  it.each(['127.0.0.1', '127.9.9.9', '::1', '[::1]', '::ffff:127.0.0.1', 'localhost', 'LOCALHOST.'])(
+    'an edge on %s is for this machine: "auto" allows private alert URLs',
+    (host) => {
+      expect(mayAlertPrivate('auto', host)).toBe(true);
+      expect(mayAlertPrivate(false, host)).toBe(false);
+    },
+  );
+
+  it.each([
+    '0.0.0.0',
+    '::',
+    '',
+    '10.0.0.1',
+    '192.0.2.7',
+    'fe80::1',
+    'edge.example',
+    'localhost.example',
+    '127.0.0.1.example',
+  ])('an edge on %j is for others too: "auto" refuses private alert URLs', (host) => {
+    expect(mayAlertPrivate('auto', host)).toBe(false);
+    expect(mayAlertPrivate(true, host)).toBe(true);
   });
 });

@@ -129,3 +129,14 @@ const carriedBy = (parts: readonly number[]): readonly ipaddr.IPv4[] => {
 
 const ipv4Of = (high: number, low: number): ipaddr.IPv4 =>
   new ipaddr.IPv4([high >> 8, high & 0xff, low >> 8, low & 0xff]);
+
+// Whether tenants' alerts may go to private addresses: `[load_balancing] alert_allow_private`.
+
+/** "auto": while the edge itself is for this machine only (`[server] host` is loopback), all its tenants are at home here. */
+export const mayAlertPrivate = (setting: 'auto' | boolean, host: string): boolean =>
+  setting === 'auto' ? isLoopbackHost(host) : setting;
+
+const isLoopbackHost = (host: string): boolean => {
+  const plain = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+  return plain === 'localhost' || plain === 'localhost.' || classOfAddress(plain) === 'loopback';
+};

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { clientFileSchema } from './client/schema.ts';
+import { clientFileSchema } from './client-config.ts';
 import { valueAt } from './layer.ts';
 import { valueKeys } from './schema-walk.ts';
-import { serverFileSchema } from './server/schema.ts';
+import { serverFileSchema } from './server-schema.ts';
 
 const DOC = readFileSync(join(import.meta.dirname, '../../../../docs/configuration.md'), 'utf8');
 const [, afterServer = ''] = DOC.split('\n## server.toml\n');

@@ -1,4 +1,9 @@
-// The one refusal of configuration. Apps turn it into their own error by `code` and `values`.
+// The one refusal of configuration: what a schema or a cross-check found, in the words a person reads. Apps turn it into their own error
+// by `code` and `values`.
+import type * as z from 'zod';
+import { maskText } from '../logger/mask.ts';
+import { type ConfigPath, type Layer, layerOf, pathText, type Tree, valueAt } from './layer.ts';
+import { keysAt, metaAt, valueKeys } from './schema-walk.ts';
 
 // The same words as the error catalogue, which this package may not import; problem.test.ts proves them equal.
 const TEXTS = {
@@ -13,7 +18,7 @@ export type ConfigProblemCode = keyof typeof TEXTS;
 
 export const CONFIG_PROBLEM_CODES = Object.keys(TEXTS) as ConfigProblemCode[];
 
-export type ConfigProblemValues = Readonly<Record<string, string | number>>;
+type ConfigProblemValues = Readonly<Record<string, string | number>>;
 
 export class ConfigProblem extends Error {
   readonly code: ConfigProblemCode;
@@ -26,3 +31,124 @@ export class ConfigProblem extends Error {
     this.values = values;
   }
 }
+
+export interface ConfigSource {
+  readonly schema: z.ZodType;
+  readonly layers: readonly Layer[];
+  readonly merged: Tree;
+}
+
+/** Something that no single key's kind can tell: found after the schema was satisfied. */
+export interface Finding {
+  readonly path: ConfigPath;
+  readonly expected: string;
+  readonly got: string;
+}
+
+const MOST_SHOWN_CHARACTERS = 60;
+
+/** Unknown keys first: a misspelt key is also a missing one, and its name says more. Then from the top of the file down. */
+export const refuseIssues = (source: ConfigSource, issues: readonly z.core.$ZodIssue[]): ConfigProblem => {
+  const found = issues.map((issue) => {
+    const unknown = issue.code === 'unrecognized_keys' ? (issue.keys[0] ?? '') : undefined;
+    const path = [...issue.path, ...(unknown === undefined ? [] : [unknown])] as ConfigPath;
+    return { issue, path, unknown: unknown !== undefined, line: lineOf(source, path) };
+  });
+  const [first] = found.sort((a, b) => Number(b.unknown) - Number(a.unknown) || a.line - b.line);
+  if (first === undefined) throw new Error('a refusal needs an issue');
+  return first.unknown ? refuseUnknownKey(source, first.path) : refuseValue(source, first.path, first.issue);
+};
+
+export const refuseFinding = (source: ConfigSource, finding: Finding): ConfigProblem =>
+  new ConfigProblem('CONFIG_WRONG_VALUE', {
+    where: whereIs(source, finding.path),
+    key: pathText(finding.path),
+    expected: finding.expected,
+    got: finding.got,
+  });
+
+const refuseUnknownKey = (source: ConfigSource, path: ConfigPath): ConfigProblem =>
+  new ConfigProblem('CONFIG_UNKNOWN_KEY', {
+    where: whereIs(source, path),
+    key: pathText(path),
+    suggestion: suggestionFor(source.schema, path),
+  });
+
+const suggestionFor = (schema: z.ZodType, path: ConfigPath): string => {
+  const name = String(path.at(-1));
+  const siblings = keysAt(schema, path.slice(0, -1));
+  const near = nearestWord(name, siblings);
+  if (near !== undefined) return `; did you mean \`${near}\`?`;
+  const elsewhere = valueKeys(schema).find((key) => key.endsWith(`.${name}`));
+  if (elsewhere !== undefined) return `; did you mean \`${elsewhere}\`?`;
+  return `; known here: ${siblings.join(', ')}`;
+};
+
+const refuseValue = (source: ConfigSource, path: ConfigPath, issue: z.core.$ZodIssue): ConfigProblem => {
+  const { concealed = false, later = [] } = metaAt(source.schema, path);
+  // Of a wrong name in a table of one's own names the name is the value.
+  const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(source.merged, path);
+  const place = { where: whereIs(source, path), key: pathText(path), got: describeValue(value, concealed) };
+  return typeof value === 'string' && later.includes(value)
+    ? new ConfigProblem('CONFIG_NOT_IN_VERSION', place)
+    : new ConfigProblem('CONFIG_WRONG_VALUE', { ...place, expected: issue.message });
+};
+
+const lineOf = (source: ConfigSource, path: ConfigPath): number =>
+  layerOf(source.layers, source.merged, path)?.line(path) ?? 0;
+
+const whereIs = (source: ConfigSource, path: ConfigPath): string =>
+  (layerOf(source.layers, source.merged, path) ?? source.layers.at(-1))?.where(path) ?? 'configuration';
+
+/** A value in words. Of a secret only its kind, and nothing of tables and lists: they may hold secrets. */
+const describeValue = (value: unknown, concealed: boolean): string => {
+  if (value === undefined || value === null) return 'nothing';
+  if (value === '') return 'an empty string';
+  if (value instanceof Date) return 'a date';
+  if (Array.isArray(value)) return describeList(value);
+  if (typeof value === 'object') return 'a table';
+  if (concealed) return `a ${typeof value}`;
+  if (typeof value !== 'string') return JSON.stringify(value);
+  const shown = maskText(value);
+  return JSON.stringify(shown.length > MOST_SHOWN_CHARACTERS ? `${shown.slice(0, MOST_SHOWN_CHARACTERS)}…` : shown);
+};
+
+const describeList = (list: readonly unknown[]): string =>
+  list.length <= 4 && list.every((item) => typeof item === 'number')
+    ? JSON.stringify(list)
+    : `a list of ${list.length}`;
+
+// "Did you mean": the nearest known word by edit distance, when it is near enough to be meant.
+
+/** Letters changed, added, left out, or two neighbours swapped. */
+const editDistance = (a: string, b: string): number => {
+  let beforePrevious: number[] = [];
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const change = a[i - 1] === b[j - 1] ? 0 : 1;
+      let best = Math.min((previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (previous[j - 1] ?? 0) + change);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        best = Math.min(best, (beforePrevious[j - 2] ?? 0) + 1);
+      }
+      row.push(best);
+    }
+    beforePrevious = previous;
+    previous = row;
+  }
+  return previous[b.length] ?? 0;
+};
+
+/** Longer words than this are no typing slips, and the distance of two of them costs their product. */
+const MOST_CHARACTERS = 60;
+
+export const nearestWord = (word: string, known: readonly string[]): string | undefined => {
+  if (word.length > MOST_CHARACTERS) return undefined;
+  const asWritten = word.toLowerCase().replaceAll('-', '_');
+  const most = Math.max(1, Math.floor(word.length / 3));
+  return known
+    .map((candidate) => ({ candidate, distance: editDistance(asWritten, candidate.toLowerCase()) }))
+    .filter(({ distance }) => distance <= most)
+    .sort((a, b) => a.distance - b.distance)[0]?.candidate;
+};

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect, test } from 'vitest';
-import { createLogger, type LoggerOptions } from './logger.ts';
+import { createLogger, formatForPeople, type LoggerOptions } from './logger.ts';
 
 const KEY = 'tnl_0123456789abcdefghijABCDEFGHIJ01abcdef';
 
@@ -10,7 +10,10 @@ const logTo = (options: Partial<LoggerOptions> = {}) => {
   const logger = createLogger({ stream, format: 'json', now: () => Date.UTC(2030, 0, 2), ...options });
   const text = async (): Promise<string> => {
     await logger.flush();
-    return String(stream.read() ?? '');
+    // One chunk a call on newer versions of Node.js, all of them before.
+    let taken = '';
+    while (stream.readableLength > 0) taken += String(stream.read());
+    return taken;
   };
   return { logger, stream, text };
 };
@@ -95,4 +98,33 @@ describe('an output that nobody reads', () => {
     logger.info({}, 'two');
     await eventually(() => expect(logger.droppedLines).toBe(2));
   });
+});
+
+const line = (fields: object): string => JSON.stringify({ level: 'info', time: '2030-01-02T03:04:05.678Z', ...fields });
+
+test('one short line: time, level, message, fields', () => {
+  expect(formatForPeople(line({ port: 4040, name: 'a b', msg: 'listening' }), false)).toBe(
+    '03:04:05 INFO  listening port=4040 name="a b"\n',
+  );
+  expect(formatForPeople(line({ msg: 'ready' }), false)).toBe('03:04:05 INFO  ready\n');
+});
+
+test('an error is its message; the stack would be many lines', () => {
+  const err = { type: 'Error', message: 'no\nway', stack: 'Error: no\n  at x' };
+  expect(formatForPeople(line({ err, msg: 'failed' }), false)).toBe('03:04:05 INFO  failed err="no\\nway"\n');
+});
+
+test('data cannot forge a line or steer the terminal', () => {
+  const text = formatForPeople(line({ name: '\u001b[2J\n\u009b', msg: 'a\nERROR forged\u001b[31m' }), false);
+  expect(text.match(/\n/g)).toHaveLength(1);
+  expect(text.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
+});
+
+test('nor turn the direction of a line: what a member says of its health is in the log', () => {
+  const text = formatForPeople(line({ reason: 'a\u202eb', label: '\u2066x', msg: 'down\u2028\u200f' }), false);
+  expect(text).toBe('03:04:05 INFO  down?? reason="a?b" label="?x"\n');
+});
+
+test('colour only when asked for', () => {
+  expect(formatForPeople(line({ msg: 'x' }), true)).toContain('\u001b[36mINFO');
 });

@@ -126,8 +126,8 @@ export class ProxiedRequest {
     const next = balancer.retryOnNextMember(lease, this.#failed, nowMs, kind);
     this.#holder.onLeased(this.#head, lease);
     if (next === null) return false;
-    failed.counters.requests -= 1;
-    next.counters.requests += 1;
+    failed.counters.takeBackRequest();
+    next.counters.addRequest();
     this.#recorder?.discard();
     const upstream = this.#send(next);
     while (waiting !== null && waiting.length > 0) {
@@ -141,7 +141,7 @@ export class ProxiedRequest {
 
   /** The head of an answer goes out, of the service's or of our own. */
   answered(status: number): void {
-    const wholeMs = this.#owner.services.now() - this.startedMs;
+    const wholeMs = this.#owner.services.preciseNow() - this.startedMs;
     // While a body is on its way the time is the visitor's.
     const serviceMs = this.#body === null ? (this.#upstream?.serviceMs ?? null) : null;
     this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);

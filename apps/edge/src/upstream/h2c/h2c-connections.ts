@@ -1,8 +1,210 @@
-// Connections to local services that speak HTTP/2: shared by the calls of a tunnel, few, and closed when nobody needs them.
+// Connections to local services that speak HTTP/2 in clear: each a stream of the tunnel's session with node's client over it; shared by the
+// calls of a tunnel, few, and closed when nobody needs them.
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  type OutgoingHttpHeaders,
+  type Settings,
+} from 'node:http2';
+import { Fault } from '@tunnel/errors';
+import type { MuxStream, OpenAnswer } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
+import { faultOfRefusal } from '../upstream.ts';
 import type { Service, UpstreamContext } from '../upstream-request.ts';
-import { H2cConnection, type H2cWaiter } from './h2c-connection.ts';
+import { StreamDuplex } from './stream-duplex.ts';
 
+/** Who waits for a connection; one of both is told. */
+export interface H2cWaiter {
+  onConnected(session: H2cConnection): void;
+  onNotConnected(fault: Fault): void;
+}
+
+export interface H2cConnectionOptions {
+  readonly service: Service;
+  readonly now: () => number;
+  readonly onBytes: (toClient: number, toVisitor: number) => void;
+  /** It has less room than was thought. */
+  readonly onExcess: (waiter: H2cWaiter) => void;
+}
+
+/** `opening`: until the service has said in HTTP/2 what it takes. `retiring`: calls under way finish, no new ones. */
+type State = 'opening' | 'open' | 'retiring' | 'closed';
+
+const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
+const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
+
+/** Looks in a row at a connection that is not read any more, before it is taken for over. */
+const DEAF_LOOKS = 3;
+
+const SESSION_OPTIONS = {
+  maxSessionMemory: Math.ceil(EDGE_LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
+  maxHeaderListPairs: EDGE_LIMITS.HTTP2_FIELDS_MAX,
+  settings: {
+    enablePush: false,
+    initialWindowSize: EDGE_LIMITS.HTTP2_STREAM_WINDOW_BYTES,
+    maxHeaderListSize: EDGE_LIMITS.HTTP2_HEAD_MAX_BYTES,
+  },
+};
+
+export class H2cConnection implements OpenAnswer {
+  readonly #given: H2cConnectionOptions;
+  #state: State = 'opening';
+  #waiting: H2cWaiter[] = [];
+  #session: ClientHttp2Session | null = null;
+  #stream: MuxStream | null = null;
+  #duplex: StreamDuplex | null = null;
+  #deafLooks = 0;
+  #callsMax: number = EDGE_LIMITS.H2C_STREAMS_PER_SESSION;
+  #calls = 0;
+  #callsEver = 0;
+  #idleSinceMs: number;
+
+  constructor(options: H2cConnectionOptions) {
+    this.#given = options;
+    this.#idleSinceMs = options.now();
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  /** More than one call went over it. */
+  get isReused(): boolean {
+    return this.#callsEver > 1;
+  }
+
+  /** Calls under way, and those that wait for the connection. */
+  get load(): number {
+    return this.#calls + this.#waiting.length;
+  }
+
+  get takesCalls(): boolean {
+    // Closed, and yet open: node waits for calls that never end.
+    if (this.#session?.closed === true || this.#isRetiring()) return false;
+    return this.#state === 'opening' || this.#state === 'open';
+  }
+
+  /** The client has come back on another connection, or its carrier is being replaced: a new call opens a stream of its own. */
+  #isRetiring(): boolean {
+    return this.#stream?.isRetiring === true;
+  }
+
+  get hasRoom(): boolean {
+    return this.takesCalls && this.load < this.#callsMax;
+  }
+
+  start(): void {
+    const { service } = this.#given;
+    // The visitors' addresses are in the heads; this stream is for all of them.
+    const opening = service.upstream.open({ tunnelId: service.tunnelId, visitor: '' }, this);
+    if (opening === null) this.#refuse(new Fault('TUNNEL_AWAY'));
+  }
+
+  take(waiter: H2cWaiter): void {
+    if (this.#state === 'opening') this.#waiting.push(waiter);
+    else if (this.#state === 'open') waiter.onConnected(this);
+    else waiter.onNotConnected(new Fault('TUNNEL_AWAY'));
+  }
+
+  onOpened(stream: MuxStream): void {
+    if (this.#state !== 'opening') return stream.reset(UNUSED);
+    const duplex = new StreamDuplex(stream, this.#given.onBytes);
+    const session = connect('http://localhost', { ...SESSION_OPTIONS, createConnection: () => duplex });
+    this.#stream = stream;
+    this.#duplex = duplex;
+    this.#session = session;
+    session.on('remoteSettings', (settings: Settings) => this.#onSettings(settings));
+    session.on('goaway', () => this.#retire());
+    // Told to each call by its own stream.
+    session.on('error', () => {});
+    session.on('close', () => this.#onClosed());
+  }
+
+  #onSettings({ maxConcurrentStreams = Number.POSITIVE_INFINITY }: Settings): void {
+    this.#callsMax = Math.min(maxConcurrentStreams, EDGE_LIMITS.H2C_STREAMS_PER_SESSION);
+    if (this.#state !== 'opening') return;
+    this.#state = 'open';
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const waiter of waiting) {
+      // One that takes none at all lets the first wait for its turn.
+      if (this.#calls < Math.max(1, this.#callsMax)) waiter.onConnected(this);
+      else this.#given.onExcess(waiter);
+    }
+  }
+
+  #onClosed(): void {
+    if (this.#state === 'opening') this.#refuse(new Fault('LOCAL_MALFORMED', { reason: NOT_H2C }));
+    this.#state = 'closed';
+  }
+
+  onRefused(reason: StreamReason): void {
+    this.#refuse(faultOfRefusal(reason));
+  }
+
+  #refuse(fault: Fault): void {
+    this.#state = 'closed';
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const waiter of waiting) waiter.onNotConnected(fault);
+  }
+
+  /** null: the connection has ended meanwhile. */
+  request(
+    headers: OutgoingHttpHeaders,
+    options: { endStream: boolean; waitForTrailers: boolean },
+  ): ClientHttp2Stream | null {
+    const session = this.#session;
+    if (session === null || session.destroyed || session.closed) return null;
+    const stream = session.request(headers, options);
+    this.#calls += 1;
+    this.#callsEver += 1;
+    stream.once('close', () => {
+      this.#calls -= 1;
+      this.#idleSinceMs = this.#given.now();
+    });
+    return stream;
+  }
+
+  /** Once a second. false: it may be forgotten. */
+  isKept(nowMs: number): boolean {
+    this.#deafLooks = this.#isDeaf() ? this.#deafLooks + 1 : 0;
+    if (this.#deafLooks === DEAF_LOOKS) this.close();
+    const isOld = nowMs - this.#idleSinceMs >= EDGE_LIMITS.H2C_SESSION_IDLE_MS;
+    if (this.#state === 'open' && this.load === 0 && (isOld || this.#isRetiring())) this.#retire();
+    // Connected, and then silence: those who waited have given up by now, or do so here.
+    else if (this.#state === 'opening' && isOld) {
+      this.#refuse(new Fault('LOCAL_MALFORMED', { reason: NOT_H2C }));
+      this.close();
+    }
+    return this.state !== 'closed';
+  }
+
+  /**
+   * After an error of the service's in HTTP/2 nghttp2 neither reads nor writes any more, and node says nothing. It also stops to
+   * read while it waits to write, and that is well.
+   */
+  #isDeaf(): boolean {
+    const duplex = this.#duplex;
+    return duplex !== null && !duplex.destroyed && duplex.isPaused() && duplex.writableLength === 0;
+  }
+
+  #retire(): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'retiring';
+    this.#session?.close();
+  }
+
+  close(): void {
+    if (this.#state === 'opening') this.#refuse(new Fault('TUNNEL_AWAY'));
+    this.#state = 'closed';
+    if (this.#session !== null && !this.#session.destroyed) this.#session.destroy();
+  }
+}
+
+/** Of all tunnels. */
 export class H2cConnections {
   readonly #context: Pick<UpstreamContext, 'now' | 'onBytes'>;
   readonly #byTunnel = new Map<string, H2cConnection[]>();
@@ -30,7 +232,7 @@ export class H2cConnections {
       service,
       now: this.#context.now,
       onBytes: (toClient, toVisitor) => {
-        service.counters.bytes += toClient + toVisitor;
+        service.counters.addBytes(toClient + toVisitor);
         this.#context.onBytes(toClient, toVisitor);
       },
       onExcess: (excess) => this.take(service, excess),

@@ -4,8 +4,7 @@ import type { HeaderField, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ResponseHandler } from '../response-handler.ts';
 import { type Service, type ServiceRequest, type UpstreamContext, UpstreamRequest } from '../upstream-request.ts';
-import type { H2cConnection, H2cWaiter } from './h2c-connection.ts';
-import type { H2cConnections } from './h2c-connections.ts';
+import type { H2cConnection, H2cConnections, H2cWaiter } from './h2c-connections.ts';
 import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trailersOf } from './http2-fields.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = constants;
@@ -62,7 +61,7 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
     this.#connection = connection;
     this.#stream = stream;
     this.isSent = true;
-    this.lastProgressMs = this.context.now();
+    this.lastProgressMs = this.context.preciseNow();
     this.#listen(stream);
     const { waiting } = this;
     this.waiting = null;

@@ -79,7 +79,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     stream.read(this);
     if (this.#stream !== stream) return;
     const head = Buffer.from(requestHeadFor(this.request.head, this.request.options), 'latin1');
-    this.lastProgressMs = this.context.now();
+    this.lastProgressMs = this.context.preciseNow();
     this.isSent = true;
     let isFree = this.#send(stream, head, 0, head.length, true);
     const { waiting } = this;
@@ -227,7 +227,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
   }
 
   #count(toClient: number, toVisitor: number): void {
-    this.service.counters.bytes += toClient + toVisitor;
+    this.service.counters.addBytes(toClient + toVisitor);
     this.context.onBytes(toClient, toVisitor);
   }
 }

@@ -31,7 +31,7 @@ export interface MeteringContext {
 const REFUSED_MAX = 10_000;
 
 export class Metering {
-  readonly #context: MeteringContext & SendContext;
+  readonly #context: Required<MeteringContext>;
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
   #nextCutAt = 0;
@@ -148,12 +148,7 @@ const pause = (clock: Clock, ms: number): Promise<void> =>
     clock.setTimeout(resolve, ms);
   });
 
-interface SendContext {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly processor: Pick<Processor, 'reportUsage' | 'meteredBytes'>;
-  readonly random: () => number;
-}
+type SendContext = Required<Omit<MeteringContext, 'logger'>>;
 
 /** The sums of the processor are by the minute. */
 const MINUTE_MS = 60_000;

@@ -2,7 +2,7 @@
 import { sha256Hex } from '@tunnel/runtime';
 import type { Stripe } from 'stripe';
 import type { CustomerFacts, CustomerOrder } from './processor.ts';
-import { createAnew, isMissing } from './processor-client.ts';
+import { createOnce, isMissing } from './processor-client.ts';
 import { newestSubscription } from './subscriptions.ts';
 
 const PAGE = 100;
@@ -20,7 +20,7 @@ export const ensureCustomer = async (stripe: Stripe, order: CustomerOrder): Prom
 
 /** A second call with the key gives the same customer, also one that somebody has deleted there since. */
 const createCustomer = (stripe: Stripe, { userId, email }: CustomerOrder): Promise<Stripe.Customer> =>
-  createAnew(
+  createOnce(
     `customer:${userId}:${sha256Hex(email).slice(0, 16)}`,
     (idempotencyKey) => stripe.customers.create({ email, metadata: { user_id: userId } }, { idempotencyKey }),
     async ({ id }) => (await findCustomer(stripe, id)) !== null,

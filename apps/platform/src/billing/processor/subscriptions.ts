@@ -2,7 +2,7 @@
 import type { Stripe } from 'stripe';
 import { CURRENCY, type Prices } from './prices.ts';
 import type { FinalMinimumOrder, SubscribeOrder, SubscriptionFacts } from './processor.ts';
-import { createAnew, isMissing } from './processor-client.ts';
+import { createOnce, isMissing } from './processor-client.ts';
 
 const PAGE = 100;
 
@@ -99,7 +99,7 @@ const addItem = async (stripe: Stripe, cents: number, order: FinalMinimumOrder, 
     description: 'Monthly minimum of the last month (credited toward usage)',
     metadata: { kind: KIND, key },
   };
-  await createAnew(
+  await createOnce(
     key,
     (idempotencyKey) => stripe.invoiceItems.create(params, { idempotencyKey }),
     ({ id }) => isPresent(stripe, id),

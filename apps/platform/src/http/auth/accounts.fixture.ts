@@ -5,7 +5,7 @@ import { FakeClock } from '@tunnel/testkit';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { AccessTokens, SigningKeys } from '../../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../../services/auth/password-hasher.ts';
-import { KnownUsers } from '../../services/auth/users.ts';
+import { UserCache } from '../../services/auth/users.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import type { PlatformApp } from '../platform-env.ts';
 import { requireUser } from '../require-actor.ts';
@@ -41,11 +41,11 @@ export class AccountsFixture {
       ...service,
       passwords: passwords ?? new PasswordHasher({ cost: CHEAP, slots: 4 }),
       accessTokens: new AccessTokens({ keys: this.signingKeys, clock: this.clock, issuer: settings.public_url }),
-      users: new KnownUsers(service),
+      users: new UserCache(service),
       mailWaits: () => {},
     };
-    const needs = { requireUser: requireUser(accounts), signingKeys: this.signingKeys, port: () => 8080 };
-    addAuthRoutes(this.app, { ...accounts, ...needs });
+    const deps = { requireUser: requireUser(accounts), signingKeys: this.signingKeys, port: () => 8080 };
+    addAuthRoutes(this.app, { ...accounts, ...deps });
   }
 
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {

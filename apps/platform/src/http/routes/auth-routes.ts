@@ -18,7 +18,7 @@ import { RefreshCookie } from '../auth/refresh-cookie.ts';
 import { NOT_VERIFIED_PAGE, type Page, VERIFIED_PAGE, wantsPage } from '../pages.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
 import { badBody, busy, EXTENSIONS, json, jsonBody, noKey, refused, throttled } from '../route-parts.ts';
-import { type AuthRouteNeeds, addMeRoutes, addSessionRoutes, keysRoute } from './session-routes.ts';
+import { type AuthRouteDeps, addMeRoutes, addSessionRoutes, keysRoute } from './session-routes.ts';
 
 const tags = ['auth'];
 const extensions = ['auth', EXTENSIONS];
@@ -96,26 +96,26 @@ const resetRoute = createRoute({
   },
 });
 
-export const addAuthRoutes = (app: PlatformApp, needs: AuthRouteNeeds): void => {
-  const cookie = new RefreshCookie(needs.settings.public_url);
-  const limits = new AttemptLimits(needs.settings.limits);
-  addSignUpRoutes(app, needs, limits);
-  addPasswordRoutes(app, needs, limits);
-  addSessionRoutes(app, needs, { cookie, limits });
-  addMeRoutes(app, needs, cookie);
-  app.openapi(keysRoute, async (context) => context.json(await needs.signingKeys.published(), 200));
+export const addAuthRoutes = (app: PlatformApp, deps: AuthRouteDeps): void => {
+  const cookie = new RefreshCookie(deps.settings.public_url);
+  const limits = new AttemptLimits(deps.settings.limits);
+  addSignUpRoutes(app, deps, limits);
+  addPasswordRoutes(app, deps, limits);
+  addSessionRoutes(app, deps, { cookie, limits });
+  addMeRoutes(app, deps, cookie);
+  app.openapi(keysRoute, async (context) => context.json(await deps.signingKeys.published(), 200));
 };
 
-const addSignUpRoutes = (app: PlatformApp, needs: AuthRouteNeeds, limits: AttemptLimits): void => {
+const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptLimits): void => {
   app.openapi(registerRoute, async (context) => {
     const input = context.req.valid('json');
     await limits.countAddress(context.get('address'));
     await limits.countAccount('mail', input.email);
-    return context.json(await register(needs, input), 201);
+    return context.json(await register(deps, input), 201);
   });
   app.openapi(verifyRoute, async (context) => {
     const { token } = context.req.valid('param');
-    const asked = context.req.method === 'HEAD' ? canVerifyEmail(needs, token) : verifyEmail(needs, token);
+    const asked = context.req.method === 'HEAD' ? canVerifyEmail(deps, token) : verifyEmail(deps, token);
     if (!wantsPage(context)) return context.json(await asked, 200);
     try {
       await asked;
@@ -129,19 +129,19 @@ const addSignUpRoutes = (app: PlatformApp, needs: AuthRouteNeeds, limits: Attemp
   app.openapi(resendRoute, async (context) => {
     const input = context.req.valid('json');
     if (!(await mayTry(context, limits, 'mail', input.email))) return context.json(RESEND_ANSWER, 200);
-    return context.json(await resendVerification(needs, input), 200);
+    return context.json(await resendVerification(deps, input), 200);
   });
 };
 
-const addPasswordRoutes = (app: PlatformApp, needs: AuthRouteNeeds, limits: AttemptLimits): void => {
+const addPasswordRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptLimits): void => {
   app.openapi(forgotRoute, async (context) => {
     const input = context.req.valid('json');
     if (!(await mayTry(context, limits, 'mail', input.email))) return context.json(FORGOT_ANSWER, 200);
-    return context.json(await forgotPassword(needs, input), 200);
+    return context.json(await forgotPassword(deps, input), 200);
   });
   app.openapi(resetRoute, async (context) => {
     await limits.countAddress(context.get('address'));
-    return context.json(await resetPassword(needs, context.req.valid('json')), 200);
+    return context.json(await resetPassword(deps, context.req.valid('json')), 200);
   });
 };
 

@@ -181,22 +181,22 @@ const webhookRoute = createRoute({
   },
 });
 
-export interface BillingRouteNeeds extends BillingContext {
+export interface BillingRouteDeps extends BillingContext {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
 }
 
 const SIGNATURE_HEADER = 'stripe-signature';
 
-export const addBillingRoutes = (app: PlatformApp, needs: BillingRouteNeeds): void => {
-  app.use('/billing/*', exceptWebhook(needs.requireUser));
-  app.openapi(statusRoute, async (context) => context.json(await showStatus(needs, context.get('actor')), 200));
-  app.openapi(usageRoute, async (context) => context.json(await showUsage(needs, context.get('actor')), 200));
-  app.openapi(invoicesRoute, async (context) => context.json(await listInvoices(needs, context.get('actor')), 200));
+export const addBillingRoutes = (app: PlatformApp, deps: BillingRouteDeps): void => {
+  app.use('/billing/*', exceptWebhook(deps.requireUser));
+  app.openapi(statusRoute, async (context) => context.json(await showStatus(deps, context.get('actor')), 200));
+  app.openapi(usageRoute, async (context) => context.json(await showUsage(deps, context.get('actor')), 200));
+  app.openapi(invoicesRoute, async (context) => context.json(await listInvoices(deps, context.get('actor')), 200));
   app.openapi(spendCapRoute, async (context) =>
-    context.json(await setSpendCap(needs, context.get('actor'), context.req.valid('json')), 200),
+    context.json(await setSpendCap(deps, context.get('actor'), context.req.valid('json')), 200),
   );
-  addOrderRoutes(app, needs);
-  addWebhookRoute(app, needs);
+  addOrderRoutes(app, deps);
+  addWebhookRoute(app, deps);
 };
 
 /** The processor shows a signature in place of a token. */
@@ -205,28 +205,28 @@ const exceptWebhook =
   (context, next) =>
     context.req.path === BILLING_WEBHOOK_PATH ? next() : requireUser(context, next);
 
-const addOrderRoutes = (app: PlatformApp, needs: BillingRouteNeeds): void => {
+const addOrderRoutes = (app: PlatformApp, deps: BillingRouteDeps): void => {
   app.openapi(subscribeRoute, async (context) => {
-    const carryOut = () => subscribe(needs, context.get('actor'));
-    return context.json(await once(needs, context, { operation: 'subscribe', carryOut }), 200);
+    const execute = () => subscribe(deps, context.get('actor'));
+    return context.json(await once(deps, context, { operation: 'subscribe', execute }), 200);
   });
   app.openapi(setupIntentRoute, async (context) => {
-    const carryOut = (key: string | null) => createSetupIntent(needs, context.get('actor'), key ?? randomToken());
-    return context.json(await once(needs, context, { operation: 'setup-intent', carryOut }), 200);
+    const execute = (key: string | null) => createSetupIntent(deps, context.get('actor'), key ?? randomToken());
+    return context.json(await once(deps, context, { operation: 'setup-intent', execute }), 200);
   });
   app.openapi(portalRoute, async (context) => {
     const input = context.req.valid('json');
-    const carryOut = () => openPortal(needs, context.get('actor'), input);
-    return context.json(await once(needs, context, { operation: 'portal', input, carryOut }), 200);
+    const execute = () => openPortal(deps, context.get('actor'), input);
+    return context.json(await once(deps, context, { operation: 'portal', input, execute }), 200);
   });
 };
 
-const addWebhookRoute = (app: PlatformApp, needs: BillingRouteNeeds): void => {
+const addWebhookRoute = (app: PlatformApp, deps: BillingRouteDeps): void => {
   app.openAPIRegistry.registerPath(webhookRoute);
   app.post(BILLING_WEBHOOK_PATH, async (context) => {
     const signature = headerOf(context, SIGNATURE_HEADER);
     if (signature === undefined) throw new Fault('WEBHOOK_SIGNATURE');
-    await receiveEvent(needs, { body: new Uint8Array(await context.req.arrayBuffer()), signature });
+    await receiveEvent(deps, { body: new Uint8Array(await context.req.arrayBuffer()), signature });
     return context.json({ received: true }, 200);
   });
 };

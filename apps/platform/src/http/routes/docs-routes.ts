@@ -1,9 +1,10 @@
-// The API about itself: its OpenAPI document, and a page made from it. Both are written once, at the first request.
+// The API about itself: its OpenAPI document, and a page that shows it with Swagger UI, whose files lie beside the program.
 import { createRoute, z } from '@hono/zod-openapi';
-import { DOCS_POLICY, docsPage } from '../document/docs-page.ts';
-import { openApiDocument } from '../document/openapi-document.ts';
-import type { PlatformApp, RouteContext } from '../platform-env.ts';
+import { Fault } from '@tunnel/errors';
+import { openApiDocument } from '../openapi-document.ts';
+import type { PlatformApp } from '../platform-env.ts';
 import { json } from '../route-parts.ts';
+import { type StaticFiles, sendFile } from '../static-files.ts';
 
 const tags = ['documents'];
 
@@ -25,17 +26,56 @@ const pageRoute = createRoute({
   responses: { 200: { description: 'The page.', content: { 'text/html': { schema: z.string() } } } },
 });
 
-export const addDocsRoutes = (app: PlatformApp, { settings }: Pick<RouteContext, 'settings'>): void => {
-  const once = <T>(make: () => T): (() => T) => {
-    let made: T | undefined;
-    return () => (made ??= make());
-  };
-  const document = once(() => openApiDocument(app));
-  const text = once(() => JSON.stringify(document()));
-  const page = once(() => docsPage(document(), settings.public_url.replace(/\/$/, '')));
-  app.openapi(documentRoute, (context) => context.body(text(), 200, { 'content-type': 'application/json' }) as never);
+/** Nothing from elsewhere, nothing inside the page itself: only files of ours, and calls to ourselves. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** Addresses are relative: the platform may live below a path. Without its files the page still leads to the document. */
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Tunnel platform API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+<main id="api"><a href="openapi.json">The API as an OpenAPI document</a></main>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** A file of its own, as the policy lets nothing run that is written in the page. */
+const START = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#api', deepLinking: true, validatorUrl: null });\n`;
+
+export const addDocsRoutes = (app: PlatformApp, { viewer }: { readonly viewer: StaticFiles }): void => {
+  let text: string | undefined;
+  app.openapi(documentRoute, (context) => {
+    // At the first request: by then all routes are there.
+    text ??= JSON.stringify(openApiDocument(app));
+    return context.body(text, 200, { 'content-type': 'application/json' }) as never;
+  });
   app.openapi(pageRoute, (context) => {
-    context.header('content-security-policy', DOCS_POLICY);
-    return context.html(page(), 200);
+    context.header('content-security-policy', POLICY);
+    return context.html(PAGE, 200);
+  });
+  app.get('/docs/start.js', (context) =>
+    context.body(START, 200, { 'content-type': 'text/javascript; charset=utf-8' }),
+  );
+  app.get('/docs/:file', (context) => {
+    const file = viewer.get(context.req.param('file'));
+    if (file === undefined) throw new Fault('API_NOT_FOUND', { path: context.req.path });
+    return sendFile(context, file);
   });
 };

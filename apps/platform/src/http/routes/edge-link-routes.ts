@@ -11,7 +11,7 @@ import { type KeyUseNotes, verifyKey } from '../../services/tunnels/verify-key.t
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
 import { requireEdge } from '../require-actor.ts';
 
-export interface EdgeLinkNeeds {
+export interface EdgeLinkDeps {
   readonly keyUses: KeyUseNotes;
   readonly changes: Pick<ChangeFeed, 'open'>;
 }
@@ -19,7 +19,7 @@ export interface EdgeLinkNeeds {
 /** The last one is for nginx, which else keeps lines until a buffer is full. */
 const LINES = { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' };
 
-export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & EdgeLinkNeeds): void => {
+export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & EdgeLinkDeps): void => {
   app.use(`${EDGE_LINK_PATH}/*`, requireEdge(context.db));
 
   app.post(`${EDGE_LINK_PATH}/heartbeat`, async (call) => {

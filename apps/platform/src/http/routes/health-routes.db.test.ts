@@ -8,9 +8,9 @@ import { addLoadBalancingRoutes } from './usage-routes.ts';
 
 let fixture: PlatformFixture;
 beforeAll(async () => {
-  fixture = await openPlatformFixture((app, needs) => {
-    addHealthRoutes(app, needs);
-    addLoadBalancingRoutes(app, needs);
+  fixture = await openPlatformFixture((app, deps) => {
+    addHealthRoutes(app, deps);
+    addLoadBalancingRoutes(app, deps);
   });
 });
 afterAll(() => fixture.close());
@@ -26,7 +26,7 @@ describe('health', () => {
   it('of the database is 503 with Retry-After when nobody answers there, and that of the process stays', async () => {
     const logger = createLogger({ level: 'silent', format: 'json' });
     const nowhere = new Database({ url: new Secret('postgres://postgres@127.0.0.1:1/none'), logger });
-    const lost = await openPlatformFixture((app, needs) => addHealthRoutes(app, { ...needs, db: nowhere.db }));
+    const lost = await openPlatformFixture((app, deps) => addHealthRoutes(app, { ...deps, db: nowhere.db }));
     try {
       expect((await lost.ask(null, 'GET', '/health')).status).toBe(200);
       const answer = await lost.ask(null, 'GET', '/health/db');

@@ -47,18 +47,18 @@ const revokeRoute = createRoute({
   },
 });
 
-export interface KeyRouteNeeds extends RouteContext {
+export interface KeyRouteDeps extends RouteContext {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
 }
 
-export const addKeyRoutes = (app: PlatformApp, needs: KeyRouteNeeds): void => {
-  app.use('/keys/*', needs.requireUser);
-  app.openapi(listRoute, async (context) => context.json(await listKeys(needs, context.get('actor')), 200));
+export const addKeyRoutes = (app: PlatformApp, deps: KeyRouteDeps): void => {
+  app.use('/keys/*', deps.requireUser);
+  app.openapi(listRoute, async (context) => context.json(await listKeys(deps, context.get('actor')), 200));
   app.openapi(createKeyRoute, async (context) =>
-    context.json(await createKey(needs, context.get('actor'), context.req.valid('json')), 201),
+    context.json(await createKey(deps, context.get('actor'), context.req.valid('json')), 201),
   );
   app.openapi(revokeRoute, async (context) => {
-    await revokeKey(needs, context.get('actor'), context.req.valid('param').id);
+    await revokeKey(deps, context.get('actor'), context.req.valid('param').id);
     return context.body(null, 204);
   });
 };

@@ -136,7 +136,7 @@ export const keysRoute = createRoute({
   responses: { 200: json(publicKeys, 'A JSON Web Key Set.') },
 });
 
-export interface AuthRouteNeeds extends AuthContext {
+export interface AuthRouteDeps extends AuthContext {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
   readonly signingKeys: SigningKeys;
   /** The one that is listened on. */
@@ -148,13 +148,13 @@ interface SessionParts {
   readonly limits: AttemptLimits;
 }
 
-export const addSessionRoutes = (app: PlatformApp, needs: AuthRouteNeeds, { cookie, limits }: SessionParts): void => {
-  const isOurs = ownOriginOf(needs.settings, needs.port);
+export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie, limits }: SessionParts): void => {
+  const isOurs = ownOriginOf(deps.settings, deps.port);
   app.openapi(loginRoute, async (context) => {
     const input = context.req.valid('json');
     await limits.countAddress(context.get('address'));
     await limits.countAccount('login', input.email);
-    const { body, refreshToken } = await logIn(needs, input, callerOf(context));
+    const { body, refreshToken } = await logIn(deps, input, callerOf(context));
     cookie.write(context, refreshToken);
     return context.json(body, 200);
   });
@@ -162,7 +162,7 @@ export const addSessionRoutes = (app: PlatformApp, needs: AuthRouteNeeds, { cook
     if (!isOurs(context.req.header('origin'))) throw new Fault('ORIGIN_REFUSED');
     const shown = cookie.read(context);
     if (shown === null) throw new Fault('REFRESH_INVALID');
-    const { body, refreshToken } = await refresh(needs, shown, context.get('address'));
+    const { body, refreshToken } = await refresh(deps, shown, context.get('address'));
     cookie.write(context, refreshToken);
     return context.json(body, 200);
   });
@@ -170,24 +170,24 @@ export const addSessionRoutes = (app: PlatformApp, needs: AuthRouteNeeds, { cook
     // Another site gets no sign of what it did not do.
     if (!isOurs(context.req.header('origin'))) return context.body(null, 204);
     const shown = cookie.read(context);
-    if (shown !== null) await logOut(needs, shown);
+    if (shown !== null) await logOut(deps, shown);
     cookie.clear(context);
     return context.body(null, 204);
   });
 };
 
-export const addMeRoutes = (app: PlatformApp, needs: AuthRouteNeeds, cookie: RefreshCookie): void => {
-  app.use('/auth/me', needs.requireUser);
-  app.use('/auth/sessions/*', needs.requireUser);
-  app.openapi(meRoute, async (context) => context.json(await showMe(needs, context.get('actor')), 200));
+export const addMeRoutes = (app: PlatformApp, deps: AuthRouteDeps, cookie: RefreshCookie): void => {
+  app.use('/auth/me', deps.requireUser);
+  app.use('/auth/sessions/*', deps.requireUser);
+  app.openapi(meRoute, async (context) => context.json(await showMe(deps, context.get('actor')), 200));
   app.openapi(updateMeRoute, async (context) =>
-    context.json(await updateMe(needs, context.get('actor'), context.req.valid('json')), 200),
+    context.json(await updateMe(deps, context.get('actor'), context.req.valid('json')), 200),
   );
   app.openapi(sessionsRoute, async (context) =>
-    context.json(await listSessions(needs, context.get('actor'), cookie.read(context)), 200),
+    context.json(await listSessions(deps, context.get('actor'), cookie.read(context)), 200),
   );
   app.openapi(endSessionRoute, async (context) => {
-    await endSession(needs, context.get('actor'), context.req.valid('param').id);
+    await endSession(deps, context.get('actor'), context.req.valid('param').id);
     return context.body(null, 204);
   });
 };

@@ -27,7 +27,7 @@ import {
   listRequests,
   replayRequest,
   type TunnelEdges,
-} from '../../services/usage/ask-edges.ts';
+} from '../../services/usage/edge-state.ts';
 import { findTunnel, listTunnels } from '../../services/usage/tunnel-log.ts';
 import { chartUsage, summarizeUsage } from '../../services/usage/usage-sums.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
@@ -162,38 +162,38 @@ const replayRoute = createRoute({
   },
 });
 
-export interface UsageRouteNeeds extends RouteContext {
+export interface UsageRouteDeps extends RouteContext {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
   readonly edges: TunnelEdges;
 }
 
-export const addUsageRoutes = (app: PlatformApp, needs: UsageRouteNeeds): void => {
-  app.use('/usage/*', needs.requireUser);
-  app.openapi(summaryRoute, async (context) => context.json(await summarizeUsage(needs, context.get('actor')), 200));
+export const addUsageRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => {
+  app.use('/usage/*', deps.requireUser);
+  app.openapi(summaryRoute, async (context) => context.json(await summarizeUsage(deps, context.get('actor')), 200));
   app.openapi(chartRoute, async (context) =>
-    context.json(await chartUsage(needs, context.get('actor'), context.req.valid('query').days), 200),
+    context.json(await chartUsage(deps, context.get('actor'), context.req.valid('query').days), 200),
   );
   app.openapi(listTunnelsRoute, async (context) =>
-    context.json(await listTunnels(needs, context.get('actor'), context.req.valid('query')), 200),
+    context.json(await listTunnels(deps, context.get('actor'), context.req.valid('query')), 200),
   );
-  app.openapi(regionsRoute, async (context) => context.json(await listRegions(needs), 200));
+  app.openapi(regionsRoute, async (context) => context.json(await listRegions(deps), 200));
   app.openapi(showTunnelRoute, async (context) =>
-    context.json(await findTunnel(needs, context.get('actor'), context.req.valid('param').id), 200),
+    context.json(await findTunnel(deps, context.get('actor'), context.req.valid('param').id), 200),
   );
-  addEdgeRoutes(app, needs);
+  addEdgeRoutes(app, deps);
 };
 
-const addEdgeRoutes = (app: PlatformApp, needs: UsageRouteNeeds): void => {
+const addEdgeRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => {
   app.openapi(listRequestsRoute, async (context) => {
     const { id } = context.req.valid('param');
-    return context.json(await listRequests(needs, context.get('actor'), id, context.req.valid('query').limit), 200);
+    return context.json(await listRequests(deps, context.get('actor'), id, context.req.valid('query').limit), 200);
   });
   app.openapi(healthEventsRoute, async (context) =>
-    context.json(await listHealthEvents(needs, context.get('actor'), context.req.valid('param').id), 200),
+    context.json(await listHealthEvents(deps, context.get('actor'), context.req.valid('param').id), 200),
   );
   app.openapi(replayRoute, async (context) => {
     const { id, request_id } = context.req.valid('param');
-    return context.json(await replayRequest(needs, context.get('actor'), id, request_id), 200);
+    return context.json(await replayRequest(deps, context.get('actor'), id, request_id), 200);
   });
 };
 
@@ -209,13 +209,13 @@ const groupsRoute = createRoute({
   },
 });
 
-export interface LoadBalancingRouteNeeds extends RouteContext {
+export interface LoadBalancingRouteDeps extends RouteContext {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
   readonly edges: GroupEdges;
 }
 
 /** The caller's load-balanced pools over HTTP. */
-export const addLoadBalancingRoutes = (app: PlatformApp, needs: LoadBalancingRouteNeeds): void => {
-  app.use('/load-balancing/*', needs.requireUser);
-  app.openapi(groupsRoute, async (context) => context.json(await listGroups(needs, context.get('actor')), 200));
+export const addLoadBalancingRoutes = (app: PlatformApp, deps: LoadBalancingRouteDeps): void => {
+  app.use('/load-balancing/*', deps.requireUser);
+  app.openapi(groupsRoute, async (context) => context.json(await listGroups(deps, context.get('actor')), 200));
 };

@@ -6,7 +6,7 @@ import { type CryptoKey, errors, exportJWK, generateKeyPair, importJWK, type JWK
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
-import { BoundedCache } from './bounded-cache.ts';
+import { LruCache } from './lru-cache.ts';
 
 export const ACCESS_TOKEN_AUDIENCE = 'tunnel-platform';
 
@@ -38,7 +38,7 @@ export interface AccessTokensOptions {
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   /** By the hash of the token: a signature takes a hundred times as long to check. */
-  readonly #checked = new BoundedCache<CheckedToken>(LIMITS.VERIFIED_TOKENS_MAX);
+  readonly #checked = new LruCache<CheckedToken>(LIMITS.VERIFIED_TOKENS_MAX);
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;

@@ -2,12 +2,12 @@
 import type { ServiceContext } from '../service-context.ts';
 import type { AccessTokens } from './access-tokens.ts';
 import type { PasswordHasher } from './password-hasher.ts';
-import type { KnownUsers } from './users.ts';
+import type { UserCache } from './users.ts';
 
 export interface AuthContext extends ServiceContext {
   readonly passwords: PasswordHasher;
   readonly accessTokens: AccessTokens;
-  readonly users: KnownUsers;
+  readonly users: UserCache;
   /** A mail waits; called after the transaction. */
   readonly mailWaits: () => void;
 }

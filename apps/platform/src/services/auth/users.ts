@@ -8,7 +8,7 @@ import { isUuid, type UsersTable } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import type { UserActor } from '../service-context.ts';
 import type { AuthContext } from './auth-context.ts';
-import { BoundedCache } from './bounded-cache.ts';
+import { LruCache } from './lru-cache.ts';
 
 export const SHOWN_USER_COLUMNS = [
   'id',
@@ -58,7 +58,7 @@ export const updateMe = async (
   return presentUser(row);
 };
 
-export interface KnownUser {
+export interface CachedUser {
   readonly user: UserPublic;
   readonly epoch: number;
 }
@@ -66,19 +66,19 @@ export interface KnownUser {
 interface Lookup {
   readonly startedAt: number;
   /** null: there is no such user. */
-  readonly answer: Promise<KnownUser | null>;
+  readonly answer: Promise<CachedUser | null>;
   /** undefined: not yet there. */
-  settled: KnownUser | null | undefined;
+  settled: CachedUser | null | undefined;
 }
 
 /**
  * The users behind the requests of the last two seconds, so that not every request asks the database. What another process
  * changes (a suspension, a reset) is seen when the two seconds are over, what this one changes at once.
  */
-export class KnownUsers {
+export class UserCache {
   readonly #db: Db;
   readonly #clock: Clock;
-  readonly #lookups = new BoundedCache<Lookup>(LIMITS.KNOWN_USERS_MAX);
+  readonly #lookups = new LruCache<Lookup>(LIMITS.KNOWN_USERS_MAX);
 
   constructor({ db, clock }: { readonly db: Db; readonly clock: Clock }) {
     this.#db = db;
@@ -86,7 +86,7 @@ export class KnownUsers {
   }
 
   /** Requests that come together share one query. */
-  find(userId: string): Promise<KnownUser | null> | KnownUser | null {
+  find(userId: string): Promise<CachedUser | null> | CachedUser | null {
     const now = this.#clock.monotonic();
     const lookup = this.#lookups.get(userId);
     if (lookup !== undefined && now - lookup.startedAt < LIMITS.KNOWN_USER_MS) {
@@ -100,7 +100,7 @@ export class KnownUsers {
     this.#lookups.delete(userId);
   }
 
-  #look(userId: string, startedAt: number): Promise<KnownUser | null> {
+  #look(userId: string, startedAt: number): Promise<CachedUser | null> {
     const answer = this.#read(userId);
     const lookup: Lookup = { startedAt, answer, settled: undefined };
     this.#lookups.set(userId, lookup);
@@ -114,7 +114,7 @@ export class KnownUsers {
     return answer;
   }
 
-  async #read(userId: string): Promise<KnownUser | null> {
+  async #read(userId: string): Promise<CachedUser | null> {
     if (!isUuid(userId)) return null;
     const row = await this.#db
       .selectFrom('users')

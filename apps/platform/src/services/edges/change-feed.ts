@@ -6,7 +6,7 @@ import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 import { ChangeListener } from './change-listener.ts';
 import { ChangeStream } from './change-stream.ts';
-import { keptChanges, readChanges } from './changes.ts';
+import { changeRange, readChanges } from './changes.ts';
 import { revokedAmong } from './credentials.ts';
 
 export interface ChangeFeedDeps {
@@ -96,7 +96,7 @@ export class ChangeFeed {
   async #checkNew(): Promise<void> {
     const fresh = [...this.#streams].filter((stream) => !stream.checked);
     if (fresh.length === 0) return;
-    const { oldest, latest } = await keptChanges(this.#deps.db);
+    const { oldest, latest } = await changeRange(this.#deps.db);
     for (const stream of fresh) {
       stream.checked = true;
       if (stream.cursor >= oldest - 1 && stream.cursor <= latest) {

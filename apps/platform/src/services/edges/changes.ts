@@ -117,7 +117,7 @@ const changeOf = (row: ChangeRow): EdgeChange | null => {
 const isOverCap = ({ bytes, price_cents_per_gb, spend_cap_cents }: ChangeRow): boolean =>
   capState({ bytes: bytes ?? 0, priceCentsPerGb: price_cents_per_gb ?? 0, capCents: spend_cap_cents }).reached;
 
-export interface KeptChanges {
+export interface ChangeRange {
   /** Of the oldest that is kept; 1 when there never was one. */
   readonly oldest: number;
   /** 0 when there never was one. */
@@ -125,7 +125,7 @@ export interface KeptChanges {
 }
 
 /** Which changes there still are. */
-export const keptChanges = async (db: Db): Promise<KeptChanges> => {
+export const changeRange = async (db: Db): Promise<ChangeRange> => {
   const row = await db
     .selectFrom('edge_changes')
     .select((rows) => [rows.fn.min('id').as('oldest'), rows.fn.max('id').as('latest')])

@@ -4,7 +4,7 @@ import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { closeEntries, openAgain } from '../tunnels/log-entries.ts';
-import { keptChanges } from './changes.ts';
+import { changeRange } from './changes.ts';
 
 export const heartbeat = async (
   { db, clock, logger }: Pick<ServiceContext, 'db' | 'clock' | 'logger'>,
@@ -29,7 +29,7 @@ export const heartbeat = async (
   });
   if (counts.closed > 0) logger.info({ edge_id: edgeId, tunnels: counts.closed }, 'an edge began a new run');
   if (counts.opened > 0) logger.info({ edge_id: edgeId, tunnels: counts.opened }, 'an edge that fell silent is back');
-  const { latest } = await keptChanges(db);
+  const { latest } = await changeRange(db);
   return { edge_id: edgeId, last_change: latest };
 };
 

@@ -13,7 +13,6 @@ import { refusalCodeOf } from '../own-answer.ts';
 import { type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
 import type { Visitor, VisitorOwner } from '../visitor.ts';
 import { Http1Response, Http1Writer, type RespondingVisitor } from './http1-response.ts';
-import { Linger } from './linger.ts';
 import { RequestBody } from './request-body.ts';
 
 type Phase =
@@ -106,7 +105,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
     if (!this.#heads.begun) {
-      this.request.startedMs = this.#now();
+      this.request.startedMs = this.#owner.services.preciseNow();
       this.#deadlineMs = this.request.startedMs + this.#owner.headTimeoutMs;
     }
     const reading = this.#heads.read(bytes, start, end);
@@ -221,7 +220,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   #countUpgraded(member: Tunnel | null, isToClient: boolean, count: number): void {
     if (member === null) return;
-    member.counters.bytes += count;
+    member.counters.addBytes(count);
     this.#owner.services.onBytes(isToClient ? count : 0, isToClient ? 0 : count);
   }
 
@@ -319,5 +318,32 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   #isClosed(): boolean {
     return this.#phase === 'closed';
+  }
+}
+
+/** How long a visitor is listened to after our last word. Who is still sending has not read it, and would lose it with a reset. */
+export class Linger {
+  #untilMs = Number.POSITIVE_INFINITY;
+  #endMs = Number.POSITIVE_INFINITY;
+  #saidAll = false;
+
+  /** Our last byte is out. */
+  get saidAll(): boolean {
+    return this.#saidAll;
+  }
+
+  onSaidAll(nowMs: number): void {
+    this.#saidAll = true;
+    this.#endMs = nowMs + EDGE_LIMITS.HTTP_LINGER_MAX_MS;
+    this.onBytes(nowMs);
+  }
+
+  /** The visitor sends; until our last byte is out the time is its own. */
+  onBytes(nowMs: number): void {
+    if (this.#saidAll) this.#untilMs = Math.min(nowMs + EDGE_LIMITS.HTTP_LINGER_MS, this.#endMs);
+  }
+
+  isOver(nowMs: number): boolean {
+    return nowMs >= this.#untilMs;
   }
 }

@@ -73,7 +73,8 @@ beforeAll(async () => {
   });
   stand = await startHttpsStand(port, { http: { localProtocol: 'h2c' } });
   const trust = credentials.createSsl(Buffer.from(testCertificate().cert));
-  client = new Client(`127.0.0.1:${stand.port.address.port}`, trust, { 'grpc.default_authority': 'web.localhost' });
+  const options = { 'grpc.default_authority': 'web.localhost', 'grpc.ssl_target_name_override': 'localhost' };
+  client = new Client(`127.0.0.1:${stand.port.address.port}`, trust, options);
 });
 afterAll(() => {
   client.close();

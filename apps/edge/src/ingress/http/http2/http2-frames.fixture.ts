@@ -1,4 +1,6 @@
 // Frames of HTTP/2 written by hand: for visitors and services that mind no rule.
+import * as http2 from 'node:http2';
+import * as net from 'node:net';
 
 /** Types of frames. */
 export const [DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE] = [
@@ -19,4 +21,28 @@ export const frame = (
   head.writeUInt8(flags, 4);
   head.writeUInt32BE(id, 5);
   return Buffer.concat([head, Buffer.from(payload)]);
+};
+
+/** Newer versions of nghttp2 take no notice of priorities: to them a stream that depends on itself is no error. */
+export const refusesSelfDependency = async (): Promise<boolean> => {
+  const server = http2.createServer().on('sessionError', () => {});
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const socket = net.connect((server.address() as net.AddressInfo).port, '127.0.0.1');
+  const ping = frame(PING, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]);
+  socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+  socket.write(Buffer.concat([frame(SETTINGS, 0, 0), frame(PRIORITY, 0, 1, [0, 0, 0, 1, 1]), ping]));
+  const types: number[] = [];
+  let rest = Buffer.alloc(0);
+  // It answers the ping, or says goodbye.
+  for await (const chunk of socket as AsyncIterable<Buffer>) {
+    rest = Buffer.concat([rest, chunk]);
+    while (rest.length >= 9 && rest.length >= 9 + rest.readUIntBE(0, 3)) {
+      types.push(rest[3] as number);
+      rest = rest.subarray(9 + rest.readUIntBE(0, 3));
+    }
+    if (types.includes(PING) || types.includes(GOAWAY)) break;
+  }
+  socket.destroy();
+  server.close();
+  return types.includes(GOAWAY);
 };

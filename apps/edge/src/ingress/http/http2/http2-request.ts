@@ -40,7 +40,7 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     this.#visitor = visitor;
     this.#stream = stream;
     this.#request = new ProxiedRequest(visitor.owner, visitor);
-    this.#request.startedMs = visitor.owner.services.now();
+    this.#request.startedMs = visitor.owner.services.preciseNow();
     this.#response = new Http2Response(stream, (status) => this.#request.answered(status));
     // What went wrong is told by the close that follows; without a listener it would end the process.
     stream.on('error', () => {});

@@ -1,0 +1,100 @@
+// What alerts may cost: a bounded number under way, none in the way of another receiver.
+
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { eventually, FakeClock, startTcpServer } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { StartQueue } from './alert-limiter.ts';
+import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts';
+
+const silentLookup = () => new Promise<never>(() => {});
+
+it('a hundred alerts to a receiver that hangs do not hold up the next one', async () => {
+  const dead = await startTcpServer((socket) => void socket.resume());
+  const good = await startReceiver();
+  const clock = new FakeClock();
+  const alerts = senderOf({ clock });
+  // What is loaded and compiled at the first request is no part of this.
+  alerts.send(alertOf([`http://127.0.0.1:${good.port}/first`]));
+  await eventually(() => expect(alerts.totals.tenant.delivered).toBe(1));
+  for (let n = 0; n < 100; n++) alerts.send(alertOf([`http://127.0.0.1:${dead.port}/${n}`]));
+  alerts.send(alertOf([`http://127.0.0.1:${good.port}/next`]));
+  await eventually(() => expect(alerts.totals.tenant.delivered).toBe(2));
+  await eventually(() => expect(dead.totalConnections).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST));
+  expect(alerts.totals.tenant.dropped).toBe(100 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST);
+  await clock.advance(5000);
+  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST));
+  // The slots are free again.
+  alerts.send(alertOf([`http://127.0.0.1:${dead.port}/again`]));
+  await eventually(() => expect(dead.totalConnections).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST + 1));
+  alerts.close();
+  await Promise.all([dead.close(), good.close()]);
+});
+
+it('tenants share a bounded number of slots; the operator has slots of its own', async () => {
+  const operator = await startReceiver();
+  const log = memoryLog();
+  const clock = new FakeClock();
+  const operatorUrl = `http://127.0.0.1:${operator.port}/`;
+  const alerts = senderOf({ clock, operatorUrl, logger: log.logger, lookup: silentLookup });
+  alerts.send(alertOf(Array.from({ length: 10_000 }, (_, n) => `http://h${n}.example/`)));
+  await eventually(() => expect(alerts.totals.operator.delivered).toBe(1));
+  alerts.send(alertOf(['http://one-more.example/']));
+  await eventually(() => expect(alerts.totals.operator.delivered).toBe(2));
+  expect(alerts.totals.tenant.dropped).toBe(10_001 - EDGE_LIMITS.ALERTS_AT_ONCE);
+  await clock.advance(5000);
+  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(EDGE_LIMITS.ALERTS_AT_ONCE));
+  // The slots are free again.
+  alerts.send(alertOf(['http://later.example/']));
+  expect(alerts.totals.tenant.dropped).toBe(10_001 - EDGE_LIMITS.ALERTS_AT_ONCE);
+  alerts.close();
+  await operator.close();
+});
+
+it('the operator’s slots are bounded too', async () => {
+  const dead = await startTcpServer((socket) => void socket.resume());
+  const clock = new FakeClock();
+  const alerts = senderOf({ clock, operatorUrl: `http://127.0.0.1:${dead.port}/` });
+  for (let n = 0; n < EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR + 6; n++) alerts.send(alertOf([]));
+  expect(alerts.totals.operator.dropped).toBe(6);
+  await clock.advance(5000);
+  await eventually(() => expect(alerts.totals.operator.timeout).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR));
+  alerts.send(alertOf([]));
+  expect(alerts.totals.operator.dropped).toBe(6);
+  alerts.close();
+  await dead.close();
+});
+
+it('what is dropped or refused in numbers is one line a second, which says how many it stands for', async () => {
+  const log = memoryLog();
+  const clock = new FakeClock();
+  const alerts = senderOf({ clock, allowPrivate: false, logger: log.logger, lookup: silentLookup });
+  for (let n = 0; n < 1000; n++) alerts.send(alertOf(['http://10.0.0.1/']));
+  for (let n = 0; n < 1000; n++) alerts.send(alertOf(['http://same.example/']));
+  await clock.advance(1000);
+  alerts.send(alertOf(['http://10.0.0.2/', 'http://same.example/']));
+  expect(log.lines).toMatchObject([
+    { outcome: 'guard-refused', host: '10.0.0.1', reason: '10.0.0.1 is a private address' },
+    { outcome: 'dropped', host: 'same.example' },
+    { outcome: 'guard-refused', host: '10.0.0.2', unsaid: 999 },
+    { outcome: 'dropped', host: 'same.example', unsaid: 1000 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST - 1 },
+  ]);
+  alerts.close();
+});
+
+it('a few begin in each turn of the event loop, in order, and none is forgotten', async () => {
+  const queue = new StartQueue();
+  const begun: number[] = [];
+  const count = EDGE_LIMITS.ALERT_STARTS_PER_TURN * 2 + 1;
+  const begin = (n: number) => void queue.next().then(() => begun.push(n));
+  for (let n = 0; n < count; n++) begin(n);
+  expect(begun).toEqual([]);
+  await nextTurn();
+  expect(begun).toHaveLength(EDGE_LIMITS.ALERT_STARTS_PER_TURN);
+  await nextTurn();
+  expect(begun).toHaveLength(EDGE_LIMITS.ALERT_STARTS_PER_TURN * 2);
+  await nextTurn();
+  begin(count);
+  await nextTurn();
+  expect(begun).toEqual(Array.from({ length: count + 1 }, (_, n) => n));
+});

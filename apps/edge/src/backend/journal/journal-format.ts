@@ -1,0 +1,90 @@
+// The journal's file as text: a head, numbered batches, then records one a line, and what was acknowledged meanwhile.
+import { type JournalRecord, journalRecord } from '@tunnel/contract';
+import * as z from 'zod';
+import { type Batch, PendingRecords, withoutStored } from './journal-records.ts';
+
+export interface JournalState {
+  readonly journalId: string;
+  /** The number of the next record that gets one. */
+  readonly next: number;
+  readonly batches: readonly Batch[];
+  readonly pending: Iterable<JournalRecord>;
+}
+
+export interface RecoveredJournal extends JournalState {
+  readonly pending: PendingRecords;
+  /** Lines in the midst that say nothing; a torn one at the end is not counted. */
+  readonly unreadable: number;
+}
+
+const number = z.int().min(1);
+const head = z.object({ kind: z.literal('journal'), journal_id: z.string().min(1), next: number });
+const note = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('batch'), journal_id: z.string().min(1), first: number, records: number }),
+  z.object({ kind: z.literal('acknowledged'), journal_id: z.string().min(1), last: z.int().min(0) }),
+]);
+const line = z.union([note, journalRecord]);
+
+export const textOf = (value: object): string => `${JSON.stringify(value)}\n`;
+
+export const acknowledgedLine = (journalId: string, last: number): string =>
+  textOf({ kind: 'acknowledged', journal_id: journalId, last });
+
+export function* linesOf({ journalId, next, batches, pending }: JournalState): Generator<string> {
+  yield textOf({ kind: 'journal', journal_id: journalId, next });
+  for (const batch of batches) {
+    const { journalId: id, first, records } = batch;
+    yield textOf({ kind: 'batch', journal_id: id, first, records: records.length });
+    for (const record of records) yield textOf(record);
+  }
+  for (const record of pending) yield textOf(record);
+}
+
+/** null: it is no journal. */
+export const readJournal = (text: string): RecoveredJournal | null => {
+  const lines = text.split('\n');
+  // What follows the last line's end was never finished, or is nothing.
+  lines.pop();
+  const start = head.safeParse(jsonOf(lines[0] ?? ''));
+  if (!start.success) return null;
+  const pending = new PendingRecords();
+  let batches: Batch[] = [];
+  let missing = 0;
+  let unreadable = 0;
+  let open: JournalRecord[] = [];
+  for (const each of lines.slice(1)) {
+    const parsed = line.safeParse(jsonOf(each));
+    if (!parsed.success) unreadable += 1;
+    else if (parsed.data.kind === 'batch') {
+      open = [];
+      missing = parsed.data.records;
+      batches.push({ journalId: parsed.data.journal_id, first: parsed.data.first, records: open });
+    } else if (parsed.data.kind === 'acknowledged') {
+      batches = withoutStored(batches, parsed.data.journal_id, parsed.data.last);
+    } else if (missing > 0) {
+      open.push(parsed.data);
+      missing -= 1;
+    } else pending.add(parsed.data);
+  }
+  return { journalId: start.data.journal_id, next: start.data.next, batches, pending, unreadable };
+};
+
+const jsonOf = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+};
+
+/** Tunnels that were open when the last run ended, as far as the platform was not told of them: they ended with it. */
+export const endsOfLastRun = ({ batches, pending }: RecoveredJournal): JournalRecord[] => {
+  const open = new Set<string>();
+  let lastAt = 0;
+  for (const record of [...batches.flatMap(({ records }) => records), ...pending]) {
+    lastAt = Math.max(lastAt, record.at);
+    if (record.kind === 'opened') open.add(record.tunnel_id);
+    if (record.kind === 'closed') open.delete(record.tunnel_id);
+  }
+  return [...open].map((tunnel_id) => ({ kind: 'closed', tunnel_id, at: lastAt, abandoned: false }));
+};

@@ -1,0 +1,99 @@
+// Records of the journal: those that wait for a number, summed up, and those that have one, in batches.
+import type { JournalRecord } from '@tunnel/contract';
+
+type Usage = { -readonly [K in keyof UsageRecord]: UsageRecord[K] };
+export type UsageRecord = Extract<JournalRecord, { kind: 'usage' }>;
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Usage of one tunnel and one day is one record, however often it is added to. The order is that of the first record of its
+ * kind, so the same lines always give the same records.
+ */
+export class PendingRecords {
+  #records: JournalRecord[] = [];
+  readonly #usage = new Map<string, Usage>();
+
+  get size(): number {
+    return this.#records.length;
+  }
+
+  add(record: JournalRecord): void {
+    if (record.kind !== 'usage') {
+      this.#records.push(record);
+      return;
+    }
+    const key = `${record.tunnel_id} ${Math.floor(record.at / DAY_MS)}`;
+    const sum = this.#usage.get(key);
+    if (sum === undefined) {
+      const first = { ...record };
+      this.#usage.set(key, first);
+      this.#records.push(first);
+      return;
+    }
+    sum.requests += record.requests;
+    sum.bytes += record.bytes;
+    sum.at = Math.max(sum.at, record.at);
+  }
+
+  [Symbol.iterator](): IterableIterator<JournalRecord> {
+    return this.#records.values();
+  }
+
+  /** All of them; none is left. */
+  take(): JournalRecord[] {
+    const records = this.#records;
+    this.#records = [];
+    this.#usage.clear();
+    return records;
+  }
+}
+
+/** Ready to be sent: what may have been sent keeps its numbers for ever. */
+export interface Batch {
+  readonly journalId: string;
+  readonly first: number;
+  readonly records: readonly JournalRecord[];
+}
+
+export interface BatchBounds {
+  readonly records: number;
+  readonly bytes: number;
+}
+
+export const lastOf = ({ first, records }: Batch): number => first + records.length - 1;
+
+export const numberRecords = (
+  journalId: string,
+  first: number,
+  records: readonly JournalRecord[],
+  bounds: BatchBounds,
+): Batch[] => {
+  const batches: Batch[] = [];
+  let number = first;
+  let batch: JournalRecord[] = [];
+  let bytes = 0;
+  const close = (): void => {
+    if (batch.length > 0) batches.push({ journalId, first: number, records: batch });
+    number += batch.length;
+    batch = [];
+    bytes = 0;
+  };
+  for (const record of records) {
+    // In characters; what is beyond ASCII takes up to three times that, which the platform's bound leaves room for.
+    const size = JSON.stringify(record).length + 1;
+    if (batch.length >= bounds.records || bytes + size > bounds.bytes) close();
+    batch.push(record);
+    bytes += size;
+  }
+  close();
+  return batches;
+};
+
+/** Without those up to `last`, which the platform has. */
+export const withoutStored = (batches: readonly Batch[], journalId: string, last: number): Batch[] =>
+  batches.flatMap((batch) => {
+    if (batch.journalId !== journalId || last < batch.first) return [batch];
+    const records = batch.records.slice(last - batch.first + 1);
+    return records.length === 0 ? [] : [{ journalId, first: last + 1, records }];
+  });

@@ -1,0 +1,134 @@
+import type { KeyAnswer } from '@tunnel/contract';
+import { FakeClock } from '@tunnel/testkit';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { KeyCache } from './key-cache.ts';
+
+const GOOD: KeyAnswer = {
+  ok: true,
+  key_id: 'key_1',
+  unlimited: false,
+  account: { account_id: 'alice', plan: 'free', tunnel_limit: 3, allow_custom_subdomains: false },
+};
+const BAD: KeyAnswer = { ok: false, code: 'AUTH_TOKEN_INVALID', message: 'the key was not accepted' };
+
+let clock: FakeClock;
+let asked: string[];
+let answer: (hash: string) => Promise<KeyAnswer>;
+let keys: KeyCache;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  asked = [];
+  answer = async () => GOOD;
+  keys = new KeyCache({
+    clock,
+    ask: (hash) => {
+      asked.push(hash);
+      return answer(hash);
+    },
+  });
+});
+
+const away = async (): Promise<never> => {
+  throw new Error('away');
+};
+
+describe('a key that was accepted', () => {
+  it('is not asked for again for a minute', async () => {
+    await keys.verify('a');
+    await clock.advance(EDGE_LIMITS.KEY_FRESH_MS - 1);
+    expect(await keys.verify('a')).toMatchObject({ ok: true, owner: { accountId: 'alice' }, keyId: 'key_1' });
+    expect(asked).toEqual(['a']);
+    await clock.advance(1);
+    await keys.verify('a');
+    expect(asked).toEqual(['a', 'a']);
+  });
+
+  it('is good for an hour while the platform is away, and not longer', async () => {
+    await keys.verify('a');
+    answer = away;
+    await clock.advance(EDGE_LIMITS.KEY_STALE_MS - 1);
+    expect((await keys.verify('a')).ok).toBe(true);
+    await clock.advance(1);
+    expect(await keys.verify('a')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
+    answer = async () => GOOD;
+    expect((await keys.verify('a')).ok).toBe(true);
+  });
+
+  it('is refused at once when the platform says so later, away or not', async () => {
+    await keys.verify('a');
+    await clock.advance(EDGE_LIMITS.KEY_FRESH_MS);
+    answer = async () => BAD;
+    expect((await keys.verify('a')).ok).toBe(false);
+    answer = away;
+    await clock.advance(EDGE_LIMITS.KEY_REFUSED_MS);
+    expect((await keys.verify('a')).ok).toBe(false);
+  });
+
+  it('is asked for once by all who come at the same time', async () => {
+    const verdicts = await Promise.all(Array.from({ length: 50 }, () => keys.verify('a')));
+    expect([verdicts.every(({ ok }) => ok), asked]).toEqual([true, ['a']]);
+  });
+
+  it('is asked for again when something was revoked while the answer was under way', async () => {
+    let answerFirst: (value: KeyAnswer) => void = () => {};
+    answer = () =>
+      new Promise((resolve) => {
+        answerFirst = resolve;
+      });
+    const verdict = keys.verify('a');
+    keys.forget(({ keyId }) => keyId === 'key_1');
+    answer = async () => BAD;
+    answerFirst(GOOD);
+    expect((await verdict).ok).toBe(false);
+    expect(asked).toEqual(['a', 'a']);
+  });
+
+  it('has the rights that its account was last told to have', async () => {
+    await keys.verify('a');
+    expect(keys.byKeyId('key_1')?.account.tunnel_limit).toBe(3);
+    keys.accountChanged({ account_id: 'alice', plan: 'pro', tunnel_limit: null, allow_custom_subdomains: true });
+    expect(keys.byKeyId('key_1')?.account).toMatchObject({ plan: 'pro', tunnel_limit: null });
+    keys.accountChanged({ account_id: 'bob', plan: 'free', tunnel_limit: 1, allow_custom_subdomains: true });
+    expect(keys.byKeyId('key_1')?.account.plan).toBe('pro');
+  });
+
+  it('is in doubt after changes were missed: asked for at its next use, and standing while nobody answers', async () => {
+    await keys.verify('a');
+    keys.expireAll();
+    answer = away;
+    expect((await keys.verify('a')).ok).toBe(true);
+    answer = async () => BAD;
+    expect((await keys.verify('a')).ok).toBe(false);
+  });
+});
+
+describe('a key that was refused', () => {
+  it('is not asked for again for a moment', async () => {
+    answer = async () => BAD;
+    await keys.verify('a');
+    expect((await keys.verify('a')).ok).toBe(false);
+    expect(asked).toHaveLength(1);
+    answer = async () => GOOD;
+    await clock.advance(EDGE_LIMITS.KEY_REFUSED_MS);
+    expect((await keys.verify('a')).ok).toBe(true);
+  });
+
+  it('is never remembered as refused because nobody answered', async () => {
+    answer = away;
+    expect(await keys.verify('a')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY', retryable: true } });
+    answer = async () => GOOD;
+    expect((await keys.verify('a')).ok).toBe(true);
+  });
+});
+
+it('remembers a bounded number of keys: the oldest goes first, and guesses push nothing out', async () => {
+  answer = async (hash) => (hash.startsWith('good') ? { ...GOOD, key_id: `key of ${hash}` } : BAD);
+  await keys.verify('good first');
+  for (let n = 0; n < EDGE_LIMITS.REFUSED_KEYS_MAX + 10; n += 1) await keys.verify(`guess ${n}`);
+  expect(keys.byKeyId('key of good first')).toBeDefined();
+  for (let n = 0; n < EDGE_LIMITS.KNOWN_KEYS_MAX; n += 1) await keys.verify(`good ${n}`);
+  expect(keys.all()).toHaveLength(EDGE_LIMITS.KNOWN_KEYS_MAX);
+  expect(keys.byKeyId('key of good first')).toBeUndefined();
+});

@@ -1,0 +1,87 @@
+// Services that break the rules of HTTP/2: their visitors are told, and the next call finds a connection that works.
+import * as net from 'node:net';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, expect, it } from 'vitest';
+import { type HttpStand, startHttpStand, talk } from '../../ingress/http/http.fixture.ts';
+import {
+  DATA,
+  END_HEADERS,
+  END_STREAM,
+  frame,
+  HEADERS,
+  PRIORITY,
+  refusesSelfDependency,
+  SETTINGS,
+} from '../../ingress/http/http2/http2-frames.fixture.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const PREFACE_BYTES = 24;
+
+/** `:status: 200`, and `ok`. */
+const answerTo = (id: number): Buffer =>
+  Buffer.concat([frame(HEADERS, END_HEADERS, id, [0x88]), frame(DATA, END_STREAM, id, Buffer.from('ok'))]);
+
+/** Answers requests with the bytes that `answer` makes; connections are numbered from 1. */
+const startRawH2c = async (answer: (id: number, connection: number) => Buffer): Promise<HttpStand> => {
+  let connections = 0;
+  const sockets = new Set<net.Socket>();
+  const server = net.createServer((socket) => {
+    connections += 1;
+    const connection = connections;
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.write(frame(SETTINGS, 0, 0));
+    let rest = Buffer.alloc(0);
+    let skip = PREFACE_BYTES;
+    socket.on('data', (chunk: Buffer) => {
+      rest = Buffer.concat([rest, chunk]);
+      if (rest.length < skip) return;
+      rest = rest.subarray(skip);
+      skip = 0;
+      while (rest.length >= 9 && rest.length >= 9 + rest.readUIntBE(0, 3)) {
+        if (rest[3] === HEADERS) socket.write(answer(rest.readUInt32BE(5), connection));
+        rest = rest.subarray(9 + rest.readUIntBE(0, 3));
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  // No call ends for want of time.
+  const options = { firstByteTimeoutMs: Number.POSITIVE_INFINITY, http: { localProtocol: 'h2c' } } as const;
+  const stand = await startHttpStand(port, options);
+  cleanups.push(
+    () => server.close(),
+    () => sockets.forEach((socket) => socket.destroy()),
+    () => stand.stop(),
+  );
+  return stand;
+};
+
+const GET = 'GET / HTTP/1.1\r\nHost: web.edge.test\r\nAccept: application/json\r\nConnection: close\r\n\r\n';
+
+const BROKEN: [string, (id: number) => Buffer][] = [
+  ['data for the connection itself', () => frame(DATA, 0, 0, [1])],
+  ['headers that cannot be unpacked', (id) => frame(HEADERS, END_HEADERS, id, [0xff, 0xff, 0xff, 0xff])],
+  ['a stream that nobody opened', (id) => frame(HEADERS, END_HEADERS, id + 100, [0x88])],
+];
+if (await refusesSelfDependency()) {
+  BROKEN.push(['a stream that depends on itself', (id) => frame(PRIORITY, 0, id, [0, 0, 0, id, 1])]);
+}
+
+it.each(BROKEN)('%s ends that connection alone', async (_what, broken) => {
+  const stand = await startRawH2c((id, connection) => (connection === 1 ? broken(id) : answerTo(id)));
+  let first = '';
+  void talk(stand.port, GET).then((answer) => {
+    first = answer;
+  });
+  await eventually(async () => {
+    await stand.clock.advance(1000);
+    expect(first).toMatch(/^HTTP\/1\.1 502 /);
+  });
+  expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
+  expect(stand.dials).toBe(2);
+});

@@ -1,0 +1,171 @@
+// Which edges there are to ask, and one question to one of them: over HTTP or inside the process, within a time and a size.
+import { ACCOUNT_HEADER, apiError } from '@tunnel/contract';
+import { Fault, isErrorCode } from '@tunnel/errors';
+import { readBounded } from '@tunnel/http-shell';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import type * as z from 'zod';
+import type { Db } from '../db/database.ts';
+import { LIMITS } from '../limits.ts';
+
+export interface LocalEdge {
+  /** Of its row: other stacks on the same database have edges of their own. */
+  readonly name: string;
+  fetch(request: Request): Promise<Response>;
+}
+
+export interface CallDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly localEdge?: LocalEdge | null;
+  readonly fetch?: typeof fetch;
+}
+
+export interface EdgeRequest {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** On whose behalf. */
+  readonly accountId: string;
+  readonly timeoutMs: number;
+}
+
+/** The host is never looked up. */
+const IN_PROCESS = 'http://edge.internal';
+
+/**
+ * One question to one edge, over HTTP or inside the process, within a time and a size; the answer is checked by its schema.
+ * EDGE_AWAY when there is no good answer in time; other faults are what the edge itself says to the caller.
+ */
+export const callEdge = async <T extends z.ZodType>(
+  deps: CallDeps,
+  edge: ReachableEdge,
+  question: EdgeRequest,
+  schema: T,
+): Promise<z.output<T>> => {
+  const abort = new AbortController();
+  const away = awayOf(deps.logger, edge);
+  let timeUp: (fault: Fault) => void = () => {};
+  const tooLate = new Promise<never>((_, reject) => {
+    timeUp = reject;
+  });
+  const timer = deps.clock.setTimeout(() => {
+    timeUp(away(`no answer within ${question.timeoutMs} ms`));
+    abort.abort();
+  }, question.timeoutMs);
+  try {
+    // An edge in the process need not look at the signal.
+    const answer = await Promise.race([exchange(deps, edge, question, abort.signal), tooLate]);
+    return resultOf(answer, schema, away);
+  } catch (error) {
+    throw error instanceof Fault ? error : away((error as Error).message, error);
+  } finally {
+    timer.cancel();
+    abort.abort();
+  }
+};
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+const exchange = async (
+  deps: CallDeps,
+  edge: ReachableEdge,
+  { method, path, accountId }: EdgeRequest,
+  signal: AbortSignal,
+): Promise<Answer> => {
+  const inProcess = edge.name === deps.localEdge?.name ? deps.localEdge : null;
+  if (inProcess === null && edge.apiUrl === '') throw new Error('it has no api_url');
+  const base = inProcess === null ? edge.apiUrl.replace(/\/+$/, '') : IN_PROCESS;
+  const request = new Request(`${base}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${edge.apiSecret}`, [ACCOUNT_HEADER]: accountId, accept: 'application/json' },
+    // The secret goes to the address that the edge gave, and nowhere else.
+    redirect: 'error',
+    signal,
+  });
+  const response = await (inProcess === null ? (deps.fetch ?? fetch)(request) : inProcess.fetch(request));
+  const text = await readBounded(response, LIMITS.EDGE_ANSWER_MAX_BYTES);
+  return { status: response.status, body: JSON.parse(text) as unknown };
+};
+
+const resultOf = <T extends z.ZodType>({ status, body }: Answer, schema: T, away: Away): z.output<T> => {
+  if (status === 200) {
+    const result = schema.safeParse(body);
+    if (result.success) return result.data;
+    throw away(`its answer is not as agreed: ${result.error.issues[0]?.path.join('.') ?? ''}`);
+  }
+  const refused = apiError.safeParse(body);
+  // 401 is between platform and edge, and 500 is the edge's own trouble: neither is the caller's business.
+  const isForCaller = status !== 401 && status !== 500 && status !== 503;
+  if (refused.success && isForCaller && isErrorCode(refused.data.code)) {
+    throw Fault.fromWire(refused.data.code, refused.data.error);
+  }
+  throw away(`it answered ${status}`);
+};
+
+type Away = (reason: string, cause?: unknown) => Fault;
+
+const awayOf =
+  (logger: Logger, edge: ReachableEdge): Away =>
+  (reason, cause) => {
+    logger.warn({ edge_id: edge.id, region: edge.regionId, reason }, 'an edge did not answer');
+    return new Fault('EDGE_AWAY', { region: edge.regionId }, { internal: reason, cause });
+  };
+
+export interface ReachableEdge {
+  readonly id: string;
+  readonly name: string;
+  readonly regionId: string;
+  /** Empty: it is not reached over the network. */
+  readonly apiUrl: string;
+  readonly apiSecret: string;
+}
+
+interface EdgeRow {
+  readonly id: string;
+  readonly name: string;
+  readonly region_id: string | null;
+  readonly api_url: string;
+  readonly api_secret: string;
+}
+
+const COLUMNS = sql`edges.id, edges.name, edges.region_id, edges.api_url, edges.api_secret`;
+
+/**
+ * Which edges there are to ask, and how each is reached. Those that were heard since, and those that hold an open entry of
+ * the account.
+ */
+export const edgesWithPools = async (db: Db, accountId: string, heardSince: Date): Promise<ReachableEdge[]> => {
+  const { rows } = await sql<EdgeRow>`
+    select ${COLUMNS} from edges
+    where revoked_at is null and region_id is not null and (
+      last_heartbeat_at >= ${heardSince}
+      or id in (select edge_id from tunnel_log where user_id = ${accountId} and unregistered_at is null)
+    )
+    order by region_id, id
+  `.execute(db);
+  return rows.map(edgeOf);
+};
+
+/** The edge that the tunnel is or was at; for an entry without one, the edge of its region that was heard last. */
+export const edgeOfTunnel = async (db: Db, regionId: string, tunnelId: string): Promise<ReachableEdge | undefined> => {
+  const { rows } = await sql<EdgeRow>`
+    select ${COLUMNS} from edges
+    left join tunnel_log on tunnel_log.tunnel_id = ${tunnelId}
+    where edges.revoked_at is null and edges.region_id is not null
+      and (edges.id = tunnel_log.edge_id or (tunnel_log.edge_id is null and edges.region_id = ${regionId}))
+    order by edges.last_heartbeat_at desc nulls last
+    limit 1
+  `.execute(db);
+  return rows[0] === undefined ? undefined : edgeOf(rows[0]);
+};
+
+const edgeOf = (row: EdgeRow): ReachableEdge => ({
+  id: row.id,
+  name: row.name,
+  regionId: row.region_id ?? '',
+  apiUrl: row.api_url,
+  apiSecret: row.api_secret,
+});

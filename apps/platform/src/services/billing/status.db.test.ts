@@ -1,0 +1,93 @@
+import { monthOf } from '@tunnel/core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { setMetered } from './billed-account.fixture.ts';
+import { type BillingFixture, NOON, openBillingFixture } from './billing.fixture.ts';
+import { PERIOD_END } from './memory-processor.fixture.ts';
+import { setSpendCap } from './spend-cap.ts';
+import { showStatus, showUsage } from './status.ts';
+
+const DAY_MS = 24 * 60 * 60_000;
+
+let fixture: BillingFixture;
+beforeAll(async () => {
+  fixture = await openBillingFixture();
+});
+afterAll(() => fixture.close());
+
+it('a free account owes nothing and has nothing', async () => {
+  const user = await fixture.addUser('free');
+  await setMetered(fixture.context.db, user.userId, 5e12, NOON);
+  expect(await showStatus(fixture.context, user)).toEqual({
+    billing_model: 'free',
+    plan_name: 'free',
+    estimated_mtd_cents: 0,
+    spend_cap_cents: null,
+    subscription_status: null,
+    current_period_end: null,
+    payment_customer_id: null,
+    has_payment_method: false,
+    allow_custom_subdomains: true,
+    monthly_minimum_cents: 0,
+  });
+});
+
+it('a subscriber sees all of it, also while the processor is away', async () => {
+  const { user, customerId } = await fixture.addSubscriber('payer');
+  await setSpendCap(fixture.context, user, { spend_cap_cents: 2000 });
+  fixture.processor.mood = 'away';
+  expect(await showStatus(fixture.context, user)).toEqual({
+    billing_model: 'payg',
+    plan_name: 'payg',
+    estimated_mtd_cents: 300,
+    spend_cap_cents: 2000,
+    subscription_status: 'active',
+    current_period_end: new Date(PERIOD_END).toISOString(),
+    payment_customer_id: customerId,
+    has_payment_method: true,
+    allow_custom_subdomains: true,
+    monthly_minimum_cents: 300,
+  });
+  fixture.processor.mood = 'well';
+});
+
+it('the estimate is the larger of minimum and usage, of this month alone', async () => {
+  const { user } = await fixture.addSubscriber('user');
+  const estimate = async (): Promise<number> => (await showStatus(fixture.context, user)).estimated_mtd_cents;
+  await setMetered(fixture.context.db, user.userId, 9e12, NOON - 31 * DAY_MS);
+  expect(await estimate()).toBe(300);
+  await setMetered(fixture.context.db, user.userId, 30_099_999_999, NOON);
+  expect(await estimate()).toBe(300);
+  await setMetered(fixture.context.db, user.userId, 30_100_000_000, NOON);
+  expect(await estimate()).toBe(301);
+  await setMetered(fixture.context.db, user.userId, 2 ** 53 - 1, NOON);
+  expect(await estimate()).toBe(90_071_992);
+});
+
+it('a free account has used nothing that costs, and sees what a subscription would cost', async () => {
+  const user = await fixture.addUser('free-usage');
+  await setMetered(fixture.context.db, user.userId, 5e12, NOON);
+  expect(await showUsage(fixture.context, user)).toEqual({
+    month: monthOf(NOON),
+    metered_bytes: 0,
+    usage_cents: 0,
+    price_cents_per_gb: 10,
+    monthly_minimum_cents: 300,
+  });
+});
+
+it('a subscriber sees bytes and cents of this month alone, rounded down once', async () => {
+  const { user } = await fixture.addSubscriber('payer-usage');
+  await setMetered(fixture.context.db, user.userId, 9e12, NOON - 31 * DAY_MS);
+  await setMetered(fixture.context.db, user.userId, 12_399_999_999, NOON);
+  expect(await showUsage(fixture.context, user)).toMatchObject({
+    metered_bytes: 12_399_999_999,
+    usage_cents: 123,
+    price_cents_per_gb: 10,
+    monthly_minimum_cents: 300,
+  });
+});
+
+it('of a month in which nothing was carried all is zero', async () => {
+  const { user } = await fixture.addSubscriber('quiet');
+  expect(await showUsage(fixture.context, user)).toMatchObject({ metered_bytes: 0, usage_cents: 0 });
+});

@@ -1,0 +1,34 @@
+import { tunnelProtocol } from '@tunnel/protocol';
+import { expect, it } from 'vitest';
+import { kindOf, protocolTraits } from './kinds.ts';
+
+it('every protocol of the wire has a kind', () => {
+  for (const protocol of tunnelProtocol.options) expect(kindOf(protocol)).toBeDefined();
+});
+
+it.each([
+  ['http', { carriesRequests: true, localScheme: '' }],
+  ['https', { carriesRequests: true, localScheme: 'https://' }],
+  ['tcp', { carriesRequests: false, localScheme: '' }],
+  ['udp', { carriesRequests: false, localScheme: '' }],
+] as const)('what is shown of %s', (protocol, traits) => {
+  expect(protocolTraits(protocol)).toMatchObject(traits);
+});
+
+it.each([
+  ['https', undefined, { verify: true }],
+  ['https', false, { verify: false }],
+  ['http', false, null],
+  ['tcp', false, null],
+] as const)('the local service of %s with localTlsVerify %s', (protocol, localTlsVerify, tls) => {
+  const spec = { protocol, localPort: 1, ...(localTlsVerify === undefined ? {} : { localTlsVerify }) };
+  expect(kindOf(protocol).localTls(spec)).toEqual(tls);
+});
+
+it('what the edge chose is remembered by its kind', () => {
+  const answer = { type: 'TunnelRegistered', request_id: 'r', tunnel_id: 't', name: 'n', public_url: '', label: 'web' };
+  expect(kindOf('http').remember({ ...answer, protocol: 'http' } as never)).toEqual({ assignedSubdomain: 'web' });
+  expect(kindOf('tcp').remember({ ...answer, protocol: 'tcp', assigned_port: 5 } as never)).toEqual({
+    assignedPort: 5,
+  });
+});

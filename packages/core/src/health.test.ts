@@ -1,0 +1,88 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type HealthReport, ProbeStreak } from './health.ts';
+
+const UP = { healthy: true } as const;
+const down = (consecutiveFailures: number, reason = 'refused'): HealthReport => ({
+  healthy: false,
+  reason,
+  consecutiveFailures,
+});
+
+/** `+` succeeds, `-` fails; what was told after each. */
+const tell = (results: string, maxFailed: number): (HealthReport | null)[] => {
+  const streak = new ProbeStreak({ maxFailed });
+  return [...results].map((result) => (result === '+' ? streak.succeeded() : streak.failed('refused')));
+};
+
+describe('what is told', () => {
+  it.each([
+    ['the first success', '+', 3, [UP]],
+    ['a success after it is nothing new', '+++', 3, [UP, null, null]],
+    ['so many failures in a row', '+---', 3, [UP, null, null, down(3)]],
+    ['of one that never was healthy, too', '---', 3, [null, null, down(3)]],
+    ['further failures are nothing new', '-----', 3, [null, null, down(3), null, null]],
+    ['a success between failures begins the row anew', '+--+--+', 3, [UP, null, null, null, null, null, null]],
+    ['the first success after what was told', '---+', 3, [null, null, down(3), UP]],
+    ['a row that was never told still ends with the first success', '--+', 3, [null, null, UP]],
+    ['every change when one failure is enough', '+-+-', 1, [UP, down(1), UP, down(1)]],
+  ] as const)('%s', (_, results, maxFailed, told) => {
+    expect(tell(results, maxFailed)).toEqual(told);
+  });
+
+  it('is told again to an edge that has forgotten it, with the count and the reason of now', () => {
+    const streak = new ProbeStreak({ maxFailed: 2 });
+    expect([streak.health, streak.toldAnew()]).toEqual(['unknown', null]);
+    streak.failed('refused');
+    expect([streak.health, streak.toldAnew()]).toEqual(['unknown', null]);
+    streak.succeeded();
+    streak.failed('refused');
+    expect([streak.health, streak.toldAnew()]).toEqual(['healthy', UP]);
+    streak.failed('refused');
+    streak.failed('status 503');
+    expect([streak.health, streak.toldAnew()]).toEqual(['unhealthy', down(3, 'status 503')]);
+    expect(streak.toldAnew()).toEqual(down(3, 'status 503'));
+  });
+});
+
+describe('any row of results', () => {
+  /** Knows the whole past and looks at it from the beginning each time. */
+  const model = (past: readonly boolean[], maxFailed: number): { health: string; failures: number } => {
+    let health = 'unknown';
+    past.forEach((ok, index) => {
+      if (ok) health = 'healthy';
+      const row = past.slice(Math.max(0, index - maxFailed + 1), index + 1);
+      if (row.length === maxFailed && !row.includes(true)) health = 'unhealthy';
+    });
+    return { health, failures: past.length - 1 - past.lastIndexOf(true) };
+  };
+
+  it('is told as by one who looks at the whole past, and only when that changes', () => {
+    const steps = fc.array(fc.constantFrom('ok', 'ok', 'failed', 'failed', 'failed', 'anew'), {
+      maxLength: 60,
+      size: 'max',
+    });
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 1, max: 5 }), (moves, maxFailed) => {
+        const streak = new ProbeStreak({ maxFailed });
+        const past: boolean[] = [];
+        for (const move of moves) {
+          const before = model(past, maxFailed);
+          if (move !== 'anew') past.push(move === 'ok');
+          const now = model(past, maxFailed);
+          const result = (): HealthReport | null =>
+            move === 'ok' ? streak.succeeded() : streak.failed(`n${past.length}`);
+          const told = move === 'anew' ? streak.toldAnew() : result();
+          expect(streak.health).toBe(now.health);
+          const isNews = move === 'anew' ? now.health !== 'unknown' : now.health !== before.health;
+          expect(told === null).toBe(!isNews);
+          if (told !== null) expect(told.healthy ? 'healthy' : 'unhealthy').toBe(now.health);
+          if (told?.healthy === false) {
+            expect(told).toEqual(down(now.failures, `n${past.length}`));
+            expect(told.consecutiveFailures).toBeGreaterThanOrEqual(maxFailed);
+          }
+        }
+      }),
+    );
+  });
+});

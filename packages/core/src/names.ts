@@ -1,0 +1,85 @@
+// Names that people choose or are given: what a subdomain may be, which one a visitor means, and texts that can be printed.
+import { CORE_LIMITS } from './limits.ts';
+
+// What a subdomain may be. Names are compared in lower case; the reserved ones belong to the operator.
+
+const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
+  'www',
+  'api',
+  'app',
+  'admin',
+  'dashboard',
+  'docs',
+  'status',
+  'mail',
+  'control',
+  'metrics',
+  'edge',
+  'localhost',
+]);
+
+/** ASCII only: the general rule would turn the sign of the kelvin into a `k`, and so let it pass. */
+export const foldSubdomain = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+/** null: a valid name that anyone may ask for. */
+export const problemOfSubdomain = (name: string): string | null => {
+  const folded = foldSubdomain(name);
+  if (folded.length === 0) return 'it is empty';
+  if (folded.length > CORE_LIMITS.SUBDOMAIN_MAX_CHARS)
+    return `it is longer than ${CORE_LIMITS.SUBDOMAIN_MAX_CHARS} characters`;
+  if (!/^[a-z0-9-]+$/.test(folded)) return 'only letters a-z, digits and hyphens are allowed';
+  if (folded.startsWith('-') || folded.endsWith('-')) return 'it begins or ends with a hyphen';
+  if (RESERVED_SUBDOMAINS.has(folded)) return 'it is reserved';
+  return null;
+};
+
+// Which tunnel a visitor means: the one label in front of the edge's own domain.
+
+/** `host` in lower case and without a port. null: not a name directly below the domain. */
+export const subdomainOf = (host: string, domain: string): string | null => {
+  // One trailing dot makes a name absolute for a resolver; to us it is the same name.
+  const name = host.endsWith('.') ? host.slice(0, -1) : host;
+  const length = name.length - domain.length - 1;
+  if (length < 1 || !name.endsWith(domain) || name[length] !== '.') return null;
+  const label = name.slice(0, length);
+  return label.includes('.') ? null : label;
+};
+
+// Names that people choose and other people read: of characters that can be printed, and not too many of them.
+
+/** Control, format, surrogate, private and unassigned characters, line and paragraph separators. */
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
+
+/** null: nothing to object to. */
+export const problemOfText = (text: string, maxCharacters: number): string | null => {
+  const characters = [...text].length;
+  if (characters === 0) return 'it is empty';
+  if (characters > maxCharacters) return `it is longer than ${maxCharacters} characters`;
+  return text.search(UNPRINTABLE) === -1 ? null : 'it has characters that cannot be printed';
+};
+
+/** A refused name goes into a line for people: no character of it may break that line. */
+export const shownText = (text: string): string =>
+  [...text].slice(0, CORE_LIMITS.REFUSED_NAME_SHOWN_CHARS).join('').replace(UNPRINTABLE, '?');
+
+// Names for tunnels that ask for none: two words a person can say, and enough chance that nobody finds one by trying.
+
+const ADJECTIVES =
+  'amber bold brave brisk calm clear clever cool cosy crisp dapper eager early easy fair fancy fine fleet fond free fresh gentle glad gold grand green happy hardy honest keen kind light lively loyal lucky mellow merry mild neat nimble noble open plain polite proud quick quiet rapid rare ready rosy royal sharp shiny silent silver smart smooth snug soft solid spry steady still sunny super sure sweet swift tidy tiny true vast warm wise witty young zesty'.split(
+    ' ',
+  );
+const NOUNS =
+  'acorn anchor apple arrow badger beach bear birch bird bridge brook cedar cliff cloud clover comet coral crane creek daisy dawn deer dune eagle elm falcon fern field finch fjord forest fox garden gecko glade grove harbor hawk hazel heron hill island ivy jasper kestrel koala lagoon lake lark leaf lemon lily lynx maple marsh meadow moon moss mountain oak ocean olive orca otter owl panda pearl pebble pine planet plum pond poppy quail rain raven reef river robin rose sail sand seal sky sparrow spring star stone storm stream summit sun swan thistle tiger trail tree tulip valley violet wave willow wind wolf wren'.split(
+    ' ',
+  );
+
+/** No vowels: no words by accident. No look-alikes. */
+const SUFFIX_CHARACTERS = 'bcdfghjkmnpqrstvwxz23456789';
+const SUFFIX_LENGTH = 6;
+
+/** `random` in [0, 1). About 41 bits: 2^28 of the suffix and 2^13 of the words. */
+export const generateName = (random: () => number): string => {
+  const pick = (from: string | readonly string[]): string => from[Math.floor(random() * from.length)] as string;
+  const suffix = Array.from({ length: SUFFIX_LENGTH }, () => pick(SUFFIX_CHARACTERS)).join('');
+  return `${pick(ADJECTIVES)}-${pick(NOUNS)}-${suffix}`;
+};

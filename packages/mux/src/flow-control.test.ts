@@ -1,0 +1,116 @@
+// The credit rules by numbers: growth with use, the budget's stop, the way back to the fair share.
+
+import { WIRE_LIMITS } from '@tunnel/protocol';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { firstWindowOf, MemoryBudget, ReceiveWindow } from './flow-control.ts';
+import { MUX_LIMITS } from './limits.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+describe('the first window', () => {
+  it('is 256 KiB for few streams, smaller for many, and never below the floor', () => {
+    const budget = new MemoryBudget(64 * MiB);
+    expect(firstWindowOf(budget, 0)).toBe(256 * KiB);
+    expect(firstWindowOf(budget, 63)).toBe(256 * KiB);
+    expect(firstWindowOf(budget, 511)).toBe(32 * KiB);
+    expect(firstWindowOf(budget, 100_000)).toBe(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES);
+  });
+});
+
+describe('a receive window', () => {
+  it('doubles while it is used up within two round trips, up to the largest', () => {
+    const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
+    let now = 0;
+    for (let i = 0; i < 20; i++) {
+      now += 150;
+      const half = window.windowBytes / 2;
+      expect(window.take(half)).toBe(true);
+      expect(window.consume(half)).toBe(true);
+      window.grant({ roundTripMs: 100, liveStreams: 1, nowMs: now });
+    }
+    expect(window.windowBytes).toBe(WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
+  });
+
+  it('stays smaller on a short path, where more would only be a queue', () => {
+    const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
+    for (let now = 1; now < 20; now++) {
+      const half = window.windowBytes / 2;
+      window.take(half);
+      window.consume(half);
+      window.grant({ roundTripMs: 0, liveStreams: 1, nowMs: now });
+    }
+    expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
+  });
+
+  it('stays as it is on a stream that takes its time', () => {
+    const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
+    window.take(200 * KiB);
+    window.consume(200 * KiB);
+    expect(window.grant({ roundTripMs: 20, liveStreams: 1, nowMs: 1000 })).toBe(200 * KiB);
+    expect(window.windowBytes).toBe(256 * KiB);
+  });
+
+  it('does not grow past the budget of the session or of the process', () => {
+    const process = new MemoryBudget(300 * KiB);
+    const window = new ReceiveWindow(new MemoryBudget(64 * MiB, process), 256 * KiB, 0);
+    window.take(128 * KiB);
+    window.consume(128 * KiB);
+    expect(window.grant({ roundTripMs: 20, liveStreams: 1, nowMs: 1 })).toBe(128 * KiB);
+    expect(process.committedBytes).toBe(256 * KiB);
+  });
+
+  it('gives the excess over its fair share back while the budget is exceeded', () => {
+    const budget = new MemoryBudget(1 * MiB);
+    const large = new ReceiveWindow(budget, 1 * MiB, 0);
+    budget.commit(256 * KiB);
+    large.take(512 * KiB);
+    large.consume(512 * KiB);
+    expect(large.grant({ roundTripMs: 0, liveStreams: 4, nowMs: 1000 })).toBe(0);
+    expect(large.windowBytes).toBe(512 * KiB);
+    expect(budget.exceeded).toBe(false);
+  });
+
+  it('never lets the peer have more than the window, whatever the order of events', () => {
+    const step = fc.record({
+      take: fc.integer({ min: 0, max: 600_000 }),
+      pass: fc.integer({ min: 0, max: 600_000 }),
+      wait: fc.integer({ min: 0, max: 300 }),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(step, { maxLength: 60, size: 'max' }),
+        fc.integer({ min: 1, max: 2000 }),
+        (steps, liveStreams) => {
+          const budget = new MemoryBudget(2 * MiB);
+          const window = new ReceiveWindow(budget, 256 * KiB, 0);
+          let credit = 256 * KiB;
+          let queued = 0;
+          let unspoken = 0;
+          let now = 0;
+          for (const { take, pass, wait } of steps) {
+            now += wait;
+            const fits = take <= credit;
+            expect(window.take(take)).toBe(fits);
+            if (fits) {
+              credit -= take;
+              queued += take;
+            }
+            const passed = Math.min(pass, queued);
+            queued -= passed;
+            unspoken += passed;
+            if (window.consume(passed)) {
+              credit += window.grant({ roundTripMs: 10, liveStreams, nowMs: now });
+              unspoken = 0;
+            }
+            expect(credit + queued + unspoken).toBe(window.windowBytes);
+            expect(budget.committedBytes).toBe(window.windowBytes);
+          }
+          window.close();
+          expect(budget.committedBytes).toBe(0);
+        },
+      ),
+    );
+  });
+});

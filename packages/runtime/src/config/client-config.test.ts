@@ -1,0 +1,114 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { loadClientConfig } from './client-config.ts';
+
+let directory: TemporaryDirectory;
+let file: string;
+
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+  file = join(directory.path, 'config.yml');
+});
+
+afterEach(() => directory.close());
+
+test('a group key is found in the file, in a variable or in a file of its own, and never prints', async () => {
+  const keyFile = join(directory.path, 'key');
+  await writeFile(keyFile, 'key three\n');
+  await writeFile(
+    file,
+    `tunnels:
+  one: { proto: tcp, local_port: 1, group: g, group_key: key one }
+  two: { proto: tcp, local_port: 2, group: g, group_key_env: KEY_TWO }
+  three: { proto: tcp, local_port: 3, group: g, group_key_file: ${keyFile} }
+  four: { proto: tcp, local_port: 4 }
+`,
+  );
+  const config = loadClientConfig({ file, env: { KEY_TWO: 'key two' } });
+  const keys = ['one', 'two', 'three', 'four'].map((name) => config.tunnels[name]?.group_key?.reveal());
+  expect(keys).toEqual(['key one', 'key two', 'key three', undefined]);
+  expect(inspect(config, { depth: 9 }) + JSON.stringify(config)).not.toMatch(/key (one|two|three)/);
+});
+
+test('a group key file is seen from the folder of the config file, or from home; its last line break is no part of the key', async () => {
+  const home = await temporaryDirectory();
+  await writeFile(join(directory.path, 'key'), 'beside the file\r\n');
+  await writeFile(join(home.path, 'key'), '\ufeffat home \n\n');
+  await writeFile(
+    file,
+    `tunnels:
+  one: { proto: tcp, local_port: 1, group: g, group_key_file: key }
+  two: { proto: tcp, local_port: 2, group: g, group_key_file: ~/key }
+`,
+  );
+  const { tunnels } = loadClientConfig({ file, env: {}, home: home.path });
+  expect([tunnels['one']?.group_key?.reveal(), tunnels['two']?.group_key?.reveal()]).toEqual([
+    'beside the file',
+    'at home \n',
+  ]);
+  await home.close();
+});
+
+test.each([
+  ['', 'it is empty'],
+  ['\n', 'it is empty'],
+  [Buffer.from([0xff, 0xfe, 0x41]), 'it is not UTF-8 text'],
+  ['x'.repeat(70_000), 'it is larger than 65536 bytes'],
+])('a group key file that holds no key is refused at its line: %#', async (content, reason) => {
+  await writeFile(join(directory.path, 'key'), content);
+  await writeFile(file, 'tunnels:\n  one:\n    {proto: tcp, local_port: 1, group: g, group_key_file: key}\n');
+  expect(() => loadClientConfig({ file, env: {} })).toThrow(
+    `:3: \`tunnels.one.group_key_file\` must be a file that holds the key, got "key": ${reason}`,
+  );
+});
+
+test('health is checked without a group, and an alert goes without a probe', async () => {
+  await writeFile(
+    file,
+    `tunnels:
+  probed: { proto: tcp, local_port: 1, health_check: { type: tcp, path: /ignored, interval_secs: 0.5, timeout_secs: 0.25 } }
+  alerted: { proto: tcp, local_port: 2, group: g, group_key: k, health_check: { alert_webhook: "http://127.0.0.1:9/" } }
+`,
+  );
+  const { tunnels } = loadClientConfig({ file, env: {} });
+  expect(tunnels['probed']?.health_check).toMatchObject({ type: 'tcp', interval_secs: 0.5, timeout_secs: 0.25 });
+  expect(tunnels['alerted']?.health_check).toEqual({
+    alert_webhook: 'http://127.0.0.1:9/',
+    interval_secs: 10,
+    timeout_secs: 3,
+    max_failed: 3,
+    expect_2xx: true,
+  });
+});
+
+test('it is frozen all the way down, and every tunnel knows its line', async () => {
+  await writeFile(
+    file,
+    '# first line\ntunnels:\n  web: { proto: tcp, local_port: 1 }\n\n  "my db":\n    proto: tcp\n    local_port: 2\n',
+  );
+  const { tunnels } = loadClientConfig({ file, env: {} });
+  expect([tunnels['web']?.line, tunnels['my db']?.line]).toEqual([3, 5]);
+  expect(Object.isFrozen(tunnels) && Object.isFrozen(tunnels['web'])).toBe(true);
+});
+
+test('an alias bomb is refused, not unrolled', async () => {
+  const levels = Array.from(
+    { length: 12 },
+    (_, i) =>
+      `a${i}: &a${i} [${Array(9)
+        .fill(i === 0 ? 'x' : `*a${i - 1}`)
+        .join(',')}]`,
+  );
+  await writeFile(file, `${levels.join('\n')}\n`);
+  expect(() => loadClientConfig({ file, env: {} })).toThrow('there are too many aliases');
+});
+
+test('a second document is refused at its line, not left out in silence', async () => {
+  await writeFile(file, 'server: 127.0.0.1:4040\n---\nserver: 127.0.0.1:4041\n');
+  expect(() => loadClientConfig({ file, env: {} })).toThrow(/config\.yml:\d+: a second document begins here/);
+  await writeFile(file, '---\nserver: 127.0.0.1:4040\n...\n');
+  expect(loadClientConfig({ file, env: {} }).server).toBe('127.0.0.1:4040');
+});

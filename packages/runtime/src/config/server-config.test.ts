@@ -1,0 +1,124 @@
+import { inspect } from 'node:util';
+import { temporaryDirectory } from '@tunnel/testkit';
+import { describe, expect, test } from 'vitest';
+import { loadServerConfig, type ServerConfigSources } from './server-config.ts';
+
+const refusal = (sources: Partial<ServerConfigSources>): string => {
+  try {
+    loadServerConfig({ env: {}, ...sources });
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return 'not refused';
+};
+
+describe('variables', () => {
+  test('a variable wins over the file and over the defaults, its value is TOML', () => {
+    const { server, limits, load_balancing } = loadServerConfig({
+      env: {
+        TUNNEL_SERVER__CONTROL_PORT: '4440',
+        TUNNEL_SERVER__DOMAIN: '"example.com"',
+        TUNNEL_LIMITS__TCP_PORT_RANGE: '[1000, 2000]',
+        TUNNEL_LOAD_BALANCING__ENABLED: 'true',
+      },
+      defaults: { server: { control_port: 1, api_port: 2 } },
+    });
+    expect(server).toMatchObject({ control_port: 4440, domain: 'example.com', api_port: 2 });
+    expect(limits.tcp_port_range).toEqual([1000, 2000]);
+    expect(load_balancing.enabled).toBe(true);
+  });
+
+  test('a domain is kept in lower case, as hosts are compared with it', () => {
+    expect(loadServerConfig({ env: { TUNNEL_SERVER__DOMAIN: 'Edge.Example.COM' } }).server.domain).toBe(
+      'edge.example.com',
+    );
+  });
+
+  test('text that is no TOML value stands for itself', () => {
+    const config = loadServerConfig({
+      env: {
+        TUNNEL_DATA_DIR: '/var/lib/tunnel',
+        TUNNEL_DATABASE__URL: 'postgres://tunnel@db/tunnel',
+        TUNNEL_REGION__LOCATION: '',
+        TUNNEL_REGION__NAME: 'x"\nother = "y',
+      },
+      overrides: { region: { name: 'Flag' } },
+    });
+    expect(config.data_dir).toBe('/var/lib/tunnel');
+    expect(config.database.url.reveal()).toBe('postgres://tunnel@db/tunnel');
+    expect(config.region).toMatchObject({ location: '', name: 'Flag' });
+  });
+
+  test('plans and lists of tables can be set too', () => {
+    const config = loadServerConfig({
+      env: {
+        TUNNEL_PLATFORM__PLANS__FREE__TUNNEL_LIMIT: '100',
+        TUNNEL_AUTH__KEYS: `[{ account = "alice", sha256 = "${'a'.repeat(64)}" }]`,
+      },
+    });
+    expect(config.platform.plans['free']).toMatchObject({ tunnel_limit: 100, allow_custom_subdomains: true });
+    expect(config.auth.keys).toEqual([{ account: 'alice', sha256: 'a'.repeat(64) }]);
+  });
+
+  test('a variable that is no key of ours is left alone', () => {
+    const env = { TUNNEL_API_KEY: 'x', TUNNEL_SERVER: 'edge:4040', TUNNEL_SERVER__NOPE: '1', tunnel_data_dir: '/x' };
+    expect(loadServerConfig({ env })).toEqual(loadServerConfig({ env: {} }));
+  });
+
+  test('a wrong value is refused by the name of the variable, a secret one without its text', () => {
+    expect(refusal({ env: { TUNNEL_SERVER__CONTROL_PORT: 'many' } })).toBe(
+      'TUNNEL_SERVER__CONTROL_PORT: `server.control_port` must be a whole number from 0 to 65535, got "many"',
+    );
+    expect(refusal({ env: { TUNNEL_AUTH__KEYS: '[{ account = "alice" }]' } })).toMatch(
+      /^TUNNEL_AUTH__KEYS: `auth\.keys\[0\]\.sha256` must be 64/,
+    );
+    expect(refusal({ env: { TUNNEL_AUTH__ADMIN_TOKEN: '12345678' } })).toBe(
+      'TUNNEL_AUTH__ADMIN_TOKEN: `auth.admin_token` must be a string, got a number',
+    );
+  });
+});
+
+describe('the finished value', () => {
+  test('flags win over all, and are named when wrong', () => {
+    const env = { TUNNEL_DATA_DIR: '/from/variable' };
+    expect(loadServerConfig({ env, overrides: { data_dir: '/from/flag' } }).data_dir).toBe('/from/flag');
+    expect(loadServerConfig({ env, overrides: { data_dir: undefined } }).data_dir).toBe('/from/variable');
+    expect(refusal({ overrides: { data_dir: 5 } })).toMatch(/^command line: `data_dir` must be/);
+  });
+
+  test('it is frozen all the way down', () => {
+    const config = loadServerConfig({ env: {} });
+    for (const part of [config, config.server, config.limits.tcp_port_range, config.platform.plans['free']]) {
+      expect(Object.isFrozen(part)).toBe(true);
+    }
+  });
+
+  test('secrets do not print', () => {
+    const env = {
+      TUNNEL_AUTH__ADMIN_TOKEN: 'open-sesame',
+      TUNNEL_DATABASE__URL: 'postgres://open-sesame@db/tunnel',
+      TUNNEL_PLATFORM__MAIL__SMTP_URL: 'smtp://open-sesame@mail',
+      TUNNEL_PLATFORM__BILLING__STRIPE_SECRET_KEY: 'open-sesame',
+      TUNNEL_PLATFORM__BILLING__STRIPE_WEBHOOK_SECRET: 'open-sesame',
+      TUNNEL_LOAD_BALANCING__ALERT_SECRET: 'open-sesame',
+    };
+    const config = loadServerConfig({ env });
+    expect(config.auth.admin_token.reveal()).toBe('open-sesame');
+    expect(inspect(config, { depth: 9 }) + JSON.stringify(config)).not.toContain('open-sesame');
+  });
+});
+
+describe('a file that cannot be read', () => {
+  test('is named with the reason', async () => {
+    const directory = await temporaryDirectory();
+    expect(refusal({ file: '/no/such/server.toml' })).toBe('cannot read /no/such/server.toml: no such file');
+    expect(refusal({ file: directory.path })).toBe(`cannot read ${directory.path}: it is a directory`);
+    await directory.close();
+  });
+
+  test('a value that hides a whole table is refused where it stands', () => {
+    expect(refusal({ env: { TUNNEL_SERVER__HOST: '::1' }, defaults: { server: 5 } })).toBe(
+      'defaults: `server` must be a table, got 5',
+    );
+  });
+});

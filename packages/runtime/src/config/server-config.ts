@@ -1,0 +1,84 @@
+// server.toml, the environment and flags, laid over the defaults: one checked and frozen value.
+import { envLayer } from './env-layer.ts';
+import { tomlLayer } from './file-layers.ts';
+import { mergeLayers, namedLayer } from './layer.ts';
+import { type Finding, refuseFinding, refuseIssues } from './problem.ts';
+import { BUILT_IN_PLANS, type ServerConfig, serverFileSchema } from './server-schema.ts';
+import { deepFreeze } from './values.ts';
+
+export interface ServerConfigSources {
+  /** Absent: `defaults`, the environment and `overrides` alone. */
+  readonly file?: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  /** Laid below the file, above the built-in defaults. */
+  readonly defaults?: object;
+  /** Laid above all: the flags of the command line. */
+  readonly overrides?: object;
+}
+
+/** Throws a `ConfigProblem` for the first thing that is wrong. */
+export const loadServerConfig = (sources: ServerConfigSources): ServerConfig => {
+  const layers = [
+    namedLayer('built-in defaults', { platform: { plans: BUILT_IN_PLANS } }),
+    namedLayer('defaults', sources.defaults ?? {}),
+    ...(sources.file === undefined ? [] : [tomlLayer(sources.file)]),
+    envLayer(serverFileSchema, sources.env),
+    namedLayer('command line', sources.overrides ?? {}),
+  ];
+  const source = { schema: serverFileSchema, layers, merged: mergeLayers(layers) };
+  const parsed = serverFileSchema.safeParse(source.merged);
+  if (!parsed.success) throw refuseIssues(source, parsed.error.issues);
+  const config = deepFreeze(parsed.data);
+  const [finding] = serverFindings(config);
+  if (finding !== undefined) throw refuseFinding(source, finding);
+  return config;
+};
+
+// What one key of server.toml demands of another.
+
+const EMPTY = 'an empty string';
+
+const serverFindings = (config: ServerConfig): Finding[] => [
+  ...tlsFindings(config),
+  ...platformFindings(config),
+  ...keyFindings(config),
+];
+
+const tlsFindings = ({ tls }: ServerConfig): Finding[] => {
+  if ((tls.cert_path === '') === (tls.key_path === '')) return [];
+  const [missing, given] =
+    tls.cert_path === '' ? (['cert_path', 'key_path'] as const) : (['key_path', 'cert_path'] as const);
+  return [{ path: ['tls', missing], expected: `given too when \`tls.${given}\` is`, got: EMPTY }];
+};
+
+const platformFindings = ({ platform, server }: ServerConfig): Finding[] => {
+  const needed = (path: string[], value: string, why: string): Finding[] =>
+    value === '' ? [{ path, expected: `given when ${why}`, got: EMPTY }] : [];
+  return [
+    ...(platform.mail.transport === 'smtp'
+      ? needed(['platform', 'mail', 'smtp_url'], platform.mail.smtp_url.reveal(), '`platform.mail.transport` is "smtp"')
+      : []),
+    ...(platform.billing.processor === 'stripe'
+      ? (['stripe_secret_key', 'stripe_webhook_secret'] as const).flatMap((key) =>
+          needed(
+            ['platform', 'billing', key],
+            platform.billing[key].reveal(),
+            '`platform.billing.processor` is "stripe"',
+          ),
+        )
+      : []),
+    ...(server.platform_url === ''
+      ? []
+      : needed(['server', 'platform_credential_file'], server.platform_credential_file, '`server.platform_url` is')),
+  ];
+};
+
+/** One key cannot be two accounts. */
+const keyFindings = ({ auth }: ServerConfig): Finding[] =>
+  auth.keys.flatMap((key, index) => {
+    const first = auth.keys.findIndex((other) => other.sha256 === key.sha256);
+    if (first === index) return [];
+    return [
+      { path: ['auth', 'keys', index, 'sha256'], expected: 'a key of its own', got: `that of auth.keys[${first}]` },
+    ];
+  });

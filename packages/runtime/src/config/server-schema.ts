@@ -1,0 +1,167 @@
+// The whole server.toml as one schema, and its typed value.
+import * as z from 'zod';
+import {
+  addressList,
+  type DeepReadonly,
+  filledText,
+  flag,
+  listenPort,
+  oneOf,
+  portRange,
+  printableName,
+  seconds,
+  secretText,
+  secretUrl,
+  section,
+  serviceUrl,
+  table,
+  text,
+  url,
+  wholeNumber,
+} from './values.ts';
+
+// The tables of the edge: [server] [region] [auth] [tls] [limits] [capture] [load_balancing].
+
+const DAY_SECS = 86_400;
+const HOUR_SECS = 3600;
+const MOST_CONNECTIONS = 1_000_000;
+
+const DOMAIN = 'a host name such as "example.com"';
+const domain = z
+  .string({ error: DOMAIN })
+  .regex(/^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i, {
+    error: DOMAIN,
+  })
+  // Hosts are compared in lower case.
+  .toLowerCase();
+
+const serverSchema = section({
+  host: filledText().default('127.0.0.1'),
+  api_host: text().default(''),
+  metrics_host: filledText().default('127.0.0.1'),
+  domain: domain.default('localhost'),
+  http_port: listenPort().default(8000),
+  https_port: listenPort().default(8443),
+  plain_http: oneOf(['redirect', 'proxy']).default('redirect'),
+  control_port: listenPort().default(4040),
+  api_port: listenPort().default(4041),
+  metrics_port: listenPort().default(9090),
+  drain_secs: z
+    .number({ error: `a number of seconds from 0 to ${DAY_SECS}` })
+    .min(0, { error: `a number of seconds from 0 to ${DAY_SECS}` })
+    .max(DAY_SECS, { error: `a number of seconds from 0 to ${DAY_SECS}` })
+    .default(30),
+  head_timeout_secs: seconds(HOUR_SECS).default(15),
+  first_byte_timeout_secs: seconds(DAY_SECS).default(60),
+  trusted_proxies: addressList().default([]),
+  platform_url: url({ orEmpty: true }).default(''),
+  platform_credential_file: text().default(''),
+  api_url: url({ orEmpty: true }).default(''),
+});
+
+const regionSchema = section({
+  id: printableName().default('local'),
+  name: printableName().default('Local'),
+  location: text().default(''),
+});
+
+const SHA256_HEX = '64 lower-case hex digits of a SHA-256';
+
+const authSchema = section({
+  admin_token: secretText().prefault(''),
+  keys: z
+    .array(
+      table({
+        account: printableName(),
+        sha256: z.string({ error: SHA256_HEX }).regex(/^[0-9a-f]{64}$/, { error: SHA256_HEX }),
+      }),
+      { error: 'a list of tables [[auth.keys]]' },
+    )
+    .default([]),
+});
+
+const tlsSchema = section({ cert_path: text().default(''), key_path: text().default('') });
+
+const limitsSchema = section({
+  tcp_port_range: portRange().default([20_000, 20_099]),
+  udp_port_range: portRange().default([20_100, 20_199]),
+  tunnels_per_session: wholeNumber(1, 100_000).default(100),
+  connections_per_tunnel: wholeNumber(1, MOST_CONNECTIONS).default(10_000),
+  connections_per_address: wholeNumber(1, MOST_CONNECTIONS).default(10_000),
+  auth_failures_per_minute: wholeNumber(1, MOST_CONNECTIONS).default(60),
+});
+
+const captureSchema = section({ enabled: flag().default(true), bodies: flag().default(true) });
+
+const loadBalancingSchema = section({
+  enabled: flag().default(false),
+  alert_webhook_url: url({ orEmpty: true, concealed: true }).default(''),
+  alert_allow_private: oneOf(['auto', true, false]).default('auto'),
+  alert_secret: secretText().prefault(''),
+});
+
+// [platform] and its tables: the API, mail, billing, limits and plans.
+
+const MOST_CENTS = 1_000_000_000;
+
+/** Plans that exist without being written down; the file's plans are laid over them. */
+export const BUILT_IN_PLANS = {
+  free: { tunnel_limit: 3, allow_custom_subdomains: true, monthly_minimum_cents: 0 },
+  payg: { allow_custom_subdomains: true, monthly_minimum_cents: 300, price_cents_per_gb: 10 },
+} as const;
+
+const plan = table({
+  /** Absent: no limit. */
+  tunnel_limit: wholeNumber(0, 1_000_000).optional(),
+  allow_custom_subdomains: flag().default(true),
+  monthly_minimum_cents: wholeNumber(0, MOST_CENTS).default(0),
+  price_cents_per_gb: wholeNumber(0, MOST_CENTS).default(0),
+});
+
+const PLAN_NAME = 'a plan name of a-z, 0-9, - and _';
+const planName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,49}$/, { error: PLAN_NAME });
+
+const platformSchema = section({
+  host: filledText().default('127.0.0.1'),
+  port: listenPort().default(8080),
+  public_url: url({ orEmpty: false }).default('http://localhost:8080'),
+  trusted_proxies: addressList().default([]),
+  mail: section({
+    transport: oneOf(['file', 'smtp']).default('file'),
+    smtp_url: secretUrl(/^smtps?:\/\//i, 'smtp://user:password@host:587').prefault(''),
+    from: filledText().default('Tunnel <no-reply@localhost>'),
+  }),
+  billing: section({
+    processor: oneOf(['simulator', 'stripe']).default('simulator'),
+    simulator_port: listenPort().default(0),
+    stripe_secret_key: secretText().prefault(''),
+    stripe_webhook_secret: secretText().prefault(''),
+    /** Elsewhere only for a stand-in. */
+    stripe_api_url: serviceUrl().default('https://api.stripe.com'),
+  }),
+  limits: section({
+    auth_per_minute: wholeNumber(1, 1_000_000).default(30),
+    auth_per_account_per_minute: wholeNumber(1, 1_000_000).default(10),
+  }),
+  plans: z
+    .record(planName, plan, { error: (issue) => (issue.code === 'invalid_key' ? PLAN_NAME : 'a table') })
+    .prefault({}),
+});
+
+export const serverFileSchema = table({
+  data_dir: filledText().default('./data'),
+  database: section({
+    url: secretUrl(/^postgres(ql)?:\/\//i, 'postgres://user:password@host/name').prefault(''),
+  }),
+  platform: platformSchema,
+  server: serverSchema,
+  region: regionSchema,
+  auth: authSchema,
+  tls: tlsSchema,
+  limits: limitsSchema,
+  capture: captureSchema,
+  load_balancing: loadBalancingSchema,
+});
+
+/** Keys are those of the file, to the letter; every key has its value or its default. */
+export type ServerConfig = DeepReadonly<z.output<typeof serverFileSchema>>;
