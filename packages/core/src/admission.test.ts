@@ -42,15 +42,18 @@ describe('what is admitted', () => {
   });
 
   it('asks for any name, the one it had, or exactly the one that was named, in lower case', () => {
-    const wishOf = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
+    const wantedFor = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
       const decision = decide({ protocol: 'http', ...request }, facts);
       return decision.kind === 'admitted' ? decision.wanted : decision;
     };
-    expect(wishOf({})).toEqual({ kind: 'name', wanted: { kind: 'any' } });
-    expect(wishOf({ subdomain: 'Web' })).toEqual({ kind: 'name', wanted: { kind: 'exact', name: 'web' } });
-    expect(wishOf({ preferredSubdomain: 'web' })).toEqual({ kind: 'name', wanted: { kind: 'preferred', name: 'web' } });
-    expect(wishOf({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
-    expect(wishOf({}, { heldEndpoint: { kind: 'name', name: 'old' } })).toEqual({
+    expect(wantedFor({})).toEqual({ kind: 'name', wanted: { kind: 'any' } });
+    expect(wantedFor({ subdomain: 'Web' })).toEqual({ kind: 'name', wanted: { kind: 'exact', name: 'web' } });
+    expect(wantedFor({ preferredSubdomain: 'web' })).toEqual({
+      kind: 'name',
+      wanted: { kind: 'preferred', name: 'web' },
+    });
+    expect(wantedFor({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
+    expect(wantedFor({}, { heldEndpoint: { kind: 'name', name: 'old' } })).toEqual({
       kind: 'name',
       wanted: { kind: 'preferred', name: 'old' },
     });
@@ -95,13 +98,13 @@ describe('what is refused', () => {
 const HASH = 'a'.repeat(64);
 
 describe('a tunnel that wants into a group', () => {
-  const wishOf = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
+  const wantedFor = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
     const decision = decide({ group: 'web', groupKeyHash: HASH, ...request }, facts);
     return decision.kind === 'admitted' ? decision.wanted : decision.fault.message;
   };
 
   it('asks for it by name, key hash and protocol, and for an endpoint in case it begins it', () => {
-    expect(wishOf({ protocol: 'tcp', preferredPort: 20005 })).toEqual({
+    expect(wantedFor({ protocol: 'tcp', preferredPort: 20005 })).toEqual({
       kind: 'group',
       wanted: {
         protocol: 'tcp',
@@ -110,26 +113,26 @@ describe('a tunnel that wants into a group', () => {
         endpoint: { kind: 'port', wanted: { kind: 'preferred', port: 20005 } },
       },
     });
-    expect(wishOf({ protocol: 'https', subdomain: 'Shop' })).toMatchObject({
+    expect(wantedFor({ protocol: 'https', subdomain: 'Shop' })).toMatchObject({
       kind: 'group',
       wanted: { protocol: 'https', name: 'web', endpoint: { kind: 'name', name: 'shop' } },
     });
   });
 
   it('of http has the name of the group for a subdomain, where that can be one', () => {
-    expect(wishOf({ protocol: 'http', group: 'Web' })).toMatchObject({ wanted: { endpoint: { name: 'web' } } });
-    expect(wishOf({ protocol: 'http', group: 'my web' })).toMatch(/^group `my web` needs a subdomain, because/);
-    expect(wishOf({ protocol: 'http', group: 'api' })).toMatch(/needs a subdomain/);
-    expect(wishOf({ protocol: 'http', group: 'my web', subdomain: 'w' })).toMatchObject({ kind: 'group' });
-    expect(wishOf({ protocol: 'http', subdomain: 'a b' })).toMatch(/^subdomain 'a b' is not valid/);
+    expect(wantedFor({ protocol: 'http', group: 'Web' })).toMatchObject({ wanted: { endpoint: { name: 'web' } } });
+    expect(wantedFor({ protocol: 'http', group: 'my web' })).toMatch(/^group `my web` needs a subdomain, because/);
+    expect(wantedFor({ protocol: 'http', group: 'api' })).toMatch(/needs a subdomain/);
+    expect(wantedFor({ protocol: 'http', group: 'my web', subdomain: 'w' })).toMatchObject({ kind: 'group' });
+    expect(wantedFor({ protocol: 'http', subdomain: 'a b' })).toMatch(/^subdomain 'a b' is not valid/);
   });
 
   it('is an ordinary one when load balancing is off, whatever its fields say', () => {
     const off = { loadBalancing: false };
-    expect(wishOf({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', wanted: { kind: 'any' } });
-    expect(wishOf({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
-    expect(wishOf({ protocol: 'tcp', groupKeyHash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
-    expect(wishOf({ protocol: 'tcp', healthCheck: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });
+    expect(wantedFor({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', wanted: { kind: 'any' } });
+    expect(wantedFor({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
+    expect(wantedFor({ protocol: 'tcp', groupKeyHash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
+    expect(wantedFor({ protocol: 'tcp', healthCheck: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });
   });
 
   it.each([
@@ -161,12 +164,12 @@ describe('a tunnel that wants into a group', () => {
       'the path of a health check begins with / and has no spaces or control characters',
     ],
   ] as const)('is refused for %s', (_, request, message) => {
-    expect(wishOf({ protocol: 'tcp', ...request } as Partial<TunnelRequest>)).toBe(message);
+    expect(wantedFor({ protocol: 'tcp', ...request } as Partial<TunnelRequest>)).toBe(message);
   });
 
   it('counts against the limit, and never when it returns', () => {
-    expect(wishOf({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
-    expect(wishOf({}, { tunnelCount: 2, heldEndpoint: { kind: 'member', groupId: 'g' } })).toMatchObject({
+    expect(wantedFor({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
+    expect(wantedFor({}, { tunnelCount: 2, heldEndpoint: { kind: 'member', groupId: 'g' } })).toMatchObject({
       kind: 'group',
     });
   });

@@ -1,6 +1,6 @@
 // The life of one session and what becomes of its tunnels: live, lost (held for its return), ended.
-// A lost session keeps its places (ports and names) for `windowMs`; one that ended on purpose keeps nothing.
-// A member's place is its group's, which lives without it: the member leaves at once, and only its id waits for the return.
+// A lost session keeps its endpoints (ports and names) for `windowMs`; one that ended on purpose keeps nothing.
+// A member's endpoint is its group's, which lives without it: the member leaves at once, and only its id waits for the return.
 import { type PublicEndpoint, sameEndpoint } from './public-endpoint.ts';
 
 export type SessionTunnel =
@@ -29,7 +29,7 @@ export type SessionEvent =
   | { readonly kind: 'connection-lost'; readonly connectionId: number }
   /** The client came back with the secret and a valid key. */
   | { readonly kind: 'resumed'; readonly connectionId: number }
-  /** The place of a tunnel is open: a new one, or one that the client claims again. */
+  /** The endpoint of a tunnel is open: a new one, or one that the client claims again. */
   | {
       readonly kind: 'tunnel-registered';
       readonly connectionId: number;
@@ -104,7 +104,7 @@ const lost = (state: SessionState, connectionId: number, now: number, rules: Ses
   const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
     const { tunnelId, endpoint } = tunnel;
     if (tunnel.kind === 'live') effects.push({ kind: 'close-endpoint', tunnelId, endpoint });
-    effects.push(...holdPlace(tunnelId, endpoint, until));
+    effects.push(...holdEndpoint(tunnelId, endpoint, until));
     // One that was never claimed since an earlier loss was lost then.
     const lostAt = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
     return { kind: 'held', tunnelId, endpoint, lostAt, until };
@@ -124,7 +124,7 @@ const resumed = (
   if (state.kind === 'live') effects.push({ kind: 'replace-connection', connectionId: state.connectionId });
   const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
     if (tunnel.kind === 'live') return { ...tunnel, awaited: { since: tunnel.awaited?.since ?? now, until } };
-    effects.push(...holdPlace(tunnel.tunnelId, tunnel.endpoint, until));
+    effects.push(...holdEndpoint(tunnel.tunnelId, tunnel.endpoint, until));
     return { ...tunnel, until };
   });
   return [{ kind: 'live', connectionId, tunnels }, effects];
@@ -140,7 +140,7 @@ const registered = (
   if (state.kind !== 'live' || state.connectionId !== event.connectionId)
     return [state, undo(known, tunnelId, endpoint)];
   const effects: SessionEffect[] = [];
-  if (known !== undefined && !sameEndpoint(known.endpoint, endpoint)) effects.push(...giveUpPlace(known));
+  if (known !== undefined && !sameEndpoint(known.endpoint, endpoint)) effects.push(...giveUpEndpoint(known));
   effects.push({ kind: 'list-tunnel', tunnelId, endpoint });
   if (known === undefined) effects.push({ kind: 'tunnel-opened', tunnelId, at: now });
   const next: SessionTunnel = { kind: 'live', tunnelId, endpoint, awaited: null };
@@ -148,13 +148,13 @@ const registered = (
   return [{ ...state, tunnels: [...others, next] }, effects];
 };
 
-/** The session went away or changed its connection while the place was being opened. */
+/** The session went away or changed its connection while the endpoint was being opened. */
 const undo = (known: SessionTunnel | undefined, tunnelId: string, endpoint: PublicEndpoint): SessionEffect[] => {
   if (known !== undefined && sameEndpoint(known.endpoint, endpoint)) {
     if (known.kind === 'live') return [];
-    return [{ kind: 'close-endpoint', tunnelId, endpoint }, ...holdPlace(tunnelId, endpoint, known.until)];
+    return [{ kind: 'close-endpoint', tunnelId, endpoint }, ...holdEndpoint(tunnelId, endpoint, known.until)];
   }
-  return [{ kind: 'close-endpoint', tunnelId, endpoint }, ...releasePlace(tunnelId, endpoint)];
+  return [{ kind: 'close-endpoint', tunnelId, endpoint }, ...releaseEndpoint(tunnelId, endpoint)];
 };
 
 const tunnelEnded = (state: Exclude<SessionState, { kind: 'ended' }>, tunnelId: string, now: number): SessionStep => {
@@ -181,19 +181,19 @@ const timePassed = (state: Exclude<SessionState, { kind: 'ended' }>, now: number
 const deadlineOf = (tunnel: SessionTunnel): number =>
   tunnel.kind === 'held' ? tunnel.until : (tunnel.awaited?.until ?? Number.POSITIVE_INFINITY);
 
-const giveUpPlace = ({ kind, tunnelId, endpoint }: SessionTunnel): SessionEffect[] => [
+const giveUpEndpoint = ({ kind, tunnelId, endpoint }: SessionTunnel): SessionEffect[] => [
   ...(kind === 'live' ? [{ kind: 'close-endpoint', tunnelId, endpoint } as const] : []),
-  ...releasePlace(tunnelId, endpoint),
+  ...releaseEndpoint(tunnelId, endpoint),
 ];
 
-const holdPlace = (tunnelId: string, endpoint: PublicEndpoint, until: number): SessionEffect[] =>
+const holdEndpoint = (tunnelId: string, endpoint: PublicEndpoint, until: number): SessionEffect[] =>
   endpoint.kind === 'member' ? [] : [{ kind: 'hold-endpoint', tunnelId, endpoint, until }];
 
-const releasePlace = (tunnelId: string, endpoint: PublicEndpoint): SessionEffect[] =>
+const releaseEndpoint = (tunnelId: string, endpoint: PublicEndpoint): SessionEffect[] =>
   endpoint.kind === 'member' ? [] : [{ kind: 'release-endpoint', tunnelId, endpoint }];
 
 /** The end of a tunnel. One that was lost, or that nobody claimed, ended when its client went away. */
 const dismiss = (tunnel: SessionTunnel, now: number): SessionEffect[] => {
   const at = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
-  return [...giveUpPlace(tunnel), { kind: 'tunnel-closed', tunnelId: tunnel.tunnelId, at }];
+  return [...giveUpEndpoint(tunnel), { kind: 'tunnel-closed', tunnelId: tunnel.tunnelId, at }];
 };

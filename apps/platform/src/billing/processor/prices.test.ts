@@ -6,16 +6,16 @@ import { createProcessor } from './create-processor.ts';
 import type { Processor } from './processor.ts';
 import { accessOf } from './simulated-processor.fixture.ts';
 
-let scene: SimulatorHarness;
+let harness: SimulatorHarness;
 
 beforeEach(async () => {
-  scene = await SimulatorHarness.open();
+  harness = await SimulatorHarness.open();
 });
-afterEach(() => scene.close());
+afterEach(() => harness.close());
 
 const processorWith = (minimumCents: number, priceCentsPerGb: number): Processor =>
   createProcessor({
-    ...accessOf(scene),
+    ...accessOf(harness),
     prices: { minimumCents, priceCentsPerGb },
     logger: SILENT,
   });
@@ -33,10 +33,10 @@ describe('prices', () => {
     [1, 123_456_789, 1_000_000_000],
   ])('a minimum of %i cents, %i cents a GB, %i bytes', async (minimumCents, priceCentsPerGb, bytes) => {
     const processor = processorWith(minimumCents, priceCentsPerGb);
-    const customerId = await scene.customerWithCard();
+    const customerId = await harness.customerWithCard();
     await processor.subscribe({ customerId, userId: 'u', idempotencyKey: 's' });
     await processor.reportUsage({ identifier: 'one', customerId, bytes, at: Date.now() });
-    await scene.endMonth();
+    await harness.endMonth();
     const usage = Number((BigInt(bytes) * BigInt(priceCentsPerGb)) / 10n ** 9n);
     expect(await processor.invoices(customerId)).toMatchObject([{ total: Math.max(minimumCents, usage) }]);
   });
@@ -44,16 +44,16 @@ describe('prices', () => {
   it('are made once, also by two processes at once, and found again', async () => {
     const all = [1, 2, 3].map(() => processorWith(300, 10));
     const customers: string[] = [];
-    for (const _ of all) customers.push(await scene.customerWithCard());
+    for (const _ of all) customers.push(await harness.customerWithCard());
     const order = (index: number) => ({ customerId: customers[index]!, userId: 'u', idempotencyKey: `s${index}` });
     await Promise.all(all.map((processor, index) => processor.subscribe(order(index))));
     await processorWith(300, 10).subscribe({ ...order(0), idempotencyKey: 'later' });
-    const { data } = (await (await scene.call('GET', '/v1/prices')).json()) as { data: { lookup_key: string }[] };
+    const { data } = (await (await harness.call('GET', '/v1/prices')).json()) as { data: { lookup_key: string }[] };
     expect(data.map(({ lookup_key }) => lookup_key).sort()).toEqual([
       'tunnel_payg_bytes_10_300',
       'tunnel_payg_minimum_300',
     ]);
-    const meters = (await (await scene.call('GET', '/v1/billing/meters')).json()) as { data: unknown[] };
+    const meters = (await (await harness.call('GET', '/v1/billing/meters')).json()) as { data: unknown[] };
     expect(meters.data).toHaveLength(1);
   });
 });
