@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { leaveNothingBehind } from './lib/children.mjs';
 import { describeMachine, describeVersions } from './lib/machine.mjs';
-import { renderMarkdown } from './lib/markdown.mjs';
+import { renderComparison, renderMarkdown } from './lib/markdown.mjs';
 import { readBenchOptions, UsageError } from './lib/options.mjs';
 import { Progress } from './lib/progress.mjs';
 import { pathsOf, runRounds } from './lib/run-rounds.mjs';
@@ -18,6 +18,7 @@ const USAGE = `usage: npm run bench [-- OPTIONS]
   --rounds N       how often each path is measured (3)
   --quick          one round of short measurements: rough figures in about a minute
   --node PATH      the Node.js that runs edge and client
+  --baseline DIR   another checkout, built: its edge and client are measured beside ours in the same rounds (before, before-tls)
   --json FILE      the figures as JSON, besides the usual place
   --record         writes the scenarios of this run into docs/benchmarks.md and .json, and leaves the others as they are there
   --list           the names of the scenarios
@@ -25,7 +26,7 @@ A run of everything writes docs/benchmarks.md and .json; any other one writes to
 
 async function bench(options) {
   const chosen = chooseScenarios(options.scenarios);
-  const { paths, nginx } = choosePaths(options.paths);
+  const { paths, nginx } = choosePaths(options.paths, options.baseline);
   const tools = { wrk: findWrk() };
   const machine = describeMachine();
   const versions = describeVersions({ node: options.node, nginx, wrk: tools.wrk });
@@ -38,6 +39,10 @@ async function bench(options) {
   progress.finish();
   const summary = summarize({ results, machine, versions, options, date: new Date() });
   process.stdout.write(`${renderMarkdown(summary)}\n`);
+  if (options.baseline) {
+    process.stdout.write(`${renderComparison(summary)}\n`);
+    return;
+  }
   const allPaths = !options.quick && options.paths.length === PATH_NAMES.length;
   const full = allPaths && scenarios.length === SCENARIOS.length;
   const part = allPaths && options.record && scenarios.length > 0;

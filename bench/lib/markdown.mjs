@@ -1,5 +1,7 @@
 // The generated part of docs/benchmarks.md. What people wrote around it stays.
+import { baselineOf } from '../paths/index.mjs';
 import { FIGURES } from '../scenarios/figures.mjs';
+import { spread } from './statistics.mjs';
 
 const BEGIN = '<!-- figures: `npm run bench` writes what stands between these two lines -->';
 const END = '<!-- end of figures -->';
@@ -16,6 +18,24 @@ export function replaceFigures(text, figures) {
 export function renderMarkdown(summary) {
   const parts = [renderHead(summary), renderTargets(summary), ...summary.scenarios.map(renderScenario)];
   return `${parts.filter(Boolean).join('\n\n')}\n`;
+}
+
+/** Ours by the earlier build, inside each round: what a change costs. */
+export function renderComparison({ scenarios }) {
+  const rows = scenarios.flatMap(({ name, figures, paths }) =>
+    Object.keys(paths)
+      .filter((path) => paths[baselineOf(path)] && baselineOf(path) !== path)
+      .flatMap((path) =>
+        figures
+          .filter((key) => FIGURES[key].ratio)
+          .map((key) => {
+            const before = paths[baselineOf(path)].rounds;
+            const ratios = paths[path].rounds.map((round, at) => round[key] / before[at][key]);
+            return `| ${name} | ${path} | ${FIGURES[key].title} | ${cell(spread(ratios), 3)} |`;
+          }),
+      ),
+  );
+  return `### Beside the baseline\n\n| Scenario | Path | Figure | × before |\n|---|---|---|---|\n${rows.join('\n')}\n`;
 }
 
 function renderHead({ date, quick, rounds, machine, versions }) {

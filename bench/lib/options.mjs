@@ -1,5 +1,6 @@
 // The command lines of the bench.
 import { accessSync, constants, existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { PATH_NAMES } from '../paths/index.mjs';
 
@@ -33,12 +34,14 @@ export function readBenchOptions(args) {
     list: { type: 'boolean', default: false },
     json: { type: 'string' },
     record: { type: 'boolean', default: false },
+    baseline: { type: 'string' },
   });
   const rounds = values.rounds === undefined ? defaultRounds(values.quick) : Number(values.rounds);
   if (!Number.isInteger(rounds) || rounds < 1 || rounds > ROUNDS_MAX) {
     throw new UsageError(`--rounds takes a whole number from 1 to ${ROUNDS_MAX}`);
   }
-  return { ...values, rounds, scenarios: list(values.scenario), paths: pathsOf(values), node: nodeOf(values) };
+  const chosen = { scenarios: list(values.scenario), paths: pathsOf(values), node: nodeOf(values) };
+  return { ...values, rounds, ...chosen, baseline: baselineOf(values) };
 }
 
 export function readProfileOptions(args) {
@@ -58,6 +61,14 @@ function pathsOf({ path }, otherwise = PATH_NAMES) {
   const unknown = names.filter((name) => !PATH_NAMES.includes(name));
   if (unknown.length > 0) throw new UsageError(`no path ${unknown.join(', ')}; there are ${PATH_NAMES.join(', ')}`);
   return names;
+}
+
+function baselineOf({ baseline }) {
+  if (baseline === undefined) return undefined;
+  if (!existsSync(join(baseline, 'apps/server/dist'))) {
+    throw new UsageError(`--baseline: ${baseline} is no checkout that was built (npm run build)`);
+  }
+  return resolve(baseline);
 }
 
 function nodeOf({ node }) {

@@ -34,7 +34,8 @@ export async function runRounds({ scenarios, paths, rounds, quick, node, tools, 
   return results;
 }
 
-export const pathsOf = (scenario, paths) => paths.filter(({ name }) => (scenario.paths ?? USUAL_PATHS).includes(name));
+export const pathsOf = (scenario, paths) =>
+  paths.filter(({ name }) => (scenario.paths ?? USUAL_PATHS).includes(name.replace(/^before/, 'ours')));
 
 async function measureOnce({ scenario, path, ground, quick, node, tools, what }) {
   const stage = new Stage({ ground, path, quick, tools });

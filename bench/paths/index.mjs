@@ -10,16 +10,25 @@ import { bareHonoPath, platformPath } from './platform.mjs';
 export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];
 export const PATH_NAMES = [...USUAL_PATHS, 'ours-uncaptured', 'bare-hono', 'platform'];
 
+/** The same of an earlier build, beside which ours is measured. */
+export const baselineOf = (name) => name.replace(/^ours/, 'before');
+
 /** @returns {{ paths: object[], nginx: object }} `nginx.missing` says why there is no yardstick */
-export function choosePaths(names = PATH_NAMES) {
+export function choosePaths(names = PATH_NAMES, baseline = undefined) {
   const nginx = findNginx();
   const all = [
     direct,
     ...(nginx.missing ? [] : [nginxPath(nginx)]),
-    oursPath({ name: 'ours' }),
-    oursPath({ name: 'ours-tls', tls: true }),
-    oursPath({ name: 'ours-uncaptured', captures: false }),
+    ...withBaseline({ name: 'ours' }, baseline),
+    ...withBaseline({ name: 'ours-tls', tls: true }, baseline),
+    ...withBaseline({ name: 'ours-uncaptured', captures: false }, baseline),
     ...[bareHonoPath, platformPath],
   ];
-  return { paths: all.filter(({ name }) => names.includes(name)), nginx };
+  return { paths: all.filter(({ name }) => names.includes(name.replace(/^before/, 'ours'))), nginx };
 }
+
+/** One right behind the other, so that a disturbance of the machine hits both. */
+const withBaseline = (given, root) => [
+  ...(root === undefined ? [] : [oursPath({ ...given, name: baselineOf(given.name), root })]),
+  oursPath(given),
+];

@@ -8,8 +8,8 @@ import { freePort } from '../lib/free-ports.mjs';
 import { cleanEnvironment, startServer } from '../lib/server.mjs';
 import { HTTP_NAME } from '../lib/wrk.mjs';
 
-const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
-const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
+const SERVER = 'apps/server/bin/tunnel-server.mjs';
+const CLI = 'apps/cli/bin/tunnel.mjs';
 const CERTIFICATE = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
 const KEY = join(ROOT, 'packages/testkit/fixtures/tls/key.pem');
 const START_TIMEOUT_MS = 20_000;
@@ -34,7 +34,7 @@ enabled = ${captures}
 ${tls ? `[tls]\ncert_path = "${CERTIFICATE}"\nkey_path = "${KEY}"` : ''}
 `;
 
-async function startEdge({ ground, folder, node, nodeArgs, ...settings }) {
+async function startEdge({ root, ground, folder, node, nodeArgs, ...settings }) {
   const dataDir = join(folder, 'data');
   const config = join(folder, 'server.toml');
   writeFileSync(config, configOf(settings));
@@ -42,17 +42,17 @@ async function startEdge({ ground, folder, node, nodeArgs, ...settings }) {
     // As `npm start` runs it.
     '--max-semi-space-size=4',
     ...(nodeArgs?.edge ?? []),
-    ...[SERVER, 'edge', '--config', config, '--data-dir', dataDir],
+    ...[join(root, SERVER), 'edge', '--config', config, '--data-dir', dataDir],
   ]);
   const child = await startServer({ name: 'edge', command, args, dataDir, cwd: folder });
   return { child, run: JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) };
 }
 
-async function startClient({ ground, folder, node, nodeArgs, protocol, port, tls, run }) {
+async function startClient({ root, ground, folder, node, nodeArgs, protocol, port, tls, run }) {
   const what = protocol === 'http' ? HTTP_TUNNEL : ['--remote-port', String(port)];
   const { command, args } = ground.network.wrap(node, [
     ...(nodeArgs?.client ?? []),
-    ...[CLI, protocol, String(ground.originPort), '--json', ...what],
+    ...[join(root, CLI), protocol, String(ground.originPort), '--json', ...what],
     ...['--server', run.control, '--token-file', run.admin_token_file],
     ...(tls ? ['--tls', '--ca-file', CERTIFICATE] : ['--no-tls']),
   ]);
@@ -71,14 +71,14 @@ async function lateClient(child) {
   throw new Error(`the client did not open its tunnel: ${child.output}`);
 }
 
-/** `nodeArgs` are for profiles: { edge: string[], client: string[] }. */
-export const oursPath = ({ name, tls = false, captures = true }) => ({
+/** `root` is the checkout whose build runs. `nodeArgs` are for profiles: { edge: string[], client: string[] }. */
+export const oursPath = ({ name, root = ROOT, tls = false, captures = true }) => ({
   name,
   async start({ protocol = 'tcp', ...settings }) {
     mkdirSync(settings.folder, { recursive: true });
     const port = await freePort();
-    const { child: edge, run } = await startEdge({ ...settings, protocol, port, tls, captures });
-    const client = await startClient({ ...settings, protocol, port, tls, run });
+    const { child: edge, run } = await startEdge({ ...settings, root, protocol, port, tls, captures });
+    const client = await startClient({ ...settings, root, protocol, port, tls, run });
     return { address: { host: '127.0.0.1', port }, processes: { edge, client } };
   },
 });

@@ -35,6 +35,8 @@ export const FOLDER_MAY_IMPORT = {
     admin: ['control', 'ingress', 'routing', 'upstream', 'capture', 'backend'],
     alerts: ['control', 'ingress', 'routing', 'upstream', 'capture', 'backend'],
     control: ['ingress', 'routing', 'upstream', 'backend'],
+    // The table of the kinds of tunnels, above their folders.
+    ingress: ['routing', 'upstream', 'backend'],
     'ingress/tcp': ['ingress/tls', 'routing', 'upstream', 'backend'],
     'ingress/http': ['ingress/tls', 'routing', 'upstream', 'backend'],
     'ingress/tls': ['routing', 'upstream', 'backend'],

@@ -1,3 +1,2 @@
-export { createEdge, type Edge, type EdgeAddress } from './edge.ts';
-export type { EdgeDeps } from './edge-parts/edge-deps.ts';
+export { createEdge, type Edge, type EdgeAddress, type EdgeDeps } from './edge.ts';
 export { loadTlsFiles } from './ingress/tls/tls-files.ts';

@@ -4,8 +4,7 @@ import { type AdmissionFacts, decideAdmission, type TunnelRequest } from './admi
 const FACTS: AdmissionFacts = {
   tunnelCount: 0,
   tunnelLimit: 2,
-  protocols: ['http', 'https', 'tcp'],
-  ports: { from: 20000, to: 20099 },
+  ports: { tcp: { from: 20000, to: 20099 } },
   heldEndpoint: null,
   loadBalancing: true,
 };
@@ -20,24 +19,31 @@ const refusal = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts
 
 describe('what is admitted', () => {
   it('asks for any port, the preferred one, or exactly the one that was named', () => {
-    expect(decide({})).toEqual({ kind: 'admitted', wanted: { kind: 'port', wanted: { kind: 'any' } } });
+    expect(decide({})).toEqual({
+      kind: 'admitted',
+      wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'any' } },
+    });
     expect(decide({ preferredPort: 20005 })).toEqual({
       kind: 'admitted',
-      wanted: { kind: 'port', wanted: { kind: 'preferred', port: 20005 } },
+      wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20005 } },
     });
     expect(decide({ remotePort: 20005, preferredPort: 20006 })).toEqual({
       kind: 'admitted',
-      wanted: { kind: 'port', wanted: { kind: 'exact', port: 20005 } },
+      wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'exact', port: 20005 } },
     });
   });
 
   it('goes back to the held port on a return, unless another was named', () => {
-    expect(decide({ preferredPort: 20006 }, { heldEndpoint: { kind: 'port', port: 20009 } })).toEqual({
-      kind: 'admitted',
-      wanted: { kind: 'port', wanted: { kind: 'preferred', port: 20009 } },
-    });
-    expect(decide({ remotePort: 20001 }, { heldEndpoint: { kind: 'port', port: 20009 } })).toMatchObject({
-      wanted: { kind: 'port', wanted: { kind: 'exact', port: 20001 } },
+    expect(decide({ preferredPort: 20006 }, { heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } })).toEqual(
+      {
+        kind: 'admitted',
+        wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20009 } },
+      },
+    );
+    expect(
+      decide({ remotePort: 20001 }, { heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }),
+    ).toMatchObject({
+      wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'exact', port: 20001 } },
     });
   });
 
@@ -48,10 +54,7 @@ describe('what is admitted', () => {
     };
     expect(wantedFor({})).toEqual({ kind: 'name', wanted: { kind: 'any' } });
     expect(wantedFor({ subdomain: 'Web' })).toEqual({ kind: 'name', wanted: { kind: 'exact', name: 'web' } });
-    expect(wantedFor({ preferredSubdomain: 'web' })).toEqual({
-      kind: 'name',
-      wanted: { kind: 'preferred', name: 'web' },
-    });
+    expect(wantedFor({ preferredSubdomain: 'web' })).toEqual({ kind: 'name', wanted: { kind: 'preferred', name: 'web' } });
     expect(wantedFor({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
     expect(wantedFor({}, { heldEndpoint: { kind: 'name', name: 'old' } })).toEqual({
       kind: 'name',
@@ -60,7 +63,9 @@ describe('what is admitted', () => {
   });
 
   it('never counts a return against the limit', () => {
-    expect(decide({}, { tunnelCount: 2, heldEndpoint: { kind: 'port', port: 20009 } }).kind).toBe('admitted');
+    expect(decide({}, { tunnelCount: 2, heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }).kind).toBe(
+      'admitted',
+    );
   });
 
   it('takes names of 1 to 100 printable characters of any script', () => {
@@ -110,7 +115,7 @@ describe('a tunnel that wants into a group', () => {
         protocol: 'tcp',
         name: 'web',
         keyHash: HASH,
-        endpoint: { kind: 'port', wanted: { kind: 'preferred', port: 20005 } },
+        endpoint: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20005 } },
       },
     });
     expect(wantedFor({ protocol: 'https', subdomain: 'Shop' })).toMatchObject({
@@ -129,7 +134,7 @@ describe('a tunnel that wants into a group', () => {
 
   it('is an ordinary one when load balancing is off, whatever its fields say', () => {
     const off = { loadBalancing: false };
-    expect(wantedFor({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', wanted: { kind: 'any' } });
+    expect(wantedFor({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', transport: 'tcp', wanted: { kind: 'any' } });
     expect(wantedFor({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
     expect(wantedFor({ protocol: 'tcp', groupKeyHash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
     expect(wantedFor({ protocol: 'tcp', healthCheck: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });

@@ -1,12 +1,19 @@
 // Decides whether a session may register a tunnel, and which endpoint it may ask the leases for. Says; never does.
 import { Fault } from '@tunnel/errors';
-import { type GroupFields, groupSubdomain, isGroupProtocol, refuseGroupFields } from './groups/group-request.ts';
-import type { GroupProtocol } from './groups/tunnel-group.ts';
+import { type GroupFields, groupSubdomain, refuseGroupFields } from './groups/group-request.ts';
 import { CORE_LIMITS } from './limits.ts';
 import type { WantedName } from './name-leases.ts';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from './names.ts';
 import type { WantedPort } from './port-leases.ts';
 import type { PublicEndpoint } from './public-endpoint.ts';
+import {
+  type GroupProtocol,
+  isGroupProtocol,
+  isTunnelProtocol,
+  type Transport,
+  TUNNEL_PROTOCOLS,
+  type TunnelProtocol,
+} from './tunnel-protocols.ts';
 
 export interface TunnelRequest extends GroupFields {
   readonly name: string;
@@ -21,27 +28,26 @@ export interface TunnelRequest extends GroupFields {
   readonly preferredSubdomain?: string | undefined;
 }
 
-export type WantedEndpoint =
-  | { readonly kind: 'port'; readonly wanted: WantedPort }
-  | { readonly kind: 'name'; readonly wanted: WantedName }
-  | { readonly kind: 'group'; readonly wanted: WantedGroup };
+/** What can be leased to one tunnel. */
+export type WantedLease =
+  | { readonly kind: 'port'; readonly transport: Transport; readonly wanted: WantedPort }
+  | { readonly kind: 'name'; readonly wanted: WantedName };
+
+export type WantedEndpoint = WantedLease | { readonly kind: 'group'; readonly wanted: WantedGroup };
 
 /** `endpoint` counts when the group does not exist yet. */
 export interface WantedGroup {
   readonly protocol: GroupProtocol;
   readonly name: string;
   readonly keyHash: string;
-  readonly endpoint:
-    | { readonly kind: 'port'; readonly wanted: WantedPort }
-    | { readonly kind: 'name'; readonly name: string };
+  readonly endpoint: Extract<WantedLease, { kind: 'port' }> | { readonly kind: 'name'; readonly name: string };
 }
 
 export interface AdmissionFacts {
   /** Tunnels the session has, those that are held for it included. */
   readonly tunnelCount: number;
   readonly tunnelLimit: number;
-  readonly protocols: readonly string[];
-  readonly ports: { readonly from: number; readonly to: number };
+  readonly ports: Readonly<Record<Transport, { readonly from: number; readonly to: number }>>;
   /** The endpoint of the same tunnel before: a return, which never counts against the limit. */
   readonly heldEndpoint: PublicEndpoint | null;
   /** The kill switch. Off: what is said about groups and health is accepted and ignored. */
@@ -57,31 +63,33 @@ export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): 
   if (nameProblem !== null) {
     return refuse(new Fault('TUNNEL_NAME_INVALID', { name: shownText(request.name), reason: nameProblem }));
   }
-  if (!facts.protocols.includes(request.protocol)) {
-    const supported = facts.protocols.join(', ');
-    return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol: request.protocol, supported }));
+  const { protocol } = request;
+  if (!isTunnelProtocol(protocol)) {
+    const supported = Object.keys(TUNNEL_PROTOCOLS).join(', ');
+    return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol, supported }));
   }
-  const admission = endpointFor(request, facts);
-  if (admission.kind === 'refused') return admission;
+  const placed = endpointFor(protocol, request, facts);
+  if (placed.kind === 'refused') return placed;
   if (facts.heldEndpoint === null && facts.tunnelCount >= facts.tunnelLimit) {
     return refuse(new Fault('TUNNEL_LIMIT', { limit: facts.tunnelLimit }));
   }
-  return admission;
+  return placed;
 };
 
-const endpointFor = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
-  const { group, groupKeyHash, protocol } = request;
-  const fault = facts.loadBalancing ? refuseGroupFields(request) : null;
-  if (fault !== null) return refuse(fault);
+const endpointFor = (protocol: TunnelProtocol, request: TunnelRequest, facts: AdmissionFacts): Admission => {
+  const { group, groupKeyHash } = request;
+  const oddity = facts.loadBalancing ? refuseGroupFields(request) : null;
+  if (oddity !== null) return refuse(oddity);
+  const { endpoint } = TUNNEL_PROTOCOLS[protocol];
   const isGrouped = facts.loadBalancing && group !== undefined && groupKeyHash !== undefined;
   if (!isGrouped || !isGroupProtocol(protocol)) {
-    return protocol === 'tcp' ? portFor(request, facts) : nameFor(request, facts);
+    return endpoint.kind === 'port' ? portFor(endpoint.transport, request, facts) : nameFor(request, facts);
   }
   const named = { protocol, name: group, keyHash: groupKeyHash };
-  if (protocol === 'tcp') {
-    const admission = portFor(request, facts);
-    if (admission.kind === 'refused' || admission.wanted.kind !== 'port') return admission;
-    return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: admission.wanted } } };
+  if (endpoint.kind === 'port') {
+    const placed = portFor(endpoint.transport, request, facts);
+    if (placed.kind === 'refused' || placed.wanted.kind !== 'port') return placed;
+    return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: placed.wanted } } };
   }
   const subdomain = groupSubdomain(group, request.subdomain);
   if (subdomain instanceof Fault) return refuse(subdomain);
@@ -91,13 +99,23 @@ const endpointFor = (request: TunnelRequest, facts: AdmissionFacts): Admission =
   };
 };
 
-const portFor = ({ remotePort, preferredPort }: TunnelRequest, { ports, heldEndpoint }: AdmissionFacts): Admission => {
-  if (remotePort !== undefined && (remotePort < ports.from || remotePort > ports.to)) {
-    return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, ...ports }));
+const portFor = (
+  transport: Transport,
+  { remotePort, preferredPort }: TunnelRequest,
+  { ports, heldEndpoint }: AdmissionFacts,
+): Admission => {
+  const range = ports[transport];
+  const admit = (wanted: WantedPort): Admission => ({
+    kind: 'admitted',
+    wanted: { kind: 'port', transport, wanted },
+  });
+  if (remotePort !== undefined && (remotePort < range.from || remotePort > range.to)) {
+    return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, ...range }));
   }
-  if (remotePort !== undefined) return admitPort({ kind: 'exact', port: remotePort });
-  const preferred = heldEndpoint?.kind === 'port' ? heldEndpoint.port : preferredPort;
-  return admitPort(preferred === undefined ? { kind: 'any' } : { kind: 'preferred', port: preferred });
+  if (remotePort !== undefined) return admit({ kind: 'exact', port: remotePort });
+  const isHeld = heldEndpoint?.kind === 'port' && heldEndpoint.transport === transport;
+  const preferred = isHeld ? heldEndpoint.port : preferredPort;
+  return admit(preferred === undefined ? { kind: 'any' } : { kind: 'preferred', port: preferred });
 };
 
 const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldEndpoint }: AdmissionFacts): Admission => {
@@ -112,7 +130,6 @@ const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldEndpoin
   return admitName(isUsable ? { kind: 'preferred', name: foldSubdomain(preferred) } : { kind: 'any' });
 };
 
-const admitPort = (wanted: WantedPort): Admission => ({ kind: 'admitted', wanted: { kind: 'port', wanted } });
 const admitName = (wanted: WantedName): Admission => ({ kind: 'admitted', wanted: { kind: 'name', wanted } });
 
 /** null: a valid name. */

@@ -1,4 +1,10 @@
-export { type Admission, decideAdmission, type WantedEndpoint, type WantedGroup } from './admission.ts';
+export {
+  type Admission,
+  decideAdmission,
+  type WantedEndpoint,
+  type WantedGroup,
+  type WantedLease,
+} from './admission.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
 export {
   billingMonth,
@@ -25,13 +31,12 @@ export {
 export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
-export { isGroupProtocol, refuseGroupFields } from './groups/group-request.ts';
+export { refuseGroupFields } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
 export {
   type GroupEffect,
   type GroupEvent,
   type GroupMember,
-  type GroupProtocol,
   TunnelGroup,
 } from './groups/tunnel-group.ts';
 export {
@@ -49,7 +54,14 @@ export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
 export { type CallerAddress, callerAddressOf, hostPort, plainAddress, TrustedProxies } from './net/caller-address.ts';
 export { type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
-export { endpointKey, type LeasedEndpoint, type PublicEndpoint, sameEndpoint } from './public-endpoint.ts';
+export {
+  endpointKey,
+  endpointLabel,
+  endpointOfLabel,
+  type LeasedEndpoint,
+  type PublicEndpoint,
+  sameEndpoint,
+} from './public-endpoint.ts';
 export {
   afterConnect,
   afterFailure,
@@ -79,3 +91,4 @@ export {
   problemOfPassword,
   type RefreshDecision,
 } from './sign-in.ts';
+export { isGroupProtocol, isTunnelProtocol, type Transport, type TunnelProtocol } from './tunnel-protocols.ts';

@@ -22,9 +22,9 @@ export class PortLeases {
   readonly from: number;
   readonly to: number;
   readonly #uses = new Map<number, PortUse>();
-  /** Dense, with swap-remove, and the position of each port in it: a uniform pick needs no search. */
+  /** Dense, with swap-remove, and the index of each port in it: a uniform pick needs no search. */
   readonly #free: number[] = [];
-  readonly #positionOf = new Map<number, number>();
+  readonly #indexOf = new Map<number, number>();
   #earliestEnd = Number.POSITIVE_INFINITY;
 
   constructor(range: { readonly from: number; readonly to: number }) {
@@ -95,20 +95,20 @@ export class PortLeases {
   }
 
   #take(port: number, owner: string): LeaseAnswer {
-    const position = this.#positionOf.get(port);
-    if (position !== undefined) {
+    const index = this.#indexOf.get(port);
+    if (index !== undefined) {
       const last = this.#free[this.#free.length - 1] as number;
-      this.#free[position] = last;
-      this.#positionOf.set(last, position);
+      this.#free[index] = last;
+      this.#indexOf.set(last, index);
       this.#free.pop();
-      this.#positionOf.delete(port);
+      this.#indexOf.delete(port);
     }
     this.#uses.set(port, { kind: 'leased', owner });
     return { kind: 'leased', port };
   }
 
   #putBack(port: number): void {
-    this.#positionOf.set(port, this.#free.length);
+    this.#indexOf.set(port, this.#free.length);
     this.#free.push(port);
   }
 

@@ -1,7 +1,8 @@
 // Where the public reaches a tunnel: a port of its own, a name on the shared one, or as a member the port or name of its group.
+import { type Transport, TUNNEL_PROTOCOLS, type TunnelProtocol } from './tunnel-protocols.ts';
 
 export type PublicEndpoint =
-  | { readonly kind: 'port'; readonly port: number }
+  | { readonly kind: 'port'; readonly transport: Transport; readonly port: number }
   | { readonly kind: 'name'; readonly name: string }
   | { readonly kind: 'member'; readonly groupId: string };
 
@@ -14,10 +15,22 @@ export const sameEndpoint = (a: PublicEndpoint, b: PublicEndpoint): boolean => e
 export const endpointKey = (endpoint: PublicEndpoint): string => {
   switch (endpoint.kind) {
     case 'port':
-      return `port ${endpoint.port}`;
+      return `${endpoint.transport} ${endpoint.port}`;
     case 'name':
       return `name ${endpoint.name}`;
     case 'member':
       return `member ${endpoint.groupId}`;
   }
+};
+
+/** What people call it: the subdomain, or the port. */
+export const endpointLabel = (endpoint: LeasedEndpoint): string =>
+  endpoint.kind === 'port' ? String(endpoint.port) : endpoint.name;
+
+/** The way back: what a protocol's label stands for; null: it is no label. */
+export const endpointOfLabel = (protocol: TunnelProtocol, label: string): LeasedEndpoint | null => {
+  const { endpoint } = TUNNEL_PROTOCOLS[protocol];
+  if (endpoint.kind === 'name') return { kind: 'name', name: label };
+  // To the letter: `020000` is no port's name.
+  return /^[1-9]\d{0,4}$/.test(label) ? { ...endpoint, port: Number(label) } : null;
 };

@@ -83,7 +83,9 @@ const keyOf = ({ endpoint, tunnelId }: { readonly endpoint: PublicEndpoint; read
 
 /** Two ports a tunnel, and a group for all: it may move, and never meets another one's endpoint. */
 const endpointOf = (tunnelAt: number, which: number): PublicEndpoint =>
-  which === 2 ? { kind: 'member', groupId: 'pool' } : { kind: 'port', port: 20_000 + tunnelAt * 2 + which };
+  which === 2
+    ? { kind: 'member', groupId: 'pool' }
+    : { kind: 'port', transport: 'tcp', port: 20_000 + tunnelAt * 2 + which };
 
 it('keeps one owner a port, one open entry a tunnel, and nothing at all after the end, whatever happens', () => {
   fc.assert(

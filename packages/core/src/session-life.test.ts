@@ -18,7 +18,7 @@ const run = (...steps: readonly (readonly [number, SessionEvent])[]): [SessionSt
   return [state, effects];
 };
 
-const at = (port: number): PublicEndpoint => ({ kind: 'port', port });
+const at = (port: number): PublicEndpoint => ({ kind: 'port', transport: 'tcp', port });
 const registered = (tunnelId: string, port: number, connectionId = 1): SessionEvent => ({
   kind: 'tunnel-registered',
   connectionId,

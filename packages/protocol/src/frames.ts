@@ -85,7 +85,7 @@ export const frameTable = (
   capabilities: readonly string[],
   kinds: Readonly<Record<number, FrameKind>> = FRAME_KINDS,
 ): FrameTable =>
-  Array.from({ length: 256 }, (_, type) => {
+  Array.from({ length: 1 + Math.max(...Object.keys(kinds).map(Number)) }, (_, type) => {
     const frame = kinds[type];
     return frame?.capability === undefined || capabilities.includes(frame.capability) ? frame : undefined;
   });

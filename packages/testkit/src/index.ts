@@ -1,5 +1,4 @@
 export { deterministicBytes, deterministicChunks, hashOf, seededRandom } from './deterministic-bytes.ts';
-export { type DuplexPair, type DuplexPairOptions, duplexPair } from './duplex-pair.ts';
 export { type EventuallyOptions, eventually, waitForPort } from './eventually.ts';
 export { FakeClock } from './fake-clock.ts';
 export { monthWithRoom } from './month-with-room.ts';

@@ -1,7 +1,7 @@
 // Groups over the REST: the list, the health of a tunnel as it changed, and the events of a group as they happen.
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { groupProtocol, type HealthEvent } from '@tunnel/contract';
-import type { TunnelGroup } from '@tunnel/core';
+import { endpointOfLabel, type TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import type { Tunnel } from '../routing/tunnel.ts';
@@ -50,18 +50,12 @@ const isHead = ({ req }: Context<RestEnv>): boolean => req.method === 'HEAD';
 /** A group without a member of the caller's is as unknown as none. */
 const findGroup = (context: Context<RestEnv>, { groups }: RestDependencies): TunnelGroup<Tunnel> => {
   const { protocol = '', label = '' } = context.req.param() as Record<string, string>;
-  const group = protocol === groupProtocol.enum.http ? groups.bySubdomain(label) : groupOnPort(groups, protocol, label);
+  const shown = groupProtocol.safeParse(protocol);
+  const endpoint = shown.success ? endpointOfLabel(shown.data, label) : null;
+  const group = endpoint === null ? undefined : groups.at(endpoint);
   if (group?.isVisibleTo(context.get('caller')) !== true) throw new Fault('GROUP_UNKNOWN');
   return group;
 };
-
-const groupOnPort = (
-  groups: RestDependencies['groups'],
-  protocol: string,
-  label: string,
-): TunnelGroup<Tunnel> | undefined =>
-  // The label to the letter: `020000` is no port's name.
-  protocol === groupProtocol.enum.tcp && /^[1-9]\d{0,4}$/.test(label) ? groups.byPort(Number(label)) : undefined;
 
 const openStream = (
   context: Context<RestEnv>,

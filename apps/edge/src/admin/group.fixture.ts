@@ -33,7 +33,7 @@ export class GroupStage {
     this.tunnels = tunnels;
     const endpoints = {
       names: { open: () => {} },
-      open: () => Promise.resolve({ kind: 'port', port: this.#nextPort++ }),
+      open: () => Promise.resolve({ kind: 'port', transport: 'tcp', port: this.#nextPort++ }),
       close: () => {},
       release: () => {},
     } as unknown as EndpointRegistry;
@@ -45,7 +45,9 @@ export class GroupStage {
   async join(tunnelId: string, owner: Owner, wanted: MemberWish = {}): Promise<Tunnel> {
     const { group = 'web', protocol = 'http', label = group, keyHash = KEY_HASH } = wanted;
     const endpoint =
-      protocol === 'tcp' ? { kind: 'port' as const, port: null } : { kind: 'name' as const, name: label };
+      protocol === 'tcp'
+        ? { kind: 'port' as const, transport: 'tcp' as const }
+        : { kind: 'name' as const, name: label };
     const { tunnel } = await this.#groups.join({
       wanted: { protocol, name: group, keyHash, endpoint } as never,
       owner,

@@ -28,7 +28,7 @@ export interface RestDependencies {
   readonly platformSecret: Secret;
   readonly tunnels: { get(tunnelId: string): Tunnel | undefined; values(): Iterable<Tunnel> };
   /** Without a single one while load balancing is off. */
-  readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'bySubdomain' | 'byPort'>;
+  readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'at'>;
   readonly feed: GroupFeed;
   /** false: it was gone already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;

@@ -7,7 +7,7 @@ import { CaptureDesk } from '../capture/capture-desk.ts';
 import { CaptureStore } from '../capture/capture-store.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
 import type { ReplayOrder } from '../capture/replay.ts';
-import { AuthFailures } from '../control/auth-failures.ts';
+import { AuthFailures } from '../control/authentication.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import { ALICE, BOB, GroupStage, OPERATOR } from './group.fixture.ts';
@@ -27,7 +27,7 @@ export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunne
   protocol: 'tcp',
   label: String(port),
   publicUrl: `tcp://localhost:${port}`,
-  endpoint: { kind: 'port', port },
+  endpoint: { kind: 'port', transport: 'tcp', port },
   group: null,
   assignedPort: port,
   http: null,

@@ -1,10 +1,7 @@
 // Who may use this edge, and who is told what happens on it. Every implementation passes backend.conformance.ts.
-import type { Owner } from '@tunnel/core';
+import type { Owner, TunnelProtocol } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import type { Tunnel } from '../routing/tunnel.ts';
 import type { TunnelCounters } from '../upstream/upstream-request.ts';
-
-export type TunnelProtocol = Tunnel['protocol'];
 
 /** `fault` is ready to be said to the caller; a retryable one means "cannot know right now", not "no". */
 export type KeyVerdict =

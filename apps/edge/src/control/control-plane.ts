@@ -7,29 +7,22 @@ import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/pro
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import type { Backend, Revocation } from '../backend/backend.ts';
+import type { PublicAddress } from '../ingress/kinds.ts';
 import type { TlsFiles } from '../ingress/tls/tls-files.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
-import type { AuthFailures } from './auth-failures.ts';
-import { authenticate } from './authenticate.ts';
-import { upgradeCarrier } from './carrier-upgrade.ts';
+import { type AuthFailures, authenticate } from './authentication.ts';
+import { SessionMuxes, upgradeCarrier } from './carriers.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
 import { ControlServer } from './control-server.ts';
-import { handleMessage } from './handle-message.ts';
-import type { PublicHttp } from './public-url.ts';
-import type { Session } from './session.ts';
-import { SessionMuxes } from './session-muxes.ts';
-import { SessionTable } from './session-table.ts';
+import { handleMessage } from './messages.ts';
+import { type Session, Sessions } from './sessions.ts';
 
-export interface ControlPlaneOptions {
+export interface ControlPlaneOptions extends PublicAddress {
   readonly host: string;
   readonly port: number;
-  readonly tls: TlsFiles | null;
-  /** How http tunnels are reached: `<scheme>://<subdomain>.<domain>[:port]`. */
-  readonly publicHttp: PublicHttp;
-  readonly domain: string;
   readonly regionId: string;
   readonly tunnelsPerSession: number;
   readonly trustedProxies: readonly string[];
@@ -51,7 +44,7 @@ export class ControlPlane {
   readonly #server: ControlServer;
   readonly #callerAddress: CallerAddress;
   readonly #muxes: SessionMuxes;
-  readonly #sessions: SessionTable;
+  readonly #sessions: Sessions;
   readonly #connections = new Set<ControlConnection>();
   #lastConnectionId = 0;
   #unauthenticated = 0;
@@ -60,15 +53,14 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, endpoints, groups, tunnels, host, port, tls } = options;
+    const { clock, logger, backend, endpoints, groups, tunnels, host, port } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     this.#muxes = new SessionMuxes({ clock, logger, onViolation });
-    this.#sessions = new SessionTable({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
+    this.#sessions = new Sessions({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
-      tls,
       refusal: () => this.#refusal(),
       onControl: (ws, request) => this.#onControl(ws, request),
       onCarrier: (request, socket, head) => upgradeCarrier(this.#muxes, request, socket, head),
@@ -91,8 +83,8 @@ export class ControlPlane {
     return { sessions: this.#sessions.liveCount, carriers: this.#muxes.carriers, streams: this.#muxes.streams };
   }
 
-  async start(): Promise<void> {
-    await this.#server.start();
+  async start(tls: TlsFiles | null): Promise<void> {
+    await this.#server.start(tls);
     this.#stopListening = this.#given.backend.onRevoked((revocation) => this.revoke(revocation));
     this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }

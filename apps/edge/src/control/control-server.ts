@@ -1,21 +1,21 @@
-// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers. Who asks for nothing has little
+// room, and who asks for something else gets one line of plain text.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { secureOptionsOf, type TlsFiles } from '../ingress/tls/tls-files.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import { refuseUpgrade } from './upgrade-answers.ts';
-import { WaitingSockets } from './waiting-sockets.ts';
 
 /** How often node looks for heads that are over their time. */
 const CHECK_INTERVAL_MS = 2000;
 
 export interface ControlServerOptions {
   readonly listenOn: ListenOn;
-  readonly tls: TlsFiles | null;
   /** A text: not now, with 503. */
   readonly refusal: () => string | null;
   readonly onControl: (ws: WebSocket, request: IncomingMessage) => void;
@@ -25,7 +25,6 @@ export interface ControlServerOptions {
 
 export class ControlServer {
   readonly #given: ControlServerOptions;
-  readonly #server: Server;
   readonly #webSockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
@@ -33,19 +32,13 @@ export class ControlServer {
     clientTracking: false,
   });
   readonly #waiting: WaitingSockets;
+  /** Made at the start, when the certificate is known. */
+  #server: Server | undefined;
   #address: { host: string; port: number } | undefined;
 
   constructor(options: ControlServerOptions) {
     this.#given = options;
     this.#waiting = new WaitingSockets(options.handshakesMax ?? EDGE_LIMITS.CONTROL_HANDSHAKES_MAX);
-    this.#server = openServer(options.tls);
-    this.#server.on('connection', (socket: Socket) => this.#waiting.add(socket));
-    this.#server.on('request', answerRequest);
-    this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
-      this.#upgrade(request, socket, head),
-    );
-    // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
-    this.#server.on('clientError', (_error, socket) => socket.destroy());
   }
 
   /** Connections that have not asked for anything yet. */
@@ -58,8 +51,17 @@ export class ControlServer {
     return this.#address;
   }
 
-  async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#given.listenOn);
+  async start(tls: TlsFiles | null): Promise<void> {
+    const server = openServer(tls);
+    server.on('connection', (socket: Socket) => this.#waiting.add(socket));
+    server.on('request', answerRequest);
+    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
+      this.#upgrade(request, socket, head),
+    );
+    // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
+    server.on('clientError', (_error, socket) => socket.destroy());
+    this.#server = server;
+    this.#address = await listenOrFault(server, this.#given.listenOn);
   }
 
   /** For handshakes from now on; connections do not notice. */
@@ -69,7 +71,7 @@ export class ControlServer {
 
   /** Upgraded connections live on; the rest has nothing to say any more. */
   stopAccepting(): void {
-    if (!this.#server.listening) return;
+    if (this.#server?.listening !== true) return;
     this.#server.close();
     this.#server.closeAllConnections();
   }
@@ -91,7 +93,7 @@ export class ControlServer {
   }
 }
 
-const openServer = (tls: ControlServerOptions['tls']): Server => {
+const openServer = (tls: TlsFiles | null): Server => {
   const limits = {
     maxHeaderSize: EDGE_LIMITS.CONTROL_HEAD_MAX_BYTES,
     headersTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
@@ -122,3 +124,56 @@ const answerRequest = (request: IncomingMessage, response: ServerResponse): void
 };
 
 const shown = (path: string | undefined): string => (path ?? '').slice(0, 100).replace(/[^\x21-\x7e]/g, '?');
+
+/** What the control port says to those it does not let in: one line of plain text, then the end. */
+export const refuseUpgrade = (socket: Duplex, status: number, line: string): void => {
+  const body = `${line}\n`;
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    'Connection: close',
+    'Content-Type: text/plain; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...(status === 426 ? ['Upgrade: websocket, tunnel-carrier/1'] : []),
+    '\r\n',
+  ];
+  // The peer may be gone; nobody is left to be told.
+  socket.on('error', () => {});
+  socket.end(head.join('\r\n') + body, () => socket.destroy());
+};
+
+/** Connections that have not asked for an upgrade yet. There is room for so many; then the oldest goes. */
+class WaitingSockets {
+  readonly #max: number;
+  /** By the peer's address and port: over TLS the upgrade comes on another object than the connection did. Oldest first. */
+  readonly #sockets = new Map<string, Socket>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#sockets.size;
+  }
+
+  /** An honest client asks within a round trip, so whoever has waited longest is given up, and not the newcomer. */
+  add(socket: Socket): void {
+    const peer = peerOf(socket);
+    this.#sockets.set(peer, socket);
+    socket.once('close', () => {
+      if (this.#sockets.get(peer) === socket) this.#sockets.delete(peer);
+    });
+    if (this.#sockets.size <= this.#max) return;
+    for (const [oldest, stranger] of this.#sockets) {
+      this.#sockets.delete(oldest);
+      stranger.destroy();
+      return;
+    }
+  }
+
+  /** It has asked; from here on others count it. */
+  remove(socket: Socket): void {
+    this.#sockets.delete(peerOf(socket));
+  }
+}
+
+const peerOf = (socket: Socket): string => `${socket.remoteAddress ?? ''} ${socket.remotePort ?? ''}`;

@@ -5,15 +5,13 @@ import { ConnectionCounts, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Clock, createLogger } from '@tunnel/runtime';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
-import { HttpErrorFallback } from '../ingress/http/http-error-fallback.ts';
-import { Relay } from '../ingress/tcp/relay.ts';
-import { TcpListeners } from '../ingress/tcp/tcp-listeners.ts';
+import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Balancer } from '../routing/balancer.ts';
-import { EndpointRegistry, NameRegistry, PortRegistry } from '../routing/endpoints.ts';
+import { EndpointRegistry, NameRegistry } from '../routing/endpoints.ts';
 import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import { Registry } from '../routing/registry.ts';
-import { AuthFailures } from './auth-failures.ts';
+import { AuthFailures } from './authentication.ts';
 import { ControlPlane } from './control-plane.ts';
 
 const HOST = '127.0.0.1';
@@ -77,8 +75,7 @@ export interface ControlFixture {
   readonly control: ControlPlane;
   readonly backend: ScriptedBackend;
   readonly tunnels: Registry;
-  readonly relay: Relay;
-  readonly listeners: TcpListeners;
+  readonly listeners: PortIngress;
   readonly port: number;
   readonly range: { readonly from: number; readonly to: number };
   stop(): Promise<void>;
@@ -101,23 +98,20 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const backend = new ScriptedBackend();
   const tunnels = new Registry();
   const counts = new ConnectionCounts({ perTunnel: 100, perAddress: 100 });
-  const relay = new Relay({
-    balancer: new Balancer({ counts, random: Math.random }),
-    answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
-    logger,
-    clock,
-  });
-  const listeners = new TcpListeners({ host: HOST, routeOn: (port) => tunnels.byPort(port), relay, logger });
+  const balancer = new Balancer({ counts, random: Math.random });
+  const listeners = makePortIngresses({ host: HOST, tunnels, balancer, clock, logger }).tcp;
   const { guard, ...range } = await claimRange(options.ports ?? 4);
-  const endpoints = new EndpointRegistry(
-    new PortRegistry({ range, listeners, clock, random: () => 0 }),
-    new NameRegistry({ clock, random: Math.random }),
-  );
+  const endpoints = new EndpointRegistry({
+    listeners: { tcp: listeners },
+    portRanges: { tcp: range },
+    names: new NameRegistry({ clock, random: Math.random }),
+    clock,
+    random: () => 0,
+  });
   const groups = new Groups({ clock, logger, endpoints, tunnels, watchers: options.watchers ?? [] });
   const control = new ControlPlane({
     host: HOST,
     port: 0,
-    tls: options.tls ?? null,
     domain: 'edge.test',
     regionId: 'local',
     tunnelsPerSession: options.tunnelsPerSession ?? 100,
@@ -126,7 +120,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     logger,
     backend,
     failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
-    publicHttp: { scheme: 'http', port: () => 8000 },
+    publicHttp: () => ({ scheme: 'http', port: 8000 }),
     endpoints,
     groups,
     tunnels,
@@ -134,14 +128,14 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
     checkAlertUrl: options.checkAlertUrl ?? refuseByName,
   });
-  await control.start();
+  await control.start(options.tls ?? null);
   const stop = async (): Promise<void> => {
     control.cut();
     await listeners.closeAll();
     listeners.resetConnections();
     guard.close();
   };
-  return { control, backend, tunnels, relay, listeners, port: control.address.port, range, stop };
+  return { control, backend, tunnels, listeners, port: control.address.port, range, stop };
 };
 
 const refuseByName = async (url: string): Promise<string | null> =>

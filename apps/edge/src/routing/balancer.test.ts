@@ -10,7 +10,7 @@ const newGroup = () =>
     protocol: 'tcp',
     name: 'db',
     keyHash: '',
-    endpoint: { kind: 'port', port: 1 },
+    endpoint: { kind: 'port', transport: 'tcp', port: 1 },
   });
 
 type Given = Partial<Pick<Tunnel, 'http' | 'group'>> & { readonly isConnected?: boolean };

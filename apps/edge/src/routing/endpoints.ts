@@ -4,7 +4,8 @@ import {
   type LeasedEndpoint,
   NameLeases,
   PortLeases,
-  type WantedEndpoint,
+  type Transport,
+  type WantedLease,
   type WantedName,
   type WantedPort,
 } from '@tunnel/core';
@@ -12,37 +13,54 @@ import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 
-export type WantedLease = Exclude<WantedEndpoint, { kind: 'group' }>;
+export interface PortRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface EndpointRegistryOptions {
+  /** Who opens the ports of each transport: the same number of another transport is another port. */
+  readonly listeners: Readonly<Record<Transport, PortListeners>>;
+  readonly portRanges: Readonly<Record<Transport, PortRange>>;
+  readonly names: NameRegistry;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
 
 export class EndpointRegistry {
-  readonly ports: PortRegistry;
+  readonly portRanges: Readonly<Record<Transport, PortRange>>;
   readonly names: NameRegistry;
+  readonly #ports: Readonly<Record<Transport, PortRegistry>>;
 
-  constructor(ports: PortRegistry, names: NameRegistry) {
-    this.ports = ports;
+  constructor({ listeners, portRanges, names, clock, random }: EndpointRegistryOptions) {
+    this.portRanges = portRanges;
     this.names = names;
+    const transports = Object.keys(portRanges) as Transport[];
+    const registryOf = (of: Transport) =>
+      new PortRegistry({ range: portRanges[of], listeners: listeners[of], clock, random });
+    this.#ports = Object.fromEntries(transports.map((of) => [of, registryOf(of)])) as Record<Transport, PortRegistry>;
   }
 
   /** Throws a fault when there is no such endpoint. */
   async open(owner: string, wanted: WantedLease): Promise<LeasedEndpoint> {
-    return wanted.kind === 'port'
-      ? { kind: 'port', port: await this.ports.open(owner, wanted.wanted) }
-      : { kind: 'name', name: this.names.open(owner, wanted.wanted) };
+    if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(owner, wanted.wanted) };
+    const { kind, transport } = wanted;
+    return { kind, transport, port: await this.#ports[transport].open(owner, wanted.wanted) };
   }
 
   /** No visitor comes in any more; the lease stays until hold or release. A name stops with its entry in the table. */
   close(endpoint: LeasedEndpoint): void {
-    if (endpoint.kind === 'port') this.ports.close(endpoint.port);
+    if (endpoint.kind === 'port') this.#ports[endpoint.transport].close(endpoint.port);
   }
 
   /** `until` on the monotonic clock. */
   hold(endpoint: LeasedEndpoint, owner: string, until: number): void {
-    if (endpoint.kind === 'port') this.ports.hold(endpoint.port, owner, until);
+    if (endpoint.kind === 'port') this.#ports[endpoint.transport].hold(endpoint.port, owner, until);
     else this.names.hold(endpoint.name, owner, until);
   }
 
   release(endpoint: LeasedEndpoint, owner: string): void {
-    if (endpoint.kind === 'port') this.ports.release(endpoint.port, owner);
+    if (endpoint.kind === 'port') this.#ports[endpoint.transport].release(endpoint.port, owner);
     else this.names.release(endpoint.name, owner);
   }
 }
@@ -53,15 +71,15 @@ export interface PortListeners {
 }
 
 export interface PortRegistryOptions {
-  readonly range: { readonly from: number; readonly to: number };
+  readonly range: PortRange;
   readonly listeners: PortListeners;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
-/** Ports with their listeners: a lease is given out once its listener is open, and goes back after its listener has closed. */
+/** The ports of one transport with their listeners: a lease is given out once its listener is open, and goes back after its listener has closed. */
 export class PortRegistry {
-  readonly range: { readonly from: number; readonly to: number };
+  readonly range: PortRange;
   readonly #leases: PortLeases;
   readonly #listeners: PortListeners;
   readonly #clock: Clock;

@@ -15,6 +15,7 @@ import type { Registry } from './registry.ts';
 import type { Tunnel } from './tunnel.ts';
 
 type Group = TunnelGroup<Tunnel>;
+type WantedPortOfGroup = Extract<WantedGroup['endpoint'], { kind: 'port' }>;
 
 /** A member's health bit changed; the group's counts are those after it. */
 export interface HealthChange {
@@ -74,7 +75,7 @@ export interface Joined {
 
 export class Groups {
   readonly #given: GroupsOptions;
-  /** Names of tcp groups whose port is being opened: whoever comes with the same name waits, then decides anew. */
+  /** Groups whose port is being opened, by transport and name: whoever comes with the same name waits, then decides anew. */
   readonly #opening = new Map<string, Promise<unknown>>();
   #alerts: ZeroHealthy[] = [];
   #isShuttingDown = false;
@@ -90,14 +91,11 @@ export class Groups {
     for (;;) {
       this.#refuseLate(request);
       const { endpoint } = wanted;
-      const decision =
-        endpoint.kind === 'name'
-          ? groups.decideHttp(endpoint.name, wanted.keyHash, wanted.protocol)
-          : groups.decideTcp(wanted.name, wanted.keyHash, owner);
+      const decision = groups.decide(wanted, owner);
       if (decision.kind === 'refused') throw decision.fault;
       if (decision.kind === 'join') return this.#enter(decision.group, request, false);
       if (endpoint.kind === 'name') return this.#enter(this.#beginAt(wanted, endpoint.name), request, true);
-      const opening = this.#opening.get(wanted.name);
+      const opening = this.#opening.get(openingKey(wanted.name, endpoint));
       if (opening === undefined) return this.#beginOnPort(request, endpoint);
       await opening;
     }
@@ -149,10 +147,7 @@ export class Groups {
     return this.#begin(groupId, wanted, { kind: 'name', name });
   }
 
-  async #beginOnPort(
-    request: JoinRequest,
-    endpoint: Extract<WantedGroup['endpoint'], { kind: 'port' }>,
-  ): Promise<Joined> {
+  async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
     const { endpoints } = this.#given;
     const { wanted } = request;
     const groupId = randomId('grp');
@@ -161,7 +156,8 @@ export class Groups {
       () => undefined,
       () => undefined,
     );
-    this.#opening.set(wanted.name, settled);
+    const key = openingKey(wanted.name, endpoint);
+    this.#opening.set(key, settled);
     try {
       const own = await opened;
       try {
@@ -172,7 +168,7 @@ export class Groups {
       }
       return this.#enter(this.#begin(groupId, wanted, own), request, true);
     } finally {
-      this.#opening.delete(wanted.name);
+      this.#opening.delete(key);
     }
   }
 
@@ -246,5 +242,7 @@ export class Groups {
     for (const watcher of this.#given.watchers) tell(watcher);
   }
 }
+
+const openingKey = (name: string, { transport }: WantedPortOfGroup): string => `${transport} ${name}`;
 
 const fieldsOf = ({ groupId, name, label }: Group) => ({ group_id: groupId, group: name, label });

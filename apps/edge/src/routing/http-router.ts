@@ -43,7 +43,7 @@ export type RouteRequest = (connection: VisitorInfo, head: RequestHead) => Route
 
 export interface HttpRouterOptions {
   readonly domain: string;
-  readonly tunnels: Pick<Registry, 'byName'>;
+  readonly tunnels: Pick<Registry, 'at'>;
   readonly names: Pick<NameRegistry, 'isHeld'>;
   /** Addresses and networks. */
   readonly trustedProxies: readonly string[];
@@ -72,7 +72,7 @@ export class HttpRouter {
     // A visitor of HTTP/1.0 may name no host: there is nowhere to send it.
     if (redirectPort !== null && head.host !== '') return { own: redirectToHttps(head, redirectPort) };
     const name = subdomainOf(head.host, this.#given.domain);
-    const route = name === null ? undefined : this.#given.tunnels.byName(name);
+    const route = name === null ? undefined : this.#given.tunnels.at({ kind: 'name', name });
     if (route !== undefined) return { route, visitor };
     if (name !== null && this.#given.names.isHeld(name)) return { fault: new Fault('TUNNEL_AWAY') };
     return { fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }) };

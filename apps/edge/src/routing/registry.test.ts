@@ -4,15 +4,20 @@ import { Registry } from './registry.ts';
 import type { Tunnel } from './tunnel.ts';
 
 const tunnel = (tunnelId: string, assignedPort: number): Tunnel =>
-  ({ tunnelId, endpoint: { kind: 'port', port: assignedPort }, group: null }) as Tunnel;
+  ({ tunnelId, endpoint: { kind: 'port', transport: 'tcp', port: assignedPort }, group: null }) as Tunnel;
 
 it('finds a tunnel by id and by port while it lives', () => {
   const table = new Registry();
   const a = tunnel('a', 1);
   table.add(a);
-  expect([table.get('a'), table.byPort(1), table.size]).toEqual([a, a, 1]);
+  expect([table.get('a'), table.at({ kind: 'port', transport: 'tcp', port: 1 }), table.size]).toEqual([a, a, 1]);
   table.remove(a);
-  expect([table.get('a'), table.byPort(1), table.size, [...table.values()]]).toEqual([undefined, undefined, 0, []]);
+  expect([
+    table.get('a'),
+    table.at({ kind: 'port', transport: 'tcp', port: 1 }),
+    table.size,
+    [...table.values()],
+  ]).toEqual([undefined, undefined, 0, []]);
 });
 
 it('keeps the successor when its predecessor is removed late', () => {
@@ -22,7 +27,7 @@ it('keeps the successor when its predecessor is removed late', () => {
   table.add(before);
   table.add(after);
   table.remove(before);
-  expect([table.get('a'), table.byPort(1)]).toEqual([after, after]);
+  expect([table.get('a'), table.at({ kind: 'port', transport: 'tcp', port: 1 })]).toEqual([after, after]);
 });
 
 it('tells when an id begins and ends, and nothing when a successor has it', () => {
@@ -46,7 +51,7 @@ it('finds a group at its endpoint, and its members by id alone', () => {
     protocol: 'tcp',
     name: 'db',
     keyHash: '',
-    endpoint: { kind: 'port', port: 2 },
+    endpoint: { kind: 'port', transport: 'tcp', port: 2 },
   } as const;
   const group = new TunnelGroup<Tunnel>(facts);
   const member = {
@@ -57,7 +62,11 @@ it('finds a group at its endpoint, and its members by id alone', () => {
   };
   table.groups.add(group);
   table.add(member as Tunnel);
-  expect([table.byPort(2), table.get('m'), table.has(member as Tunnel)]).toEqual([group, member, true]);
+  expect([table.at({ kind: 'port', transport: 'tcp', port: 2 }), table.get('m'), table.has(member as Tunnel)]).toEqual([
+    group,
+    member,
+    true,
+  ]);
   table.groups.remove(group);
-  expect([table.byPort(2), table.get('m')]).toEqual([undefined, member]);
+  expect([table.at({ kind: 'port', transport: 'tcp', port: 2 }), table.get('m')]).toEqual([undefined, member]);
 });

@@ -1,6 +1,6 @@
 // The living tunnels by id, and what the public finds at a name or a port. Removal is by identity: the late end of an old
 // tunnel cannot evict its successor.
-import { endpointKey, GroupDirectory, type PublicEndpoint, TunnelGroup } from '@tunnel/core';
+import { endpointKey, GroupDirectory, type LeasedEndpoint, type PublicEndpoint, TunnelGroup } from '@tunnel/core';
 import type { Tunnel } from './tunnel.ts';
 
 /** What stands at one public endpoint. */
@@ -40,13 +40,9 @@ export class Registry {
     return this.#byId.get(tunnel.tunnelId) === tunnel;
   }
 
-  byPort(port: number): Route | undefined {
-    return this.#byEndpoint.get(endpointKey({ kind: 'port', port })) ?? this.groups.byPort(port);
-  }
-
-  /** A subdomain. */
-  byName(name: string): Route | undefined {
-    return this.#byEndpoint.get(endpointKey({ kind: 'name', name })) ?? this.groups.bySubdomain(name);
+  /** What a visitor of this endpoint finds. */
+  at(endpoint: LeasedEndpoint): Route | undefined {
+    return this.#aloneAt(endpoint) ?? this.groups.at(endpoint);
   }
 
   values(): IterableIterator<Tunnel> {
@@ -60,13 +56,13 @@ export class Registry {
   }
 
   remove(tunnel: Tunnel): void {
-    if (this.#at(tunnel.endpoint) === tunnel) this.#byEndpoint.delete(endpointKey(tunnel.endpoint));
+    if (this.#aloneAt(tunnel.endpoint) === tunnel) this.#byEndpoint.delete(endpointKey(tunnel.endpoint));
     if (this.#byId.get(tunnel.tunnelId) !== tunnel) return;
     this.#byId.delete(tunnel.tunnelId);
     this.#watcher?.tunnelRemoved(tunnel);
   }
 
-  #at(endpoint: PublicEndpoint): Tunnel | undefined {
+  #aloneAt(endpoint: PublicEndpoint): Tunnel | undefined {
     return this.#byEndpoint.get(endpointKey(endpoint));
   }
 }

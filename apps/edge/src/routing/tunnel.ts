@@ -1,12 +1,11 @@
 // One registered, living tunnel, as ingress, relay and the REST see it.
-import type { GroupMember, MemberHealth, Owner, PublicEndpoint, TunnelGroup } from '@tunnel/core';
+import type { GroupMember, MemberHealth, Owner, PublicEndpoint, TunnelGroup, TunnelProtocol } from '@tunnel/core';
 import type { Service } from '../upstream/upstream-request.ts';
 
 export interface Tunnel extends GroupMember, Service {
   readonly sessionId: string;
   readonly name: string;
-  /** `https`: the local service speaks TLS, which is the client's business; the public sees `http`. */
-  readonly protocol: 'tcp' | 'http' | 'https';
+  readonly protocol: TunnelProtocol;
   /** Where the public reaches it. */
   readonly endpoint: PublicEndpoint;
   /** null: it stands alone. */

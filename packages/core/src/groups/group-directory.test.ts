@@ -2,8 +2,9 @@ import { expect, it } from 'vitest';
 import { MemberHealth } from '../health.ts';
 import type { Owner } from '../owner.ts';
 import type { LeasedEndpoint } from '../public-endpoint.ts';
+import type { GroupProtocol } from '../tunnel-protocols.ts';
 import { GroupDirectory } from './group-directory.ts';
-import { type GroupMember, type GroupProtocol, TunnelGroup } from './tunnel-group.ts';
+import { type GroupMember, TunnelGroup } from './tunnel-group.ts';
 
 const ALICE: Owner = { kind: 'account', accountId: 'alice' };
 const BOB: Owner = { kind: 'account', accountId: 'bob' };
@@ -26,39 +27,50 @@ const add = (
   return group;
 };
 
-const said = (decision: ReturnType<GroupDirectory<GroupMember>['decideHttp']>): string =>
+/** At a name: nothing depends on who asks. */
+const atName = (directory: GroupDirectory<GroupMember>, name: string, keyHash: string, protocol: GroupProtocol) =>
+  directory.decide({ protocol, name: 'any', keyHash, endpoint: { kind: 'name', name } }, BOB);
+
+const onPort = (directory: GroupDirectory<GroupMember>, name: string, keyHash: string, owner: Owner) =>
+  directory.decide({ protocol: 'tcp', name, keyHash, endpoint: { kind: 'port', transport: 'tcp' } }, owner);
+
+const said = (decision: ReturnType<GroupDirectory<GroupMember>['decide']>): string =>
   decision.kind === 'refused' ? decision.fault.message : decision.kind;
 
 it('an http group is its subdomain: the key comes first, then the protocol, and the name is only for show', () => {
   const directory = new GroupDirectory<GroupMember>();
-  expect(said(directory.decideHttp('web', KEY, 'http'))).toBe('create');
+  expect(said(atName(directory, 'web', KEY, 'http'))).toBe('create');
   const group = add(directory, { name: 'web', protocol: 'http', endpoint: { kind: 'name', name: 'web' } });
-  expect(directory.decideHttp('web', KEY, 'http')).toEqual({ kind: 'join', group });
-  expect(said(directory.decideHttp('web', OTHER, 'https'))).toBe('group key does not match');
-  expect(said(directory.decideHttp('web', KEY, 'https'))).toBe('group protocol does not match');
-  expect(said(directory.decideHttp('web', '', 'http'))).toBe('group key does not match');
+  expect(atName(directory, 'web', KEY, 'http')).toEqual({ kind: 'join', group });
+  expect(said(atName(directory, 'web', OTHER, 'https'))).toBe('group key does not match');
+  expect(said(atName(directory, 'web', KEY, 'https'))).toBe('group protocol does not match');
+  expect(said(atName(directory, 'web', '', 'http'))).toBe('group key does not match');
 });
 
 it('a tcp group is its name and key: another key is refused only to those who are in a group of that name', () => {
   const directory = new GroupDirectory<GroupMember>();
-  const group = add(directory, { name: 'db', protocol: 'tcp', endpoint: { kind: 'port', port: 1 } });
-  expect(directory.decideTcp('db', KEY, BOB)).toEqual({ kind: 'join', group });
-  expect(said(directory.decideTcp('db', OTHER, ALICE))).toBe('group key does not match');
-  expect(said(directory.decideTcp('db', OTHER, BOB))).toBe('create');
-  expect(said(directory.decideTcp('cache', KEY, ALICE))).toBe('create');
-  expect(said(directory.decideHttp('db', KEY, 'http'))).toBe('create');
+  const group = add(directory, { name: 'db', protocol: 'tcp', endpoint: { kind: 'port', transport: 'tcp', port: 1 } });
+  expect(onPort(directory, 'db', KEY, BOB)).toEqual({ kind: 'join', group });
+  expect(said(onPort(directory, 'db', OTHER, ALICE))).toBe('group key does not match');
+  expect(said(onPort(directory, 'db', OTHER, BOB))).toBe('create');
+  expect(said(onPort(directory, 'cache', KEY, ALICE))).toBe('create');
+  expect(said(atName(directory, 'db', KEY, 'http'))).toBe('create');
 });
 
 it('finds groups by subdomain and port while they live, and takes out no successor', () => {
   const directory = new GroupDirectory<GroupMember>();
-  const first = add(directory, { name: 'db', protocol: 'tcp', endpoint: { kind: 'port', port: 1 } });
+  const first = add(directory, { name: 'db', protocol: 'tcp', endpoint: { kind: 'port', transport: 'tcp', port: 1 } });
   directory.remove(first);
-  const second = add(directory, { name: 'db', protocol: 'tcp', endpoint: { kind: 'port', port: 1 } });
+  const second = add(directory, { name: 'db', protocol: 'tcp', endpoint: { kind: 'port', transport: 'tcp', port: 1 } });
   const web = add(directory, { name: 'web', protocol: 'http', endpoint: { kind: 'name', name: 'web' } });
   directory.remove(first);
-  expect([directory.byPort(1), directory.bySubdomain('web'), directory.size]).toEqual([second, web, 2]);
-  expect(directory.decideTcp('db', KEY, ALICE)).toEqual({ kind: 'join', group: second });
+  expect([directory.at(second.endpoint), directory.at({ kind: 'name', name: 'web' }), directory.size]).toEqual([
+    second,
+    web,
+    2,
+  ]);
+  expect(onPort(directory, 'db', KEY, ALICE)).toEqual({ kind: 'join', group: second });
   directory.remove(second);
   directory.remove(web);
-  expect([[...directory.values()], said(directory.decideTcp('db', KEY, ALICE))]).toEqual([[], 'create']);
+  expect([[...directory.values()], said(onPort(directory, 'db', KEY, ALICE))]).toEqual([[], 'create']);
 });

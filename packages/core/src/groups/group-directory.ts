@@ -1,8 +1,20 @@
 // The groups of one edge by what identifies them, and the decision whether a registration joins one, begins one, or is refused.
-// http: the subdomain; tcp: name and key hash, because a port is not known before.
+// At a name: the subdomain. On a port: name and key hash, because the port is not known before.
 import { Fault } from '@tunnel/errors';
 import type { Owner } from '../owner.ts';
-import type { GroupMember, GroupProtocol, TunnelGroup } from './tunnel-group.ts';
+import { endpointKey, type LeasedEndpoint } from '../public-endpoint.ts';
+import type { GroupProtocol, Transport } from '../tunnel-protocols.ts';
+import type { GroupMember, TunnelGroup } from './tunnel-group.ts';
+
+/** What a registration says of the group it wants to be in. */
+interface GroupClaim {
+  readonly protocol: GroupProtocol;
+  readonly name: string;
+  readonly keyHash: string;
+  readonly endpoint:
+    | { readonly kind: 'port'; readonly transport: Transport }
+    | { readonly kind: 'name'; readonly name: string };
+}
 
 type GroupDecision<M extends GroupMember> =
   | { readonly kind: 'join'; readonly group: TunnelGroup<M> }
@@ -11,30 +23,52 @@ type GroupDecision<M extends GroupMember> =
   | { readonly kind: 'refused'; readonly fault: Fault };
 
 export class GroupDirectory<M extends GroupMember> {
-  readonly #bySubdomain = new Map<string, TunnelGroup<M>>();
-  readonly #byPort = new Map<number, TunnelGroup<M>>();
-  /** tcp groups: several may have one name. */
-  readonly #byName = new Map<string, Set<TunnelGroup<M>>>();
+  readonly #atNames = new Map<string, TunnelGroup<M>>();
+  readonly #onPorts = new Map<string, TunnelGroup<M>>();
+  /** Those on ports, by transport and name: several may have one name. */
+  readonly #namesakes = new Map<string, Set<TunnelGroup<M>>>();
 
   get size(): number {
-    return this.#bySubdomain.size + this.#byPort.size;
+    return this.#atNames.size + this.#onPorts.size;
   }
 
-  bySubdomain(subdomain: string): TunnelGroup<M> | undefined {
-    return this.#bySubdomain.get(subdomain);
-  }
-
-  byPort(port: number): TunnelGroup<M> | undefined {
-    return this.#byPort.get(port);
+  at(endpoint: LeasedEndpoint): TunnelGroup<M> | undefined {
+    return this.#groupsLike(endpoint).get(endpointKey(endpoint));
   }
 
   *values(): IterableIterator<TunnelGroup<M>> {
-    yield* this.#bySubdomain.values();
-    yield* this.#byPort.values();
+    yield* this.#atNames.values();
+    yield* this.#onPorts.values();
   }
 
-  decideHttp(subdomain: string, keyHash: string, protocol: GroupProtocol): GroupDecision<M> {
-    const group = this.#bySubdomain.get(subdomain);
+  decide(claim: GroupClaim, owner: Owner): GroupDecision<M> {
+    const { endpoint, name, keyHash, protocol } = claim;
+    return endpoint.kind === 'name'
+      ? this.#decideAt(endpoint, keyHash, protocol)
+      : this.#decideOnPort(endpoint.transport, name, keyHash, owner);
+  }
+
+  add(group: TunnelGroup<M>): void {
+    const { endpoint, name } = group;
+    this.#groupsLike(endpoint).set(endpointKey(endpoint), group);
+    if (endpoint.kind === 'name') return;
+    const key = namesakeKey(endpoint.transport, name);
+    this.#namesakes.set(key, (this.#namesakes.get(key) ?? new Set()).add(group));
+  }
+
+  /** By identity: the late end of an old group cannot remove its successor. */
+  remove(group: TunnelGroup<M>): void {
+    const { endpoint, name } = group;
+    if (this.at(endpoint) === group) this.#groupsLike(endpoint).delete(endpointKey(endpoint));
+    if (endpoint.kind === 'name') return;
+    const key = namesakeKey(endpoint.transport, name);
+    const namesakes = this.#namesakes.get(key);
+    namesakes?.delete(group);
+    if (namesakes?.size === 0) this.#namesakes.delete(key);
+  }
+
+  #decideAt(endpoint: LeasedEndpoint, keyHash: string, protocol: GroupProtocol): GroupDecision<M> {
+    const group = this.at(endpoint);
     if (group === undefined) return { kind: 'create' };
     // Before anything of the group is told.
     if (!sameHash(group.keyHash, keyHash)) return refuse(new Fault('GROUP_KEY_MISMATCH'));
@@ -43,10 +77,10 @@ export class GroupDirectory<M extends GroupMember> {
   }
 
   /** A name that only others use is no secret of theirs: the same name begins a pool of one's own. */
-  decideTcp(name: string, keyHash: string, owner: Owner): GroupDecision<M> {
+  #decideOnPort(transport: Transport, name: string, keyHash: string, owner: Owner): GroupDecision<M> {
     let isOwn = false;
     let joined: TunnelGroup<M> | null = null;
-    for (const group of this.#byName.get(name) ?? []) {
+    for (const group of this.#namesakes.get(namesakeKey(transport, name)) ?? []) {
       if (sameHash(group.keyHash, keyHash)) joined = group;
       else if (group.hasMemberOf(owner)) isOwn = true;
     }
@@ -54,29 +88,12 @@ export class GroupDirectory<M extends GroupMember> {
     return isOwn ? refuse(new Fault('GROUP_KEY_MISMATCH')) : { kind: 'create' };
   }
 
-  add(group: TunnelGroup<M>): void {
-    const { endpoint, name } = group;
-    if (endpoint.kind === 'name') this.#bySubdomain.set(endpoint.name, group);
-    else {
-      this.#byPort.set(endpoint.port, group);
-      const namesakes = this.#byName.get(name) ?? new Set();
-      this.#byName.set(name, namesakes.add(group));
-    }
-  }
-
-  /** By identity: the late end of an old group cannot remove its successor. */
-  remove(group: TunnelGroup<M>): void {
-    const { endpoint, name } = group;
-    if (endpoint.kind === 'name') {
-      if (this.#bySubdomain.get(endpoint.name) === group) this.#bySubdomain.delete(endpoint.name);
-      return;
-    }
-    if (this.#byPort.get(endpoint.port) === group) this.#byPort.delete(endpoint.port);
-    const namesakes = this.#byName.get(name);
-    namesakes?.delete(group);
-    if (namesakes?.size === 0) this.#byName.delete(name);
+  #groupsLike({ kind }: LeasedEndpoint): Map<string, TunnelGroup<M>> {
+    return kind === 'name' ? this.#atNames : this.#onPorts;
   }
 }
+
+const namesakeKey = (transport: Transport, name: string): string => `${transport} ${name}`;
 
 const refuse = (fault: Fault): { kind: 'refused'; fault: Fault } => ({ kind: 'refused', fault });
 

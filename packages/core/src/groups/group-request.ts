@@ -2,7 +2,6 @@
 import { Fault } from '@tunnel/errors';
 import { CORE_LIMITS } from '../limits.ts';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from '../names.ts';
-import type { GroupProtocol } from './tunnel-group.ts';
 
 export interface GroupFields {
   readonly group?: string | undefined;
@@ -44,8 +43,5 @@ export const groupSubdomain = (group: string, subdomain: string | undefined): st
   if (subdomain !== undefined) return new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(wanted), reason });
   return invalid(`group \`${shownText(group)}\` needs a subdomain, because its name cannot be one: ${reason}`);
 };
-
-export const isGroupProtocol = (protocol: string): protocol is GroupProtocol =>
-  protocol === 'http' || protocol === 'https' || protocol === 'tcp';
 
 const invalid = (reason: string): Fault => new Fault('GROUP_FIELDS_INVALID', { reason });

@@ -1,10 +1,11 @@
 // What the metrics say about groups: under which label, from which value on, and for how long after a group's end.
 // A scraper takes a counter that falls for a restart, so what a label has counted is passed on, never taken back.
+import { type GroupProtocol, TUNNEL_PROTOCOLS } from '../tunnel-protocols.ts';
 
 type SeriesKind = 'tcp' | 'http' | 'none';
 
 export interface SeriesGroup {
-  readonly protocol: 'http' | 'https' | 'tcp';
+  readonly protocol: GroupProtocol;
   readonly name: string;
   readonly label: string;
   readonly keyHash: string;
@@ -150,6 +151,6 @@ export class GroupSeries<G extends SeriesGroup> {
   }
 }
 
-/** What makes a group that comes back the same one: its subdomain, or for tcp its name, since the port may be another. */
+/** What makes a group that comes back the same one: its subdomain, or its name where the port may be another. */
 const identityOf = ({ protocol, name, label, keyHash }: SeriesGroup): string =>
-  JSON.stringify([protocol, protocol === 'tcp' ? name : label, keyHash]);
+  JSON.stringify([protocol, TUNNEL_PROTOCOLS[protocol].endpoint.kind === 'port' ? name : label, keyHash]);

@@ -14,7 +14,7 @@ const newGroup = () =>
     protocol: 'tcp',
     name: 'db',
     keyHash: '0123456789abcdef'.repeat(4),
-    endpoint: { kind: 'port', port: 20_001 },
+    endpoint: { kind: 'port', transport: 'tcp', port: 20_001 },
   });
 
 const join = (

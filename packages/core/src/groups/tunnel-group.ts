@@ -3,10 +3,9 @@
 
 import type { MemberHealth } from '../health.ts';
 import { type Owner, ownerKey } from '../owner.ts';
-import type { LeasedEndpoint } from '../public-endpoint.ts';
+import { endpointLabel, type LeasedEndpoint } from '../public-endpoint.ts';
+import type { GroupProtocol } from '../tunnel-protocols.ts';
 import { AlertUrls, HealthySet } from './member-index.ts';
-
-export type GroupProtocol = 'http' | 'https' | 'tcp';
 
 export interface GroupMember {
   readonly tunnelId: string;
@@ -85,7 +84,7 @@ export class TunnelGroup<M extends GroupMember> {
 
   /** What people call it: the subdomain, or the port. */
   get label(): string {
-    return this.endpoint.kind === 'port' ? String(this.endpoint.port) : this.endpoint.name;
+    return endpointLabel(this.endpoint);
   }
 
   get keyHashShort(): string {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { callerAddressOf, TrustedProxies } from './caller-address.ts';
+import { callerAddressOf, hostPort, plainAddress, TrustedProxies } from './caller-address.ts';
 
 const callerAddress = (peer: string, forwardedFor: string | undefined, trusted: readonly string[]): string =>
   callerAddressOf(trusted)(peer, forwardedFor);
@@ -33,4 +33,13 @@ it('tells a service what the caller claims and then its address, without the pro
   expect(chainOf('10.0.0.1')).toBe('10.0.0.1');
   expect(chainOf('10.0.0.1', '203.0.113.9,, unknown')).toBe('203.0.113.9, unknown, 10.0.0.1');
   expect(chainOf('203.0.113.9', '6.6.6.6')).toBe('6.6.6.6, 203.0.113.9');
+});
+
+it('an IPv4 peer of a dual-stack listener is shown as IPv4', () => {
+  expect(plainAddress('::ffff:203.0.113.7')).toBe('203.0.113.7');
+  expect(hostPort('::FFFF:203.0.113.7', 80)).toBe('203.0.113.7:80');
+});
+
+it('an IPv6 address stands in brackets before its port', () => {
+  expect(hostPort('2001:db8::1', 443)).toBe('[2001:db8::1]:443');
 });

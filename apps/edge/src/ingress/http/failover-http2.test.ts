@@ -91,7 +91,7 @@ describe('a visitor of HTTP/2', () => {
   it('is dispatched once for each authority', async () => {
     const service = await startRecordingService('one');
     const stage: { stand?: GroupStand } = {};
-    const tunnels: IngressOptions['tunnels'] = { byName: () => stage.stand?.group };
+    const tunnels: IngressOptions['tunnels'] = { at: () => stage.stand?.group };
     const { stand, visit } = await startStage([{ service }], { tunnels });
     stage.stand = stand;
     const session = visit();

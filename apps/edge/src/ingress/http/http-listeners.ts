@@ -4,10 +4,20 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import type { Logger, ServerConfig } from '@tunnel/runtime';
-import type { PublicHttp } from '../../control/public-url.ts';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/tls-files.ts';
 import type { HttpIngress } from './http-ingress.ts';
+
+/** Where people are told to come. */
+export interface PublicHttp {
+  readonly scheme: 'http' | 'https';
+  readonly port: number;
+}
+
+const USUAL_PORT = { http: 80, https: 443 } as const;
+
+export const httpUrl = ({ scheme, port }: PublicHttp, host: string): string =>
+  `${scheme}://${host}${port === USUAL_PORT[scheme] ? '' : `:${port}`}`;
 
 type Address = HttpPort['address'];
 type ServerTable = Pick<ServerConfig['server'], 'host' | 'http_port' | 'https_port' | 'plain_http'>;
@@ -40,12 +50,11 @@ export class HttpListeners {
     return this.#secure?.address ?? null;
   }
 
-  /** How people are told to come. */
   get publicHttp(): PublicHttp {
     const secure = this.#secure;
     return secure === undefined
-      ? { scheme: 'http', port: () => this.#plain.address.port }
-      : { scheme: 'https', port: () => secure.address.port };
+      ? { scheme: 'http', port: this.#plain.address.port }
+      : { scheme: 'https', port: secure.address.port };
   }
 
   /** Where a plain visitor is sent; null: it is served. */

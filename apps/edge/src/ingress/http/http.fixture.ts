@@ -75,7 +75,7 @@ export const startIngress = async (
   const ingress = new HttpIngress({
     router: new HttpRouter({
       domain: 'edge.test',
-      tunnels: { byName: (name) => (name === 'web' ? route : undefined) },
+      tunnels: { at: (endpoint) => (endpoint.kind === 'name' && endpoint.name === 'web' ? route : undefined) },
       names: { isHeld: (name) => held.has(name) },
       trustedProxies: [],
       redirectPort: () => null,

@@ -81,7 +81,7 @@ export const newGroup = (): TunnelGroup<Tunnel> =>
     protocol: 'tcp',
     name: 'db',
     keyHash: 'ab'.repeat(32),
-    endpoint: { kind: 'port', port: 20_000 },
+    endpoint: { kind: 'port', transport: 'tcp', port: 20_000 },
   });
 
 /** How a socket ended, as its owner sees it. */
@@ -124,7 +124,8 @@ export class RelayStage {
       protocol: 'tcp',
       label: '20000',
       publicUrl: 'tcp://localhost:20000',
-      endpoint: group === null ? { kind: 'port', port: 20_000 } : { kind: 'member', groupId: group.groupId },
+      endpoint:
+        group === null ? { kind: 'port', transport: 'tcp', port: 20_000 } : { kind: 'member', groupId: group.groupId },
       group,
       assignedPort: 20_000,
       http: null,

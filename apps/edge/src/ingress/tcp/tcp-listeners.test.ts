@@ -3,6 +3,7 @@ import { createLogger } from '@tunnel/runtime';
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import type { Tunnel } from '../../routing/tunnel.ts';
+import { RelayTotals } from './relay-totals.ts';
 import { TcpListeners } from './tcp-listeners.ts';
 
 const tunnel = { tunnelId: 'tun_1' } as Tunnel;
@@ -32,6 +33,7 @@ const start = (host = '127.0.0.1') => {
     get connections() {
       return carried.length;
     },
+    totals: new RelayTotals(),
     drain: () => void (drained.count += 1),
     resetAll: () => {
       for (const socket of carried.splice(0)) socket.resetAndDestroy();

@@ -6,11 +6,12 @@ import type { Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Relay } from './relay.ts';
+import type { RelayTotals } from './relay-totals.ts';
 
 interface TcpListenersOptions {
   readonly host: string;
   readonly routeOn: (port: number) => Route | undefined;
-  readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'drain' | 'resetAll' | 'whenIdle'>;
+  readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'totals' | 'drain' | 'resetAll' | 'whenIdle'>;
   readonly logger: Logger;
 }
 
@@ -35,6 +36,10 @@ export class TcpListeners {
   /** Live connections of all ports, closed ones included. */
   get connections(): number {
     return this.#options.relay.connections;
+  }
+
+  get totals(): RelayTotals {
+    return this.#options.relay.totals;
   }
 
   /** 'taken': another program, or another tunnel, holds the port. */

@@ -6,16 +6,16 @@ import { createProcessor } from './create-processor.ts';
 import type { Processor } from './processor.ts';
 import { accessOf } from './simulated-processor.fixture.ts';
 
-let harness: SimulatorHarness;
+let simulated: SimulatorHarness;
 
 beforeEach(async () => {
-  harness = await SimulatorHarness.open();
+  simulated = await SimulatorHarness.open();
 });
-afterEach(() => harness.close());
+afterEach(() => simulated.close());
 
 const processorWith = (minimumCents: number, priceCentsPerGb: number): Processor =>
   createProcessor({
-    ...accessOf(harness),
+    ...accessOf(simulated),
     prices: { minimumCents, priceCentsPerGb },
     logger: SILENT,
   });
@@ -33,10 +33,10 @@ describe('prices', () => {
     [1, 123_456_789, 1_000_000_000],
   ])('a minimum of %i cents, %i cents a GB, %i bytes', async (minimumCents, priceCentsPerGb, bytes) => {
     const processor = processorWith(minimumCents, priceCentsPerGb);
-    const customerId = await harness.customerWithCard();
+    const customerId = await simulated.customerWithCard();
     await processor.subscribe({ customerId, userId: 'u', idempotencyKey: 's' });
     await processor.reportUsage({ identifier: 'one', customerId, bytes, at: Date.now() });
-    await harness.endMonth();
+    await simulated.endMonth();
     const usage = Number((BigInt(bytes) * BigInt(priceCentsPerGb)) / 10n ** 9n);
     expect(await processor.invoices(customerId)).toMatchObject([{ total: Math.max(minimumCents, usage) }]);
   });
@@ -44,16 +44,16 @@ describe('prices', () => {
   it('are made once, also by two processes at once, and found again', async () => {
     const all = [1, 2, 3].map(() => processorWith(300, 10));
     const customers: string[] = [];
-    for (const _ of all) customers.push(await harness.customerWithCard());
+    for (const _ of all) customers.push(await simulated.customerWithCard());
     const order = (index: number) => ({ customerId: customers[index]!, userId: 'u', idempotencyKey: `s${index}` });
     await Promise.all(all.map((processor, index) => processor.subscribe(order(index))));
     await processorWith(300, 10).subscribe({ ...order(0), idempotencyKey: 'later' });
-    const { data } = (await (await harness.call('GET', '/v1/prices')).json()) as { data: { lookup_key: string }[] };
+    const { data } = (await (await simulated.call('GET', '/v1/prices')).json()) as { data: { lookup_key: string }[] };
     expect(data.map(({ lookup_key }) => lookup_key).sort()).toEqual([
       'tunnel_payg_bytes_10_300',
       'tunnel_payg_minimum_300',
     ]);
-    const meters = (await (await harness.call('GET', '/v1/billing/meters')).json()) as { data: unknown[] };
+    const meters = (await (await simulated.call('GET', '/v1/billing/meters')).json()) as { data: unknown[] };
     expect(meters.data).toHaveLength(1);
   });
 });

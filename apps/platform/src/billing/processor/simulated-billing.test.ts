@@ -4,18 +4,18 @@ import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSimulatedProcessor, type SimulatedProcessor } from './simulated-processor.fixture.ts';
 
-let harness: SimulatedProcessor;
+let simulated: SimulatedProcessor;
 
 beforeEach(async () => {
-  harness = await openSimulatedProcessor();
+  simulated = await openSimulatedProcessor();
 });
-afterEach(() => harness.close());
+afterEach(() => simulated.close());
 
 const report = (customerId: string, bytes: number, identifier = `${customerId}-${Math.random()}`) =>
-  harness.processor.reportUsage({ identifier, customerId, bytes, at: Date.now() });
+  simulated.processor.reportUsage({ identifier, customerId, bytes, at: Date.now() });
 
 const invoicesOf = async (customerId: string) =>
-  (await harness.processor.invoices(customerId)).map(({ total, status, amount_paid }) => ({
+  (await simulated.processor.invoices(customerId)).map(({ total, status, amount_paid }) => ({
     total,
     status,
     amount_paid,
@@ -28,118 +28,118 @@ describe('the end of a month', () => {
     const usages = [0, 29_999_999_999, 30_000_000_000, 31_230_000_000];
     const customers: string[] = [];
     for (const bytes of usages) {
-      const { customerId } = await harness.subscriber();
+      const { customerId } = await simulated.subscriber();
       if (bytes > 0) await report(customerId, bytes);
       customers.push(customerId);
     }
-    await harness.endMonth();
+    await simulated.endMonth();
     const totals: unknown[] = [];
     for (const customerId of customers) totals.push(await invoicesOf(customerId));
     expect(totals).toEqual([[paid(300)], [paid(300)], [paid(300)], [paid(312)]]);
     const numbers: unknown[] = [];
-    for (const customerId of customers) numbers.push((await harness.processor.invoices(customerId))[0]?.['number']);
+    for (const customerId of customers) numbers.push((await simulated.processor.invoices(customerId))[0]?.['number']);
     expect(numbers).toEqual(['SIM-000001', 'SIM-000002', 'SIM-000003', 'SIM-000004']);
   });
 
   it('bills a second month anew, also usage that is reported while the clock is ahead', async () => {
-    const { customerId, subscriptionId } = await harness.subscriber();
+    const { customerId, subscriptionId } = await simulated.subscriber();
     await report(customerId, 50_000_000_000);
-    await harness.endMonth();
+    await simulated.endMonth();
     await report(customerId, 40_000_000_000);
-    await harness.endMonth();
+    await simulated.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(400), paid(500)]);
-    const late = await harness.subscriber();
+    const late = await simulated.subscriber();
     await report(late.customerId, 70_000_000_000);
-    await harness.endMonth();
+    await simulated.endMonth();
     expect(await invoicesOf(late.customerId)).toEqual([paid(700)]);
     expect(await invoicesOf(customerId)).toEqual([paid(300), paid(400), paid(500)]);
-    expect((await harness.processor.readCustomer(customerId))?.subscription).toMatchObject({ id: subscriptionId });
+    expect((await simulated.processor.readCustomer(customerId))?.subscription).toMatchObject({ id: subscriptionId });
   });
 
   it('waits for the platform to report the rest before a draft is final, also when the clock is ahead', async () => {
-    const { customerId } = await harness.subscriber();
+    const { customerId } = await simulated.subscriber();
     let bytes = 60_000_000_000;
-    harness.respond = async ({ type, id: identifier }) => {
+    simulated.respond = async ({ type, id: identifier }) => {
       // Of a platform that takes some seconds for it.
       const at = Date.now() + 3000;
-      if (type === 'invoice.created') await harness.processor.reportUsage({ identifier, customerId, bytes, at });
+      if (type === 'invoice.created') await simulated.processor.reportUsage({ identifier, customerId, bytes, at });
       return 200;
     };
-    await harness.endMonth();
+    await simulated.endMonth();
     bytes = 70_000_000_000;
-    await harness.endMonth();
+    await simulated.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(700), paid(600)]);
   });
 
   it('does not wait for ever for somebody who never answers', async () => {
-    await harness.close();
-    harness = await openSimulatedProcessor(quickClock());
-    const { customerId } = await harness.subscriber();
-    harness.respond = ({ type }) => (type === 'invoice.created' ? 503 : 200);
-    await harness.endMonth();
+    await simulated.close();
+    simulated = await openSimulatedProcessor(quickClock());
+    const { customerId } = await simulated.subscriber();
+    simulated.respond = ({ type }) => (type === 'invoice.created' ? 503 : 200);
+    await simulated.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(300)]);
   });
 
   it('waits for somebody who is slow with many', async () => {
-    await harness.close();
+    await simulated.close();
     const clock = new FakeClock(Date.now());
-    harness = await openSimulatedProcessor(clock);
+    simulated = await openSimulatedProcessor(clock);
     const customers: string[] = [];
-    for (let count = 0; count < 4; count += 1) customers.push((await harness.subscriber()).customerId);
-    harness.respond = async ({ type, body, id: identifier }) => {
+    for (let count = 0; count < 4; count += 1) customers.push((await simulated.subscriber()).customerId);
+    simulated.respond = async ({ type, body, id: identifier }) => {
       if (type !== 'invoice.created') return 200;
       // Longer for all of them than it waits for one.
       await clock.advance(6000);
       const customerId = String((JSON.parse(body) as { data: { object: { customer: unknown } } }).data.object.customer);
-      await harness.processor.reportUsage({ identifier, customerId, bytes: 40_000_000_000, at: clock.now() });
+      await simulated.processor.reportUsage({ identifier, customerId, bytes: 40_000_000_000, at: clock.now() });
       return 200;
     };
-    await harness.endMonth();
+    await simulated.endMonth();
     expect(await Promise.all(customers.map(invoicesOf))).toEqual(customers.map(() => [paid(400)]));
   });
 
   it('ends a subscription that was set to end, with the minimum as its last item', async () => {
-    const { customerId, subscriptionId } = await harness.subscriber();
-    await harness.control(`/subscriptions/${subscriptionId}/cancel`);
-    const ending = (await harness.processor.readCustomer(customerId))?.subscription;
+    const { customerId, subscriptionId } = await simulated.subscriber();
+    await simulated.control(`/subscriptions/${subscriptionId}/cancel`);
+    const ending = (await simulated.processor.readCustomer(customerId))?.subscription;
     const order = { customerId, subscriptionId, periodEnd: ending!.periodEnd!, wanted: true, hasEnded: false };
-    await harness.processor.setFinalMinimum(order);
-    await harness.processor.setFinalMinimum({ ...order, wanted: false });
-    await harness.processor.setFinalMinimum(order);
-    await harness.processor.setFinalMinimum(order);
+    await simulated.processor.setFinalMinimum(order);
+    await simulated.processor.setFinalMinimum({ ...order, wanted: false });
+    await simulated.processor.setFinalMinimum(order);
+    await simulated.processor.setFinalMinimum(order);
     await report(customerId, 35_000_000_000);
-    await harness.endMonth();
+    await simulated.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(350)]);
-    expect((await harness.processor.readCustomer(customerId))?.subscription).toMatchObject({
+    expect((await simulated.processor.readCustomer(customerId))?.subscription).toMatchObject({
       id: subscriptionId,
       status: 'canceled',
     });
     // The month is over: what stands on its invoice stays there.
-    await harness.processor.setFinalMinimum({ ...order, wanted: false });
-    await harness.processor.setFinalMinimum(order);
-    await harness.endMonth();
+    await simulated.processor.setFinalMinimum({ ...order, wanted: false });
+    await simulated.processor.setFinalMinimum(order);
+    await simulated.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(350)]);
     await eventually(() =>
-      expect(harness.deliveries.map(({ type }) => type)).toContain('customer.subscription.deleted'),
+      expect(simulated.deliveries.map(({ type }) => type)).toContain('customer.subscription.deleted'),
     );
   });
 
   it('takes the minimum on the draft of a subscription whose end was not heard of before', async () => {
-    const { customerId, subscriptionId } = await harness.subscriber();
-    await harness.control(`/subscriptions/${subscriptionId}/cancel`);
+    const { customerId, subscriptionId } = await simulated.subscriber();
+    await simulated.control(`/subscriptions/${subscriptionId}/cancel`);
     await report(customerId, 35_000_000_000);
     const addMinimum = async (): Promise<void> => {
-      const ended = (await harness.processor.readCustomer(customerId))!.subscription!;
+      const ended = (await simulated.processor.readCustomer(customerId))!.subscription!;
       expect(ended).toMatchObject({ status: 'canceled', cancelsAtPeriodEnd: true });
       const order = { customerId, subscriptionId, periodEnd: ended.periodEnd!, wanted: true, hasEnded: true };
-      await harness.processor.setFinalMinimum(order);
+      await simulated.processor.setFinalMinimum(order);
     };
-    harness.respond = async ({ type }) => {
+    simulated.respond = async ({ type }) => {
       // Events come again; the item does not.
       if (type === 'invoice.created') for (const _time of [1, 2]) await addMinimum();
       return 200;
     };
-    await harness.endMonth();
+    await simulated.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(350)]);
     // It is final: too late.
     await addMinimum();
@@ -147,66 +147,68 @@ describe('the end of a month', () => {
   });
 
   it('makes a new subscription after the last one ended', async () => {
-    const { customerId, subscriptionId } = await harness.subscriber();
-    await harness.control(`/subscriptions/${subscriptionId}/cancel`);
-    await harness.endMonth();
+    const { customerId, subscriptionId } = await simulated.subscriber();
+    await simulated.control(`/subscriptions/${subscriptionId}/cancel`);
+    await simulated.endMonth();
     const order = { customerId, userId: customerId, idempotencyKey: `subscribe:${customerId}:2` };
-    const next = await harness.processor.subscribe(order);
+    const next = await simulated.processor.subscribe(order);
     expect(next.id).not.toBe(subscriptionId);
-    expect((await harness.processor.readCustomer(customerId))?.subscription).toEqual(next);
+    expect((await simulated.processor.readCustomer(customerId))?.subscription).toEqual(next);
   });
 });
 
 describe('a card that fails', () => {
   const statusOf = async (customerId: string) =>
-    (await harness.processor.readCustomer(customerId))?.subscription?.status;
+    (await simulated.processor.readCustomer(customerId))?.subscription?.status;
 
   it('makes the subscription past due, until a good one pays', async () => {
-    const { customerId } = await harness.subscriber('fails_later');
-    await harness.endMonth();
+    const { customerId } = await simulated.subscriber('fails_later');
+    await simulated.endMonth();
     expect(await statusOf(customerId)).toBe('past_due');
-    const [invoice] = await harness.processor.invoices(customerId);
+    const [invoice] = await simulated.processor.invoices(customerId);
     expect(invoice).toMatchObject({ status: 'open', total: 300, amount_paid: 0, attempt_count: 1 });
-    expect((await harness.control(`/invoices/${String(invoice?.['id'])}/pay`)).body).toMatchObject({ status: 'open' });
-    await harness.control(`/customers/${customerId}/cards`, { card: 'good' });
-    await harness.control(`/invoices/${String(invoice?.['id'])}/pay`);
+    expect((await simulated.control(`/invoices/${String(invoice?.['id'])}/pay`)).body).toMatchObject({
+      status: 'open',
+    });
+    await simulated.control(`/customers/${customerId}/cards`, { card: 'good' });
+    await simulated.control(`/invoices/${String(invoice?.['id'])}/pay`);
     expect(await statusOf(customerId)).toBe('active');
     expect(await invoicesOf(customerId)).toEqual([paid(300)]);
     await eventually(() => {
-      const types = harness.deliveries.map(({ type }) => type);
+      const types = simulated.deliveries.map(({ type }) => type);
       expect(types.filter((type) => type === 'invoice.payment_failed')).toHaveLength(2);
       expect(types).toContain('invoice.paid');
     });
   });
 
   it('is tried again as the days go by, a few times', async () => {
-    const { customerId } = await harness.subscriber('fails_later');
-    await harness.endMonth();
-    await harness.control('/clock', { advance_secs: 20 * 24 * 60 * 60 });
-    expect(await harness.processor.invoices(customerId)).toMatchObject([
+    const { customerId } = await simulated.subscriber('fails_later');
+    await simulated.endMonth();
+    await simulated.control('/clock', { advance_secs: 20 * 24 * 60 * 60 });
+    expect(await simulated.processor.invoices(customerId)).toMatchObject([
       { status: 'open', attempt_count: 4, next_payment_attempt: null },
     ]);
-    await harness.control(`/customers/${customerId}/cards`, { card: 'good' });
-    await harness.endMonth();
-    expect(await harness.processor.invoices(customerId)).toMatchObject([{ status: 'paid' }, { status: 'open' }]);
+    await simulated.control(`/customers/${customerId}/cards`, { card: 'good' });
+    await simulated.endMonth();
+    expect(await simulated.processor.invoices(customerId)).toMatchObject([{ status: 'paid' }, { status: 'open' }]);
     expect(await statusOf(customerId)).toBe('past_due');
   });
 });
 
 describe('usage', () => {
   it('refuses times that the processor refuses', async () => {
-    const { customerId } = await harness.subscriber();
+    const { customerId } = await simulated.subscriber();
     const refused = { code: 'BILLING_PROCESSOR_REFUSED' };
     const event = { identifier: 'x', customerId, bytes: 1, at: Date.now() };
-    await expect(harness.processor.reportUsage({ ...event, at: event.at - 36 * 86_400_000 })).rejects.toMatchObject(
+    await expect(simulated.processor.reportUsage({ ...event, at: event.at - 36 * 86_400_000 })).rejects.toMatchObject(
       refused,
     );
-    await expect(harness.processor.reportUsage({ ...event, at: event.at + 10 * 60_000 })).rejects.toMatchObject(
+    await expect(simulated.processor.reportUsage({ ...event, at: event.at + 10 * 60_000 })).rejects.toMatchObject(
       refused,
     );
-    await expect(harness.processor.reportUsage({ ...event, customerId: 'cus_x' })).rejects.toMatchObject(refused);
+    await expect(simulated.processor.reportUsage({ ...event, customerId: 'cus_x' })).rejects.toMatchObject(refused);
     // What was refused was not counted, so its identifier is free.
-    await harness.processor.reportUsage(event);
-    expect(await harness.processor.meteredBytes({ customerId, from: event.at, to: event.at + 1 })).toBe(1);
+    await simulated.processor.reportUsage(event);
+    expect(await simulated.processor.meteredBytes({ customerId, from: event.at, to: event.at + 1 })).toBe(1);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { describeReach } from './describe-reach.ts';
+import { describeReach } from './choose-backend.ts';
 
 const at = (host: string, domain: string, ports: { http?: number; https?: number } = {}) =>
   describeReach(

@@ -3,10 +3,10 @@ import { Fault } from '@tunnel/errors';
 import type { ControlMessage, MessageOf } from '@tunnel/protocol';
 import type { Registry } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
-import { type RegisterContext, registerTunnel } from './register-tunnel.ts';
-import type { Session } from './session.ts';
-import type { SessionMuxes } from './session-muxes.ts';
+import { type RegisterContext, registerTunnel, tunnelError } from './registrations.ts';
+import type { Session } from './sessions.ts';
 
 export interface MessageContext extends RegisterContext {
   readonly tunnels: Pick<Registry, 'get'>;
@@ -23,7 +23,7 @@ export const handleMessage = (
   switch (message.type) {
     case 'RegisterTunnel':
       if (session !== undefined) return registerTunnel(context, session, connection, message);
-      return refuseTunnel(connection, message.request_id, new Fault('TUNNEL_CLOSED'));
+      return connection.send(tunnelError(message.request_id, new Fault('TUNNEL_CLOSED')));
     case 'UnregisterTunnel':
       return unregister(context, session, connection, message);
     case 'RequestCarriers': {
@@ -79,17 +79,7 @@ const unregister = async (
 ): Promise<void> => {
   await session?.registering;
   if (session === undefined || sessions.of(connection) !== session || !sessions.endTunnel(session, tunnel_id)) {
-    return refuseTunnel(connection, request_id, new Fault('TUNNEL_UNKNOWN'), tunnel_id);
+    return connection.send(tunnelError(request_id, new Fault('TUNNEL_UNKNOWN'), tunnel_id));
   }
   connection.send({ type: 'TunnelUnregistered', request_id, tunnel_id });
 };
-
-const refuseTunnel = (connection: ControlConnection, requestId: string, fault: Fault, tunnelId?: string): void =>
-  connection.send({
-    type: 'TunnelError',
-    request_id: requestId,
-    ...(tunnelId === undefined ? {} : { tunnel_id: tunnelId }),
-    code: fault.code,
-    message: fault.message,
-    retryable: fault.retryable,
-  });

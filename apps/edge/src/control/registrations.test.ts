@@ -27,7 +27,10 @@ describe('a registration', () => {
     });
     expect(answer.tunnel_id).toMatch(/^tun_\w{20}$/);
     expect(await tryPort(port)).toBeNull();
-    expect(fixture.tunnels.byPort(port)).toMatchObject({ tunnelId: answer.tunnel_id, owner: { accountId: 'alice' } });
+    expect(fixture.tunnels.at({ kind: 'port', transport: 'tcp', port })).toMatchObject({
+      tunnelId: answer.tunnel_id,
+      owner: { accountId: 'alice' },
+    });
     expect(fixture.backend.opened).toMatchObject([
       { tunnelId: answer.tunnel_id, keyId: 'key-alice', label: String(port) },
     ]);

@@ -1,18 +1,19 @@
-// The first frame of a connection: version, key, and a session, new or taken up again.
+// The first frame of a connection: version, key, and a session, new or taken up again. Refused keys are counted, and too many are stopped.
+
+import { FailureWindow } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { agreeOn, CAPABILITIES, CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { AuthFailures } from './auth-failures.ts';
+import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
-import type { Session } from './session.ts';
-import type { SessionMuxes } from './session-muxes.ts';
-import type { SessionTable } from './session-table.ts';
+import type { Session, Sessions } from './sessions.ts';
 
 export interface AuthenticateContext {
   readonly backend: Pick<Backend, 'verifyKey'>;
   readonly failures: AuthFailures;
-  readonly sessions: SessionTable;
+  readonly sessions: Sessions;
   readonly muxes: SessionMuxes;
   readonly regionId: string;
   readonly isDraining: () => boolean;
@@ -43,8 +44,8 @@ export const authenticate = async (
     return false;
   }
   try {
-    const { session, secret, resumed } = enter(context, connection, message, verdict);
-    sayWelcome(context, connection, session, { version: version as number, secret, resumed });
+    const { session, secret, resumed } = openSession(context, connection, message, verdict);
+    sendAuthOk(context, connection, session, { version: version as number, secret, resumed });
     return true;
   } catch (error) {
     connection.refuseAuth(Fault.from(error));
@@ -73,7 +74,7 @@ const retryAfterOf = (fault: Fault): number | undefined => {
 };
 
 /** A claim that does not hold gives a new session: the client then asks for what it had. */
-const enter = (
+const openSession = (
   { sessions, capabilities: known = CAPABILITIES }: AuthenticateContext,
   connection: ControlConnection,
   { resume, capabilities: offered = [] }: Auth,
@@ -89,7 +90,7 @@ const enter = (
   return { ...sessions.start(connection, who), resumed: false };
 };
 
-const sayWelcome = (
+const sendAuthOk = (
   { muxes, regionId }: AuthenticateContext,
   connection: ControlConnection,
   session: Session,
@@ -115,3 +116,34 @@ const sayWelcome = (
     ...(session.capabilities.length === 0 ? {} : { capabilities: [...session.capabilities] }),
   });
 };
+
+/** Refused keys per address, one count for the control port and the REST together: each would be a way around the other. */
+export class AuthFailures {
+  readonly #clock: Clock;
+  readonly #window: FailureWindow;
+  #total = 0;
+
+  constructor(options: { readonly clock: Clock; readonly perMinute: number }) {
+    this.#clock = options.clock;
+    this.#window = new FailureWindow({
+      perWindow: options.perMinute,
+      windowMs: EDGE_LIMITS.AUTH_FAILURE_WINDOW_MS,
+      addressesMax: EDGE_LIMITS.AUTH_FAILURE_ADDRESSES_MAX,
+    });
+  }
+
+  /** Since the start. */
+  get total(): number {
+    return this.#total;
+  }
+
+  blockedForSecs(address: string): number {
+    const verdict = this.#window.check(address, this.#clock.monotonic());
+    return verdict.allowed ? 0 : Math.max(1, Math.ceil(verdict.retryAfterMs / 1000));
+  }
+
+  failed(address: string): void {
+    this.#total += 1;
+    this.#window.record(address, this.#clock.monotonic());
+  }
+}

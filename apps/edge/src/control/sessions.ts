@@ -1,11 +1,14 @@
-// All sessions: feeds their machines with events and performs the effects. The rules are in core's session-life.
+// The sessions of clients: feeds their machines with events and performs the effects. The rules are in core's session-life.
+
 import {
   findTunnel,
   type Owner,
   type SessionEffect,
   type SessionEvent,
+  type SessionState,
   sameEndpoint,
   sameOwner,
+  startSession,
   transitionSession,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -17,13 +20,55 @@ import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { MuxUpstream } from '../upstream/upstream.ts';
+import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
-import { Session } from './session.ts';
-import type { SessionMuxes } from './session-muxes.ts';
+
+/** One client that runs: who it is, where its machine stands, and the connection and streams it has now. */
+export class Session {
+  readonly sessionId: string;
+  /** SHA-256 of the resume secret: what is stored cannot be used. */
+  readonly secretHash: string;
+  readonly owner: Owner;
+  /** The key of the latest Auth: a resume may come with another one of the same owner. */
+  keyId: string;
+  /** What the latest Auth agreed on: a resume may come from a newer or older client. */
+  capabilities: readonly string[];
+  state: SessionState;
+  connection: ControlConnection | null;
+  /** The way to its client, whichever connection that has now. */
+  readonly upstream = new MuxUpstream();
+  /** Living and held ones, by id. */
+  readonly tunnels = new Map<string, Tunnel>();
+  /**
+   * How long names of alert URLs may still be looked up on this connection. Frames are handled in turn, so that a silent name
+   * server would hold up the last tunnel of many for longer than its client waits, and each time it comes back.
+   */
+  alertLookupMs = 0;
+  /** Registrations run one after the other, also those of a connection and of the one that replaced it. */
+  registering: Promise<unknown> = Promise.resolve();
+
+  constructor(given: {
+    readonly sessionId: string;
+    readonly secretHash: string;
+    readonly owner: Owner;
+    readonly keyId: string;
+    readonly capabilities: readonly string[];
+    readonly connection: ControlConnection;
+  }) {
+    this.sessionId = given.sessionId;
+    this.secretHash = given.secretHash;
+    this.owner = given.owner;
+    this.keyId = given.keyId;
+    this.capabilities = given.capabilities;
+    this.connection = given.connection;
+    this.state = startSession(given.connection.id);
+  }
+}
 
 const RULES = { windowMs: EDGE_LIMITS.RESUME_WINDOW_MS };
 
-export interface SessionTableOptions {
+interface SessionsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
@@ -33,12 +78,12 @@ export interface SessionTableOptions {
   readonly muxes: SessionMuxes;
 }
 
-export class SessionTable {
-  readonly #given: SessionTableOptions;
+export class Sessions {
+  readonly #given: SessionsOptions;
   readonly #sessions = new Map<string, Session>();
   readonly #byConnection = new Map<ControlConnection, Session>();
 
-  constructor(options: SessionTableOptions) {
+  constructor(options: SessionsOptions) {
     this.#given = options;
   }
 

@@ -1,0 +1,116 @@
+// Which backend an edge has: a platform in this process, one elsewhere, or none; and what a platform is told of this edge.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Heartbeat } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { type Clock, type Logger, randomId, Secret, type ServerConfig } from '@tunnel/runtime';
+import type { Backend } from './backend.ts';
+import { PlatformBackend, type PlatformBackendOptions } from './platform-backend.ts';
+import type { LinkFetch } from './platform-link.ts';
+import { StandaloneBackend } from './standalone-backend.ts';
+
+const JOURNAL_FOLDER = 'edge-journal';
+/** Nobody resolves it: requests to it stay in the process. */
+const IN_PROCESS_URL = 'http://platform.internal';
+
+/** A platform in the edge's own process. */
+export interface InProcessPlatform {
+  readonly fetch: LinkFetch;
+  readonly credential: Secret;
+}
+
+export interface BackendChoice {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly random: () => number;
+  readonly adminToken: Secret;
+  readonly version: string;
+  /** Holds the journal; the configured one unless told. */
+  readonly dataDir?: string | undefined;
+  readonly platform?: InProcessPlatform | undefined;
+  /** How the platform shows itself to this run of the edge. */
+  readonly apiSecret: Secret;
+  /** Empty until the REST is open. */
+  readonly apiUrl: () => string;
+  /** null until the ports for clients and visitors are open. */
+  readonly openPorts: () => OpenPorts | null;
+}
+
+export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Backend => {
+  const { clock, logger, random, adminToken, version } = choice;
+  const platform = platformOf(config, choice.platform);
+  if (platform === null) return new StandaloneBackend({ adminToken, keys: config.auth.keys });
+  const { region } = config;
+  const reach = (): Pick<Heartbeat, 'reach'> => {
+    const ports = choice.openPorts();
+    return ports === null ? {} : { reach: describeReach(config, ports) };
+  };
+  return new PlatformBackend({
+    clock,
+    logger,
+    random,
+    adminToken,
+    platform,
+    folder: join(choice.dataDir ?? config.data_dir, JOURNAL_FOLDER),
+    runId: randomId('run'),
+    describe: () => ({
+      region: { id: region.id, name: region.name, location: region.location },
+      api_url: choice.apiUrl(),
+      api_secret: choice.apiSecret.reveal(),
+      version,
+      ...reach(),
+    }),
+  });
+};
+
+const platformOf = (
+  { server }: ServerConfig,
+  inProcess: InProcessPlatform | undefined,
+): PlatformBackendOptions['platform'] | null => {
+  if (inProcess !== undefined) return { ...inProcess, url: IN_PROCESS_URL };
+  if (server.platform_url === '') return null;
+  const credential = readCredential(server.platform_credential_file);
+  return { fetch: (request) => fetch(request), url: server.platform_url, credential };
+};
+
+const readCredential = (file: string): Secret => {
+  try {
+    const text = readFileSync(file, 'utf8').trim();
+    if (text === '') throw new Error('it is empty');
+    return new Secret(text);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason }, { cause: error });
+  }
+};
+
+// ---- how people and their clients come to this edge, as the platform shows it to them ----
+
+export interface OpenPorts {
+  readonly control: { readonly host: string; readonly port: number };
+  readonly http: { readonly port: number };
+  readonly https: { readonly port: number } | null;
+}
+
+const LOOPBACK = /^(127\.|::1$|localhost$)/;
+const USUAL_PORT = { http: 80, https: 443 } as const;
+
+export const describeReach = (
+  { server }: { readonly server: Pick<ServerConfig['server'], 'domain'> },
+  { control, http, https }: OpenPorts,
+): NonNullable<Heartbeat['reach']> => {
+  const { domain } = server;
+  const { scheme, port } =
+    https === null ? ({ scheme: 'http', port: http.port } as const) : ({ scheme: 'https', port: https.port } as const);
+  return {
+    control: `${controlHost(control.host, domain)}:${control.port}`,
+    control_tls: https !== null,
+    http_url: `${scheme}://${domain}${port === USUAL_PORT[scheme] ? '' : `:${port}`}`,
+  };
+};
+
+/** Elsewhere the address that is listened on may be everybody's, or a private one; the domain leads to us in any case. */
+const controlHost = (host: string, domain: string): string => {
+  if (!LOOPBACK.test(host)) return domain;
+  return host.includes(':') ? `[${host}]` : host;
+};

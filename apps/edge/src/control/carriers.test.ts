@@ -1,0 +1,151 @@
+import { WIRE_LIMITS } from '@tunnel/protocol';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { CarrierTokens } from './carriers.ts';
+import { type ControlFixture, startControl } from './control.fixture.ts';
+import { askUpgrade, openCarrier } from './raw-carrier.fixture.ts';
+import { RawClient } from './raw-client.fixture.ts';
+
+describe('at the control port', () => {
+  let clock: FakeClock;
+  let fixture: ControlFixture;
+  let client: RawClient;
+  let tokens: string[];
+
+  beforeEach(async () => {
+    clock = new FakeClock();
+    fixture = await startControl({ clock });
+    const entered = await RawClient.enter(fixture.port, 'op');
+    client = entered.client;
+    tokens = entered.welcome.carriers.tokens;
+  });
+  afterEach(() => fixture.stop());
+
+  const moreTokens = async (count: number): Promise<string[]> => {
+    client.send({ type: 'RequestCarriers', count });
+    return (await client.next('CarrierTokens')).tokens;
+  };
+
+  const liveCarriers = (): number => fixture.control.figures.carriers;
+
+  describe('a carrier', () => {
+    it('is let in with a token of its session', async () => {
+      await openCarrier(fixture.port, tokens[0] as string);
+      await openCarrier(fixture.port, tokens[1] as string);
+      expect(liveCarriers()).toBe(2);
+    });
+
+    it('may be dialled again with tokens asked for later', async () => {
+      const fresh = await moreTokens(2);
+      expect(fresh).toHaveLength(2);
+      await openCarrier(fixture.port, fresh[0] as string);
+      expect(liveCarriers()).toBe(1);
+    });
+
+    it('goes with its session on purpose', async () => {
+      const carrier = await openCarrier(fixture.port, tokens[0] as string);
+      const closed = new Promise((resolve) => {
+        carrier.start({ onBytes: () => false, onReady: () => {}, onClosed: resolve });
+      });
+      client.send({ type: 'ShuttingDown', reason: 'done', drain_secs: 0 });
+      await closed;
+      await eventually(() => expect(liveCarriers()).toBe(0));
+    });
+  });
+
+  describe('a carrier is refused', () => {
+    it('without a token, with a wrong one, and with one that was used', async () => {
+      expect((await askUpgrade(fixture.port, {})).status).toBe(401);
+      expect((await askUpgrade(fixture.port, { token: 'x' })).status).toBe(401);
+      const token = tokens[0] as string;
+      await openCarrier(fixture.port, token);
+      const again = await askUpgrade(fixture.port, { token });
+      expect(again.status).toBe(401);
+      expect(again.text).toMatch(/\r\n\r\nthe carrier token is unknown or was used before\n$/);
+    });
+
+    it('with a token that is older than 30 s, or of a connection that is gone', async () => {
+      await clock.advance(5000);
+      const [young = ''] = await moreTokens(1);
+      client.ws.terminate();
+      await eventually(() => expect(fixture.control.figures.sessions).toBe(0));
+      expect((await askUpgrade(fixture.port, { token: young })).status).toBe(401);
+      await clock.advance(EDGE_LIMITS.CARRIER_TOKEN_LIFE_MS);
+      expect((await askUpgrade(fixture.port, { token: tokens[0] as string })).status).toBe(401);
+    });
+
+    it('over the limit of one session', async () => {
+      const all = [...tokens, ...(await moreTokens(13))];
+      for (const token of all.slice(0, 16)) await openCarrier(fixture.port, token);
+      const answer = await askUpgrade(fixture.port, { token: all[16] as string });
+      expect(answer.status).toBe(429);
+      expect(answer.text).toContain('the session holds its limit of 16 carriers');
+    });
+
+    it('when it asks for another protocol', async () => {
+      expect((await askUpgrade(fixture.port, { token: tokens[0] as string, upgrade: 'websocket' })).status).toBe(426);
+      expect((await askUpgrade(fixture.port, { token: tokens[0] as string, upgrade: 'tunnel-carrier/9' })).status).toBe(
+        426,
+      );
+    });
+  });
+
+  describe('bytes that break the protocol of carriers', () => {
+    it('end the session with a fatal error that says so, and the edge lives', async () => {
+      const { socket } = await askUpgrade(fixture.port, { token: tokens[0] as string });
+      socket.on('error', () => {});
+      socket.write(Buffer.alloc(64, 0xff));
+      expect(await client.next('Error')).toMatchObject({ code: 'CARRIER_PROTOCOL', fatal: true });
+      expect((await client.closed).code).toBe(4403);
+      await RawClient.enter(fixture.port, 'op');
+    });
+  });
+});
+
+describe('a token', () => {
+  const setUp = () => {
+    const clock = new FakeClock();
+    return { clock, tokens: new CarrierTokens<{ name: string }>(clock), a: { name: 'a' }, b: { name: 'b' } };
+  };
+
+  it('is good once, for the one it was made for', () => {
+    const { tokens, a, b } = setUp();
+    const [ofA = ''] = tokens.issue(a, 2);
+    const [ofB = ''] = tokens.issue(b, 1);
+    expect(tokens.redeem(ofB)).toBe(b);
+    expect(tokens.redeem(ofA)).toBe(a);
+    expect(tokens.redeem(ofA)).toBeNull();
+    expect(tokens.redeem('never-made')).toBeNull();
+  });
+
+  it('is good for 30 s, and leaves no trace after that', async () => {
+    const { clock, tokens, a } = setUp();
+    const [first = '', second = ''] = tokens.issue(a, 3);
+    await clock.advance(29_999);
+    expect(tokens.redeem(first)).toBe(a);
+    await clock.advance(1);
+    expect(tokens.redeem(second)).toBeNull();
+    tokens.dropExpired();
+    expect(tokens.size).toBe(0);
+  });
+
+  it('keeps a bounded number a session: the oldest give way', () => {
+    const { tokens, a, b } = setUp();
+    const [ofB = ''] = tokens.issue(b, 1);
+    const [oldest = ''] = tokens.issue(a, 16);
+    for (let n = 0; n < 10; n += 1) tokens.issue(a, 16);
+    expect(tokens.size).toBe(WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX + 1);
+    expect(tokens.redeem(oldest)).toBeNull();
+    expect(tokens.redeem(ofB)).toBe(b);
+  });
+
+  it('takes all of a session back at once', () => {
+    const { tokens, a, b } = setUp();
+    const [ofA = ''] = tokens.issue(a, 4);
+    tokens.issue(b, 1);
+    tokens.revokeAll(a);
+    expect(tokens.redeem(ofA)).toBeNull();
+    expect(tokens.size).toBe(1);
+  });
+});

@@ -1,0 +1,218 @@
+// The carriers of every session: the single-use tokens by which one proves whose it is, its way in, and the muxes whose streams it carries.
+
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { Fault } from '@tunnel/errors';
+import { type Carrier, createCarrier, MuxSession, processBudget } from '@tunnel/mux';
+import { CARRIER_PROTOCOL, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
+import { type Clock, type Logger, randomToken, sha256Hex } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
+import { refuseUpgrade } from './control-server.ts';
+import type { Session } from './sessions.ts';
+
+const SWITCHING = [
+  'HTTP/1.1 101 Switching Protocols',
+  'Connection: Upgrade',
+  `Upgrade: ${CARRIER_PROTOCOL}`,
+  '\r\n',
+].join('\r\n');
+
+/** A carrier's way in: `Upgrade: tunnel-carrier/1` with a single-use token, answered with 101 and then frames. */
+export const upgradeCarrier = (muxes: SessionMuxes, request: IncomingMessage, socket: Socket, head: Buffer): void => {
+  if (request.headers.upgrade?.toLowerCase() !== CARRIER_PROTOCOL) {
+    return refuseUpgrade(socket, 426, `this path speaks ${CARRIER_PROTOCOL}`);
+  }
+  if (request.method !== 'GET') return refuseUpgrade(socket, 400, 'a carrier begins with GET');
+  if (socket instanceof TLSSocket && socket.getProtocol() !== 'TLSv1.3') {
+    return refuseUpgrade(socket, 426, 'carriers need TLS 1.3');
+  }
+  const token = /^Bearer ([\w-]{1,200})$/i.exec(request.headers.authorization ?? '')?.[1];
+  const mux = token === undefined ? null : muxes.redeemToken(token);
+  if (mux === null) return refuseUpgrade(socket, 401, new Fault('CARRIER_TOKEN_INVALID').message);
+  if (!muxes.hasRoom(mux)) {
+    const limit = WIRE_LIMITS.CARRIERS_PER_SESSION_MAX;
+    return refuseUpgrade(socket, 429, new Fault('CARRIER_LIMIT', { limit }).message);
+  }
+  socket.write(SWITCHING);
+  muxes.addCarrier(mux, createCarrier(socket, head));
+};
+
+interface SessionMuxesOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The client broke the protocol of the carriers; its streams are reset already. */
+  readonly onViolation: (session: Session, mux: MuxSession, reason: string) => void;
+}
+
+/** The streams of every session: the set in use, and those of earlier connections, which may still finish. */
+export class SessionMuxes {
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #onViolation: SessionMuxesOptions['onViolation'];
+  readonly #tokens: CarrierTokens<MuxSession>;
+  readonly #sessionOf = new Map<MuxSession, Session>();
+
+  constructor(options: SessionMuxesOptions) {
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+    this.#onViolation = options.onViolation;
+    this.#tokens = new CarrierTokens(options.clock);
+  }
+
+  get carriers(): number {
+    return this.#sum((mux) => mux.openCarriers);
+  }
+
+  get streams(): number {
+    return this.#sum((mux) => mux.liveStreams);
+  }
+
+  open(session: Session): MuxSession {
+    const mux: MuxSession = new MuxSession({
+      role: 'edge',
+      budget: processBudget(),
+      now: () => this.#clock.monotonic(),
+      capabilities: session.capabilities,
+      handlers: {
+        onCarrierLost: ({ carrierId, reason, protocolViolation, liveCarriers }) => {
+          const fields = { session_id: session.sessionId, carrier: carrierId, reason, live_carriers: liveCarriers };
+          if (!protocolViolation) return this.#logger.debug(fields, 'a carrier was lost');
+          this.#logger.warn(fields, 'a carrier broke the protocol; its session is closed');
+          this.#forget(mux);
+          this.#onViolation(session, mux, reason);
+        },
+        // Carriers that die take their streams with them, so this comes in any case.
+        onIdle: () => this.close(mux, FINISHED),
+      },
+    });
+    this.#sessionOf.set(mux, session);
+    return mux;
+  }
+
+  issueTokens(mux: MuxSession, count: number): string[] {
+    return this.#tokens.issue(mux, count);
+  }
+
+  /** null: unknown, used before, too old, or of streams that take no more. */
+  redeemToken(token: string): MuxSession | null {
+    return this.#tokens.redeem(token);
+  }
+
+  hasRoom(mux: MuxSession): boolean {
+    return mux.openCarriers < WIRE_LIMITS.CARRIERS_PER_SESSION_MAX;
+  }
+
+  addCarrier(mux: MuxSession, carrier: Carrier): void {
+    const carrierId = mux.addCarrier(carrier);
+    const fields = { session_id: this.#sessionOf.get(mux)?.sessionId, carrier: carrierId, kind: carrier.kind };
+    this.#logger.debug(fields, 'a carrier was added');
+  }
+
+  /** No new streams; those under way finish, as long as their carriers live. */
+  retire(mux: MuxSession, why: string): void {
+    this.#tokens.revokeAll(mux);
+    mux.drain(why);
+  }
+
+  /** Resets what is left. */
+  close(mux: MuxSession, reason: StreamReason): void {
+    this.#forget(mux);
+    mux.close(reason);
+  }
+
+  closeWhere(isMeant: (session: Session) => boolean, reason: StreamReason): void {
+    for (const [mux, session] of [...this.#sessionOf]) if (isMeant(session)) this.close(mux, reason);
+  }
+
+  tick(): void {
+    this.#tokens.dropExpired();
+    const now = this.#clock.monotonic();
+    for (const mux of [...this.#sessionOf.keys()]) mux.tick(now);
+  }
+
+  #forget(mux: MuxSession): void {
+    this.#sessionOf.delete(mux);
+    this.#tokens.revokeAll(mux);
+  }
+
+  #sum(of: (mux: MuxSession) => number): number {
+    let sum = 0;
+    for (const mux of this.#sessionOf.keys()) sum += of(mux);
+    return sum;
+  }
+}
+
+const FINISHED: StreamReason = { code: 'cancelled', text: 'the session has ended' };
+
+interface Ticket<T> {
+  readonly holder: T;
+  readonly until: number;
+}
+
+/** Single-use tokens. Only their hashes are kept, for a short time and a bounded number. */
+export class CarrierTokens<T extends object> {
+  readonly #clock: Clock;
+  /** By hash, so that a lookup tells nothing of the token by its time. Oldest first: all tokens live equally long. */
+  readonly #tickets = new Map<string, Ticket<T>>();
+  readonly #hashesOf = new Map<T, Set<string>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#tickets.size;
+  }
+
+  /** Over the bound of one holder its oldest tokens stop being valid. */
+  issue(holder: T, count: number): string[] {
+    const hashes = this.#hashesOf.get(holder) ?? new Set<string>();
+    this.#hashesOf.set(holder, hashes);
+    const until = this.#clock.monotonic() + EDGE_LIMITS.CARRIER_TOKEN_LIFE_MS;
+    const tokens = Array.from({ length: Math.min(count, WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX) }, () =>
+      randomToken(),
+    );
+    for (const token of tokens) {
+      const hash = sha256Hex(token);
+      this.#tickets.set(hash, { holder, until });
+      hashes.add(hash);
+    }
+    for (const hash of hashes) {
+      if (hashes.size <= WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX) break;
+      this.#drop(hash);
+    }
+    return tokens;
+  }
+
+  /** Whose it was, once. */
+  redeem(token: string): T | null {
+    const hash = sha256Hex(token);
+    const ticket = this.#tickets.get(hash);
+    if (ticket === undefined) return null;
+    this.#drop(hash);
+    return this.#clock.monotonic() < ticket.until ? ticket.holder : null;
+  }
+
+  revokeAll(holder: T): void {
+    for (const hash of this.#hashesOf.get(holder) ?? []) this.#tickets.delete(hash);
+    this.#hashesOf.delete(holder);
+  }
+
+  dropExpired(): void {
+    const now = this.#clock.monotonic();
+    for (const [hash, ticket] of this.#tickets) {
+      if (now < ticket.until) return;
+      this.#drop(hash);
+    }
+  }
+
+  #drop(hash: string): void {
+    const ticket = this.#tickets.get(hash);
+    this.#tickets.delete(hash);
+    if (ticket === undefined) return;
+    const hashes = this.#hashesOf.get(ticket.holder);
+    hashes?.delete(hash);
+    if (hashes?.size === 0) this.#hashesOf.delete(ticket.holder);
+  }
+}

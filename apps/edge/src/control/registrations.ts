@@ -1,0 +1,312 @@
+// One registration from request to answer: admission, an endpoint of its own or in a group, and the tunnel that comes of it, which everyone
+// else reads.
+import {
+  type Admission,
+  decideAdmission,
+  endpointLabel,
+  findTunnel,
+  type LeasedEndpoint,
+  MemberHealth,
+  type ProbeKind,
+  type PublicEndpoint,
+  type SessionTunnel,
+  sameEndpoint,
+  type TunnelGroup,
+  type TunnelProtocol,
+  type WantedEndpoint,
+  type WantedGroup,
+  type WantedLease,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
+import { type Clock, randomId } from '@tunnel/runtime';
+import type { Backend, TunnelAsked } from '../backend/backend.ts';
+import { kindOf, type PublicAddress } from '../ingress/kinds.ts';
+import type { EndpointRegistry } from '../routing/endpoints.ts';
+import type { Groups } from '../routing/groups.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import type { ControlConnection } from './control-connection.ts';
+import type { Session, Sessions } from './sessions.ts';
+
+export interface RegisterContext extends PublicAddress {
+  readonly clock: Clock;
+  readonly backend: Pick<Backend, 'admitTunnel' | 'placeSought'>;
+  readonly sessions: Sessions;
+  readonly endpoints: EndpointRegistry;
+  readonly groups: Groups;
+  /** The kill switch. */
+  readonly loadBalancing: boolean;
+  /** What the client should be told of its alert URL; null: nothing. */
+  readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
+  readonly tunnelLimit: number;
+  readonly isDraining: () => boolean;
+}
+
+type Request = MessageOf<'RegisterTunnel'>;
+
+/** An admitted request. */
+interface Registration extends RegisterContext {
+  readonly session: Session;
+  readonly connection: ControlConnection;
+  readonly request: Request;
+  readonly protocol: TunnelProtocol;
+  /** The same tunnel before. */
+  readonly known: SessionTunnel | undefined;
+  readonly tunnelId: string;
+}
+
+interface Registered {
+  readonly tunnel: Tunnel;
+  /** A group began with it. */
+  readonly isFirst: boolean;
+}
+
+/** Answers on the connection, always. Registrations of one session run one after the other. */
+export const registerTunnel = (
+  context: RegisterContext,
+  session: Session,
+  connection: ControlConnection,
+  request: Request,
+): Promise<void> => {
+  const answered = session.registering.then(async () => {
+    for (const answer of await answerTo(context, session, connection, request)) connection.send(answer);
+  });
+  session.registering = answered.catch(() => undefined);
+  return answered;
+};
+
+// ---- the answer ----
+
+const answerTo = async (
+  context: RegisterContext,
+  session: Session,
+  connection: ControlConnection,
+  request: Request,
+): Promise<readonly ControlMessageInput[]> => {
+  try {
+    if (context.isDraining()) throw new Fault('EDGE_SHUTTING_DOWN');
+    const warnings = await warningsOf(context, session, request);
+    const { tunnel, isFirst } = await openTunnel(context, session, connection, request);
+    const assigned = tunnel.assignedPort === null ? {} : { assigned_port: tunnel.assignedPort };
+    const answer: ControlMessageInput = {
+      type: 'TunnelRegistered',
+      request_id: request.request_id,
+      tunnel_id: tunnel.tunnelId,
+      name: tunnel.name,
+      protocol: tunnel.protocol,
+      label: tunnel.label,
+      public_url: tunnel.publicUrl,
+      ...assigned,
+      warnings: [...warnings, ...portWarning(tunnel, request)],
+    };
+    // The first member of a group on a port is told that the listener is bound; who stands alone, or comes later, is not.
+    if (!isFirst || tunnel.assignedPort === null) return [answer];
+    return [answer, { type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: tunnel.assignedPort }];
+  } catch (error) {
+    return [tunnelError(request.request_id, Fault.from(error))];
+  }
+};
+
+const warningsOf = async (
+  { loadBalancing, checkAlertUrl, clock }: RegisterContext,
+  session: Session,
+  { group, health_check }: Request,
+): Promise<string[]> => {
+  const url = health_check?.alert_webhook;
+  if (!loadBalancing || url === undefined) return [];
+  if (group === undefined) return ['alert_webhook: nothing is sent for a tunnel without a group'];
+  const begunAt = clock.monotonic();
+  const warning = await checkAlertUrl(url, session.alertLookupMs);
+  session.alertLookupMs -= clock.monotonic() - begunAt;
+  return warning === null ? [] : [warning];
+};
+
+const portWarning = ({ group, assignedPort }: Tunnel, { remote_port }: Request): string[] =>
+  group === null || remote_port === undefined || remote_port === assignedPort
+    ? []
+    : [`remote_port ${remote_port}: the group has port ${assignedPort} already`];
+
+export const tunnelError = (requestId: string, fault: Fault, tunnelId?: string): ControlMessageInput => ({
+  type: 'TunnelError',
+  request_id: requestId,
+  ...(tunnelId === undefined ? {} : { tunnel_id: tunnelId }),
+  code: fault.code,
+  message: fault.message,
+  retryable: fault.retryable,
+});
+
+// ---- admission ----
+
+const openTunnel = async (
+  context: RegisterContext,
+  session: Session,
+  connection: ControlConnection,
+  request: Request,
+): Promise<Registered> => {
+  // An id of another session is no id here: the tunnel is new, and gets its own.
+  let known = request.tunnel_id === undefined ? undefined : findTunnel(session.state, request.tunnel_id);
+  const decision = admit(context, session, request, known);
+  if (decision.kind === 'refused') throw decision.fault;
+  const { wanted } = decision;
+  if (known !== undefined && (known.endpoint.kind === 'member') !== (wanted.kind === 'group')) {
+    // It joins a group now, or leaves one to stand alone: another tunnel, and the old one may hold the very name it wants.
+    context.sessions.endTunnel(session, known.tunnelId);
+    known = undefined;
+  }
+  // Admission let no other pass.
+  const protocol = request.protocol as TunnelProtocol;
+  const tunnelId = known?.tunnelId ?? randomId('tun');
+  const registration = { ...context, session, connection, request, protocol, known, tunnelId };
+  // A tunnel that comes back was admitted when it came first.
+  if (known !== undefined) return assignEndpoint(registration, wanted);
+  try {
+    const refusal = await context.backend.admitTunnel(backendQuestion(registration, wanted));
+    if (refusal !== null) throw refusal;
+    if (context.sessions.of(connection) !== session) throw new Fault('TUNNEL_CLOSED');
+    return await assignEndpoint(registration, wanted);
+  } finally {
+    context.backend.placeSought(tunnelId);
+  }
+};
+
+const admit = (
+  context: RegisterContext,
+  session: Session,
+  request: Request,
+  known: SessionTunnel | undefined,
+): Admission =>
+  decideAdmission(
+    {
+      name: request.name,
+      protocol: request.protocol,
+      remotePort: request.remote_port,
+      preferredPort: request.preferred_port,
+      subdomain: request.subdomain,
+      preferredSubdomain: request.preferred_subdomain,
+      group: request.group,
+      groupKeyHash: request.group_key_hash,
+      healthCheck: request.health_check,
+    },
+    {
+      tunnelCount: session.tunnels.size,
+      tunnelLimit: context.tunnelLimit,
+      ports: context.endpoints.portRanges,
+      heldEndpoint: known?.endpoint ?? null,
+      loadBalancing: context.loadBalancing,
+    },
+  );
+
+const backendQuestion = (registration: Registration, wanted: WantedEndpoint): TunnelAsked => {
+  const { session, request, protocol, tunnelId, clock } = registration;
+  return {
+    tunnelId,
+    sessionId: session.sessionId,
+    name: request.name,
+    protocol,
+    owner: session.owner,
+    keyId: session.keyId,
+    customSubdomain: isCustomName(wanted),
+    at: clock.now(),
+  };
+};
+
+/** A group's name in the public's eye is always chosen: all its members have to know it. */
+const isCustomName = (wanted: WantedEndpoint): boolean =>
+  wanted.kind === 'group'
+    ? wanted.wanted.endpoint.kind === 'name'
+    : wanted.kind === 'name' && wanted.wanted.kind === 'exact';
+
+// ---- the endpoint ----
+
+const assignEndpoint = async (registration: Registration, wanted: WantedEndpoint): Promise<Registered> => {
+  if (wanted.kind === 'group') return joinGroup(registration, wanted.wanted);
+  const { sessions, session, connection, known } = registration;
+  // An endpoint that is open already stays open: the session only changed its connection.
+  const stays = known?.kind === 'live' && known.endpoint.kind !== 'member' && isWanted(known.endpoint, wanted);
+  const endpoint = stays ? (known.endpoint as LeasedEndpoint) : await openEndpoint(registration, wanted);
+  const tunnel = describeTunnel(registration, { endpoint, reachedAt: endpoint, group: null });
+  if (!sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
+  return { tunnel, isFirst: false };
+};
+
+const joinGroup = (registration: Registration, wanted: WantedGroup): Promise<Registered> => {
+  const { groups, sessions, session, connection } = registration;
+  return groups.join({
+    wanted,
+    owner: session.owner,
+    isCurrent: () => sessions.of(connection) === session,
+    makeMember: (group) => {
+      const endpoint = { kind: 'member', groupId: group.groupId } as const;
+      return describeTunnel(registration, { endpoint, reachedAt: group.endpoint, group });
+    },
+    onJoined: (tunnel) => void sessions.list(session, connection, tunnel),
+  });
+};
+
+const isWanted = (endpoint: LeasedEndpoint, lease: WantedLease): boolean => {
+  if (lease.wanted.kind === 'any') return false;
+  return sameEndpoint(
+    endpoint,
+    lease.kind === 'name'
+      ? { kind: 'name', name: lease.wanted.name }
+      : { kind: 'port', transport: lease.transport, port: lease.wanted.port },
+  );
+};
+
+const openEndpoint = async (
+  { endpoints, isDraining, tunnelId }: Registration,
+  wanted: WantedLease,
+): Promise<LeasedEndpoint> => {
+  const endpoint = await endpoints.open(tunnelId, wanted);
+  if (!isDraining()) return endpoint;
+  // The drain has closed all endpoints and did not see this one come.
+  endpoints.close(endpoint);
+  endpoints.release(endpoint, tunnelId);
+  throw new Fault('EDGE_SHUTTING_DOWN');
+};
+
+// ---- the tunnel ----
+
+interface AssignedEndpoint {
+  readonly endpoint: PublicEndpoint;
+  /** Its own endpoint, or its group's. */
+  readonly reachedAt: LeasedEndpoint;
+  readonly group: TunnelGroup<Tunnel> | null;
+}
+
+const describeTunnel = (registration: Registration, { endpoint, reachedAt, group }: AssignedEndpoint): Tunnel => {
+  const { tunnelId, session, connection, request, protocol, clock, loadBalancing } = registration;
+  const kind = kindOf(protocol);
+  const label = endpointLabel(reachedAt);
+  // The same tunnel as before its client was away: its counts and its beginning go on.
+  const before = session.tunnels.get(tunnelId);
+  return {
+    tunnelId,
+    sessionId: session.sessionId,
+    name: request.name,
+    protocol,
+    endpoint,
+    group,
+    label,
+    publicUrl: kind.publicUrl(label, registration),
+    assignedPort: reachedAt.kind === 'port' ? reachedAt.port : null,
+    http: kind.httpSettings(request),
+    clientAddr: connection.peer.clientAddr,
+    owner: session.owner,
+    connectedSince: before?.connectedSince ?? clock.now(),
+    counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+    health: healthOf(registration, endpoint, before),
+    alertWebhook: (loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
+    upstream: session.upstream,
+  };
+};
+
+/** A session that only changed its connection keeps the bit until the next report; one that was away, or moves, begins anew. */
+const healthOf = (registration: Registration, endpoint: PublicEndpoint, before: Tunnel | undefined): MemberHealth => {
+  const { loadBalancing, request, known, clock } = registration;
+  const kind: ProbeKind | null = (loadBalancing ? request.health_check?.type : null) ?? null;
+  if (before === undefined || before.health.kind !== kind) return new MemberHealth(kind);
+  const stays = known?.kind === 'live' && sameEndpoint(known.endpoint, endpoint);
+  if (!stays) before.health.returned(clock.now());
+  return before.health;
+};

@@ -1,0 +1,101 @@
+// All ways in for visitors, together: the ports of tunnels' own, and the HTTP ports that the others share. Opened, drained and cut as one.
+import type { Transport } from '@tunnel/core';
+import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import type { Balancer } from '../routing/balancer.ts';
+import type { NameRegistry } from '../routing/endpoints.ts';
+import { HttpRouter } from '../routing/http-router.ts';
+import type { Registry } from '../routing/registry.ts';
+import { type CaptureSink, HttpIngress } from './http/http-ingress.ts';
+import { HttpListeners } from './http/http-listeners.ts';
+import { makePortIngresses, type PortIngress } from './kinds.ts';
+import type { TlsFiles } from './tls/tls-files.ts';
+
+export interface IngressOptions {
+  readonly server: ServerConfig['server'];
+  readonly tunnels: Registry;
+  readonly names: NameRegistry;
+  readonly balancer: Balancer;
+  readonly captures: CaptureSink;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** A connection is over, or a request answered. */
+  readonly onStreamEnd: () => void;
+}
+
+export class Ingress {
+  readonly ports: Readonly<Record<Transport, PortIngress>>;
+  readonly http: HttpIngress;
+  readonly httpListeners: HttpListeners;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+
+  constructor(options: IngressOptions) {
+    const { server, tunnels, names, clock, logger } = options;
+    this.#clock = clock;
+    this.#logger = logger;
+    this.ports = makePortIngresses({ ...options, host: server.host });
+    this.http = new HttpIngress({
+      ...options,
+      router: new HttpRouter({
+        domain: server.domain,
+        tunnels,
+        names,
+        trustedProxies: server.trusted_proxies,
+        redirectPort: () => this.httpListeners.redirectPort,
+      }),
+      isListed: (service) => tunnels.has(service),
+      headTimeoutMs: server.head_timeout_secs * 1000,
+      firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
+    });
+    this.httpListeners = new HttpListeners(server, this.http, logger);
+  }
+
+  /** Those of tunnels open with their tunnels. */
+  async openHttp(tls: TlsFiles | null): Promise<void> {
+    try {
+      await this.httpListeners.start(tls);
+    } catch (error) {
+      this.httpListeners.stop();
+      throw error;
+    }
+    this.http.start();
+  }
+
+  closeHttp(): void {
+    this.httpListeners.stop();
+    this.http.stop();
+  }
+
+  /** No visitor comes any more; those who are there may finish for `drainMs`. */
+  async drain(drainMs: number): Promise<void> {
+    const ports = Object.values(this.ports);
+    await Promise.all(ports.map((port) => port.closeAll()));
+    this.httpListeners.stop();
+    this.http.drain();
+    const isIdle = await this.#idleWithin(drainMs);
+    const connections = ports.reduce((sum, port) => sum + port.connections, this.http.connections);
+    if (!isIdle) this.#logger.warn({ connections }, 'connections did not finish in time');
+    for (const port of ports) port.resetConnections();
+    this.http.stop();
+  }
+
+  /** All at once. */
+  cut(): void {
+    for (const port of Object.values(this.ports)) {
+      void port.closeAll();
+      port.resetConnections();
+    }
+    this.closeHttp();
+  }
+
+  #idleWithin(ms: number): Promise<boolean> {
+    const ingresses = [...Object.values(this.ports), this.http];
+    return new Promise((resolve) => {
+      const timer = this.#clock.setTimeout(() => resolve(false), ms);
+      void Promise.all(ingresses.map((ingress) => ingress.whenIdle())).then(() => {
+        timer.cancel();
+        resolve(true);
+      });
+    });
+  }
+}

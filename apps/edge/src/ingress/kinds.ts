@@ -1,0 +1,100 @@
+// The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
+// opens its ports. A new protocol is a folder beside this file, and a line in each table.
+import type { Transport, TunnelProtocol } from '@tunnel/core';
+import type { MessageOf } from '@tunnel/protocol';
+import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import type { Balancer } from '../routing/balancer.ts';
+import type { PortListeners, PortRange } from '../routing/endpoints.ts';
+import type { Registry } from '../routing/registry.ts';
+import type { HttpSettings } from '../upstream/upstream-request.ts';
+import { HttpErrorFallback } from './http/http-error-fallback.ts';
+import { httpUrl, type PublicHttp } from './http/http-listeners.ts';
+import { Relay } from './tcp/relay.ts';
+import type { RelayTotals } from './tcp/relay-totals.ts';
+import { TcpListeners } from './tcp/tcp-listeners.ts';
+
+type Registration = MessageOf<'RegisterTunnel'>;
+
+/** How the public comes to an edge. */
+export interface PublicAddress {
+  readonly domain: string;
+  /** Asked when a tunnel is registered: what is served, and a port of 0 in the config, are known only then. */
+  readonly publicHttp: () => PublicHttp;
+}
+
+export interface TunnelKind {
+  /** The address that people are told; `label` is the subdomain or the port. */
+  publicUrl(label: string, edge: PublicAddress): string;
+  /** null: its bytes are carried as they come. */
+  httpSettings(request: Registration): HttpSettings | null;
+}
+
+const tcpKind: TunnelKind = {
+  publicUrl: (label, { domain }) => `tcp://${domain}:${label}`,
+  httpSettings: () => null,
+};
+
+const httpKind: TunnelKind = {
+  publicUrl: (label, { domain, publicHttp }) => httpUrl(publicHttp(), `${label}.${domain}`),
+  httpSettings: (request) => ({
+    hostHeader: hostHeaderOf(request),
+    localProtocol: request.local_protocol,
+    capture: request.capture,
+  }),
+};
+
+const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = { http: httpKind, https: httpKind, tcp: tcpKind };
+
+export const kindOf = (protocol: TunnelProtocol): TunnelKind => KINDS[protocol];
+
+/** local_addr is free text for people: it becomes a header only when it can stand in one. */
+const VISIBLE = /^[!-~]+$/;
+
+const hostHeaderOf = ({ host_header, local_addr }: Registration): string | null => {
+  if (host_header === 'keep') return null;
+  if (host_header !== 'rewrite') return host_header;
+  return VISIBLE.test(local_addr) ? local_addr : null;
+};
+
+// ---- tunnels with a port of their own ----
+
+/** The public ports of one transport, and the visitors who came in by them. */
+export interface PortIngress extends PortListeners {
+  /** Live connections of all ports, closed ones included. */
+  readonly connections: number;
+  readonly totals: RelayTotals;
+  /** No visitor comes any more; those who are served may finish. */
+  closeAll(): Promise<void>;
+  whenIdle(): Promise<void>;
+  /** Ends what is left. */
+  resetConnections(): void;
+}
+
+export interface PortIngressParts {
+  readonly host: string;
+  readonly tunnels: Pick<Registry, 'at'>;
+  readonly balancer: Balancer;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** A connection is over, and all its bytes are counted. */
+  readonly onStreamEnd?: () => void;
+}
+
+export const makePortIngresses = (parts: PortIngressParts): Readonly<Record<Transport, PortIngress>> => {
+  const { host, tunnels, logger, clock } = parts;
+  return {
+    tcp: new TcpListeners({
+      host,
+      routeOn: (port) => tunnels.at({ kind: 'port', transport: 'tcp', port }),
+      relay: new Relay({
+        ...parts,
+        answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
+      }),
+      logger,
+    }),
+  };
+};
+
+export const portRanges = ({ tcp_port_range }: ServerConfig['limits']): Readonly<Record<Transport, PortRange>> => ({
+  tcp: { from: tcp_port_range[0], to: tcp_port_range[1] },
+});
