@@ -54,7 +54,10 @@ describe('what is admitted', () => {
     };
     expect(wantedFor({})).toEqual({ kind: 'name', wanted: { kind: 'any' } });
     expect(wantedFor({ subdomain: 'Web' })).toEqual({ kind: 'name', wanted: { kind: 'exact', name: 'web' } });
-    expect(wantedFor({ preferredSubdomain: 'web' })).toEqual({ kind: 'name', wanted: { kind: 'preferred', name: 'web' } });
+    expect(wantedFor({ preferredSubdomain: 'web' })).toEqual({
+      kind: 'name',
+      wanted: { kind: 'preferred', name: 'web' },
+    });
     expect(wantedFor({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
     expect(wantedFor({}, { heldEndpoint: { kind: 'name', name: 'old' } })).toEqual({
       kind: 'name',
