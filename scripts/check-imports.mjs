@@ -1,5 +1,5 @@
 // Fails on an import that the tables in ARCHITECTURE.md forbid. npm's hoisting would let any sibling resolve.
-// usage: node scripts/check-imports.mjs [ROOT] [--pending]; --pending also enforces what is not enforced yet
+// usage: node scripts/check-imports.mjs [ROOT]
 import { readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
@@ -12,7 +12,6 @@ import {
   IMPURE_NAMES,
   MAY_IMPORT,
   NEVER_EXTERNAL,
-  PENDING,
   PURE,
 } from './lib/import-rules.mjs';
 import { filesBelow, ROOT, workspaceDirs } from './lib/paths.mjs';
@@ -20,13 +19,12 @@ import { readModule } from './lib/read-module.mjs';
 
 const SCOPE = '@tunnel/';
 
-const isEnforced = (kind, name) => process.argv.includes('--pending') || !PENDING[kind].has(name);
-const root = resolve(process.argv.slice(2).find((argument) => !argument.startsWith('--')) ?? ROOT);
+const root = resolve(process.argv[2] ?? ROOT);
 
 /** Why `name` may not import `specifier`, or undefined. */
 function refusal(name, file, workspaceRoot, specifier) {
   if (specifier.startsWith('.')) {
-    if (FOR_TESTS.test(specifier) && isEnforced('helpers', name)) return 'this file is for tests only';
+    if (FOR_TESTS.test(specifier)) return 'this file is for tests only';
     const outside = relative(workspaceRoot, resolve(dirname(file), specifier)).startsWith('..');
     return outside ? 'leaves its package; import the package by its name' : undefined;
   }
@@ -57,12 +55,11 @@ function impurities(name, names) {
 }
 
 function arrowProblems(name, files, arrows) {
-  const rows = isEnforced('folders', name) ? FOLDER_MAY_IMPORT[name] : undefined;
-  const cycles = isEnforced('cycles', name) ? cyclesOf(arrows) : [];
-  const helpers = isEnforced('helpers', name) ? unreached(files, (file) => ENTRY.test(file), arrows) : [];
+  const rows = FOLDER_MAY_IMPORT[name];
+  const helpers = unreached(files, (file) => ENTRY.test(file), arrows);
   return [
     ...(rows ? forbiddenArrows(rows, arrows) : []).map(({ file, line, why }) => `${file}:${line}: ${why}`),
-    ...cycles.map(({ parent, names, imports }) =>
+    ...cyclesOf(arrows).map(({ parent, names, imports }) =>
       [`${parent}: a circle: ${names.join(' → ')}`, ...imports.map((arrow) => `    ${arrow}`)].join('\n'),
     ),
     ...helpers.map((file) => `${file}:1: only tests use this; it should be a .fixture.ts`),

@@ -17,7 +17,7 @@ const checkTree = (files: Readonly<Record<string, string>>): Promise<Ended> => {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
-  return node([join(ROOT, 'scripts/check-imports.mjs'), dir.path, '--pending']);
+  return node([join(ROOT, 'scripts/check-imports.mjs'), dir.path]);
 };
 
 const check = (path: string, text: string): Promise<Ended> => checkTree({ [path]: text });

@@ -42,7 +42,7 @@ class OneAccount implements Backend {
     return () => this.#listeners.delete(listener);
   }
 
-  placeSought(): void {}
+  admissionEnded(): void {}
   tunnelOpened(): void {}
   tunnelClosed(): void {}
   streamEnded(): void {}

@@ -12,15 +12,15 @@ import {
   Secret,
   type ServerConfig,
 } from '@tunnel/runtime';
-import { EdgeMetrics } from './admin/edge-metrics.ts';
+
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
-import { MetricsServer } from './admin/metrics-server.ts';
+import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
 import { RestServer } from './admin/rest-server.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
 import type { Backend } from './backend/backend.ts';
 import { chooseBackend, type InProcessPlatform } from './backend/choose-backend.ts';
-import { CaptureDesk } from './capture/capture-desk.ts';
+import { CaptureService } from './capture/capture-service.ts';
 import { CaptureStore } from './capture/capture-store.ts';
 import { Replays } from './capture/replay.ts';
 import { AuthFailures } from './control/authentication.ts';
@@ -349,7 +349,7 @@ class ComposedEdge implements Edge {
         groups: tunnels.groups,
         feed: this.#feed,
         closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
-        captures: new CaptureDesk({ store, tunnels, replays }),
+        captures: new CaptureService({ store, tunnels, replays }),
         status: () => ({
           sessions: control.figures.sessions,
           tunnels: tunnels.size,

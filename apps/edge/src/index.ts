@@ -1,2 +1,2 @@
 export { createEdge, type Edge, type EdgeAddress, type EdgeDeps } from './edge.ts';
-export { loadTlsFiles } from './ingress/tls/tls-files.ts';
+export { loadTlsFiles } from './ingress/tls/certificate.ts';

@@ -52,7 +52,7 @@ export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, subdomainOf } from './names.ts';
 export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
 export { type CallerAddress, callerAddressOf, hostPort, plainAddress, TrustedProxies } from './net/caller-address.ts';
-export { type Owner, ownerKey, sameOwner } from './owner.ts';
+export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,

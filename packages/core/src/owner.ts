@@ -5,6 +5,9 @@ export type Owner = { readonly kind: 'operator' } | { readonly kind: 'account'; 
 export const sameOwner = (a: Owner, b: Owner): boolean =>
   a.kind === 'operator' ? b.kind === 'operator' : b.kind === 'account' && a.accountId === b.accountId;
 
+/** The operator sees everything, an account its own, whichever of its keys asks. */
+export const maySee = (viewer: Owner, owner: Owner): boolean => viewer.kind === 'operator' || sameOwner(viewer, owner);
+
 /** Distinct for distinct owners: a key for maps. */
 export const ownerKey = (owner: Owner): string =>
   owner.kind === 'operator' ? 'operator' : `account ${owner.accountId}`;

@@ -142,7 +142,7 @@ describe('POST replay', () => {
       expect(order).toMatchObject({ tunnel: web, visitorAddress: '127.0.0.1' });
       return serve('/again', web, order.original);
     };
-    const id = rest.captures.idOf(original.facts.sequence);
+    const id = rest.captures.idOf(original.info.sequence);
     const response = await replay(id);
     expect(response.status).toBe(200);
     const answer = capturedRequest.strict().parse(await response.json());
@@ -151,7 +151,7 @@ describe('POST replay', () => {
   });
 
   it('404: an unknown request, or tunnel, or another account’s', async () => {
-    const id = rest.captures.idOf(serve('/x').facts.sequence);
+    const id = rest.captures.idOf(serve('/x').info.sequence);
     await expectError(await replay('req_none'), 404, 'CAPTURE_UNKNOWN');
     await expectError(await replay(id, BOB_KEY), 404, 'TUNNEL_UNKNOWN');
     await expectError(
@@ -167,7 +167,7 @@ describe('POST replay', () => {
     [502, new Fault('LOCAL_UNREACHABLE', { reason: 'refused' })],
     [504, new Fault('LOCAL_TIMEOUT', { seconds: 30 })],
   ])('%i: in the words of the fault', async (status, fault) => {
-    const id = rest.captures.idOf(serve('/x').facts.sequence);
+    const id = rest.captures.idOf(serve('/x').info.sequence);
     rest.onReplay = () => Promise.reject(fault);
     const response = await replay(id);
     expect(response.headers.get('retry-after')).toBe(status === 429 ? '30' : null);

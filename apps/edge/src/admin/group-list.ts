@@ -1,10 +1,11 @@
 // The list of groups as JSON text, made in parts as it is read: a pool of ten thousand must not hold up the traffic of others,
-// and a caller that does not read must not make the edge keep the whole of it.
+// and a caller that does not read must not make the edge keep the whole of it. Each viewer sees its own members, with counts and
+// totals of them alone.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Owner, TunnelGroup } from '@tunnel/core';
+import { type GroupMemberSummary, type GroupProtocol, type GroupSummary, showProtocol } from '@tunnel/contract';
+import { maySee, type Owner, type TunnelGroup } from '@tunnel/core';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
-import { captureGroup, type GroupMoment, presentMember } from './present-group.ts';
 
 type Group = TunnelGroup<Tunnel>;
 
@@ -40,7 +41,7 @@ function* partsOf({ groups, viewer, regionId }: GroupListing): Generator<string,
     if (group.memberCount === 0 || !group.isVisibleTo(viewer)) continue;
     part += separator;
     separator = ',';
-    for (const text of groupTexts(captureGroup(group, viewer, regionId))) {
+    for (const text of groupTexts(snapshotOf(group, viewer, regionId))) {
       part += text;
       if (part.length < EDGE_LIMITS.API_CHUNK_BYTES) continue;
       yield part;
@@ -51,10 +52,55 @@ function* partsOf({ groups, viewer, regionId }: GroupListing): Generator<string,
 }
 
 /** One group, a member a piece. */
-function* groupTexts({ head, members, healthy }: GroupMoment): Generator<string, void> {
+function* groupTexts({ head, members, healthy }: GroupSnapshot): Generator<string, void> {
   yield `${JSON.stringify(head).slice(0, -1)},"members":[`;
   for (const [at, member] of members.entries()) {
     yield (at === 0 ? '' : ',') + JSON.stringify(presentMember(member, healthy[at] ?? false));
   }
   yield ']}';
 }
+
+/** The members that a viewer sees at one moment, each with its health bit at that moment. */
+interface GroupSnapshot {
+  /** All but the members. */
+  readonly head: Omit<GroupSummary, 'members'>;
+  readonly members: readonly Tunnel[];
+  readonly healthy: readonly boolean[];
+}
+
+/** Quick, whatever the size of the group: what takes long, the text of the members, can be made of it later. */
+const snapshotOf = (group: Group, viewer: Owner, regionId: string): GroupSnapshot => {
+  const members: Tunnel[] = [];
+  for (const member of group.members()) if (maySee(viewer, member.owner)) members.push(member);
+  const { memberCount, healthyCount, totalDispatches, totalHealthFailures } = group.tally(viewer);
+  const head = {
+    protocol: showProtocol(group.protocol) as GroupProtocol,
+    label: group.label,
+    name: group.name,
+    key_hash_short: group.keyHashShort,
+    region_id: regionId,
+    member_count: memberCount,
+    healthy_count: healthyCount,
+    unhealthy_count: memberCount - healthyCount,
+    total_dispatches: totalDispatches,
+    total_health_failures: totalHealthFailures,
+  };
+  return { head, members, healthy: members.map(({ health }) => health.healthy) };
+};
+
+const presentMember = (member: Tunnel, healthy: boolean): GroupMemberSummary => {
+  const { health } = member;
+  return {
+    tunnel_id: member.tunnelId,
+    session_id: member.sessionId,
+    client_addr: member.clientAddr,
+    request_count: member.counters.requests,
+    bytes_proxied: member.counters.bytes,
+    healthy,
+    consecutive_failures: health.consecutiveFailures,
+    total_health_failures: health.totalFailures,
+    connected_since: new Date(member.connectedSince).toISOString(),
+    ...(health.kind === null ? {} : { health_check_kind: health.kind }),
+    has_alert_webhook: member.alertWebhook !== null,
+  };
+};

@@ -4,9 +4,9 @@ import { beforeEach, expect, it } from 'vitest';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { EDGE_LIMITS } from '../limits.ts';
-import { EdgeMetrics } from './edge-metrics.ts';
 import { ALICE, BOB, GroupStage } from './group.fixture.ts';
 import { GroupMetrics } from './group-metrics.ts';
+import { EdgeMetrics } from './metrics-server.ts';
 
 let clock: FakeClock;
 let stage: GroupStage;

@@ -1,6 +1,8 @@
 // Groups for tests of what people see of them: the real driver and machine, without ports, names and clients behind them.
+
 import { GroupDirectory, MemberHealth, type Owner, type ProbeKind, type TunnelGroup } from '@tunnel/core';
 import { type Clock, createLogger } from '@tunnel/runtime';
+import { countersOf } from '../backend/tunnel-counters.fixture.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
@@ -13,7 +15,7 @@ export const BOB: Owner = { kind: 'account', accountId: 'bob' };
 
 export const KEY_HASH = '0123abcd'.repeat(8);
 
-export interface MemberWish {
+export interface MemberOptions {
   readonly group?: string;
   readonly protocol?: 'http' | 'https' | 'tcp';
   /** http: the subdomain. */
@@ -42,7 +44,7 @@ export class GroupStage {
     this.#groups = new Groups({ clock, logger, endpoints, tunnels: table, watchers });
   }
 
-  async join(tunnelId: string, owner: Owner, wanted: MemberWish = {}): Promise<Tunnel> {
+  async join(tunnelId: string, owner: Owner, wanted: MemberOptions = {}): Promise<Tunnel> {
     const { group = 'web', protocol = 'http', label = group, keyHash = KEY_HASH } = wanted;
     const endpoint =
       protocol === 'tcp'
@@ -76,7 +78,7 @@ const memberOf = (
   group: TunnelGroup<Tunnel>,
   tunnelId: string,
   owner: Owner,
-  { kind = 'http', alertWebhook }: MemberWish,
+  { kind = 'http', alertWebhook }: MemberOptions,
 ): Tunnel => ({
   tunnelId,
   sessionId: `ses_${tunnelId}`,
@@ -91,7 +93,7 @@ const memberOf = (
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
-  counters: { requests: 3, bytes: 4096, openConnections: 0, pendingFailover: 0 },
+  counters: countersOf(3, 4096),
   health: new MemberHealth(kind),
   alertWebhook: alertWebhook ?? null,
   upstream: new MuxUpstream(),

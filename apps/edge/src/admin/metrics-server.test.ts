@@ -2,8 +2,7 @@ import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
-import { EdgeMetrics } from './edge-metrics.ts';
-import { MetricsServer } from './metrics-server.ts';
+import { EdgeMetrics, MetricsServer } from './metrics-server.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 let totals: RelayTotals;

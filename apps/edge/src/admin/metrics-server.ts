@@ -1,8 +1,13 @@
-// /metrics for Prometheus, on a port of its own that is loopback by default; nothing else is here.
+// The series of one edge, and /metrics for Prometheus on a port of its own, loopback by default. Hot paths count in plain numbers of
+// their own; these are read when somebody scrapes.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
 import { HttpListener, type ListenOn } from '@tunnel/http-shell';
-import type { Logger } from '@tunnel/runtime';
-import type { EdgeMetrics } from './edge-metrics.ts';
+import type { Counter, Logger, Metrics } from '@tunnel/runtime';
+import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
+import type { RelayTotals } from '../ingress/tcp/relay-totals.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import type { GroupMetrics } from './group-metrics.ts';
 import { API_BOUNDS } from './rest-server.ts';
 
 export class MetricsServer extends HttpListener {
@@ -24,18 +29,173 @@ const answer = async (
 ): Promise<void> => {
   const isScrape = request.method === 'GET' || request.method === 'HEAD';
   if (!isScrape || request.url?.split('?')[0] !== '/metrics') {
-    say(response, 404, 'nothing here; see /metrics\n');
+    respond(response, 404, 'nothing here; see /metrics\n');
     return;
   }
   try {
-    say(response, 200, await metrics.text(), metrics.contentType);
+    respond(response, 200, await metrics.text(), metrics.contentType);
   } catch (error) {
     logger.error({ err: error }, 'metrics could not be collected');
-    say(response, 500, 'metrics could not be collected\n');
+    respond(response, 500, 'metrics could not be collected\n');
   }
 };
 
-const say = (response: ServerResponse, status: number, text: string, contentType = 'text/plain'): void => {
+const respond = (response: ServerResponse, status: number, text: string, contentType = 'text/plain'): void => {
   response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(text) });
   response.end(text);
+};
+
+// ---- the series ----
+
+export interface EdgeFigures {
+  readonly regionId: string;
+  readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
+  readonly relay: { readonly totals: RelayTotals; readonly connections: number };
+  readonly http: { readonly totals: HttpTotals; readonly connections: number };
+  readonly sessions: () => number;
+  readonly carriers: () => number;
+  readonly streams: () => number;
+  readonly authFailures: () => number;
+  readonly droppedLogLines: () => number;
+  readonly sseConsumers: () => number;
+  /** null while load balancing is off: there are no such series then. */
+  readonly loadBalancing: {
+    readonly groups: GroupMetrics;
+    readonly alerts: AlertFigures;
+  } | null;
+}
+
+/** By destination, then by outcome. */
+export type AlertFigures = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+export class EdgeMetrics {
+  readonly #metrics: Metrics;
+  readonly #counters: readonly (() => void)[];
+
+  constructor(metrics: Metrics, figures: EdgeFigures) {
+    this.#metrics = metrics;
+    addGauges(metrics, figures);
+    addGroupSeries(metrics, figures);
+    this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
+  }
+
+  get contentType(): string {
+    return this.#metrics.contentType;
+  }
+
+  text(): Promise<string> {
+    for (const bringUpToDate of this.#counters) bringUpToDate();
+    return this.#metrics.text();
+  }
+}
+
+const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
+  const { tunnels, relay, http, sessions, carriers, streams, sseConsumers } = figures;
+  metrics.gauge('tunnel_active_sessions', 'Clients that are connected', [], sessions);
+  for (const protocol of shownProtocol.options) {
+    metrics.gauge(`tunnel_active_tunnels_${protocol}`, `Living ${protocol} tunnels`, [], () =>
+      countOf(tunnels, protocol),
+    );
+  }
+  metrics.gauge('tunnel_active_carriers', 'Connections that carry streams between edge and clients', [], carriers);
+  metrics.gauge('tunnel_active_streams', 'Streams towards clients', [], streams);
+  metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], () => {
+    return relay.connections + http.connections;
+  });
+  metrics.gauge('tunnel_sse_consumers', 'Streams of events that somebody listens to', [], sseConsumers);
+};
+
+const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigures): void => {
+  if (loadBalancing === null) return;
+  loadBalancing.groups.addTo(metrics, regionId);
+  metrics.seriesOf('tunnel_alerts_total', 'Alerts that a group has no healthy member, by their end', 'counter', () =>
+    Object.entries(loadBalancing.alerts).flatMap(([destination, outcomes]) =>
+      Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome, destination }, value })),
+    ),
+  );
+};
+
+const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): number => {
+  let count = 0;
+  for (const tunnel of tunnels.values()) if (showProtocol(tunnel.protocol) === protocol) count += 1;
+  return count;
+};
+
+const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => {
+  const { relay, http, authFailures, droppedLogLines } = figures;
+  const { totals } = relay;
+  const refused = metrics.counter('tunnel_connections_refused_total', 'Visitors turned away', ['reason']);
+  const refusals = new Map<string, () => void>();
+  return [
+    ...followTraffic(metrics, figures.regionId, { http: http.totals, tcp: totals }),
+    follow(metrics.counter('tunnel_auth_failures_total', 'Keys that were refused'), {}, authFailures),
+    follow(metrics.counter('tunnel_log_lines_dropped_total', 'Log lines nobody read'), {}, droppedLogLines),
+    () => {
+      for (const reason of totals.refused.keys()) {
+        if (!refusals.has(reason))
+          refusals.set(
+            reason,
+            follow(refused, { reason }, () => totals.refused.get(reason) ?? 0),
+          );
+      }
+      for (const bringUpToDate of refusals.values()) bringUpToDate();
+    },
+  ];
+};
+
+type Traffic = Pick<RelayTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'>;
+
+const followTraffic = (
+  metrics: Metrics,
+  region: string,
+  traffic: Readonly<Record<'http' | 'tcp', Traffic>>,
+): (() => void)[] => {
+  const requests = metrics.counter('tunnel_requests_total', 'Requests, or connections, given to tunnels', [
+    'protocol',
+    'region',
+  ]);
+  const bytes = metrics.counter(
+    'tunnel_bytes_proxied_total',
+    'Bytes carried on tunnel streams; in: towards the client',
+    ['protocol', 'region', 'direction'],
+  );
+  return Object.entries(traffic).flatMap(([protocol, totals]) => [
+    follow(requests, { protocol, region }, () => totals.requests),
+    follow(bytes, { protocol, region, direction: 'in' }, () => totals.bytesToClient),
+    follow(bytes, { protocol, region, direction: 'out' }, () => totals.bytesToVisitor),
+  ]);
+};
+
+const addHttpCounters = (metrics: Metrics, { regionId: region, http }: EdgeFigures): (() => void)[] => {
+  const { totals } = http;
+  const responses = metrics.counter('tunnel_http_responses_total', 'Answers to visitors of http tunnels', [
+    'class',
+    'region',
+  ]);
+  metrics.histogramOf(
+    'tunnel_http_duration_seconds',
+    'From the first byte of a request to the head of its answer',
+    { region },
+    totals.whole,
+  );
+  metrics.histogramOf(
+    'tunnel_http_edge_seconds',
+    'The part of it that a request and the head of its answer spent in this edge',
+    { region },
+    totals.edge,
+  );
+  return STATUS_CLASSES.map((status) =>
+    follow(responses, { class: `${status}xx`, region }, () => totals.responses[status] ?? 0),
+  );
+};
+
+/** A counter that catches up with a total kept elsewhere; it shows 0 from the start, so that rates have a first point. */
+const follow = (counter: Counter<string>, labels: Record<string, string>, total: () => number): (() => void) => {
+  let seen = 0;
+  counter.inc(labels, 0);
+  return () => {
+    const now = total();
+    counter.inc(labels, now - seen);
+    seen = now;
+  };
 };

@@ -1,11 +1,14 @@
-// What the REST's middleware and handlers share: the types of one request's context, and everything the app is given.
+// What the routes of the REST share: all that they are given, who calls and what they may reach, and what their descriptions share.
 import type { HttpBindings } from '@hono/node-server';
-import type { EdgeRegion, EdgeStatus } from '@tunnel/contract';
-import type { CallerAddress, GroupDirectory, Owner } from '@tunnel/core';
-import type { Fault } from '@tunnel/errors';
-import type { Logger, Secret } from '@tunnel/runtime';
+import { z } from '@hono/zod-openapi';
+import { ACCOUNT_HEADER, apiError, type EdgeRegion, type EdgeStatus } from '@tunnel/contract';
+import { type CallerAddress, type GroupDirectory, maySee, type Owner } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { equalInConstantTime, type Logger, type Secret } from '@tunnel/runtime';
+import type { Context, MiddlewareHandler } from 'hono';
 import type { Backend } from '../backend/backend.ts';
-import type { CaptureDesk } from '../capture/capture-desk.ts';
+import type { CaptureService } from '../capture/capture-service.ts';
+import type { AuthFailures } from '../control/authentication.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupFeed } from './group-feed.ts';
 
@@ -13,13 +16,6 @@ export interface RestEnv {
   /** Empty when the request came without a socket. */
   Bindings: Partial<HttpBindings>;
   Variables: { requestId: string; caller: Owner; keyId: string };
-}
-
-/** Refused keys per address; one for the control port and the REST together, or each would be a way around the other. */
-export interface AuthFailureGate {
-  /** 0: the address may try. */
-  blockedForSecs(address: string): number;
-  failed(address: string): void;
 }
 
 export interface RestDependencies {
@@ -32,12 +28,82 @@ export interface RestDependencies {
   readonly feed: GroupFeed;
   /** false: it was gone already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
-  readonly captures: CaptureDesk;
+  readonly captures: CaptureService;
   readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
   readonly region: Omit<EdgeRegion, 'current'>;
   readonly version: string;
-  readonly authFailures: AuthFailureGate;
+  readonly authFailures: Pick<AuthFailures, 'blockedForSecs' | 'failed'>;
   readonly callerAddress: CallerAddress;
   readonly newRequestId: () => string;
   readonly logger: Logger;
 }
+
+// ---- who calls ----
+
+const BEARER = /^bearer +(\S+) *$/i;
+
+/** The platform's calls are of no key. */
+const PLATFORM_KEY_ID = 'platform';
+
+/** The bearer check in front of every route that is not public. Refused keys are counted by address before the next one is looked at. */
+export const requireKey = (deps: RestDependencies): MiddlewareHandler<RestEnv> => {
+  const { backend, authFailures, platformSecret } = deps;
+  return async (context, next) => {
+    const token = BEARER.exec(context.req.header('authorization') ?? '')?.[1];
+    // A request without a key guesses nothing, so it is not counted.
+    if (token === undefined) throw new Fault('AUTH_TOKEN_MISSING');
+    if (equalInConstantTime(token, platformSecret.reveal())) {
+      context.set('caller', { kind: 'account', accountId: accountAskedFor(context) });
+      context.set('keyId', PLATFORM_KEY_ID);
+      return next();
+    }
+    const address = visitorAddress(context, deps);
+    const seconds = authFailures.blockedForSecs(address);
+    if (seconds > 0) throw new Fault('AUTH_TOO_MANY_FAILURES', { seconds });
+    const verdict = await backend.verifyKey(token);
+    if (!verdict.ok) {
+      if (!verdict.fault.retryable) authFailures.failed(address);
+      throw verdict.fault;
+    }
+    context.set('caller', verdict.owner);
+    context.set('keyId', verdict.keyId);
+    await next();
+  };
+};
+
+/** The platform asks for one account or not at all; from everybody else the header means nothing. */
+const accountAskedFor = (context: Context<RestEnv>): string => {
+  const accountId = context.req.header(ACCOUNT_HEADER) ?? '';
+  if (accountId === '') throw new Fault('AUTH_TOKEN_INVALID');
+  return accountId;
+};
+
+/** Without a socket it is the platform in this process that asks. */
+export const visitorAddress = (context: Context<RestEnv>, { callerAddress }: RestDependencies): string => {
+  const peer = context.env.incoming?.socket.remoteAddress ?? '';
+  return callerAddress(peer, context.req.header('x-forwarded-for'));
+};
+
+/** Another's tunnel is as unknown as none: its existence is nobody's business. */
+export const findTunnel = ({ tunnels }: RestDependencies, caller: Owner, tunnelId: string): Tunnel => {
+  const tunnel = tunnels.get(tunnelId);
+  if (tunnel === undefined || !maySee(caller, tunnel.owner)) throw new Fault('TUNNEL_UNKNOWN');
+  return tunnel;
+};
+
+// ---- the description ----
+
+export const json = <T extends z.ZodType>(schema: T, description: string) => ({
+  description,
+  content: { 'application/json': { schema } },
+});
+
+export const refused = (description: string) => json(apiError, description);
+
+export const keyRefusals = {
+  401: refused('No key, or one that is not accepted.'),
+  429: refused('Too many refused keys from this address, or replays under way; see Retry-After.'),
+};
+
+export const withKey = [{ bearer: [] }];
+export const tunnelIdParam = z.object({ id: z.string().meta({ description: 'The tunnel_id.' }) });

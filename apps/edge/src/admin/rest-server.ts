@@ -1,9 +1,25 @@
-// The edge REST on its own port.
+// The edge REST on its own port: thin handlers with one way in (requireKey) and one way out for errors (the error mapper).
 import { getRequestListener } from '@hono/node-server';
-import { HttpListener, type HttpListenerOptions, type ListenOn, unreadableAsJson } from '@tunnel/http-shell';
+import { createRoute, type Hook, OpenAPIHono } from '@hono/zod-openapi';
+import { edgeRegions, edgeStatus } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import {
+  boundBody,
+  createErrorMapper,
+  createUnroutedFault,
+  HttpListener,
+  type HttpListenerOptions,
+  type ListenOn,
+  requestIdOf,
+  sendError,
+  unreadableAsJson,
+} from '@tunnel/http-shell';
+import type { MiddlewareHandler } from 'hono';
 import { EDGE_LIMITS } from '../limits.ts';
-import { createRestApp } from './rest-app.ts';
-import type { RestDependencies } from './rest-context.ts';
+import { addCaptureRoutes } from './capture-routes.ts';
+import { addGroupRoutes } from './group-routes.ts';
+import { json, keyRefusals, type RestDependencies, type RestEnv, requireKey, withKey } from './rest-context.ts';
+import { addTunnelRoutes } from './tunnel-routes.ts';
 
 /** Of the REST and of the metrics. Their requests last milliseconds, and the edge has drained before: a stop waits for none. */
 export const API_BOUNDS: HttpListenerOptions['bounds'] = {
@@ -32,3 +48,64 @@ export class RestServer extends HttpListener {
     return this.#app.fetch(request, {});
   }
 }
+
+const statusRoute = createRoute({
+  method: 'get',
+  path: '/api/status',
+  summary: 'Is the edge well, and how busy is it?',
+  security: [],
+  responses: { 200: json(edgeStatus, 'The state of this edge.') },
+});
+
+const listRegionsRoute = createRoute({
+  method: 'get',
+  path: '/api/regions',
+  summary: 'The regions this edge knows',
+  security: withKey,
+  responses: { 200: json(edgeRegions, 'The regions.'), ...keyRefusals },
+});
+
+const OPENAPI_PATH = '/api/openapi.json';
+
+const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
+  const app = new OpenAPIHono<RestEnv>({ defaultHook: refuseUnreadable });
+  const answerOf = createErrorMapper({ logger: deps.logger, failed: 'a REST request failed' });
+  const unrouted = createUnroutedFault(app, { headAfter: 'get' });
+  app.use(giveRequestId(deps.newRequestId), boundBody(EDGE_LIMITS.API_BODY_MAX_BYTES));
+  app.onError((error, context) => sendError(context, answerOf(error, context.get('requestId'))));
+  app.notFound((context) => sendError(context, answerOf(unrouted(context), context.get('requestId'))));
+  addPublicRoutes(app, deps);
+  addTunnelRoutes(app, deps);
+  addRegionRoutes(app, deps);
+  addCaptureRoutes(app, deps);
+  addGroupRoutes(app, deps);
+  return app;
+};
+
+/** Parameters that are not even of the described type, such as one that is repeated. */
+const refuseUnreadable: Hook<unknown, RestEnv, string, unknown> = (result) => {
+  if (result.success) return;
+  const [issue] = result.error.issues;
+  throw new Fault('API_BAD_REQUEST', { reason: `${issue?.path.join('.') ?? result.target}: ${issue?.message ?? ''}` });
+};
+
+const addPublicRoutes = (app: OpenAPIHono<RestEnv>, { region, version, status }: RestDependencies): void => {
+  app.openapi(statusRoute, (context) => context.json({ ok: true, version, region_id: region.id, ...status() }, 200));
+  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
+  app.doc31(OPENAPI_PATH, { openapi: '3.1.0', info: { title: 'Edge REST', version } });
+};
+
+const addRegionRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
+  app.use(listRegionsRoute.getRoutingPath(), requireKey(deps));
+  app.openapi(listRegionsRoute, (context) => context.json([{ ...deps.region, current: true }], 200));
+};
+
+const giveRequestId =
+  (newRequestId: () => string): MiddlewareHandler<RestEnv> =>
+  async (context, next) => {
+    const requestId = requestIdOf(context, newRequestId);
+    context.set('requestId', requestId);
+    context.header('x-request-id', requestId);
+    context.header('cache-control', 'no-store');
+    await next();
+  };

@@ -1,12 +1,14 @@
 // A REST server on port 0 with two accounts and a tunnel of each owner. Used by tests only.
+
 import { MemberHealth, type Owner, plainAddress } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import { type Clock, createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
-import { CaptureDesk } from '../capture/capture-desk.ts';
+import { countersOf } from '../backend/tunnel-counters.fixture.ts';
+import { CaptureService } from '../capture/capture-service.ts';
 import { CaptureStore } from '../capture/capture-store.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
-import type { ReplayOrder } from '../capture/replay.ts';
+import type { ReplayRequest } from '../capture/replay.ts';
 import { AuthFailures } from '../control/authentication.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
@@ -34,7 +36,7 @@ export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunne
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
-  counters: { requests: 3, bytes: 4096, openConnections: 1, pendingFailover: 0 },
+  counters: countersOf(3, 4096, 1),
   health: new MemberHealth(null),
   alertWebhook: null,
   upstream: new MuxUpstream(),
@@ -60,7 +62,7 @@ export interface RestFixture {
   readonly feed: GroupFeed;
   readonly captures: CaptureStore;
   /** Stands in for the local service: what a replay comes to. */
-  onReplay: (order: ReplayOrder) => Promise<CaptureRecorder>;
+  onReplay: (request: ReplayRequest) => Promise<CaptureRecorder>;
   readonly closed: { tunnelId: string; fault: Fault }[];
   readonly url: string;
   readonly port: number;
@@ -101,7 +103,7 @@ type Shared = Pick<RestFixture, 'clock' | 'tunnels' | 'groups' | 'feed' | 'captu
 const dependencies = (
   { clock, tunnels, groups, feed, captures, closed }: Shared,
   options: RestOptions,
-  replay: (order: ReplayOrder) => Promise<CaptureRecorder>,
+  replay: (request: ReplayRequest) => Promise<CaptureRecorder>,
 ): RestDependencies => ({
   backend: accounts(),
   platformSecret: new Secret(PLATFORM_SECRET),
@@ -112,7 +114,7 @@ const dependencies = (
     closed.push({ tunnelId, fault });
     return tunnels.delete(tunnelId);
   },
-  captures: new CaptureDesk({ store: captures, tunnels, replays: { replay } }),
+  captures: new CaptureService({ store: captures, tunnels, replays: { replay } }),
   status: () => {
     if (options.failing === true) throw new Error('the password is hunter2');
     return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };
@@ -139,7 +141,7 @@ export const startRest = async (options: RestOptions = {}): Promise<RestFixture>
     captures: new CaptureStore({ enabled: true, bodies: true, clock: systemClock, runId: 'run' }),
     closed: [],
   };
-  const deps = dependencies(shared, options, (order) => fixture.onReplay(order));
+  const deps = dependencies(shared, options, (request) => fixture.onReplay(request));
   const server = new RestServer({ host: '127.0.0.1', port: 0 }, deps);
   await server.start();
   const { port } = server.address;

@@ -1,6 +1,6 @@
 // What an alert says, and the headers that let its receiver tell who said it (Standard Webhooks).
-import { createHmac } from 'node:crypto';
 import type { Secret } from '@tunnel/runtime';
+import { Webhook } from 'standardwebhooks';
 
 /** A group has no healthy member left. */
 export interface ZeroHealthyAlert {
@@ -48,12 +48,11 @@ export const composeAlert = (alert: ZeroHealthyAlert, stamp: AlertStamp): AlertM
 const signatureOf = (body: string, { id, now, secret }: AlertStamp): Record<string, string> => {
   const key = keyOf(secret.reveal());
   if (key.length === 0) return {};
-  const timestamp = String(Math.floor(now / 1000));
-  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
-  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` };
+  const signature = new Webhook(key, { format: 'raw' }).sign(id, new Date(now), body);
+  return { 'webhook-id': id, 'webhook-timestamp': String(Math.floor(now / 1000)), 'webhook-signature': signature };
 };
 
-/** `whsec_` and base64, as the standard writes secrets; anything else is taken as it is. */
+/** `whsec_` and base64, as the standard writes secrets, with or without its padding; anything else is taken as it is. */
 const keyOf = (secret: string): Buffer => {
   const [, encoded] = /^whsec_([A-Za-z0-9+/_-]+={0,2})$/.exec(secret) ?? [];
   return encoded === undefined ? Buffer.from(secret, 'utf8') : Buffer.from(encoded, 'base64');

@@ -2,13 +2,12 @@
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { type Clock, type Logger, randomId, type Secret } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
+import { type AlertDestination, AlertLimiter, StartQueue } from './alert-limiter.ts';
 import { type AlertMessage, composeAlert, type ZeroHealthyAlert } from './alert-message.ts';
-import { type AlertOutcome, AlertRecord, type AlertTotals } from './alert-record.ts';
-import { type AlertDestination, AlertSlots } from './alert-slots.ts';
+import { type AlertOutcome, AlertOutcomes, type AlertTotals } from './alert-outcomes.ts';
 import { AlertUrls } from './alert-url.ts';
 import type { NameLookup } from './name-lookup.ts';
 import { postOnce } from './post-once.ts';
-import { StartTurns } from './start-turns.ts';
 
 export interface AlertSenderDeps {
   /** Empty: none. */
@@ -42,9 +41,9 @@ export class AlertSender {
   readonly urls: AlertUrls;
   readonly #deps: AlertSenderDeps;
   readonly #operatorUrl: URL | null;
-  readonly #record: AlertRecord;
-  readonly #slots = new AlertSlots();
-  readonly #turns = new StartTurns();
+  readonly #outcomes: AlertOutcomes;
+  readonly #limiter = new AlertLimiter();
+  readonly #starts = new StartQueue();
   readonly #underWay = new Set<AbortController>();
   #secureContext: SecureContext | undefined;
   #isClosed = false;
@@ -54,11 +53,11 @@ export class AlertSender {
     this.urls = new AlertUrls(deps);
     this.#operatorUrl = deps.operatorUrl === '' ? null : new URL(deps.operatorUrl);
     if (this.#operatorUrl !== null) this.#operatorUrl.hash = '';
-    this.#record = new AlertRecord(deps.logger, deps.clock);
+    this.#outcomes = new AlertOutcomes(deps.logger, deps.clock);
   }
 
   get totals(): AlertTotals {
-    return this.#record.totals;
+    return this.#outcomes.totals;
   }
 
   /** Returns at once; what becomes of the alert is in the totals and in the log. */
@@ -73,8 +72,8 @@ export class AlertSender {
       this.#start({ alert, message, destination: 'operator', url: this.#operatorUrl });
     }
     for (const [at, text] of alert.tenantUrls.entries()) {
-      // A group may have any number of members: beyond the slots not even their URLs are read.
-      if (!this.#slots.hasRoomForTenants) {
+      // A group may have any number of members: beyond the limit not even their URLs are read.
+      if (!this.#limiter.hasRoomForTenants) {
         this.#drop(alert, 'tenant', '', alert.tenantUrls.length - at);
         return;
       }
@@ -95,18 +94,18 @@ export class AlertSender {
     seen.add(key);
     if (reading.kind === 'url') return this.#start({ alert, message, destination: 'tenant', url: reading.url });
     const { host, reason } = reading;
-    this.#record.note({ alert, destination: 'tenant', host, outcome: 'guard-refused', fields: { reason } });
+    this.#outcomes.add({ alert, destination: 'tenant', host, outcome: 'guard-refused', fields: { reason } });
   }
 
   #start(delivery: Delivery): void {
     const { alert, destination, url } = delivery;
-    const giveBack = this.#slots.take(destination, url.host);
-    if (giveBack === null) this.#drop(alert, destination, url.host, 1);
-    else void this.#deliver(delivery).finally(giveBack);
+    const release = this.#limiter.acquire(destination, url.host);
+    if (release === null) this.#drop(alert, destination, url.host, 1);
+    else void this.#deliver(delivery).finally(release);
   }
 
   #drop(alert: ZeroHealthyAlert, destination: AlertDestination, host: string, count: number): void {
-    this.#record.note({ alert, destination, host, outcome: 'dropped', count });
+    this.#outcomes.add({ alert, destination, host, outcome: 'dropped', count });
   }
 
   /** Never rejects. */
@@ -119,7 +118,7 @@ export class AlertSender {
     this.#underWay.add(deadline);
     let end: End;
     try {
-      await this.#turns.next();
+      await this.#starts.next();
       end = await this.#attempt(delivery, deadline.signal);
     } catch (error) {
       end = { outcome: 'failed', fields: { reason: reasonOf(error) } };
@@ -132,7 +131,7 @@ export class AlertSender {
     timer.cancel();
     this.#underWay.delete(deadline);
     const fields = { ...end.fields, duration_ms: Math.round(clock.monotonic() - startedAt) };
-    this.#record.note({ alert, destination, host: url.host, outcome: end.outcome, fields });
+    this.#outcomes.add({ alert, destination, host: url.host, outcome: end.outcome, fields });
   }
 
   async #attempt({ destination, url, message }: Delivery, signal: AbortSignal): Promise<End> {

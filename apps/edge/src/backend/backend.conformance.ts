@@ -1,8 +1,11 @@
 // What every backend promises the edge. Used by tests only: each implementation runs it on its own set-up.
+
 import type { Owner } from '@tunnel/core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Backend, Revocation } from './backend.ts';
 import { askedTunnel, closedTunnel, openedTunnel } from './platform-backend.fixture.ts';
+import { countersOf } from './tunnel-counters.fixture.ts';
+import { TunnelCounters } from './tunnel-counters.ts';
 
 /** What the one on the other side knows, and what it can be told to do. */
 export interface OtherSide {
@@ -103,9 +106,9 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       expect(await set.backend.admitTunnel(askedTunnel('tun_1', set.accountId, { keyId }))).toBeNull();
       const asked = askedTunnel('tun_2', '', { owner: { kind: 'operator' }, keyId: 'admin' });
       expect(await set.backend.admitTunnel(asked)).toBeNull();
-      set.backend.placeSought('tun_1');
-      set.backend.placeSought('tun_2');
-      set.backend.placeSought('tun_never-asked-for');
+      set.backend.admissionEnded('tun_1');
+      set.backend.admissionEnded('tun_2');
+      set.backend.admissionEnded('tun_never-asked-for');
       set.backend.streamEnded();
       set.backend.ready();
     });
@@ -129,23 +132,23 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       const ask = (tunnelId: string) => set.backend.admitTunnel(askedTunnel(tunnelId, set.accountId, { keyId }));
 
       it('hears of each tunnel, of what it carried, and of its end', async () => {
-        const counters = { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 };
+        const counters = new TunnelCounters();
         expect(await ask('tun_1')).toBeNull();
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
-        set.backend.placeSought('tun_1');
+        set.backend.admissionEnded('tun_1');
         await expect.poll(() => other.tunnel('tun_1')).toMatchObject({ isOpen: true, label: 'label-tun_1' });
-        counters.requests = 3;
-        counters.bytes = 5000;
+        for (let n = 0; n < 3; n += 1) counters.addRequest();
+        counters.addBytes(5000);
         set.backend.tunnelClosed(closedTunnel('tun_1', set.accountId));
         await expect.poll(() => other.tunnel('tun_1')).toMatchObject({ isOpen: false, requests: 3, bytes: 5000 });
       });
 
       it('hears what connections carry that outlive their tunnel', async () => {
-        const counters = { requests: 1, bytes: 10, openConnections: 1, pendingFailover: 0 };
+        const counters = countersOf(1, 10, 1);
         await ask('tun_1');
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
         set.backend.tunnelClosed(closedTunnel('tun_1', set.accountId));
-        counters.bytes = 700;
+        counters.addBytes(690);
         counters.openConnections = 0;
         set.backend.streamEnded();
         await set.backend.stop();
@@ -154,7 +157,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
 
       it('hears nothing of the operator’s tunnels', async () => {
         const owner = { kind: 'operator' } as const;
-        const counters = { requests: 9, bytes: 9, openConnections: 0, pendingFailover: 0 };
+        const counters = countersOf(9, 9);
         await set.backend.admitTunnel(askedTunnel('tun_op', '', { owner }));
         set.backend.tunnelOpened(openedTunnel('tun_op', '', { owner, counters }));
         set.backend.tunnelClosed({ ...closedTunnel('tun_op', ''), owner });
@@ -165,7 +168,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       it('does not count a tunnel that found no endpoint', async () => {
         await other.setLimit(set.accountId, 1);
         expect(await ask('tun_1')).toBeNull();
-        set.backend.placeSought('tun_1');
+        set.backend.admissionEnded('tun_1');
         expect(await ask('tun_2')).toBeNull();
         expect(other.tunnel('tun_1')).toBeUndefined();
       });
@@ -241,10 +244,10 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         });
         expect((await set.backend.verifyKey(set.adminToken)).ok).toBe(true);
         expect(await ask('tun_2')).toBeNull();
-        const counters = { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 };
+        const counters = new TunnelCounters();
         set.backend.tunnelOpened(openedTunnel('tun_2', set.accountId, { keyId, counters }));
         expect(await ask('tun_3')).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
-        counters.bytes = 77;
+        counters.addBytes(77);
         set.backend.tunnelClosed(closedTunnel('tun_2', set.accountId));
         await other.comeBack();
         await expect.poll(() => other.tunnel('tun_2'), { timeout: 15_000 }).toMatchObject({ isOpen: false, bytes: 77 });

@@ -1,7 +1,7 @@
 // Who may use this edge, and who is told what happens on it. Every implementation passes backend.conformance.ts.
 import type { Owner, TunnelProtocol } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import type { TunnelCounters } from '../upstream/upstream-request.ts';
+import type { TunnelCounters } from './tunnel-counters.ts';
 
 /** `fault` is ready to be said to the caller; a retryable one means "cannot know right now", not "no". */
 export type KeyVerdict =
@@ -59,7 +59,7 @@ export interface Backend {
   /** May it be opened? null: yes. Not asked for a tunnel that comes back. Never rejects. */
   admitTunnel(event: TunnelAsked): Promise<Fault | null>;
   /** The search for the endpoint of an admitted tunnel is over. One that was not opened by now never will be. */
-  placeSought(tunnelId: string): void;
+  admissionEnded(tunnelId: string): void;
   tunnelOpened(event: TunnelOpened): void;
   tunnelClosed(event: TunnelClosed): void;
   /** Some tunnel's stream has ended: what it carried can be told. Called often, so it must cost nothing. */

@@ -1,9 +1,8 @@
 // Holds the stream of changes open: comes back when it ends or falls silent, and asks for what it has missed.
-import type { EdgeChange } from '@tunnel/contract';
+import { type EdgeChange, edgeChange } from '@tunnel/contract';
 import { afterConnect, afterFailure, type BackoffState, CALM } from '@tunnel/core';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
-import { changesIn } from './change-lines.ts';
 import type { PlatformLink } from './platform-link.ts';
 
 export interface ChangeStreamOptions {
@@ -20,7 +19,7 @@ const RULES = {
 };
 
 export class ChangeStream {
-  readonly #given: ChangeStreamOptions;
+  readonly #options: ChangeStreamOptions;
   #since: number | null = null;
   #backoff: BackoffState = CALM;
   #ending: AbortController | null = null;
@@ -29,7 +28,7 @@ export class ChangeStream {
   #isStopped = false;
 
   constructor(options: ChangeStreamOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   /** The latest change that we know; null: none yet. */
@@ -62,7 +61,7 @@ export class ChangeStream {
   }
 
   async #listen(): Promise<void> {
-    const { clock, link, onChange } = this.#given;
+    const { clock, link, onChange } = this.#options;
     const ending = new AbortController();
     this.#ending = ending;
     try {
@@ -87,14 +86,53 @@ export class ChangeStream {
 
   #heard(ending: AbortController): void {
     this.#silence?.cancel();
-    this.#silence = this.#given.clock.setTimeout(() => ending.abort(), EDGE_LIMITS.PLATFORM_CHANGES_SILENT_MS);
+    this.#silence = this.#options.clock.setTimeout(() => ending.abort(), EDGE_LIMITS.PLATFORM_CHANGES_SILENT_MS);
   }
 
   #comeBack(): void {
     if (this.#isStopped) return;
-    const { clock, random } = this.#given;
+    const { clock, random } = this.#options;
     const { state, delayMs } = afterFailure(this.#backoff, clock.monotonic(), random(), RULES);
     this.#backoff = state;
     this.#waiting = clock.setTimeout(() => void this.#listen(), delayMs);
   }
 }
+
+interface ReadingChanges {
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+  readonly onChunk: () => void;
+}
+
+/** One change a line. Ends when the stream does; throws on a line that is too long. A line of a kind that is not known here is passed over. */
+async function* changesIn(
+  body: ReadableStream<Uint8Array>,
+  { maxBytes, signal, onChunk }: ReadingChanges,
+): AsyncGenerator<EdgeChange> {
+  const reader = body.getReader();
+  // A body from this very process knows nothing of the signal.
+  signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true });
+  const decoder = new TextDecoder();
+  let rest = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done || signal.aborted) return;
+    onChunk();
+    const lines = (rest + decoder.decode(value, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    if (rest.length > maxBytes) throw new Error(`a line of changes is over ${maxBytes} bytes`);
+    for (const line of lines) {
+      const change = changeOf(line);
+      if (change !== null) yield change;
+    }
+  }
+}
+
+const changeOf = (line: string): EdgeChange | null => {
+  try {
+    const parsed = edgeChange.safeParse(JSON.parse(line));
+    return parsed.success ? parsed.data : null;
+  } catch {
+    return null;
+  }
+};

@@ -19,7 +19,7 @@ export interface HeartbeatsOptions {
 type State = 'unknown' | 'answered' | 'away';
 
 export class Heartbeats {
-  readonly #given: HeartbeatsOptions;
+  readonly #options: HeartbeatsOptions;
   #state: State = 'unknown';
   #underWay: Promise<void> | null = null;
   #ticking: Timer | undefined;
@@ -27,11 +27,11 @@ export class Heartbeats {
   #isStopped = false;
 
   constructor(options: HeartbeatsOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   start(): void {
-    this.#ticking = this.#given.clock.setInterval(() => void this.beat(), this.#given.everyMs);
+    this.#ticking = this.#options.clock.setInterval(() => void this.beat(), this.#options.everyMs);
     void this.beat();
   }
 
@@ -42,7 +42,7 @@ export class Heartbeats {
 
   /** The platform must have heard of this run, and we of its changes, before anything is asked. Throws while it has not. */
   async introduced(): Promise<void> {
-    if (!this.#hasBeenAnswered && !this.#given.link.isPaused) await this.beat();
+    if (!this.#hasBeenAnswered && !this.#options.link.isPaused) await this.beat();
     if (!this.#hasBeenAnswered) throw new Error('the platform has not answered yet');
   }
 
@@ -60,7 +60,7 @@ export class Heartbeats {
   }
 
   async #beat(): Promise<void> {
-    const { link, describe, onSent } = this.#given;
+    const { link, describe, onSent } = this.#options;
     const onAnswer = onSent();
     try {
       onAnswer(await link.heartbeat(describe()));
@@ -75,12 +75,12 @@ export class Heartbeats {
     this.#state = 'answered';
     this.#hasBeenAnswered = true;
     if (!wasAway) return;
-    this.#given.logger.info({}, 'the platform is back');
-    this.#given.onBack();
+    this.#options.logger.info({}, 'the platform is back');
+    this.#options.onBack();
   }
 
   #failed(error: unknown): void {
-    const { logger } = this.#given;
+    const { logger } = this.#options;
     const reason = error instanceof Error ? error.message : String(error);
     // In the stack the platform stops right after us: one under way then finds nobody.
     if (this.#state === 'away' || this.#isStopped) return;

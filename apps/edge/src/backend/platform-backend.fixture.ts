@@ -1,10 +1,12 @@
 // A backend over a scripted platform, in the process or behind a socket, with a journal in a folder of its own. Tests only.
+
 import { type Clock, createLogger, type Logger, Secret } from '@tunnel/runtime';
 import { temporaryDirectory } from '@tunnel/testkit';
 import type { TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
 import { PlatformBackend } from './platform-backend.ts';
 import type { LinkFetch } from './platform-link.ts';
 import { CREDENTIAL, ScriptedPlatform } from './scripted-platform.fixture.ts';
+import { TunnelCounters } from './tunnel-counters.ts';
 
 export const ADMIN_TOKEN = 'admin-token-of-the-test';
 export const quiet = createLogger({ level: 'silent', format: 'json' });
@@ -73,7 +75,7 @@ export const openedTunnel = (tunnelId: string, accountId: string, given: Partial
   owner: { kind: 'account', accountId },
   keyId: 'key_1',
   clientAddr: '127.0.0.1:5000',
-  counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+  counters: new TunnelCounters(),
   at: Date.UTC(2030, 0, 1),
   ...given,
 });

@@ -13,6 +13,7 @@ import {
 } from './platform-backend.fixture.ts';
 import type { PlatformBackend } from './platform-backend.ts';
 import { ScriptedPlatform } from './scripted-platform.fixture.ts';
+import { TunnelCounters } from './tunnel-counters.ts';
 
 let clock: FakeClock;
 let platform: ScriptedPlatform;
@@ -38,7 +39,7 @@ afterEach(async () => {
   await fixture.cleanUp();
 });
 
-const open = (tunnelId: string, counters = { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 }) => {
+const open = (tunnelId: string, counters = new TunnelCounters()) => {
   backend.tunnelOpened(openedTunnel(tunnelId, 'alice', { counters }));
   return counters;
 };
@@ -67,8 +68,8 @@ describe('usage', () => {
     const counters = open('tun_1');
     await untilStored(1);
     for (let n = 0; n < 20; n += 1) {
-      counters.bytes += 100;
-      counters.requests += 1;
+      counters.addBytes(100);
+      counters.addRequest();
       await clock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS);
     }
     await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
@@ -82,7 +83,7 @@ describe('usage', () => {
     await untilStored(1);
     for (let n = 0; n < 4; n += 1) {
       platform.lostAnswers = 1;
-      counters.bytes += 1000;
+      counters.addBytes(1000);
       await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
       await eventually(() => expect(platform.lostAnswers).toBe(0));
     }
@@ -102,7 +103,7 @@ describe('usage', () => {
     await untilStored(2);
     platform.journals.clear();
     const counters = open('tun_2');
-    counters.bytes = 500;
+    counters.addBytes(500);
     backend.tunnelClosed(closedTunnel('tun_2', 'alice'));
     await eventually(() => expect(platform.tunnels.get('tun_2')).toMatchObject({ isOpen: false, bytes: 500 }));
     expect(platform.journals.size).toBe(1);
@@ -113,7 +114,7 @@ describe('usage', () => {
     platform.goAway();
     const counters = open('tun_1');
     for (let hour = 0; hour < 3; hour += 1) {
-      counters.bytes += 10 ** 9;
+      counters.addBytes(10 ** 9);
       await clock.advance(60_000);
     }
     expect(platform.stored).toEqual([]);
@@ -138,7 +139,7 @@ describe('usage', () => {
     platform.goAway();
     const tunnel = openedTunnel('tun_1', 'alice');
     killed.backend.tunnelOpened(tunnel);
-    tunnel.counters.bytes = 123;
+    tunnel.counters.addBytes(123);
     await itsClock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS);
     // The disk has a time of its own: it is killed when its one file has the numbers and the bytes, and nothing is under way.
     await eventually(async () => expect(await journalTexts(fixture.folder)).toEqual([expect.stringMatching(SEALED)]));

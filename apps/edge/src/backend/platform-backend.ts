@@ -5,12 +5,11 @@ import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
-import { AccountTunnels } from './account-tunnels.ts';
+import { AccountTunnels, ClosedAccounts } from './accounts.ts';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
 import { ChangeStream } from './change-stream.ts';
-import { ClosedAccounts } from './closed-accounts.ts';
 import { Heartbeats } from './heartbeats.ts';
-import { KnownKeys } from './known-keys.ts';
+import { KeyCache } from './key-cache.ts';
 import { type LinkFetch, PlatformLink } from './platform-link.ts';
 import { UsageLog } from './usage-log.ts';
 
@@ -34,7 +33,7 @@ export class PlatformBackend implements Backend {
   readonly #adminToken: Secret;
   readonly #runId: string;
   readonly #link: PlatformLink;
-  readonly #keys: KnownKeys;
+  readonly #keys: KeyCache;
   readonly #tunnels = new AccountTunnels();
   readonly #closed = new ClosedAccounts();
   readonly #usage: UsageLog;
@@ -63,7 +62,7 @@ export class PlatformBackend implements Backend {
       await this.#heartbeats.introduced();
       return link.verifyKey(tokenHash);
     };
-    this.#keys = new KnownKeys({ clock, ask });
+    this.#keys = new KeyCache({ clock, ask });
   }
 
   async verifyKey(token: string): Promise<KeyVerdict> {
@@ -116,16 +115,16 @@ export class PlatformBackend implements Backend {
 
   /** By what was last known, and by this edge's own count. */
   #refusalWhileAway({ keyId, customSubdomain }: TunnelAsked, accountId: string): Fault | null {
-    const known = this.#keys.byKeyId(keyId);
-    if (known === undefined || this.#closed.has(accountId)) return new Fault('AUTH_BACKEND_AWAY');
-    const { plan, tunnel_limit: limit, allow_custom_subdomains: mayChoose }: AccountRights = known.account;
+    const key = this.#keys.byKeyId(keyId);
+    if (key === undefined || this.#closed.has(accountId)) return new Fault('AUTH_BACKEND_AWAY');
+    const { plan, tunnel_limit: limit, allow_custom_subdomains: mayChoose }: AccountRights = key.account;
     if (customSubdomain && !mayChoose) return new Fault('TUNNEL_CUSTOM_SUBDOMAIN', { plan });
-    if (known.unlimited || limit === null || this.#tunnels.countOf(accountId) < limit) return null;
+    if (key.unlimited || limit === null || this.#tunnels.countOf(accountId) < limit) return null;
     return new Fault('TUNNEL_PLAN_LIMIT', { limit });
   }
 
-  placeSought(tunnelId: string): void {
-    const accountId = this.#tunnels.soughtBy(tunnelId);
+  admissionEnded(tunnelId: string): void {
+    const accountId = this.#tunnels.pendingAccountOf(tunnelId);
     if (accountId === null) return;
     this.#tunnels.remove(tunnelId);
     this.#usage.abandoned(tunnelId, accountId);
@@ -186,7 +185,7 @@ export class PlatformBackend implements Backend {
 
   /** Changes were missed: every key is asked for again, and those who lost theirs lose their sessions. */
   async #askForAllKeys(): Promise<void> {
-    this.#keys.doubtAll();
+    this.#keys.expireAll();
     const waiting = [...this.#keys.all()];
     const askOn = async (): Promise<void> => {
       for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {

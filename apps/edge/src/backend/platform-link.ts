@@ -42,18 +42,18 @@ export interface PlatformLinkOptions {
 const CONFLICT = 409;
 
 export class PlatformLink {
-  readonly #given: PlatformLinkOptions;
+  readonly #options: PlatformLinkOptions;
   readonly #base: string;
   #pausedUntil = 0;
 
   constructor(options: PlatformLinkOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#base = options.url.replace(/\/+$/, '') + EDGE_LINK_PATH;
   }
 
   /** A call has failed a moment ago: a platform that hangs must not make every client wait for the whole time limit. */
   get isPaused(): boolean {
-    return this.#given.clock.monotonic() < this.#pausedUntil;
+    return this.#options.clock.monotonic() < this.#pausedUntil;
   }
 
   heartbeat(told: Heartbeat): Promise<HeartbeatAnswer> {
@@ -104,12 +104,12 @@ export class PlatformLink {
 
   #fetch(path: string, init: RequestInit): Promise<Response> {
     const request = new Request(this.#base + path, { ...init, redirect: 'manual' });
-    request.headers.set('authorization', `Bearer ${this.#given.credential.reveal()}`);
-    return this.#given.fetch(request);
+    request.headers.set('authorization', `Bearer ${this.#options.credential.reveal()}`);
+    return this.#options.fetch(request);
   }
 
   async #within<T>(ending: AbortController, call: () => Promise<T>): Promise<T> {
-    const { clock } = this.#given;
+    const { clock } = this.#options;
     // One in the process need not look at the signal.
     const late = new Promise<never>((_, reject) => {
       ending.signal.addEventListener('abort', () => reject(new LinkFailure('away', 'no answer in time')));

@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 import { equalInConstantTime, type Secret, sha256Hex } from '@tunnel/runtime';
 import type { Backend, KeyVerdict } from './backend.ts';
 
-interface KnownKey {
+interface ConfiguredKey {
   readonly sha256: string;
   readonly owner: Owner;
   readonly keyId: string;
@@ -18,23 +18,23 @@ interface StandaloneOptions {
 const KEY_ID_HEX_DIGITS = 8;
 
 export class StandaloneBackend implements Backend {
-  readonly #known: readonly KnownKey[];
+  readonly #keys: readonly ConfiguredKey[];
 
   constructor(options: StandaloneOptions) {
-    const admin: KnownKey = {
+    const admin: ConfiguredKey = {
       sha256: sha256Hex(options.adminToken.reveal()),
       owner: { kind: 'operator' },
       keyId: 'admin',
     };
-    this.#known = [admin, ...options.keys.map(toKnownKey)];
+    this.#keys = [admin, ...options.keys.map(toConfiguredKey)];
   }
 
   async verifyKey(token: string): Promise<KeyVerdict> {
     if (token === '') return { ok: false, fault: new Fault('AUTH_TOKEN_MISSING') };
     const given = sha256Hex(token);
-    let found: KnownKey | undefined;
+    let found: ConfiguredKey | undefined;
     // All of them, always: the time taken does not tell which key came near, or how many there are before it.
-    for (const known of this.#known) if (equalInConstantTime(known.sha256, given)) found ??= known;
+    for (const key of this.#keys) if (equalInConstantTime(key.sha256, given)) found ??= key;
     if (found === undefined) return { ok: false, fault: new Fault('AUTH_TOKEN_INVALID') };
     return { ok: true, owner: found.owner, keyId: found.keyId };
   }
@@ -45,7 +45,7 @@ export class StandaloneBackend implements Backend {
   }
 
   // Nobody is there to be told, and keys change only with a restart.
-  placeSought(): void {}
+  admissionEnded(): void {}
 
   tunnelOpened(): void {}
 
@@ -64,7 +64,13 @@ export class StandaloneBackend implements Backend {
   async stop(): Promise<void> {}
 }
 
-const toKnownKey = ({ account, sha256 }: { readonly account: string; readonly sha256: string }): KnownKey => ({
+const toConfiguredKey = ({
+  account,
+  sha256,
+}: {
+  readonly account: string;
+  readonly sha256: string;
+}): ConfiguredKey => ({
   sha256,
   owner: { kind: 'account', accountId: account },
   keyId: sha256.slice(0, KEY_ID_HEX_DIGITS),

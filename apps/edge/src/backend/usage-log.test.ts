@@ -6,17 +6,18 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { closedTunnel, openedTunnel, quiet } from './platform-backend.fixture.ts';
 import { PlatformLink } from './platform-link.ts';
+import { TunnelCounters } from './tunnel-counters.ts';
 import { UsageLog } from './usage-log.ts';
 
 let root: TemporaryDirectory;
 let clock: FakeClock;
 let log: UsageLog;
-const counters = { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 };
+let counters: TunnelCounters;
 
 beforeEach(async () => {
   root = await temporaryDirectory();
   clock = new FakeClock();
-  Object.assign(counters, { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 });
+  counters = new TunnelCounters();
   const away = async (): Promise<never> => {
     throw new TypeError('fetch failed');
   };
@@ -39,7 +40,7 @@ const bytesOnDisk = (): number => onDisk().reduce((sum, { bytes = 0 }) => sum + 
 
 describe('what a tunnel carries', () => {
   it('is on disk within a tenth of a second', async () => {
-    counters.bytes = 70;
+    counters.addBytes(70);
     await clock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS - 1);
     expect(bytesOnDisk()).toBe(0);
     await clock.advance(1);
@@ -48,13 +49,13 @@ describe('what a tunnel carries', () => {
 
   it('is on disk at once when a stream ends, and a crowd of them is written together', async () => {
     await clock.advance(50);
-    counters.bytes = 70;
+    counters.addBytes(70);
     log.streamEnded();
     await clock.advance(0);
     expect(bytesOnDisk()).toBe(70);
     const lines = onDisk().length;
     for (let n = 0; n < 1000; n += 1) {
-      counters.bytes += 1;
+      counters.addBytes(1);
       log.streamEnded();
     }
     await clock.advance(EDGE_LIMITS.JOURNAL_STREAM_END_MS + 1);
@@ -64,7 +65,7 @@ describe('what a tunnel carries', () => {
   });
 
   it('is on disk before the end of the tunnel is', () => {
-    counters.bytes = 70;
+    counters.addBytes(70);
     log.closed(closedTunnel('tun_1', 'alice'), 'alice');
     // What is before them may have its numbers by now.
     expect(

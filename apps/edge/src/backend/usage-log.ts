@@ -3,8 +3,8 @@ import { showProtocol } from '@tunnel/contract';
 import { type Clock, type Logger, randomId, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelClosed, TunnelOpened } from './backend.ts';
-import { Delivery } from './delivery.ts';
 import { Journal } from './journal/journal.ts';
+import { JournalDelivery } from './journal-delivery.ts';
 import type { PlatformLink } from './platform-link.ts';
 import { UsageMeter } from './usage-meter.ts';
 
@@ -23,7 +23,7 @@ export class UsageLog {
   readonly #clock: Clock;
   readonly #runId: string;
   readonly #journal: Journal;
-  readonly #delivery: Delivery;
+  readonly #delivery: JournalDelivery;
   readonly #meter: UsageMeter;
   /** Accounts with an end that the platform may not have heard of, and the number of the last one. */
   readonly #untold = new Map<string, number>();
@@ -43,7 +43,7 @@ export class UsageLog {
       tailBytes: EDGE_LIMITS.JOURNAL_TAIL_BYTES,
     });
     const everyMs = EDGE_LIMITS.JOURNAL_DELIVER_MS;
-    this.#delivery = new Delivery({ clock, logger, journal: this.#journal, link, runId, everyMs });
+    this.#delivery = new JournalDelivery({ clock, logger, journal: this.#journal, link, runId, everyMs });
     this.#meter = new UsageMeter({ clock, afterEndMs: EDGE_LIMITS.USAGE_AFTER_END_MS });
   }
 
@@ -115,10 +115,10 @@ export class UsageLog {
     void this.#delivery.deliver();
   }
 
-  /** At once, and then not again for some milliseconds: more of them, the more tunnels have to be looked at. */
+  /** At once, and then not again for some milliseconds: more of them, the more tunnels have to be written about. */
   streamEnded(): void {
     if (this.#soon !== null) return;
-    const pauseMs = EDGE_LIMITS.JOURNAL_STREAM_END_MS + this.#meter.size / TUNNELS_PER_PAUSE_MS;
+    const pauseMs = EDGE_LIMITS.JOURNAL_STREAM_END_MS + this.#meter.changed / TUNNELS_PER_PAUSE_MS;
     const delayMs = Math.max(0, this.#writtenAt + pauseMs - this.#clock.monotonic());
     this.#soon = this.#clock.setTimeout(() => {
       this.#soon = null;

@@ -4,8 +4,7 @@ import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
-import { CaptureLog, type CaptureLogOwner } from './capture-log.ts';
-import { CaptureRecorder } from './recorder.ts';
+import { type CaptureBuffer, CaptureRecorder } from './recorder.ts';
 
 export interface CaptureStoreOptions {
   /** [capture] of server.toml. */
@@ -16,7 +15,7 @@ export interface CaptureStoreOptions {
   readonly runId: string;
 }
 
-export interface CaptureList {
+export interface CapturePage {
   /** Newest first. */
   readonly recorders: readonly CaptureRecorder[];
   /** There were older ones than these. */
@@ -29,14 +28,14 @@ interface Remembered {
   readonly isTruncated: boolean;
 }
 
-export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
+export class CaptureStore implements TunnelWatcher {
   readonly #options: CaptureStoreOptions;
   /** Of tunnels with at least one request. */
-  readonly #logs = new Map<string, CaptureLog>();
+  readonly #byTunnel = new Map<string, TunnelCaptures>();
   readonly #remembered = new Map<string, Remembered>();
   #bytes = 0;
   #sequence = 0;
-  #hand: Iterator<CaptureLog> | null = null;
+  #hand: Iterator<TunnelCaptures> | null = null;
   #sweeping: Timer | null = null;
 
   constructor(options: CaptureStoreOptions) {
@@ -60,42 +59,42 @@ export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
   ): CaptureRecorder | null {
     const { enabled, bodies, clock } = this.#options;
     if (!enabled || tunnel.http?.capture !== true) return null;
-    const log = this.#logs.get(tunnel.tunnelId) ?? this.#addLog(tunnel);
+    const captures = this.#byTunnel.get(tunnel.tunnelId) ?? this.#add(tunnel);
     this.#sequence += 1;
-    const facts = {
+    const info = {
       sequence: this.#sequence,
       at: clock.now(),
       startedMs,
       bodyForm,
       keepsBodies: bodies,
-      replayOf: replayOf?.facts.sequence ?? null,
+      replayOf: replayOf?.info.sequence ?? null,
     };
-    const recorder = new CaptureRecorder(facts, head, log);
-    log.add(recorder);
+    const recorder = new CaptureRecorder(info, head, captures);
+    captures.add(recorder);
     return recorder;
   }
 
-  #addLog({ tunnelId, owner }: Tunnel): CaptureLog {
-    const log = new CaptureLog(tunnelId, owner, this);
-    // The last words of a tunnel that has just ended.
-    if (this.#remembered.delete(tunnelId)) log.endedMs = this.#options.clock.monotonic();
-    this.#logs.set(tunnelId, log);
-    return log;
+  #add({ tunnelId, owner }: Tunnel): TunnelCaptures {
+    const captures = new TunnelCaptures(tunnelId, owner, this);
+    // A request of a tunnel that has just ended.
+    if (this.#remembered.delete(tunnelId)) captures.endedMs = this.#options.clock.monotonic();
+    this.#byTunnel.set(tunnelId, captures);
+    return captures;
   }
 
   // ---- the life of tunnels ----
 
   tunnelAdded({ tunnelId }: Tunnel): void {
     this.#remembered.delete(tunnelId);
-    const log = this.#logs.get(tunnelId);
-    if (log !== undefined) log.endedMs = null;
+    const captures = this.#byTunnel.get(tunnelId);
+    if (captures !== undefined) captures.endedMs = null;
   }
 
   tunnelRemoved({ tunnelId, owner, http }: Tunnel): void {
     if (http === null) return;
-    const log = this.#logs.get(tunnelId);
-    if (log === undefined) this.#remember(tunnelId, { owner, isTruncated: false });
-    else log.endedMs = this.#options.clock.monotonic();
+    const captures = this.#byTunnel.get(tunnelId);
+    if (captures === undefined) this.#remember(tunnelId, { owner, isTruncated: false });
+    else captures.endedMs = this.#options.clock.monotonic();
   }
 
   start(): void {
@@ -108,8 +107,8 @@ export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
 
   #sweep(): void {
     const dueMs = this.#options.clock.monotonic() - EDGE_LIMITS.CAPTURE_KEPT_AFTER_END_MS;
-    for (const log of this.#logs.values()) {
-      if (log.endedMs !== null && log.endedMs <= dueMs) log.dropOldest(log.size);
+    for (const captures of this.#byTunnel.values()) {
+      if (captures.endedMs !== null && captures.endedMs <= dueMs) captures.dropOldest(captures.size);
     }
   }
 
@@ -127,19 +126,19 @@ export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
 
   /** Of a tunnel with captures, or of one that has ended; a living one without any is known to the tunnel table only. */
   ownerOf(tunnelId: string): Owner | undefined {
-    return (this.#logs.get(tunnelId) ?? this.#remembered.get(tunnelId))?.owner;
+    return (this.#byTunnel.get(tunnelId) ?? this.#remembered.get(tunnelId))?.owner;
   }
 
-  list(tunnelId: string, limit: number): CaptureList {
-    const log = this.#logs.get(tunnelId);
-    if (log === undefined) {
+  list(tunnelId: string, limit: number): CapturePage {
+    const captures = this.#byTunnel.get(tunnelId);
+    if (captures === undefined) {
       return { recorders: [], truncated: this.#remembered.get(tunnelId)?.isTruncated ?? false };
     }
-    return { recorders: log.newest(limit), truncated: log.isTruncated || log.size > limit };
+    return { recorders: captures.newest(limit), truncated: captures.isTruncated || captures.size > limit };
   }
 
   find(tunnelId: string, requestId: string): CaptureRecorder | undefined {
-    return this.#logs.get(tunnelId)?.find(({ facts }) => this.idOf(facts.sequence) === requestId);
+    return this.#byTunnel.get(tunnelId)?.find(({ info }) => this.idOf(info.sequence) === requestId);
   }
 
   idOf(sequence: number): string {
@@ -148,16 +147,17 @@ export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
 
   // ---- room ----
 
-  onChanged(log: CaptureLog, bytes: number): void {
+  /** After a change of a tunnel's captures, with how many bytes more, or fewer, are kept. */
+  onChanged(captures: TunnelCaptures, bytes: number): void {
     this.#bytes += bytes;
-    if (bytes > 0) this.#makeRoom(log);
-    else if (log.size === 0) this.#dropLog(log);
+    if (bytes > 0) this.#makeRoom(captures);
+    else if (captures.size === 0) this.#drop(captures);
   }
 
-  #makeRoom(writer: CaptureLog): void {
-    while (this.#bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX && this.#logs.size > 0) {
+  #makeRoom(writer: TunnelCaptures): void {
+    while (this.#bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX && this.#byTunnel.size > 0) {
       // Whoever has more than an even share makes room itself, so that a busy tunnel does not push out the quiet ones.
-      const isGreedy = writer.bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX / this.#logs.size;
+      const isGreedy = writer.bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX / this.#byTunnel.size;
       if (isGreedy) writer.dropOldest(1);
       else this.#dropHalfOfNext();
     }
@@ -167,16 +167,90 @@ export class CaptureStore implements CaptureLogOwner, TunnelWatcher {
   #dropHalfOfNext(): void {
     let next = this.#hand?.next();
     if (next === undefined || next.done === true) {
-      this.#hand = this.#logs.values();
+      this.#hand = this.#byTunnel.values();
       next = this.#hand.next();
     }
     if (next.done !== true) next.value.dropOldest(Math.ceil(next.value.size / 2));
   }
 
-  #dropLog(log: CaptureLog): void {
-    const { tunnelId, owner, endedMs, isTruncated } = log;
-    if (this.#logs.get(tunnelId) !== log) return;
-    this.#logs.delete(tunnelId);
+  #drop(captures: TunnelCaptures): void {
+    const { tunnelId, owner, endedMs, isTruncated } = captures;
+    if (this.#byTunnel.get(tunnelId) !== captures) return;
+    this.#byTunnel.delete(tunnelId);
     if (endedMs !== null) this.#remember(tunnelId, { owner, isTruncated });
+  }
+}
+
+/** The last requests of one tunnel, oldest first. */
+class TunnelCaptures implements CaptureBuffer {
+  readonly tunnelId: string;
+  readonly owner: Owner;
+  bytes = 0;
+  /** On the monotonic clock; null while the tunnel lives. */
+  endedMs: number | null = null;
+  /** Older requests were here and had to go. */
+  isTruncated = false;
+  readonly #store: CaptureStore;
+  readonly #recorders: CaptureRecorder[] = [];
+
+  constructor(tunnelId: string, owner: Owner, store: CaptureStore) {
+    this.tunnelId = tunnelId;
+    this.owner = owner;
+    this.#store = store;
+  }
+
+  get size(): number {
+    return this.#recorders.length;
+  }
+
+  /** Newest first. */
+  newest(limit: number): CaptureRecorder[] {
+    return this.#recorders.slice(-limit).reverse();
+  }
+
+  find(isIt: (recorder: CaptureRecorder) => boolean): CaptureRecorder | undefined {
+    return this.#recorders.find(isIt);
+  }
+
+  add(recorder: CaptureRecorder): void {
+    this.#recorders.push(recorder);
+    this.#grow(recorder.keptBytes);
+  }
+
+  onGrown(recorder: CaptureRecorder, bytes: number): void {
+    recorder.keptBytes += bytes;
+    this.#grow(bytes);
+  }
+
+  onDiscarded(recorder: CaptureRecorder): void {
+    const at = this.#recorders.lastIndexOf(recorder);
+    if (at === -1) return;
+    this.#recorders.splice(at, 1);
+    this.bytes -= recorder.keptBytes;
+    this.#store.onChanged(this, -recorder.keptBytes);
+  }
+
+  #grow(bytes: number): void {
+    this.bytes += bytes;
+    this.#store.onChanged(this, bytes);
+    while (
+      this.#recorders.length > EDGE_LIMITS.CAPTURES_PER_TUNNEL ||
+      this.bytes > EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL
+    ) {
+      this.dropOldest(1);
+    }
+  }
+
+  dropOldest(count: number): void {
+    let freed = 0;
+    for (let left = count; left > 0; left -= 1) {
+      const recorder = this.#recorders.shift();
+      if (recorder === undefined) break;
+      recorder.buffer = null;
+      freed += recorder.keptBytes;
+      this.isTruncated = true;
+    }
+    this.bytes -= freed;
+    this.#store.onChanged(this, -freed);
   }
 }

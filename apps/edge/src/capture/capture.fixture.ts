@@ -1,6 +1,8 @@
 // Heads, tunnels and a store for tests of captures. Used by tests only.
+
 import { parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
+import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import { CaptureStore } from './capture-store.ts';
@@ -26,7 +28,7 @@ export const captureTunnel = (tunnelId: string, http: Partial<Tunnel['http']> = 
     publicUrl: `http://${tunnelId}.localhost`,
     owner: { kind: 'account', accountId: `owner of ${tunnelId}` },
     http: { hostHeader: null, localProtocol: 'http1', capture: true, ...http },
-    counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+    counters: new TunnelCounters(),
     upstream: new MuxUpstream(),
   }) as unknown as Tunnel;
 

@@ -6,14 +6,15 @@ import type { ErrorCode } from '@tunnel/errors';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { ExchangeEnd, ExchangeRecorder } from '../upstream/response-handler.ts';
 
-export interface CaptureKeeper {
-  /** More is kept of a request: the keeper may let go of this one or of others. */
+/** Holds requests within its bounds. */
+export interface CaptureBuffer {
+  /** More is kept of a request: this one or others may have to go. */
   onGrown(recorder: CaptureRecorder, bytes: number): void;
   /** It is as if there had been no such request. */
   onDiscarded(recorder: CaptureRecorder): void;
 }
 
-export interface CaptureFacts {
+export interface CaptureInfo {
   readonly sequence: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -30,7 +31,7 @@ export interface CaptureFacts {
 const OVERHEAD_BYTES = 512;
 
 export class CaptureRecorder implements ExchangeRecorder {
-  readonly facts: CaptureFacts;
+  readonly info: CaptureInfo;
   /** As received. */
   readonly requestText: string;
   /** null: it has none, or none of it has come. */
@@ -46,26 +47,26 @@ export class CaptureRecorder implements ExchangeRecorder {
   durationMs: number | null = null;
   aborted = false;
   fault: ErrorCode | null = null;
-  /** As the keeper has counted them. */
+  /** As the buffer has counted them. */
   keptBytes: number;
   /** null: it was let go, and nothing more is kept. */
-  keeper: CaptureKeeper | null;
+  buffer: CaptureBuffer | null;
   readonly #isRequestInChunks: boolean;
   #isResponseInChunks = false;
   #keepsResponse = false;
 
-  constructor(facts: CaptureFacts, head: Pick<RequestHead, 'text' | 'framing'>, keeper: CaptureKeeper) {
-    this.facts = facts;
+  constructor(info: CaptureInfo, head: Pick<RequestHead, 'text' | 'framing'>, buffer: CaptureBuffer) {
+    this.info = info;
     this.requestText = head.text;
-    this.#isRequestInChunks = facts.bodyForm === 'chunks' && head.framing.kind === 'chunked';
+    this.#isRequestInChunks = info.bodyForm === 'chunks' && head.framing.kind === 'chunked';
     this.keptBytes = OVERHEAD_BYTES + head.text.length;
-    this.keeper = keeper;
+    this.buffer = buffer;
   }
 
   /** The next bytes of the request's body. They are kept whatever their type, for a replay, and shown when textual. */
   onRequestBody(bytes: Buffer, start: number, end: number): void {
-    if (this.keeper === null) return;
-    this.requestBody ??= bodyOf(this.facts.keepsBodies, this.#isRequestInChunks);
+    if (this.buffer === null) return;
+    this.requestBody ??= bodyOf(this.info.keepsBodies, this.#isRequestInChunks);
     this.#grow(this.requestBody.take(bytes, start, end));
   }
 
@@ -77,28 +78,28 @@ export class CaptureRecorder implements ExchangeRecorder {
   /** The final head, as the local service sent it; a chunked body will pass by in that form. */
   onResponseHead(head: Pick<ResponseHead, 'text' | 'status' | 'headers' | 'framing'>, bodyForm: ChunkedForm): void {
     this.status = head.status;
-    if (this.keeper === null) return;
+    if (this.buffer === null) return;
     this.responseText = head.text;
     this.#isResponseInChunks = bodyForm === 'chunks' && head.framing.kind === 'chunked';
-    this.#keepsResponse = this.facts.keepsBodies && isTextual(fieldValueOf(head.headers, 'content-type'));
+    this.#keepsResponse = this.info.keepsBodies && isTextual(fieldValueOf(head.headers, 'content-type'));
     this.#grow(head.text.length);
   }
 
   /** The next bytes of the response's body. */
   onResponseBody(bytes: Buffer, start: number, end: number): void {
-    if (this.keeper === null) return;
+    if (this.buffer === null) return;
     this.responseBody ??= bodyOf(this.#keepsResponse, this.#isResponseInChunks);
     this.#grow(this.responseBody.take(bytes, start, end));
   }
 
   #grow(bytes: number): void {
-    if (bytes > 0) this.keeper?.onGrown(this, bytes);
+    if (bytes > 0) this.buffer?.onGrown(this, bytes);
   }
 
   /** Once; a second call changes nothing. */
   finish(nowMs: number, end: ExchangeEnd): void {
     if (this.durationMs !== null) return;
-    this.durationMs = Math.max(0, nowMs - this.facts.startedMs);
+    this.durationMs = Math.max(0, nowMs - this.info.startedMs);
     if (end === 'complete') return;
     // Before the head the visitor gets a page of ours, which is an answer; after it only a cut.
     this.aborted = end === 'aborted' || this.status !== 0;
@@ -109,9 +110,9 @@ export class CaptureRecorder implements ExchangeRecorder {
 
   /** Another tunnel serves the request, and captures it. */
   discard(): void {
-    const { keeper } = this;
-    this.keeper = null;
-    keeper?.onDiscarded(this);
+    const { buffer } = this;
+    this.buffer = null;
+    buffer?.onDiscarded(this);
   }
 }
 

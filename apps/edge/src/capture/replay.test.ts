@@ -83,7 +83,7 @@ it('the local service really sees the request again, as it was, and the answer i
   });
   expect(Object.keys(second?.headers ?? {}).sort()).toEqual(Object.keys(first?.headers ?? {}).sort());
   expect(again).toMatchObject({ status: 402, aborted: false, fault: null, responseBody: { kept: 'poor' } });
-  expect(again.facts.replayOf).toBe(original.facts.sequence);
+  expect(again.info.replayOf).toBe(original.info.sequence);
   expect(store.list('tun_1', 10).recorders).toEqual([again, original]);
   expect(stand.tunnel.counters.requests).toBe(2);
 });

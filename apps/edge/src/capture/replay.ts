@@ -1,13 +1,16 @@
 // Sends a captured request to the local service once more, and captures that in turn.
-import { parseRequestHead, type RequestHead } from '@tunnel/core';
+import { parseRequestHead, type RequestHead, type ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { Clock } from '@tunnel/runtime';
+import type { MuxStream } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import type { ResponseHandler } from '../upstream/response-handler.ts';
 import type { ServiceRequests } from '../upstream/service-requests.ts';
+import type { UpstreamRequest } from '../upstream/upstream-request.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
-import { ReplayHandler } from './replay-handler.ts';
 import { headLines, whyNotReplayable } from './stored-head.ts';
 
 export interface ReplayContext {
@@ -16,7 +19,7 @@ export interface ReplayContext {
   readonly http: { readonly services: ServiceRequests; countRequest(tunnel: Tunnel): void };
 }
 
-export interface ReplayOrder {
+export interface ReplayRequest {
   /** undefined: it has ended. */
   readonly tunnel: Tunnel | undefined;
   readonly original: CaptureRecorder;
@@ -33,7 +36,7 @@ export class Replays {
   }
 
   /** The new capture, finished; a fault when there was no response. */
-  async replay({ tunnel, original, visitorAddress }: ReplayOrder): Promise<CaptureRecorder> {
+  async replay({ tunnel, original, visitorAddress }: ReplayRequest): Promise<CaptureRecorder> {
     const { store, clock } = this.#context;
     const reason =
       tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));
@@ -106,3 +109,87 @@ const headAgain = (text: string, bodyBytes: number): RequestHead => {
     upgrade: null,
   };
 };
+
+const UNASKED: StreamReason = { code: 'cancelled', text: 'a replay does not switch protocols' };
+
+/** Waits for the response, within a time and a size. The request writes it into the capture; nobody else wants it. */
+class ReplayHandler implements ResponseHandler {
+  /** Settles with the end of the response, or its cut; rejects with a fault when there was none at all. */
+  readonly done: Promise<void>;
+  readonly #recorder: CaptureRecorder;
+  readonly #clock: Clock;
+  #request: UpstreamRequest | null = null;
+  #timer: Timer | null = null;
+  #hasHead = false;
+  #leftBytes: number = EDGE_LIMITS.REPLAY_RESPONSE_MAX_BYTES;
+  #resolve: () => void = () => {};
+  #reject: (fault: Fault) => void = () => {};
+
+  constructor(recorder: CaptureRecorder, clock: Clock) {
+    this.#recorder = recorder;
+    this.#clock = clock;
+    this.done = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    // It may fail before anyone awaits it.
+    this.done.catch(() => {});
+  }
+
+  begin(request: UpstreamRequest): void {
+    this.#request = request;
+    this.#timer = this.#clock.setTimeout(() => this.#cut(), EDGE_LIMITS.REPLAY_TIMEOUT_MS);
+  }
+
+  #cut(): void {
+    const fault = new Fault('LOCAL_TIMEOUT', { seconds: EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000 });
+    // Before the abort, which would be the end that counts.
+    if (!this.#hasHead) this.#recorder.finish(this.#clock.monotonic(), fault);
+    this.#request?.abort();
+    this.#settle(this.#hasHead ? null : fault);
+  }
+
+  onInterim(): void {}
+
+  onHead(): void {
+    this.#hasHead = true;
+  }
+
+  onData(_bytes: Buffer, start: number, end: number): boolean {
+    this.#leftBytes -= end - start;
+    return true;
+  }
+
+  passChunks(): null {
+    return null;
+  }
+
+  onTrailers(): void {}
+
+  onTurn(): void {
+    if (this.#leftBytes < 0) this.#cut();
+  }
+
+  onEnd(): void {
+    this.#settle(null);
+  }
+
+  onUpgrade(_head: ResponseHead, stream: MuxStream): void {
+    stream.reset(UNASKED);
+    this.#settle(null);
+  }
+
+  onError(fault: Fault): void {
+    this.#settle(this.#hasHead ? null : fault);
+  }
+
+  onRequestDrain(): void {}
+
+  #settle(fault: Fault | null): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#request = null;
+    if (fault === null) this.#resolve();
+    else this.#reject(fault);
+  }
+}

@@ -33,12 +33,10 @@ export const whyNotReplayable = (recorder: CaptureRecorder, head: HeadLines): st
   if (recorder.durationMs === null) return 'it is still under way';
   if (recorder.status === 101) return 'it switched to another protocol';
   if (!hasBody(head)) return null;
-  const { requestBody, hasWholeBody, facts } = recorder;
+  const { requestBody, hasWholeBody, info } = recorder;
   if (!hasWholeBody) return 'its body did not come whole';
   if (requestBody === null || requestBody.isWhole) return null;
-  return facts.keepsBodies
-    ? `its body is over ${EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES} bytes`
-    : 'bodies are not kept here';
+  return info.keepsBodies ? `its body is over ${EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES} bytes` : 'bodies are not kept here';
 };
 
 const hasBody = (head: HeadLines): boolean =>

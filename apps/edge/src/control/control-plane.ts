@@ -8,7 +8,7 @@ import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import type { Backend, Revocation } from '../backend/backend.ts';
 import type { PublicAddress } from '../ingress/kinds.ts';
-import type { TlsFiles } from '../ingress/tls/tls-files.ts';
+import type { TlsFiles } from '../ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { secureOptionsOf, type TlsFiles } from '../ingress/tls/tls-files.ts';
+import { secureOptionsOf, type TlsFiles } from '../ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 
 /** How often node looks for heads that are over their time. */

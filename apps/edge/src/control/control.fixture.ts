@@ -43,7 +43,7 @@ export class ScriptedBackend implements Backend {
     return this.onAsked(event);
   }
 
-  placeSought(tunnelId: string): void {
+  admissionEnded(tunnelId: string): void {
     this.sought.push(tunnelId);
   }
 

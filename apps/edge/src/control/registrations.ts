@@ -21,6 +21,7 @@ import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
 import type { Backend, TunnelAsked } from '../backend/backend.ts';
+import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { kindOf, type PublicAddress } from '../ingress/kinds.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
@@ -30,7 +31,7 @@ import type { Session, Sessions } from './sessions.ts';
 
 export interface RegisterContext extends PublicAddress {
   readonly clock: Clock;
-  readonly backend: Pick<Backend, 'admitTunnel' | 'placeSought'>;
+  readonly backend: Pick<Backend, 'admitTunnel' | 'admissionEnded'>;
   readonly sessions: Sessions;
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
@@ -165,7 +166,7 @@ const openTunnel = async (
     if (context.sessions.of(connection) !== session) throw new Fault('TUNNEL_CLOSED');
     return await assignEndpoint(registration, wanted);
   } finally {
-    context.backend.placeSought(tunnelId);
+    context.backend.admissionEnded(tunnelId);
   }
 };
 
@@ -294,7 +295,7 @@ const describeTunnel = (registration: Registration, { endpoint, reachedAt, group
     clientAddr: connection.peer.clientAddr,
     owner: session.owner,
     connectedSince: before?.connectedSince ?? clock.now(),
-    counters: before?.counters ?? { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+    counters: before?.counters ?? new TunnelCounters(),
     health: healthOf(registration, endpoint, before),
     alertWebhook: (loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
     upstream: session.upstream,

@@ -8,7 +8,7 @@ import type { Registry } from '../routing/registry.ts';
 import { type CaptureSink, HttpIngress } from './http/http-ingress.ts';
 import { HttpListeners } from './http/http-listeners.ts';
 import { makePortIngresses, type PortIngress } from './kinds.ts';
-import type { TlsFiles } from './tls/tls-files.ts';
+import type { TlsFiles } from './tls/certificate.ts';
 
 export interface IngressOptions {
   readonly server: ServerConfig['server'];

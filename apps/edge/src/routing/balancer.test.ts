@@ -1,5 +1,6 @@
 import { ConnectionCounts, MemberHealth, TunnelGroup } from '@tunnel/core';
 import { describe, expect, it } from 'vitest';
+import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Balancer, FailedMembers, Lease } from './balancer.ts';
 import type { Tunnel } from './tunnel.ts';
@@ -23,7 +24,7 @@ const newTunnel = (tunnelId: string, { isConnected = true, http = null, group = 
     owner: { kind: 'operator' },
     health: new MemberHealth(null),
     upstream: { isConnected, open: () => null },
-    counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+    counters: new TunnelCounters(),
   }) as unknown as Tunnel;
 
 const join = (group: TunnelGroup<Tunnel>, tunnelId: string, given: Given = {}): Tunnel => {

@@ -3,18 +3,9 @@ import type { ChunkedForm, Framing, HeaderField, RequestHead, ServiceRequestOpti
 import { Fault } from '@tunnel/errors';
 import { ByteQueue } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import type { TunnelCounters } from '../backend/tunnel-counters.ts';
 import type { ExchangeRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
 import type { Upstream } from './upstream.ts';
-
-export interface TunnelCounters {
-  /** HTTP requests, or public connections of a tcp tunnel. */
-  requests: number;
-  /** Those of them that another member of the group may yet serve instead. */
-  pendingFailover: number;
-  /** Bytes on its streams, both ways, without our framing. */
-  bytes: number;
-  openConnections: number;
-}
 
 /** How requests are put to the local service of an http tunnel. */
 export interface HttpSettings {
@@ -93,7 +84,7 @@ export abstract class UpstreamRequest {
     this.requestDone = !request.hasBody;
     this.lastProgressMs = context.now();
     this.#isPendingFailover = request.hasOthers !== null;
-    if (this.#isPendingFailover) service.counters.pendingFailover += 1;
+    if (this.#isPendingFailover) service.counters.addPendingFailover();
   }
 
   abstract start(): void;
@@ -134,7 +125,7 @@ export abstract class UpstreamRequest {
   #settle(): void {
     if (!this.#isPendingFailover) return;
     this.#isPendingFailover = false;
-    this.service.counters.pendingFailover -= 1;
+    this.service.counters.endPendingFailover();
   }
 
   /** For what comes before the way is open. */

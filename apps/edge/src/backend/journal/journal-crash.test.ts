@@ -14,7 +14,7 @@ let program: string;
 const SOURCE = `
   import { openSync, writeSync } from 'node:fs';
   import { Secret, systemClock } from '@tunnel/runtime';
-  import { Delivery } from '../delivery.ts';
+  import { JournalDelivery } from '../journal-delivery.ts';
   import { PlatformLink } from '../platform-link.ts';
   import { Journal } from './journal.ts';
   const [folder, url, run, saidFile] = process.argv.slice(2);
@@ -25,7 +25,7 @@ const SOURCE = `
   let ids = 0;
   const newId = () => run + '-' + (ids += 1);
   const journal = new Journal({ folder, logger, newId, batch: { records: 3, bytes: 1 << 20 }, tailBytes: 2000 });
-  const delivery = new Delivery({ clock: systemClock, logger, journal, link, runId: run, everyMs: 7 });
+  const delivery = new JournalDelivery({ clock: systemClock, logger, journal, link, runId: run, everyMs: 7 });
   const main = async () => {
     await journal.start();
     if (saidFile === '') {

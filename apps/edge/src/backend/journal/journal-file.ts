@@ -1,8 +1,10 @@
-// One file of the journal: written aside and put in its place in one step, then only appended to.
+// The files of the journal: each is written aside and put in its place in one step, then only appended to; and what the last run left.
 // Appending is done at once and without fsync: it survives the end of the process, and takes microseconds a few times a second.
 import { closeSync, ftruncateSync, openSync, renameSync, unlinkSync, writeSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Logger } from '@tunnel/runtime';
+import { type RecoveredJournal, readJournal } from './journal-format.ts';
 
 const NAME = /^journal-(\d{1,15})\.jsonl$/;
 const ASIDE = '.new';
@@ -114,8 +116,32 @@ export interface FoundFile {
   readonly name: string;
 }
 
+export interface Recovery {
+  /** null: there was none. */
+  readonly journal: RecoveredJournal | null;
+  /** To be removed once the next file is in its place. */
+  readonly files: readonly FoundFile[];
+}
+
+/** The newest file that can be read; one that cannot is set aside, for a person to look at. */
+export const recoverJournal = async (folder: string, logger: Logger): Promise<Recovery> => {
+  const files = await findJournals(folder);
+  for (const file of [...files]) {
+    const journal = readJournal(await readFile(join(folder, file.name), 'utf8'));
+    if (journal !== null) {
+      const { unreadable } = journal;
+      if (unreadable > 0) logger.error({ file: file.name, lines: unreadable }, 'the journal has unreadable lines');
+      return { journal, files };
+    }
+    logger.error({ file: file.name }, 'the journal cannot be read; it is set aside');
+    await rename(join(folder, file.name), join(folder, file.name + UNREADABLE));
+    files.splice(files.indexOf(file), 1);
+  }
+  return { journal: null, files };
+};
+
 /** The newest first; what was left aside is removed. The folder is made when it is missing. */
-export const findJournals = async (folder: string): Promise<FoundFile[]> => {
+const findJournals = async (folder: string): Promise<FoundFile[]> => {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const names = await readdir(folder);
   for (const name of names) if (name.endsWith(ASIDE)) await unlink(join(folder, name)).catch(() => undefined);
@@ -127,13 +153,7 @@ export const findJournals = async (folder: string): Promise<FoundFile[]> => {
     .sort((a, b) => b.sequence - a.sequence);
 };
 
-export const readFound = (folder: string, { name }: FoundFile): Promise<string> => readFile(join(folder, name), 'utf8');
-
 export const removeFound = (folder: string, { name }: FoundFile): Promise<void> => unlink(join(folder, name));
-
-/** Kept for a person to look at. */
-export const setAside = (folder: string, { name }: FoundFile): Promise<void> =>
-  rename(join(folder, name), join(folder, name + UNREADABLE));
 
 /** The names in the folder, too, are on the disk. */
 export const syncFolder = async (folder: string): Promise<void> => {

@@ -1,27 +1,32 @@
 // What happened on this edge and the platform does not know yet: on disk at once, numbered when it is about to be sent.
 //
-// One file holds everything: batches that have numbers, and behind them records that have none. Summing up writes a new file
+// One file holds everything: batches that have numbers, and behind them records that have none. Compaction writes a new file
 // and removes the old one. When the disk takes nothing, all goes on in memory under another journal id: the numbers of the
 // file stay with what is in the file, so that the next run can send that once more without its being counted twice.
 import type { JournalRecord } from '@tunnel/contract';
 import type { Logger } from '@tunnel/runtime';
-import { JournalFile, removeFound, syncFolder } from './journal-file.ts';
-import { acknowledgedLine, linesOf, textOf } from './journal-lines.ts';
-import { type Batch, type BatchBounds, lastOf, numberRecords, withoutStored } from './numbered-batches.ts';
-import { PendingRecords } from './pending-records.ts';
-import { endsOfLastRun, recoverJournal } from './recover-journal.ts';
+import { JournalFile, recoverJournal, removeFound, syncFolder } from './journal-file.ts';
+import { acknowledgedLine, endsOfLastRun, linesOf, textOf } from './journal-format.ts';
+import {
+  type Batch,
+  type BatchBounds,
+  lastOf,
+  numberRecords,
+  PendingRecords,
+  withoutStored,
+} from './journal-records.ts';
 
 export interface JournalOptions {
   readonly folder: string;
   readonly logger: Logger;
   readonly newId: () => string;
   readonly batch: BatchBounds;
-  /** Lines behind the last summary. */
+  /** Lines behind the last compaction. */
   readonly tailBytes: number;
 }
 
 export class Journal {
-  readonly #given: JournalOptions;
+  readonly #options: JournalOptions;
   #journalId: string;
   #next = 1;
   #batches: Batch[] = [];
@@ -30,7 +35,7 @@ export class Journal {
   /** null: the disk takes nothing. */
   #file: JournalFile | null = null;
   #isLost = false;
-  #summaryBytes = 0;
+  #compactedBytes = 0;
   /** The size of the file when numbers were given to what is in it; null: nothing is being numbered. */
   #sealedBytes: number | null = null;
   /** Lines that came while the next file was being written. */
@@ -39,7 +44,7 @@ export class Journal {
   #isClosed = false;
 
   constructor(options: JournalOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#journalId = options.newId();
   }
 
@@ -50,7 +55,7 @@ export class Journal {
 
   /** Never rejects: an edge without a disk goes on. */
   async start(): Promise<void> {
-    const { folder, logger } = this.#given;
+    const { folder, logger } = this.#options;
     try {
       const { journal, files } = await recoverJournal(folder, logger);
       if (journal !== null) {
@@ -79,14 +84,14 @@ export class Journal {
     for (const record of records) this.#pending.add(record);
     const file = this.#file;
     if (file === null || this.#meanwhile !== null || this.#isClosed) return;
-    if (file.bytes - this.#summaryBytes > this.#given.tailBytes) void this.#inTurn(() => this.#sumUp());
+    if (file.bytes - this.#compactedBytes > this.#options.tailBytes) void this.#inTurn(() => this.#compact());
   }
 
   /** Gives numbers to all that has none; on disk before it returns, as far as there is a disk. */
   seal(): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#pending.size === 0 && this.#file !== null) return;
-      await this.#sumUp(() => this.#number());
+      await this.#compact(() => this.#number());
     });
   }
 
@@ -106,12 +111,12 @@ export class Journal {
   /** The platform knows less of this journal than we were told: what is left goes under a new id, from the beginning. */
   renumber(journalId: string): Promise<void> {
     return this.#inTurn(() =>
-      this.#sumUp(() => {
+      this.#compact(() => {
         const meant = this.#batches.filter((batch) => batch.journalId === journalId);
         const others = this.#batches.filter((batch) => batch.journalId !== journalId);
-        const id = this.#given.newId();
+        const id = this.#options.newId();
         const records = meant.flatMap((batch) => batch.records);
-        const renumbered = numberRecords(id, 1, records, this.#given.batch);
+        const renumbered = numberRecords(id, 1, records, this.#options.batch);
         this.#batches = [...renumbered, ...others];
         if (this.#journalId !== journalId) return;
         this.#journalId = id;
@@ -128,7 +133,7 @@ export class Journal {
   }
 
   #number(): void {
-    const batches = numberRecords(this.#journalId, this.#next, this.#pending.take(), this.#given.batch);
+    const batches = numberRecords(this.#journalId, this.#next, this.#pending.take(), this.#options.batch);
     this.#batches.push(...batches);
     const last = batches.at(-1);
     if (last !== undefined) this.#next = lastOf(last) + 1;
@@ -152,21 +157,21 @@ export class Journal {
   }
 
   /** What `change` makes is in the new file, or the disk is lost. Without one the old file serves on when there is no new one. */
-  async #sumUp(change?: () => void): Promise<void> {
+  async #compact(change?: () => void): Promise<void> {
     this.#sealedBytes = change === undefined ? null : (this.#file?.bytes ?? null);
     change?.();
     try {
       await this.#writeFile();
     } catch (error) {
       if (this.#file !== null && change !== undefined) this.#loseDisk(error);
-      this.#summaryBytes = this.#file?.bytes ?? 0;
+      this.#compactedBytes = this.#file?.bytes ?? 0;
     } finally {
       this.#sealedBytes = null;
     }
   }
 
   async #writeFile(): Promise<void> {
-    const { folder, logger } = this.#given;
+    const { folder, logger } = this.#options;
     const before = this.#file;
     // A copy: sums go on growing while this is written.
     const pending = [...this.#pending].map((record) => ({ ...record }));
@@ -187,7 +192,7 @@ export class Journal {
   #take(file: JournalFile, before: JournalFile | null): void {
     try {
       if (this.#file !== before) throw new Error('the disk was lost meanwhile, and with it the numbers in this file');
-      this.#summaryBytes = file.bytes;
+      this.#compactedBytes = file.bytes;
       file.append((this.#meanwhile ?? []).join(''));
       file.publish();
     } catch (error) {
@@ -201,7 +206,7 @@ export class Journal {
 
   /** What is in the file keeps its id and its numbers, which the next run would give it, too. */
   #loseDisk(error: unknown): void {
-    const { folder, logger, newId } = this.#given;
+    const { folder, logger, newId } = this.#options;
     const file = this.#file;
     this.#file = null;
     if (file !== null && this.#sealedBytes === null) this.#number();

@@ -100,7 +100,7 @@ export class HttpIngress implements VisitorOwner {
 
   countRequest(tunnel: Tunnel): void {
     this.totals.requests += 1;
-    tunnel.counters.requests += 1;
+    tunnel.counters.addRequest();
   }
 
   capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): ExchangeRecorder | null {

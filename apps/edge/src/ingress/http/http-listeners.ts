@@ -5,7 +5,7 @@ import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type 
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import type { Logger, ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { secureOptionsOf, type TlsFiles } from '../tls/tls-files.ts';
+import { secureOptionsOf, type TlsFiles } from '../tls/certificate.ts';
 import type { HttpIngress } from './http-ingress.ts';
 
 /** Where people are told to come. */

@@ -1,8 +1,10 @@
 // An HTTP ingress with a real client session behind it and any local service behind that. Used by tests only.
+
 import * as net from 'node:net';
 import { ConnectionCounts, MemberHealth } from '@tunnel/core';
 import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
 import { FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
+import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { HttpRouter, type HttpRouterOptions } from '../../routing/http-router.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
@@ -53,7 +55,7 @@ export const newHttpTunnel = (
   clientAddr: '127.0.0.1:1',
   owner: { kind: 'operator' },
   connectedSince: 0,
-  counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+  counters: new TunnelCounters(),
   health: new MemberHealth(null),
   alertWebhook: null,
   upstream: new MuxUpstream(mux),

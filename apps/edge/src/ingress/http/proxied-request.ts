@@ -126,8 +126,8 @@ export class ProxiedRequest {
     const next = balancer.retryOnNextMember(lease, this.#failed, nowMs, kind);
     this.#holder.onLeased(this.#head, lease);
     if (next === null) return false;
-    failed.counters.requests -= 1;
-    next.counters.requests += 1;
+    failed.counters.takeBackRequest();
+    next.counters.addRequest();
     this.#recorder?.discard();
     const upstream = this.#send(next);
     while (waiting !== null && waiting.length > 0) {

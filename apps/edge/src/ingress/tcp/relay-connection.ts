@@ -143,7 +143,7 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
   // ---- the two, joined ----
 
   onBytes(direction: 'a-to-b' | 'b-to-a', bytes: number): void {
-    this.#member.counters.bytes += bytes;
+    this.#member.counters.addBytes(bytes);
     if (direction === 'a-to-b') this.#owner.onBytes(bytes, 0);
     else this.#owner.onBytes(0, bytes);
   }

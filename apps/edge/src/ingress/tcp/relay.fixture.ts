@@ -1,4 +1,5 @@
 // A relay behind a real port, with real client sessions behind it: one that stands alone, or the members of a group.
+
 import * as net from 'node:net';
 import { ConnectionCounts, type ConnectionLimits, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
 import { connectSocket, type MuxStream, splice } from '@tunnel/mux';
@@ -6,6 +7,7 @@ import type { StreamHead } from '@tunnel/protocol';
 import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock, type SessionPair, sessionPair, startTcpServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -132,7 +134,7 @@ export class RelayStage {
       clientAddr: '127.0.0.1:1',
       owner,
       connectedSince: 0,
-      counters: { requests: 0, bytes: 0, openConnections: 0, pendingFailover: 0 },
+      counters: new TunnelCounters(),
       health: new MemberHealth(healthy ? null : 'tcp'),
       alertWebhook: null,
       upstream,

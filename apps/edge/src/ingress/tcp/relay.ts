@@ -145,7 +145,7 @@ export class Relay implements RelayConnectionOwner {
   }
 
   onServed({ member }: RelayConnection): void {
-    member.counters.requests += 1;
+    member.counters.addRequest();
     this.totals.requests += 1;
   }
 

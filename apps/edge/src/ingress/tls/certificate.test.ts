@@ -10,8 +10,7 @@ import {
   testCertificate,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { Certificate } from './certificate.ts';
-import type { TlsFiles } from './tls-files.ts';
+import { Certificate, type TlsFiles } from './certificate.ts';
 
 let directory: TemporaryDirectory;
 let renewed: TlsFiles[];

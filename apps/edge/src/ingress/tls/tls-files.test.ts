@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { temporaryDirectory } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { loadTlsFiles } from './tls-files.ts';
+import { loadTlsFiles } from './certificate.ts';
 
 const fixture = (name: string): string =>
   fileURLToPath(new URL(`../../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));

@@ -232,7 +232,7 @@ export class H2cConnections {
       service,
       now: this.#context.now,
       onBytes: (toClient, toVisitor) => {
-        service.counters.bytes += toClient + toVisitor;
+        service.counters.addBytes(toClient + toVisitor);
         this.#context.onBytes(toClient, toVisitor);
       },
       onExcess: (excess) => this.take(service, excess),

@@ -227,7 +227,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
   }
 
   #count(toClient: number, toVisitor: number): void {
-    this.service.counters.bytes += toClient + toVisitor;
+    this.service.counters.addBytes(toClient + toVisitor);
     this.context.onBytes(toClient, toVisitor);
   }
 }

@@ -220,7 +220,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   #countUpgraded(member: Tunnel | null, isToClient: boolean, count: number): void {
     if (member === null) return;
-    member.counters.bytes += count;
+    member.counters.addBytes(count);
     this.#owner.services.onBytes(isToClient ? count : 0, isToClient ? 0 : count);
   }
 

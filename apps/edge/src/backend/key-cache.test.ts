@@ -2,7 +2,7 @@ import type { KeyAnswer } from '@tunnel/contract';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
-import { KnownKeys } from './known-keys.ts';
+import { KeyCache } from './key-cache.ts';
 
 const GOOD: KeyAnswer = {
   ok: true,
@@ -15,13 +15,13 @@ const BAD: KeyAnswer = { ok: false, code: 'AUTH_TOKEN_INVALID', message: 'the ke
 let clock: FakeClock;
 let asked: string[];
 let answer: (hash: string) => Promise<KeyAnswer>;
-let keys: KnownKeys;
+let keys: KeyCache;
 
 beforeEach(() => {
   clock = new FakeClock();
   asked = [];
   answer = async () => GOOD;
-  keys = new KnownKeys({
+  keys = new KeyCache({
     clock,
     ask: (hash) => {
       asked.push(hash);
@@ -96,7 +96,7 @@ describe('a key that was accepted', () => {
 
   it('is in doubt after changes were missed: asked for at its next use, and standing while nobody answers', async () => {
     await keys.verify('a');
-    keys.doubtAll();
+    keys.expireAll();
     answer = away;
     expect((await keys.verify('a')).ok).toBe(true);
     answer = async () => BAD;

@@ -1,10 +1,10 @@
 // Brings the journal to the platform: every few seconds, and at once when somebody asks. One batch at a time, in order.
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { Journal } from './journal/journal.ts';
-import { type Batch, lastOf } from './journal/numbered-batches.ts';
+import { type Batch, lastOf } from './journal/journal-records.ts';
 import { LinkFailure, type PlatformLink } from './platform-link.ts';
 
-export interface DeliveryOptions {
+export interface JournalDeliveryOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: Journal;
@@ -13,20 +13,20 @@ export interface DeliveryOptions {
   readonly everyMs: number;
 }
 
-export class Delivery {
-  readonly #given: DeliveryOptions;
+export class JournalDelivery {
+  readonly #options: JournalDeliveryOptions;
   #current: Promise<boolean> = Promise.resolve(true);
   #next: Promise<boolean> | null = null;
   #ticking: Timer | undefined;
   #hasFailed = false;
   #refusal = '';
 
-  constructor(options: DeliveryOptions) {
-    this.#given = options;
+  constructor(options: JournalDeliveryOptions) {
+    this.#options = options;
   }
 
   start(): void {
-    this.#ticking = this.#given.clock.setInterval(() => void this.deliver(), this.#given.everyMs);
+    this.#ticking = this.#options.clock.setInterval(() => void this.deliver(), this.#options.everyMs);
   }
 
   stop(): void {
@@ -52,7 +52,7 @@ export class Delivery {
     try {
       // While the platform is away nothing more gets a number: without one it can still be summed up.
       await this.#sendAll();
-      await this.#given.journal.seal();
+      await this.#options.journal.seal();
       await this.#sendAll();
       this.#hasFailed = false;
       this.#refusal = '';
@@ -64,7 +64,7 @@ export class Delivery {
   }
 
   async #sendAll(): Promise<void> {
-    const { journal, link, runId } = this.#given;
+    const { journal, link, runId } = this.#options;
     for (let batch = journal.batch; batch !== null; batch = journal.batch) {
       const { journalId, first, records } = batch;
       const last = await link.sendRecords({
@@ -78,7 +78,7 @@ export class Delivery {
   }
 
   async #settle(batch: Batch, last: number): Promise<void> {
-    const { journal, logger } = this.#given;
+    const { journal, logger } = this.#options;
     const { journalId, first } = batch;
     const fields = { journal_id: journalId, first, last_record: last };
     if (last < first - 1) {
@@ -95,6 +95,9 @@ export class Delivery {
     const { message } = error as Error;
     if ((error instanceof LinkFailure && error.kind === 'away') || message === this.#refusal) return;
     this.#refusal = message;
-    this.#given.logger.error({ reason: message }, 'the platform does not take the records of this edge; they are kept');
+    this.#options.logger.error(
+      { reason: message },
+      'the platform does not take the records of this edge; they are kept',
+    );
   }
 }

@@ -2,8 +2,8 @@
 
 import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { AlertDestination } from './alert-limiter.ts';
 import type { ZeroHealthyAlert } from './alert-message.ts';
-import type { AlertDestination } from './alert-slots.ts';
 
 export const ALERT_OUTCOMES = ['delivered', 'refused-status', 'timeout', 'failed', 'guard-refused', 'dropped'] as const;
 export type AlertOutcome = (typeof ALERT_OUTCOMES)[number];
@@ -31,7 +31,7 @@ const none = (): Record<AlertOutcome, number> => ({
 /** These cost the edge nothing, so that their number has no bound; their lines need one. */
 const CHEAP: ReadonlySet<AlertOutcome> = new Set<AlertOutcome>(['guard-refused', 'dropped']);
 
-export class AlertRecord {
+export class AlertOutcomes {
   readonly #totals = { operator: none(), tenant: none() };
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -46,7 +46,7 @@ export class AlertRecord {
     return this.#totals;
   }
 
-  note({ alert, destination, host, outcome, count = 1, fields = {} }: AlertEnd): void {
+  add({ alert, destination, host, outcome, count = 1, fields = {} }: AlertEnd): void {
     this.#totals[destination][outcome] += count;
     const unsaid = CHEAP.has(outcome) ? this.#unsaidOf(outcome, count) : 0;
     if (unsaid === null) return;

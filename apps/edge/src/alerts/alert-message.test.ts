@@ -51,3 +51,18 @@ it('a vector made by hand: openssl dgst -sha256 -hmac', () => {
   expect(body.toString()).toContain('"at":"2026-11-15T06:00:00.000+00:00"');
   expect(headers['webhook-signature']).toBe('v1,f2RxAUxIJv3e7eKxHCqVA04QQ1ubSbSqpIOxNsrCOxA=');
 });
+
+it.each([
+  ['whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=', 'v1,qRj6vulqQCwhqezwKNL+bOvUXpC0yGN1mH48YbNfMfg='],
+  ['whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY', 'v1,qRj6vulqQCwhqezwKNL+bOvUXpC0yGN1mH48YbNfMfg='],
+  ['whsec_-_-_-_8', 'v1,ygEReepCduW55gqlJfn6pkCiUzx59e9l2Jm9gnajPvk='],
+  ['whsec_', 'v1,54dWRzsmWL3IM+bG6jkxrr5SpUNzTLo09/ycusiUuBc='],
+  ['whsec_not base64!', 'v1,jyqrqRXcB4+DkDP8EOveAXs8MRSfMigr0v3es4Ldf98='],
+  ['whsec_A', undefined],
+  ['open sesame ✓', 'v1,5nMdetiMIA9XNrYG/Y/AzfI7sztEsesz8wpDqGxf5wM='],
+  ['k'.repeat(100), 'v1,rMqWtE9FLa5SHJDN/2jYHbHbNEDF2hvBec17th6UwHE='],
+])('vectors made with node:crypto: every way to write a secret, and a body beyond ASCII', (secret, signature) => {
+  const stamp = { id: 'msg_1', now: 1_794_722_400_999, secret: new Secret(secret), userAgent: 'x', regionId: 'r' };
+  const { headers } = composeAlert(alertOf([], { groupName: 'Größe ✓' }), stamp);
+  expect(headers['webhook-signature']).toBe(signature);
+});

@@ -1,8 +1,10 @@
 // What alerts may cost: a bounded number under way, none in the way of another receiver.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { eventually, FakeClock, startTcpServer } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
+import { StartQueue } from './alert-limiter.ts';
 import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts';
 
 const silentLookup = () => new Promise<never>(() => {});
@@ -78,4 +80,21 @@ it('what is dropped or refused in numbers is one line a second, which says how m
     { outcome: 'dropped', host: 'same.example', unsaid: 1000 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST - 1 },
   ]);
   alerts.close();
+});
+
+it('a few begin in each turn of the event loop, in order, and none is forgotten', async () => {
+  const queue = new StartQueue();
+  const begun: number[] = [];
+  const count = EDGE_LIMITS.ALERT_STARTS_PER_TURN * 2 + 1;
+  const begin = (n: number) => void queue.next().then(() => begun.push(n));
+  for (let n = 0; n < count; n++) begin(n);
+  expect(begun).toEqual([]);
+  await nextTurn();
+  expect(begun).toHaveLength(EDGE_LIMITS.ALERT_STARTS_PER_TURN);
+  await nextTurn();
+  expect(begun).toHaveLength(EDGE_LIMITS.ALERT_STARTS_PER_TURN * 2);
+  await nextTurn();
+  begin(count);
+  await nextTurn();
+  expect(begun).toEqual(Array.from({ length: count + 1 }, (_, n) => n));
 });

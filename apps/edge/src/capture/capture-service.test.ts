@@ -2,7 +2,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { capturedRequest } from '@tunnel/contract';
 import { describe, expect, it } from 'vitest';
 import { captureStore, captureTunnel, requestHead, responseHead } from './capture.fixture.ts';
-import { presentCapture } from './present-capture.ts';
+import { presentCapture } from './capture-service.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
 const { store } = captureStore();

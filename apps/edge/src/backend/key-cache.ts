@@ -5,7 +5,7 @@ import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { KeyVerdict } from './backend.ts';
 
-export interface KnownKey {
+export interface CachedKey {
   readonly tokenHash: string;
   readonly keyId: string;
   readonly unlimited: boolean;
@@ -14,7 +14,7 @@ export interface KnownKey {
   askedAt: number;
 }
 
-export interface KnownKeysOptions {
+export interface KeyCacheOptions {
   readonly clock: Clock;
   /** Rejects when the platform cannot be asked. */
   readonly ask: (tokenHash: string) => Promise<KeyAnswer>;
@@ -23,28 +23,28 @@ export interface KnownKeysOptions {
 /** How often a question is put again because something was revoked while it was under way. */
 const TRIES = 3;
 
-export class KnownKeys {
-  readonly #given: KnownKeysOptions;
-  readonly #accepted = new Map<string, KnownKey>();
-  readonly #byKeyId = new Map<string, KnownKey>();
+export class KeyCache {
+  readonly #options: KeyCacheOptions;
+  readonly #accepted = new Map<string, CachedKey>();
+  readonly #byKeyId = new Map<string, CachedKey>();
   readonly #refused = new Map<string, { readonly fault: Fault; readonly until: number }>();
   readonly #asking = new Map<string, Promise<KeyVerdict>>();
   #revocations = 0;
 
-  constructor(options: KnownKeysOptions) {
-    this.#given = options;
+  constructor(options: KeyCacheOptions) {
+    this.#options = options;
   }
 
   async verify(tokenHash: string): Promise<KeyVerdict> {
-    const now = this.#given.clock.monotonic();
-    const known = this.#accepted.get(tokenHash);
-    if (known !== undefined && now - known.askedAt < EDGE_LIMITS.KEY_FRESH_MS) return accept(known);
+    const now = this.#options.clock.monotonic();
+    const cached = this.#accepted.get(tokenHash);
+    if (cached !== undefined && now - cached.askedAt < EDGE_LIMITS.KEY_FRESH_MS) return accept(cached);
     const refused = this.#refused.get(tokenHash);
     if (refused !== undefined && now < refused.until) return { ok: false, fault: refused.fault };
     return this.check(tokenHash);
   }
 
-  /** Asks, whatever is known. Those who ask at the same time share the answer. */
+  /** Asks, whatever is cached. Those who ask at the same time share the answer. */
   check(tokenHash: string): Promise<KeyVerdict> {
     const underWay = this.#asking.get(tokenHash);
     if (underWay !== undefined) return underWay;
@@ -53,32 +53,32 @@ export class KnownKeys {
     return asking;
   }
 
-  byKeyId(keyId: string): KnownKey | undefined {
+  byKeyId(keyId: string): CachedKey | undefined {
     return this.#byKeyId.get(keyId);
   }
 
-  all(): readonly KnownKey[] {
+  all(): readonly CachedKey[] {
     return [...this.#accepted.values()];
   }
 
   // ---- changes ----
 
   accountChanged(account: AccountRights): void {
-    for (const known of this.#accepted.values()) {
-      if (known.account.account_id === account.account_id) known.account = account;
+    for (const cached of this.#accepted.values()) {
+      if (cached.account.account_id === account.account_id) cached.account = account;
     }
   }
 
   /** What is under way may have been answered before: it is asked again. */
-  forget(isMeant: (known: KnownKey) => boolean): void {
+  forget(isMeant: (cached: CachedKey) => boolean): void {
     this.#revocations += 1;
-    for (const known of [...this.#accepted.values()]) if (isMeant(known)) this.#drop(known);
+    for (const cached of [...this.#accepted.values()]) if (isMeant(cached)) this.#drop(cached);
   }
 
   /** None is fresh any more, all are asked for at their next use; while the platform is away they stand. */
-  doubtAll(): void {
+  expireAll(): void {
     this.#revocations += 1;
-    for (const known of this.#accepted.values()) known.askedAt = Math.min(known.askedAt, this.#staleSince());
+    for (const cached of this.#accepted.values()) cached.askedAt = Math.min(cached.askedAt, this.#staleSince());
     this.#refused.clear();
   }
 
@@ -89,7 +89,7 @@ export class KnownKeys {
       const before = this.#revocations;
       let answer: KeyAnswer;
       try {
-        answer = await this.#given.ask(tokenHash);
+        answer = await this.#options.ask(tokenHash);
       } catch {
         return this.#whileAway(tokenHash);
       }
@@ -99,9 +99,10 @@ export class KnownKeys {
   }
 
   #whileAway(tokenHash: string): KeyVerdict {
-    const known = this.#accepted.get(tokenHash);
-    const isStanding = known !== undefined && this.#given.clock.monotonic() - known.askedAt < EDGE_LIMITS.KEY_STALE_MS;
-    return isStanding ? accept(known) : { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
+    const cached = this.#accepted.get(tokenHash);
+    const isStanding =
+      cached !== undefined && this.#options.clock.monotonic() - cached.askedAt < EDGE_LIMITS.KEY_STALE_MS;
+    return isStanding ? accept(cached) : { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
   }
 
   #learn(tokenHash: string, answer: KeyAnswer): KeyVerdict {
@@ -109,35 +110,35 @@ export class KnownKeys {
     if (before !== undefined) this.#drop(before);
     if (!answer.ok) return this.#refuse(tokenHash, Fault.fromWire(answer.code, answer.message));
     const { key_id: keyId, unlimited, account } = answer;
-    const known: KnownKey = { tokenHash, keyId, unlimited, account, askedAt: this.#given.clock.monotonic() };
+    const cached: CachedKey = { tokenHash, keyId, unlimited, account, askedAt: this.#options.clock.monotonic() };
     this.#refused.delete(tokenHash);
-    this.#accepted.set(tokenHash, known);
-    this.#byKeyId.set(keyId, known);
+    this.#accepted.set(tokenHash, cached);
+    this.#byKeyId.set(keyId, cached);
     const [oldest] = this.#accepted.values();
     if (this.#accepted.size > EDGE_LIMITS.KNOWN_KEYS_MAX && oldest !== undefined) this.#drop(oldest);
-    return accept(known);
+    return accept(cached);
   }
 
   #refuse(tokenHash: string, fault: Fault): KeyVerdict {
     if (fault.retryable) return { ok: false, fault };
     this.#refused.delete(tokenHash);
-    this.#refused.set(tokenHash, { fault, until: this.#given.clock.monotonic() + EDGE_LIMITS.KEY_REFUSED_MS });
+    this.#refused.set(tokenHash, { fault, until: this.#options.clock.monotonic() + EDGE_LIMITS.KEY_REFUSED_MS });
     const [oldest] = this.#refused.keys();
     if (this.#refused.size > EDGE_LIMITS.REFUSED_KEYS_MAX && oldest !== undefined) this.#refused.delete(oldest);
     return { ok: false, fault };
   }
 
-  #drop(known: KnownKey): void {
-    this.#accepted.delete(known.tokenHash);
-    if (this.#byKeyId.get(known.keyId) === known) this.#byKeyId.delete(known.keyId);
+  #drop(cached: CachedKey): void {
+    this.#accepted.delete(cached.tokenHash);
+    if (this.#byKeyId.get(cached.keyId) === cached) this.#byKeyId.delete(cached.keyId);
   }
 
   #staleSince(): number {
-    return this.#given.clock.monotonic() - EDGE_LIMITS.KEY_FRESH_MS;
+    return this.#options.clock.monotonic() - EDGE_LIMITS.KEY_FRESH_MS;
   }
 }
 
-const accept = ({ keyId, account }: KnownKey): KeyVerdict => ({
+const accept = ({ keyId, account }: CachedKey): KeyVerdict => ({
   ok: true,
   owner: { kind: 'account', accountId: account.account_id },
   keyId,

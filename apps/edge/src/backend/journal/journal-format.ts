@@ -1,8 +1,7 @@
 // The journal's file as text: a head, numbered batches, then records one a line, and what was acknowledged meanwhile.
 import { type JournalRecord, journalRecord } from '@tunnel/contract';
 import * as z from 'zod';
-import { type Batch, withoutStored } from './numbered-batches.ts';
-import { PendingRecords } from './pending-records.ts';
+import { type Batch, PendingRecords, withoutStored } from './journal-records.ts';
 
 export interface JournalState {
   readonly journalId: string;
@@ -76,4 +75,16 @@ const jsonOf = (text: string): unknown => {
   } catch {
     return null;
   }
+};
+
+/** Tunnels that were open when the last run ended, as far as the platform was not told of them: they ended with it. */
+export const endsOfLastRun = ({ batches, pending }: RecoveredJournal): JournalRecord[] => {
+  const open = new Set<string>();
+  let lastAt = 0;
+  for (const record of [...batches.flatMap(({ records }) => records), ...pending]) {
+    lastAt = Math.max(lastAt, record.at);
+    if (record.kind === 'opened') open.add(record.tunnel_id);
+    if (record.kind === 'closed') open.delete(record.tunnel_id);
+  }
+  return [...open].map((tunnel_id) => ({ kind: 'closed', tunnel_id, at: lastAt, abandoned: false }));
 };

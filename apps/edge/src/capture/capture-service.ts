@@ -1,0 +1,122 @@
+// Who may see which captured requests, and have them sent again; and how one is shown: taken apart, without its secrets, with
+// bodies for its owner only.
+import { type CapturedBody, readableBody } from '@tunnel/capture';
+import type { CapturedRequest, CaptureList } from '@tunnel/contract';
+import { maySee, type Owner, redactFields, redactUrl, type ShownField, sameOwner } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import type { CaptureStore } from './capture-store.ts';
+import type { CaptureRecorder } from './recorder.ts';
+import type { Replays } from './replay.ts';
+import { fieldValue, type HeadLines, headLines, pathOf, whyNotReplayable } from './stored-head.ts';
+
+export interface CaptureServiceOptions {
+  readonly store: CaptureStore;
+  readonly tunnels: { get(tunnelId: string): Tunnel | undefined };
+  readonly replays: Pick<Replays, 'replay'>;
+}
+
+interface CaptureAccess {
+  /** undefined: it has ended. */
+  readonly tunnel: Tunnel | undefined;
+  readonly view: CaptureView;
+}
+
+export class CaptureService {
+  readonly #store: CaptureStore;
+  readonly #tunnels: CaptureServiceOptions['tunnels'];
+  readonly #replays: CaptureServiceOptions['replays'];
+
+  constructor({ store, tunnels, replays }: CaptureServiceOptions) {
+    this.#store = store;
+    this.#tunnels = tunnels;
+    this.#replays = replays;
+  }
+
+  async list(caller: Owner, tunnelId: string, limit: number): Promise<CaptureList> {
+    const { view } = this.#accessTo(caller, tunnelId);
+    const { recorders, truncated } = this.#store.list(tunnelId, limit);
+    const requests: CapturedRequest[] = [];
+    // One after the other: unpacking a hundred bodies at once would keep others from the threads that do it.
+    for (const recorder of recorders) requests.push(await presentCapture(recorder, view));
+    return { tunnel_id: tunnelId, requests, truncated };
+  }
+
+  async replay(caller: Owner, tunnelId: string, requestId: string, visitorAddress: string): Promise<CapturedRequest> {
+    const { tunnel, view } = this.#accessTo(caller, tunnelId);
+    const original = this.#store.find(tunnelId, requestId);
+    if (original === undefined) throw new Fault('CAPTURE_UNKNOWN');
+    return presentCapture(await this.#replays.replay({ tunnel, original, visitorAddress }), view);
+  }
+
+  #accessTo(caller: Owner, tunnelId: string): CaptureAccess {
+    const tunnel = this.#tunnels.get(tunnelId);
+    const owner = tunnel?.owner ?? this.#store.ownerOf(tunnelId);
+    if (owner === undefined || !maySee(caller, owner)) throw new Fault('TUNNEL_UNKNOWN');
+    if (tunnel !== undefined && tunnel.http === null) {
+      throw new Fault('TUNNEL_NOT_HTTP', { protocol: tunnel.protocol });
+    }
+    const idOf = (sequence: number): string => this.#store.idOf(sequence);
+    // What people send each other is their own business: the operator sees an account's requests without bodies.
+    return { tunnel, view: { tunnelId, withBodies: sameOwner(caller, owner), idOf } };
+  }
+}
+
+export interface CaptureView {
+  readonly tunnelId: string;
+  readonly withBodies: boolean;
+  readonly idOf: CaptureStore['idOf'];
+}
+
+const BODY_BOUNDS = {
+  shownBytes: EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES,
+  unpackedBytes: EDGE_LIMITS.CAPTURE_UNPACKED_MAX_BYTES,
+};
+
+export const presentCapture = async (recorder: CaptureRecorder, view: CaptureView): Promise<CapturedRequest> => {
+  const { info, requestText, responseText, requestBody, responseBody, status, durationMs } = recorder;
+  const request = headLines(requestText);
+  const response = headLines(responseText);
+  const [method = '', target = ''] = request.first.split(' ');
+  return {
+    id: view.idOf(info.sequence),
+    tunnel_id: view.tunnelId,
+    at: new Date(info.at).toISOString(),
+    method,
+    path: redactUrl(pathOf(target)),
+    status: status === 0 ? null : status,
+    duration_ms: durationMs === null ? null : Math.round(durationMs * 1000) / 1000,
+    request_headers: toRecord(request.fields),
+    response_headers: toRecord(response.fields),
+    request_size: requestBody?.bytes ?? 0,
+    response_size: responseBody?.bytes ?? 0,
+    request_body: view.withBodies ? await bodyOf(request, requestBody) : null,
+    response_body: view.withBodies ? await bodyOf(response, responseBody) : null,
+    aborted: recorder.aborted,
+    error: recorder.fault,
+    replayable: whyNotReplayable(recorder, request) === null,
+    ...(info.replayOf === null ? {} : { replay_of: view.idOf(info.replayOf) }),
+  };
+};
+
+/** Names in lower case; the values of a repeated field in one, as RFC 9110, 5.3, allows. */
+const toRecord = (fields: readonly ShownField[]): Record<string, string> => {
+  const record = new Map<string, string>();
+  for (const { name, value } of redactFields(fields)) {
+    const lower = name.toLowerCase();
+    const before = record.get(lower);
+    record.set(lower, before === undefined ? value : `${before}, ${value}`);
+  }
+  return Object.fromEntries(record);
+};
+
+const bodyOf = (head: HeadLines, body: CapturedBody | null): Promise<string | null> =>
+  readableBody(
+    {
+      kept: body?.kept ?? '',
+      contentType: fieldValue(head, 'content-type'),
+      contentEncoding: fieldValue(head, 'content-encoding'),
+    },
+    BODY_BOUNDS,
+  );
