@@ -14,7 +14,7 @@ export const PATH_NAMES = [...USUAL_PATHS, 'ours-uncaptured', 'bare-hono', 'plat
 export const baselineOf = (name) => name.replace(/^ours/, 'before');
 
 /** @returns {{ paths: object[], nginx: object }} `nginx.missing` says why there is no yardstick */
-export function choosePaths(names = PATH_NAMES, baseline = undefined) {
+export function choosePaths(names = PATH_NAMES, baseline) {
   const nginx = findNginx();
   const all = [
     direct,

@@ -23,7 +23,7 @@ const it = orSkip(
   }),
 );
 
-const PLACES = ['Overview', 'Tunnels', 'Pools', 'Keys', 'Billing', 'Settings'];
+const PAGES = ['Overview', 'Tunnels', 'Pools', 'Keys', 'Billing', 'Settings'];
 
 /** `rules`: those alone; all of them unless told. */
 const seriousFindings = async (page: Page, rules?: readonly string[]): Promise<string[]> => {
@@ -62,7 +62,7 @@ const landmarks = async (page: Page): Promise<{ main: number; nav: number }> => 
   nav: await page.getByRole('navigation').count(),
 });
 
-const endpointsOf = (page: Page): Promise<string[]> => page.getByRole('navigation').getByRole('link').allInnerTexts();
+const navigationOf = (page: Page): Promise<string[]> => page.getByRole('navigation').getByRole('link').allInnerTexts();
 
 it.for(DOOR_PAGES)(
   'before sign-in, $name: no serious finding, one main part, no places, all by keyboard',
@@ -83,11 +83,11 @@ it.for(ACCOUNT_PAGES)(
     await visit(page, profile, shown, tunnelId);
     expect(await findingsOf(page)).toEqual([]);
     expect(await landmarks(page)).toEqual({ main: 1, nav: 1 });
-    expect(await endpointsOf(page)).toEqual(PLACES);
+    expect(await navigationOf(page)).toEqual(PAGES);
     expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
 
     await page.setViewportSize({ width: 360, height: 800 });
-    expect(await endpointsOf(page)).toEqual(PLACES);
+    expect(await navigationOf(page)).toEqual(PAGES);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
   },
 );

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { ApiError, CreatedKey } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import PostalMime from 'postal-mime';
-import type { StackPlace } from './own-stack.fixture.ts';
+import type { StackAddress } from './own-stack.fixture.ts';
 
 /** Several claims of the outbox: a busy machine writes its mails in seconds, and a process that was stopped leaves its claims behind. */
 const SOON = { timeoutMs: 75_000, intervalMs: 50 };
@@ -17,18 +17,18 @@ let made = 0;
 export const newAddress = (name: string): string => `${name}-${process.pid}-${++made}@example.com`;
 
 export class Account {
-  readonly stack: StackPlace;
+  readonly stack: StackAddress;
   readonly email: string;
   readonly #token: string;
 
-  constructor(stack: StackPlace, email: string, token: string) {
+  constructor(stack: StackAddress, email: string, token: string) {
     this.stack = stack;
     this.email = email;
     this.#token = token;
   }
 
   static async signUp(
-    stack: StackPlace,
+    stack: StackAddress,
     name = 'ann',
     displayName = 'Ann Example',
     email = newAddress(name),
@@ -38,7 +38,7 @@ export class Account {
     return Account.logIn(stack, email);
   }
 
-  static async logIn(stack: StackPlace, email: string): Promise<Account> {
+  static async logIn(stack: StackAddress, email: string): Promise<Account> {
     const body = { email, password: PASSWORD };
     const { access_token: token } = await ask<{ access_token: string }>(stack, '/auth/login', { body });
     return new Account(stack, email, token);
@@ -68,7 +68,7 @@ interface Call {
 }
 
 /** The body of an answer that is no refusal. */
-export const ask = async <T>(stack: StackPlace, path: string, { method, body, token }: Call = {}): Promise<T> => {
+export const ask = async <T>(stack: StackAddress, path: string, { method, body, token }: Call = {}): Promise<T> => {
   const response = await fetch(`${stack.run.platform_url}${path}`, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
     headers: {
@@ -85,7 +85,7 @@ export const ask = async <T>(stack: StackPlace, path: string, { method, body, to
 };
 
 /** The newest link to that address which begins so; without its host: tests listen where it happens. */
-export const mailedPath = (stack: StackPlace, email: string, begin: string): Promise<string> =>
+export const mailedPath = (stack: StackAddress, email: string, begin: string): Promise<string> =>
   eventually(async () => {
     const folder = join(stack.dataDir, 'mail');
     const files = readdirSync(folder).filter((name) => name.endsWith('.eml'));

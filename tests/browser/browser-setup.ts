@@ -11,7 +11,7 @@ import { startChromium, stopChromium } from './start-chromium.fixture.ts';
 /** Read by scripts/lib/steps.mjs. */
 const NO_BROWSER = join(ROOT, '.cache/no-browser.txt');
 
-export interface BrowserPlace {
+export interface BrowserAddress {
   /** Of the browser; null: none runs here. */
   readonly endpoint: string | null;
   readonly dataDir: string;
@@ -20,7 +20,7 @@ export interface BrowserPlace {
 
 declare module 'vitest' {
   interface ProvidedContext {
-    browserPlace: BrowserPlace;
+    browserAddress: BrowserAddress;
   }
 }
 
@@ -31,14 +31,14 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
     if (process.env['TUNNEL_BROWSER_REQUIRED'] === '1') throw new Error(line);
     mkdirSync(join(ROOT, '.cache'), { recursive: true });
     writeFileSync(NO_BROWSER, `${line}\n`);
-    project.provide('browserPlace', { endpoint: null, dataDir: '', flags: [] });
+    project.provide('browserAddress', { endpoint: null, dataDir: '', flags: [] });
     return async () => {};
   }
   try {
     await build();
     const own: OwnStack = await startOwnStack();
     const { dataDir, flags } = own.stack;
-    project.provide('browserPlace', { endpoint: server.wsEndpoint(), dataDir, flags });
+    project.provide('browserAddress', { endpoint: server.wsEndpoint(), dataDir, flags });
     return async () => {
       await stopChromium(server);
       await own.close();

@@ -4,17 +4,17 @@ import { type Browser, chromium } from 'playwright-core';
 import { expect, inject } from 'vitest';
 import { ROOT } from '../repo/checkout.fixture.ts';
 import { it as harnessIt } from '../system/system-test.fixture.ts';
-import { type StackPlace, stackAt } from './own-stack.fixture.ts';
+import { type StackAddress, stackAt } from './own-stack.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
 /** Pictures of the pages of tests that failed. */
 const FAILURES = join(ROOT, '.cache/browser-failures');
 
-const place = inject('browserPlace');
+const address = inject('browserAddress');
 
 interface BrowserHarness {
   browser: Browser;
-  stack: StackPlace;
+  stack: StackAddress;
   /** Of a person that nobody knows yet. Whatever goes wrong in its pages fails the test. */
   profile: Profile;
 }
@@ -22,13 +22,13 @@ interface BrowserHarness {
 export const withBrowser = harnessIt.extend<BrowserHarness>({
   browser: [
     async ({ task: _ }, use) => {
-      const browser = await chromium.connect(place.endpoint ?? '');
+      const browser = await chromium.connect(address.endpoint ?? '');
       await use(browser);
       await browser.close();
     },
     { scope: 'file' },
   ],
-  stack: [async ({ task: _ }, use) => use(stackAt(place.dataDir, place.flags)), { scope: 'file' }],
+  stack: [async ({ task: _ }, use) => use(stackAt(address.dataDir, address.flags)), { scope: 'file' }],
   profile: async ({ browser, stack, task }, use) => {
     const profile = await Profile.open(browser, stack);
     await use(profile);
@@ -40,6 +40,6 @@ export const withBrowser = harnessIt.extend<BrowserHarness>({
 
 /** Where no browser runs there is nothing to test. */
 export const orSkip = <T extends { readonly skip: unknown }>(some: T): T =>
-  place.endpoint === null ? (some.skip as T) : some;
+  address.endpoint === null ? (some.skip as T) : some;
 
 export const it = orSkip(withBrowser);

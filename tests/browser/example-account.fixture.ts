@@ -7,7 +7,7 @@ import type { Harness } from '../system/harness.fixture.ts';
 import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
 import type { TunnelProgram } from '../system/tunnel-program.fixture.ts';
 import { Account } from './account.fixture.ts';
-import type { StackPlace } from './own-stack.fixture.ts';
+import type { StackAddress } from './own-stack.fixture.ts';
 
 export interface Example {
   readonly account: Account;
@@ -32,7 +32,7 @@ export interface ExampleOptions {
 
 export const makeExample = async (
   harness: Harness,
-  stack: StackPlace,
+  stack: StackAddress,
   names: ExampleNames,
   { account: known, visits = 12 }: ExampleOptions = {},
 ): Promise<Example> => {

@@ -16,7 +16,7 @@ enabled = true
 `;
 
 /** What a test needs to know of a stack, whichever process started it. */
-export type StackPlace = Pick<Stack, 'run' | 'control' | 'dataDir' | 'flags'>;
+export type StackAddress = Pick<Stack, 'run' | 'control' | 'dataDir' | 'flags'>;
 
 export interface OwnStack {
   readonly stack: Stack;
@@ -41,7 +41,7 @@ export const startOwnStack = async (options: StackOptions = {}): Promise<OwnStac
 };
 
 /** A stack that another process has started. */
-export const stackAt = (dataDir: string, flags: readonly string[]): StackPlace => {
+export const stackAt = (dataDir: string, flags: readonly string[]): StackAddress => {
   const run = (): Stack['run'] => JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) as Stack['run'];
   return {
     dataDir,

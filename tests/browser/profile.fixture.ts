@@ -1,7 +1,7 @@
 // The browser of one person: its cookies, its tabs, and everything that went wrong in any of them.
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { PASSWORD } from './account.fixture.ts';
-import type { StackPlace } from './own-stack.fixture.ts';
+import type { StackAddress } from './own-stack.fixture.ts';
 
 const WAIT_MS = 30_000;
 
@@ -22,19 +22,19 @@ export interface ProfileOptions
 
 export class Profile {
   readonly context: BrowserContext;
-  readonly #stack: StackPlace;
+  readonly #stack: StackAddress;
   readonly #faults: string[] = [];
   readonly #hosts: Set<string>;
   #mayBeAway = false;
 
-  constructor(context: BrowserContext, stack: StackPlace) {
+  constructor(context: BrowserContext, stack: StackAddress) {
     this.context = context;
     this.#stack = stack;
     this.#hosts = new Set([new URL(stack.run.platform_url).host]);
     this.#watch();
   }
 
-  static async open(browser: Browser, stack: StackPlace, options: ProfileOptions = {}): Promise<Profile> {
+  static async open(browser: Browser, stack: StackAddress, options: ProfileOptions = {}): Promise<Profile> {
     // The language is given: on a machine without one, a browser may name a tag that its own Intl refuses.
     const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-US', ...options });
     context.setDefaultTimeout(WAIT_MS);

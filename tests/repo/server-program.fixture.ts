@@ -5,7 +5,7 @@ import { type Program, spawnProgram, type TemporaryDirectory, temporaryDirectory
 import { copyDatabase } from '../system/database-template.fixture.ts';
 import { cleanEnv, ROOT, SERVER_BIN } from './checkout.fixture.ts';
 
-export interface ServerPlace {
+export interface ServerDir {
   readonly dir: TemporaryDirectory;
   readonly dataDir: string;
   readonly flags: readonly string[];
@@ -24,7 +24,7 @@ export interface RunJson {
 const TCP_PORTS = '[61100, 61199]';
 
 /** Lines of `server` go into the table [server], `rest` behind everything. */
-export const makePlace = async (server = '', rest = ''): Promise<ServerPlace> => {
+export const makeServerDir = async (server = '', rest = ''): Promise<ServerDir> => {
   const dir = await temporaryDirectory();
   const dataDir = join(dir.path, 'data');
   const file = join(dir.path, 'server.toml');
@@ -40,30 +40,30 @@ export const makePlace = async (server = '', rest = ''): Promise<ServerPlace> =>
 const withoutOurs = Object.fromEntries(Object.keys(process.env).map((name) => [name, undefined]));
 
 /** With a database that is there already, unless it is told to be the very first start. */
-const prepare = async ({ dataDir }: ServerPlace): Promise<void> => {
+const prepare = async ({ dataDir }: ServerDir): Promise<void> => {
   if (!existsSync(dataDir)) await copyDatabase(dataDir);
 };
 
 export const startServer = async (
-  place: ServerPlace,
+  serverDir: ServerDir,
   env: Record<string, string> = {},
   { isFirst = false } = {},
 ): Promise<Program> => {
-  if (!isFirst) await prepare(place);
+  if (!isFirst) await prepare(serverDir);
   return spawnProgram({
     command: process.execPath,
-    args: [SERVER_BIN, 'stack', ...place.flags],
+    args: [SERVER_BIN, 'stack', ...serverDir.flags],
     env: { ...withoutOurs, ...cleanEnv(), ...env },
-    cwd: place.dir.path,
+    cwd: serverDir.dir.path,
   });
 };
 
 /** As a person does it; `npm` is the process whose pid the program has. */
-export const startWithNpm = async (place: ServerPlace): Promise<Program> => {
-  await prepare(place);
+export const startWithNpm = async (serverDir: ServerDir): Promise<Program> => {
+  await prepare(serverDir);
   return spawnProgram({
     command: 'npm',
-    args: ['start', '--', ...place.flags],
+    args: ['start', '--', ...serverDir.flags],
     env: { ...withoutOurs, ...cleanEnv() },
     cwd: ROOT,
   });
@@ -74,8 +74,8 @@ export const waitUntilReady = async (program: Program): Promise<number> => {
   return Number(pid);
 };
 
-export const readRunJson = (place: ServerPlace): RunJson =>
-  JSON.parse(readFileSync(join(place.dataDir, 'run.json'), 'utf8')) as RunJson;
+export const readRunJson = (serverDir: ServerDir): RunJson =>
+  JSON.parse(readFileSync(join(serverDir.dataDir, 'run.json'), 'utf8')) as RunJson;
 
 export const isAlive = (pid: number): boolean => {
   try {

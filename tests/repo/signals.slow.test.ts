@@ -10,9 +10,9 @@ import { afterEach, expect, it } from 'vitest';
 import { cleanEnv, ROOT } from './checkout.fixture.ts';
 import {
   isAlive,
-  makePlace,
+  makeServerDir,
   readRunJson,
-  type ServerPlace,
+  type ServerDir,
   startServer,
   startWithNpm,
   waitUntilReady,
@@ -23,14 +23,14 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-const place = async (): Promise<ServerPlace> => {
-  const made = await makePlace('drain_secs = 20');
+const serverDir = async (): Promise<ServerDir> => {
+  const made = await makeServerDir('drain_secs = 20');
   cleanUps.push(() => made.dir.close());
   return made;
 };
 
 /** A visitor who talks to an echo service through a tunnel of this server. */
-const visit = async (at: ServerPlace): Promise<Socket> => {
+const visit = async (at: ServerDir): Promise<Socket> => {
   const run = readRunJson(at);
   const echo = await startEchoServer();
   cleanUps.push(() => echo.close());
@@ -50,7 +50,7 @@ const echoes = async (visitor: Socket, text: string): Promise<void> => {
 };
 
 /** Whatever was asked: the open connection goes on, then the program ends, all of it. */
-const expectDrained = async (at: ServerPlace, program: Program, server: number, visitor: Socket): Promise<void> => {
+const expectDrained = async (at: ServerDir, program: Program, server: number, visitor: Socket): Promise<void> => {
   await program.waitForLine(/stopping/);
   await echoes(visitor, 'while draining');
   expect(isAlive(server)).toBe(true);
@@ -68,7 +68,7 @@ it.each([
   ['SIGTERM to the group', (program: Program) => program.signalGroup('SIGTERM')],
   ['SIGINT to the group', (program: Program) => program.signalGroup('SIGINT')],
 ])('%s drains, ends with 0 and leaves nothing behind', async (_, ask) => {
-  const at = await place();
+  const at = await serverDir();
   const program = await startWithNpm(at);
   cleanUps.push(() => program.close());
   const server = await waitUntilReady(program);
@@ -81,7 +81,7 @@ const hasScript = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdou
 
 // Where util-linux's `script` is missing, this one is skipped: nothing else here makes a terminal.
 it.runIf(hasScript)('Ctrl-C in a terminal drains, ends with 0 and leaves nothing behind', async () => {
-  const at = await place();
+  const at = await serverDir();
   // exec: a plain sh (what $SHELL falls back to) would die of the Ctrl-C itself, whatever npm ends with.
   const typed = `exec npm start -- ${at.flags.join(' ')}`;
   const env = { ...cleanEnv(), TUNNEL_LOG: 'json' };
@@ -96,7 +96,7 @@ it.runIf(hasScript)('Ctrl-C in a terminal drains, ends with 0 and leaves nothing
 
 // npm passes a terminal's signal on when it gets to it: on a busy machine the server is nearly through by then.
 it('a signal that is repeated until the process is gone does not spoil its orderly end', async () => {
-  const at = await place();
+  const at = await serverDir();
   const program = await startServer(at);
   cleanUps.push(() => program.close());
   await waitUntilReady(program);
@@ -113,7 +113,7 @@ it('a signal that is repeated until the process is gone does not spoil its order
 });
 
 it('a second signal, later than a second, ends at once', async () => {
-  const at = await place();
+  const at = await serverDir();
   const program = await startServer(at);
   cleanUps.push(() => program.close());
   await waitUntilReady(program);

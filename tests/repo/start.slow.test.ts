@@ -5,21 +5,21 @@ import { join } from 'node:path';
 import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { node, SERVER_BIN } from './checkout.fixture.ts';
-import { makePlace, readRunJson, type ServerPlace, startServer, waitUntilReady } from './server-program.fixture.ts';
+import { makeServerDir, readRunJson, type ServerDir, startServer, waitUntilReady } from './server-program.fixture.ts';
 
 const cleanUps: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-const place = async (server?: string, rest?: string): Promise<ServerPlace> => {
-  const made = await makePlace(server, rest);
+const serverDir = async (server?: string, rest?: string): Promise<ServerDir> => {
+  const made = await makeServerDir(server, rest);
   cleanUps.push(() => made.dir.close());
   return made;
 };
 
 const start = async (
-  at: ServerPlace,
+  at: ServerDir,
   env?: Record<string, string>,
   options?: Parameters<typeof startServer>[2],
 ): Promise<Program> => {
@@ -29,7 +29,7 @@ const start = async (
 };
 
 it('when ready it has written run.json, and prints the addresses and the next command', async () => {
-  const at = await place();
+  const at = await serverDir();
   const program = await start(at, {}, { isFirst: true });
   const pid = await waitUntilReady(program);
   const run = readRunJson(at);
@@ -56,7 +56,7 @@ it('when ready it has written run.json, and prints the addresses and the next co
 });
 
 it('a clean stop removes run.json and keeps the token for the next start', async () => {
-  const at = await place();
+  const at = await serverDir();
   const first = await start(at);
   await waitUntilReady(first);
   const tokenFile = readRunJson(at).admin_token_file;
@@ -69,7 +69,7 @@ it('a clean stop removes run.json and keeps the token for the next start', async
 });
 
 it('a killed server does not keep the next one out', async () => {
-  const at = await place();
+  const at = await serverDir();
   const first = await start(at);
   await waitUntilReady(first);
   first.signal('SIGKILL');
@@ -80,7 +80,7 @@ it('a killed server does not keep the next one out', async () => {
 });
 
 it('a second server on the same data directory is refused in one line', async () => {
-  const at = await place();
+  const at = await serverDir();
   const pid = await waitUntilReady(await start(at));
   const second = await start(at);
   expect(await second.waitForExit()).toMatchObject({ code: 2 });
@@ -97,7 +97,7 @@ it.each(['control_port', 'api_port', 'metrics_port'])('a taken %s stops the star
   const others = ['control_port', 'api_port', 'metrics_port']
     .filter((other) => other !== key)
     .map((other) => `${other} = 0`);
-  const at = await place([`${key} = ${port}`, ...others].join('\n'));
+  const at = await serverDir([`${key} = ${port}`, ...others].join('\n'));
   const program = await start(at);
   expect(await program.waitForExit()).toMatchObject({ code: 2 });
   const line = program.stderr.find((text) => text.startsWith('tunnel-server: '));
@@ -108,14 +108,14 @@ it.each(['control_port', 'api_port', 'metrics_port'])('a taken %s stops the star
 });
 
 it('an unknown key stops the start with its path and a suggestion', async () => {
-  const program = await start(await place('', '[region]\nnmae = "x"'));
+  const program = await start(await serverDir('', '[region]\nnmae = "x"'));
   expect(await program.waitForExit()).toMatchObject({ code: 2 });
   expect(program.stderr).toHaveLength(1);
   expect(program.stderr[0]).toMatch(/^tunnel-server: .*unknown key `region\.nmae`.*name/);
 });
 
 it('a data directory that cannot be used stops the start in one line', async () => {
-  const at = await place();
+  const at = await serverDir();
   writeFileSync(at.dataDir, 'a file');
   const program = await start(at);
   expect(await program.waitForExit()).toMatchObject({ code: 2 });
@@ -123,7 +123,7 @@ it('a data directory that cannot be used stops the start in one line', async () 
 });
 
 it('a closed standard output does not stop the server', async () => {
-  const at = await place();
+  const at = await serverDir();
   const command = `"${process.execPath}" "${SERVER_BIN}" stack ${at.flags.map((flag) => `'${flag}'`).join(' ')} 2>&1 | true`;
   const program = await spawnProgram({ command: 'sh', args: ['-c', command], cwd: at.dir.path });
   cleanUps.push(() => program.close());
@@ -132,12 +132,12 @@ it('a closed standard output does not stop the server', async () => {
 });
 
 it('log lines are JSON when nobody watches, and for people when asked', async () => {
-  const asJson = await start(await place());
+  const asJson = await start(await serverDir());
   await waitUntilReady(asJson);
   asJson.signal('SIGTERM');
   await asJson.waitForExit();
   for (const line of asJson.stderr) expect(() => JSON.parse(line) as unknown, line).not.toThrow();
-  const forPeople = await start(await place(), { TUNNEL_LOG: 'human' });
+  const forPeople = await start(await serverDir(), { TUNNEL_LOG: 'human' });
   await waitUntilReady(forPeople);
   forPeople.signal('SIGTERM');
   await forPeople.waitForExit();
@@ -155,12 +155,12 @@ it('usage errors end with 2, help with 0 and an example', async () => {
 });
 
 it('check-config says ok, or what is wrong', async () => {
-  const good = await place();
+  const good = await serverDir();
   expect(await node([SERVER_BIN, 'check-config', ...good.flags])).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^ok: /),
   });
-  const bad = await place('', 'surprise = 1');
+  const bad = await serverDir('', 'surprise = 1');
   const refused = await node([SERVER_BIN, 'check-config', ...bad.flags, '--json']);
   expect(refused.code).toBe(2);
   expect(JSON.parse(refused.stdout)).toMatchObject({ ok: false, code: 'CONFIG_UNKNOWN_KEY' });

@@ -8,8 +8,8 @@ import { Fault } from '@tunnel/errors';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from './edge.fixture.ts';
+import { makeTestIo, type TestIo } from './io.fixture.ts';
 import { run } from './run.ts';
-import { makeWorld, type World } from './world.fixture.ts';
 
 type Backend = NonNullable<EdgeDeps['backend']>;
 type Asked = Parameters<Backend['admitTunnel']>[0];
@@ -57,7 +57,7 @@ let backend: OneAccount;
 let service: Server;
 let localPort: number;
 let flags: string[];
-const runs: { world: World; code: Promise<number> }[] = [];
+const runs: { io: TestIo; code: Promise<number> }[] = [];
 beforeEach(async () => {
   home = await temporaryDirectory();
   service = createServer((_, response) => response.end('here'));
@@ -68,8 +68,8 @@ beforeEach(async () => {
   flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 't', '--drain-secs', '0'];
 });
 afterEach(async () => {
-  for (const { world, code } of runs.splice(0)) {
-    world.signal('SIGTERM');
+  for (const { io, code } of runs.splice(0)) {
+    io.signal('SIGTERM');
     await code;
   }
   await edge.stop({ drainMs: 0 });
@@ -78,9 +78,9 @@ afterEach(async () => {
   await home.close();
 });
 
-const start = (args: readonly string[]): { world: World; code: Promise<number> } => {
-  const world = makeWorld({ home: home.path, env: { NO_COLOR: '1' } });
-  const started = { world, code: run([...args, ...flags], world) };
+const start = (args: readonly string[]): { io: TestIo; code: Promise<number> } => {
+  const io = makeTestIo({ home: home.path, env: { NO_COLOR: '1' } });
+  const started = { io, code: run([...args, ...flags], io) };
   runs.push(started);
   return started;
 };
@@ -104,19 +104,19 @@ describe.each([
 ])('an account that is %s', (_, fault, text) => {
   it('ends the client with 6 when its tunnel is refused, after one try', async () => {
     backend.refuse = fault;
-    const { world, code } = start(['http', String(localPort), '--name', 'web']);
+    const { io, code } = start(['http', String(localPort), '--name', 'web']);
     expect(await code).toBe(6);
-    expect(world.err()).toContain(`tunnel: web: ${text}\n`);
+    expect(io.err()).toContain(`tunnel: web: ${text}\n`);
     expect([backend.logins, backend.asked]).toEqual([1, ['web']]);
   });
 
   it('ends the client with 6 when its session is closed: no visitor is held, and nobody comes back', async () => {
-    const { world, code } = start(['http', String(localPort), '--subdomain', 'shop']);
+    const { io, code } = start(['http', String(localPort), '--subdomain', 'shop']);
     await eventually(async () => expect(await visit('shop')).toBe(200));
     backend.close(fault());
     expect(await visit('shop')).toBe(404);
     expect(await code).toBe(6);
-    expect(world.err()).toContain(text);
+    expect(io.err()).toContain(text);
     expect([backend.logins, backend.asked.length]).toEqual([1, 1]);
   });
 
@@ -133,9 +133,9 @@ it('tunnels that an account past due has stay while new ones are refused', async
   backend.refuse = (name) => (name === 'new' ? PAST_DUE() : null);
   const tunnels = `old: {proto: http, local_port: ${localPort}, subdomain: old}\n  new: {proto: http, local_port: ${localPort}}`;
   writeFileSync(join(home.path, 'config.yml'), `tunnels:\n  ${tunnels}\n`);
-  const { world, code } = start(['start', '--config', join(home.path, 'config.yml')]);
-  await eventually(() => expect(world.out() + world.err()).toContain('past due'));
+  const { io, code } = start(['start', '--config', join(home.path, 'config.yml')]);
+  await eventually(() => expect(io.out() + io.err()).toContain('past due'));
   await eventually(async () => expect(await visit('old')).toBe(200));
-  world.signal('SIGINT');
+  io.signal('SIGINT');
   expect(await code).toBe(0);
 });

@@ -6,8 +6,8 @@ import type { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makeTestIo, type TestIo } from './io.fixture.ts';
 import { run } from './run.ts';
-import { makeWorld, type World } from './world.fixture.ts';
 
 let home: TemporaryDirectory;
 let specs: TunnelSpec[];
@@ -50,8 +50,8 @@ const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Prom
   };
 };
 
-const makeIo = (options: { isTTY?: boolean; clock?: FakeClock } = {}): World =>
-  makeWorld({
+const makeIo = (options: { isTTY?: boolean; clock?: FakeClock } = {}): TestIo =>
+  makeTestIo({
     home: home.path,
     env: { GROUP_KEY: 'from the variable', NO_COLOR: '1' },
     connect: connectNowhere,
@@ -218,7 +218,7 @@ describe('what is shown', () => {
     consecutiveFailures: 0,
   });
 
-  const show = async (io: World, flags: string[], events: StatusEvent[]): Promise<void> => {
+  const show = async (io: TestIo, flags: string[], events: StatusEvent[]): Promise<void> => {
     const code = run(['tcp', '1', '--token', 't', ...flags], io);
     await eventually(() => expect(specs.length).toBeGreaterThan(0));
     for (const event of events) emit(event);

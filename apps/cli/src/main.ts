@@ -1,4 +1,4 @@
-// The executable tunnel: gives the run its world, and ends the process with its exit code.
+// The executable tunnel: gives the run its io, and ends the process with its exit code.
 import { homedir } from 'node:os';
 import { connect } from '@tunnel/client';
 import { systemClock } from '@tunnel/runtime';

@@ -14,15 +14,15 @@ import {
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from './edge.fixture.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from './io.fixture.ts';
 import { run } from './run.ts';
-import { makeWorld, type World, type WorldOptions } from './world.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;
 let echo: TcpServer;
 let flags: string[];
 const sockets: Socket[] = [];
-const runs: { world: World; code: Promise<number> }[] = [];
+const runs: { io: TestIo; code: Promise<number> }[] = [];
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -32,8 +32,8 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  for (const { world, code } of runs.splice(0)) {
-    world.signal('SIGTERM');
+  for (const { io, code } of runs.splice(0)) {
+    io.signal('SIGTERM');
     await code;
   }
   await edge.stop({ drainMs: 0 });
@@ -41,16 +41,16 @@ afterEach(async () => {
   await home.close();
 });
 
-const start = (args: string[], options: Partial<WorldOptions> = {}): { world: World; code: Promise<number> } => {
-  const world = makeWorld({ home: home.path, ...options });
-  const started = { world, code: run(args, world) };
+const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+  const io = makeTestIo({ home: home.path, ...options });
+  const started = { io, code: run(args, io) };
   runs.push(started);
   return started;
 };
 
-const publicPort = (world: World): Promise<number> =>
+const publicPort = (io: TestIo): Promise<number> =>
   eventually(() => {
-    const port = world.events().find((event) => event['event'] === 'ready')?.['assigned_port'];
+    const port = io.events().find((event) => event['event'] === 'ready')?.['assigned_port'];
     expect(port).toBeTypeOf('number');
     return port as number;
   });
@@ -66,9 +66,9 @@ const visit = async (port: number, text: string): Promise<Socket> => {
 
 describe('tunnel tcp', () => {
   it('publishes a local service, says where, and ends with 0 on a signal', async () => {
-    const { world, code } = start(['tcp', String(echo.port), ...flags, '--json']);
-    const port = await publicPort(world);
-    expect(world.events()[0]).toMatchObject({
+    const { io, code } = start(['tcp', String(echo.port), ...flags, '--json']);
+    const port = await publicPort(io);
+    expect(io.events()[0]).toMatchObject({
       event: 'ready',
       public_url: `tcp://localhost:${port}`,
       name: `tcp-${echo.port}`,
@@ -76,82 +76,80 @@ describe('tunnel tcp', () => {
       local: `127.0.0.1:${echo.port}`,
     });
     (await visit(port, 'hello')).destroy();
-    world.signal('SIGINT');
+    io.signal('SIGINT');
     expect(await code).toBe(0);
-    expect(world.events().at(-1)).toMatchObject({ event: 'closed', exit_code: 0 });
+    expect(io.events().at(-1)).toMatchObject({ event: 'closed', exit_code: 0 });
   });
 
   it('lets open connections finish after a signal, and ends at once on a second one', async () => {
     let time = 0;
     const clock = { ...systemClock, monotonic: () => time };
-    const { world, code } = start(['tcp', String(echo.port), ...flags, '--json'], { clock });
-    const visitor = await visit(await publicPort(world), 'hello');
-    world.signal('SIGTERM');
+    const { io, code } = start(['tcp', String(echo.port), ...flags, '--json'], { clock });
+    const visitor = await visit(await publicPort(io), 'hello');
+    io.signal('SIGTERM');
     visitor.write('still here');
     expect(String((await once(visitor, 'data'))[0])).toBe('still here');
     time = 500;
-    world.signal('SIGTERM');
+    io.signal('SIGTERM');
     visitor.write('the same signal');
     expect(String((await once(visitor, 'data'))[0])).toBe('the same signal');
     time = 1500;
-    world.signal('SIGTERM');
+    io.signal('SIGTERM');
     expect(await code).toBe(143);
   });
 
   it('ends quietly with 0 when nobody reads its output', async () => {
-    const { world, code } = start(['tcp', String(echo.port), ...flags, '--json']);
-    await publicPort(world);
-    world.closeStdout();
+    const { io, code } = start(['tcp', String(echo.port), ...flags, '--json']);
+    await publicPort(io);
+    io.closeStdout();
     expect(await code).toBe(0);
-    expect(world.err()).toBe('');
+    expect(io.err()).toBe('');
   });
 
   it('ends with 3 when the key is wrong', async () => {
-    const { world, code } = start(['tcp', '80', ...flags, '--token', 'wrong']);
+    const { io, code } = start(['tcp', '80', ...flags, '--token', 'wrong']);
     expect(await code).toBe(3);
-    expect(world.err()).toMatch(/^tunnel: the key was not accepted\n {2}Check the key/);
+    expect(io.err()).toMatch(/^tunnel: the key was not accepted\n {2}Check the key/);
   });
 
   it('ends with 4 and the words of the edge when its port is taken', async () => {
     const first = start(['tcp', String(echo.port), ...flags, '--json']);
-    const port = await publicPort(first.world);
-    const { world, code } = start(['tcp', '80', ...flags, '--remote-port', String(port), '--name', 'x']);
+    const port = await publicPort(first.io);
+    const { io, code } = start(['tcp', '80', ...flags, '--remote-port', String(port), '--name', 'x']);
     expect(await code).toBe(4);
-    expect(world.err()).toContain(`tunnel: x: port ${port} is already in use\n`);
+    expect(io.err()).toContain(`tunnel: x: port ${port} is already in use\n`);
   });
 
   it('ends with 0 when it is told to stop before it is connected', async () => {
     const closed = await startEchoServer();
     await closed.close();
-    const { world, code } = start(['tcp', '80', '--server', `127.0.0.1:${closed.port}`, '--token', 't', '--wait']);
-    await eventually(() => expect(world.out()).toContain('connection refused'));
-    world.signal('SIGINT');
+    const { io, code } = start(['tcp', '80', '--server', `127.0.0.1:${closed.port}`, '--token', 't', '--wait']);
+    await eventually(() => expect(io.out()).toContain('connection refused'));
+    io.signal('SIGINT');
     expect(await code).toBe(0);
   });
 
   it('shows a block that is drawn again in place on a terminal', async () => {
-    const { world } = start(['tcp', String(echo.port), ...flags, '--name', 'db'], {
+    const { io } = start(['tcp', String(echo.port), ...flags, '--name', 'db'], {
       isTTY: true,
       env: { NO_COLOR: '1' },
     });
     const port = await eventually(() => {
-      const found = /tcp:\/\/localhost:(\d+) -> /.exec(world.out());
+      const found = /tcp:\/\/localhost:(\d+) -> /.exec(io.out());
       expect(found).not.toBeNull();
       return Number(found?.[1]);
     });
     await visit(port, 'hello');
-    await eventually(() => expect(world.out()).toContain('1 open, 1 in all, 5 B in, 5 B out'));
-    expect(world.out()).toContain('\u001b[3A\u001b[J');
+    await eventually(() => expect(io.out()).toContain('1 open, 1 in all, 5 B in, 5 B out'));
+    expect(io.out()).toContain('\u001b[3A\u001b[J');
   });
 
   it('tells its owner that the local service is not there', async () => {
     await echo.close();
-    const { world } = start(['tcp', String(echo.port), ...flags, '--json']);
-    dial(await publicPort(world), '127.0.0.1').on('error', () => {});
-    await eventually(() =>
-      expect(world.err()).toContain(`cannot connect to 127.0.0.1:${echo.port}: connection refused`),
-    );
-    expect(world.events()).toContainEqual(expect.objectContaining({ event: 'error', code: 'CLIENT_LOCAL_DIAL' }));
+    const { io } = start(['tcp', String(echo.port), ...flags, '--json']);
+    dial(await publicPort(io), '127.0.0.1').on('error', () => {});
+    await eventually(() => expect(io.err()).toContain(`cannot connect to 127.0.0.1:${echo.port}: connection refused`));
+    expect(io.events()).toContainEqual(expect.objectContaining({ event: 'error', code: 'CLIENT_LOCAL_DIAL' }));
   });
 });
 
@@ -165,22 +163,22 @@ describe('tunnel start', () => {
     const args = configure(
       `  db: {proto: tcp, local_port: ${echo.port}}\n  web: {proto: http, local_port: 3000, subdomain: www}\n`,
     );
-    const { world, code } = start(args);
-    await visit(await publicPort(world), 'hello');
-    await eventually(() => expect(world.err()).toContain("tunnel: web: subdomain 'www' is not valid"));
-    world.signal('SIGTERM');
+    const { io, code } = start(args);
+    await visit(await publicPort(io), 'hello');
+    await eventually(() => expect(io.err()).toContain("tunnel: web: subdomain 'www' is not valid"));
+    io.signal('SIGTERM');
     for (const socket of sockets) socket.destroy();
     expect(await code).toBe(0);
   });
 
   it('ends with 4 when every tunnel was refused', async () => {
-    const { world, code } = start(
+    const { io, code } = start(
       configure(
         '  a: {proto: tcp, local_port: 1, remote_port: 1}\n  b: {proto: http, local_port: 2, subdomain: api}\n',
       ),
     );
     expect(await code).toBe(4);
-    expect(world.events().map((event) => event['event'])).toEqual(['error', 'error', 'closed']);
+    expect(io.events().map((event) => event['event'])).toEqual(['error', 'error', 'closed']);
   });
 });
 
@@ -189,7 +187,7 @@ describe('an unreachable server', () => {
     const closed = await startEchoServer();
     await closed.close();
     const clock = new FakeClock();
-    const { world, code } = start(['tcp', '80', '--server', `127.0.0.1:${closed.port}`, '--token', 't'], { clock });
+    const { io, code } = start(['tcp', '80', '--server', `127.0.0.1:${closed.port}`, '--token', 't'], { clock });
     let exit: number | undefined;
     void code.then((value) => {
       exit = value;
@@ -201,7 +199,7 @@ describe('an unreachable server', () => {
       },
       { intervalMs: 2 },
     );
-    expect(world.err()).toContain(`tunnel: cannot reach 127.0.0.1:${closed.port}: connection refused\n`);
+    expect(io.err()).toContain(`tunnel: cannot reach 127.0.0.1:${closed.port}: connection refused\n`);
     expect(clock.monotonic()).toBeGreaterThanOrEqual(30_000);
   });
 });

@@ -5,8 +5,8 @@ import { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makeTestIo, type TestIo } from './io.fixture.ts';
 import { run } from './run.ts';
-import { makeWorld, type World } from './world.fixture.ts';
 
 let home: TemporaryDirectory;
 let asked: ConnectOptions[];
@@ -18,8 +18,8 @@ beforeEach(async () => {
 afterEach(() => home.close());
 
 /** Nobody is connected to: what would have been asked for is kept. */
-const world = (env: Record<string, string> = {}, fault = new Fault('AUTH_TOKEN_INVALID')): World =>
-  makeWorld({
+const testIo = (env: Record<string, string> = {}, fault = new Fault('AUTH_TOKEN_INVALID')): TestIo =>
+  makeTestIo({
     home: home.path,
     env,
     connect: async (options) => {
@@ -69,7 +69,7 @@ describe('bad usage', () => {
     [['keys', 'create'], "tunnel: required option '--label <text>' not specified"],
     [['logout', 'more'], 'too many arguments'],
   ])('%j ends with 2 and says why', async (args, words) => {
-    const io = world();
+    const io = testIo();
     expect(await run(args, io)).toBe(2);
     expect(io.err()).toContain(words);
     expect(io.out()).toBe('');
@@ -80,12 +80,12 @@ describe('bad usage', () => {
     const ofTunnels = ['', 'http', 'tcp', 'start', 'check', 'pools'];
     const ofAccounts = ['login', 'logout', 'usage', 'keys', 'keys list', 'keys create', 'keys revoke'];
     for (const command of [...ofTunnels, ...ofAccounts]) {
-      const io = world();
+      const io = testIo();
       const words = command.split(' ').filter((word) => word !== '');
       expect(await run([...words, '--help'], io)).toBe(0);
       expect(io.out()).toContain('Example:');
     }
-    const io = world();
+    const io = testIo();
     expect(await run(['--version'], io)).toBe(0);
     expect(io.out()).toMatch(/^\d+\.\d+\.\d+/);
   });
@@ -95,15 +95,15 @@ describe('the key', () => {
   it('comes from the flags before the environment before the file', async () => {
     write('.tunnel/config.yml', 'auth_token: from-file\n');
     write('key', 'from-token-file\n');
-    await run(['tcp', '80', '--token', 'from-flag'], world({ TUNNEL_API_KEY: 'from-env' }));
-    await run(['tcp', '80', '--token-file', 'key'], world({ TUNNEL_API_KEY: 'from-env' }));
-    await run(['tcp', '80'], world({ TUNNEL_API_KEY: 'from-env' }));
-    await run(['tcp', '80'], world());
+    await run(['tcp', '80', '--token', 'from-flag'], testIo({ TUNNEL_API_KEY: 'from-env' }));
+    await run(['tcp', '80', '--token-file', 'key'], testIo({ TUNNEL_API_KEY: 'from-env' }));
+    await run(['tcp', '80'], testIo({ TUNNEL_API_KEY: 'from-env' }));
+    await run(['tcp', '80'], testIo());
     expect(asked.map(tokenOf)).toEqual(['from-flag', 'from-token-file', 'from-env', 'from-file']);
   });
 
   it('is never printed', async () => {
-    const io = world({ TUNNEL_DEBUG: '1' });
+    const io = testIo({ TUNNEL_DEBUG: '1' });
     await run(['tcp', '80', '--token', 'tnl_very_secret'], io);
     expect(io.out() + io.err()).not.toContain('tnl_very_secret');
   });
@@ -111,7 +111,7 @@ describe('the key', () => {
 
 describe('settings', () => {
   it('have the defaults of the contract', async () => {
-    await run(['tcp', '80', '--token', 't'], world());
+    await run(['tcp', '80', '--token', 't'], testIo());
     expect(asked[0]).toMatchObject({ server: '127.0.0.1:4040', tls: undefined, insecure: false });
     expect(asked[0]?.stateDir).toBe(join(home.path, '.tunnel', 'state'));
   });
@@ -119,8 +119,8 @@ describe('settings', () => {
   it('of the file give way to flags; its paths are seen from its folder', async () => {
     write('conf/tunnel.yml', 'server: edge.test:1\ntls: true\nca_file: ca.pem\nauth_token_file: key\n');
     write('conf/key', 'k');
-    await run(['tcp', '80', '--config', 'conf/tunnel.yml'], world());
-    await run(['tcp', '80', '--config', 'conf/tunnel.yml', '--server', 'other:2', '--no-tls'], world());
+    await run(['tcp', '80', '--config', 'conf/tunnel.yml'], testIo());
+    await run(['tcp', '80', '--config', 'conf/tunnel.yml', '--server', 'other:2', '--no-tls'], testIo());
     expect(asked[0]).toMatchObject({ server: 'edge.test:1', tls: true, caFile: join(home.path, 'conf/ca.pem') });
     expect(asked[0]?.stateDir).toBe(join(home.path, 'conf/state'));
     expect(asked[1]).toMatchObject({ server: 'other:2', tls: false });
@@ -138,7 +138,7 @@ describe('settings', () => {
       ['start', 'a', 'b'],
       ['start', 'b', 'a'],
     ]) {
-      await run([...args, '--token', 't'], world());
+      await run([...args, '--token', 't'], testIo());
     }
     const keys = asked.map((options) => options.stateKey);
     expect(new Set(keys).size).toBe(7);
@@ -149,14 +149,14 @@ describe('settings', () => {
 describe('config.yml', () => {
   it('is refused at its line', async () => {
     write('.tunnel/config.yml', 'server: a:1\nservr: b\n');
-    const io = world();
+    const io = testIo();
     expect(await run(['start'], io)).toBe(2);
     expect(io.err()).toMatch(/config\.yml:2: unknown key `servr`/);
   });
 
   it('without the tunnel asked for names those it has', async () => {
     write('.tunnel/config.yml', 'auth_token: t\ntunnels:\n  db: {proto: tcp, local_port: 5432}\n');
-    const io = world();
+    const io = testIo();
     expect(await run(['start', 'web'], io)).toBe(2);
     expect(io.err()).toContain('has no tunnel `web`; it has db');
     expect(asked).toEqual([]);
@@ -164,7 +164,7 @@ describe('config.yml', () => {
 
   it('can be checked without connecting', async () => {
     write('.tunnel/config.yml', 'tunnels:\n  db: {proto: tcp, local_port: 5432}\n');
-    const io = world();
+    const io = testIo();
     expect(await run(['check'], io)).toBe(0);
     expect(io.out()).toContain('db: tcp 127.0.0.1:5432');
   });
@@ -188,23 +188,23 @@ describe('a connection that fails', () => {
     ['CLIENT_NOT_AN_EDGE', 2],
     ['CONTROL_VERSION_UNSUPPORTED', 1],
   ] as const)('with %s ends with %i', async (code, exit) => {
-    const io = world({}, new Fault(code, { server: 'edge:1', reason: 'because' }));
+    const io = testIo({}, new Fault(code, { server: 'edge:1', reason: 'because' }));
     expect(await run(['tcp', '80', '--token', 't'], io)).toBe(exit);
     expect(io.err().split('\n')[0]).toMatch(/^tunnel: \S/);
   });
 
   it('unexpectedly ends with 1, in one line, with the stack only when asked for', async () => {
     const surprise = new TypeError('cannot read x of undefined') as unknown as Fault;
-    const quiet = world({}, surprise);
+    const quiet = testIo({}, surprise);
     expect(await run(['tcp', '80', '--token', 't'], quiet)).toBe(1);
     expect(quiet.err()).toBe('tunnel: unexpected: cannot read x of undefined\n  Set TUNNEL_DEBUG=1 to see where.\n');
-    const loud = world({ TUNNEL_DEBUG: '1' }, surprise);
+    const loud = testIo({ TUNNEL_DEBUG: '1' }, surprise);
     await run(['tcp', '80', '--token', 't'], loud);
     expect(loud.err()).toMatch(/\n\s+at /);
   });
 
   it('is an event and a line in --json', async () => {
-    const io = world();
+    const io = testIo();
     await run(['tcp', '80', '--token', 't', '--json'], io);
     expect(io.events()).toMatchObject([
       { event: 'error', code: 'AUTH_TOKEN_INVALID', fatal: true },

@@ -19,7 +19,7 @@ export interface CarrierKeeperDeps {
   readonly onDialFailed?: (error: unknown) => void;
 }
 
-type PlaceState =
+type SlotState =
   | { readonly kind: 'waiting'; readonly timer: Timer }
   | { readonly kind: 'asking'; readonly timer: Timer }
   | { readonly kind: 'dialing' }
@@ -27,7 +27,7 @@ type PlaceState =
 
 /** One of the `count` carriers, whichever connection fills it. */
 interface CarrierSlot {
-  state: PlaceState;
+  state: SlotState;
   readonly pace: Backoff;
 }
 

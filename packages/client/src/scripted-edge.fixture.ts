@@ -126,16 +126,19 @@ export class ScriptedEdge {
     });
   }
 
-  registered(session: ScriptedSession, { request_id, name, protocol, ...wish }: MessageOf<'RegisterTunnel'>): string {
+  registered(
+    session: ScriptedSession,
+    { request_id, name, protocol, ...request }: MessageOf<'RegisterTunnel'>,
+  ): string {
     this.#tunnelCount += 1;
-    const tunnelId = wish.tunnel_id ?? `tun_${this.#tunnelCount}`;
-    const port = wish.remote_port ?? wish.preferred_port ?? 20_000 + this.#tunnelCount;
-    const label = wish.subdomain ?? wish.preferred_subdomain ?? `name-${this.#tunnelCount}`;
-    const place =
+    const tunnelId = request.tunnel_id ?? `tun_${this.#tunnelCount}`;
+    const port = request.remote_port ?? request.preferred_port ?? 20_000 + this.#tunnelCount;
+    const label = request.subdomain ?? request.preferred_subdomain ?? `name-${this.#tunnelCount}`;
+    const endpoint =
       protocol === 'http' || protocol === 'https'
         ? { label, public_url: `http://${label}.test:8000` }
         : { label: String(port), public_url: `tcp://test:${port}`, assigned_port: port };
-    session.send({ type: 'TunnelRegistered', request_id, tunnel_id: tunnelId, name, protocol, ...place });
+    session.send({ type: 'TunnelRegistered', request_id, tunnel_id: tunnelId, name, protocol, ...endpoint });
     return tunnelId;
   }
 

@@ -134,14 +134,14 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
       this.#queue.push(bytes, start, end);
       return false;
     }
-    return this.#place(bytes, start, end, borrowed);
+    return this.#writeNow(bytes, start, end, borrowed);
   }
 
   /**
    * true when the kernel took all; else onFlushed comes when it has. Memory that is not borrowed is copied beforehand, since the
    * kernel might keep a part waiting.
    */
-  #place(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+  #writeNow(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     const view = borrowed ? bytes.subarray(start, end) : Buffer.from(bytes.subarray(start, end));
     if (this.#isTls) {
       // TLS never takes bytes at once: the write's own callback it is.
@@ -162,7 +162,7 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     const queue = this.#queue;
     while (queue !== null && queue.length > 0) {
       const bytes = queue.shift(queue.length);
-      if (!this.#place(bytes, 0, bytes.length, true)) return;
+      if (!this.#writeNow(bytes, 0, bytes.length, true)) return;
     }
     this.#waiting = false;
     this.#queue = null;

@@ -76,11 +76,11 @@ const create = (path: string, text: LockText): boolean => {
   }
 };
 
-const writeAside = (path: string, text: LockText, place: (aside: string) => void): void => {
+const writeAside = (path: string, text: LockText, moveIn: (aside: string) => void): void => {
   const aside = `${path}.${text.nonce}.new`;
   try {
     writeFileSync(aside, JSON.stringify(text), { mode: 0o600, flag: 'wx' });
-    place(aside);
+    moveIn(aside);
   } finally {
     rmSync(aside, { force: true });
   }

@@ -60,7 +60,7 @@ export const decodeForm = (text: string): FormTree => {
   for (const [name, value] of new URLSearchParams(text)) {
     count += 1;
     if (count > MOST_PARAMS) throw badRequest('The request has too many parameters');
-    place(tree, pathOf(name), value, name);
+    putField(tree, pathOf(name), value, name);
   }
   return listsOf(tree) as FormTree;
 };
@@ -74,7 +74,7 @@ const pathOf = (name: string): readonly string[] => {
   return path;
 };
 
-const place = (tree: FormTree, path: readonly string[], value: string, name: string): void => {
+const putField = (tree: FormTree, path: readonly string[], value: string, name: string): void => {
   let here = tree;
   for (const part of path.slice(0, -1)) {
     const next = (here[part] ??= newTree());

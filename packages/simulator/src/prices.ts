@@ -146,8 +146,8 @@ const lineOf = (kind: 'fixed' | 'metered', price: Price, quantity: number): Mont
 });
 
 /** The processor takes up to 12 decimal places of a cent. */
-const PLACES = 12;
-const ONE_CENT = 10n ** BigInt(PLACES);
+const DECIMALS = 12;
+const ONE_CENT = 10n ** BigInt(DECIMALS);
 
 export const centsFor = (price: Pick<Price, 'tiers' | 'unit_amount_decimal'>, quantity: number): number => {
   const unit_amount_decimal = price.unit_amount_decimal ?? '0';
@@ -168,5 +168,5 @@ export const centsFor = (price: Pick<Price, 'tiers' | 'unit_amount_decimal'>, qu
 
 const amountOf = (amount: string): bigint => {
   const [units = '0', part = ''] = amount.split('.');
-  return BigInt(units) * ONE_CENT + BigInt(part.padEnd(PLACES, '0'));
+  return BigInt(units) * ONE_CENT + BigInt(part.padEnd(DECIMALS, '0'));
 };

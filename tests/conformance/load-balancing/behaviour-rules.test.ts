@@ -6,7 +6,7 @@ import { askHttp, endpointOf, readUntil, sendRaw } from '../../system/http-tunne
 import { ask, readText, visit } from '../../system/visitor.fixture.ts';
 import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
 import { distinct, greetingAt, join, namesAt, startNamed, startNamedTcp, untilHealthy } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const shared = new Harness();
@@ -31,7 +31,7 @@ describe.concurrent('Behaviour rules', () => {
     const [group, services] = [fresh(), await Promise.all([1, 2, 3].map(() => startNamed(harness)))];
     const members = [];
     for (const { port } of services) members.push(await join(harness, edge, { group, localPort: port }));
-    const down = await (await RawControl.enter(harness, edge)).join(groupWish(group));
+    const down = await (await RawControl.enter(harness, edge)).join(memberRequest(group));
     const [first] = members;
     const names = (await Promise.all([1, 2, 3, 4].map(() => namesAt(first?.tunnel ?? { publicUrl: '' }, 150)))).flat();
     expect(distinct(names)).toEqual(services.map(({ name }) => name).sort());
@@ -58,12 +58,12 @@ describe.concurrent('Behaviour rules', () => {
   it(row('Behaviour rules', 2), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
     const [plain, secure] = [fresh(), fresh()];
-    const first = await raw.join(groupWish(plain));
-    await raw.join(groupWish(secure, { protocol: 'https' }));
-    expect((await raw.refusal(groupWish(plain, { protocol: 'https' }))).message).toMatch(/protocol does not match/);
-    expect((await raw.refusal(groupWish(secure, { protocol: 'http' }))).message).toMatch(/protocol does not match/);
-    expect((await raw.join(groupWish('other name', { subdomain: plain }))).public_url).toBe(first.public_url);
-    expect((await raw.join(groupWish(secure, { protocol: 'https' }))).label).toBe(secure);
+    const first = await raw.join(memberRequest(plain));
+    await raw.join(memberRequest(secure, { protocol: 'https' }));
+    expect((await raw.refusal(memberRequest(plain, { protocol: 'https' }))).message).toMatch(/protocol does not match/);
+    expect((await raw.refusal(memberRequest(secure, { protocol: 'http' }))).message).toMatch(/protocol does not match/);
+    expect((await raw.join(memberRequest('other name', { subdomain: plain }))).public_url).toBe(first.public_url);
+    expect((await raw.join(memberRequest(secure, { protocol: 'https' }))).label).toBe(secure);
   });
 
   it(row('Behaviour rules', 3), async ({ harness }) => {
@@ -107,8 +107,8 @@ describe.concurrent('Behaviour rules', () => {
     const raw = await RawControl.enter(harness, edge);
     for (const protocol of ['http', 'tcp'] as const) {
       const group = fresh();
-      await raw.join(groupWish(group, { protocol }));
-      const { message } = await raw.refusal(groupWish(group, { protocol, key: 'another' }));
+      await raw.join(memberRequest(group, { protocol }));
+      const { message } = await raw.refusal(memberRequest(group, { protocol, key: 'another' }));
       expect(message).toBe('group key does not match');
       expect((await edge.group(group)).member_count).toBe(1);
     }
@@ -201,7 +201,7 @@ describe.concurrent('Behaviour rules', () => {
   it(row('Behaviour rules', 9), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
     for (const protocol of ['udp', 'p2p'] as const) {
-      expect((await raw.refusal(groupWish(fresh(), { protocol }))).code).toMatch(/^TUNNEL_PROTOCOL|^GROUP_/);
+      expect((await raw.refusal(memberRequest(fresh(), { protocol }))).code).toMatch(/^TUNNEL_PROTOCOL|^GROUP_/);
     }
     // No cookie, no address ties a visitor to a member.
     const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];

@@ -14,7 +14,7 @@ import {
   startNamedTcp,
   untilHealthy,
 } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
@@ -84,12 +84,14 @@ describe.concurrent('Load-balancing concepts', () => {
     const [subdomain, group] = [fresh(), fresh('first')];
     const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'tcp' as const, alert_webhook: receiver.url() };
-    const first = await raw.join(groupWish(group, { subdomain, health_check }));
-    const second = await raw.join(groupWish(fresh('second'), { subdomain, health_check }));
+    const first = await raw.join(memberRequest(group, { subdomain, health_check }));
+    const second = await raw.join(memberRequest(fresh('second'), { subdomain, health_check }));
     // The first joiner's name, for its whole life, and the hash that authorises joins.
     await raw.leave(first);
     expect(await edge.group(group)).toMatchObject({ label: subdomain, key_hash_short: sha256('key').slice(0, 8) });
-    expect((await raw.refusal(groupWish(group, { subdomain, key: 'other' }))).message).toBe('group key does not match');
+    expect((await raw.refusal(memberRequest(group, { subdomain, key: 'other' }))).message).toBe(
+      'group key does not match',
+    );
     // The flag: set by the first edge, so that the second report says nothing.
     await raw.healthy(second);
     await raw.unhealthy(second);

@@ -4,7 +4,7 @@ import { configLines, startFile } from './config-file.fixture.ts';
 import { FrameTap } from './frame-tap.fixture.ts';
 import { fresh, GroupEdge, Harness, it, sha256 } from './group-edge.fixture.ts';
 import { join, startNamed } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
@@ -15,25 +15,25 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-const tcp = (group: string, key = 'key') => groupWish(group, { protocol: 'tcp', key });
+const tcp = (group: string, key = 'key') => memberRequest(group, { protocol: 'tcp', key });
 
 describe.concurrent('Contract', () => {
   it(row('Contract', 6), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    expect((await raw.join(groupWish('Shop'))).label).toBe('shop');
+    expect((await raw.join(memberRequest('Shop'))).label).toBe('shop');
     for (const name of ['two words', 'under_score', 'www', '-x']) {
-      const { code, message } = await raw.refusal(groupWish(name));
+      const { code, message } = await raw.refusal(memberRequest(name));
       expect([code, message]).toEqual(['GROUP_FIELDS_INVALID', expect.stringContaining(name)]);
       expect(message).toMatch(/subdomain/);
     }
     const subdomain = fresh();
-    expect((await raw.join(groupWish('two words', { subdomain }))).label).toBe(subdomain);
+    expect((await raw.join(memberRequest('two words', { subdomain }))).label).toBe(subdomain);
   });
 
   it(row('Contract', 7), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
     for (const name of ['', 'x'.repeat(101), 'a@b', 'line\nbreak', 'bell\u0007']) {
-      const answers = [await raw.refusal(tcp(name)), await raw.refusal(groupWish(name, { subdomain: fresh() }))];
+      const answers = [await raw.refusal(tcp(name)), await raw.refusal(memberRequest(name, { subdomain: fresh() }))];
       expect(answers.map(({ code }) => code)).toEqual(['GROUP_NAME_INVALID', 'GROUP_NAME_INVALID']);
     }
     for (const name of ['x', 'y'.repeat(100), 'заказы 🛒', 'a b/c"d\\e']) {
@@ -61,37 +61,37 @@ describe.concurrent('Contract', () => {
   it(row('Contract', 9), async ({ harness }) => {
     const [group, solo] = [fresh(), fresh('solo')];
     const raw = await RawControl.enter(harness, edge);
-    await raw.join(groupWish(group));
+    await raw.join(memberRequest(group));
     await raw.join({ protocol: 'http', subdomain: solo });
-    const code = async (wish: Parameters<RawControl['refusal']>[0]) => (await raw.refusal(wish)).code;
+    const code = async (request: Parameters<RawControl['refusal']>[0]) => (await raw.refusal(request)).code;
     const wrong = { key: 'wrong', protocol: 'https' as const };
     // What is not valid is told before anybody's name.
-    expect(await code(groupWish('a@b', { ...wrong, subdomain: group }))).toBe('GROUP_NAME_INVALID');
-    expect(await code(groupWish(group, { ...wrong, subdomain: 'not_valid' }))).toBe('TUNNEL_SUBDOMAIN_INVALID');
+    expect(await code(memberRequest('a@b', { ...wrong, subdomain: group }))).toBe('GROUP_NAME_INVALID');
+    expect(await code(memberRequest(group, { ...wrong, subdomain: 'not_valid' }))).toBe('TUNNEL_SUBDOMAIN_INVALID');
     expect(await code({ protocol: 'http', subdomain: group })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
-    expect(await code(groupWish(solo, wrong))).toBe('GROUP_KEY_MISMATCH');
+    expect(await code(memberRequest(solo, wrong))).toBe('GROUP_KEY_MISMATCH');
     // The protocol of a group is told to those who have its key.
-    expect(await code(groupWish(group, wrong))).toBe('GROUP_KEY_MISMATCH');
-    expect(await code(groupWish(group, { protocol: 'https' }))).toBe('GROUP_PROTOCOL_MISMATCH');
+    expect(await code(memberRequest(group, wrong))).toBe('GROUP_KEY_MISMATCH');
+    expect(await code(memberRequest(group, { protocol: 'https' }))).toBe('GROUP_PROTOCOL_MISMATCH');
   });
 
   it(row('Contract', 13, 'by the edge'), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const { group_key_hash: _, ...noKey } = groupWish(fresh());
-    const { group: __, ...noGroup } = groupWish(fresh());
+    const { group_key_hash: _, ...noKey } = memberRequest(fresh());
+    const { group: __, ...noGroup } = memberRequest(fresh());
     const odd = [
       noKey,
       noGroup,
-      groupWish(fresh(), { health_check: { type: 'http' } }),
-      groupWish(fresh(), { health_check: { type: 'http', path: 'healthz' } }),
-      groupWish(fresh(), { health_check: { type: 'http', path: '/with space' } }),
-      groupWish(fresh(), { health_check: { type: 'http', path: '/a\r\nX-Evil: 1' } }),
+      memberRequest(fresh(), { health_check: { type: 'http' } }),
+      memberRequest(fresh(), { health_check: { type: 'http', path: 'healthz' } }),
+      memberRequest(fresh(), { health_check: { type: 'http', path: '/with space' } }),
+      memberRequest(fresh(), { health_check: { type: 'http', path: '/a\r\nX-Evil: 1' } }),
     ];
-    for (const wish of odd) {
-      const { code, message } = await raw.refusal(wish);
+    for (const request of odd) {
+      const { code, message } = await raw.refusal(request);
       expect([code, message]).toEqual(['GROUP_FIELDS_INVALID', expect.any(String)]);
     }
-    for (const protocol of ['udp', 'p2p'] as const) await raw.refusal(groupWish(fresh(), { protocol }));
+    for (const protocol of ['udp', 'p2p'] as const) await raw.refusal(memberRequest(fresh(), { protocol }));
   });
 
   it(row('Contract', 13, 'by the client, at the line of the file'), async ({ harness }) => {
@@ -123,7 +123,7 @@ describe.concurrent('Contract', () => {
     expect(tap.of('RegisterTunnel')[0]?.['group_key_hash']).toBe(sha256(groupKey));
     const raw = await RawControl.enter(harness, edge);
     for (const group_key_hash of ['', 'key', sha256('x').toUpperCase(), sha256('x').slice(1), `${sha256('x')}0`]) {
-      expect((await raw.refusal({ ...groupWish(fresh()), group_key_hash })).code).toBe('GROUP_FIELDS_INVALID');
+      expect((await raw.refusal({ ...memberRequest(fresh()), group_key_hash })).code).toBe('GROUP_FIELDS_INVALID');
     }
   });
 
@@ -132,7 +132,7 @@ describe.concurrent('Contract', () => {
     const [web, db] = [fresh(), fresh()];
     const port = new URL(edge.stack.run.http_url).port;
     for (let member = 0; member < 2; member += 1) {
-      const named = await raw.join(groupWish(web));
+      const named = await raw.join(memberRequest(web));
       expect(named).toMatchObject({ label: web, public_url: `http://${web}.localhost:${port}`, warnings: [] });
       expect(named).not.toHaveProperty('assigned_port');
       const numbered = await raw.join(tcp(db));
@@ -147,7 +147,7 @@ describe.concurrent('Contract', () => {
     const guarded = await GroupEdge.start(harness, { lines });
     const [raw, group] = [await RawControl.enter(harness, guarded), fresh()];
     const health_check = { type: 'tcp', alert_webhook: tenant.url('/path-is-secret') } as const;
-    const member = await raw.join(groupWish(group, { health_check }));
+    const member = await raw.join(memberRequest(group, { health_check }));
     // Said at registration, without what is secret in the URL.
     expect(member.warnings).toEqual([expect.stringContaining('127.0.0.1')]);
     expect(member.warnings.join()).not.toContain('path-is-secret');

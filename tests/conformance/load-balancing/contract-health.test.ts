@@ -3,7 +3,7 @@ import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { fresh, GroupEdge, Harness, it, sha256 } from './group-edge.fixture.ts';
 import { join, namesAt, OFTEN, startNamed } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
@@ -28,7 +28,7 @@ const plain = (group: string, alert_webhook?: string) => ({
 const alertsOf = async (harness: Harness, group: string) => {
   const raw = await RawControl.enter(harness, edge);
   const last = fresh('last');
-  const member = await raw.join(groupWish(last));
+  const member = await raw.join(memberRequest(last));
   await raw.healthy(member);
   await raw.unhealthy(member);
   await operator.until(last, 1);
@@ -62,7 +62,7 @@ describe.concurrent('Contract', () => {
     expect(service.probes).toEqual([]);
     // It leaves, and one that is down remains: its URL is told.
     const raw = await RawControl.enter(harness, edge);
-    await raw.join(groupWish(group));
+    await raw.join(memberRequest(group));
     await tunnel.close();
     expect(await receiver.until(group, 1)).toMatchObject([{ body: { member_count: 1 } }]);
   });
@@ -70,7 +70,7 @@ describe.concurrent('Contract', () => {
   it(row('Contract', 16), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const [member, none] = [await raw.join(groupWish(group)), await raw.join(plain(group))];
+    const [member, none] = [await raw.join(memberRequest(group)), await raw.join(plain(group))];
     const feed = await edge.feed(harness, 'http', group);
     const failures = (kind: string) => edge.metric('tunnel_group_health_failures_total', { group, kind });
     // Never healthy: counted, nothing told.
@@ -97,7 +97,7 @@ describe.concurrent('Contract', () => {
 
   it(row('Contract', 17), async ({ harness }) => {
     const [group, hers, his] = [fresh(), await WebhookReceiver.start(harness), await WebhookReceiver.start(harness)];
-    const withHook = (url: string) => groupWish(group, { health_check: { type: 'tcp', alert_webhook: url } });
+    const withHook = (url: string) => memberRequest(group, { health_check: { type: 'tcp', alert_webhook: url } });
     const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
     const last = await alice.join(withHook(hers.url()));
     await bob.join(withHook(his.url()));
@@ -120,15 +120,15 @@ describe.concurrent('Contract', () => {
   it(row('Contract', 18, 'the group is gone, or was never healthy'), async ({ harness }) => {
     const [gone, lost, never] = [fresh('gone'), fresh('lost'), fresh('never')];
     const [raw, other] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
-    const only = await raw.join(groupWish(gone));
+    const only = await raw.join(memberRequest(gone));
     await raw.healthy(only);
     await raw.leave(only);
     // A client that takes a whole group along: one of its members goes before the other.
-    const both = [await other.join(groupWish(lost)), await other.join(groupWish(lost))];
+    const both = [await other.join(memberRequest(lost)), await other.join(memberRequest(lost))];
     for (const member of both) await other.healthy(member);
     await other.cut();
     await eventually(async () => expect(await edge.findGroup(lost)).toBeUndefined());
-    const [one, two] = [await raw.join(groupWish(never)), await raw.join(groupWish(never))];
+    const [one, two] = [await raw.join(memberRequest(never)), await raw.join(memberRequest(never))];
     await raw.unhealthy(one);
     await raw.unhealthy(two);
     await raw.leave(one);
@@ -141,8 +141,8 @@ describe.concurrent('Contract', () => {
     const stopping = await GroupEdge.start(harness, { lines, server: 'drain_secs = 1' });
     const group = fresh();
     const [one, two] = [await RawControl.enter(harness, stopping), await RawControl.enter(harness, stopping)];
-    await one.healthy(await one.join(groupWish(group)));
-    await two.join(groupWish(group));
+    await one.healthy(await one.join(memberRequest(group)));
+    await two.join(memberRequest(group));
     stopping.stack.program.signal('SIGTERM');
     await stopping.stack.program.waitForExit();
     expect(receiver.connections).toBe(0);
@@ -151,7 +151,7 @@ describe.concurrent('Contract', () => {
   it(row('Contract', 19), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const member = await raw.join(groupWish(group));
+    const member = await raw.join(memberRequest(group));
     await raw.healthy(member);
     await raw.unhealthy(member);
     await operator.until(group, 1);

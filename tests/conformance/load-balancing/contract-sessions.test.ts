@@ -7,7 +7,7 @@ import { fateOf } from '../../system/visitor.fixture.ts';
 import { configLines, startFile } from './config-file.fixture.ts';
 import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
 import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
@@ -18,13 +18,13 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-const tcp = (group: string) => groupWish(group, { protocol: 'tcp' });
+const tcp = (group: string) => memberRequest(group, { protocol: 'tcp' });
 
 describe.concurrent('Contract', () => {
   it(row('Contract', 1), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
     const raw = await RawControl.enter(harness, edge);
-    const [named, numbered] = [await raw.join(groupWish(web)), await raw.join(tcp(db))];
+    const [named, numbered] = [await raw.join(memberRequest(web)), await raw.join(tcp(db))];
     await raw.cut();
     const other = await RawControl.enter(harness, edge, 'bob');
     await eventually(async () => {
@@ -43,7 +43,7 @@ describe.concurrent('Contract', () => {
     const [group, service] = [fresh(), await startNamed(harness)];
     const { tunnel } = await join(harness, edge, { group, localPort: service.port });
     const raw = await RawControl.enter(harness, edge);
-    const lost = await raw.join(groupWish(group));
+    const lost = await raw.join(memberRequest(group));
     await raw.healthy(lost);
     await untilHealthy(edge, group, 2);
     await raw.cut();
@@ -54,8 +54,8 @@ describe.concurrent('Contract', () => {
   it(row('Contract', 2), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
     const [raw, staying] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
-    const [named, numbered] = [await raw.join(groupWish(web)), await raw.join(tcp(db))];
-    await staying.join(groupWish(web));
+    const [named, numbered] = [await raw.join(memberRequest(web)), await raw.join(tcp(db))];
+    await staying.join(memberRequest(web));
     await raw.healthy(named);
     await raw.cut();
     await eventually(async () => expect((await edge.group(web)).member_count).toBe(1));
@@ -63,8 +63,8 @@ describe.concurrent('Contract', () => {
     const back = await RawControl.enter(harness, edge, 'alice', raw.secret);
     expect(back.of('AuthOk')).toMatchObject([{ resumed: true, session_id: raw.secret.session_id }]);
     const again = [
-      await back.join(groupWish(web, { tunnel_id: named.tunnel_id })),
-      await back.join(groupWish(db, { protocol: 'tcp', tunnel_id: numbered.tunnel_id })),
+      await back.join(memberRequest(web, { tunnel_id: named.tunnel_id })),
+      await back.join(memberRequest(db, { protocol: 'tcp', tunnel_id: numbered.tunnel_id })),
     ];
     expect(again.map(({ tunnel_id }) => tunnel_id)).toEqual([named.tunnel_id, numbered.tunnel_id]);
     // Into the group that lives, not healthy before it says so; and into a fresh one, as its first member.
@@ -118,14 +118,14 @@ describe.concurrent('Contract', () => {
     const [group, receiver] = [fresh(), await WebhookReceiver.start(harness)];
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
     const old = await RawControl.enter(harness, edge);
-    const member = await old.join(groupWish(group, { health_check }));
+    const member = await old.join(memberRequest(group, { health_check }));
     await old.healthy(member);
     const feed = await edge.feed(harness, 'http', group);
     const before = await edge.group(group);
     const next = await RawControl.enter(harness, edge, 'alice', old.secret);
     expect(next.of('AuthOk')).toMatchObject([{ resumed: true }]);
     expect((await edge.group(group)).healthy_count).toBe(1);
-    const again = await next.join(groupWish(group, { health_check, tunnel_id: member.tunnel_id }));
+    const again = await next.join(memberRequest(group, { health_check, tunnel_id: member.tunnel_id }));
     expect(again).toMatchObject({ tunnel_id: member.tunnel_id, public_url: member.public_url });
     const after = await edge.group(group);
     expect(after.members).toMatchObject([{ tunnel_id: member.tunnel_id, healthy: true }]);

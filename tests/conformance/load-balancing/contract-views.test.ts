@@ -10,7 +10,7 @@ import { TLS_CERT } from '../../system/stack.fixture.ts';
 import { sendAndReadAll } from '../../system/visitor.fixture.ts';
 import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
 import { distinct, join, namesAt, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const shared = new Harness();
@@ -85,7 +85,7 @@ describe.concurrent('Contract', () => {
   it(row('Contract', 28), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge, 'alice');
-    const member = await raw.join(groupWish(group));
+    const member = await raw.join(memberRequest(group));
     const paths = ['/api/groups', `/api/tunnels/${member.tunnel_id}/health-events`];
     for (const path of paths) {
       const answer = await fetch(`${edge.stack.run.api_url}${path}`);
@@ -95,7 +95,7 @@ describe.concurrent('Contract', () => {
     expect((await edge.group(group, 'alice-2')).member_count).toBe(1);
     expect(await edge.healthEvents(member.tunnel_id, 'alice-2')).toEqual([]);
     const other = await RawControl.enter(harness, edge, 'alice-2');
-    await other.join(groupWish(group));
+    await other.join(memberRequest(group));
     expect((await edge.group(group, 'alice')).member_count).toBe(2);
     expect(await edge.findGroup(group, 'bob')).toBeUndefined();
   });
@@ -104,8 +104,8 @@ describe.concurrent('Contract', () => {
     const [subdomain, group] = [fresh(), 'Name of it'];
     const raw = await RawControl.enter(harness, edge);
     const [one, two] = [
-      await raw.join(groupWish(group, { subdomain })),
-      await raw.join(groupWish('ignored', { subdomain })),
+      await raw.join(memberRequest(group, { subdomain })),
+      await raw.join(memberRequest('ignored', { subdomain })),
     ];
     const solo = await raw.join({ protocol: 'http' });
     await raw.healthy(one);
@@ -123,7 +123,7 @@ describe.concurrent('Contract', () => {
     const endpoint = endpointOf(leaving.tunnel.publicUrl);
     for (let asked = 0; asked < 4; asked += 1) await askHttp(endpoint);
     const raw = await RawControl.enter(harness, edge, 'alice');
-    const failing = await raw.join(groupWish(group));
+    const failing = await raw.join(memberRequest(group));
     await raw.unhealthy(failing);
     await join(harness, edge, { group, localPort: service.port }, { who: 'bob' });
     await join(harness, edge, { group, localPort: service.port });

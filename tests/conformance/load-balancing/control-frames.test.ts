@@ -1,7 +1,7 @@
 // The frames of the control plane that concern groups, with a client made of a bare WebSocket.
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const shared = new Harness();
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-const tcp = (group: string) => groupWish(group, { protocol: 'tcp' });
+const tcp = (group: string) => memberRequest(group, { protocol: 'tcp' });
 
 describe.concurrent('Control-plane frames', () => {
   it(row('Control-plane frames', 1), async ({ harness }) => {
@@ -24,7 +24,7 @@ describe.concurrent('Control-plane frames', () => {
     await two.join(tcp(group));
     await one.join(tcp(group));
     await one.join({ protocol: 'tcp' });
-    await one.join(groupWish(fresh()));
+    await one.join(memberRequest(fresh()));
     await Promise.all([one.settle(), two.settle()]);
     expect([one.of('Registered').length, two.of('Registered').length]).toEqual([1, 0]);
   });

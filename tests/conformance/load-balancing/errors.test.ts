@@ -6,7 +6,7 @@ import { askHttp, endpointOf, problemOf, readUntil } from '../../system/http-tun
 import { fateOf, visit } from '../../system/visitor.fixture.ts';
 import { fresh, GroupEdge, Harness, it, PATIENCE_MS } from './group-edge.fixture.ts';
 import { endAfter, join, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const shared = new Harness();
@@ -19,7 +19,7 @@ afterAll(() => shared.close());
 const JSON_PLEASE = { headers: { accept: 'application/json' } };
 
 /** What a visitor is told who says this at once. On a busy machine 300 ms may pass before it does: then it comes again. */
-const lastWords = (port: number, words: string): Promise<string> =>
+const fallbackAnswer = (port: number, words: string): Promise<string> =>
   eventually(
     async () => {
       const visitor = await visit(port);
@@ -36,9 +36,14 @@ const lastWords = (port: number, words: string): Promise<string> =>
 describe.concurrent('Errors', () => {
   it(row('Errors', 6), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const [web, db] = [await raw.join(groupWish(fresh())), await raw.join(groupWish(fresh(), { protocol: 'tcp' }))];
+    const [web, db] = [
+      await raw.join(memberRequest(fresh())),
+      await raw.join(memberRequest(fresh(), { protocol: 'tcp' })),
+    ];
     expect((await askHttp(endpointOf(web.public_url))).status).toBe(502);
-    expect(await lastWords(db.assigned_port ?? 0, 'GET / HTTP/1.1\r\nhost: x\r\n\r\n')).toMatch(/^HTTP\/1\.1 502 /);
+    expect(await fallbackAnswer(db.assigned_port ?? 0, 'GET / HTTP/1.1\r\nhost: x\r\n\r\n')).toMatch(
+      /^HTTP\/1\.1 502 /,
+    );
   });
 
   it(row('Errors', 6, 'a connection that was being served'), async ({ harness }) => {
@@ -59,14 +64,14 @@ describe.concurrent('Errors', () => {
   it(row('Errors', 7), async ({ harness }) => {
     const [group, solo] = [fresh(), fresh('solo')];
     const raw = await RawControl.enter(harness, edge);
-    await raw.join(groupWish(group));
+    await raw.join(memberRequest(group));
     await raw.join({ protocol: 'http', subdomain: solo });
-    const told = async (wish: Parameters<RawControl['refusal']>[0]) => (await raw.refusal(wish)).message;
+    const told = async (request: Parameters<RawControl['refusal']>[0]) => (await raw.refusal(request)).message;
     expect(await told({ protocol: 'http', subdomain: group })).toBe(`subdomain '${group}' is already in use`);
     expect(await told({ protocol: 'http', subdomain: solo })).toBe(`subdomain '${solo}' is already in use`);
-    expect(await told(groupWish(group, { key: 'other' }))).toBe('group key does not match');
-    expect(await told(groupWish(solo))).toBe('group key does not match');
-    expect(await told(groupWish(group, { protocol: 'https' }))).toBe('group protocol does not match');
+    expect(await told(memberRequest(group, { key: 'other' }))).toBe('group key does not match');
+    expect(await told(memberRequest(solo))).toBe('group key does not match');
+    expect(await told(memberRequest(group, { protocol: 'https' }))).toBe('group protocol does not match');
   });
 
   it(row('Errors', 7, 'the real client is told the same'), async ({ harness }) => {
@@ -83,7 +88,7 @@ describe.concurrent('Errors', () => {
 describe.concurrent('Contract', () => {
   it(row('Contract', 25), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const { public_url } = await raw.join(groupWish(fresh()));
+    const { public_url } = await raw.join(memberRequest(fresh()));
     const page = await askHttp(endpointOf(public_url), { headers: { accept: 'text/html' } });
     expect([page.status, page.headers['x-tunnel-error']]).toEqual([502, 'GROUP_UNHEALTHY']);
     expect(page.headers['content-type']).toMatch(/^text\/html/);
@@ -98,9 +103,9 @@ describe.concurrent('Contract', () => {
 
   it(row('Contract', 26), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const { assigned_port: port = 0 } = await raw.join(groupWish(fresh(), { protocol: 'tcp' }));
+    const { assigned_port: port = 0 } = await raw.join(memberRequest(fresh(), { protocol: 'tcp' }));
     for (const method of ['GET', 'POST', 'OPTIONS', 'CONNECT']) {
-      const head = await lastWords(port, `${method} `);
+      const head = await fallbackAnswer(port, `${method} `);
       expect(head).toMatch(/^HTTP\/1\.1 502 /);
       expect(head).toMatch(/\r\nconnection: close\r\n/i);
       expect(head).toMatch(/\r\nx-tunnel-error: GROUP_UNHEALTHY\r\n/i);

@@ -5,7 +5,7 @@ import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
 import { fateOf } from '../../system/visitor.fixture.ts';
 import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
 import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
@@ -16,14 +16,14 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-const tcp = (group: string) => groupWish(group, { protocol: 'tcp' });
+const tcp = (group: string) => memberRequest(group, { protocol: 'tcp' });
 
 describe.concurrent('Group lifecycle', () => {
   it(row('Group lifecycle', 1), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
     expect(await edge.findGroup(web)).toBeUndefined();
     const raw = await RawControl.enter(harness, edge);
-    await raw.join(groupWish(web));
+    await raw.join(memberRequest(web));
     expect(await edge.group(web)).toMatchObject({ protocol: 'http', label: web, member_count: 1 });
     const { assigned_port } = await raw.join(tcp(db));
     const { from, to } = edge.stack.tcpPorts;
@@ -35,8 +35,8 @@ describe.concurrent('Group lifecycle', () => {
   it(row('Group lifecycle', 2), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
     const [one, two] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge, 'bob')];
-    const firsts = [await one.join(groupWish(web)), await one.join(tcp(db))];
-    const seconds = [await two.join(groupWish(web)), await two.join(tcp(db))];
+    const firsts = [await one.join(memberRequest(web)), await one.join(tcp(db))];
+    const seconds = [await two.join(memberRequest(web)), await two.join(tcp(db))];
     expect(seconds.map(({ public_url }) => public_url)).toEqual(firsts.map(({ public_url }) => public_url));
     expect(seconds[1]?.assigned_port).toBe(firsts[1]?.assigned_port);
     await two.settle();
@@ -99,7 +99,7 @@ describe.concurrent('Group lifecycle', () => {
     const [receiver, group] = [await WebhookReceiver.start(harness), fresh()];
     const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'http', path: '/', alert_webhook: receiver.url() } as const;
-    const [one, two] = [await raw.join(groupWish(group, { health_check })), await raw.join(groupWish(group))];
+    const [one, two] = [await raw.join(memberRequest(group, { health_check })), await raw.join(memberRequest(group))];
     await raw.healthy(one);
     await raw.unhealthy(one);
     await receiver.until(group, 1);
@@ -115,8 +115,8 @@ describe.concurrent('Group lifecycle', () => {
     const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
     const [one, two] = [
-      await raw.join(groupWish(group, { health_check })),
-      await raw.join(groupWish(group, { health_check })),
+      await raw.join(memberRequest(group, { health_check })),
+      await raw.join(memberRequest(group, { health_check })),
     ];
     // Any member: the other one, too.
     for (const [round, member] of [one, two, one].entries()) {
@@ -130,7 +130,9 @@ describe.concurrent('Group lifecycle', () => {
   it(row('Group lifecycle', 7), async ({ harness }) => {
     const [web, db] = [fresh(), fresh()];
     const clients = await Promise.all(Array.from({ length: 10 }, () => RawControl.enter(harness, edge)));
-    const answers = await Promise.all(clients.flatMap((client) => [client.join(groupWish(web)), client.join(tcp(db))]));
+    const answers = await Promise.all(
+      clients.flatMap((client) => [client.join(memberRequest(web)), client.join(tcp(db))]),
+    );
     const ports = answers.flatMap(({ assigned_port }) => assigned_port ?? []);
     expect(new Set(ports).size).toBe(1);
     expect(clients.flatMap((client) => client.of('Registered'))).toHaveLength(1);
@@ -146,7 +148,7 @@ describe.concurrent('Group lifecycle', () => {
     const clients = await Promise.all(Array.from({ length: 9 }, () => RawControl.enter(harness, edge)));
     const answers = await Promise.all(
       clients.map((client, nth) =>
-        client.ask(nth === 4 ? { subdomain } : groupWish('any', { subdomain, key: `key ${nth % 3}` })),
+        client.ask(nth === 4 ? { subdomain } : memberRequest('any', { subdomain, key: `key ${nth % 3}` })),
       ),
     );
     // One identity has the name; the others are told why not.
@@ -185,7 +187,7 @@ const expectNoMore = async (
 ): Promise<void> => {
   const raw = await RawControl.enter(harness, edge);
   const last = fresh('last');
-  const member = await raw.join(groupWish(last, { health_check: { type: 'tcp', alert_webhook: receiver.url() } }));
+  const member = await raw.join(memberRequest(last, { health_check: { type: 'tcp', alert_webhook: receiver.url() } }));
   await raw.healthy(member);
   await raw.unhealthy(member);
   await receiver.until(last, 1);

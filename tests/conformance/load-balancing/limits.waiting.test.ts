@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { FrameTap } from './frame-tap.fixture.ts';
 import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
 import { join, startNamed } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const shared = new Harness();
@@ -17,7 +17,7 @@ afterAll(() => shared.close());
 describe.concurrent('Limits', () => {
   it(row('Limits', 1), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const member = await raw.join(groupWish(fresh()));
+    const member = await raw.join(memberRequest(fresh()));
     for (let streak = 1; streak <= 30; streak += 1) {
       await raw.healthy(member);
       await raw.unhealthy(member, `streak ${streak}`);

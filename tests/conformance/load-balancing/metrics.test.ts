@@ -3,7 +3,7 @@ import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
 import { distinct, join, namesAt, startNamed } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const shared = new Harness();
@@ -29,9 +29,9 @@ describe('Metrics endpoint', () => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
     const [one] = [
-      await raw.join(groupWish(group)),
-      await raw.join(groupWish(group)),
-      await raw.join(groupWish(group)),
+      await raw.join(memberRequest(group)),
+      await raw.join(memberRequest(group)),
+      await raw.join(memberRequest(group)),
     ];
     await raw.healthy(one);
     expect(await typeOf(MEMBERS)).toBe('gauge');
@@ -70,9 +70,9 @@ describe('Metrics endpoint', () => {
   it(row('Metrics endpoint', 3), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const tcp = await raw.join(groupWish(group));
-    const http = await raw.join(groupWish(group, { health_check: { type: 'http', path: '/' } }));
-    const { health_check: _, ...noProbe } = groupWish(group);
+    const tcp = await raw.join(memberRequest(group));
+    const http = await raw.join(memberRequest(group, { health_check: { type: 'http', path: '/' } }));
+    const { health_check: _, ...noProbe } = memberRequest(group);
     const none = await raw.join(noProbe);
     await raw.healthy(tcp);
     for (const member of [tcp, tcp, http, none, none, none]) await raw.unhealthy(member);
@@ -104,7 +104,7 @@ describe('Metrics endpoint', () => {
     await join(harness, edge, { group, localPort: service.port });
     const raw = await RawControl.enter(harness, edge);
     const db = fresh();
-    for (let members = 0; members < 3; members += 1) await raw.join(groupWish(db, { protocol: 'tcp' }));
+    for (let members = 0; members < 3; members += 1) await raw.join(memberRequest(db, { protocol: 'tcp' }));
     await namesAt(tunnel, 4);
     expect(await edge.metric('tunnel_active_tunnels_http')).toBe((before.http ?? 0) + 2);
     expect(await edge.metric('tunnel_active_tunnels_tcp')).toBe(tcpBefore + 3);
@@ -115,8 +115,8 @@ describe('Metrics endpoint', () => {
     const name = fresh();
     const raw = await RawControl.enter(harness, edge);
     const [a, b] = [fresh('a'), fresh('b')];
-    const first = await raw.join(groupWish(name, { subdomain: a }));
-    const second = await raw.join(groupWish(name, { subdomain: b, key: 'other' }));
+    const first = await raw.join(memberRequest(name, { subdomain: a }));
+    const second = await raw.join(memberRequest(name, { subdomain: b, key: 'other' }));
     const labelled = async () =>
       (await edge.series(DISPATCHES)).map(({ labels }) => labels['group']).filter((label) => label?.startsWith(name));
     expect(distinct(await labelled())).toEqual([name, `${name}@${b}`]);
@@ -129,7 +129,7 @@ describe('Metrics endpoint', () => {
     expect(await edge.metric(FAILURES, { group: name })).toBe(1);
     expect(await edge.metric(MEMBERS, { group: name, healthy: 'false' })).toBe(0);
     // The same group again, before its series has expired: it goes on from where it was.
-    const again = await raw.join(groupWish(name, { subdomain: a }));
+    const again = await raw.join(memberRequest(name, { subdomain: a }));
     await raw.unhealthy(again);
     expect(await edge.metric(FAILURES, { group: name })).toBe(2);
     expect((await edge.group(name)).total_health_failures).toBeLessThan(3);

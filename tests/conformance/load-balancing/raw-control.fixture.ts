@@ -13,12 +13,12 @@ import type { Harness } from '../../system/system-test.fixture.ts';
 import { type GroupEdge, PATIENCE_MS, sha256, type Who } from './group-edge.fixture.ts';
 
 type Frame = { readonly type: string } & Record<string, unknown>;
-type Wish = Partial<Extract<ControlMessageInput, { type: 'RegisterTunnel' }>>;
+type TunnelRequest = Partial<Extract<ControlMessageInput, { type: 'RegisterTunnel' }>>;
 export type Registered = MessageOf<'TunnelRegistered'>;
 export type Refused = MessageOf<'TunnelError'>;
 
 /** A member of an http group with a probe, unless told otherwise. */
-export const groupWish = (group: string, more: Wish & { readonly key?: string } = {}): Wish => {
+export const memberRequest = (group: string, more: TunnelRequest & { readonly key?: string } = {}): TunnelRequest => {
   const { key = 'key', ...fields } = more;
   return { protocol: 'http', group, group_key_hash: sha256(key), health_check: { type: 'tcp' }, ...fields };
 };
@@ -83,10 +83,10 @@ export class RawControl {
   }
 
   /** The edge's answer, whichever it is. */
-  async ask(wish: Wish): Promise<Registered | Refused> {
+  async ask(request: TunnelRequest): Promise<Registered | Refused> {
     this.#asked += 1;
     const request_id = `r${this.#asked}`;
-    this.send({ type: 'RegisterTunnel', name: 'raw', protocol: 'http', ...wish, request_id });
+    this.send({ type: 'RegisterTunnel', name: 'raw', protocol: 'http', ...request, request_id });
     const isAnswer = (frame: Frame): boolean => frame['request_id'] === request_id;
     await eventually(
       () => {
@@ -97,14 +97,14 @@ export class RawControl {
     return this.frames.find(isAnswer) as unknown as Registered | Refused;
   }
 
-  async join(wish: Wish): Promise<Registered> {
-    const answer = await this.ask(wish);
+  async join(request: TunnelRequest): Promise<Registered> {
+    const answer = await this.ask(request);
     if (answer.type !== 'TunnelRegistered') throw new Error(`refused: ${answer.message}`);
     return answer;
   }
 
-  async refusal(wish: Wish): Promise<Refused> {
-    const answer = await this.ask(wish);
+  async refusal(request: TunnelRequest): Promise<Refused> {
+    const answer = await this.ask(request);
     if (answer.type !== 'TunnelError') throw new Error('it was not refused');
     return answer;
   }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
 import { fresh, GroupEdge, Harness, it, type Who } from './group-edge.fixture.ts';
 import { join, startNamed } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const shared = new Harness();
@@ -28,8 +28,8 @@ describe.concurrent('Edge REST surfaces', () => {
     const [hers, his, both] = [fresh(), fresh(), fresh()];
     const alice = await RawControl.enter(harness, edge, 'alice');
     const bob = await RawControl.enter(harness, edge, 'bob');
-    for (const group of [hers, both]) await alice.join(groupWish(group));
-    for (const group of [his, both]) await bob.join(groupWish(group));
+    for (const group of [hers, both]) await alice.join(memberRequest(group));
+    for (const group of [his, both]) await bob.join(memberRequest(group));
     const seen = async (who: Who): Promise<string[]> => {
       const names = (await edge.groups(who)).map(({ name }) => name);
       return [hers, his, both].filter((name) => names.includes(name));
@@ -41,7 +41,7 @@ describe.concurrent('Edge REST surfaces', () => {
 
   it(row('Edge REST surfaces', 2), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const member = await raw.join(groupWish(fresh()));
+    const member = await raw.join(memberRequest(fresh()));
     expect(await edge.healthEvents(member.tunnel_id)).toEqual([]);
     await raw.unhealthy(member, 'never was healthy');
     await raw.healthy(member);
@@ -60,8 +60,8 @@ describe.concurrent('Edge REST surfaces', () => {
   it(row('Edge REST surfaces', 3), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const [one, two] = [await raw.join(groupWish(group)), await raw.join(groupWish(group))];
-    const elsewhere = await raw.join(groupWish(fresh()));
+    const [one, two] = [await raw.join(memberRequest(group)), await raw.join(memberRequest(group))];
+    const elsewhere = await raw.join(memberRequest(fresh()));
     const feed = await edge.feed(harness, 'http', group);
     expect(feed.type).toMatch(/^text\/event-stream/);
     for (const member of [one, two, elsewhere]) await raw.healthy(member);
@@ -80,7 +80,7 @@ describe.concurrent('Edge REST surfaces', () => {
 
   it(row('Edge REST surfaces', 3, 'tcp'), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const member = await raw.join(groupWish(fresh(), { protocol: 'tcp' }));
+    const member = await raw.join(memberRequest(fresh(), { protocol: 'tcp' }));
     const feed = await edge.feed(harness, 'tcp', member.label, 'alice');
     await raw.healthy(member);
     expect(await feed.until(1)).toMatchObject([{ protocol: 'tcp', label: String(member.assigned_port) }]);
@@ -89,7 +89,7 @@ describe.concurrent('Edge REST surfaces', () => {
 
   it(row('Edge REST surfaces', 4), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const member = await raw.join(groupWish(fresh()));
+    const member = await raw.join(memberRequest(fresh()));
     const paths = [
       '/api/tunnels',
       '/api/groups',
@@ -110,7 +110,7 @@ describe.concurrent('Edge REST surfaces', () => {
     const hers = await join(harness, edge, { group, localPort: service.port });
     const his = await join(harness, edge, { group, localPort: service.port }, { who: 'bob' });
     const bob = await RawControl.enter(harness, edge, 'bob');
-    const down = await bob.join(groupWish(group));
+    const down = await bob.join(memberRequest(group));
     await bob.unhealthy(down);
     const endpoint = endpointOf(hers.tunnel.publicUrl);
     for (let asked = 0; asked < 20; asked += 1) await askHttp(endpoint);
@@ -134,7 +134,7 @@ describe.concurrent('Edge REST surfaces', () => {
   it(row('Edge REST surfaces', 5, 'events'), async ({ harness }) => {
     const group = fresh();
     const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
-    const [hers, his] = [await alice.join(groupWish(group)), await bob.join(groupWish(group))];
+    const [hers, his] = [await alice.join(memberRequest(group)), await bob.join(memberRequest(group))];
     const [feed, all] = [await edge.feed(harness, 'http', group, 'alice'), await edge.feed(harness, 'http', group)];
     await bob.healthy(his);
     await alice.healthy(hers);
@@ -152,7 +152,7 @@ describe.concurrent('Edge REST surfaces', () => {
 
   it(row('Edge REST surfaces', 6), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge, 'alice');
-    const member = await raw.join(groupWish(fresh()));
+    const member = await raw.join(memberRequest(fresh()));
     const paths = [eventsPath('http', member.label), `/api/tunnels/${member.tunnel_id}/health-events`];
     for (const path of paths) {
       const foreign = await edge.get(path, 'bob');
@@ -169,7 +169,10 @@ describe.concurrent('Edge REST surfaces', () => {
 describe.concurrent('Errors', () => {
   it(row('Errors', 5), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge, 'bob');
-    const [web, db] = [await raw.join(groupWish(fresh())), await raw.join(groupWish(fresh(), { protocol: 'tcp' }))];
+    const [web, db] = [
+      await raw.join(memberRequest(fresh())),
+      await raw.join(memberRequest(fresh(), { protocol: 'tcp' })),
+    ];
     expect(await statusOf(eventsPath('http', web.label), 'alice')).toBe(404);
     expect(await statusOf(eventsPath('tcp', db.label), 'alice')).toBe(404);
     expect(await statusOf(eventsPath('http', web.label), 'bob')).toBe(200);

@@ -3,11 +3,11 @@ import { describe, expect } from 'vitest';
 import { fateOf } from '../../system/visitor.fixture.ts';
 import { fresh, GroupEdge, it } from './group-edge.fixture.ts';
 import { distinct, greetingAt, join, namesAt, startNamed, startNamedTcp } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
-const tcp = (group: string, key = 'key') => groupWish(group, { protocol: 'tcp', key });
+const tcp = (group: string, key = 'key') => memberRequest(group, { protocol: 'tcp', key });
 
 describe.concurrent('Server configuration', () => {
   it(row('Server configuration', 1, 'false by default'), async ({ harness }) => {
@@ -28,9 +28,9 @@ describe.concurrent('Server configuration', () => {
     const raw = await RawControl.enter(harness, edge);
     const [a, b] = [fresh(), fresh()];
     const joined = [
-      await raw.join(groupWish('x', { subdomain: a })),
-      await raw.join(groupWish('y', { subdomain: a })),
-      await raw.join(groupWish('x', { subdomain: b })),
+      await raw.join(memberRequest('x', { subdomain: a })),
+      await raw.join(memberRequest('y', { subdomain: a })),
+      await raw.join(memberRequest('x', { subdomain: b })),
     ];
     expect(joined.map(({ label }) => label)).toEqual([a, a, b]);
     const ports = [await raw.join(tcp('x')), await raw.join(tcp('x')), await raw.join(tcp('y'))];
@@ -54,7 +54,7 @@ describe.concurrent('Server configuration', () => {
       ['admin', fresh()],
     ] as const) {
       const raw = await RawControl.enter(harness, edge, who);
-      const member = await raw.join(groupWish(group));
+      const member = await raw.join(memberRequest(group));
       await raw.healthy(member);
       await raw.unhealthy(member);
       expect(await operator.until(group, 1)).toMatchObject([{ method: 'POST', path: '/operator' }]);

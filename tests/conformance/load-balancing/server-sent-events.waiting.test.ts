@@ -4,7 +4,7 @@ import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { EventFeed } from './event-feed.fixture.ts';
 import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const KEEP_ALIVE_MS = 30_000;
@@ -16,7 +16,7 @@ let quiet: EventFeed;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
   const raw = await RawControl.enter(shared, edge);
-  const { label } = await raw.join(groupWish(fresh('quiet')));
+  const { label } = await raw.join(memberRequest(fresh('quiet')));
   quiet = await edge.feed(shared, 'http', label);
 });
 afterAll(() => shared.close());
@@ -36,7 +36,7 @@ describe.concurrent('Server-Sent Events', () => {
   it(row('Server-Sent Events', 1), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const [one, two] = [await raw.join(groupWish(group)), await raw.join(groupWish(group))];
+    const [one, two] = [await raw.join(memberRequest(group)), await raw.join(memberRequest(group))];
     const feeds = [await edge.feed(harness, 'http', group), await edge.feed(harness, 'http', group, 'alice')];
     for (const member of [one, one, two]) await raw.healthy(member);
     await raw.unhealthy(one, 'connection refused');
@@ -54,7 +54,7 @@ describe.concurrent('Server-Sent Events', () => {
   it(row('Server-Sent Events', 2), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const member = await raw.join(groupWish(group));
+    const member = await raw.join(memberRequest(group));
     const feed = await edge.feed(harness, 'http', group);
     feed.pause();
     // More than sockets and queue hold: a reader that stands still misses some.
@@ -101,7 +101,7 @@ describe.concurrent('Server-Sent Events', () => {
   it(row('Contract', 31), async ({ harness }) => {
     const group = fresh();
     const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
-    const [hers, his] = [await alice.join(groupWish(group)), await bob.join(groupWish(group))];
+    const [hers, his] = [await alice.join(memberRequest(group)), await bob.join(memberRequest(group))];
     const all = await edge.feed(harness, 'http', group);
     const own = await edge.feed(harness, 'http', group, 'alice-2');
     const before = Date.now();

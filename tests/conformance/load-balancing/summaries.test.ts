@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
 import { GroupEdge, Harness, REGION, sha256 } from './group-edge.fixture.ts';
 import { join, type Member, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
-import { groupWish, RawControl, type Registered } from './raw-control.fixture.ts';
+import { memberRequest, RawControl, type Registered } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const NAME = 'Orders of today';
@@ -31,7 +31,7 @@ beforeAll(async () => {
   const spec = { subdomain: 'orders', group: NAME, groupKey: KEY, localPort: service.port, healthCheck };
   real = await join(harness, edge, spec);
   const raw = await RawControl.enter(harness, edge);
-  probed = await raw.join(groupWish('another name', { subdomain: 'orders', key: KEY }));
+  probed = await raw.join(memberRequest('another name', { subdomain: 'orders', key: KEY }));
   await raw.healthy(probed);
   await raw.unhealthy(probed, 'refused', 3);
   await raw.unhealthy(probed, 'refused', 4);

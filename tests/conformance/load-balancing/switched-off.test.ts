@@ -5,7 +5,7 @@ import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
 import { visit } from '../../system/visitor.fixture.ts';
 import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
 import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp } from './members.fixture.ts';
-import { groupWish, RawControl } from './raw-control.fixture.ts';
+import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { WebhookReceiver } from './webhook-receiver.fixture.ts';
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => shared.close());
 
 const OFF = 'switched off';
-const tcp = (group: string, key = 'key') => groupWish(group, { protocol: 'tcp', key });
+const tcp = (group: string, key = 'key') => memberRequest(group, { protocol: 'tcp', key });
 
 describe.concurrent('registrations, switched off', () => {
   it(row('Contract', 10), async ({ harness }) => {
@@ -69,7 +69,7 @@ describe.concurrent('registrations, switched off', () => {
   it(row('Group lifecycle', 7, OFF), async ({ harness }) => {
     const group = fresh();
     const clients = await Promise.all(Array.from({ length: 5 }, () => RawControl.enter(harness, edge)));
-    const named = await Promise.all(clients.map((client) => client.ask(groupWish(group, { subdomain: group }))));
+    const named = await Promise.all(clients.map((client) => client.ask(memberRequest(group, { subdomain: group }))));
     expect(named.map(({ type }) => type).sort()).toEqual([...Array(4).fill('TunnelError'), 'TunnelRegistered']);
     const ports = await Promise.all(clients.map((client) => client.join(tcp(group))));
     expect(new Set(ports.map(({ assigned_port }) => assigned_port)).size).toBe(5);
@@ -78,9 +78,9 @@ describe.concurrent('registrations, switched off', () => {
   it(row('Behaviour rules', 2, OFF), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
     const subdomain = fresh();
-    await raw.join(groupWish('x', { subdomain }));
+    await raw.join(memberRequest('x', { subdomain }));
     // There is no group whose protocol could differ: the name is taken, that is all.
-    const { message } = await raw.refusal(groupWish('x', { subdomain, protocol: 'https' }));
+    const { message } = await raw.refusal(memberRequest('x', { subdomain, protocol: 'https' }));
     expect(message).toBe(`subdomain '${subdomain}' is already in use`);
   });
 
@@ -88,7 +88,7 @@ describe.concurrent('registrations, switched off', () => {
     const raw = await RawControl.enter(harness, edge);
     const subdomain = fresh();
     await raw.join({ protocol: 'http', subdomain });
-    const { message } = await raw.refusal(groupWish('any', { subdomain }));
+    const { message } = await raw.refusal(memberRequest('any', { subdomain }));
     expect(message).toBe(`subdomain '${subdomain}' is already in use`);
   });
 
@@ -102,7 +102,7 @@ describe.concurrent('registrations, switched off', () => {
   it(row('Contract', 6, OFF), async ({ harness }) => {
     // The edge chooses names, as for any tunnel that asks for none: two of one "group" stand apart.
     const raw = await RawControl.enter(harness, edge);
-    const [one, two] = [await raw.join(groupWish('shop')), await raw.join(groupWish('shop'))];
+    const [one, two] = [await raw.join(memberRequest('shop')), await raw.join(memberRequest('shop'))];
     expect(one.label).not.toBe(two.label);
     expect(one.label).not.toBe('shop');
   });
@@ -140,7 +140,7 @@ describe.concurrent('health, switched off', () => {
 
   it(row('Errors', 6, OFF), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const member = await raw.join(groupWish(fresh()));
+    const member = await raw.join(memberRequest(fresh()));
     await raw.healthy(member);
     await raw.unhealthy(member);
     // It has no carrier: away, as any tunnel may be; a group is not mentioned.
@@ -152,7 +152,7 @@ describe.concurrent('health, switched off', () => {
     const receiver = await WebhookReceiver.start(harness);
     const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
-    const member = await raw.join(groupWish(fresh(), { health_check }));
+    const member = await raw.join(memberRequest(fresh(), { health_check }));
     for (let edges = 0; edges < 3; edges += 1) {
       await raw.healthy(member);
       await raw.unhealthy(member);

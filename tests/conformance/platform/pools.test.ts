@@ -12,7 +12,7 @@ import { openTunnel, startService, visitHttp } from './tunnels.fixture.ts';
 const NAME = 'Orders of today';
 const KEY = 'clé partagée';
 const HOOK = 'http://127.0.0.1:9/hook?secret=SECRET';
-const PLACE = { subdomain: 'orders', group: NAME, groupKey: KEY } as const;
+const MEMBER = { subdomain: 'orders', group: NAME, groupKey: KEY } as const;
 
 const harness = new PlatformHarness();
 let ann: Person;
@@ -29,7 +29,7 @@ beforeAll(async () => {
   });
   const healthCheck = { type: 'http', path: '/healthz', intervalSecs: 0.2, timeoutSecs: 2, maxFailed: 2 } as const;
   const sick = await openTunnel(harness, ann, {
-    ...PLACE,
+    ...MEMBER,
     localPort,
     healthCheck: { ...healthCheck, alertWebhook: HOOK },
   });
@@ -38,9 +38,9 @@ beforeAll(async () => {
   await visitHttp(probed);
   serviceIsUp = false;
   await groupWhen(({ healthy_count, members }) => healthy_count === 0 && members[0]?.request_count === 1);
-  plain = (await openTunnel(harness, ann, { ...PLACE, localPort })).tunnel;
+  plain = (await openTunnel(harness, ann, { ...MEMBER, localPort })).tunnel;
   await visitHttp(plain);
-  await openTunnel(harness, bob, { ...PLACE, localPort });
+  await openTunnel(harness, bob, { ...MEMBER, localPort });
   group = await groupWhen(({ members, member_count }) => member_count === 2 && members[1]?.request_count === 1);
 });
 afterAll(() => harness.close());

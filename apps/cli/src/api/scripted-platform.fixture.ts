@@ -2,8 +2,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { makeTestIo, piping } from '../io.fixture.ts';
 import { run } from '../run.ts';
-import { makeWorld, piping } from '../world.fixture.ts';
 
 export const EMAIL = 'ann@example.com';
 export const PASSWORD = 'correct horse battery';
@@ -213,7 +213,7 @@ export const logIn = async (): Promise<LoggedIn> => {
   const home = await temporaryDirectory();
   const platform = await ScriptedPlatform.start();
   const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin'];
-  await run(args, makeWorld({ home: home.path, stdin: piping(PASSWORD) }));
+  await run(args, makeTestIo({ home: home.path, stdin: piping(PASSWORD) }));
   platform.asks.length = 0;
   const close = async (): Promise<void> => {
     await platform.stop();

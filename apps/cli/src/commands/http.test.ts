@@ -8,15 +8,15 @@ import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
 import { run } from '../run.ts';
-import { makeWorld, type World, type WorldOptions } from '../world.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;
 let service: Server;
 let localPort: string;
 let flags: string[];
-const runs: { world: World; code: Promise<number> }[] = [];
+const runs: { io: TestIo; code: Promise<number> }[] = [];
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -31,8 +31,8 @@ beforeEach(async () => {
   flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 'admin', '--drain-secs', '0'];
 });
 afterEach(async () => {
-  for (const { world, code } of runs.splice(0)) {
-    world.signal('SIGTERM');
+  for (const { io, code } of runs.splice(0)) {
+    io.signal('SIGTERM');
     await code;
   }
   await edge.stop({ drainMs: 0 });
@@ -41,16 +41,16 @@ afterEach(async () => {
   await home.close();
 });
 
-const start = (args: string[], options: Partial<WorldOptions> = {}): { world: World; code: Promise<number> } => {
-  const world = makeWorld({ home: home.path, env: { NO_COLOR: '1' }, ...options });
-  const started = { world, code: run(['http', localPort, ...args, ...flags], world) };
+const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+  const io = makeTestIo({ home: home.path, env: { NO_COLOR: '1' }, ...options });
+  const started = { io, code: run(['http', localPort, ...args, ...flags], io) };
   runs.push(started);
   return started;
 };
 
-const event = (world: World, name: string): Promise<Record<string, unknown>> =>
+const event = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
   eventually(() => {
-    const found = world.events().find((one) => one['event'] === name);
+    const found = io.events().find((one) => one['event'] === name);
     expect(found).toBeDefined();
     return found as Record<string, unknown>;
   });
@@ -71,20 +71,20 @@ describe('tunnel start', () => {
   it('opens what config.yml says of an http tunnel', async () => {
     const entry = `{proto: http, local_port: ${localPort}, subdomain: shop, host_header: app.test, capture: false}`;
     writeFileSync(join(home.path, 'tunnel.yml'), `tunnels:\n  web: ${entry}\n`);
-    const world = makeWorld({ home: home.path });
-    runs.push({ world, code: run(['start', '--config', 'tunnel.yml', '--json', ...flags], world) });
-    const ready = await event(world, 'ready');
+    const io = makeTestIo({ home: home.path });
+    runs.push({ io, code: run(['start', '--config', 'tunnel.yml', '--json', ...flags], io) });
+    const ready = await event(io, 'ready');
     // Nothing is kept of its requests, so there is nothing to inspect.
     expect(ready).toMatchObject({ name: 'web', inspect_url: null });
     expect((await visit(ready['public_url'], '/')).text).toBe('GET app.test');
-    expect(await event(world, 'request')).toMatchObject({ name: 'web', status: 200 });
+    expect(await event(io, 'request')).toMatchObject({ name: 'web', status: 200 });
   });
 });
 
 describe('tunnel http', () => {
   it('publishes a local service by name, and tells of each request', async () => {
-    const { world, code } = start(['--subdomain', 'shop', '--json']);
-    const ready = await event(world, 'ready');
+    const { io, code } = start(['--subdomain', 'shop', '--json']);
+    const ready = await event(io, 'ready');
     expect(ready).toMatchObject({
       public_url: expect.stringMatching(/^http:\/\/shop\.localhost:\d+\/?$/) as string,
       name: `http-${localPort}`,
@@ -94,7 +94,7 @@ describe('tunnel http', () => {
       inspect_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:43\d\d\/$/) as string,
     });
     expect(await visit(ready['public_url'], '/a?token=x')).toMatchObject({ status: 200 });
-    expect(await event(world, 'request')).toMatchObject({
+    expect(await event(io, 'request')).toMatchObject({
       method: 'GET',
       path: '/a?token=…',
       status: 200,
@@ -106,7 +106,7 @@ describe('tunnel http', () => {
     });
     const inspected = (await (await fetch(`${String(ready['inspect_url'])}api/requests`)).json()) as object;
     expect(inspected).toMatchObject({ requests: [{ method: 'GET', path: '/a?token=…', status: 200 }] });
-    world.signal('SIGINT');
+    io.signal('SIGINT');
     expect(await code).toBe(0);
   });
 
@@ -116,8 +116,8 @@ describe('tunnel http', () => {
       socket.on('error', () => {});
       socket.pipe(socket);
     });
-    const { world } = start(['--json']);
-    const { host, port } = new URL(String((await event(world, 'ready'))['public_url']));
+    const { io } = start(['--json']);
+    const { host, port } = new URL(String((await event(io, 'ready'))['public_url']));
     const headers = { host, connection: 'Upgrade', upgrade: 'echo' };
     const echoed = await new Promise<string>((resolve, reject) => {
       const sent = httpRequest({ host: '127.0.0.1', port, path: '/ws', headers, agent: false });
@@ -131,8 +131,8 @@ describe('tunnel http', () => {
       sent.on('error', reject).end();
     });
     expect(echoed).toContain('GET /not-a-request');
-    expect(await event(world, 'request')).toMatchObject({ path: '/ws', status: 101, aborted: false });
-    expect(world.events().filter((one) => one['event'] === 'request')).toHaveLength(1);
+    expect(await event(io, 'request')).toMatchObject({ path: '/ws', status: 101, aborted: false });
+    expect(io.events().filter((one) => one['event'] === 'request')).toHaveLength(1);
   });
 
   it('reaches a local service that speaks TLS', async () => {
@@ -142,10 +142,10 @@ describe('tunnel http', () => {
     localPort = String((secure.address() as AddressInfo).port);
     const strict = start(['--json', '--https']);
     const trusting = start(['--json', '--https', '--local-tls-no-verify']);
-    const refused = await visit((await event(strict.world, 'ready'))['public_url'], '/');
+    const refused = await visit((await event(strict.io, 'ready'))['public_url'], '/');
     expect(refused.status).toBe(502);
-    await eventually(() => expect(strict.world.err()).toContain('was not accepted: self-signed certificate'));
-    expect(await visit((await event(trusting.world, 'ready'))['public_url'], '/')).toEqual({
+    await eventually(() => expect(strict.io.err()).toContain('was not accepted: self-signed certificate'));
+    expect(await visit((await event(trusting.io, 'ready'))['public_url'], '/')).toEqual({
       status: 200,
       text: 'over TLS',
     });
@@ -155,67 +155,67 @@ describe('tunnel http', () => {
   });
 
   it('rewrites the Host when asked to', async () => {
-    const { world } = start(['--json', '--host-header', 'rewrite']);
-    const ready = await event(world, 'ready');
+    const { io } = start(['--json', '--host-header', 'rewrite']);
+    const ready = await event(io, 'ready');
     expect((await visit(ready['public_url'], '/')).text).toBe(`GET 127.0.0.1:${localPort}`);
   });
 
   it('shows people the URL, the inspector, and a line for each request', async () => {
-    const { world } = start(['--subdomain', 'shop']);
+    const { io } = start(['--subdomain', 'shop']);
     const url = await eventually(() => {
-      const found = /^http-\d+: (http:\/\/shop\.localhost:\d+\/?) -> 127\.0\.0\.1:\d+$/m.exec(world.out());
+      const found = /^http-\d+: (http:\/\/shop\.localhost:\d+\/?) -> 127\.0\.0\.1:\d+$/m.exec(io.out());
       expect(found).not.toBeNull();
       return found?.[1];
     });
-    expect(world.out()).toMatch(/^inspector: http:\/\/127\.0\.0\.1:43\d\d\/$/m);
+    expect(io.out()).toMatch(/^inspector: http:\/\/127\.0\.0\.1:43\d\d\/$/m);
     await visit(url, '/missing');
-    await eventually(() => expect(world.out()).toMatch(/^\d\d:\d\d:\d\d GET \/missing 404 [\d.]+ ms$/m));
+    await eventually(() => expect(io.out()).toMatch(/^\d\d:\d\d:\d\d GET \/missing 404 [\d.]+ ms$/m));
   });
 
   it('draws requests above the block on a terminal', async () => {
-    const { world } = start(['--subdomain', 'shop'], { isTTY: true });
+    const { io } = start(['--subdomain', 'shop'], { isTTY: true });
     const url = await eventually(() => {
-      const found = /(http:\/\/shop\.localhost:\d+\/?) -> /.exec(world.out());
+      const found = /(http:\/\/shop\.localhost:\d+\/?) -> /.exec(io.out());
       expect(found).not.toBeNull();
       return found?.[1];
     });
     await visit(url, '/missing');
-    await eventually(() => expect(world.out()).toMatch(/GET {5}\/missing {10,}404 +[\d.]+ ms\n/));
-    await eventually(() => expect(world.out()).toMatch(/ {4}1 request, \d+ B in/));
-    expect(world.out()).toMatch(/ {2}inspector: http:\/\/127\.0\.0\.1:43\d\d\//);
+    await eventually(() => expect(io.out()).toMatch(/GET {5}\/missing {10,}404 +[\d.]+ ms\n/));
+    await eventually(() => expect(io.out()).toMatch(/ {4}1 request, \d+ B in/));
+    expect(io.out()).toMatch(/ {2}inspector: http:\/\/127\.0\.0\.1:43\d\d\//);
   });
 
   it('has no inspector and no line for requests when told so', async () => {
-    const { world } = start(['--json', '--no-inspect', '--quiet']);
-    const ready = await event(world, 'ready');
+    const { io } = start(['--json', '--no-inspect', '--quiet']);
+    const ready = await event(io, 'ready');
     expect(ready['inspect_url']).toBeNull();
     await visit(ready['public_url'], '/');
-    expect(world.events().some((one) => one['event'] === 'request')).toBe(false);
+    expect(io.events().some((one) => one['event'] === 'request')).toBe(false);
   });
 
   it('joins a group, probes the service, and tells when it goes and when it comes back', async () => {
-    const { world } = start(
+    const { io } = start(
       ['--json', '--group', 'shop', '--group-key-env', 'KEY', '--health', 'http:/healthz', '--health-interval', '0.02'],
       { env: { KEY: 'very secret' } },
     );
-    expect(await event(world, 'ready')).toMatchObject({ group: 'shop', health: 'unknown', warnings: [] });
-    expect(await event(world, 'health')).toMatchObject({ healthy: true, reason: '', group: 'shop' });
+    expect(await event(io, 'ready')).toMatchObject({ group: 'shop', health: 'unknown', warnings: [] });
+    expect(await event(io, 'health')).toMatchObject({ healthy: true, reason: '', group: 'shop' });
     service.closeAllConnections();
     await new Promise((resolve) => service.close(resolve));
-    const health = (): Record<string, unknown>[] => world.events().filter((one) => one['event'] === 'health');
+    const health = (): Record<string, unknown>[] => io.events().filter((one) => one['event'] === 'health');
     await eventually(() => expect(health()).toHaveLength(2));
     expect(health()[1]).toMatchObject({ healthy: false, reason: 'connection refused', consecutive_failures: 3 });
     await new Promise<void>((resolve) => service.listen(Number(localPort), '127.0.0.1', resolve));
     await eventually(() => expect(health()).toHaveLength(3));
     expect(health()[2]).toMatchObject({ healthy: true, consecutive_failures: 0 });
-    expect(world.out() + world.err()).not.toContain('very secret');
+    expect(io.out() + io.err()).not.toContain('very secret');
   });
 
   it('ends with 4 and the words of the edge when its name is taken or reserved', async () => {
     const first = start(['--subdomain', 'shop', '--json']);
-    await event(first.world, 'ready');
+    await event(first.io, 'ready');
     const second = start(['--subdomain', 'shop', '--name', 'x']);
     expect(await second.code).toBe(4);
-    expect(second.world.err()).toContain("tunnel: x: subdomain 'shop' is already in use\n");
+    expect(second.io.err()).toContain("tunnel: x: subdomain 'shop' is already in use\n");
   });
 });

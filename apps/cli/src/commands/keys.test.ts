@@ -4,8 +4,8 @@ import { loadClientConfig } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EMAIL, KEY, PASSWORD, ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { makeTestIo, piping, type TestIo, type TestIoOptions, typing } from '../io.fixture.ts';
 import { run } from '../run.ts';
-import { makeWorld, piping, typing, type World, type WorldOptions } from '../world.fixture.ts';
 
 let home: TemporaryDirectory;
 let platform: ScriptedPlatform;
@@ -15,15 +15,15 @@ beforeEach(async () => {
   platform = await ScriptedPlatform.start();
   platform.keys = [{ ...KEY, of_a_later_version: 1 }];
   const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin'];
-  await run(args, makeWorld({ home: home.path, stdin: piping(PASSWORD) }));
+  await run(args, makeTestIo({ home: home.path, stdin: piping(PASSWORD) }));
 });
 afterEach(async () => {
   await platform.stop();
   await home.close();
 });
 
-const tunnel = async (args: string[], options: Partial<WorldOptions> = {}): Promise<{ code: number; io: World }> => {
-  const io = makeWorld({ home: home.path, ...options });
+const tunnel = async (args: string[], options: Partial<TestIoOptions> = {}): Promise<{ code: number; io: TestIo }> => {
+  const io = makeTestIo({ home: home.path, ...options });
   return { code: await run(args, io), io };
 };
 
@@ -82,7 +82,7 @@ describe('keys create --save', () => {
   const folder = (): string => join(home.path, '.tunnel');
   const config = (): string => join(folder(), 'config.yml');
   const read = (name: string): string => readFileSync(join(folder(), name), 'utf8');
-  const create = (options: Partial<WorldOptions> = {}) =>
+  const create = (options: Partial<TestIoOptions> = {}) =>
     tunnel(['keys', 'create', '--label', 'laptop', '--save'], options);
 
   it('keeps the key in a file of its own, and shows it nowhere', async () => {
@@ -147,7 +147,7 @@ describe('keys create --save', () => {
 
   it('prints a key that could not be kept, for it cannot be shown again', async () => {
     // The key is to go where a folder came in the way after the look.
-    const io = makeWorld({ home: home.path });
+    const io = makeTestIo({ home: home.path });
     platform.keys = [];
     const inTheWay = join(folder(), 'key');
     platform.onCreate = () => mkdirSync(join(inTheWay, 'x'), { recursive: true });

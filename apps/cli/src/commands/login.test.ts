@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EMAIL, PASSWORD, ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { makeTestIo, piping, type TestIo, type TestIoOptions, typing } from '../io.fixture.ts';
 import { run } from '../run.ts';
-import { makeWorld, piping, typing, type World, type WorldOptions } from '../world.fixture.ts';
 
 let home: TemporaryDirectory;
 let platform: ScriptedPlatform;
@@ -19,8 +19,8 @@ afterEach(async () => {
   await home.close();
 });
 
-const tunnel = async (args: string[], options: Partial<WorldOptions> = {}): Promise<{ code: number; io: World }> => {
-  const io = makeWorld({ home: home.path, ...options });
+const tunnel = async (args: string[], options: Partial<TestIoOptions> = {}): Promise<{ code: number; io: TestIo }> => {
+  const io = makeTestIo({ home: home.path, ...options });
   return { code: await run(args, io), io };
 };
 

@@ -8,14 +8,14 @@ import { sha256Hex } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
+import { makeTestIo, type TestIo } from '../io.fixture.ts';
 import { run } from '../run.ts';
-import { makeWorld, type World } from '../world.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;
 let service: Server;
 let status: number;
-const runs: { world: World; code: Promise<number> }[] = [];
+const runs: { io: TestIo; code: Promise<number> }[] = [];
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -28,8 +28,8 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
-  for (const { world, code } of runs.splice(0)) {
-    world.signal('SIGTERM');
+  for (const { io, code } of runs.splice(0)) {
+    io.signal('SIGTERM');
     await code;
   }
   await edge.stop({ drainMs: 0 });
@@ -41,8 +41,8 @@ afterEach(async () => {
 const servicePort = (): number => (service.address() as AddressInfo).port;
 const api = (): string => `http://127.0.0.1:${edge.addresses.api.port}`;
 
-const join = async (key: string, health: readonly string[]): Promise<World> => {
-  const world = makeWorld({ home: home.path, env: { K: 'shared' } });
+const join = async (key: string, health: readonly string[]): Promise<TestIo> => {
+  const io = makeTestIo({ home: home.path, env: { K: 'shared' } });
   const args = [
     'http',
     `${servicePort()}`,
@@ -55,15 +55,15 @@ const join = async (key: string, health: readonly string[]): Promise<World> => {
     ...health,
   ];
   const server = `127.0.0.1:${edge.addresses.control.port}`;
-  runs.push({ world, code: run([...args, '--server', server, '--token', key, '--drain-secs', '0'], world) });
-  await eventually(() => expect(world.events().some(({ event }) => event === 'ready')).toBe(true));
-  return world;
+  runs.push({ io, code: run([...args, '--server', server, '--token', key, '--drain-secs', '0'], io) });
+  await eventually(() => expect(io.events().some(({ event }) => event === 'ready')).toBe(true));
+  return io;
 };
 
 const pools = async (key: string): Promise<GroupSummary[]> => {
-  const world = makeWorld({ home: home.path });
-  expect(await run(['pools', '--json', '--api', api(), '--token', key], world)).toBe(0);
-  return JSON.parse(world.out()) as GroupSummary[];
+  const io = makeTestIo({ home: home.path });
+  expect(await run(['pools', '--json', '--api', api(), '--token', key], io)).toBe(0);
+  return JSON.parse(io.out()) as GroupSummary[];
 };
 
 const series = async (name: string): Promise<number | undefined> => {
@@ -100,7 +100,7 @@ it('each key sees its own members of a shared pool, and hears when they fall ill
 
   // Its last member leaves: the stream ends, and the pool is nobody's business of hers any more.
   const [alice] = runs;
-  alice?.world.signal('SIGTERM');
+  alice?.io.signal('SIGTERM');
   expect(await alice?.code).toBe(0);
   await reading;
   expect(await pools('alice')).toEqual([]);

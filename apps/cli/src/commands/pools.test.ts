@@ -7,8 +7,8 @@ import { createEdge } from '@tunnel/edge';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
 import { run } from '../run.ts';
-import { makeWorld, type World, type WorldOptions } from '../world.fixture.ts';
 
 let home: TemporaryDirectory;
 let server: Server;
@@ -17,7 +17,7 @@ let clock: FakeClock;
 /** What the edge answers. */
 let answer: { status: number; body: string };
 let asked: { url: string | undefined; key: string | undefined }[];
-const runs: { world: World; code: Promise<number> }[] = [];
+const runs: { io: TestIo; code: Promise<number> }[] = [];
 
 const MEMBER = {
   tunnel_id: 'tun_1',
@@ -79,17 +79,17 @@ beforeEach(async () => {
   say([]);
 });
 afterEach(async () => {
-  for (const { world, code } of runs.splice(0)) {
-    world.signal('SIGTERM');
+  for (const { io, code } of runs.splice(0)) {
+    io.signal('SIGTERM');
     await code;
   }
   await close();
   await home.close();
 });
 
-const pools = (args: string[] = [], options: Partial<WorldOptions> = {}): { world: World; code: Promise<number> } => {
-  const world = makeWorld({ home: home.path, clock, ...options });
-  const started = { world, code: run(['pools', '--token', 'tnl_key', '--api', api, ...args], world) };
+const pools = (args: string[] = [], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+  const io = makeTestIo({ home: home.path, clock, ...options });
+  const started = { io, code: run(['pools', '--token', 'tnl_key', '--api', api, ...args], io) };
   runs.push(started);
   return started;
 };
@@ -97,10 +97,10 @@ const pools = (args: string[] = [], options: Partial<WorldOptions> = {}): { worl
 describe('once', () => {
   it('asks with the key, and shows a block for each pool without colours', async () => {
     say(groups(7));
-    const { world, code } = pools();
+    const { io, code } = pools();
     expect(await code).toBe(0);
     expect(asked).toEqual([{ url: '/api/groups', key: 'Bearer tnl_key' }]);
-    expect(world.out()).toMatch(/^shop {2}http web {2}● 1 of 1 healthy {2}7 dispatches\n {2}tun_1 .*\n$/);
+    expect(io.out()).toMatch(/^shop {2}http web {2}● 1 of 1 healthy {2}7 dispatches\n {2}tun_1 .*\n$/);
   });
 
   it('colours on a terminal, unless NO_COLOR is set', async () => {
@@ -108,28 +108,28 @@ describe('once', () => {
     const coloured = pools([], { isTTY: true });
     const plain = pools([], { isTTY: true, env: { NO_COLOR: '1' } });
     await Promise.all([coloured.code, plain.code]);
-    expect(coloured.world.out()).toContain('\u001b[');
-    expect(plain.world.out()).not.toContain('\u001b[');
+    expect(coloured.io.out()).toContain('\u001b[');
+    expect(plain.io.out()).not.toContain('\u001b[');
   });
 
   it('says what to do when there is none', async () => {
-    const { world, code } = pools();
+    const { io, code } = pools();
     expect(await code).toBe(0);
-    expect(world.out()).toMatch(/^no pools\n/);
+    expect(io.out()).toMatch(/^no pools\n/);
   });
 
   it('--json prints the list as the edge wrote it', async () => {
     const list = groups(7).map((group) => ({ ...group, of_a_later_version: 1 }));
     say(list);
-    const { world, code } = pools(['--json']);
+    const { io, code } = pools(['--json']);
     expect(await code).toBe(0);
-    expect(JSON.parse(world.out())).toEqual(list);
+    expect(JSON.parse(io.out())).toEqual(list);
   });
 
   it('finds the address in config.yml, below a path too', async () => {
     writeFileSync(join(home.path, 'c.yml'), `api_url: ${api}/rest/\nauth_token: of-the-file\n`);
-    const world = makeWorld({ home: home.path, clock });
-    expect(await run(['pools', '--config', 'c.yml'], world)).toBe(0);
+    const io = makeTestIo({ home: home.path, clock });
+    expect(await run(['pools', '--config', 'c.yml'], io)).toBe(0);
     expect(asked).toEqual([{ url: '/rest/api/groups', key: 'Bearer of-the-file' }]);
   });
 
@@ -144,10 +144,10 @@ describe('once', () => {
     const real = `http://127.0.0.1:${edge.addresses.api.port}`;
     const admin = pools(['--json', '--api', real, '--token', 'admin']);
     expect(await admin.code).toBe(0);
-    expect(admin.world.out()).toBe('[]\n');
+    expect(admin.io.out()).toBe('[]\n');
     const stranger = pools(['--api', real]);
     expect(await stranger.code).toBe(3);
-    expect(stranger.world.err()).toMatch(/^tunnel: the key was not accepted\n/);
+    expect(stranger.io.err()).toMatch(/^tunnel: the key was not accepted\n/);
     await edge.stop({ drainMs: 0 });
   });
 });
@@ -155,9 +155,9 @@ describe('once', () => {
 describe('what goes wrong', () => {
   it('ends with 5 when nobody is there', async () => {
     await close();
-    const { world, code } = pools();
+    const { io, code } = pools();
     expect(await code).toBe(5);
-    expect(world.err()).toMatch(/^tunnel: cannot reach http:\/\/127\.0\.0\.1:\d+: connection refused\n/);
+    expect(io.err()).toMatch(/^tunnel: cannot reach http:\/\/127\.0\.0\.1:\d+: connection refused\n/);
   });
 
   it('and when a proxy says that the edge is away', async () => {
@@ -172,16 +172,16 @@ describe('what goes wrong', () => {
     ['a redirect, which would take the key along', { status: 302, body: '' }, 'it answers with 302'],
   ])('ends with 2 for %s', async (_, given, words) => {
     answer = given;
-    const { world, code } = pools();
+    const { io, code } = pools();
     expect(await code).toBe(2);
-    expect(world.err()).toContain(words);
+    expect(io.err()).toContain(words);
     expect(asked).toHaveLength(1);
   });
 
   it('TLS where there is none, and none where there is, are told', async () => {
-    const { world, code } = pools(['--api', api.replace('http:', 'https:')]);
+    const { io, code } = pools(['--api', api.replace('http:', 'https:')]);
     expect(await code).toBe(2);
-    expect(world.err()).toContain('does not speak TLS');
+    expect(io.err()).toContain('does not speak TLS');
   });
 
   it('over TLS the certificate must be trusted; --ca-file does, --insecure does not ask', async () => {
@@ -192,7 +192,7 @@ describe('what goes wrong', () => {
     writeFileSync(join(home.path, 'ca.pem'), cert);
     const refused = pools(['--api', secure]);
     expect(await refused.code).toBe(2);
-    expect(refused.world.err()).toContain('certificate of localhost');
+    expect(refused.io.err()).toContain('certificate of localhost');
     expect(asked).toEqual([]);
     expect(await pools(['--api', secure, '--ca-file', 'ca.pem']).code).toBe(0);
     expect(await pools(['--api', secure, '--insecure']).code).toBe(0);
@@ -204,9 +204,9 @@ describe('what goes wrong', () => {
 describe('--watch', () => {
   it('--json: a line for each change, and Ctrl-C ends with 0', async () => {
     say(groups(1));
-    const { world, code } = pools(['--watch', '--json']);
+    const { io, code } = pools(['--watch', '--json']);
     const dispatches = () =>
-      [...world.out().matchAll(/^\[.*"total_dispatches":(\d+).*\]$/gm)].map(([, count]) => Number(count));
+      [...io.out().matchAll(/^\[.*"total_dispatches":(\d+).*\]$/gm)].map(([, count]) => Number(count));
     await eventually(() => expect(dispatches()).toEqual([1]));
     await clock.advance(999);
     expect(asked).toHaveLength(1);
@@ -216,7 +216,7 @@ describe('--watch', () => {
     say(groups(2));
     await clock.advance(1000);
     await eventually(() => expect(dispatches()).toEqual([1, 2]));
-    world.signal('SIGINT');
+    io.signal('SIGINT');
     expect(await code).toBe(0);
     expect(clock.pendingTimers).toBe(0);
   });
@@ -232,50 +232,45 @@ describe('--watch', () => {
 
   it('draws in place on a terminal, no wider and no higher than it is', async () => {
     say(groups(1, 100));
-    const { world } = pools(['--watch'], { isTTY: true, env: { NO_COLOR: '1' } });
-    await eventually(() => expect(world.out()).toContain('1 dispatch'));
-    const first = world.out();
+    const { io } = pools(['--watch'], { isTTY: true, env: { NO_COLOR: '1' } });
+    await eventually(() => expect(io.out()).toContain('1 dispatch'));
+    const first = io.out();
     const lines = first.trimEnd().split('\n');
     expect(lines).toHaveLength(23);
     expect(lines.at(-1)).toBe('… and 79 more lines');
     for (const line of lines) expect(line.length).toBeLessThan(100);
     say(groups(2, 100));
     await clock.advance(1000);
-    await eventually(() => expect(world.out()).toContain('2 dispatches'));
-    expect(world.out().slice(first.length)).toMatch(/^\u001b\[23A\u001b\[Jshop/);
+    await eventually(() => expect(io.out()).toContain('2 dispatches'));
+    expect(io.out().slice(first.length)).toMatch(/^\u001b\[23A\u001b\[Jshop/);
   });
 
   it('survives a restart of the edge, and says so', async () => {
     say(groups(1));
-    const { world, code } = pools(['--watch']);
+    const { io, code } = pools(['--watch']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     await close();
     await clock.advance(1000);
-    await eventually(() =>
-      expect(world.err()).toMatch(/^tunnel: cannot reach .*: connection refused; trying again\n$/),
-    );
+    await eventually(() => expect(io.err()).toMatch(/^tunnel: cannot reach .*: connection refused; trying again\n$/));
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     await clock.advance(1000);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     await listen(Number(new URL(api).port));
     say(groups(5));
     await clock.advance(1000);
-    await eventually(() => expect(world.out()).toContain('5 dispatches'));
-    expect(world.err().trim().split('\n')).toEqual([
-      expect.stringContaining('trying again'),
-      'tunnel: the edge is back',
-    ]);
-    world.signal('SIGINT');
+    await eventually(() => expect(io.out()).toContain('5 dispatches'));
+    expect(io.err().trim().split('\n')).toEqual([expect.stringContaining('trying again'), 'tunnel: the edge is back']);
+    io.signal('SIGINT');
     expect(await code).toBe(0);
   });
 
   it('ends with 3 when its key is revoked meanwhile, and with 5 when nobody ever was there', async () => {
-    const { world, code } = pools(['--watch']);
+    const { io, code } = pools(['--watch']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     say({ error: 'the key was revoked', code: 'AUTH_TOKEN_REVOKED', request_id: 'req_1' }, 401);
     await clock.advance(1000);
     expect(await code).toBe(3);
-    expect(world.err()).toContain('the key was revoked');
+    expect(io.err()).toContain('the key was revoked');
     answer = { status: 503, body: '' };
     expect(await pools(['--watch']).code).toBe(5);
   });
@@ -284,12 +279,12 @@ describe('--watch', () => {
     server.removeAllListeners('request');
     const hanging = pools(['--watch']);
     await eventually(async () => expect(await connections()).toBe(1));
-    hanging.world.signal('SIGINT');
+    hanging.io.signal('SIGINT');
     expect(await hanging.code).toBe(0);
     server.on('request', respond);
     const unread = pools(['--watch']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
-    unread.world.closeStdout();
+    unread.io.closeStdout();
     expect(await unread.code).toBe(0);
   });
 });

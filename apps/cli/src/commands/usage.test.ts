@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
 import { run } from '../run.ts';
-import { makeWorld, type World, type WorldOptions } from '../world.fixture.ts';
 
 let login: LoggedIn;
 let platform: ScriptedPlatform;
@@ -15,9 +15,9 @@ afterEach(() => login.close());
 
 const usage = async (
   args: string[] = [],
-  options: Partial<WorldOptions> = {},
-): Promise<{ code: number; io: World }> => {
-  const io = makeWorld({ home: login.home.path, ...options });
+  options: Partial<TestIoOptions> = {},
+): Promise<{ code: number; io: TestIo }> => {
+  const io = makeTestIo({ home: login.home.path, ...options });
   return { code: await run(['usage', ...args], io), io };
 };
 

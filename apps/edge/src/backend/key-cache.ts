@@ -28,7 +28,7 @@ export class KeyCache {
   readonly #accepted = new Map<string, CachedKey>();
   readonly #byKeyId = new Map<string, CachedKey>();
   readonly #refused = new Map<string, { readonly fault: Fault; readonly until: number }>();
-  readonly #asking = new Map<string, Promise<KeyVerdict>>();
+  readonly #inFlight = new Map<string, Promise<KeyVerdict>>();
   #revocations = 0;
 
   constructor(options: KeyCacheOptions) {
@@ -46,11 +46,11 @@ export class KeyCache {
 
   /** Asks, whatever is cached. Those who ask at the same time share the answer. */
   check(tokenHash: string): Promise<KeyVerdict> {
-    const underWay = this.#asking.get(tokenHash);
+    const underWay = this.#inFlight.get(tokenHash);
     if (underWay !== undefined) return underWay;
-    const asking = this.#ask(tokenHash).finally(() => this.#asking.delete(tokenHash));
-    this.#asking.set(tokenHash, asking);
-    return asking;
+    const inFlight = this.#ask(tokenHash).finally(() => this.#inFlight.delete(tokenHash));
+    this.#inFlight.set(tokenHash, inFlight);
+    return inFlight;
   }
 
   byKeyId(keyId: string): CachedKey | undefined {
@@ -82,7 +82,7 @@ export class KeyCache {
     this.#refused.clear();
   }
 
-  // ---- asking ----
+  // ---- inFlight ----
 
   async #ask(tokenHash: string): Promise<KeyVerdict> {
     for (let tries = 0; tries < TRIES; tries += 1) {

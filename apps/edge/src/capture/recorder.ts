@@ -4,7 +4,7 @@ import { CapturedBody } from '@tunnel/capture';
 import { type ChunkedForm, fieldValueOf, isTextual, type RequestHead, type ResponseHead } from '@tunnel/core';
 import type { ErrorCode } from '@tunnel/errors';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { ExchangeEnd, ExchangeRecorder } from '../upstream/response-handler.ts';
+import type { RequestEnd, RequestRecorder } from '../upstream/response-handler.ts';
 
 /** Holds requests within its bounds. */
 export interface CaptureBuffer {
@@ -30,7 +30,7 @@ export interface CaptureInfo {
 /** What an object of this costs beside its strings, roughly. */
 const OVERHEAD_BYTES = 512;
 
-export class CaptureRecorder implements ExchangeRecorder {
+export class CaptureRecorder implements RequestRecorder {
   readonly info: CaptureInfo;
   /** As received. */
   readonly requestText: string;
@@ -97,7 +97,7 @@ export class CaptureRecorder implements ExchangeRecorder {
   }
 
   /** Once; a second call changes nothing. */
-  finish(nowMs: number, end: ExchangeEnd): void {
+  finish(nowMs: number, end: RequestEnd): void {
     if (this.durationMs !== null) return;
     this.durationMs = Math.max(0, nowMs - this.info.startedMs);
     if (end === 'complete') return;

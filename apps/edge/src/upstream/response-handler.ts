@@ -43,16 +43,16 @@ export interface UnsentRequest {
 }
 
 /** `complete`: the whole response came. `aborted`: the visitor left. A fault: why there was no response, or not all of it. */
-export type ExchangeEnd = 'complete' | 'aborted' | Fault;
+export type RequestEnd = 'complete' | 'aborted' | Fault;
 
 /** What is kept of a request and its response is fed while they pass. */
-export interface ExchangeRecorder {
+export interface RequestRecorder {
   onRequestBody(bytes: Buffer, start: number, end: number): void;
   onRequestEnd(): void;
   /** A chunked body will pass by in that form. */
   onResponseHead(head: ResponseHead, bodyForm: ChunkedForm): void;
   onResponseBody(bytes: Buffer, start: number, end: number): void;
-  finish(nowMs: number, end: ExchangeEnd): void;
+  finish(nowMs: number, end: RequestEnd): void;
   /** Another service gets the request, and it is recorded there. */
   discard(): void;
 }

@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 import { ByteQueue } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { TunnelCounters } from '../backend/tunnel-counters.ts';
-import type { ExchangeRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
+import type { RequestRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
 import type { Upstream } from './upstream.ts';
 
 /** How requests are put to the local service of an http tunnel. */
@@ -35,7 +35,7 @@ export interface ServiceRequest {
   /** Whether other members of its group could serve it now; null: the service stands alone. */
   readonly hasOthers: (() => boolean) | null;
   /** null: nothing is kept of it. */
-  readonly recorder: ExchangeRecorder | null;
+  readonly recorder: RequestRecorder | null;
 }
 
 export interface UpstreamContext {

@@ -54,7 +54,7 @@ export const callEdge = async <T extends z.ZodType>(
   }, question.timeoutMs);
   try {
     // An edge in the process need not look at the signal.
-    const answer = await Promise.race([exchange(deps, edge, question, abort.signal), tooLate]);
+    const answer = await Promise.race([send(deps, edge, question, abort.signal), tooLate]);
     return resultOf(answer, schema, away);
   } catch (error) {
     throw error instanceof Fault ? error : away((error as Error).message, error);
@@ -69,7 +69,7 @@ interface Answer {
   readonly body: unknown;
 }
 
-const exchange = async (
+const send = async (
   deps: CallDeps,
   edge: ReachableEdge,
   { method, path, accountId }: EdgeRequest,

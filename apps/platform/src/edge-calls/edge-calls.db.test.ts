@@ -23,10 +23,10 @@ type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 let fixture: LinkFixture;
 let account: Account;
 const servers: Server[] = [];
-const worlds: LinkFixture[] = [];
+const fixtures: LinkFixture[] = [];
 beforeEach(async () => {
   fixture = await createLinkFixture(5);
-  worlds.push(fixture);
+  fixtures.push(fixture);
   account = await addAccount(fixture.db);
 });
 afterEach(async () => {
@@ -35,7 +35,7 @@ afterEach(async () => {
     server.close();
   }
 });
-afterAll(() => Promise.all(worlds.map((each) => each.close())));
+afterAll(() => Promise.all(fixtures.map((each) => each.close())));
 
 /** An edge whose REST says what a test wants. */
 const startEdge = async (region: string, answer: Answer) => {

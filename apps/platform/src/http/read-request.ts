@@ -47,10 +47,10 @@ interface Issue {
 const WRONG_TYPE = /^Invalid input: expected (\w+), received (\w+)$/;
 
 const badRequest = (issue: Issue | undefined, target: string): Fault => {
-  const place = issue === undefined || issue.path.length === 0 ? nameOfTarget(target) : issue.path.join('.');
+  const field = issue === undefined || issue.path.length === 0 ? nameOfTarget(target) : issue.path.join('.');
   const message = inPlainWords(issue?.message ?? 'cannot be read');
   // Messages of ours begin with the field they are about.
-  return new Fault('API_BAD_REQUEST', { reason: message.startsWith(`${place} `) ? message : `${place}: ${message}` });
+  return new Fault('API_BAD_REQUEST', { reason: message.startsWith(`${field} `) ? message : `${field}: ${message}` });
 };
 
 const inPlainWords = (message: string): string => {

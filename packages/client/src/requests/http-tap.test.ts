@@ -1,6 +1,6 @@
 import { seededRandom } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
-import { HttpTap, type SeenExchange } from './http-tap.ts';
+import { HttpTap, type SeenRequest } from './http-tap.ts';
 
 interface Seen {
   method: string;
@@ -26,7 +26,7 @@ const watch = () => {
       end: null,
     };
     seen.push(one);
-    const exchange: SeenExchange = {
+    const handler: SeenRequest = {
       onRequestBody: (bytes, start, end) => void (one.requestBody += bytes.toString('latin1', start, end)),
       onRequestEnd: () => void (one.requestEnded = true),
       onResponseHead: ({ status }) => void (one.status = status),
@@ -36,7 +36,7 @@ const watch = () => {
         one.end = how;
       },
     };
-    return exchange;
+    return handler;
   });
   return { tap, seen };
 };
@@ -243,7 +243,7 @@ describe('at random cuts', () => {
     for (let seed = 1; seed <= 60; seed += 1) {
       const random = seededRandom(seed);
       const upTo = (most: number): number => Math.floor(random() * (most + 1));
-      const exchanges = Array.from({ length: 12 }, (_, index) => exchange(index, random, upTo));
+      const requests = Array.from({ length: 12 }, (_, index) => requestAt(index, random, upTo));
       const cut = (text: string, kind: '>' | '<'): Step[] => {
         const steps: Step[] = [];
         for (let at = 0; at < text.length; ) {
@@ -253,13 +253,13 @@ describe('at random cuts', () => {
         }
         return steps;
       };
-      const steps = exchanges.flatMap(({ request, response }) => [...cut(request, '>'), ...cut(response, '<')]);
-      expect(play([...steps, ['over']]), `seed ${seed}`).toEqual(exchanges.map(({ expected }) => expected));
+      const steps = requests.flatMap(({ request, response }) => [...cut(request, '>'), ...cut(response, '<')]);
+      expect(play([...steps, ['over']]), `seed ${seed}`).toEqual(requests.map(({ expected }) => expected));
     }
   });
 });
 
-const exchange = (index: number, random: () => number, upTo: (most: number) => number) => {
+const requestAt = (index: number, random: () => number, upTo: (most: number) => number) => {
   const bytes = (): string => String.fromCharCode(...Array.from({ length: upTo(300) }, () => upTo(255)));
   const framed = (body: string): string => {
     if (random() < 0.5) return `Content-Length: ${body.length}\r\n\r\n${body}`;

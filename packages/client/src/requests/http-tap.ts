@@ -6,7 +6,7 @@ import type { StreamReason } from '@tunnel/protocol';
 import { MessageReader } from './message-reader.ts';
 
 /** One request and its response, as they are seen. Nothing is called after onEnd. */
-export interface SeenExchange {
+export interface SeenRequest {
   onRequestBody(bytes: Buffer, start: number, end: number): void;
   onRequestEnd(): void;
   /** Interim responses (100, 103) are left out. */
@@ -17,11 +17,11 @@ export interface SeenExchange {
 }
 
 /** null: nobody is interested (any more), and the tap lets go of the connection. */
-export type ExchangeOpener = (head: RequestHead) => SeenExchange | null;
+export type RequestOpener = (head: RequestHead) => SeenRequest | null;
 
 interface Pending {
   readonly head: RequestHead;
-  readonly seen: SeenExchange;
+  readonly seen: SeenRequest;
 }
 
 /** Requests that wait for their answers; a visitor's ingress sends one at a time. */
@@ -29,7 +29,7 @@ const PENDING_MAX = 64;
 const NO_BODY: Framing = { kind: 'none' };
 
 export class HttpTap {
-  readonly #open: ExchangeOpener;
+  readonly #open: RequestOpener;
   /** In the order in which they will be answered. */
   readonly #pending: Pending[] = [];
   /** The request whose body is passing. */
@@ -39,7 +39,7 @@ export class HttpTap {
   readonly #requests: MessageReader;
   readonly #responses: MessageReader;
 
-  constructor(open: ExchangeOpener) {
+  constructor(open: RequestOpener) {
     this.#open = open;
     this.#requests = new MessageReader({
       onHead: (text) => this.#onRequestHead(text),

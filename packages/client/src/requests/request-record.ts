@@ -3,7 +3,7 @@ import { CapturedBody } from '@tunnel/capture';
 import { fieldValueOf, isTextual, REDACTED, type RequestHead, type ResponseHead, redactUrl } from '@tunnel/core';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { Tunnel, TunnelEntry } from '../tunnel.ts';
-import type { SeenExchange } from './http-tap.ts';
+import type { SeenRequest } from './http-tap.ts';
 
 interface RequestFacts {
   readonly id: string;
@@ -46,7 +46,7 @@ export interface RecordDeps {
   onEnd(record: RequestRecord): void;
 }
 
-export class RequestRecord implements SeenExchange {
+export class RequestRecord implements SeenRequest {
   readonly id: string;
   readonly tunnel: TunnelEntry;
   readonly method: string;

@@ -49,7 +49,7 @@ const moved = (facts: SubscriptionFacts | null, move: Move, now: number, count: 
 };
 
 /** Performs the effects as a driver would, and checks that none comes that was done already. */
-class World {
+class AccountDriver {
   held: SubscriptionState = NO_SUBSCRIPTION;
   plan: 'payg' | 'free' = 'free';
   mails = 0;
@@ -101,7 +101,7 @@ class World {
 it('holds what holds there, whenever and however often it is looked at', () => {
   fc.assert(
     fc.property(steps, (drawn) => {
-      const [often, once] = [new World(), new World()];
+      const [often, once] = [new AccountDriver(), new AccountDriver()];
       let facts = null as SubscriptionFacts | null;
       let now = START;
       let [count, spells] = [0, 0];

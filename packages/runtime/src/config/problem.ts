@@ -88,10 +88,10 @@ const refuseValue = (source: ConfigSource, path: ConfigPath, issue: z.core.$ZodI
   const { concealed = false, later = [] } = metaAt(source.schema, path);
   // Of a wrong name in a table of one's own names the name is the value.
   const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(source.merged, path);
-  const place = { where: whereIs(source, path), key: pathText(path), got: describeValue(value, concealed) };
+  const location = { where: whereIs(source, path), key: pathText(path), got: describeValue(value, concealed) };
   return typeof value === 'string' && later.includes(value)
-    ? new ConfigProblem('CONFIG_NOT_IN_VERSION', place)
-    : new ConfigProblem('CONFIG_WRONG_VALUE', { ...place, expected: issue.message });
+    ? new ConfigProblem('CONFIG_NOT_IN_VERSION', location)
+    : new ConfigProblem('CONFIG_WRONG_VALUE', { ...location, expected: issue.message });
 };
 
 const lineOf = (source: ConfigSource, path: ConfigPath): number =>

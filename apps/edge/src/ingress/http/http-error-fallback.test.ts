@@ -35,7 +35,7 @@ const startSolo = async (onStream: OnStream): Promise<Path> => {
 
 const ask = (port: number, headers: Record<string, string> = {}, method = 'GET') =>
   new Promise<{ status: number; code: string; connection: string; body: string }>((resolve, reject) => {
-    const asking = request({ host: '127.0.0.1', port, method, headers, agent: false }, (response) => {
+    const sent = request({ host: '127.0.0.1', port, method, headers, agent: false }, (response) => {
       const { statusCode = 0, headers: got } = response;
       const code = String(got['x-tunnel-error']);
       text(response).then(
@@ -43,8 +43,8 @@ const ask = (port: number, headers: Record<string, string> = {}, method = 'GET')
         reject,
       );
     });
-    asking.on('error', reject);
-    asking.end();
+    sent.on('error', reject);
+    sent.end();
   });
 
 describe('a visitor that speaks HTTP reads a 502', () => {

@@ -9,7 +9,7 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import type { Balancer } from '../../routing/balancer.ts';
 import type { HttpRouter, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
-import type { ExchangeRecorder } from '../../upstream/response-handler.ts';
+import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import { ServiceRequests } from '../../upstream/service-requests.ts';
 import type { Service } from '../../upstream/upstream-request.ts';
 import { HttpTotals } from './http-totals.ts';
@@ -19,7 +19,7 @@ import type { Visitor, VisitorOwner } from './visitor.ts';
 
 /** Who keeps captures. */
 export interface CaptureSink {
-  begin(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): ExchangeRecorder | null;
+  begin(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): RequestRecorder | null;
 }
 
 export interface HttpIngressOptions {
@@ -103,7 +103,7 @@ export class HttpIngress implements VisitorOwner {
     tunnel.counters.addRequest();
   }
 
-  capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): ExchangeRecorder | null {
+  capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): RequestRecorder | null {
     return this.#given.captures.begin(tunnel, head, startedMs, bodyForm);
   }
 

@@ -4,7 +4,7 @@ import type { ChunkedForm, RequestHead } from '@tunnel/core';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
 import type { OwnAnswer, RoutedRequest, VisitorInfo } from '../../routing/http-router.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
-import type { ExchangeRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
+import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
 import type { VisitorOwner } from './visitor.ts';
 
@@ -39,7 +39,7 @@ export class ProxiedRequest {
   #member!: Tunnel;
   #body: BodySource | null = null;
   #failed: FailedMembers | null = null;
-  #recorder: ExchangeRecorder | null = null;
+  #recorder: RequestRecorder | null = null;
   #upstream: UpstreamRequest | null = null;
 
   constructor(owner: VisitorOwner, holder: LeaseHolder) {

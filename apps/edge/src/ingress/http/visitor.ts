@@ -3,7 +3,7 @@ import type { ChunkedForm, RequestHead } from '@tunnel/core';
 import type { Balancer } from '../../routing/balancer.ts';
 import type { RouteRequest } from '../../routing/http-router.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
-import type { ExchangeRecorder } from '../../upstream/response-handler.ts';
+import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import type { ServiceRequests } from '../../upstream/service-requests.ts';
 
 export interface Visitor {
@@ -24,7 +24,7 @@ export interface VisitorOwner {
   readonly isDraining: boolean;
   countRequest(tunnel: Tunnel): void;
   /** A request begins; null: it is not captured. A chunked body will pass by in that form. */
-  capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): ExchangeRecorder | null;
+  capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): RequestRecorder | null;
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
   onClosed(visitor: Visitor): void;
 }

@@ -89,10 +89,10 @@ const keyOf = ({ subscriptionId, periodEnd }: FinalMinimumOrder): string =>
   `${KIND}:${subscriptionId}:${Math.floor(periodEnd / 1000)}`;
 
 const addItem = async (stripe: Stripe, cents: number, order: FinalMinimumOrder, key: string): Promise<void> => {
-  const place = await placeOf(stripe, order);
-  if (place === null) return;
+  const parent = await parentOf(stripe, order);
+  if (parent === null) return;
   const params = {
-    ...place,
+    ...parent,
     customer: order.customerId,
     amount: cents,
     currency: CURRENCY,
@@ -107,7 +107,7 @@ const addItem = async (stripe: Stripe, cents: number, order: FinalMinimumOrder, 
 };
 
 /** Nothing waits for a subscription that has ended: its last invoice takes items until it is final. */
-const placeOf = async (
+const parentOf = async (
   stripe: Stripe,
   { customerId: customer, subscriptionId: subscription, hasEnded }: FinalMinimumOrder,
 ): Promise<{ readonly subscription: string } | { readonly invoice: string } | null> => {

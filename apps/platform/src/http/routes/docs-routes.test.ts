@@ -59,14 +59,22 @@ describe('GET /openapi.json', () => {
   it('names, describes and exemplifies every answer, errors too', () => {
     const ids = new Set<string | undefined>();
     for (const { path, method, operation } of operationsOf(document)) {
-      const place = `${method} ${path}`;
+      const operationName = `${method} ${path}`;
       ids.add(operation.operationId);
-      expect([place, operation.summary, operation.tags?.[0]]).toEqual([place, expect.any(String), expect.any(String)]);
+      expect([operationName, operation.summary, operation.tags?.[0]]).toEqual([
+        operationName,
+        expect.any(String),
+        expect.any(String),
+      ]);
       expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(['500', '503']));
       for (const [status, answer] of Object.entries(operation.responses)) {
-        expect([place, status, answer.description]).toEqual([place, status, expect.stringMatching(/\S/)]);
+        expect([operationName, status, answer.description]).toEqual([
+          operationName,
+          status,
+          expect.stringMatching(/\S/),
+        ]);
         for (const media of Object.values(answer.content ?? {})) {
-          expect([place, status, media.example]).not.toEqual([place, status, undefined]);
+          expect([operationName, status, media.example]).not.toEqual([operationName, status, undefined]);
           if (Number(status) >= 400) expect(media.example).toMatchObject({ error: expect.not.stringMatching(/[{}]/) });
         }
       }

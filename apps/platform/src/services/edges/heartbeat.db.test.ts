@@ -21,15 +21,15 @@ import {
 let fixture: LinkFixture;
 let account: Account;
 let edge: Edge;
-const worlds: LinkFixture[] = [];
+const fixtures: LinkFixture[] = [];
 beforeEach(async () => {
   // Each with a clock of its own: dead edges of one test would be seen by the next.
   fixture = await createLinkFixture();
-  worlds.push(fixture);
+  fixtures.push(fixture);
   account = await addAccount(fixture.db);
   edge = await addEdge(fixture);
 });
-afterAll(() => Promise.all(worlds.map((each) => each.close())));
+afterAll(() => Promise.all(fixtures.map((each) => each.close())));
 
 const open = async (by: Edge = edge, at = NOON): Promise<string> => {
   const question = questionOf(by, account, { at });

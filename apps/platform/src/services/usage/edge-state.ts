@@ -87,13 +87,13 @@ export interface GroupEdges {
 export const listGroups = async ({ edges }: { edges: GroupEdges }, { userId }: UserActor): Promise<PlatformPools> => {
   const { groups, warnings } = await edges.groups(userId);
   return {
-    groups: groups.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)),
+    groups: groups.toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1)),
     warnings: warnings.toSorted(),
   };
 };
 
-/** One group has one place: none is equal to another. */
-const placeOf = ({ region_id, protocol, label }: GroupSummary): string => [region_id, protocol, label].join('\0');
+/** One group has one endpoint in a region: no two keys are equal. */
+const sortKey = ({ region_id, protocol, label }: GroupSummary): string => [region_id, protocol, label].join('\0');
 
 /**
  * The regions that are there now, and how clients and visitors come to them. A region with several edges is shown by the one

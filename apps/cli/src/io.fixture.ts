@@ -1,11 +1,11 @@
-// A world for a run under test: what it prints is kept, signals are sent by hand, the home folder is the test's.
+// The Io of a run under test: what it prints is kept, signals are sent by hand, the home folder is the test's.
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { connect } from '@tunnel/client';
 import { type Clock, systemClock } from '@tunnel/runtime';
 import type { Io, TextInput } from './io.ts';
 
-export interface World extends Io {
+export interface TestIo extends Io {
   readonly out: () => string;
   readonly err: () => string;
   /** Lines of stdout as JSON events. */
@@ -14,7 +14,7 @@ export interface World extends Io {
   closeStdout(): void;
 }
 
-export interface WorldOptions {
+export interface TestIoOptions {
   readonly home: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly connect?: typeof connect;
@@ -34,7 +34,7 @@ export const piping = (text: string): PassThrough => {
   return input;
 };
 
-export const makeWorld = (options: WorldOptions): World => {
+export const makeTestIo = (options: TestIoOptions): TestIo => {
   let out = '';
   let err = '';
   const signals = new EventEmitter();

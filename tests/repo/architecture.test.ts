@@ -1,0 +1,82 @@
+// ARCHITECTURE.md and CONTRIBUTING.md name files and folders that are there.
+// A name has a slash in it and is written whole, with `.ts` or without: from the root of the repository (`packages/core`), from a package's name
+// (`client/forward/tcp` is packages/client/src/forward/tcp.ts), or from the src of the edge or the platform (`routing/balancer`,
+// `services/tunnels/verify-key`). It counts in a block of code wherever it stands, in prose where it is all there is between backticks.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ROOT, run } from './checkout.fixture.ts';
+
+const NAME = /(?<![\w./<>:@*$-])[a-z][\w.-]*(?:\/[\w.-]*\w)+\/?(?![\w/<*:])/g;
+/** A folder, by the slash at its end. */
+const FOLDER = /^[a-z][\w-]*\/$/;
+const FILE = /^(?!x\.)[\w.-]+\.(?:tsx?|mjs)$/;
+/** The example of a protocol that is to be added. */
+const NOT_YET = /\budp\b/;
+const SUFFIXES = ['', '.ts', '.tsx', '.mjs'];
+
+const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
+
+const isThere = (name: string): boolean => {
+  const [workspace, ...rest] = name.split('/');
+  const inside = rest.join('/');
+  const paths = [name, `apps/edge/src/${name}`, `apps/platform/src/${name}`];
+  if (inside !== '') paths.push(`packages/${workspace}/src/${inside}`, `apps/${workspace}/src/${inside}`);
+  return paths.some((path) => SUFFIXES.some((suffix) => existsSync(join(ROOT, path.replace(/\/$/, '') + suffix))));
+};
+
+interface Named {
+  readonly line: number;
+  readonly name: string;
+}
+
+/** Every name of a file or folder, with its line. */
+const namesIn = (text: string): Named[] => {
+  let isCode = false;
+  return text.split('\n').flatMap((content, index) => {
+    if (content.trimStart().startsWith('```')) {
+      isCode = !isCode;
+      return [];
+    }
+    const spans = [...content.matchAll(/`([^`]+)`/g)].map((match) => match[1] as string);
+    const names = isCode
+      ? [...content.matchAll(NAME)].map(([name]) => name)
+      : spans.filter((span) => span.match(NAME)?.[0] === span || FOLDER.test(span) || FILE.test(span));
+    return names.map((name) => ({ line: index + 1, name }));
+  });
+};
+
+describe.each(['ARCHITECTURE.md', 'CONTRIBUTING.md'])('%s', (page) => {
+  it('names only files and folders that are there', async () => {
+    const tracked = (await run('git', ['ls-files'])).stdout.split('\n');
+    const fileNames = new Set(tracked.map((path) => path.split('/').at(-1)));
+    const names = namesIn(read(page)).filter(({ name }) => !NOT_YET.test(name));
+    expect(names.length).toBeGreaterThan(20);
+    const missing = names.filter(({ name }) => (FILE.test(name) ? !fileNames.has(name) : !isThere(name)));
+    expect(missing.map(({ line, name }) => `${page}:${line}: ${name}`)).toEqual([]);
+  });
+});
+
+it('the table of the edge in ARCHITECTURE.md has its folders, and all of them', () => {
+  const table = /^\| Folder \|.*\n\|[-|]+\n((?:\|.*\n)+)/m.exec(read('ARCHITECTURE.md'))?.[1] ?? '';
+  const first = table.split('\n').map((row) => row.split('|', 2)[1] ?? '');
+  const named = first.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1] as string));
+  expect(named.filter((name) => !existsSync(join(ROOT, 'apps/edge/src', name)))).toEqual([]);
+  const folders = readdirSync(join(ROOT, 'apps/edge/src'), { withFileTypes: true }).filter((entry) =>
+    entry.isDirectory(),
+  );
+  const roots = new Set(named.map((name) => name.split('/', 1)[0]));
+  expect(folders.map(({ name }) => name).filter((name) => !roots.has(name))).toEqual([]);
+});
+
+it.each([
+  ['`routing/balancer`', ['routing/balancer']],
+  ['`no/such/file`, `db/` and `edge.ts`', ['no/such/file', 'db/', 'edge.ts']],
+  ['`GET /api/x`, HTTP/2, `services/<entity>`, `apps/*/dist`, `x.test.ts`, `npx vitest run a/b`', []],
+  [
+    '```\n 1  TLS   ingress/tls/certificate, mux/splice  ─► 502 …_PLAIN\n```',
+    ['ingress/tls/certificate', 'mux/splice'],
+  ],
+])('in %j the names are %j', (text, names) => {
+  expect(namesIn(text).map(({ name }) => name)).toEqual(names);
+});

@@ -1,0 +1,88 @@
+// The glossary of ARCHITECTURE.md: one row a word, and no file and no identifier of the product has a word that it refuses.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseSync, visitorKeys } from 'oxc-parser';
+import { expect, it } from 'vitest';
+import { ROOT, run } from './checkout.fixture.ts';
+
+const page = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
+const glossary = page.slice(page.indexOf('\n## Glossary\n'));
+
+/** The words of a table's first column, which has `heading` above it; a cell may have several. */
+const wordsBelow = (heading: string): string[] => {
+  const rows = new RegExp(`^\\| ${heading} \\|.*\\n\\|[-|]+\\n((?:\\|.*\\n?)+)`, 'm').exec(glossary)?.[1] ?? '';
+  return rows
+    .split('\n')
+    .flatMap((row) => (row.split('|', 2)[1]?.trim() ?? '').split(', ').filter((word) => word !== ''));
+};
+
+const used = wordsBelow('Word');
+const refused = wordsBelow('Not');
+
+/** `askAnother`, `ask-another` and `ASK_ANOTHER` are ` ask another `. */
+const spoken = (name: string): string =>
+  ` ${name
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, ' ')
+    .trim()} `;
+
+/** The refused words of a name. What is done in place needs no other word. */
+const refusedIn = (name: string): string[] => {
+  const text = spoken(name).replaceAll(' in place ', ' ');
+  return refused.filter((word) => text.includes(` ${word} `) || text.includes(` ${word}s `));
+};
+
+/** Most files need not be parsed. `replace` is everywhere. */
+const MAY_BE_THERE = new RegExp(refused.join('|').replaceAll(' ', '[-_]?'), 'i');
+
+interface Syntax {
+  readonly type: string;
+  readonly [key: string]: unknown;
+}
+
+const IDENTIFIERS = ['Identifier', 'PrivateIdentifier', 'JSXIdentifier'];
+
+const identifiersOf = (node: Syntax, found: Set<string>): void => {
+  if (IDENTIFIERS.includes(node.type)) found.add(String(node['name']));
+  for (const key of visitorKeys[node.type] ?? []) {
+    for (const child of [node[key]].flat() as (Syntax | null | undefined)[]) if (child) identifiersOf(child, found);
+  }
+};
+
+it('each word has one row', () => {
+  expect(used.length).toBeGreaterThan(30);
+  expect(refused.length).toBeGreaterThan(15);
+  const all = [...used, ...refused];
+  expect(all.filter((word, index) => all.indexOf(word) !== index)).toEqual([]);
+});
+
+it('no file and no identifier of the product has a word that the glossary refuses', async () => {
+  const { stdout } = await run('git', ['ls-files', 'packages/*/src/*', 'apps/*/src/*']);
+  const files = stdout.split('\n').filter((path) => /\.tsx?$/.test(path));
+  expect(files.length).toBeGreaterThan(300);
+  const uses = files.flatMap((path) => {
+    const text = readFileSync(join(ROOT, path), 'utf8');
+    const names = new Set([path.split('/').slice(3).join('/')]);
+    if (MAY_BE_THERE.test(text.replace(/replace/gi, '')))
+      identifiersOf(parseSync(path, text).program as unknown as Syntax, names);
+    return [...names].filter((name) => refusedIn(name).length > 0).map((name) => `${path}: ${name}`);
+  });
+  expect(uses).toEqual([]);
+});
+
+it.each([
+  ['askAnother', ['ask another']],
+  ['PublicPlace', ['place']],
+  ['capture-desk.ts', ['desk']],
+  ['LAST_WORDS', ['last words']],
+  ['places', ['place']],
+  ['HTTPExchange', ['exchange']],
+  ['replaceAll', []],
+  ['placeholder', []],
+  ['calendar', []],
+  ['IN_PLACE_BYTES', []],
+])('in %s the refused words are %j', (name, words) => {
+  expect(refusedIn(name)).toEqual(words);
+});
