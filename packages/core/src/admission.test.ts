@@ -48,7 +48,6 @@ describe('what is admitted', () => {
   });
 
   it('asks for any name, the one it had, or exactly the one that was named, in lower case', () => {
-<<<<<<< HEAD
     const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
       const decision = decide({ protocol: 'http', ...request }, facts);
       return decision.kind === 'admitted' ? decision.wanted : decision;
@@ -61,20 +60,6 @@ describe('what is admitted', () => {
     });
     expect(wantedOf({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
     expect(wantedOf({}, { heldEndpoint: { kind: 'name', name: 'old' } })).toEqual({
-=======
-    const wantedFor = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
-      const decision = decide({ protocol: 'http', ...request }, facts);
-      return decision.kind === 'admitted' ? decision.wanted : decision;
-    };
-    expect(wantedFor({})).toEqual({ kind: 'name', wanted: { kind: 'any' } });
-    expect(wantedFor({ subdomain: 'Web' })).toEqual({ kind: 'name', wanted: { kind: 'exact', name: 'web' } });
-    expect(wantedFor({ preferredSubdomain: 'web' })).toEqual({
-      kind: 'name',
-      wanted: { kind: 'preferred', name: 'web' },
-    });
-    expect(wantedFor({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
-    expect(wantedFor({}, { heldEndpoint: { kind: 'name', name: 'old' } })).toEqual({
->>>>>>> docs
       kind: 'name',
       wanted: { kind: 'preferred', name: 'old' },
     });
@@ -121,21 +106,13 @@ describe('what is refused', () => {
 const HASH = 'a'.repeat(64);
 
 describe('a tunnel that wants into a group', () => {
-<<<<<<< HEAD
   const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
-=======
-  const wantedFor = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
->>>>>>> docs
     const decision = decide({ group: 'web', groupKeyHash: HASH, ...request }, facts);
     return decision.kind === 'admitted' ? decision.wanted : decision.fault.message;
   };
 
   it('asks for it by name, key hash and protocol, and for an endpoint in case it begins it', () => {
-<<<<<<< HEAD
     expect(wantedOf({ protocol: 'tcp', preferredPort: 20005 })).toEqual({
-=======
-    expect(wantedFor({ protocol: 'tcp', preferredPort: 20005 })).toEqual({
->>>>>>> docs
       kind: 'group',
       wanted: {
         protocol: 'tcp',
@@ -144,45 +121,26 @@ describe('a tunnel that wants into a group', () => {
         endpoint: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20005 } },
       },
     });
-<<<<<<< HEAD
     expect(wantedOf({ protocol: 'https', subdomain: 'Shop' })).toMatchObject({
-=======
-    expect(wantedFor({ protocol: 'https', subdomain: 'Shop' })).toMatchObject({
->>>>>>> docs
       kind: 'group',
       wanted: { protocol: 'https', name: 'web', endpoint: { kind: 'name', name: 'shop' } },
     });
   });
 
   it('of http has the name of the group for a subdomain, where that can be one', () => {
-<<<<<<< HEAD
     expect(wantedOf({ protocol: 'http', group: 'Web' })).toMatchObject({ wanted: { endpoint: { name: 'web' } } });
     expect(wantedOf({ protocol: 'http', group: 'my web' })).toMatch(/^group `my web` needs a subdomain, because/);
     expect(wantedOf({ protocol: 'http', group: 'api' })).toMatch(/needs a subdomain/);
     expect(wantedOf({ protocol: 'http', group: 'my web', subdomain: 'w' })).toMatchObject({ kind: 'group' });
     expect(wantedOf({ protocol: 'http', subdomain: 'a b' })).toMatch(/^subdomain 'a b' is not valid/);
-=======
-    expect(wantedFor({ protocol: 'http', group: 'Web' })).toMatchObject({ wanted: { endpoint: { name: 'web' } } });
-    expect(wantedFor({ protocol: 'http', group: 'my web' })).toMatch(/^group `my web` needs a subdomain, because/);
-    expect(wantedFor({ protocol: 'http', group: 'api' })).toMatch(/needs a subdomain/);
-    expect(wantedFor({ protocol: 'http', group: 'my web', subdomain: 'w' })).toMatchObject({ kind: 'group' });
-    expect(wantedFor({ protocol: 'http', subdomain: 'a b' })).toMatch(/^subdomain 'a b' is not valid/);
->>>>>>> docs
   });
 
   it('is an ordinary one when load balancing is off, whatever its fields say', () => {
     const off = { loadBalancing: false };
-<<<<<<< HEAD
     expect(wantedOf({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', transport: 'tcp', wanted: { kind: 'any' } });
     expect(wantedOf({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
     expect(wantedOf({ protocol: 'tcp', groupKeyHash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
     expect(wantedOf({ protocol: 'tcp', healthCheck: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });
-=======
-    expect(wantedFor({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', transport: 'tcp', wanted: { kind: 'any' } });
-    expect(wantedFor({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
-    expect(wantedFor({ protocol: 'tcp', groupKeyHash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
-    expect(wantedFor({ protocol: 'tcp', healthCheck: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });
->>>>>>> docs
   });
 
   it.each([
@@ -214,21 +172,12 @@ describe('a tunnel that wants into a group', () => {
       'the path of a health check begins with / and has no spaces or control characters',
     ],
   ] as const)('is refused for %s', (_, request, message) => {
-<<<<<<< HEAD
     expect(wantedOf({ protocol: 'tcp', ...request } as Partial<TunnelRequest>)).toBe(message);
   });
 
   it('counts against the limit, and never when it returns', () => {
     expect(wantedOf({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
     expect(wantedOf({}, { tunnelCount: 2, heldEndpoint: { kind: 'member', groupId: 'g' } })).toMatchObject({
-=======
-    expect(wantedFor({ protocol: 'tcp', ...request } as Partial<TunnelRequest>)).toBe(message);
-  });
-
-  it('counts against the limit, and never when it returns', () => {
-    expect(wantedFor({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
-    expect(wantedFor({}, { tunnelCount: 2, heldEndpoint: { kind: 'member', groupId: 'g' } })).toMatchObject({
->>>>>>> docs
       kind: 'group',
     });
   });
