@@ -6,9 +6,9 @@ import { createRoot } from 'react-dom/client';
 import { createApi, createOpenClient, createQueryClient } from './app/api.ts';
 import { AppProvider } from './app/app-context.tsx';
 import { Reachability } from './app/reachability.ts';
-import { createAppRouter } from './app/router.tsx';
 import { createBrowserEnvironment, openTabChannel, Session, type SessionEnvironment } from './app/session.ts';
 import { followOtherTabs } from './app/theme.ts';
+import { createAppRouter } from './router.tsx';
 
 /** More than the platform itself waits for an edge, and that for a service, when a request is replayed: 35 s. */
 const ANSWER_WITHIN_MS = 40_000;

@@ -21,10 +21,11 @@ import { Jobs } from './jobs/jobs.ts';
 import { resyncBilling } from './jobs/resync-billing.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
+import type { BillingContext } from './services/billing/billing-account.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { ensureLocalEdge, localEdgeName, newEdgeCredential } from './services/edges/credentials.ts';
 import { upsertPlans } from './services/plans.ts';
-import { KeyUses } from './services/tunnels/key-uses.ts';
+import { KeyUses } from './services/tunnels/verify-key.ts';
 
 export interface PlatformDeps {
   readonly clock: Clock;
@@ -99,7 +100,7 @@ class ComposedPlatform implements Platform {
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
       cleanUp,
-      resyncBilling(this.#billing.context),
+      resyncBilling(this.#billingContext()),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
@@ -137,6 +138,12 @@ class ComposedPlatform implements Platform {
     const { clock, logger, simulator } = this.#deps;
     const given = simulator === undefined ? {} : { simulator };
     return new Billing({ settings: this.#config.platform, db: this.#database.db, clock, logger, ...given });
+  }
+
+  #billingContext(): BillingContext {
+    const { clock, logger } = this.#deps;
+    const { processor, locks, metering } = this.#billing;
+    return { db: this.#database.db, clock, logger, settings: this.#config.platform, processor, locks, metering };
   }
 
   #makeMail(): MailSender {
@@ -187,7 +194,7 @@ class ComposedPlatform implements Platform {
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version },
       edges: createEdgeCalls({ db, clock, logger, localEdge: this.#localEdge() }),
-      billing: this.#billing.context,
+      billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),

@@ -1,8 +1,8 @@
-// The parts of billing, joined: the processor that the configuration names, or the stand-in that was given, and metering.
+// The parts of billing, joined: the processor that the configuration names, or the stand-in that was given, the locks of accounts,
+// and metering.
 import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
-import { AccountLocks } from '../services/billing/account-locks.ts';
-import type { BillingContext } from '../services/billing/billing-account.ts';
+import { AccountLocks } from './account-locks.ts';
 import { Metering } from './metering/metering.ts';
 import { createProcessor, type ProcessorOptions } from './processor/create-processor.ts';
 import type { Processor } from './processor/processor.ts';
@@ -21,15 +21,15 @@ export interface BillingOptions {
 }
 
 export class Billing {
+  readonly processor: Processor;
+  readonly locks: AccountLocks;
   readonly metering: Metering;
-  readonly context: BillingContext;
 
   constructor(options: BillingOptions) {
-    const { settings, db, clock, logger } = options;
-    const processor = makeProcessor(options);
-    this.metering = new Metering({ db, clock, logger, processor });
-    const locks = new AccountLocks({ db, clock });
-    this.context = { db, clock, logger, settings, processor, locks, metering: this.metering };
+    const { db, clock, logger } = options;
+    this.processor = makeProcessor(options);
+    this.locks = new AccountLocks({ db, clock });
+    this.metering = new Metering({ db, clock, logger, processor: this.processor });
   }
 }
 

@@ -1,4 +1,6 @@
-// Tells an error that says "no database right now" from one that says "this query is wrong".
+// Tells an error that says "no database right now" from one that says "this query is wrong", and how that is told to callers.
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '../limits.ts';
 
 /** It let a statement wait for longer than any may take. */
 export class DatabaseSilent extends Error {
@@ -42,3 +44,6 @@ export const isDatabaseAway = (error: unknown): boolean => {
   if (WORDS.test(error.message)) return true;
   return error instanceof AggregateError && error.errors.some(isDatabaseAway);
 };
+
+export const databaseAway = (cause?: unknown): Fault =>
+  new Fault('DATABASE_AWAY', { seconds: LIMITS.DATABASE_RETRY_AFTER_SECS }, { cause });

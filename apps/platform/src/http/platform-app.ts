@@ -17,7 +17,7 @@ import { type Logger, randomId, type ServerConfig } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
-import { isDatabaseAway } from '../db/database-away.ts';
+import { databaseAway, isDatabaseAway } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
@@ -137,6 +137,3 @@ export const platformErrorMapper = (logger: Logger): ErrorMapper =>
     // A database that is away is told of once, by whoever watches it, not by every request that meets it.
     isToldElsewhere: ({ code }) => code === 'DATABASE_AWAY',
   });
-
-export const databaseAway = (cause?: unknown): Fault =>
-  new Fault('DATABASE_AWAY', { seconds: LIMITS.DATABASE_RETRY_AFTER_SECS }, { cause });

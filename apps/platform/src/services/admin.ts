@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import { isUuid, type Schema } from '../db/schema.ts';
 import { actorName, writeAudit } from './audit.ts';
-import { announceChange } from './edges/changes.ts';
+import { announceChange } from './edge-changes.ts';
 import type { OperatorActor, OperatorContext } from './service-context.ts';
 
 export interface ListedUser {

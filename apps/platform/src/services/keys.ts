@@ -7,7 +7,7 @@ import { sha256Hex } from '@tunnel/runtime';
 import { isUuid } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
 import { writeAudit } from './audit.ts';
-import { announceChange } from './edges/changes.ts';
+import { announceChange } from './edge-changes.ts';
 import type { ServiceContext, UserActor } from './service-context.ts';
 
 type Context = Pick<ServiceContext, 'db' | 'clock'>;

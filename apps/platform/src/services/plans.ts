@@ -5,7 +5,7 @@ import { sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
-import { type AnnouncedChange, announceChanges } from './edges/changes.ts';
+import { type AnnouncedChange, announceChanges } from './edge-changes.ts';
 
 type Trx = Transaction<Schema>;
 

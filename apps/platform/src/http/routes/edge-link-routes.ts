@@ -7,12 +7,12 @@ import type { ChangeFeed } from '../../services/edges/change-feed.ts';
 import { heartbeat as takeHeartbeat } from '../../services/edges/heartbeat.ts';
 import { openTunnel } from '../../services/tunnels/open-tunnel.ts';
 import { storeRecords } from '../../services/tunnels/store-records.ts';
-import { type KeyUseNotes, verifyKey } from '../../services/tunnels/verify-key.ts';
+import { type KeyUses, verifyKey } from '../../services/tunnels/verify-key.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
 import { requireEdge } from '../require-actor.ts';
 
 export interface EdgeLinkDeps {
-  readonly keyUses: KeyUseNotes;
+  readonly keyUses: Pick<KeyUses, 'note'>;
   readonly changes: Pick<ChangeFeed, 'open'>;
 }
 

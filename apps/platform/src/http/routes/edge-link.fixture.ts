@@ -5,7 +5,7 @@ import { eventually } from '@tunnel/testkit';
 import { Database } from '../../db/database.ts';
 import { ChangeFeed } from '../../services/edges/change-feed.ts';
 import { createLinkFixture, type LinkFixture } from '../../services/edges/link.fixture.ts';
-import { KeyUses } from '../../services/tunnels/key-uses.ts';
+import { KeyUses } from '../../services/tunnels/verify-key.ts';
 import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import type { RouteContext } from '../platform-env.ts';

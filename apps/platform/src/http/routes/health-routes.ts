@@ -4,9 +4,9 @@ import { okBody } from '@tunnel/contract';
 import type { Clock } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
+import { databaseAway } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
 import { withTimeout } from '../../timeout.ts';
-import { databaseAway } from '../platform-app.ts';
 import type { PlatformApp, RouteContext } from '../platform-env.ts';
 import { json, refused } from '../route-parts.ts';
 

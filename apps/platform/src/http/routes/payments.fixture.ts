@@ -37,14 +37,14 @@ export interface AskOptions {
 
 export class PaymentsFixture {
   readonly database: TestDatabase;
-  readonly billing: Billing;
   readonly simulator: Simulator;
+  readonly #settings = loadServerConfig({ env: {} }).platform;
   readonly #server: HttpServer;
   readonly #folder: TemporaryDirectory;
 
   static async open(): Promise<PaymentsFixture> {
     const fixture = new PaymentsFixture(await createTestDatabase(), await temporaryDirectory());
-    await upsertPlans(fixture.database.db, fixture.billing.context.settings.plans);
+    await upsertPlans(fixture.database.db, fixture.#settings.plans);
     await fixture.simulator.start();
     await fixture.#server.start();
     return fixture;
@@ -54,20 +54,21 @@ export class PaymentsFixture {
     this.database = database;
     this.#folder = folder;
     const logger = createLogger({ level: 'silent', format: 'json' });
-    const settings = loadServerConfig({ env: {} }).platform;
+    const settings = this.#settings;
     const app = createPlatformApp({ logger, settings });
     this.simulator = new Simulator({
       ...{ folder: folder.path, host: '127.0.0.1', port: 0, portKey: 'port', clock: systemClock, logger },
       webhookUrl: () => (this.#server.isOpen ? this.#url(BILLING_WEBHOOK_PATH) : null),
     });
     const simulator = accessOf(this);
-    this.billing = new Billing({ settings, db: database.db, clock: systemClock, logger, simulator });
+    const context = { settings, db: database.db, clock: systemClock, logger };
+    const { processor, locks, metering } = new Billing({ ...context, simulator });
     addBillingRoutes(app, {
-      ...this.billing.context,
-      requireUser: async (context, next) => {
-        const userId = context.req.header('x-user');
+      ...{ ...context, processor, locks, metering },
+      requireUser: async (call, next) => {
+        const userId = call.req.header('x-user');
         if (userId === undefined) throw new Fault('ACCESS_TOKEN_MISSING');
-        context.set('actor', { kind: 'user', userId });
+        call.set('actor', { kind: 'user', userId });
         await next();
       },
     });

@@ -1,10 +1,10 @@
 // The verbs of billing over a database of their own and a processor in memory, with two users. Tests only.
 import { createLogger, loadServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
+import { AccountLocks } from '../../billing/account-locks.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { upsertPlans } from '../plans.ts';
 import type { UserActor } from '../service-context.ts';
-import { AccountLocks } from './account-locks.ts';
 import { type BillingAccount, type BillingContext, findAccount } from './billing-account.ts';
 import { ensureCustomer } from './customer.ts';
 import { MemoryProcessor } from './memory-processor.fixture.ts';

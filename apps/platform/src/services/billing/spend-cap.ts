@@ -5,9 +5,9 @@ import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../audit.ts';
-import { announceChange } from '../edges/changes.ts';
+import { announceChange } from '../edge-changes.ts';
+import { refusal } from '../link-answers.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
-import { refusal } from '../tunnels/verify-key.ts';
 import { findAccount } from './billing-account.ts';
 
 /** Sets or removes the bound of what a month's usage may cost. One that was raised or removed lets tunnels in at once. */

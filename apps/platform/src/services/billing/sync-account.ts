@@ -5,7 +5,7 @@ import type { Transaction } from 'kysely';
 import type { CustomerFacts } from '../../billing/processor/processor.ts';
 import type { Schema } from '../../db/schema.ts';
 import { writeAudit } from '../audit.ts';
-import { announceChange } from '../edges/changes.ts';
+import { announceChange } from '../edge-changes.ts';
 import { queueMail } from '../mail/mail-template.ts';
 import { paymentFailedMail } from '../mail/mails.ts';
 import { type BillingAccount, type BillingContext, findAccount, heldSubscription } from './billing-account.ts';

@@ -4,13 +4,13 @@ import type { Delivery } from '@tunnel/simulator/fixture';
 import { FakeClock } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AccountLocks } from '../../billing/account-locks.ts';
 import {
   openSimulatedProcessor,
   type SimulatedProcessor,
 } from '../../billing/processor/simulated-processor.fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { upsertPlans } from '../plans.ts';
-import { AccountLocks } from './account-locks.ts';
 import { NOON } from './billing.fixture.ts';
 import { type BillingContext, findAccount } from './billing-account.ts';
 import { MemoryProcessor } from './memory-processor.fixture.ts';

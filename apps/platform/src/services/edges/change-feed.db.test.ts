@@ -11,7 +11,7 @@ import { cleanUp } from '../../jobs/clean-up.ts';
 import { setPlan, suspend } from '../admin.ts';
 import { addBilledAccount } from '../billing/billed-account.fixture.ts';
 import { setSpendCap } from '../billing/spend-cap.ts';
-import { announceChange } from './changes.ts';
+import { announceChange } from '../edge-changes.ts';
 import { revokeCredential } from './credentials.ts';
 import { type Account, addAccount, addEdge, type Edge, type LinkFixture, OPERATOR } from './link.fixture.ts';
 

@@ -4,9 +4,9 @@ import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
+import { changeRange, readChanges } from '../edge-changes.ts';
 import { ChangeListener } from './change-listener.ts';
 import { ChangeStream } from './change-stream.ts';
-import { changeRange, readChanges } from './changes.ts';
 import { revokedAmong } from './credentials.ts';
 
 export interface ChangeFeedDeps {

@@ -2,7 +2,7 @@
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import { LIMITS } from '../../limits.ts';
-import { CHANGES_CHANNEL } from './changes.ts';
+import { CHANGES_CHANNEL } from '../edge-changes.ts';
 
 export interface ChangeListenerDeps {
   readonly pool: pg.Pool;

@@ -7,8 +7,8 @@ import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isUuid } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../audit.ts';
+import { CHANGES_CHANNEL } from '../edge-changes.ts';
 import type { EdgeActor, OperatorActor, OperatorContext } from '../service-context.ts';
-import { CHANGES_CHANNEL } from './changes.ts';
 
 const PREFIX = 'tne_';
 

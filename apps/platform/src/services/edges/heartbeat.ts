@@ -2,9 +2,9 @@
 import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
+import { changeRange } from '../edge-changes.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { closeEntries, openAgain } from '../tunnels/log-entries.ts';
-import { changeRange } from './changes.ts';
 
 export const heartbeat = async (
   { db, clock, logger }: Pick<ServiceContext, 'db' | 'clock' | 'logger'>,

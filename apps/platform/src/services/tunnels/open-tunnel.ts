@@ -4,9 +4,9 @@ import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { refusalByBilling } from '../billing/spend-cap.ts';
+import { refusal } from '../link-answers.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { dayOf, timeOf } from './entry-changes.ts';
-import { refusal } from './verify-key.ts';
 
 export const openTunnel = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,

@@ -1,15 +1,14 @@
-// Whose key this is, and what its account may do, as edges are told it.
-import type { AccountRights, KeyAnswer, LinkRefusal } from '@tunnel/contract';
-import { type ErrorCode, Fault, type FaultValues } from '@tunnel/errors';
+// Whose key this is, and what its account may do, as edges are told it; and when it was used last.
+import type { KeyAnswer } from '@tunnel/contract';
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import { LIMITS } from '../../limits.ts';
+import { refusal, rightsOf } from '../link-answers.ts';
 import type { ServiceContext } from '../service-context.ts';
 
-export interface KeyUseNotes {
-  /** The key was used just now. */
-  note(keyId: string): void;
-}
-
 export const verifyKey = async (
-  { db, keyUses }: Pick<ServiceContext, 'db'> & { readonly keyUses: KeyUseNotes },
+  { db, keyUses }: Pick<ServiceContext, 'db'> & { readonly keyUses: Pick<KeyUses, 'note'> },
   tokenHash: string,
 ): Promise<KeyAnswer> => {
   const row = await db
@@ -27,23 +26,85 @@ export const verifyKey = async (
   return { ok: true, key_id: row.key_id, unlimited: row.unlimited, account: rightsOf(row) };
 };
 
-export interface RightsRow {
-  readonly user_id: string;
-  readonly plan: string;
-  readonly tunnel_limit: number | null;
-  readonly allow_custom_subdomains: boolean;
+export interface KeyUsesDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
-export const rightsOf = (row: RightsRow): AccountRights => ({
-  account_id: row.user_id,
-  plan: row.plan,
-  tunnel_limit: row.tunnel_limit,
-  allow_custom_subdomains: row.allow_custom_subdomains,
-});
+/** Keeps last_used_at of keys fresh without a write per use: uses are noted in memory and written together. */
+export class KeyUses {
+  readonly #deps: KeyUsesDeps;
+  /** When each key was used last, of those that wait to be written. */
+  #waiting = new Map<string, number>();
+  /** When each key was written last, for as long as that keeps it from being written again; oldest first. */
+  readonly #written = new Map<string, number>();
+  #timer: Timer | null = null;
+  #flushing: Promise<void> = Promise.resolve();
 
-/** A refusal as an edge passes it on to its client. */
-export const refusal = (code: ErrorCode, values: FaultValues = {}): LinkRefusal => ({
-  ok: false,
-  code,
-  message: new Fault(code, values).message,
-});
+  constructor(deps: KeyUsesDeps) {
+    this.#deps = deps;
+  }
+
+  /** The key was used just now. */
+  note(keyId: string): void {
+    const now = this.#deps.clock.now();
+    const before = this.#written.get(keyId);
+    if (before !== undefined && now - before < LIMITS.KEY_USE_EVERY_MS) return;
+    if (this.#waiting.size < LIMITS.KEY_USES_MAX) this.#waiting.set(keyId, now);
+  }
+
+  start(): void {
+    this.#timer ??= this.#deps.clock.setInterval(() => void this.flush(), LIMITS.KEY_USES_FLUSH_MS);
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = null;
+    await this.flush();
+  }
+
+  /** Never fails: what could not be written waits for the next time. */
+  async flush(): Promise<void> {
+    this.#flushing = this.#flushing.then(() => this.#write());
+    await this.#flushing;
+  }
+
+  async #write(): Promise<void> {
+    const uses = this.#waiting;
+    if (uses.size === 0) return;
+    this.#waiting = new Map();
+    try {
+      await writeUses(this.#deps.db, uses);
+      for (const [keyId, at] of uses) {
+        this.#written.delete(keyId);
+        this.#written.set(keyId, at);
+      }
+    } catch (error) {
+      this.#deps.logger.warn({ reason: (error as Error).message }, 'the last use of keys is not written yet');
+      for (const [keyId, at] of uses) if (!this.#waiting.has(keyId)) this.#waiting.set(keyId, at);
+    }
+    this.#forgetOld();
+  }
+
+  #forgetOld(): void {
+    const until = this.#deps.clock.now() - LIMITS.KEY_USE_EVERY_MS;
+    for (const [keyId, at] of this.#written) if (at <= until) this.#written.delete(keyId);
+  }
+}
+
+/** Other platform processes write too: one that was written within the minute is left as it is. */
+const writeUses = async (db: Db, uses: ReadonlyMap<string, number>): Promise<void> => {
+  const ids = [...uses.keys()];
+  const times = ids.map((id) => new Date(uses.get(id) ?? 0).toISOString());
+  const interval = `${LIMITS.KEY_USE_EVERY_MS} milliseconds`;
+  await sql`
+    with used as (
+      select api_keys.id, uses.at from api_keys
+      join unnest(${ids}::uuid[], ${times}::timestamptz[]) as uses (id, at) on uses.id = api_keys.id
+      where api_keys.last_used_at is null or api_keys.last_used_at <= uses.at - ${interval}::interval
+      order by api_keys.id for no key update of api_keys
+    )
+    update api_keys set last_used_at = used.at from used where api_keys.id = used.id
+  `.execute(db);
+};

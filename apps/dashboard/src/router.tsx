@@ -1,9 +1,9 @@
 // The pages and their addresses. Each page is a file of its own that is loaded when it is first needed.
 import type { QueryClient } from '@tanstack/react-query';
 import { createRootRouteWithContext, createRoute, createRouter, redirect } from '@tanstack/react-router';
-import { parseSearch, returnTo, stringifySearch, textFields } from './page-url.ts';
-import { lazyPage, PagePending, PageProblem, Root } from './root.tsx';
-import type { Session } from './session.ts';
+import { parseSearch, returnTo, stringifySearch, textFields } from './app/page-url.ts';
+import { lazyPage, PagePending, PageProblem, Root } from './app/root.tsx';
+import type { Session } from './app/session.ts';
 
 export interface RouterContext {
   readonly session: Session;
@@ -17,7 +17,7 @@ const root = createRootRouteWithContext<RouterContext>()({ component: Root });
 const signedOut = createRoute({
   getParentRoute: () => root,
   id: 'signed-out',
-  component: lazyPage(() => import('../features/auth/layout.tsx'), 'AuthLayout'),
+  component: lazyPage(() => import('./features/auth/layout.tsx'), 'AuthLayout'),
 });
 // Has a name because the types of a route that has beforeLoad lose it otherwise.
 const loginSearch = textFields('next');
@@ -28,34 +28,34 @@ const login = createRoute({
   beforeLoad: async ({ context }) => {
     await context.session.ready();
   },
-  component: lazyPage(() => import('../features/auth/login-page.tsx'), 'LoginPage'),
+  component: lazyPage(() => import('./features/auth/login-page.tsx'), 'LoginPage'),
 });
 const signup = createRoute({
   getParentRoute: () => signedOut,
   path: '/signup',
-  component: lazyPage(() => import('../features/auth/signup-page.tsx'), 'SignupPage'),
+  component: lazyPage(() => import('./features/auth/signup-page.tsx'), 'SignupPage'),
 });
 const checkMail = createRoute({
   getParentRoute: () => signedOut,
   path: '/check-mail',
-  component: lazyPage(() => import('../features/auth/check-mail-page.tsx'), 'CheckMailPage'),
+  component: lazyPage(() => import('./features/auth/check-mail-page.tsx'), 'CheckMailPage'),
 });
 const verify = createRoute({
   getParentRoute: () => signedOut,
   path: '/verify',
   validateSearch: textFields('token'),
-  component: lazyPage(() => import('../features/auth/verify-page.tsx'), 'VerifyPage'),
+  component: lazyPage(() => import('./features/auth/verify-page.tsx'), 'VerifyPage'),
 });
 const forgot = createRoute({
   getParentRoute: () => signedOut,
   path: '/forgot',
-  component: lazyPage(() => import('../features/auth/forgot-page.tsx'), 'ForgotPage'),
+  component: lazyPage(() => import('./features/auth/forgot-page.tsx'), 'ForgotPage'),
 });
 const reset = createRoute({
   getParentRoute: () => signedOut,
   path: '/reset-password',
   validateSearch: textFields('token'),
-  component: lazyPage(() => import('../features/auth/reset-page.tsx'), 'ResetPage'),
+  component: lazyPage(() => import('./features/auth/reset-page.tsx'), 'ResetPage'),
 });
 
 // --- with one ---
@@ -67,49 +67,49 @@ const shell = createRoute({
     const { phase } = await context.session.ready();
     if (phase === 'signed-out' && !preload) redirect({ to: '/login', search: nextOf(location.href), throw: true });
   },
-  component: lazyPage(() => import('./shell.tsx'), 'Shell'),
+  component: lazyPage(() => import('./app/shell.tsx'), 'Shell'),
 });
 const overview = createRoute({
   getParentRoute: () => shell,
   path: '/',
-  component: lazyPage(() => import('../features/overview/page.tsx'), 'OverviewPage'),
+  component: lazyPage(() => import('./features/overview/page.tsx'), 'OverviewPage'),
 });
 const tunnels = createRoute({
   getParentRoute: () => shell,
   path: '/tunnels',
   validateSearch: textFields('protocol', 'state'),
-  component: lazyPage(() => import('../features/tunnels/page.tsx'), 'TunnelsPage'),
+  component: lazyPage(() => import('./features/tunnels/page.tsx'), 'TunnelsPage'),
 });
 const tunnel = createRoute({
   getParentRoute: () => shell,
   path: '/tunnels/$id',
   validateSearch: textFields('request'),
-  component: lazyPage(() => import('../features/tunnels/tunnel-page.tsx'), 'TunnelPage'),
+  component: lazyPage(() => import('./features/tunnels/tunnel-page.tsx'), 'TunnelPage'),
 });
 const pools = createRoute({
   getParentRoute: () => shell,
   path: '/pools',
-  component: lazyPage(() => import('../features/pools/page.tsx'), 'PoolsPage'),
+  component: lazyPage(() => import('./features/pools/page.tsx'), 'PoolsPage'),
 });
 const keys = createRoute({
   getParentRoute: () => shell,
   path: '/keys',
-  component: lazyPage(() => import('../features/keys/page.tsx'), 'KeysPage'),
+  component: lazyPage(() => import('./features/keys/page.tsx'), 'KeysPage'),
 });
 const billing = createRoute({
   getParentRoute: () => shell,
   path: '/billing',
-  component: lazyPage(() => import('../features/billing/page.tsx'), 'BillingPage'),
+  component: lazyPage(() => import('./features/billing/page.tsx'), 'BillingPage'),
 });
 const settings = createRoute({
   getParentRoute: () => shell,
   path: '/settings',
-  component: lazyPage(() => import('../features/settings/page.tsx'), 'SettingsPage'),
+  component: lazyPage(() => import('./features/settings/page.tsx'), 'SettingsPage'),
 });
 const anythingElse = createRoute({
   getParentRoute: () => shell,
   path: '$',
-  component: lazyPage(() => import('./not-found.tsx'), 'NotFound'),
+  component: lazyPage(() => import('./app/not-found.tsx'), 'NotFound'),
 });
 
 const routeTree = root.addChildren([

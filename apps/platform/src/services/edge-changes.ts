@@ -2,9 +2,9 @@
 import type { EdgeChange } from '@tunnel/contract';
 import { capState, monthOf } from '@tunnel/core';
 import { sql, type Transaction } from 'kysely';
-import type { Db } from '../../db/database.ts';
-import type { Schema } from '../../db/schema.ts';
-import { rightsOf } from '../tunnels/verify-key.ts';
+import type { Db } from '../db/database.ts';
+import type { Schema } from '../db/schema.ts';
+import { rightsOf } from './link-answers.ts';
 
 export type AnnouncedChange =
   | { readonly kind: 'key-revoked'; readonly keyId: string; readonly accountId: string }

@@ -3,9 +3,9 @@
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
-import type { Db } from '../../db/database.ts';
-import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
+import type { Db } from '../db/database.ts';
+import type { Schema } from '../db/schema.ts';
+import { LIMITS } from '../limits.ts';
 
 /** Half of the lock's number; the other half is the account's. 'ba' in ASCII. */
 const ACCOUNT_LOCKS = 0x6261;

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addAccount, createLinkFixture, type LinkFixture, NOON } from '../edges/link.fixture.ts';
-import { KeyUses } from './key-uses.ts';
-import { verifyKey } from './verify-key.ts';
+import { KeyUses, verifyKey } from './verify-key.ts';
 
 let fixture: LinkFixture;
 beforeAll(async () => {

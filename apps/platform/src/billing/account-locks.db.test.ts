@@ -2,8 +2,8 @@ import { createLogger, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Database } from '../../db/database.ts';
-import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
+import { Database } from '../db/database.ts';
+import { createTestDatabase, type TestDatabase } from '../db/test-database.fixture.ts';
 import { AccountLocks } from './account-locks.ts';
 
 const ADA = '0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11';
