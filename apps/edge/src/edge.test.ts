@@ -160,9 +160,10 @@ describe('a stop', () => {
   });
 
   it('leaves no port open, at whichever moment of its start', async () => {
-    const guard = await tryPort(0);
-    const { port } = guard?.address() as AddressInfo;
-    guard?.close();
+    const guard = createServer().listen(0, '127.0.0.1');
+    await once(guard, 'listening');
+    const { port } = guard.address() as AddressInfo;
+    guard.close();
     let isStarted = false;
     for (let turns = 0; !isStarted; turns += 1) {
       const edge = makeEdge({ host: 'localhost', control_port: port });

@@ -322,7 +322,7 @@ class ComposedEdge implements Edge {
     const metrics = new EdgeMetrics(createMetrics({ processMetrics: true }), {
       regionId: region.id,
       tunnels: this.#tunnels,
-      relay: this.#ingress.ports.tcp,
+      ports: this.#ingress.ports,
       http: this.#ingress.http,
       sessions: () => control.figures.sessions,
       carriers: () => control.figures.carriers,

@@ -17,7 +17,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
   new EdgeMetrics(createMetrics(), {
     regionId: 'eu',
     tunnels: { values: () => stage.tunnels.values() },
-    relay: { totals: new RelayTotals(), connections: 0 },
+    ports: { tcp: { totals: new RelayTotals(), connections: 0 } },
     http: { totals: new HttpTotals(), connections: 0 },
     sessions: () => 0,
     carriers: () => 0,

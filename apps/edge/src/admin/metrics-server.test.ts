@@ -17,7 +17,7 @@ beforeEach(async () => {
   const figures = {
     regionId: 'local',
     tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'https' as const }] },
-    relay: { totals, connections: 5 },
+    ports: { tcp: { totals, connections: 5 } },
     http: { totals: http, connections: 4 },
     sessions: () => sessions(),
     carriers: () => 8,

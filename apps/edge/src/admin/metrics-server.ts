@@ -2,6 +2,7 @@
 // their own; these are read when somebody scrapes.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
+import type { Transport } from '@tunnel/core';
 import { HttpListener, type ListenOn } from '@tunnel/http-shell';
 import type { Counter, Logger, Metrics } from '@tunnel/runtime';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
@@ -50,7 +51,8 @@ const respond = (response: ServerResponse, status: number, text: string, content
 export interface EdgeFigures {
   readonly regionId: string;
   readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
-  readonly relay: { readonly totals: RelayTotals; readonly connections: number };
+  /** Of tunnels with a port of their own. */
+  readonly ports: Readonly<Record<Transport, { readonly totals: RelayTotals; readonly connections: number }>>;
   readonly http: { readonly totals: HttpTotals; readonly connections: number };
   readonly sessions: () => number;
   readonly carriers: () => number;
@@ -90,7 +92,7 @@ export class EdgeMetrics {
 }
 
 const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
-  const { tunnels, relay, http, sessions, carriers, streams, sseConsumers } = figures;
+  const { tunnels, ports, http, sessions, carriers, streams, sseConsumers } = figures;
   metrics.gauge('tunnel_active_sessions', 'Clients that are connected', [], sessions);
   for (const protocol of shownProtocol.options) {
     metrics.gauge(`tunnel_active_tunnels_${protocol}`, `Living ${protocol} tunnels`, [], () =>
@@ -100,7 +102,7 @@ const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   metrics.gauge('tunnel_active_carriers', 'Connections that carry streams between edge and clients', [], carriers);
   metrics.gauge('tunnel_active_streams', 'Streams towards clients', [], streams);
   metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], () => {
-    return relay.connections + http.connections;
+    return Object.values(ports).reduce((sum, { connections }) => sum + connections, http.connections);
   });
   metrics.gauge('tunnel_sse_consumers', 'Streams of events that somebody listens to', [], sseConsumers);
 };
@@ -122,21 +124,22 @@ const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): numb
 };
 
 const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => {
-  const { relay, http, authFailures, droppedLogLines } = figures;
-  const { totals } = relay;
+  const { ports, http, authFailures, droppedLogLines } = figures;
+  const totalsOfPorts = Object.values(ports).map(({ totals }) => totals);
   const refused = metrics.counter('tunnel_connections_refused_total', 'Visitors turned away', ['reason']);
   const refusals = new Map<string, () => void>();
   return [
-    ...followTraffic(metrics, figures.regionId, { http: http.totals, tcp: totals }),
+    ...followTraffic(metrics, figures.regionId, [
+      ['http', http.totals],
+      ...Object.entries(ports).map(([transport, { totals }]) => [transport, totals] as const),
+    ]),
     follow(metrics.counter('tunnel_auth_failures_total', 'Keys that were refused'), {}, authFailures),
     follow(metrics.counter('tunnel_log_lines_dropped_total', 'Log lines nobody read'), {}, droppedLogLines),
     () => {
-      for (const reason of totals.refused.keys()) {
-        if (!refusals.has(reason))
-          refusals.set(
-            reason,
-            follow(refused, { reason }, () => totals.refused.get(reason) ?? 0),
-          );
+      for (const reason of totalsOfPorts.flatMap((totals) => [...totals.refused.keys()])) {
+        if (refusals.has(reason)) continue;
+        const count = () => totalsOfPorts.reduce((sum, totals) => sum + (totals.refused.get(reason) ?? 0), 0);
+        refusals.set(reason, follow(refused, { reason }, count));
       }
       for (const bringUpToDate of refusals.values()) bringUpToDate();
     },
@@ -148,7 +151,7 @@ type Traffic = Pick<RelayTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'
 const followTraffic = (
   metrics: Metrics,
   region: string,
-  traffic: Readonly<Record<'http' | 'tcp', Traffic>>,
+  traffic: readonly (readonly [protocol: string, totals: Traffic])[],
 ): (() => void)[] => {
   const requests = metrics.counter('tunnel_requests_total', 'Requests, or connections, given to tunnels', [
     'protocol',
@@ -159,7 +162,7 @@ const followTraffic = (
     'Bytes carried on tunnel streams; in: towards the client',
     ['protocol', 'region', 'direction'],
   );
-  return Object.entries(traffic).flatMap(([protocol, totals]) => [
+  return traffic.flatMap(([protocol, totals]) => [
     follow(requests, { protocol, region }, () => totals.requests),
     follow(bytes, { protocol, region, direction: 'in' }, () => totals.bytesToClient),
     follow(bytes, { protocol, region, direction: 'out' }, () => totals.bytesToVisitor),
