@@ -172,9 +172,11 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       const { answer } = open();
       await eventually(() => expect(answer.opened).toHaveLength(1));
       const stream = answer.opened[0] as MuxStream;
+      expect(set.upstream.connection).not.toBeNull();
       await set.goAway();
       const late = open();
       expect([set.upstream.isConnected, late.pending, late.answer.count]).toEqual([false, null, 0]);
+      expect(set.upstream.connection).toBeNull();
       expect(stream.isRetiring).toBe(true);
       const all = readAll(stream);
       stream.write(Buffer.from('still'), 0, 5, false);

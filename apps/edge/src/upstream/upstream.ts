@@ -6,6 +6,8 @@ import type { StreamHead, StreamReason } from '@tunnel/protocol';
 export interface Upstream {
   /** A stream begins at once. Else its opening waits a little for the client, who may just be coming back. */
   readonly isConnected: boolean;
+  /** What streams are opened on now, by identity: another one when the client has come back. null while it is away. */
+  readonly connection: object | null;
   /** Exactly one of the answers comes, unless the pending stream is reset before. null: no streams are taken now. */
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null;
 }
@@ -21,6 +23,10 @@ export class MuxUpstream implements Upstream {
 
   get isConnected(): boolean {
     return this.mux !== null && this.mux.liveCarriers > 0;
+  }
+
+  get connection(): MuxSession | null {
+    return this.mux;
   }
 
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null {

@@ -1,4 +1,5 @@
 // Requests whose way must be asked for: route() answers later. Nothing is lost meanwhile, and a visitor that leaves is noticed.
+import type { ClientHttp2Session } from 'node:http2';
 import * as net from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { eventually, hashOf } from '@tunnel/testkit';
@@ -21,8 +22,10 @@ interface Asked {
 }
 
 /** Every request waits in `asked` until the test decides. */
-const setUp = async (): Promise<{ stand: HttpStand; service: RecordingService; asked: Asked[] }> => {
-  const service = await startRecordingService('served');
+const setUp = async (
+  listener?: Parameters<typeof startRecordingService>[1],
+): Promise<{ stand: HttpStand; service: RecordingService; asked: Asked[] }> => {
+  const service = await startRecordingService('served', listener);
   const asked: Asked[] = [];
   const stand: HttpStand = await startHttpStand(service.port, {
     router: {
@@ -135,4 +138,45 @@ it('HTTP/2: requests wait side by side, bodies included, and those that are take
     ['/two', hashOf(Buffer.alloc(0))],
     ['/one', hashOf(Buffer.from(BODY))],
   ]);
+});
+
+/** Its request has come whole, as far as the edge lets it. */
+const sent = async (session: ClientHttp2Session): Promise<void> => {
+  for (let n = 0; n < 3; n += 1) await new Promise((resolve) => session.ping(resolve));
+};
+
+it('HTTP/2: trailers that came meanwhile are passed on, and refused where they are malformed', async () => {
+  const { stand, asked } = await setUp((request, response) => response.end(JSON.stringify(request.trailers)));
+  const port = await startHttpsPort(stand.ingress);
+  cleanups.push(() => port.stop());
+  const session = visitHttp2({ port });
+  cleanups.push(() => session.destroy());
+  const good = ask(session, { ':method': 'POST' }, 'body', { 'x-checksum': 'abc' });
+  const first = await next(asked);
+  await sent(session);
+  first.decide();
+  expect((await good).body).toBe('{"x-checksum":"abc"}');
+  const bad = ask(session, { ':method': 'POST', accept: 'text/plain' }, 'body', { host: 'elsewhere' });
+  const second = await next(asked, 1);
+  await sent(session);
+  second.decide();
+  expect((await bad).status).toBe(400);
+});
+
+it('HTTP/1.1 and HTTP/2: what is asked for when the edge drains is still answered, and nothing after it', async () => {
+  const { stand, service, asked } = await setUp();
+  const port = await startHttpsPort(stand.ingress);
+  cleanups.push(() => port.stop());
+  const session = visitHttp2({ port });
+  cleanups.push(() => session.destroy());
+  const got = ask(session, { ':path': '/two' });
+  await next(asked);
+  const talking = talk(stand.port, 'GET /one HTTP/1.1\r\nHost: a\r\n\r\n');
+  await next(asked, 1);
+  stand.ingress.drain();
+  for (const { decide } of asked) decide();
+  expect(await talking).toMatch(/^HTTP\/1\.1 200 [^]*connection: close/i);
+  expect((await got).body).toBe('served');
+  await stand.ingress.whenIdle();
+  expect(service.asked).toHaveLength(2);
 });

@@ -1,8 +1,15 @@
 // Services that break the rules of HTTP/2: their visitors are told, and the next call finds a connection that works.
 import * as net from 'node:net';
-import { eventually } from '@tunnel/testkit';
+import { eventually, FakeClock, sessionPair } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
-import { type HttpStand, startHttpStand, talk } from '../../ingress/http/http.fixture.ts';
+import {
+  dialLocal,
+  type HttpStand,
+  newHttpTunnel,
+  startHttpStand,
+  startIngress,
+  talk,
+} from '../../ingress/http/http.fixture.ts';
 import {
   DATA,
   END_HEADERS,
@@ -13,6 +20,8 @@ import {
   refusesSelfDependency,
   SETTINGS,
 } from '../../ingress/http/http2/http2-frames.fixture.ts';
+import { startRecordingH2c } from '../../ingress/http/service.fixture.ts';
+import { MuxUpstream } from '../upstream.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -84,4 +93,31 @@ it.each(BROKEN)('%s ends that connection alone', async (_what, broken) => {
   });
   expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
   expect(stand.dials).toBe(2);
+});
+
+it('no call waits for a stream to where the client was before it went away', async () => {
+  const service = await startRecordingH2c('svc');
+  // Its network is gone: nothing is answered, and nothing is refused.
+  const before = await sessionPair({ kind: 'plain', carriers: 1, client: { onStream: () => {} } });
+  const after = await sessionPair({
+    kind: 'plain',
+    carriers: 1,
+    client: { onStream: (stream) => dialLocal(stream, service.port) },
+  });
+  const upstream = new MuxUpstream(before.edge);
+  const tunnel = newHttpTunnel(before.edge, { http: { localProtocol: 'h2c' }, upstream });
+  const { port, stop } = await startIngress(tunnel, { clock: new FakeClock() });
+  cleanups.push(
+    () => service.close(),
+    () => before.close(),
+    () => after.close(),
+    () => stop(),
+  );
+  void talk(port, GET).catch(() => {});
+  await eventually(() => expect(before.edge.liveStreams).toBe(1));
+  before.edge.drain('the control connection was lost');
+  upstream.mux = null;
+  expect(await talk(port, GET)).toMatch(/^HTTP\/1\.1 502 [^]*TUNNEL_AWAY/);
+  upstream.mux = after.edge;
+  expect(await talk(port, GET)).toMatch(/svc\r\n0\r\n\r\n$/);
 });

@@ -53,6 +53,8 @@ export class H2cConnection implements OpenAnswer {
   #state: State = 'opening';
   #waiting: H2cWaiter[] = [];
   #session: ClientHttp2Session | null = null;
+  /** Of the client, which the stream was asked for on. */
+  readonly #askedOn: object | null;
   #stream: MuxStream | null = null;
   #duplex: StreamDuplex | null = null;
   #deafLooks = 0;
@@ -63,6 +65,7 @@ export class H2cConnection implements OpenAnswer {
 
   constructor(options: H2cConnectionOptions) {
     this.#given = options;
+    this.#askedOn = options.service.upstream.connection;
     this.#idleSinceMs = options.now();
   }
 
@@ -88,7 +91,7 @@ export class H2cConnection implements OpenAnswer {
 
   /** The client has come back on another connection, or its carrier is being replaced: a new call opens a stream of its own. */
   #isRetiring(): boolean {
-    return this.#stream?.isRetiring === true;
+    return this.#stream === null ? this.#askedOn !== this.#given.service.upstream.connection : this.#stream.isRetiring;
   }
 
   get hasRoom(): boolean {

@@ -34,6 +34,8 @@ export class Http2Request implements ResponseHandler, BodyOwner {
   #head!: RequestHead;
   #accept: string | null = null;
   #body: Http2Body | null = null;
+  /** Those that came before it was decided where the body goes. */
+  #earlyTrailers: RawFields | null = null;
   #isOver = false;
 
   constructor(visitor: RequestingVisitor, stream: ServerHttp2Stream) {
@@ -64,6 +66,10 @@ export class Http2Request implements ResponseHandler, BodyOwner {
   }
 
   #await(decision: Promise<RouteDecision>): void {
+    // node tells them when they come, whether or not anybody reads the body before them.
+    this.#stream.once('trailers', (_trailers: unknown, _flags: unknown, raw: RawFields) => {
+      this.#earlyTrailers = raw;
+    });
     const decided = (made: RouteDecision): void => {
       // The visitor may have left meanwhile.
       if (!this.#isOver && !this.#stream.aborted) this.#decided(made);
@@ -83,7 +89,7 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     if (this.#body === null) this.#stream.resume();
     // An answer of our own may be out already.
     else if (!this.#request.isUnderWay) this.#body.drop();
-    else this.#body.start();
+    else this.#body.start(this.#earlyTrailers);
   }
 
   onBodyEnd(trailers: readonly HeaderField[]): void {
@@ -195,7 +201,8 @@ class Http2Body implements BodySource {
     this.#owner = owner;
   }
 
-  start(): void {
+  start(earlyTrailers: RawFields | null): void {
+    if (earlyTrailers !== null) this.#onTrailers(earlyTrailers);
     this.#stream.on('trailers', (_trailers: unknown, _flags: unknown, raw: RawFields) => this.#onTrailers(raw));
     this.#stream.on('data', (chunk: Buffer) => this.#onData(chunk));
     this.#stream.on('end', () => this.#onEnd());
