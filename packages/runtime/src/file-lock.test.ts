@@ -85,6 +85,20 @@ describe('a lock', () => {
     expect(takeLock(path)).not.toBeNull();
   });
 
+  it.runIf(existsSync('/proc/self/stat'))('is one for servers of the earlier form, too, both ways', async () => {
+    const began = (pid: number): string => startOf(pid).replace('/', ' ');
+    const lock = takeLock(path);
+    expect(textOf()).toMatchObject({ pid: process.pid, began: began(process.pid) });
+    lock?.release();
+    const child = await startProcess();
+    const pid = child.pid!;
+    writeFileSync(path, JSON.stringify({ pid, began: began(pid) }));
+    expect([takeLock(path), lockHolder(path)]).toEqual([null, pid]);
+    writeFileSync(path, JSON.stringify({ pid, began: 'boot 1' }));
+    expect(takeLock(path)).not.toBeNull();
+    expect(readdirSync(dir)).toEqual(['lock.json']);
+  });
+
   it('is taken over also when whoever did so before was killed half-way', () => {
     write({ pid: 999_999_999, started: 'x/1' });
     writeFileSync(`${path}.old`, JSON.stringify({ host: hostname(), pid: 999_999_998, started: 'x/1', nonce: 'half' }));

@@ -23,6 +23,8 @@ interface ProcessIdentity {
 interface LockText extends ProcessIdentity {
   /** Names this one lock. */
   readonly nonce: string;
+  /** `started` as servers wrote it before, in a lock of this machine: they had `pid` and `began` alone, and see ours by these two. */
+  readonly began?: string;
 }
 
 /** How deep locks on locks may go: each level needs a process that was killed in the middle of a take-over. */
@@ -34,7 +36,8 @@ const MAX_DEPTH = 3;
  * Without it the folder is of this machine alone, by whatever name that went when the lock was taken.
  */
 export const takeLock = (path: string, foreignStaleAfterMs?: number, depth = 0): FileLock | null => {
-  const text: LockText = { ...ownIdentity(), nonce: randomToken(12) };
+  const own = { ...ownIdentity(), nonce: randomToken(12) };
+  const text: LockText = foreignStaleAfterMs === undefined ? { ...own, began: own.started.replace('/', ' ') } : own;
   if (create(path, text)) return lockOf(path, text.nonce);
   const found = readLock(path);
   // Gone between the two looks: whoever released it did not mean us, but the next try may have it.
@@ -105,7 +108,10 @@ const readLock = (path: string): FoundLock | null => {
 const parseLock = (json: string): LockText => {
   try {
     const value = JSON.parse(json) as Partial<LockText>;
-    const { host, pid, started, nonce } = value;
+    const { host, pid, started, nonce, began } = value;
+    if (nonce === undefined && Number.isSafeInteger(pid) && typeof began === 'string') {
+      return earlierLock(pid as number, began);
+    }
     if (typeof host === 'string' && Number.isSafeInteger(pid) && typeof started === 'string' && isNonce(nonce)) {
       return { host, pid: pid as number, started, nonce };
     }
@@ -114,6 +120,13 @@ const parseLock = (json: string): LockText => {
   }
   return { ...ownIdentity(), pid: 0, started: 'unreadable', nonce: 'unreadable' };
 };
+
+const BEGAN = /^([\da-f-]{36}) (\d+)$/;
+
+const earlierLock = (pid: number, began: string): LockText => ({
+  ...{ host: hostname(), pid, started: began.replace(BEGAN, '$1/$2') },
+  nonce: `${pid}-${began.replaceAll(/\W/g, '-')}`.slice(0, 64),
+});
 
 const isNonce = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{1,64}$/.test(value);
 

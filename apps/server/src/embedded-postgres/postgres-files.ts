@@ -25,7 +25,7 @@ export const postgresFiles = (dataDir: string): PostgresFiles => {
     cluster,
     run: join(cluster, 'run'),
     support,
-    lock: join(support, 'lock.json'),
+    lock: join(support, 'holder.json'),
     libraries: join(support, 'lib'),
     connection: join(support, 'connection.json'),
   };
