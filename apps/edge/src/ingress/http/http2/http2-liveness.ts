@@ -1,6 +1,7 @@
 // Notices an HTTP/2 session of which nobody says that it is over: after an error of the protocol nghttp2 sends a GOAWAY, reads and
 // writes no more, and node 20 leaves session and socket open, for ever where a request is under way. The sign of it: a ping
-// that is not even sent, although the socket has nothing to send.
+// that is not even sent, although the socket has nothing to send. And one whose visitor has said goodbye and whose requests are all
+// closed, while node waits for the end of a write that nobody takes any more.
 import type { Http2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import { unsentBytes } from '@tunnel/mux';
@@ -23,8 +24,8 @@ export class Http2Liveness {
     this.#quietSinceMs = nowMs;
   }
 
-  /** Once a second. true: the session is over. */
-  isOver(nowMs: number): boolean {
+  /** Once a second. true: the session is over. `areClosed`: whether all of its requests are, on both sides. */
+  isOver(nowMs: number, areClosed: () => boolean): boolean {
     if (this.#session.destroyed) return false;
     const { bytesRead } = this.#socket;
     if (bytesRead !== this.#seenBytes) {
@@ -34,6 +35,7 @@ export class Http2Liveness {
     }
     if (this.#looksLeft !== null) return this.#look(nowMs, this.#looksLeft);
     if (nowMs - this.#quietSinceMs < EDGE_LIMITS.HTTP2_QUIET_MS) return false;
+    if (this.#session.closed && unsentBytes(this.#socket) === 0 && areClosed()) return true;
     this.#looksLeft = LOOKS;
     this.#session.ping(() => {});
     return false;

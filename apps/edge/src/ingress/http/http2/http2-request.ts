@@ -51,6 +51,11 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     stream.on('drain', () => this.#request.resume());
   }
 
+  /** As HTTP/2 sees it: node may still wait for a write. */
+  get isClosed(): boolean {
+    return this.#stream.closed;
+  }
+
   begin(raw: RawFields): void {
     const head = requestHeadOf(raw, !this.#stream.endAfterHeaders);
     this.#accept = valueIn(raw, 'accept');

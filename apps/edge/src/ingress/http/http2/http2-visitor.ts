@@ -113,11 +113,13 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
       this.#takenBackSinceMs = nowMs;
     }
     for (const request of this.#requests) request.tick(nowMs);
-    if (this.#liveness.isOver(nowMs)) return this.close();
+    if (this.#liveness.isOver(nowMs, this.#areClosed)) return this.close();
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'open') this.shutDown();
     else if (this.#requests.size === 0) this.close();
   }
+
+  readonly #areClosed = (): boolean => [...this.#requests].every((request) => request.isClosed);
 
   /** GOAWAY: requests under way finish, later ones go elsewhere. */
   shutDown(): void {
