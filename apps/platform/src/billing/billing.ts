@@ -1,5 +1,4 @@
-// The parts of billing, joined: the processor that the configuration names, or the stand-in that was given, the locks of accounts,
-// and metering.
+// The parts of billing, joined: the processor that the configuration names, or the stand-in that was given, account locks, metering.
 import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { AccountLocks } from './account-locks.ts';

@@ -1,4 +1,4 @@
-// Tells an error that says "no database right now" from one that says "this query is wrong", and how that is told to callers.
+// Tells an error that says "no database right now" from one that says "this query is wrong", and makes the fault that callers get for it.
 import { Fault } from '@tunnel/errors';
 import { LIMITS } from '../limits.ts';
 
