@@ -41,8 +41,6 @@ export const EDGE_LIMITS = {
   VISITOR_KEEPALIVE_MS: 60_000,
   /** how long a visitor of a tcp tunnel whom nobody serves may take to begin an HTTP request and get an answer; else it is reset */
   TCP_HTTP_FALLBACK_MS: 300,
-  /** refused visitors are counted and logged once in this time, not one by one */
-  REFUSAL_LOG_INTERVAL_MS: 1000,
 
   // --- groups ---
   /** members of a group that one visitor may be tried with; in a large pool that is down, a flood of visitors must not become a larger one of dials */

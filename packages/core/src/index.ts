@@ -51,7 +51,14 @@ export * from './http1/index.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, subdomainOf } from './names.ts';
 export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
-export { type CallerAddress, callerAddressOf, hostPort, plainAddress, TrustedProxies } from './net/caller-address.ts';
+export {
+  type CallerAddress,
+  callerAddressOf,
+  hostPort,
+  networkOf,
+  plainAddress,
+  TrustedProxies,
+} from './net/caller-address.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {

@@ -1,7 +1,6 @@
 // What became of the alerts: totals for the metrics, and a line for each that names the host and never the rest of a URL.
 
-import type { Clock, Logger } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
+import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
 import type { AlertDestination } from './alert-limiter.ts';
 import type { ZeroHealthyAlert } from './alert-message.ts';
 
@@ -34,12 +33,11 @@ const CHEAP: ReadonlySet<AlertOutcome> = new Set<AlertOutcome>(['guard-refused',
 export class AlertOutcomes {
   readonly #totals = { operator: none(), tenant: none() };
   readonly #logger: Logger;
-  readonly #clock: Clock;
-  readonly #lastLine = new Map<AlertOutcome, { at: number; unsaid: number }>();
+  readonly #limited: LogLimiter;
 
   constructor(logger: Logger, clock: Clock) {
     this.#logger = logger;
-    this.#clock = clock;
+    this.#limited = new LogLimiter(logger, () => clock.monotonic());
   }
 
   get totals(): AlertTotals {
@@ -48,23 +46,10 @@ export class AlertOutcomes {
 
   add({ alert, destination, host, outcome, count = 1, fields = {} }: AlertEnd): void {
     this.#totals[destination][outcome] += count;
-    const unsaid = CHEAP.has(outcome) ? this.#unsaidOf(outcome, count) : 0;
-    if (unsaid === null) return;
     const { groupName: group, label } = alert;
-    const line = { group, label, destination, host, outcome, ...fields, ...(unsaid > 0 ? { unsaid } : {}) };
+    const line = { group, label, destination, host, outcome, ...fields };
+    if (CHEAP.has(outcome)) return this.#limited.log('warn', outcome, line, 'alert not delivered', count);
     if (outcome === 'delivered') this.#logger.info(line, 'alert delivered');
     else this.#logger.warn(line, 'alert not delivered');
-  }
-
-  /** How many the line stands for besides itself; null: too soon for a line. */
-  #unsaidOf(outcome: AlertOutcome, count: number): number | null {
-    const now = this.#clock.monotonic();
-    const last = this.#lastLine.get(outcome);
-    if (last !== undefined && now - last.at < EDGE_LIMITS.REFUSAL_LOG_INTERVAL_MS) {
-      last.unsaid += count;
-      return null;
-    }
-    this.#lastLine.set(outcome, { at: now, unsaid: 0 });
-    return (last?.unsaid ?? 0) + count - 1;
   }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { callerAddressOf, hostPort, plainAddress, TrustedProxies } from './caller-address.ts';
+import { callerAddressOf, hostPort, networkOf, plainAddress, TrustedProxies } from './caller-address.ts';
 
 const callerAddress = (peer: string, forwardedFor: string | undefined, trusted: readonly string[]): string =>
   callerAddressOf(trusted)(peer, forwardedFor);
@@ -42,4 +42,15 @@ it('an IPv4 peer of a dual-stack listener is shown as IPv4', () => {
 
 it('an IPv6 address stands in brackets before its port', () => {
   expect(hostPort('2001:db8::1', 443)).toBe('[2001:db8::1]:443');
+});
+
+it.each([
+  ['192.0.2.7', '192.0.2.7'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8:1:2::9', '2001:db8:1:2::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['nonsense:', 'nonsense:'],
+])('a limit per address counts %s as %s', (address, network) => {
+  expect(networkOf(address)).toBe(network);
 });

@@ -6,6 +6,20 @@ const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 /** A dual-stack listener sees IPv4 peers as ::ffff:1.2.3.4; people, limits and local services mean 1.2.3.4. */
 export const plainAddress = (address: string): string => MAPPED_IPV4.exec(address)?.[1] ?? address;
 
+/**
+ * What a limit per address counts: an IPv4 address, or the /64 of an IPv6 one, which is what one customer of a provider is given.
+ * `address` as plainAddress gives it; what is no IPv6 address stands for itself.
+ */
+export const networkOf = (address: string): string => {
+  if (!address.includes(':')) return address;
+  const [plain = ''] = address.split('%');
+  if (!ipaddr.IPv6.isValid(plain)) return address;
+  return `${ipaddr.IPv6.parse(plain)
+    .parts.slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`;
+};
+
 export type CallerAddress = (peer: string, forwardedFor: string | undefined) => string;
 
 interface Caller {

@@ -57,6 +57,7 @@ const serverSchema = section({
   platform_url: url({ orEmpty: true }).default(''),
   platform_credential_file: text().default(''),
   api_url: url({ orEmpty: true }).default(''),
+  allow_insecure_link: flag().default(false),
 });
 
 const regionSchema = section({
@@ -88,6 +89,8 @@ const limitsSchema = section({
   tunnels_per_session: wholeNumber(1, 100_000).default(100),
   connections_per_tunnel: wholeNumber(1, MOST_CONNECTIONS).default(10_000),
   connections_per_address: wholeNumber(1, MOST_CONNECTIONS).default(10_000),
+  /** 0: from the descriptor limit of the process. */
+  connections_total: wholeNumber(0, MOST_CONNECTIONS).default(0),
   auth_failures_per_minute: wholeNumber(1, MOST_CONNECTIONS).default(60),
 });
 
@@ -103,6 +106,7 @@ const loadBalancingSchema = section({
 // [platform] and its tables: the API, mail, billing, limits and plans.
 
 const MOST_CENTS = 1_000_000_000;
+const MOST_DAYS = 100_000;
 
 /** Plans that exist without being written down; the file's plans are laid over them. */
 export const BUILT_IN_PLANS = {
@@ -126,6 +130,7 @@ const platformSchema = section({
   port: listenPort().default(8080),
   public_url: url({ orEmpty: false }).default('http://localhost:8080'),
   trusted_proxies: addressList().default([]),
+  secret_key_file: text().default(''),
   mail: section({
     transport: oneOf(['file', 'smtp']).default('file'),
     smtp_url: secretUrl(/^smtps?:\/\//i, 'smtp://user:password@host:587').prefault(''),
@@ -142,6 +147,12 @@ const platformSchema = section({
   limits: section({
     auth_per_minute: wholeNumber(1, 1_000_000).default(30),
     auth_per_account_per_minute: wholeNumber(1, 1_000_000).default(10),
+  }),
+  /** In days; 0: for ever. */
+  retention: section({
+    audit_days: wholeNumber(0, MOST_DAYS).default(400),
+    tunnel_log_days: wholeNumber(0, MOST_DAYS).default(400),
+    unverified_user_days: wholeNumber(0, MOST_DAYS).default(7),
   }),
   plans: z
     .record(planName, plan, { error: (issue) => (issue.code === 'invalid_key' ? PLAN_NAME : 'a table') })

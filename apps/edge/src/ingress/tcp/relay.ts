@@ -4,13 +4,13 @@ import { hostPort, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { adoptSocket, type ByteDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import type { Clock, Logger } from '@tunnel/runtime';
+import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
 import { type Balancer, FailedMembers, Lease, type Refusal } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { faultOfRefusal } from '../../upstream/upstream.ts';
 import { RelayConnection, type RelayConnectionOwner } from './relay-connection.ts';
-import { RefusalLog, type RefusalReason, RelayTotals } from './relay-totals.ts';
+import { type RefusalReason, RelayTotals } from './relay-totals.ts';
 
 /** How a visitor whom nobody serves is told why, where it can read that. */
 export interface UnservedVisitor {
@@ -38,7 +38,7 @@ export class Relay implements RelayConnectionOwner {
   readonly #balancer: Balancer;
   readonly #answerUnserved: AnswerUnserved;
   readonly #clock: Clock;
-  readonly #log: RefusalLog;
+  readonly #log: LogLimiter;
   readonly #onStreamEnd: () => void;
   readonly #live = new Set<RelayConnection>();
   readonly #unserved = new Set<UnservedVisitor>();
@@ -50,7 +50,7 @@ export class Relay implements RelayConnectionOwner {
     this.#answerUnserved = answerUnserved;
     this.#clock = clock;
     this.#onStreamEnd = onStreamEnd;
-    this.#log = new RefusalLog(logger, () => clock.monotonic());
+    this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
 
   get connections(): number {
@@ -97,7 +97,7 @@ export class Relay implements RelayConnectionOwner {
 
   #note(reason: RefusalReason, fields: object, text: string): void {
     this.totals.countRefusal(reason);
-    this.#log.note(reason, fields, text);
+    this.#log.log('warn', reason, { reason, ...fields }, text);
   }
 
   /** The visitor's end is not the relay's any more; it counts for its route as long as it takes. */
