@@ -16,7 +16,8 @@ const GROUP_KEY = 'a key that all members share';
 /** The first start makes a database. */
 const START_TIMEOUT_MS = 60_000;
 
-const configText = (port) => `
+/** `server`: more lines for its table. */
+const configText = (port, server) => `
 [server]
 control_port = 0
 api_port = 0
@@ -25,6 +26,7 @@ http_port = 0
 https_port = 0
 plain_http = "proxy"
 drain_secs = 1
+${server}
 [platform]
 port = 0
 [platform.plans.free]
@@ -38,13 +40,13 @@ tcp_port_range = [${port}, ${port}]
 enabled = true
 `;
 
-export async function startStack() {
+export async function startStack({ server = '' } = {}) {
   const folder = throwAwayFolder();
   const dataDir = join(folder, 'data');
   const config = join(folder, 'server.toml');
   const tcpPort = await freePort();
   mkdirSync(dataDir, { mode: 0o700 });
-  writeFileSync(config, configText(tcpPort));
+  writeFileSync(config, configText(tcpPort, server));
   const child = startChild({
     name: 'stack',
     command: process.execPath,
