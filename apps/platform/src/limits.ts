@@ -53,6 +53,8 @@ export const LIMITS = {
   /** A stream that nobody reads is cut after so many signs of life. */
   CHANGES_UNREAD_MAX: 3,
   CHANGES_KEPT_DAYS: 7,
+  /** Tunnels that one change names: an edge reads lines of at most 64 KiB. */
+  CLOSED_TUNNELS_PER_CHANGE: 100,
   /** Accounts that edges are told of by name when their plan has changed in server.toml; of more, edges ask by themselves. */
   PLAN_CHANGES_MAX: 1000,
   KEY_USES_FLUSH_MS: 5000,
@@ -104,6 +106,9 @@ export const LIMITS = {
   CAPS_ROWS: 200,
   /** Edges are told again when tunnels of an account over its cap are still open after so long. */
   CAP_CLOSED_AGAIN_MS: 30_000,
+  /** Accounts that are past due, or have more than their plan allows, are looked for so often; so many are dealt with at once. */
+  ENTITLEMENTS_EVERY_MS: 5000,
+  ENTITLEMENTS_ROWS: 200,
   /** Of a webhook of the payment processor. */
   WEBHOOK_BODY_MAX_BYTES: MiB,
   /** Accounts whose state at the processor is read and written at once. Each holds a database connection meanwhile. */

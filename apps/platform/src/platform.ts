@@ -17,6 +17,7 @@ import { readStaticFiles } from './http/static-files.ts';
 import { cleanUp } from './jobs/clean-up.ts';
 import { closeLostEntries } from './jobs/close-lost-entries.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
+import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { resyncBilling } from './jobs/resync-billing.ts';
 import { MailSender } from './mail/mail-sender.ts';
@@ -99,6 +100,7 @@ class ComposedPlatform implements Platform {
     const jobs = [
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
+      enforceEntitlements,
       cleanUp,
       resyncBilling(this.#billingContext()),
     ];

@@ -7,6 +7,14 @@ export {
 } from './admission.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
 export {
+  type AccountFacts,
+  type ClosedReason,
+  type Entitlement,
+  entitlement,
+  type OpenTunnel,
+  tunnelsOver,
+} from './billing/entitlement.ts';
+export {
   billingMonth,
   CAP_NOTICES,
   type CapNotice,
@@ -21,7 +29,6 @@ export {
   usageCents,
 } from './billing/rating.ts';
 export {
-  isGraceOver,
   nextSubscription,
   PAST_DUE_GRACE_MS,
   type SubscriptionEffect,
