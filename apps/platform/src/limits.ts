@@ -133,6 +133,8 @@ export const LIMITS = {
   /** Accounts that one run reads. */
   RESYNC_ROWS: 200,
   PROCESSOR_EVENTS_KEPT_DAYS: 30,
+  /** Which mails about a cap went out: a month needs its own, and some days more. */
+  CAP_NOTICES_KEPT_DAYS: 62,
   /** Of one call to the payment processor, its retries included. */
   PROCESSOR_TIMEOUT_MS: 10_000,
   PROCESSOR_RETRIES: 2,
@@ -140,6 +142,14 @@ export const LIMITS = {
   PROCESSOR_RETRY_AFTER_SECS: 5,
 
   // --- mail ---
+  /** Mails that strangers can cause (verification, resend, reset) to one recipient, together. */
+  STRANGERS_MAILS_PER_HOUR: 3,
+  STRANGERS_MAILS_PER_DAY: 10,
+  /** Requests for such mails that wait; more are answered and forgotten. */
+  MAIL_REQUESTS_MAX: 10_000,
+  /** Files of mails are there within 2 s of the request. */
+  MAIL_REQUESTS_EVERY_MS: 500,
+  MAIL_REQUESTS_BATCH: 100,
   MAIL_POLL_MS: 1000,
   /** Mails that one process holds, and how many of them it sends at once. */
   MAIL_BATCH: 100,

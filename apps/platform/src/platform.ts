@@ -20,6 +20,7 @@ import { enforceCaps } from './jobs/enforce-caps.ts';
 import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { resyncBilling } from './jobs/resync-billing.ts';
+import { sendRequested } from './jobs/send-requested-mails.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
@@ -101,7 +102,8 @@ class ComposedPlatform implements Platform {
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
       enforceEntitlements,
-      cleanUp,
+      cleanUp(config.platform.retention),
+      sendRequested({ publicUrl: config.platform.public_url, mailWaits: () => this.#mail.wake() }),
       resyncBilling(this.#billingContext()),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
