@@ -55,6 +55,7 @@ export {
   ProbeStreak,
 } from './health.ts';
 export * from './http1/index.ts';
+export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, subdomainOf } from './names.ts';

@@ -36,6 +36,7 @@ export interface RefreshFamiliesTable {
   created_at: GivenTimestamp;
   last_used_at: GivenTimestamp;
   revoked_at: Timestamp | null;
+  network: Generated<string>;
 }
 
 export interface RefreshTokensTable {

@@ -1,10 +1,11 @@
-// What old rows are found by, mails that strangers ask for and how many an address got, and what an account that may have less
-// than before is closed by.
+// What old rows are found by; mails that strangers ask for, and how many an address got; networks of log-ins; and what an account
+// that may have less than before is closed by.
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await retention(db);
   await mails(db);
+  await logins(db);
   await closing(db);
 };
 
@@ -43,8 +44,14 @@ const mails = async (db: Kysely<unknown>): Promise<void> => {
       last_at timestamptz not null
     )`.execute(db);
   await sql`create index mail_quotas_by_time on mail_quotas (last_at)`.execute(db);
-  // Networks that an account was logged in from, also by sessions that have ended.
-  await sql`create index refresh_families_by_user on refresh_families (user_id, last_used_at desc)`.execute(db);
+};
+
+/** Where an account was logged in before, also by sessions that have ended. */
+const logins = async (db: Kysely<unknown>): Promise<void> => {
+  // An IPv4 address, or the /64 of an IPv6 one; empty: of a session of before, over IPv6.
+  await sql`alter table refresh_families add column network text not null default ''`.execute(db);
+  await sql`update refresh_families set network = address where position(':' in address) = 0`.execute(db);
+  await sql`create index refresh_families_by_network on refresh_families (user_id, network)`.execute(db);
 };
 
 const closing = async (db: Kysely<unknown>): Promise<void> => {

@@ -27,6 +27,8 @@ export class AccountsFixture {
   readonly clock: FakeClock;
   readonly app: PlatformApp;
   readonly signingKeys: SigningKeys;
+  /** Where the next requests come from. */
+  peer = '';
 
   constructor({ settings: given, passwords, beside }: AccountsFixtureOptions, database: TestDatabase) {
     this.database = database;
@@ -50,11 +52,12 @@ export class AccountsFixture {
   }
 
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
-    return this.app.request(path, {
+    const init = {
       method,
       headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
+    };
+    return this.app.request(path, init, { incoming: { socket: { remoteAddress: this.peer } } });
   }
 
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response> {
