@@ -17,8 +17,10 @@ import { readStaticFiles } from './http/static-files.ts';
 import { cleanUp } from './jobs/clean-up.ts';
 import { closeLostEntries } from './jobs/close-lost-entries.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
+import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { resyncBilling } from './jobs/resync-billing.ts';
+import { sendRequested } from './jobs/send-requested-mails.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
@@ -99,7 +101,9 @@ class ComposedPlatform implements Platform {
     const jobs = [
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
-      cleanUp,
+      enforceEntitlements,
+      cleanUp(config.platform.retention),
+      sendRequested({ publicUrl: config.platform.public_url, mailWaits: () => this.#mail.wake() }),
       resyncBilling(this.#billingContext()),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);

@@ -7,6 +7,14 @@ export {
 } from './admission.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
 export {
+  type AccountFacts,
+  type ClosedReason,
+  type Entitlement,
+  entitlement,
+  type OpenTunnel,
+  tunnelsOver,
+} from './billing/entitlement.ts';
+export {
   billingMonth,
   CAP_NOTICES,
   type CapNotice,
@@ -21,7 +29,6 @@ export {
   usageCents,
 } from './billing/rating.ts';
 export {
-  isGraceOver,
   nextSubscription,
   PAST_DUE_GRACE_MS,
   type SubscriptionEffect,
@@ -48,6 +55,8 @@ export {
   ProbeStreak,
 } from './health.ts';
 export * from './http1/index.ts';
+export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
+export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, subdomainOf } from './names.ts';
 export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';

@@ -109,6 +109,7 @@ export const CATALOGUE = {
   // --- the platform ---
   DATABASE_AWAY: entry(503, true, 'the database cannot be reached right now', 'Try again after the seconds in the Retry-After header.'),
   TUNNEL_PLAN_LIMIT: entry(403, false, 'tunnel limit of {limit} reached', 'Close a tunnel, or change to a plan with more.'),
+  TUNNEL_OVER_PLAN: entry(403, false, 'the subscription has ended: the plan `{plan}` allows {limit} tunnels, and this one is over that', 'Subscribe again, or close another tunnel and start this one anew.'),
   TUNNEL_CUSTOM_SUBDOMAIN: entry(403, false, 'subdomains of your choice are not in the plan `{plan}`', 'Leave the choice to the edge, or change to a plan that has them.'),
   EDGE_CREDENTIAL_INVALID: entry(401, false, 'the credential of this edge was not accepted', 'Make one with `tunnel-server edge-credential create`, and name its file in `[server] platform_credential_file`.'),
   EDGE_RECORDS_GAP: entry(409, false, 'the batch begins with record {first}, but {next} is the next one', 'Send the records from there on.'),

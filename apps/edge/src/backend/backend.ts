@@ -46,10 +46,12 @@ export interface TunnelClosed {
   readonly at: number;
 }
 
-/** What lost its right to be here: one key, or all of an account. */
+/** What lost its right to be here: one key, all of an account, or some tunnels alone. */
 export interface Revocation {
   readonly keyId?: string;
   readonly accountId?: string;
+  /** In the order in which they end. Their clients are told, and go on with what else they have. */
+  readonly tunnelIds?: readonly string[];
   readonly fault: Fault;
 }
 

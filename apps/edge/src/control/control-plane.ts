@@ -99,8 +99,14 @@ export class ControlPlane {
     return true;
   }
 
-  /** Nothing of that key or account stays: neither sessions, those that are away included, nor streams under way. */
-  revoke({ keyId, accountId, fault }: Revocation): void {
+  /**
+   * Nothing of that key or account stays: neither sessions, those that are away included, nor streams under way. Tunnels that
+   * are named end alone.
+   */
+  revoke({ keyId, accountId, tunnelIds = [], fault }: Revocation): void {
+    // Those of a client that is away are told of again.
+    for (const tunnelId of tunnelIds) this.closeTunnel(tunnelId, fault);
+    if (keyId === undefined && accountId === undefined) return;
     const isMeant = (session: Session): boolean =>
       (keyId !== undefined && session.keyId === keyId) ||
       (accountId !== undefined && session.owner.kind === 'account' && session.owner.accountId === accountId);

@@ -4,6 +4,7 @@ import { createLogger, loadServerConfig, type ServerConfig } from '@tunnel/runti
 import { FakeClock } from '@tunnel/testkit';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { AccessTokens, SigningKeys } from '../../services/auth/access-tokens.ts';
+import { sendRequestedMails } from '../../services/auth/mail-requests.ts';
 import { PasswordHasher } from '../../services/auth/password-hasher.ts';
 import { UserCache } from '../../services/auth/users.ts';
 import { createPlatformApp } from '../platform-app.ts';
@@ -26,6 +27,8 @@ export class AccountsFixture {
   readonly clock: FakeClock;
   readonly app: PlatformApp;
   readonly signingKeys: SigningKeys;
+  /** Where the next requests come from. */
+  peer = '';
 
   constructor({ settings: given, passwords, beside }: AccountsFixtureOptions, database: TestDatabase) {
     this.database = database;
@@ -49,11 +52,12 @@ export class AccountsFixture {
   }
 
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
-    return this.app.request(path, {
+    const init = {
       method,
       headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
+    };
+    return this.app.request(path, init, { incoming: { socket: { remoteAddress: this.peer } } });
   }
 
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response> {
@@ -64,8 +68,15 @@ export class AccountsFixture {
     return this.post('/auth/register', { email, password: PASSWORD });
   }
 
+  /** What was asked for becomes mails: in earnest a job does this twice a second. */
+  async sendRequested(): Promise<void> {
+    const publicUrl = 'http://localhost:8080';
+    await sendRequestedMails(this.database.db, { publicUrl, now: this.clock.now() });
+  }
+
   /** The tokens of the links of the mails that wait, oldest first. */
   async mailedTokens(recipient: string): Promise<string[]> {
+    await this.sendRequested();
     const rows = await this.database.db
       .selectFrom('mail_outbox')
       .select('text_body')

@@ -71,7 +71,7 @@ export const applyFacts = async (
     .forNoKeyUpdate()
     .executeTakeFirstOrThrow();
   await writeAccount(trx, applied, step.state, now);
-  const plan = await setPlan(trx, userId, user.plan, step.effects);
+  const plan = await setPlan(trx, { userId, present: user.plan, now }, step.effects);
   await tell(context, trx, { ...applied, email: user.email, effects: step.effects, now });
   return { subscription: step.state, plan };
 };
@@ -151,11 +151,10 @@ const leaveUnreported = async (trx: Trx, userId: string): Promise<void> => {
 export const hasPaymentMethod = ({ defaultPaymentMethod, paymentMethods }: CustomerFacts): boolean =>
   defaultPaymentMethod !== null || paymentMethods.length > 0;
 
-/** The plan from now on. */
+/** The plan from now on. One that allows less has the job look for tunnels that are over it. */
 const setPlan = async (
   trx: Trx,
-  userId: string,
-  present: string,
+  { userId, present, now }: { readonly userId: string; readonly present: string; readonly now: number },
   effects: readonly SubscriptionEffect[],
 ): Promise<string> => {
   const effect = effects.find(({ kind }) => kind === 'set-plan');
@@ -163,6 +162,8 @@ const setPlan = async (
   // An operator gave it another one meanwhile: the end of a subscription does not take that away.
   if (effect.plan === 'free' && present !== 'payg') return present;
   await trx.updateTable('users').set({ plan: effect.plan }).where('id', '=', userId).execute();
+  const limit_check_at = effect.plan === 'free' ? new Date(now) : null;
+  await trx.updateTable('billing_accounts').set({ limit_check_at }).where('user_id', '=', userId).execute();
   return effect.plan;
 };
 
