@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { connect, Server } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { type Clock, createLogger, systemClock } from '@tunnel/runtime';
-import { FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LIMITS } from '../limits.ts';
 import { HttpServer } from './http-server.ts';
-import { createPlatformApp } from './platform-app.ts';
+import { createPlatformApp, type PlatformAppDeps } from './platform-app.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 const settings = { trusted_proxies: [], public_url: 'http://localhost:8080' };
@@ -16,8 +17,17 @@ afterEach(async () => {
   for (const server of open.splice(0)) await server.stop();
 });
 
-const start = async ({ port = 0, clock = systemClock as Clock } = {}) => {
-  const app = createPlatformApp({ logger, settings });
+interface StartOptions {
+  readonly port?: number;
+  readonly clock?: Clock;
+}
+
+const start = async ({
+  port = 0,
+  clock = systemClock as Clock,
+  ...deps
+}: Partial<PlatformAppDeps> & StartOptions = {}) => {
+  const app = createPlatformApp({ logger, settings, ...deps });
   let finish = (): void => {};
   const slow = new Promise<void>((resolve) => {
     finish = resolve;
@@ -99,6 +109,37 @@ describe('the HTTP server of the platform', () => {
     const answer = await say(server.address.port, `${head}${chunk}${chunk}`);
     expect(answer).toMatch(/^HTTP\/1.1 413 /);
   });
+
+  it.each([
+    ['announced', 'Content-Length: 1000\r\n\r\n{"a', 'resetAndDestroy'],
+    ['announced', 'Content-Length: 1000\r\n\r\n{"a', 'end'],
+    ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n', 'resetAndDestroy'],
+    ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n', 'end'],
+  ] as const)(
+    'an upload %s that breaks off (%#) is nobody’s trouble: 499, no line above debug, and the database is where it was',
+    async (_, rest, leave) => {
+      const output = new PassThrough();
+      const told = createLogger({ level: 'debug', format: 'json', stream: output });
+      const onDatabaseAway = vi.fn();
+      const newRequestId = vi.fn(() => 'req_1');
+      const { server } = await start({ logger: told, onDatabaseAway, newRequestId });
+      const socket = connect(server.address.port, '127.0.0.1');
+      await once(socket, 'connect');
+      socket.write(`POST /echo HTTP/1.1\r\nHost: localhost\r\n${rest}`);
+      await eventually(() => expect(newRequestId).toHaveBeenCalled());
+      socket.on('error', () => {});
+      socket[leave]();
+      const lines = await eventually(async () => {
+        await told.flush();
+        const text = String(output.read() ?? '');
+        expect(text).toContain('a caller hung up');
+        return text;
+      });
+      expect(lines).toMatch(/"level":"?(20|debug)/);
+      expect(lines).not.toMatch(/"level":"?(30|40|50|60|info|warn|error)/);
+      expect(onDatabaseAway).not.toHaveBeenCalled();
+    },
+  );
 
   it('lets a request finish when it stops, and takes no other', async () => {
     // Time stands still: however slow the machine is, the request is within its grace.

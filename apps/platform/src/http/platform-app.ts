@@ -5,6 +5,7 @@ import { callerAddressOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   boundBody,
+  callerHasLeft,
   createErrorMapper,
   createUnroutedFault,
   type ErrorMapper,
@@ -17,7 +18,7 @@ import { type Logger, randomId, type ServerConfig } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
-import { databaseAway, isDatabaseAway } from '../db/database-away.ts';
+import { DatabaseAway, notReady } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
@@ -30,7 +31,7 @@ export interface PlatformAppDeps {
   /** false: the tables are not there yet, and nothing but /health and the dashboard's files is served. */
   readonly databaseReady?: () => boolean;
   /** A request met a database that is away. */
-  readonly onDatabaseAway?: (error: unknown) => void;
+  readonly onDatabaseAway?: (error: DatabaseAway) => void;
   readonly newRequestId?: () => string;
 }
 
@@ -64,7 +65,7 @@ const guard = (app: PlatformApp, deps: PlatformAppDeps): MiddlewareHandler<Platf
     stamp(context);
     // Middleware alone matched. Before anything asks for credentials: what paths and methods there are is public.
     if (matchedRoutes(context).at(-1)?.method === 'ALL') throw unrouted(context);
-    if (!databaseReady() && needsDatabase(context.req.path)) throw databaseAway();
+    if (!databaseReady() && needsDatabase(context.req.path)) throw notReady();
     return refuseLargeBody(context, next);
   };
 };
@@ -116,21 +117,25 @@ const refuseLargeBody: MiddlewareHandler<PlatformEnv> = (context, next) => {
 const answerError = async (
   context: Context<PlatformEnv>,
   error: unknown,
-  { answerOf, onDatabaseAway }: Pick<PlatformAppDeps, 'onDatabaseAway'> & { answerOf: ErrorMapper },
+  { answerOf, onDatabaseAway, logger }: PlatformAppDeps & { answerOf: ErrorMapper },
 ): Promise<Response> => {
+  const requestId = context.get('requestId');
+  if (error instanceof DatabaseAway) onDatabaseAway?.(error);
+  else if (!(error instanceof Fault) && callerHasLeft(context)) {
+    logger.debug({ request_id: requestId, path: context.req.path, err: error }, 'a caller hung up');
+    return sendError(context, answerOf(new Fault('API_CALLER_GONE', {}, { cause: error }), requestId));
+  }
   const problem = error instanceof HTTPException && error.status === 400 ? await problemOfJson(context) : null;
   const told = problem === null ? error : new Fault('API_BAD_REQUEST', { reason: problem }, { cause: error });
-  if (isDatabaseAway(error)) onDatabaseAway?.(error);
-  return sendError(context, answerOf(told, context.get('requestId')));
+  return sendError(context, answerOf(told, requestId));
 };
 
-/** What the platform's error mapper knows besides faults: a database that is away, and a body that is not JSON. */
+/** What the platform's error mapper knows besides faults: a body that is not JSON. */
 export const platformErrorMapper = (logger: Logger): ErrorMapper =>
   createErrorMapper({
     logger,
     failed: 'a request failed',
     known: (error) => {
-      if (isDatabaseAway(error)) return databaseAway(error);
       const isMediaType = error instanceof HTTPException && error.status === 415;
       return isMediaType ? new Fault('API_MEDIA_TYPE', {}, { cause: error }) : null;
     },

@@ -1,11 +1,9 @@
 // The commands that work on the database, beside a running server or without one: `migrate`, `edge-credential` and `admin`.
 import { userInfo } from 'node:os';
-import { Fault } from '@tunnel/errors';
 import {
   migrate as applyMigrations,
   createCredential,
   Database,
-  isDatabaseAway,
   type ListedEdge,
   type ListedUser,
   listCredentials,
@@ -228,8 +226,6 @@ const withDatabase = async <T>(
   try {
     if (prepared && (await pendingMigrations(database.db)).length > 0) await migratePatiently({ url, logger });
     return await act(database);
-  } catch (error) {
-    throw isDatabaseAway(error) ? new Fault('DATABASE_AWAY', {}, { cause: error }) : error;
   } finally {
     await database.close();
     await stop();
