@@ -28,6 +28,7 @@ export const CATALOGUE = {
   CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir`.'),
   CONFIG_DATA_DIR_IN_USE: entry(500, false, 'data directory {dir} is in use by a running server (pid {pid})', 'Stop that server, or give this one a directory of its own: --data-dir.'),
   CONFIG_DATABASE_EMBEDDED: entry(500, false, 'the embedded database cannot run in {dir}: {reason}', 'Choose another place with --data-dir, or set `[database] url` to a PostgreSQL of yours.'),
+  CONFIG_SECRET_KEY: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[platform] secret_key_file`; all platforms of one database need the same. If it is lost for good: `tunnel-server signing-keys rotate --discard-old`.'),
   CONFIG_TLS_FILES: entry(500, false, 'TLS certificate cannot be loaded from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
 
   // --- authentication on the control plane and the edge REST ---

@@ -1,6 +1,8 @@
 // All routes of the platform, and what each of them needs besides the services' context.
-import { AccessTokens, SigningKeys } from '../services/auth/access-tokens.ts';
+import type { MasterKey } from '../db/master-key.ts';
+import { AccessTokens } from '../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
+import { SigningKeys } from '../services/auth/signing-keys.ts';
 import { UserCache } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
@@ -23,6 +25,8 @@ export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
   readonly dashboard: StaticFiles | null;
   /** Of the page of the API. */
   readonly viewer: StaticFiles;
+  /** There once the tables are. */
+  readonly masterKey: () => MasterKey;
   /** A mail waits in the outbox. */
   readonly mailWaits: () => void;
   /** The one that is listened on. */
@@ -31,7 +35,7 @@ export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
 
 export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): void => {
   const { db, clock, settings } = deps;
-  const signingKeys = new SigningKeys({ db, clock });
+  const signingKeys = new SigningKeys({ db, clock, masterKey: deps.masterKey });
   const accounts = {
     passwords: new PasswordHasher(),
     accessTokens: new AccessTokens({ keys: signingKeys, clock, issuer: settings.public_url }),
