@@ -50,7 +50,7 @@ export {
 export * from './http1/index.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, subdomainOf } from './names.ts';
-export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
+export { isLoopbackHost, mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
 export {
   type CallerAddress,
   callerAddressOf,
@@ -59,6 +59,7 @@ export {
   plainAddress,
   TrustedProxies,
 } from './net/caller-address.ts';
+export { ownAuthority } from './net/own-authorities.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {

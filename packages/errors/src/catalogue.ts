@@ -102,6 +102,7 @@ export const CATALOGUE = {
   API_BODY_TOO_LARGE: entry(413, false, 'the request body is over {limit} bytes', 'Send less.'),
   API_MEDIA_TYPE: entry(415, false, 'the body must be JSON', 'Send `content-type: application/json`.'),
   API_CALLER_GONE: entry(499, true, 'the caller hung up before its request was complete', 'Send the request again, whole.'),
+  API_WRONG_HOST: entry(421, false, 'this platform does not answer to the host `{host}`', 'Use its own address. Operators: `[platform] public_url` is the one that people use, and a proxy in front has to pass on the Host it was asked for.'),
   API_STREAMS_BUSY: entry(429, true, '{limit} event streams are open; try again in {seconds} s', 'Close one, or wait.'),
   CAPTURE_UNKNOWN: entry(404, false, 'no such request among those kept for this tunnel', 'List them: GET /api/tunnels/:id/requests.'),
   CAPTURE_NOT_REPLAYABLE: entry(409, false, 'the request cannot be sent again: {reason}', 'Send a request of your own instead.'),

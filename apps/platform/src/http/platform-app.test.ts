@@ -8,7 +8,7 @@ import { DatabaseAway } from '../db/database-away.ts';
 import { createPlatformApp, type PlatformAppDeps } from './platform-app.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
-const settings = { trusted_proxies: [], public_url: 'http://localhost:8080' };
+const settings = { trusted_proxies: [], public_url: 'http://localhost:8080', host: '127.0.0.1' };
 
 const answers = { 200: { description: 'What came.' } };
 const echoRoute = createRoute({
@@ -129,8 +129,9 @@ describe('the HTTP shell', () => {
   it('believes X-Forwarded-For from trusted proxies and networks only', async () => {
     const proxied = makeApp({ settings: { ...settings, trusted_proxies: ['10.0.0.0/8', '::1'] } });
     const ask = async (peer: string, forwarded: string) => {
-      const env = { incoming: { socket: { remoteAddress: peer } } };
-      return (await proxied.request('/address', { headers: { 'x-forwarded-for': forwarded } }, env)).text();
+      const headers = { host: 'localhost', 'x-forwarded-for': forwarded };
+      const env = { incoming: { socket: { remoteAddress: peer }, url: '/address', headers } };
+      return (await proxied.request('/address', {}, env)).text();
     };
     expect(await ask('::ffff:10.1.2.3', '1.1.1.1, 2.2.2.2')).toBe('2.2.2.2');
     expect(await ask('::1', '1.1.1.1, 10.9.9.9')).toBe('1.1.1.1');

@@ -1,7 +1,7 @@
 // The HTTP shell of the platform: what holds for every request and every answer. Routes are hung into it by their own files.
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
-import { callerAddressOf } from '@tunnel/core';
+import { callerAddressOf, ownAuthority } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   boundBody,
@@ -27,7 +27,7 @@ import { isDashboardPath } from './routes/dashboard-routes.ts';
 export interface PlatformAppDeps {
   readonly logger: Logger;
   /** [platform] of server.toml. */
-  readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies' | 'public_url'>;
+  readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies' | 'public_url' | 'host'>;
   /** false: the tables are not there yet, and nothing but /health and the dashboard's files is served. */
   readonly databaseReady?: () => boolean;
   /** A request met a database that is away. */
@@ -61,14 +61,46 @@ const guard = (app: PlatformApp, deps: PlatformAppDeps): MiddlewareHandler<Platf
   const stamp = stampOf(deps);
   const unrouted = createUnroutedFault(app, { headAfter: 'all' });
   const { databaseReady = () => true } = deps;
+  const refuseOtherHosts = hostCheck(deps.settings);
   return (context, next) => {
     stamp(context);
+    refuseOtherHosts(context);
     // Middleware alone matched. Before anything asks for credentials: what paths and methods there are is public.
     if (matchedRoutes(context).at(-1)?.method === 'ALL') throw unrouted(context);
     if (!databaseReady() && needsDatabase(context.req.path)) throw notReady();
     return refuseLargeBody(context, next);
   };
 };
+
+/** Quoted in an answer: a line, not a page. */
+const HOST_SHOWN_CHARACTERS = 100;
+
+/**
+ * A page of somebody else reaches us by a name of its own that points here, and is not answered. Not asked of probes, which come by
+ * address, of edges, which have a credential and `platform_url`, and of calls in the process.
+ */
+const hostCheck = ({ public_url, host: listensOn }: PlatformAppDeps['settings']) => {
+  const { protocol, hostname: host, port } = new URL(public_url);
+  const defaultPort = protocol === 'https:' ? 443 : 80;
+  const isOwn = ownAuthority({ published: { host, port: Number(port || defaultPort) }, defaultPort, listensOn });
+  // Nearly all requests have one and the same.
+  let lastOwn: string | undefined;
+  return (context: Context<PlatformEnv>): void => {
+    const { incoming } = socketOf(context);
+    if (incoming === undefined || isForAnyHost(context.req.path)) return;
+    const { host: named = '' } = incoming.headers;
+    // A target with a host of its own (RFC 9112, 3.2.2) counts before the header; a browser sends neither one against the other.
+    const target = incoming.url?.startsWith('/') === false ? new URL(context.req.url).host : named;
+    if (named === lastOwn && target === named) return;
+    for (const authority of [target, named]) {
+      if (!isOwn(authority)) throw new Fault('API_WRONG_HOST', { host: authority.slice(0, HOST_SHOWN_CHARACTERS) });
+    }
+    lastOwn = named;
+  };
+};
+
+const isForAnyHost = (path: string): boolean =>
+  path === '/health' || path === '/health/db' || path.startsWith(`${EDGE_LINK_PATH}/`);
 
 /** The page of the dashboard says itself what is away. */
 const needsDatabase = (path: string): boolean => !path.startsWith('/health') && !isDashboardPath(path);
