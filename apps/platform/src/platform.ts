@@ -191,6 +191,7 @@ class ComposedPlatform implements Platform {
     const { clock, logger, version, dashboardFolder, viewerFolder } = this.#deps;
     const { db } = this.#database;
     const settings = this.#config.platform;
+    const masterKey = (): MasterKey => this.#openedMasterKey();
     const app = createPlatformApp({
       logger,
       settings,
@@ -199,13 +200,13 @@ class ComposedPlatform implements Platform {
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version },
-      edges: createEdgeCalls({ db, clock, logger, localEdge: this.#localEdge() }),
+      edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
-      masterKey: () => this.#openedMasterKey(),
+      masterKey,
       mailWaits: () => this.#mail.wake(),
       port: () => this.#server.address.port,
     });

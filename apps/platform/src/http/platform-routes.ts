@@ -1,5 +1,4 @@
 // All routes of the platform, and what each of them needs besides the services' context.
-import type { MasterKey } from '../db/master-key.ts';
 import { AccessTokens } from '../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
@@ -25,8 +24,6 @@ export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
   readonly dashboard: StaticFiles | null;
   /** Of the page of the API. */
   readonly viewer: StaticFiles;
-  /** There once the tables are. */
-  readonly masterKey: () => MasterKey;
   /** A mail waits in the outbox. */
   readonly mailWaits: () => void;
   /** The one that is listened on. */

@@ -38,6 +38,7 @@ export const startLinkServer = async (fixture: LinkFixture, clock = systemClock)
     version: '0',
     keyUses,
     changes: feed,
+    masterKey: fixture.masterKey,
   });
   const server = new HttpServer({ host: '127.0.0.1', port: 0, app, clock: systemClock, logger });
   await server.start();
