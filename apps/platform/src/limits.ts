@@ -92,9 +92,11 @@ export const LIMITS = {
   VERIFIED_TOKENS_MAX: 20_000,
   KNOWN_USERS_MAX: 20_000,
   KNOWN_USER_MS: 2000,
-  /** How long keys that sign tokens are known, and how often an unknown one makes us look. */
-  SIGNING_KEYS_KNOWN_MS: 60_000,
+  /** How long keys that sign tokens are known: a rotation elsewhere is seen within it. And how often an unknown one makes us look. */
+  SIGNING_KEYS_KNOWN_MS: 10_000,
   SIGNING_KEYS_LOOK_MS: 1000,
+  /** A key that was replaced verifies for so long: four times as long as any token of it lives. */
+  SIGNING_KEY_RETIRED_MS: 60 * 60_000,
   /** Addresses and accounts whose attempts are counted. */
   ATTEMPT_KEYS_MAX: 50_000,
 

@@ -4,7 +4,9 @@ import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } fr
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
+import { notReady } from './db/database-away.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
+import { type MasterKey, masterKeyPlace } from './db/master-key.ts';
 import { migratePatiently } from './db/migrate.ts';
 import type { LocalEdge } from './edge-calls/call-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
@@ -23,6 +25,7 @@ import { resyncBilling } from './jobs/resync-billing.ts';
 import { sendRequested } from './jobs/send-requested-mails.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
+import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { ensureLocalEdge, localEdgeName, newEdgeCredential } from './services/edges/credentials.ts';
@@ -88,6 +91,7 @@ class ComposedPlatform implements Platform {
   readonly #app: PlatformApp;
   readonly #server: HttpServer;
   readonly #life: Lifecycle;
+  #masterKey: MasterKey | undefined;
 
   constructor(config: ServerConfig, deps: PlatformDeps) {
     const { clock, logger } = deps;
@@ -160,11 +164,13 @@ class ComposedPlatform implements Platform {
   #makeWatch(): DatabaseWatch {
     const { db } = this.#database;
     const { clock, logger, localEdge, dataDir, databaseUrl: url } = this.#deps;
+    const settings = this.#config.platform;
     return new DatabaseWatch({
       prepare: async () => {
         const applied = await migratePatiently({ url, logger });
         if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
-        await upsertPlans(db, this.#config.platform.plans);
+        this.#masterKey = await prepareSigningKeys(db, masterKeyPlace(settings, dataDir), clock.now());
+        await upsertPlans(db, settings.plans);
         if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), this.localCredential);
       },
       onPrepared: () => this.#startBackground(),
@@ -189,6 +195,7 @@ class ComposedPlatform implements Platform {
     const { clock, logger, version, dashboardFolder, viewerFolder } = this.#deps;
     const { db } = this.#database;
     const settings = this.#config.platform;
+    const masterKey = (): MasterKey => this.#openedMasterKey();
     const app = createPlatformApp({
       logger,
       settings,
@@ -197,16 +204,22 @@ class ComposedPlatform implements Platform {
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version },
-      edges: createEdgeCalls({ db, clock, logger, localEdge: this.#localEdge() }),
+      edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
+      masterKey,
       mailWaits: () => this.#mail.wake(),
       port: () => this.#server.address.port,
     });
     return app;
+  }
+
+  #openedMasterKey(): MasterKey {
+    if (this.#masterKey === undefined) throw notReady();
+    return this.#masterKey;
   }
 
   #localEdge(): LocalEdge | null {

@@ -59,7 +59,7 @@ export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, subdomainOf } from './names.ts';
-export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
+export { isLoopbackHost, mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
 export {
   type CallerAddress,
   callerAddressOf,
@@ -68,6 +68,7 @@ export {
   plainAddress,
   TrustedProxies,
 } from './net/caller-address.ts';
+export { ownAuthority } from './net/own-authorities.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {

@@ -15,3 +15,4 @@ export { LogLimiter } from './logger/log-limiter.ts';
 export { createLogger, type Logger, type LoggerOptions, type LogLevel } from './logger/logger.ts';
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, type Sample } from './metrics.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
+export { ensureSecretFile, readSecretFile } from './secret-file.ts';

@@ -172,10 +172,11 @@ export interface AuditLogTable {
 
 export interface SigningKeysTable {
   kid: string;
-  /** JWKs: the one is published, the other never leaves the platform. */
+  /** JWKs: the one is published, the other encrypted under the master key. */
   public_key: ColumnType<Record<string, unknown>, string, never>;
-  private_key: ColumnType<Record<string, unknown>, string, never>;
+  private_key: string | null;
   created_at: GivenTimestamp;
+  retired_at: Timestamp | null;
 }
 
 export interface BillingAccountsTable {

@@ -1,5 +1,6 @@
 // Reads accounts again that the processor was not asked about for an hour: a webhook may be lost.
 import { Fault } from '@tunnel/errors';
+import { DatabaseAway } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import { syncAccount } from '../services/billing/sync-account.ts';
@@ -35,7 +36,7 @@ const tryToSync = async (billing: BillingContext, userId: string, notReadSince: 
     await syncAccount(billing, userId, { notReadSince, mayForget: false });
     return true;
   } catch (error) {
-    if (!(error instanceof Fault)) throw error;
+    if (!(error instanceof Fault) || error instanceof DatabaseAway) throw error;
     billing.logger.warn({ user_id: userId, code: error.code }, 'an account cannot be read at the payment processor');
     // Asked again in an hour, so that it does not stand in the way of the others.
     if (error.code === 'BILLING_PROCESSOR_REFUSED') await noteRead(billing, userId);

@@ -136,7 +136,7 @@ const ipv4Of = (high: number, low: number): ipaddr.IPv4 =>
 export const mayAlertPrivate = (setting: 'auto' | boolean, host: string): boolean =>
   setting === 'auto' ? isLoopbackHost(host) : setting;
 
-const isLoopbackHost = (host: string): boolean => {
+export const isLoopbackHost = (host: string): boolean => {
   const plain = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
   return plain === 'localhost' || plain === 'localhost.' || classOfAddress(plain) === 'loopback';
 };

@@ -10,7 +10,7 @@ import { createPlatformApp } from '../platform-app.ts';
 import { addDashboardRoutes, DASHBOARD_POLICY, readDashboard } from './dashboard-routes.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
-const settings = { trusted_proxies: [], public_url: 'http://localhost:8080' };
+const settings = { trusted_proxies: [], public_url: 'http://localhost:8080', host: '127.0.0.1' };
 const folder = mkdtempSync(join(tmpdir(), 'dashboard-'));
 const PAGE = '<!doctype html><title>Tunnel</title>';
 const SCRIPT = 'export const long = "text";'.repeat(20);
