@@ -13,6 +13,20 @@ export const EDGE_LIMITS = {
   CONTROL_HANDSHAKES_MAX: 4096,
   /** upgraded connections that have not said who they are, together: strangers cannot use up the sockets */
   CONTROL_UNAUTHENTICATED_MAX: 4096,
+  /** tokens that a control connection earns in a second; ping and health report cost 1, a registration 4, an odd frame 5. Without a token it is not read */
+  CONTROL_FRAMES_PER_SECOND: 100,
+  /** tokens it can save up: a client with 100 tunnels registers them at once */
+  CONTROL_FRAMES_BURST: 400,
+  /** the same for all control connections of one account */
+  CONTROL_FRAMES_PER_SECOND_ACCOUNT: 400,
+  /** what they can save up together */
+  CONTROL_FRAMES_BURST_ACCOUNT: 1600,
+  /** frames of one control connection in one turn of the event loop; the others have theirs in between */
+  CONTROL_FRAMES_PER_TURN: 64,
+  /** the shortest time for which a connection without tokens is not read */
+  CONTROL_FRAMES_PAUSE_MIN_MS: 50,
+  /** parts of one WebSocket message; clients send it in one */
+  CONTROL_FRAGMENTS_MAX: 16,
   /** the minute that `[limits] auth_failures_per_minute` speaks of */
   AUTH_FAILURE_WINDOW_MS: 60_000,
   /** addresses whose refused keys are remembered; the oldest is forgotten first */

@@ -30,6 +30,7 @@ export {
 } from './billing/subscription.ts';
 export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
+export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
 export { refuseGroupFields } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
@@ -69,6 +70,7 @@ export {
   type PublicEndpoint,
   sameEndpoint,
 } from './public-endpoint.ts';
+export { RateWindow } from './rate-window.ts';
 export {
   afterConnect,
   afterFailure,
