@@ -143,10 +143,24 @@ export const EDGE_LIMITS = {
   ALERT_TIMEOUT_MS: 5000,
   /** alerts to tenants under way; what is over it is dropped and counted */
   ALERTS_AT_ONCE: 512,
-  /** of these to one host and port: a receiver that hangs costs the others nothing */
+  /** of these of one account: a quarter */
+  ALERTS_AT_ONCE_PER_ACCOUNT: 128,
+  /** when so many are under way, the rest is for accounts that have less than an even share */
+  ALERTS_AT_ONCE_CROWDED: 460,
+  /** of one account's to one host and port: a receiver that hangs costs the others nothing */
   ALERTS_AT_ONCE_PER_HOST: 64,
   /** alerts to the operator under way: slots that no tenant can use up */
   ALERTS_AT_ONCE_OPERATOR: 64,
+  /** alerts of one group in a minute; one over it is dropped and counted, as with the next three */
+  ALERTS_PER_MINUTE_GROUP: 10,
+  /** alerts of all groups of an account in a minute */
+  ALERTS_PER_MINUTE_ACCOUNT: 30,
+  /** requests of one account to one receiving host in a minute, whichever port */
+  ALERT_POSTS_PER_MINUTE_HOST_OF_ACCOUNT: 60,
+  /** requests of all accounts to it: an edge is no weapon */
+  ALERT_POSTS_PER_MINUTE_HOST: 600,
+  /** groups, accounts, and receiving hosts, for which these are counted; the one that was quiet for longest is forgotten first */
+  ALERT_BUDGETS_REMEMBERED: 20_000,
   /** alerts that begin in one turn of the event loop: frames are handled in between */
   ALERT_STARTS_PER_TURN: 8,
   /** the longest alert URL of a tenant, as on the control connection */
