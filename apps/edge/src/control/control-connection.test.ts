@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
-import { createLogger } from '@tunnel/runtime';
+import { createLogger, LogLimiter } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
@@ -189,8 +189,9 @@ describe('an authenticated connection', () => {
       resume: () => {},
     });
     let losses = 0;
+    const log = new LogLimiter(createLogger({ level: 'silent', format: 'json' }), () => 0);
     const connection = new ControlConnection({
-      ...{ id: 1, ws: ws as unknown as WebSocket, clock, logger: createLogger({ level: 'silent', format: 'json' }) },
+      ...{ id: 1, ws: ws as unknown as WebSocket, clock, log },
       peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
       handlers: { onAuth: async () => true, onMessage: () => {}, onHeldBack: () => {}, onLost: () => (losses += 1) },
       pace: paceOf(clock),

@@ -10,7 +10,7 @@ import {
   type MessageOf,
   WIRE_LIMITS,
 } from '@tunnel/protocol';
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import type { Clock, LogLimiter, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 import { EDGE_LIMITS } from '../limits.ts';
 import { SIGNAL_WEIGHT, weightOf } from './frame-weights.ts';
@@ -38,7 +38,7 @@ export interface ControlConnectionOptions {
   readonly ws: WebSocket;
   readonly peer: ControlPeer;
   readonly clock: Clock;
-  readonly logger: Logger;
+  readonly log: LogLimiter;
   readonly handlers: ControlHandlers;
   readonly pace: FramePace;
 }
@@ -54,7 +54,7 @@ export class ControlConnection {
   readonly whenGone: Promise<void>;
   readonly #ws: WebSocket;
   readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #log: LogLimiter;
   readonly #handlers: ControlHandlers;
   readonly #pace: FramePace;
   #phase: Phase = 'awaiting-auth';
@@ -78,12 +78,12 @@ export class ControlConnection {
   #pings = 0;
   #timer: Timer;
 
-  constructor({ id, ws, peer, clock, logger, handlers, pace }: ControlConnectionOptions) {
+  constructor({ id, ws, peer, clock, log, handlers, pace }: ControlConnectionOptions) {
     this.id = id;
     this.peer = peer;
     this.#ws = ws;
     this.#clock = clock;
-    this.#logger = logger;
+    this.#log = log;
     this.#handlers = handlers;
     this.#pace = pace;
     this.#lastHeardAt = clock.monotonic();
@@ -94,7 +94,12 @@ export class ControlConnection {
     ws.on('pong', () => this.#hearSignal(null));
     // ws closes by itself after an error: a frame over the limit (1009), bytes that are no frame (1002).
     ws.on('error', (error) =>
-      this.#logger.debug({ client: peer.clientAddr, reason: error.message }, 'control socket error'),
+      this.#log.log(
+        'debug',
+        'control-socket',
+        { client: peer.clientAddr, reason: error.message },
+        'control socket error',
+      ),
     );
     this.whenGone = new Promise((resolve) => {
       ws.on('close', () => {
@@ -216,19 +221,28 @@ export class ControlConnection {
       this.#heldBack = 'until-next-turn';
       return;
     }
-    this.#heldBack = this.#clock.setTimeout(() => this.#goOn(), verdict.ms);
+    this.#heldBack = this.#clock.setTimeout(() => {
+      this.#heldBack = null;
+      this.#goOn();
+    }, verdict.ms);
     this.#handlers.onHeldBack(this);
   }
 
   #turnOver(): void {
     this.#turn = null;
     this.#pace.turnOver();
-    if (this.#heldBack === 'until-next-turn') this.#goOn();
+    if (this.#heldBack !== 'until-next-turn') return;
+    this.#heldBack = null;
+    this.#goOn();
   }
 
+  /** Where nobody above would catch. */
   #goOn(): void {
-    this.#heldBack = null;
-    this.#work();
+    try {
+      this.#work();
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   #takeSignal(): void {
@@ -246,14 +260,17 @@ export class ControlConnection {
     // Not after a close: its answer has to be read.
     if (this.isOpen) this.#ws.pause();
     void pending
-      .catch((error: unknown) => {
-        this.#logger.error({ client: this.peer.clientAddr, err: error }, 'a control frame could not be handled');
-        this.fail(Fault.from(error));
-      })
+      .catch((error: unknown) => this.#failed(error))
       .then(() => {
         this.#isBusy = false;
-        this.#work();
+        this.#goOn();
       });
+  }
+
+  #failed(error: unknown): void {
+    const fields = { client: this.peer.clientAddr, err: error };
+    this.#log.log('error', 'control-frame', fields, 'a control frame could not be handled');
+    this.fail(Fault.from(error));
   }
 
   #receive(text: string | null): Promise<void> | void {

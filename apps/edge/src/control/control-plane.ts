@@ -84,8 +84,8 @@ export class ControlPlane {
     this.#accountBuckets = new AccountBuckets(this.#framePace.account);
     this.#log = new LogLimiter(logger, () => clock.monotonic());
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
-    this.#muxes = new SessionMuxes({ clock, logger, onViolation });
-    this.#sessions = new Sessions({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
+    this.#muxes = new SessionMuxes({ clock, log: this.#log, onViolation });
+    this.#sessions = new Sessions({ clock, log: this.#log, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       refusal: () => this.#refusal(),
@@ -195,7 +195,7 @@ export class ControlPlane {
   }
 
   #onControl(ws: WebSocket, request: IncomingMessage): void {
-    const { clock, logger } = this.#given;
+    const { clock } = this.#given;
     this.#lastConnectionId += 1;
     this.#unauthenticated += 1;
     let isCountedOut = false;
@@ -210,7 +210,7 @@ export class ControlPlane {
       ws,
       peer: peerOf(request, this.#callerAddress),
       clock,
-      logger,
+      log: this.#log,
       handlers: {
         onAuth: async (from, message) => {
           const context = {
