@@ -50,7 +50,7 @@ export {
 } from './health.ts';
 export * from './http1/index.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
-export { generateName, subdomainOf } from './names.ts';
+export { generateName, isOfDomain, subdomainOf } from './names.ts';
 export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
 export {
   type CallerAddress,
