@@ -1,7 +1,7 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
 import { showProtocol } from '@tunnel/contract';
-import { ConnectionCounts, callerAddressOf, type FramePaceRules, mayAlertPrivate, ownerKey } from '@tunnel/core';
+import { ConnectionCounts, callerAddressOf, decidePrivateAlerts, type FramePaceRules, ownerKey } from '@tunnel/core';
 import {
   type Clock,
   createMetrics,
@@ -158,6 +158,9 @@ class ComposedEdge implements Edge {
     await this.#life.start();
     this.#isOpen = true;
     this.#backend.ready();
+    if (!this.#config.load_balancing.enabled) return;
+    const { allowed, because } = this.#privateAlerts;
+    this.#deps.logger.info({ because }, `alerts of tenants ${allowed ? 'may' : 'may not'} go to private addresses`);
   }
 
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
@@ -262,12 +265,22 @@ class ComposedEdge implements Edge {
     });
   }
 
+  get #privateAlerts(): ReturnType<typeof decidePrivateAlerts> {
+    const { server, platform, load_balancing } = this.#config;
+    return decidePrivateAlerts(load_balancing.alert_allow_private, {
+      host: server.host,
+      domain: server.domain,
+      publicHost: new URL(platform.public_url).hostname,
+      trustedProxies: [...server.trusted_proxies, ...platform.trusted_proxies],
+    });
+  }
+
   #makeAlerts(): AlertSender {
-    const { server, region, load_balancing } = this.#config;
+    const { region, load_balancing } = this.#config;
     const { clock, logger } = this.#deps;
     return new AlertSender({
       operatorUrl: load_balancing.alert_webhook_url,
-      allowPrivate: mayAlertPrivate(load_balancing.alert_allow_private, server.host),
+      allowPrivate: this.#privateAlerts.allowed,
       secret: load_balancing.alert_secret,
       regionId: region.id,
       version: this.#version,

@@ -51,7 +51,7 @@ export {
 export * from './http1/index.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, isOfDomain, subdomainOf } from './names.ts';
-export { mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
+export { decidePrivateAlerts, problemOfAddress } from './net/address-guard.ts';
 export {
   type CallerAddress,
   callerAddressOf,
