@@ -1,7 +1,7 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
 import { showProtocol } from '@tunnel/contract';
-import { ConnectionCounts, callerAddressOf, mayAlertPrivate } from '@tunnel/core';
+import { ConnectionCounts, callerAddressOf, decidePrivateAlerts, type FramePaceRules, ownerKey } from '@tunnel/core';
 import {
   type Clock,
   createMetrics,
@@ -17,6 +17,7 @@ import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
 import { RestServer } from './admin/rest-server.ts';
+import type { AlertRates } from './alerts/alert-budgets.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
 import type { Backend } from './backend/backend.ts';
 import { chooseBackend, type InProcessPlatform } from './backend/choose-backend.ts';
@@ -48,6 +49,9 @@ export interface EdgeDeps {
   readonly platform?: InProcessPlatform;
   /** Instead of all that. */
   readonly backend?: Backend;
+  /** Instead of those in the limits: for tests that need more. */
+  readonly alertRates?: AlertRates;
+  readonly framePace?: FramePaceRules;
 }
 
 export interface EdgeAddress {
@@ -154,6 +158,9 @@ class ComposedEdge implements Edge {
     await this.#life.start();
     this.#isOpen = true;
     this.#backend.ready();
+    if (!this.#config.load_balancing.enabled) return;
+    const { allowed, because } = this.#privateAlerts;
+    this.#deps.logger.info({ because }, `alerts of tenants ${allowed ? 'may' : 'may not'} go to private addresses`);
   }
 
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
@@ -258,17 +265,28 @@ class ComposedEdge implements Edge {
     });
   }
 
+  get #privateAlerts(): ReturnType<typeof decidePrivateAlerts> {
+    const { server, platform, load_balancing } = this.#config;
+    return decidePrivateAlerts(load_balancing.alert_allow_private, {
+      host: server.host,
+      domain: server.domain,
+      publicHost: new URL(platform.public_url).hostname,
+      trustedProxies: [...server.trusted_proxies, ...platform.trusted_proxies],
+    });
+  }
+
   #makeAlerts(): AlertSender {
-    const { server, region, load_balancing } = this.#config;
+    const { region, load_balancing } = this.#config;
     const { clock, logger } = this.#deps;
     return new AlertSender({
       operatorUrl: load_balancing.alert_webhook_url,
-      allowPrivate: mayAlertPrivate(load_balancing.alert_allow_private, server.host),
+      allowPrivate: this.#privateAlerts.allowed,
       secret: load_balancing.alert_secret,
       regionId: region.id,
       version: this.#version,
       clock,
       logger,
+      rates: this.#deps.alertRates,
     });
   }
 
@@ -301,14 +319,22 @@ class ComposedEdge implements Edge {
       tunnels,
       loadBalancing: load_balancing.enabled,
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
+      framePace: this.#deps.framePace,
     });
   }
 
   #alarm(): GroupWatcher {
     return {
-      zeroHealthy: ({ group: { protocol, label, name: groupName, keyHashShort }, urls, memberCount, at }) =>
+      zeroHealthy: ({
+        group: { groupId, protocol, label, name: groupName, keyHashShort },
+        owner,
+        urls,
+        memberCount,
+        at,
+      }) =>
         this.#alerts.send({
-          ...{ label, groupName, keyHashShort, memberCount, at },
+          ...{ groupId, label, groupName, keyHashShort, memberCount, at },
+          account: ownerKey(owner),
           protocol: showProtocol(protocol),
           tenantUrls: urls,
         }),
@@ -328,9 +354,12 @@ class ComposedEdge implements Edge {
       carriers: () => control.figures.carriers,
       streams: () => control.figures.streams,
       authFailures: () => this.#failures.total,
+      clientsHeldBack: () => control.figures.heldBack,
       droppedLogLines: () => logger.droppedLines,
       sseConsumers: () => this.#feed.consumers,
-      loadBalancing: load_balancing.enabled ? { groups: this.#groupMetrics, alerts: this.#alerts.totals } : null,
+      loadBalancing: load_balancing.enabled
+        ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }
+        : null,
     });
     return new MetricsServer({ host: server.metrics_host, port: server.metrics_port }, metrics, logger);
   }

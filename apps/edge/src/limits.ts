@@ -13,6 +13,20 @@ export const EDGE_LIMITS = {
   CONTROL_HANDSHAKES_MAX: 4096,
   /** upgraded connections that have not said who they are, together: strangers cannot use up the sockets */
   CONTROL_UNAUTHENTICATED_MAX: 4096,
+  /** tokens that a control connection earns in a second; ping and health report cost 1, a registration 4, an odd frame 5. Without a token it is not read */
+  CONTROL_FRAMES_PER_SECOND: 100,
+  /** tokens it can save up: a client with 100 tunnels registers them at once */
+  CONTROL_FRAMES_BURST: 400,
+  /** the same for all control connections of one account */
+  CONTROL_FRAMES_PER_SECOND_ACCOUNT: 400,
+  /** what they can save up together */
+  CONTROL_FRAMES_BURST_ACCOUNT: 1600,
+  /** frames of one control connection in one turn of the event loop; the others have theirs in between */
+  CONTROL_FRAMES_PER_TURN: 64,
+  /** the shortest time for which a connection without tokens is not read */
+  CONTROL_FRAMES_PAUSE_MIN_MS: 50,
+  /** parts of one WebSocket message; clients send it in one */
+  CONTROL_FRAGMENTS_MAX: 16,
   /** the minute that `[limits] auth_failures_per_minute` speaks of */
   AUTH_FAILURE_WINDOW_MS: 60_000,
   /** addresses whose refused keys are remembered; the oldest is forgotten first */
@@ -129,10 +143,24 @@ export const EDGE_LIMITS = {
   ALERT_TIMEOUT_MS: 5000,
   /** alerts to tenants under way; what is over it is dropped and counted */
   ALERTS_AT_ONCE: 512,
-  /** of these to one host and port: a receiver that hangs costs the others nothing */
+  /** of these of one account: a quarter */
+  ALERTS_AT_ONCE_PER_ACCOUNT: 128,
+  /** when so many are under way, the rest is for accounts that have less than an even share */
+  ALERTS_AT_ONCE_CROWDED: 460,
+  /** of one account's to one host and port: a receiver that hangs costs the others nothing */
   ALERTS_AT_ONCE_PER_HOST: 64,
   /** alerts to the operator under way: slots that no tenant can use up */
   ALERTS_AT_ONCE_OPERATOR: 64,
+  /** alerts of one group in a minute; one over it is dropped and counted, as with the next three */
+  ALERTS_PER_MINUTE_GROUP: 10,
+  /** alerts of all groups of an account in a minute */
+  ALERTS_PER_MINUTE_ACCOUNT: 30,
+  /** requests of one account to one receiving host in a minute, whichever port */
+  ALERT_POSTS_PER_MINUTE_HOST_OF_ACCOUNT: 60,
+  /** requests of all accounts to it: an edge is no weapon */
+  ALERT_POSTS_PER_MINUTE_HOST: 600,
+  /** groups, accounts, and receiving hosts, for which these are counted; the one that was quiet for longest is forgotten first */
+  ALERT_BUDGETS_REMEMBERED: 20_000,
   /** alerts that begin in one turn of the event loop: frames are handled in between */
   ALERT_STARTS_PER_TURN: 8,
   /** the longest alert URL of a tenant, as on the control connection */

@@ -37,6 +37,7 @@ export {
 } from './billing/subscription.ts';
 export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
+export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
 export { refuseGroupFields } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
@@ -58,8 +59,14 @@ export * from './http1/index.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
-export { generateName, subdomainOf } from './names.ts';
-export { isLoopbackHost, mayAlertPrivate, problemOfAddress } from './net/address-guard.ts';
+export { generateName, generateName, isOfDomain, subdomainOf, subdomainOf } from './names.ts';
+export {
+  decidePrivateAlerts,
+  isLoopbackHost,
+  mayAlertPrivate,
+  problemOfAddress,
+  problemOfAddress,
+} from './net/address-guard.ts';
 export {
   type CallerAddress,
   callerAddressOf,
@@ -79,6 +86,7 @@ export {
   type PublicEndpoint,
   sameEndpoint,
 } from './public-endpoint.ts';
+export { RateWindow } from './rate-window.ts';
 export {
   afterConnect,
   afterFailure,

@@ -45,6 +45,12 @@ export const subdomainOf = (host: string, domain: string): string | null => {
   return label.includes('.') ? null : label;
 };
 
+/** The domain itself, or any name under it, however deep. `host` as above. */
+export const isOfDomain = (host: string, domain: string): boolean => {
+  const name = host.endsWith('.') ? host.slice(0, -1) : host;
+  return name === domain || name.endsWith(`.${domain}`);
+};
+
 // Names that people choose and other people read: of characters that can be printed, and not too many of them.
 
 /** Control, format, surrogate, private and unassigned characters, line and paragraph separators. */

@@ -42,7 +42,7 @@ export class RawControl {
   /** Let in, as this tenant. */
   static async enter(
     harness: Harness,
-    edge: GroupEdge,
+    edge: Pick<GroupEdge, 'server' | 'token'>,
     who: Who = 'alice',
     resume?: { readonly session_id: string; readonly secret: string },
   ): Promise<RawControl> {

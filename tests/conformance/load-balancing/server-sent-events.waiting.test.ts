@@ -1,10 +1,11 @@
 // The event stream of a group: its events, what a slow reader is told, and the ping.
-import { groupEvent, lagged } from '@tunnel/contract';
+import { type GroupSummary, groupEvent, lagged } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import type { EventFeed } from './event-feed.fixture.ts';
+import { EventFeed } from './event-feed.fixture.ts';
 import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
+import { startRoomyEdge } from './roomy-edge.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const KEEP_ALIVE_MS = 30_000;
@@ -53,9 +54,10 @@ describe.concurrent('Server-Sent Events', () => {
 
   it(row('Server-Sent Events', 2), async ({ harness }) => {
     const group = fresh();
-    const raw = await RawControl.enter(harness, edge);
+    const roomy = await startRoomyEdge(harness);
+    const raw = await RawControl.enter(harness, roomy);
     const member = await raw.join(memberRequest(group));
-    const feed = await edge.feed(harness, 'http', group);
+    const feed = await EventFeed.open(harness, `${roomy.apiUrl}/api/groups/http/${group}/events`, roomy.token('admin'));
     feed.pause();
     // More than sockets and queue hold: a reader that stands still misses some.
     let changes = 0;
@@ -81,7 +83,7 @@ describe.concurrent('Server-Sent Events', () => {
       { timeoutMs: 40_000 },
     );
     // Resynced, it hears what comes next.
-    expect((await edge.group(group)).healthy_count).toBe(0);
+    expect(await roomy.json<GroupSummary[]>('/api/groups')).toMatchObject([{ name: group, healthy_count: 0 }]);
     await raw.healthy(member);
     await eventually(() => expect(feed.groupEvents.at(-1)).toMatchObject({ healthy: true, healthy_count: 1 }));
   });

@@ -23,9 +23,10 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     carriers: () => 0,
     streams: () => 0,
     authFailures: () => 0,
+    clientsHeldBack: () => 0,
     droppedLogLines: () => 0,
     sseConsumers: () => 0,
-    loadBalancing: groups === null ? null : { groups, alerts },
+    loadBalancing: groups === null ? null : { groups, alerts, droppedAlerts: { group: 0, account: 2 } },
   });
 
 beforeEach(() => {
@@ -92,13 +93,15 @@ it('a group that ended keeps its series for five minutes; one that comes back go
   expect(await groupSeries()).toEqual({});
 });
 
-it('alerts by outcome and destination, from 0 on', async () => {
+it('alerts by outcome and destination, and why some were dropped, from 0 on', async () => {
   const name = (outcome: string, destination: string): string =>
     `tunnel_alerts_total{outcome="${outcome}",destination="${destination}"}`;
   const zeros = {
     [name('delivered', 'operator')]: 0,
     [name('dropped', 'operator')]: 0,
     [name('delivered', 'tenant')]: 0,
+    'tunnel_alerts_dropped_total{reason="group"}': 0,
+    'tunnel_alerts_dropped_total{reason="account"}': 2,
   };
   expect(await scrape()).toEqual(zeros);
   alerts['tenant'] = { delivered: 4 };

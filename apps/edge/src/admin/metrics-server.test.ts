@@ -23,6 +23,7 @@ beforeEach(async () => {
     carriers: () => 8,
     streams: () => 7,
     authFailures: () => 1,
+    clientsHeldBack: () => 3,
     droppedLogLines: () => 0,
     sseConsumers: () => 6,
     loadBalancing: null,
@@ -65,6 +66,7 @@ it('every series is there from the first scrape', async () => {
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 0,
     tunnel_auth_failures_total: 1,
+    tunnel_clients_held_back_total: 3,
     tunnel_log_lines_dropped_total: 0,
     ...Object.fromEntries(
       [1, 2, 3, 4, 5].map((n) => [`tunnel_http_responses_total{class="${n}xx",region="local"}`, 0]),

@@ -58,12 +58,16 @@ export interface EdgeFigures {
   readonly carriers: () => number;
   readonly streams: () => number;
   readonly authFailures: () => number;
+  /** How often a client was not read because it sent more frames than it may. */
+  readonly clientsHeldBack: () => number;
   readonly droppedLogLines: () => number;
   readonly sseConsumers: () => number;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
     readonly alerts: AlertFigures;
+    /** By reason. */
+    readonly droppedAlerts: Readonly<Record<string, number>>;
   } | null;
 }
 
@@ -115,6 +119,9 @@ const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigur
       Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome, destination }, value })),
     ),
   );
+  metrics.seriesOf('tunnel_alerts_dropped_total', 'Alerts that were not sent, by what was used up', 'counter', () =>
+    Object.entries(loadBalancing.droppedAlerts).map(([reason, value]) => ({ labels: { reason }, value })),
+  );
 };
 
 const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): number => {
@@ -124,7 +131,7 @@ const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): numb
 };
 
 const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => {
-  const { ports, http, authFailures, droppedLogLines } = figures;
+  const { ports, http, authFailures, clientsHeldBack, droppedLogLines } = figures;
   const totalsOfPorts = Object.values(ports).map(({ totals }) => totals);
   const refused = metrics.counter('tunnel_connections_refused_total', 'Visitors turned away', ['reason']);
   const refusals = new Map<string, () => void>();
@@ -134,6 +141,11 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
       ...Object.entries(ports).map(([transport, { totals }]) => [transport, totals] as const),
     ]),
     follow(metrics.counter('tunnel_auth_failures_total', 'Keys that were refused'), {}, authFailures),
+    follow(
+      metrics.counter('tunnel_clients_held_back_total', 'Times a client was not read: it sent more frames than it may'),
+      {},
+      clientsHeldBack,
+    ),
     follow(metrics.counter('tunnel_log_lines_dropped_total', 'Log lines nobody read'), {}, droppedLogLines),
     () => {
       for (const reason of totalsOfPorts.flatMap((totals) => [...totals.refused.keys()])) {

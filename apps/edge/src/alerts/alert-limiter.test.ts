@@ -37,18 +37,49 @@ it('tenants share a bounded number of slots; the operator has slots of its own',
   const clock = new FakeClock();
   const operatorUrl = `http://127.0.0.1:${operator.port}/`;
   const alerts = senderOf({ clock, operatorUrl, logger: log.logger, lookup: silentLookup });
-  alerts.send(alertOf(Array.from({ length: 10_000 }, (_, n) => `http://h${n}.example/`)));
+  const many = (account: string) =>
+    alerts.send(
+      alertOf(
+        Array.from({ length: 10_000 }, (_, n) => `http://h${n}.example/`),
+        { account },
+      ),
+    );
+  many('a');
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(1));
-  alerts.send(alertOf(['http://one-more.example/']));
-  await eventually(() => expect(alerts.totals.operator.delivered).toBe(2));
-  expect(alerts.totals.tenant.dropped).toBe(10_001 - EDGE_LIMITS.ALERTS_AT_ONCE);
+  // One account gets a quarter of them, and no account the last ones while others have fewer.
+  expect(alerts.dropped.slots).toBe(10_000 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_ACCOUNT);
+  for (const account of ['b', 'c', 'd']) many(account);
+  await eventually(() => expect(alerts.totals.operator.delivered).toBe(4));
+  const held = () => 40_000 - alerts.totals.tenant.dropped;
+  expect(held()).toBeGreaterThanOrEqual(EDGE_LIMITS.ALERTS_AT_ONCE_CROWDED);
+  expect(held()).toBeLessThan(EDGE_LIMITS.ALERTS_AT_ONCE);
+  const before = alerts.totals.tenant.dropped;
+  alerts.send(alertOf(['http://one-more.example/'], { account: 'late' }));
+  await eventually(() => expect(alerts.totals.operator.delivered).toBe(5));
+  expect(alerts.totals.tenant.dropped).toBe(before);
+  alerts.send(alertOf(['http://one-more.example/'], { account: 'a' }));
+  expect(alerts.totals.tenant.dropped).toBe(before + 1);
   await clock.advance(5000);
-  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(EDGE_LIMITS.ALERTS_AT_ONCE));
+  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(held() + 2));
   // The slots are free again.
-  alerts.send(alertOf(['http://later.example/']));
-  expect(alerts.totals.tenant.dropped).toBe(10_001 - EDGE_LIMITS.ALERTS_AT_ONCE);
+  alerts.send(alertOf(['http://later.example/'], { account: 'a' }));
+  expect(alerts.totals.tenant.dropped).toBe(before + 1);
   alerts.close();
   await operator.close();
+});
+
+it('one tenant that fills its slots at a host leaves another tenant’s at the same host free', async () => {
+  const dead = await startTcpServer((socket) => void socket.resume());
+  const clock = new FakeClock();
+  const alerts = senderOf({ clock });
+  const url = (n: number) => `http://127.0.0.1:${dead.port}/${n}`;
+  for (let n = 0; n < 100; n++) alerts.send(alertOf([url(n)], { account: 'flooder' }));
+  expect(alerts.dropped.slots).toBe(100 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST);
+  alerts.send(alertOf([url(0)], { account: 'honest' }));
+  expect(alerts.dropped.slots).toBe(100 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST);
+  await eventually(() => expect(dead.totalConnections).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST + 1));
+  alerts.close();
+  await dead.close();
 });
 
 it('the operator’s slots are bounded too', async () => {

@@ -7,15 +7,21 @@ export type AlertDestination = 'operator' | 'tenant';
 export class AlertLimiter {
   #operator = 0;
   #tenants = 0;
+  readonly #perAccount = new Map<string, number>();
+  /** By account and host: a receiver that hangs costs its own account's slots, not another one's at the same host. */
   readonly #perHost = new Map<string, number>();
 
-  get hasRoomForTenants(): boolean {
-    return this.#tenants < EDGE_LIMITS.ALERTS_AT_ONCE;
+  /** When most slots are taken, the rest is for accounts that have less than an even share, of which one is for whoever comes next. */
+  hasRoomFor(account: string): boolean {
+    const own = this.#perAccount.get(account) ?? 0;
+    if (this.#tenants >= EDGE_LIMITS.ALERTS_AT_ONCE || own >= EDGE_LIMITS.ALERTS_AT_ONCE_PER_ACCOUNT) return false;
+    const evenShare = EDGE_LIMITS.ALERTS_AT_ONCE / (this.#perAccount.size + 1);
+    return this.#tenants < EDGE_LIMITS.ALERTS_AT_ONCE_CROWDED || own < evenShare;
   }
 
   /** Counts one more, until the returned function is called, once; null: there is no room. */
-  acquire(destination: AlertDestination, host: string): (() => void) | null {
-    return destination === 'operator' ? this.#acquireOperators() : this.#acquireTenants(host);
+  acquire(destination: AlertDestination, account: string, host: string): (() => void) | null {
+    return destination === 'operator' ? this.#acquireOperators() : this.#acquireTenants(account, host);
   }
 
   #acquireOperators(): (() => void) | null {
@@ -26,19 +32,27 @@ export class AlertLimiter {
     };
   }
 
-  #acquireTenants(host: string): (() => void) | null {
-    const here = this.#perHost.get(host) ?? 0;
-    if (!this.hasRoomForTenants || here >= EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST) return null;
+  #acquireTenants(account: string, host: string): (() => void) | null {
+    const hostOfAccount = `${account} ${host}`;
+    const here = this.#perHost.get(hostOfAccount) ?? 0;
+    if (!this.hasRoomFor(account) || here >= EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST) return null;
     this.#tenants += 1;
-    this.#perHost.set(host, here + 1);
+    add(this.#perAccount, account, 1);
+    add(this.#perHost, hostOfAccount, 1);
     return () => {
       this.#tenants -= 1;
-      const left = (this.#perHost.get(host) ?? 1) - 1;
-      if (left === 0) this.#perHost.delete(host);
-      else this.#perHost.set(host, left);
+      add(this.#perAccount, account, -1);
+      add(this.#perHost, hostOfAccount, -1);
     };
   }
 }
+
+/** An entry at zero leaves the map. */
+const add = (counts: Map<string, number>, key: string, by: 1 | -1): void => {
+  const count = (counts.get(key) ?? 0) + by;
+  if (count > 0) counts.set(key, count);
+  else counts.delete(key);
+};
 
 /** Lets a few begin in each turn of the event loop: to begin one takes a tenth of a millisecond, and frames wait meanwhile. */
 export class StartQueue {

@@ -12,6 +12,9 @@ export interface ZeroHealthyAlert {
   readonly memberCount: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
+  /** Whose member was the last healthy one: as a key of maps. */
+  readonly account: string;
+  readonly groupId: string;
   /** Of the group's members. */
   readonly tenantUrls: readonly string[];
 }

@@ -1,11 +1,14 @@
-// What became of the alerts: totals for the metrics, and a line for each that names the host and never the rest of a URL.
+// What became of the alerts: totals for the metrics, and lines that name the host and never the rest of a URL.
 
 import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
+import { DROP_REASONS, type DropReason } from './alert-budgets.ts';
 import type { AlertDestination } from './alert-limiter.ts';
 import type { ZeroHealthyAlert } from './alert-message.ts';
 
 export const ALERT_OUTCOMES = ['delivered', 'refused-status', 'timeout', 'failed', 'guard-refused', 'dropped'] as const;
 export type AlertOutcome = (typeof ALERT_OUTCOMES)[number];
+/** Whole alerts that were over the budget of a group or an account, and posts that were over another one. */
+export type DropTotals = Readonly<Record<DropReason, number>>;
 export type AlertTotals = Readonly<Record<AlertDestination, Readonly<Record<AlertOutcome, number>>>>;
 
 export interface AlertEnd {
@@ -27,29 +30,42 @@ const none = (): Record<AlertOutcome, number> => ({
   dropped: 0,
 });
 
-/** These cost the edge nothing, so that their number has no bound; their lines need one. */
-const CHEAP: ReadonlySet<AlertOutcome> = new Set<AlertOutcome>(['guard-refused', 'dropped']);
-
 export class AlertOutcomes {
   readonly #totals = { operator: none(), tenant: none() };
-  readonly #logger: Logger;
-  readonly #limited: LogLimiter;
+  readonly #dropped = Object.fromEntries(DROP_REASONS.map((reason) => [reason, 0])) as Record<DropReason, number>;
+  readonly #log: LogLimiter;
 
   constructor(logger: Logger, clock: Clock) {
-    this.#logger = logger;
-    this.#limited = new LogLimiter(logger, () => clock.monotonic());
+    this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
 
   get totals(): AlertTotals {
     return this.#totals;
   }
 
+  get dropped(): DropTotals {
+    return this.#dropped;
+  }
+
   add({ alert, destination, host, outcome, count = 1, fields = {} }: AlertEnd): void {
     this.#totals[destination][outcome] += count;
-    const { groupName: group, label } = alert;
+    const { groupName: group, label, account } = alert;
     const line = { group, label, destination, host, outcome, ...fields };
-    if (CHEAP.has(outcome)) return this.#limited.log('warn', outcome, line, 'alert not delivered', count);
-    if (outcome === 'delivered') this.#logger.info(line, 'alert delivered');
-    else this.#logger.warn(line, 'alert not delivered');
+    const [level, text] = outcome === 'delivered' ? LINES.delivered : LINES.other;
+    this.#log.log(level, `${outcome} ${destination} ${account}`, line, text, count);
+  }
+
+  /** `posts`: what the drop leaves undone, by destination. A whole alert counts as one, posts one by one. */
+  drop(alert: ZeroHealthyAlert, reason: DropReason, posts: { operator?: number; tenant?: number }, host = ''): void {
+    const isWhole = reason === 'group' || reason === 'account';
+    const { operator = 0, tenant = 0 } = posts;
+    this.#dropped[reason] += isWhole ? 1 : operator + tenant;
+    const fields = { reason: `budget of ${reason}` };
+    const shared = { alert, host, outcome: 'dropped', fields: reason === 'slots' ? NO_SLOT : fields } as const;
+    if (operator > 0) this.add({ ...shared, destination: 'operator', count: operator });
+    if (tenant > 0) this.add({ ...shared, destination: 'tenant', count: tenant });
   }
 }
+
+const LINES = { delivered: ['info', 'alert delivered'], other: ['warn', 'alert not delivered'] } as const;
+const NO_SLOT = { reason: 'too many are under way' };

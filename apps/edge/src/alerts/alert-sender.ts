@@ -2,9 +2,10 @@
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { type Clock, type Logger, randomId, type Secret } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
+import { AlertBudgets, type AlertRates } from './alert-budgets.ts';
 import { type AlertDestination, AlertLimiter, StartQueue } from './alert-limiter.ts';
 import { type AlertMessage, composeAlert, type ZeroHealthyAlert } from './alert-message.ts';
-import { type AlertOutcome, AlertOutcomes, type AlertTotals } from './alert-outcomes.ts';
+import { type AlertOutcome, AlertOutcomes, type AlertTotals, type DropTotals } from './alert-outcomes.ts';
 import { AlertUrls } from './alert-url.ts';
 import type { NameLookup } from './name-lookup.ts';
 import { postOnce } from './post-once.ts';
@@ -22,6 +23,8 @@ export interface AlertSenderDeps {
   readonly lookup?: NameLookup;
   /** Certificates to trust instead of the usual authorities'. */
   readonly ca?: string;
+  /** As in the limits unless said otherwise. */
+  readonly rates?: AlertRates | undefined;
 }
 
 interface Delivery {
@@ -43,6 +46,7 @@ export class AlertSender {
   readonly #operatorUrl: URL | null;
   readonly #outcomes: AlertOutcomes;
   readonly #limiter = new AlertLimiter();
+  readonly #budgets: AlertBudgets;
   readonly #starts = new StartQueue();
   readonly #underWay = new Set<AbortController>();
   #secureContext: SecureContext | undefined;
@@ -54,15 +58,24 @@ export class AlertSender {
     this.#operatorUrl = deps.operatorUrl === '' ? null : new URL(deps.operatorUrl);
     if (this.#operatorUrl !== null) this.#operatorUrl.hash = '';
     this.#outcomes = new AlertOutcomes(deps.logger, deps.clock);
+    this.#budgets = new AlertBudgets(deps.clock, deps.rates);
   }
 
   get totals(): AlertTotals {
     return this.#outcomes.totals;
   }
 
+  get dropped(): DropTotals {
+    return this.#outcomes.dropped;
+  }
+
   /** Returns at once; what becomes of the alert is in the totals and in the log. */
   send(alert: ZeroHealthyAlert): void {
-    if (this.#isClosed) return;
+    const operator = this.#operatorUrl === null ? 0 : 1;
+    const tenant = alert.tenantUrls.length;
+    if (this.#isClosed || operator + tenant === 0) return;
+    const overBudget = this.#budgets.takeAlert(alert);
+    if (overBudget !== null) return this.#outcomes.drop(alert, overBudget, { operator, tenant });
     const { secret, regionId, version = 'development', clock } = this.#deps;
     const stamp = { id: randomId('msg'), now: clock.now(), secret, userAgent: `tunnel-edge/${version}`, regionId };
     const message = composeAlert(alert, stamp);
@@ -73,8 +86,8 @@ export class AlertSender {
     }
     for (const [at, text] of alert.tenantUrls.entries()) {
       // A group may have any number of members: beyond the limit not even their URLs are read.
-      if (!this.#limiter.hasRoomForTenants) {
-        this.#drop(alert, 'tenant', '', alert.tenantUrls.length - at);
+      if (!this.#limiter.hasRoomFor(alert.account)) {
+        this.#outcomes.drop(alert, 'slots', { tenant: tenant - at });
         return;
       }
       this.#startTenant(alert, message, text, seen);
@@ -99,13 +112,13 @@ export class AlertSender {
 
   #start(delivery: Delivery): void {
     const { alert, destination, url } = delivery;
-    const release = this.#limiter.acquire(destination, url.host);
-    if (release === null) this.#drop(alert, destination, url.host, 1);
-    else void this.#deliver(delivery).finally(release);
-  }
-
-  #drop(alert: ZeroHealthyAlert, destination: AlertDestination, host: string, count: number): void {
-    this.#outcomes.add({ alert, destination, host, outcome: 'dropped', count });
+    const release = this.#limiter.acquire(destination, alert.account, url.host);
+    if (release === null) return this.#outcomes.drop(alert, 'slots', { [destination]: 1 }, url.host);
+    // The operator's host is the operator's own business: no tenant can use up what may go there.
+    const overBudget = destination === 'tenant' ? this.#budgets.takePost(alert.account, url.hostname) : null;
+    if (overBudget === null) return void this.#deliver(delivery).finally(release);
+    release();
+    this.#outcomes.drop(alert, overBudget, { tenant: 1 }, url.host);
   }
 
   /** Never rejects. */

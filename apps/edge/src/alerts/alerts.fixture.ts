@@ -75,6 +75,8 @@ export const alertOf = (tenantUrls: readonly string[], rest: Partial<ZeroHealthy
   keyHashShort: '9f86d081',
   memberCount: 3,
   at: Date.UTC(2026, 10, 15, 6),
+  account: 'account alice',
+  groupId: 'grp_1',
   tenantUrls,
   ...rest,
 });
@@ -88,5 +90,7 @@ export const senderOf = (rest: Partial<AlertSenderDeps> = {}): AlertSender =>
     version: '1.2.3',
     clock: systemClock,
     logger: memoryLog().logger,
+    // Tests of the rates say so.
+    rates: { perGroup: 1e9, perAccount: 1e9, perHostOfAccount: 1e9, perHost: 1e9 },
     ...rest,
   });

@@ -3,10 +3,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Carrier, createCarrier, MuxSession, processBudget } from '@tunnel/mux';
 import { CARRIER_PROTOCOL, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
-import { type Clock, type Logger, randomToken, sha256Hex } from '@tunnel/runtime';
+import { type Clock, type LogLimiter, randomToken, sha256Hex } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { refuseUpgrade } from './control-server.ts';
 import type { Session } from './sessions.ts';
@@ -40,7 +41,7 @@ export const upgradeCarrier = (muxes: SessionMuxes, request: IncomingMessage, so
 
 interface SessionMuxesOptions {
   readonly clock: Clock;
-  readonly logger: Logger;
+  readonly log: LogLimiter;
   /** The client broke the protocol of the carriers; its streams are reset already. */
   readonly onViolation: (session: Session, mux: MuxSession, reason: string) => void;
 }
@@ -48,14 +49,14 @@ interface SessionMuxesOptions {
 /** The streams of every session: the set in use, and those of earlier connections, which may still finish. */
 export class SessionMuxes {
   readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #log: LogLimiter;
   readonly #onViolation: SessionMuxesOptions['onViolation'];
   readonly #tokens: CarrierTokens<MuxSession>;
   readonly #sessionOf = new Map<MuxSession, Session>();
 
   constructor(options: SessionMuxesOptions) {
     this.#clock = options.clock;
-    this.#logger = options.logger;
+    this.#log = options.log;
     this.#onViolation = options.onViolation;
     this.#tokens = new CarrierTokens(options.clock);
   }
@@ -77,8 +78,10 @@ export class SessionMuxes {
       handlers: {
         onCarrierLost: ({ carrierId, reason, protocolViolation, liveCarriers }) => {
           const fields = { session_id: session.sessionId, carrier: carrierId, reason, live_carriers: liveCarriers };
-          if (!protocolViolation) return this.#logger.debug(fields, 'a carrier was lost');
-          this.#logger.warn(fields, 'a carrier broke the protocol; its session is closed');
+          const who = ownerKey(session.owner);
+          if (!protocolViolation) return this.#log.log('debug', `carrier-lost ${who}`, fields, 'a carrier was lost');
+          const text = 'a carrier broke the protocol; its session is closed';
+          this.#log.log('warn', `carrier-protocol ${who}`, fields, text);
           this.#forget(mux);
           this.#onViolation(session, mux, reason);
         },
@@ -105,8 +108,10 @@ export class SessionMuxes {
 
   addCarrier(mux: MuxSession, carrier: Carrier): void {
     const carrierId = mux.addCarrier(carrier);
-    const fields = { session_id: this.#sessionOf.get(mux)?.sessionId, carrier: carrierId, kind: carrier.kind };
-    this.#logger.debug(fields, 'a carrier was added');
+    const session = this.#sessionOf.get(mux);
+    if (session === undefined) return;
+    const fields = { session_id: session.sessionId, carrier: carrierId, kind: carrier.kind };
+    this.#log.log('debug', `carrier-added ${ownerKey(session.owner)}`, fields, 'a carrier was added');
   }
 
   /** No new streams; those under way finish, as long as their carriers live. */

@@ -1,11 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
-import { createLogger } from '@tunnel/runtime';
+import { createLogger, LogLimiter } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import { type ControlFixture, startControl } from './control.fixture.ts';
+import { type ControlFixture, paceOf, startControl } from './control.fixture.ts';
 import { ControlConnection } from './control-connection.ts';
 import { RawClient } from './raw-client.fixture.ts';
 
@@ -189,10 +189,12 @@ describe('an authenticated connection', () => {
       resume: () => {},
     });
     let losses = 0;
+    const log = new LogLimiter(createLogger({ level: 'silent', format: 'json' }), () => 0);
     const connection = new ControlConnection({
-      ...{ id: 1, ws: ws as unknown as WebSocket, clock, logger: createLogger({ level: 'silent', format: 'json' }) },
+      ...{ id: 1, ws: ws as unknown as WebSocket, clock, log },
       peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
-      handlers: { onAuth: async () => true, onMessage: () => {}, onLost: () => (losses += 1) },
+      handlers: { onAuth: async () => true, onMessage: () => {}, onHeldBack: () => {}, onLost: () => (losses += 1) },
+      pace: paceOf(clock),
     });
     const fault = new Fault('CONTROL_BAD_FRAME', { reason: 'x'.repeat(900) });
     while (connection.isOpen) connection.sendFault(fault);

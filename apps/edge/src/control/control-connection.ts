@@ -1,5 +1,5 @@
-// One WebSocket of a client: frames in order, one at a time; the first must be Auth; silence, slowness and strangers are closed.
-import { judgeLiveness } from '@tunnel/core';
+// One WebSocket of a client: frames in order, one at a time, as fast as its pace allows; the first must be Auth; silence, slowness and strangers are closed.
+import { type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   CLOSE_CODES,
@@ -10,9 +10,10 @@ import {
   type MessageOf,
   WIRE_LIMITS,
 } from '@tunnel/protocol';
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import type { Clock, LogLimiter, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 import { EDGE_LIMITS } from '../limits.ts';
+import { SIGNAL_WEIGHT, weightOf } from './frame-weights.ts';
 
 export interface ControlPeer {
   /** The address that limits count: without a port, IPv4 as such. */
@@ -26,6 +27,8 @@ export interface ControlHandlers {
   onAuth(connection: ControlConnection, message: MessageOf<'Auth'>): Promise<boolean>;
   /** While a promise is under way no further frame is read. */
   onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void;
+  /** It has sent more than its pace allows and is not read for a while. */
+  onHeldBack(connection: ControlConnection): void;
   /** Once, whoever closed; nothing follows. */
   onLost(connection: ControlConnection): void;
 }
@@ -35,8 +38,9 @@ export interface ControlConnectionOptions {
   readonly ws: WebSocket;
   readonly peer: ControlPeer;
   readonly clock: Clock;
-  readonly logger: Logger;
+  readonly log: LogLimiter;
   readonly handlers: ControlHandlers;
+  readonly pace: FramePace;
 }
 
 const LIVENESS = { pingEveryMs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS, deadAfterMs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS };
@@ -50,33 +54,52 @@ export class ControlConnection {
   readonly whenGone: Promise<void>;
   readonly #ws: WebSocket;
   readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #log: LogLimiter;
   readonly #handlers: ControlHandlers;
+  readonly #pace: FramePace;
   #phase: Phase = 'awaiting-auth';
-  /** Frames that were read before the one under way was done; no more than one read of the socket holds. */
-  readonly #waiting: (() => Promise<void> | void)[] = [];
+  /**
+   * Frames that were read and are not handled yet, null for a binary one; no more than one read of the socket holds, which is 64 KiB. As texts:
+   * of the smallest frames there are thousands, and objects would take many times the room.
+   */
+  readonly #waiting: (string | null)[] = [];
+  /** Pings and pongs of the WebSocket that are not paid for yet. */
+  #signals = 0;
+  /** Of the latest ping: one answer is enough for all before it (RFC 6455, 5.5.3). */
+  #pingToAnswer: Buffer | null = null;
+  /** A handler is under way. */
   #isBusy = false;
+  /** The pace allows no more: until the next turn, or until the timer. */
+  #heldBack: Timer | 'until-next-turn' | null = null;
+  #turn: NodeJS.Immediate | null = null;
+  #framesAfterClose = 0;
   #lastHeardAt: number;
   #lastPingAt: number;
   #pings = 0;
   #timer: Timer;
 
-  constructor({ id, ws, peer, clock, logger, handlers }: ControlConnectionOptions) {
+  constructor({ id, ws, peer, clock, log, handlers, pace }: ControlConnectionOptions) {
     this.id = id;
     this.peer = peer;
     this.#ws = ws;
     this.#clock = clock;
-    this.#logger = logger;
+    this.#log = log;
     this.#handlers = handlers;
+    this.#pace = pace;
     this.#lastHeardAt = clock.monotonic();
     this.#lastPingAt = this.#lastHeardAt;
     this.#timer = clock.setTimeout(() => this.#authTimedOut(), WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS);
     ws.on('message', (data, isBinary) => this.#hear(data, isBinary));
-    ws.on('ping', () => this.#heard());
-    ws.on('pong', () => this.#heard());
+    ws.on('ping', (data) => this.#hearSignal(data));
+    ws.on('pong', () => this.#hearSignal(null));
     // ws closes by itself after an error: a frame over the limit (1009), bytes that are no frame (1002).
     ws.on('error', (error) =>
-      this.#logger.debug({ client: peer.clientAddr, reason: error.message }, 'control socket error'),
+      this.#log.log(
+        'debug',
+        'control-socket',
+        { client: peer.clientAddr, reason: error.message },
+        'control socket error',
+      ),
     );
     this.whenGone = new Promise((resolve) => {
       ws.on('close', () => {
@@ -120,8 +143,9 @@ export class ControlConnection {
 
   close(code: number, reason: string): void {
     if (this.#phase === 'closed') return;
-    // A reader that is held up would not see the answer to the close frame.
-    this.#ws.resume();
+    // A reader that is held up would not see the answer to the close frame. One that is held back has more to say than we read: it has the time until
+    // the timeout to hear us, and is not answered.
+    if (!this.#isHeldBack) this.#ws.resume();
     this.#ws.close(code, reason);
     const timer = this.#clock.setTimeout(() => this.#ws.terminate(), EDGE_LIMITS.CONTROL_CLOSE_TIMEOUT_MS);
     this.#ws.once('close', () => timer.cancel());
@@ -137,8 +161,16 @@ export class ControlConnection {
     if (this.#phase === 'closed') return;
     this.#phase = 'closed';
     this.#timer.cancel();
+    if (this.#isHeldBack) (this.#heldBack as Timer).cancel();
+    if (this.#turn !== null) clearImmediate(this.#turn);
     this.#waiting.length = 0;
+    this.#signals = 0;
     this.#handlers.onLost(this);
+  }
+
+  /** For longer than this turn. */
+  get #isHeldBack(): boolean {
+    return this.#heldBack !== null && this.#heldBack !== 'until-next-turn';
   }
 
   #heard(): void {
@@ -146,37 +178,104 @@ export class ControlConnection {
   }
 
   #hear(data: RawData, isBinary: boolean): void {
-    if (this.#phase === 'closed') return;
+    if (this.#phase === 'closed') return this.#hearAfterClose();
     this.#heard();
-    // Handlers run in the order of their frames; a frame that takes time holds up the socket, not memory.
-    this.#waiting.push(() => this.#receive(isBinary ? null : textOf(data)));
-    if (!this.#isBusy) this.#work();
+    this.#waiting.push(isBinary ? null : textOf(data));
+    this.#work();
   }
 
+  #hearSignal(ping: Buffer | null): void {
+    if (this.#phase === 'closed') return this.#hearAfterClose();
+    this.#heard();
+    this.#signals += 1;
+    // A copy: the part would keep the whole read of the socket alive.
+    if (ping !== null) this.#pingToAnswer = Buffer.from(ping);
+    this.#work();
+  }
+
+  /** Until the answer to our close frame comes, the socket is read; whoever uses that to send on is cut off. */
+  #hearAfterClose(): void {
+    this.#framesAfterClose += 1;
+    if (this.#framesAfterClose > EDGE_LIMITS.CONTROL_FRAMES_PER_TURN) this.#ws.terminate();
+  }
+
+  // ---- handlers run in the order of their frames; a frame that takes time or has no token holds up the socket, not memory ----
+
   #work(): void {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      const pending = next();
-      if (pending === undefined) continue;
-      this.#isBusy = true;
-      // Not after a close: its answer has to be read.
-      if (this.isOpen) this.#ws.pause();
-      void pending
-        .catch((error: unknown) => {
-          this.#logger.error({ client: this.peer.clientAddr, err: error }, 'a control frame could not be handled');
-          this.fail(Fault.from(error));
-        })
-        .then(() => {
-          this.#isBusy = false;
-          if (this.#phase === 'closed') return;
-          this.#ws.resume();
-          this.#work();
-        });
+    while (!this.#isBusy && this.#heldBack === null && (this.#signals > 0 || this.#waiting.length > 0)) {
+      const verdict = this.#pace.next(this.#clock.monotonic());
+      if (verdict.kind !== 'take') return this.#holdBack(verdict);
+      this.#turn ??= setImmediate(() => this.#turnOver());
+      if (this.#signals > 0) this.#takeSignal();
+      else this.#take(this.#waiting.shift() as string | null);
+    }
+    if (this.#isBusy || this.#heldBack !== null || this.#phase === 'closed' || !this.#ws.isPaused) return;
+    // What it said meanwhile is still in the socket, so the silence begins here.
+    this.#heard();
+    this.#ws.resume();
+  }
+
+  #holdBack(verdict: Exclude<FrameVerdict, { kind: 'take' }>): void {
+    this.#ws.pause();
+    if (verdict.kind === 'next-turn') {
+      this.#heldBack = 'until-next-turn';
       return;
     }
+    this.#heldBack = this.#clock.setTimeout(() => {
+      this.#heldBack = null;
+      this.#goOn();
+    }, verdict.ms);
+    this.#handlers.onHeldBack(this);
+  }
+
+  #turnOver(): void {
+    this.#turn = null;
+    this.#pace.turnOver();
+    if (this.#heldBack !== 'until-next-turn') return;
+    this.#heldBack = null;
+    this.#goOn();
+  }
+
+  /** Where nobody above would catch. */
+  #goOn(): void {
+    try {
+      this.#work();
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #takeSignal(): void {
+    this.#pace.charge(SIGNAL_WEIGHT, this.#clock.monotonic());
+    this.#signals -= 1;
+    if (this.#signals > 0 || this.#pingToAnswer === null) return;
+    this.#ws.pong(this.#pingToAnswer);
+    this.#pingToAnswer = null;
+  }
+
+  #take(text: string | null): void {
+    const pending = this.#receive(text);
+    if (pending === undefined) return;
+    this.#isBusy = true;
+    // Not after a close: its answer has to be read.
+    if (this.isOpen) this.#ws.pause();
+    void pending
+      .catch((error: unknown) => this.#failed(error))
+      .then(() => {
+        this.#isBusy = false;
+        this.#goOn();
+      });
+  }
+
+  #failed(error: unknown): void {
+    const fields = { client: this.peer.clientAddr, err: error };
+    this.#log.log('error', 'control-frame', fields, 'a control frame could not be handled');
+    this.fail(Fault.from(error));
   }
 
   #receive(text: string | null): Promise<void> | void {
     const decoded = text === null ? refusedBinary() : decodeControl(text);
+    this.#pace.charge(weightOf(decoded), this.#clock.monotonic());
     if (!decoded.ok) return this.#refuseFrame(decoded.fault);
     const { message } = decoded;
     if (message.type === 'Ping') return this.send({ type: 'Pong', id: message.id });
@@ -209,6 +308,8 @@ export class ControlConnection {
 
   /** One timer, set for the next thing that can fall due: a dead link is noticed at the moment, not at the next tick. */
   #watch(): void {
+    // What it says waits here and in its socket: a client that is not read is not silent. When it has gone, our pings to it fail.
+    if (this.#ws.isPaused) this.#heard();
     const now = this.#clock.monotonic();
     const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
     const verdict = judgeLiveness(facts, now, LIVENESS);

@@ -1,10 +1,18 @@
 // Everything behind the control port: connections, sessions, their tunnels, the second's tick, revocation, drain and end.
 import type { IncomingMessage } from 'node:http';
-import { type CallerAddress, callerAddressOf, hostPort } from '@tunnel/core';
+import {
+  AccountBuckets,
+  type CallerAddress,
+  callerAddressOf,
+  FramePace,
+  type FramePaceRules,
+  hostPort,
+  ownerKey,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxSession } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import type { Backend, Revocation } from '../backend/backend.ts';
 import type { PublicAddress } from '../ingress/kinds.ts';
@@ -37,7 +45,19 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly loadBalancing: boolean;
   readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
+  /** How fast frames are taken up; as in the limits unless said otherwise. */
+  readonly framePace?: FramePaceRules | undefined;
 }
+
+const FRAME_PACE: FramePaceRules = {
+  connection: { perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND, burst: EDGE_LIMITS.CONTROL_FRAMES_BURST },
+  account: {
+    perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND_ACCOUNT,
+    burst: EDGE_LIMITS.CONTROL_FRAMES_BURST_ACCOUNT,
+  },
+  perTurn: EDGE_LIMITS.CONTROL_FRAMES_PER_TURN,
+  pauseMinMs: EDGE_LIMITS.CONTROL_FRAMES_PAUSE_MIN_MS,
+};
 
 export class ControlPlane {
   readonly #given: ControlPlaneOptions;
@@ -46,6 +66,10 @@ export class ControlPlane {
   readonly #muxes: SessionMuxes;
   readonly #sessions: Sessions;
   readonly #connections = new Set<ControlConnection>();
+  readonly #framePace: FramePaceRules;
+  readonly #accountBuckets: AccountBuckets;
+  readonly #log: LogLimiter;
+  #heldBack = 0;
   #lastConnectionId = 0;
   #unauthenticated = 0;
   #isDraining = false;
@@ -56,9 +80,12 @@ export class ControlPlane {
     const { clock, logger, backend, endpoints, groups, tunnels, host, port } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
+    this.#framePace = options.framePace ?? FRAME_PACE;
+    this.#accountBuckets = new AccountBuckets(this.#framePace.account);
+    this.#log = new LogLimiter(logger, () => clock.monotonic());
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
-    this.#muxes = new SessionMuxes({ clock, logger, onViolation });
-    this.#sessions = new Sessions({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
+    this.#muxes = new SessionMuxes({ clock, log: this.#log, onViolation });
+    this.#sessions = new Sessions({ clock, log: this.#log, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       refusal: () => this.#refusal(),
@@ -79,8 +106,20 @@ export class ControlPlane {
     return this.#isDraining;
   }
 
-  get figures(): { readonly sessions: number; readonly carriers: number; readonly streams: number } {
-    return { sessions: this.#sessions.liveCount, carriers: this.#muxes.carriers, streams: this.#muxes.streams };
+  get figures(): {
+    readonly sessions: number;
+    readonly carriers: number;
+    readonly streams: number;
+    /** How often a connection was not read for a while, since the start. */
+    readonly heldBack: number;
+  } {
+    const [sessions, muxes] = [this.#sessions, this.#muxes];
+    return {
+      sessions: sessions.liveCount,
+      carriers: muxes.carriers,
+      streams: muxes.streams,
+      heldBack: this.#heldBack,
+    };
   }
 
   async start(tls: TlsFiles | null): Promise<void> {
@@ -151,6 +190,7 @@ export class ControlPlane {
   #tick(): void {
     this.#sessions.tick();
     this.#muxes.tick();
+    this.#accountBuckets.dropFull(this.#given.clock.monotonic());
   }
 
   #refusal(): string | null {
@@ -161,7 +201,7 @@ export class ControlPlane {
   }
 
   #onControl(ws: WebSocket, request: IncomingMessage): void {
-    const { clock, logger } = this.#given;
+    const { clock } = this.#given;
     this.#lastConnectionId += 1;
     this.#unauthenticated += 1;
     let isCountedOut = false;
@@ -169,12 +209,14 @@ export class ControlPlane {
       if (!isCountedOut) this.#unauthenticated -= 1;
       isCountedOut = true;
     };
+    const pace = new FramePace(this.#framePace, this.#accountBuckets, clock.monotonic());
     const connection = new ControlConnection({
       id: this.#lastConnectionId,
+      pace,
       ws,
       peer: peerOf(request, this.#callerAddress),
       clock,
-      logger,
+      log: this.#log,
       handlers: {
         onAuth: async (from, message) => {
           const context = {
@@ -185,9 +227,13 @@ export class ControlPlane {
           };
           const isIn = await authenticate(context, from, message);
           countOut();
+          const owner = this.#sessions.of(from)?.owner;
+          // The operator's clients may be any number, and it is nobody's tenant: only their connections are paced.
+          if (isIn && owner?.kind === 'account') pace.shareWith(ownerKey(owner));
           return isIn;
         },
         onMessage: (from, message) => this.#onMessage(from, message),
+        onHeldBack: (from) => this.#onHeldBack(from),
         onLost: (from) => {
           countOut();
           this.#connections.delete(from);
@@ -196,6 +242,19 @@ export class ControlPlane {
       },
     });
     this.#connections.add(connection);
+  }
+
+  #onHeldBack(connection: ControlConnection): void {
+    this.#heldBack += 1;
+    const session = this.#sessions.of(connection);
+    const who = session === undefined ? connection.peer.address : ownerKey(session.owner);
+    const fields = { client: connection.peer.clientAddr, session_id: session?.sessionId };
+    this.#log.log(
+      'warn',
+      `held-back ${who}`,
+      fields,
+      'a client sends more frames than it may and is not read for a while',
+    );
   }
 
   #onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void {

@@ -29,6 +29,10 @@ export class ControlServer {
     noServer: true,
     perMessageDeflate: false,
     maxPayload: WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES,
+    // Parts of a message are counted by nobody but ws; clients send it whole.
+    maxFragments: EDGE_LIMITS.CONTROL_FRAGMENTS_MAX,
+    // The connection answers pings, when it has a token for them.
+    autoPong: false,
     clientTracking: false,
   });
   readonly #waiting: WaitingSockets;

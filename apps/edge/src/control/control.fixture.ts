@@ -1,9 +1,9 @@
 // A control plane with real ports and a backend that can be told what to say, and a client made of a bare WebSocket. Used by tests only.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
-import { ConnectionCounts, type Owner } from '@tunnel/core';
+import { AccountBuckets, ConnectionCounts, FramePace, type FramePaceRules, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Clock, createLogger } from '@tunnel/runtime';
+import { type Clock, createLogger, type Logger } from '@tunnel/runtime';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -15,7 +15,7 @@ import { AuthFailures } from './authentication.ts';
 import { ControlPlane } from './control-plane.ts';
 
 const HOST = '127.0.0.1';
-const logger = createLogger({ level: 'silent', format: 'json' });
+const silent = createLogger({ level: 'silent', format: 'json' });
 
 /** Keys `op`, `alice`, `alice-2`, `bob` are good; `away` cannot be checked. */
 export class ScriptedBackend implements Backend {
@@ -91,10 +91,23 @@ export interface ControlFixtureOptions {
   readonly watchers?: readonly GroupWatcher[];
   readonly checkAlertUrl?: (url: string, withinMs: number) => Promise<string | null>;
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
+  readonly framePace?: FramePaceRules;
+  readonly logger?: Logger;
 }
 
+/** Holds nobody back. */
+export const ANY_PACE: FramePaceRules = {
+  connection: { perSecond: 1e9, burst: 1e9 },
+  account: { perSecond: 1e9, burst: 1e9 },
+  perTurn: 1e9,
+  pauseMinMs: 1,
+};
+
+export const paceOf = (clock: Clock): FramePace =>
+  new FramePace(ANY_PACE, new AccountBuckets(ANY_PACE.account), clock.monotonic());
+
 export const startControl = async (options: ControlFixtureOptions): Promise<ControlFixture> => {
-  const { clock } = options;
+  const { clock, logger = silent } = options;
   const backend = new ScriptedBackend();
   const tunnels = new Registry();
   const counts = new ConnectionCounts({ perTunnel: 100, perAddress: 100 });
@@ -127,6 +140,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     loadBalancing: options.loadBalancing ?? true,
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
     checkAlertUrl: options.checkAlertUrl ?? refuseByName,
+    framePace: options.framePace,
   });
   await control.start(options.tls ?? null);
   const stop = async (): Promise<void> => {

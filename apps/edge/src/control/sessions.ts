@@ -3,6 +3,7 @@
 import {
   findTunnel,
   type Owner,
+  ownerKey,
   type SessionEffect,
   type SessionEvent,
   type SessionState,
@@ -13,7 +14,7 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { CLOSE_CODES } from '@tunnel/protocol';
-import { type Clock, equalInConstantTime, type Logger, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
+import { type Clock, equalInConstantTime, type LogLimiter, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
@@ -70,7 +71,7 @@ const RULES = { windowMs: EDGE_LIMITS.RESUME_WINDOW_MS };
 
 interface SessionsOptions {
   readonly clock: Clock;
-  readonly logger: Logger;
+  readonly log: LogLimiter;
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
   readonly endpoints: EndpointRegistry;
   readonly groups: Pick<Groups, 'leave'>;
@@ -255,10 +256,8 @@ export class Sessions {
     if (tunnel === undefined) return;
     const { sessionId, name, protocol, label, owner, clientAddr, counters } = tunnel;
     const { keyId } = session;
-    this.#given.logger.info(
-      { tunnel_id: tunnelId, session_id: sessionId, name, url: tunnel.publicUrl },
-      'tunnel opened',
-    );
+    const fields = { tunnel_id: tunnelId, session_id: sessionId, name, url: tunnel.publicUrl };
+    this.#given.log.log('info', `tunnel-opened ${ownerKey(owner)}`, fields, 'tunnel opened');
     this.#given.backend.tunnelOpened({
       ...{ tunnelId, sessionId, name, protocol, label, owner, keyId, clientAddr, counters },
       at: this.#wallTime(at),
@@ -270,7 +269,8 @@ export class Sessions {
     session.tunnels.delete(tunnelId);
     if (tunnel === undefined) return;
     const { requests, bytes } = tunnel.counters;
-    this.#given.logger.info({ tunnel_id: tunnelId, session_id: session.sessionId, name: tunnel.name }, 'tunnel closed');
+    const fields = { tunnel_id: tunnelId, session_id: session.sessionId, name: tunnel.name };
+    this.#given.log.log('info', `tunnel-closed ${ownerKey(tunnel.owner)}`, fields, 'tunnel closed');
     this.#given.backend.tunnelClosed({ tunnelId, owner: tunnel.owner, requests, bytes, at: this.#wallTime(at) });
   }
 

@@ -2,7 +2,7 @@
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
 import type { Transport, TunnelProtocol } from '@tunnel/core';
 import type { MessageOf } from '@tunnel/protocol';
-import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import { type Clock, type Logger, LogLimiter, type ServerConfig } from '@tunnel/runtime';
 import type { Balancer } from '../routing/balancer.ts';
 import type { PortListeners, PortRange } from '../routing/endpoints.ts';
 import type { Registry } from '../routing/registry.ts';
@@ -90,7 +90,7 @@ export const makePortIngresses = (parts: PortIngressParts): Readonly<Record<Tran
         ...parts,
         answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
       }),
-      logger,
+      log: new LogLimiter(logger, () => clock.monotonic()),
     }),
   };
 };

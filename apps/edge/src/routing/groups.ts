@@ -4,12 +4,13 @@ import {
   type GroupEffect,
   type LeasedEndpoint,
   type Owner,
+  ownerKey,
   type ProbeKind,
   TunnelGroup,
   type WantedGroup,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Clock, type Logger, randomId } from '@tunnel/runtime';
+import { type Clock, type Logger, LogLimiter, randomId } from '@tunnel/runtime';
 import type { EndpointRegistry } from './endpoints.ts';
 import type { Registry } from './registry.ts';
 import type { Tunnel } from './tunnel.ts';
@@ -30,6 +31,8 @@ export interface HealthChange {
 /** The last healthy member became unhealthy, or left. */
 export interface ZeroHealthy {
   readonly group: Group;
+  /** Whose member it was. */
+  readonly owner: Owner;
   /** Of the members, one that has just left among them; distinct. */
   readonly urls: readonly string[];
   readonly memberCount: number;
@@ -75,6 +78,7 @@ export interface Joined {
 
 export class Groups {
   readonly #given: GroupsOptions;
+  readonly #log: LogLimiter;
   /** Groups whose port is being opened, by transport and name: whoever comes with the same name waits, then decides anew. */
   readonly #opening = new Map<string, Promise<unknown>>();
   #alerts: ZeroHealthy[] = [];
@@ -82,6 +86,7 @@ export class Groups {
 
   constructor(options: GroupsOptions) {
     this.#given = options;
+    this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
   }
 
   /** Throws a fault when it may not join. */
@@ -94,7 +99,7 @@ export class Groups {
       const decision = groups.decide(wanted, owner);
       if (decision.kind === 'refused') throw decision.fault;
       if (decision.kind === 'join') return this.#enter(decision.group, request, false);
-      if (endpoint.kind === 'name') return this.#enter(this.#beginAt(wanted, endpoint.name), request, true);
+      if (endpoint.kind === 'name') return this.#enter(this.#beginAt(request, endpoint.name), request, true);
       const opening = this.#opening.get(openingKey(wanted.name, endpoint));
       if (opening === undefined) return this.#beginOnPort(request, endpoint);
       await opening;
@@ -107,14 +112,14 @@ export class Groups {
     if (group === null || !group.has(member)) return;
     const effects = group.transition({ kind: 'member-left', member }, this.#given.clock.now());
     this.#tell((watcher) => watcher.memberLeft?.(group, member));
-    this.#perform(group, effects);
+    this.#perform(group, member, effects);
   }
 
   reportHealthy(tunnel: Tunnel): void {
     const now = this.#given.clock.now();
     const { group } = tunnel;
     if (group === null) tunnel.health.reportHealthy(now);
-    else this.#perform(group, group.transition({ kind: 'reported-healthy', member: tunnel }, now));
+    else this.#perform(group, tunnel, group.transition({ kind: 'reported-healthy', member: tunnel }, now));
   }
 
   reportUnhealthy(tunnel: Tunnel, report: { readonly reason: string; readonly consecutiveFailures: number }): void {
@@ -126,7 +131,7 @@ export class Groups {
     }
     if (!group.has(tunnel)) return;
     this.#tell((watcher) => watcher.failureReported?.(group, tunnel.health.kind ?? 'none'));
-    this.#perform(group, group.transition({ kind: 'reported-unhealthy', member: tunnel, ...report }, now));
+    this.#perform(group, tunnel, group.transition({ kind: 'reported-unhealthy', member: tunnel, ...report }, now));
   }
 
   /** Members leave because the edge does: nobody is alarmed. */
@@ -136,7 +141,7 @@ export class Groups {
 
   // ---- the beginning ----
 
-  #beginAt(wanted: WantedGroup, name: string): Group {
+  #beginAt(request: JoinRequest, name: string): Group {
     const groupId = randomId('grp');
     try {
       this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
@@ -144,7 +149,7 @@ export class Groups {
       // The name is a single tunnel's. That it is one is nobody's business.
       throw Fault.from(error).code === 'TUNNEL_SUBDOMAIN_IN_USE' ? new Fault('GROUP_KEY_MISMATCH') : error;
     }
-    return this.#begin(groupId, wanted, { kind: 'name', name });
+    return this.#begin(groupId, request, { kind: 'name', name });
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
@@ -166,7 +171,7 @@ export class Groups {
         this.#giveBack(own, groupId);
         throw error;
       }
-      return this.#enter(this.#begin(groupId, wanted, own), request, true);
+      return this.#enter(this.#begin(groupId, request, own), request, true);
     } finally {
       this.#opening.delete(key);
     }
@@ -177,10 +182,11 @@ export class Groups {
     if (!isCurrent()) throw new Fault('TUNNEL_CLOSED');
   }
 
-  #begin(groupId: string, { protocol, name, keyHash }: WantedGroup, endpoint: LeasedEndpoint): Group {
+  #begin(groupId: string, { wanted, owner }: JoinRequest, endpoint: LeasedEndpoint): Group {
+    const { protocol, name, keyHash } = wanted;
     const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint });
     this.#given.tunnels.groups.add(group);
-    this.#given.logger.info({ ...fieldsOf(group), protocol }, 'group begins');
+    this.#log.log('info', `group-begins ${ownerKey(owner)}`, { ...fieldsOf(group), protocol }, 'group begins');
     this.#tell((watcher) => watcher.groupAdded?.(group));
     return group;
   }
@@ -191,29 +197,31 @@ export class Groups {
     const effects = group.transition({ kind: 'member-joined', member: tunnel }, this.#given.clock.now());
     if (isNew) this.#tell((watcher) => watcher.memberJoined?.(group, tunnel));
     onJoined(tunnel);
-    this.#perform(group, effects);
+    this.#perform(group, tunnel, effects);
     return { tunnel, isFirst };
   }
 
   // ---- what comes of it ----
 
-  #perform(group: Group, effects: readonly GroupEffect<Tunnel>[]): void {
+  /** `cause`: the member that came, left or reported. */
+  #perform(group: Group, cause: Tunnel, effects: readonly GroupEffect<Tunnel>[]): void {
     const at = this.#given.clock.now();
     for (const effect of effects) {
-      if (effect.kind === 'remove-group') this.#remove(group);
-      else if (effect.kind === 'raise-alert') this.#raise({ group, at, ...effect });
+      if (effect.kind === 'remove-group') this.#remove(group, cause);
+      else if (effect.kind === 'raise-alert') this.#raise({ group, owner: cause.owner, at, ...effect });
       else {
         const { member, healthy, reason } = effect;
-        this.#given.logger.info({ ...fieldsOf(group), tunnel_id: member.tunnelId, healthy, reason }, 'member health');
+        const fields = { ...fieldsOf(group), tunnel_id: member.tunnelId, healthy, reason };
+        this.#log.log('info', `member-health ${ownerKey(member.owner)}`, fields, 'member health');
         this.#tell((watcher) => watcher.memberHealthChanged?.({ group, member, healthy, reason, at }));
       }
     }
   }
 
-  #remove(group: Group): void {
+  #remove(group: Group, { owner }: Tunnel): void {
     this.#given.tunnels.groups.remove(group);
     this.#giveBack(group.endpoint, group.groupId);
-    this.#given.logger.info(fieldsOf(group), 'group ends');
+    this.#log.log('info', `group-ends ${ownerKey(owner)}`, fieldsOf(group), 'group ends');
     this.#tell((watcher) => watcher.groupRemoved?.(group));
   }
 
@@ -232,7 +240,8 @@ export class Groups {
       for (const alert of alerts) {
         const { group } = alert;
         if (this.#isShuttingDown || group.memberCount === 0) continue;
-        this.#given.logger.warn({ ...fieldsOf(group), members: group.memberCount }, 'no healthy member is left');
+        const fields = { ...fieldsOf(group), members: group.memberCount };
+        this.#log.log('warn', `zero-healthy ${ownerKey(alert.owner)}`, fields, 'no healthy member is left');
         this.#tell((watcher) => watcher.zeroHealthy?.({ ...alert, memberCount: group.memberCount }));
       }
     });

@@ -2,6 +2,7 @@
 import {
   forwardedForOf,
   forwardedProtoOf,
+  isOfDomain,
   type OwnResponse,
   plainAddress,
   type RequestHead,
@@ -69,8 +70,10 @@ export class HttpRouter {
   route(connection: VisitorInfo, head: RequestHead): RouteDecision {
     const visitor = this.#visitorOfRequest(connection, head);
     const redirectPort = visitor.scheme === 'http' ? this.#given.redirectPort() : null;
-    // A visitor of HTTP/1.0 may name no host: there is nowhere to send it.
-    if (redirectPort !== null && head.host !== '') return { own: redirectToHttps(head, redirectPort) };
+    // Nobody is sent to a host that is not ours, whoever names it here; a visitor of HTTP/1.0 may name none.
+    if (redirectPort !== null && isOfDomain(head.host, this.#given.domain)) {
+      return { own: redirectToHttps(head, redirectPort) };
+    }
     const name = subdomainOf(head.host, this.#given.domain);
     const route = name === null ? undefined : this.#given.tunnels.at({ kind: 'name', name });
     if (route !== undefined) return { route, visitor };

@@ -12,7 +12,17 @@ const ROLES = {
   'x-forwarded-for': 'forwarded-for',
   'x-forwarded-host': 'forwarded',
   'x-forwarded-proto': 'forwarded',
+  'x-forwarded-port': 'forwarded',
+  'x-real-ip': 'forwarded',
   x_forwarded_for: 'forwarded',
+  x_real_ip: 'forwarded',
+  'x-real_ip': 'forwarded',
+  x_forwarded_port: 'forwarded',
+  forwarded: 'claim',
+  'true-client-ip': 'claim',
+  'x-client-ip': 'claim',
+  true_client_ip: 'claim',
+  x_client_ip: 'claim',
   'keep-alive': 'hop',
   'http2-settings': 'hop',
   'proxy-connection': 'hop',
@@ -29,7 +39,7 @@ it.each(Object.entries(ROLES))('%s is %s in any letters, and nothing else is', (
   expect(roleOf(`${name.slice(0, -1)}~`)).toBe('ordinary');
 });
 
-it.each(['accept', 'cookie', 'user-agent', 'content-type', 'x-forwarded-port', 'forwarded', 'trailer', 'x', ''])(
+it.each(['accept', 'cookie', 'user-agent', 'content-type', 'x-forwarded-server', 'x_real', 'trailer', 'x', ''])(
   '%j is passed on',
   (name) => {
     expect(roleOf(name)).toBe('ordinary');

@@ -133,6 +133,8 @@ export type FieldRole =
   | 'forwarded-for'
   /** Written anew by us, whatever the visitor claims. */
   | 'forwarded'
+  /** Says who asks, and we do not write it: only a trusted proxy's passes. */
+  | 'claim'
   /** About one connection only (RFC 9110, 7.6.1; the Proxy- fields speak to the proxy in between, and that is not the service). */
   | 'hop';
 
@@ -151,6 +153,12 @@ export const roleAt = (text: string, from: number, to: number): FieldRole => {
     case 4:
       if (first !== LETTER_H) return 'ordinary';
       break;
+    case 9:
+      if (first !== LETTER_X && first !== LETTER_F) return 'ordinary';
+      break;
+    case 11:
+      if (first !== LETTER_X) return 'ordinary';
+      break;
     case 6:
       if (first !== LETTER_E) return 'ordinary';
       break;
@@ -158,8 +166,10 @@ export const roleAt = (text: string, from: number, to: number): FieldRole => {
       if (first !== LETTER_U) return 'ordinary';
       break;
     case 10:
+      if (first !== LETTER_C && first !== LETTER_K) return 'ordinary';
+      break;
     case 14:
-      if (first !== LETTER_C && first !== LETTER_K && first !== LETTER_H) return 'ordinary';
+      if (first !== LETTER_C && first !== LETTER_H && first !== LETTER_T) return 'ordinary';
       break;
     case 15:
       if (first !== LETTER_X) return 'ordinary';
@@ -172,13 +182,16 @@ export const roleAt = (text: string, from: number, to: number): FieldRole => {
       return 'ordinary';
   }
   const lower = text.slice(from, to).toLowerCase();
-  return first === LETTER_X ? roleOfForwarded(lower) : roleOfLower(lower);
+  const role = ROLE_OF_CLAIM.get(lower);
+  if (role !== undefined) return role;
+  return lower.includes('_') ? roleOfLookalike(lower) : roleOfLower(lower);
 };
 
 export const roleOf = (name: string): FieldRole => roleAt(name, 0, name.length);
 
 const LETTER_C = 0x63;
 const LETTER_E = 0x65;
+const LETTER_F = 0x66;
 const LETTER_H = 0x68;
 const LETTER_K = 0x6b;
 const LETTER_P = 0x70;
@@ -209,10 +222,20 @@ const roleOfLower = (lower: string): FieldRole => {
   }
 };
 
-const roleOfForwarded = (lower: string): FieldRole => {
-  if (lower === 'x-forwarded-for') return 'forwarded-for';
-  if (lower === 'x-forwarded-host' || lower === 'x-forwarded-proto') return 'forwarded';
-  // `X_Forwarded_For` is the same variable as ours to a CGI, WSGI or PHP service: a claim that must not stand beside it.
-  const isLookalike = lower.includes('_') && roleOfForwarded(lower.replaceAll('_', '-')) !== 'ordinary';
-  return isLookalike ? 'forwarded' : 'ordinary';
+/** Fields by which a proxy says who asks, and how. Ours are written anew; what else there is, any visitor could make up. */
+const ROLE_OF_CLAIM: ReadonlyMap<string, FieldRole> = new Map<string, FieldRole>([
+  ['x-forwarded-for', 'forwarded-for'],
+  ['x-forwarded-proto', 'forwarded'],
+  ['x-forwarded-host', 'forwarded'],
+  ['x-forwarded-port', 'forwarded'],
+  ['x-real-ip', 'forwarded'],
+  ['forwarded', 'claim'],
+  ['true-client-ip', 'claim'],
+  ['x-client-ip', 'claim'],
+]);
+
+/** `X_Forwarded_For` is the same variable as ours to a CGI, WSGI or PHP service: a claim that must not stand beside it. */
+const roleOfLookalike = (lower: string): FieldRole => {
+  const role = ROLE_OF_CLAIM.get(lower.replaceAll('_', '-')) ?? 'ordinary';
+  return role === 'forwarded-for' ? 'forwarded' : role;
 };

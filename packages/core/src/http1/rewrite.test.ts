@@ -17,7 +17,13 @@ const sent = (...lines: string[]): string[] =>
     .split('\r\n')
     .slice(0, -2);
 
-const FORWARDED = ['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: web.localhost'];
+const FORWARDED = [
+  'X-Forwarded-For: 203.0.113.7',
+  'X-Forwarded-Proto: https',
+  'X-Forwarded-Host: web.localhost',
+  'X-Forwarded-Port: 443',
+  'X-Real-IP: 203.0.113.7',
+];
 
 describe('the head for the local service', () => {
   it('has everything that is for the service, and who asks how', () => {
@@ -36,6 +42,22 @@ describe('the head for the local service', () => {
     expect(requestHeadFor(head, { ...OPTIONS, forwardedFor: '6.6.6.6' }).split('\r\n')).toContain(
       'X-Forwarded-For: 6.6.6.6',
     );
+  });
+
+  it.each([
+    [['X-Forwarded-Port: 8443'], '8443'],
+    [['X-Forwarded-Port: 1, 8443'], '8443'],
+    [['X-Forwarded-Port: 70000'], '443'],
+    [['X-Forwarded-Port: 1\tX'], '443'],
+    [['X_Forwarded_Port: 8443'], '443'],
+    [[], '443'],
+  ] as const)('behind a believed proxy that says %j the port is %s, and its other claims pass', (lines, port) => {
+    const claims = ['Forwarded: for=1', 'True-Client-IP: 1.1.1.1', 'X_Client_IP: 2.2.2.2'];
+    const head = request('GET / HTTP/1.1', 'Host: web.localhost', ...claims, 'X-Real-IP: 3.3.3.3', ...lines);
+    const forProxied = requestHeadFor(head, { ...OPTIONS, forwardedFor: '203.0.113.7' }).split('\r\n');
+    const [forwardedFor, proto, host, , realIp] = FORWARDED;
+    const ours = [forwardedFor, proto, host, `X-Forwarded-Port: ${port}`, realIp];
+    expect(forProxied.slice(2, -2)).toEqual([...claims, ...ours]);
   });
 
   it.each([
@@ -77,6 +99,13 @@ describe('the head for the local service', () => {
       'X-Forwarded_Host: evil',
       'X_FORWARDED-PROTO: evil',
       'X-Forwarded-Host: evil',
+      'X-Forwarded-Port: 1',
+      'X-Real-IP: 9.9.9.9',
+      'x_real_ip: 9.9.9.9',
+      'Forwarded: for=9.9.9.9',
+      'True-Client-IP: 9.9.9.9',
+      'True_Client_IP: 9.9.9.9',
+      'X-Client-IP: 9.9.9.9',
     ];
     expect(sent('GET / HTTP/1.1', 'Host: web.localhost', ...claims, ...lookalikes).slice(2)).toEqual([
       'X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 203.0.113.7',
@@ -112,14 +141,25 @@ describe('the head for the local service', () => {
       'TE: trailers',
     );
     expect(lines.slice(0, 2)).toEqual(['GET /x HTTP/1.1', 'Host: web.localhost:8000']);
-    expect(lines.slice(2)).toEqual([...FORWARDED.slice(0, 2), 'X-Forwarded-Host: web.localhost:8000']);
+    expect(lines.slice(2)).toEqual([
+      ...FORWARDED.slice(0, 2),
+      'X-Forwarded-Host: web.localhost:8000',
+      'X-Forwarded-Port: 8000',
+      'X-Real-IP: 203.0.113.7',
+    ]);
   });
 
   it('names another host when it is told to, and no value from elsewhere can break a line', () => {
     const head = request('GET / HTTP/1.1', 'Host: web.localhost');
     const hostHeader = { rewrite: 'localhost:3000\r\nX: y' };
     expect(requestHeadFor(head, { ...OPTIONS, hostHeader, visitorAddress: '1.1.1.1\nX: y' })).toBe(
-      lined('GET / HTTP/1.1', 'Host: localhost:3000X: y', 'X-Forwarded-For: 1.1.1.1X: y', ...FORWARDED.slice(1)),
+      lined(
+        'GET / HTTP/1.1',
+        'Host: localhost:3000X: y',
+        'X-Forwarded-For: 1.1.1.1X: y',
+        ...FORWARDED.slice(1, -1),
+        'X-Real-IP: 1.1.1.1X: y',
+      ),
     );
   });
 

@@ -20,9 +20,11 @@ export interface ServiceRequestOptions {
 
 /** HTTP/1.1 whatever the visitor speaks; one character per byte. */
 export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions): string =>
-  `${head.method} ${head.path} HTTP/1.1\r\nHost: ${hostFor(head, options)}\r\n${keptLines(head, isKeptOf(head))}` +
+  `${head.method} ${head.path} HTTP/1.1\r\nHost: ${hostFor(head, options)}\r\n${keptLines(head, isKeptOf(head, options))}` +
   `X-Forwarded-For: ${forwardedFor(head, options)}\r\n` +
-  `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n${framingLine(head)}${connectionLines(head)}\r\n`;
+  `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n` +
+  `X-Forwarded-Port: ${forwardedPort(head, options)}\r\nX-Real-IP: ${printable(options.visitorAddress)}\r\n` +
+  `${framingLine(head)}${connectionLines(head)}\r\n`;
 
 /** The same request for a service of HTTP/2, which frames bodies by itself and has no fields of a connection. */
 interface ServiceRequestFields {
@@ -33,11 +35,13 @@ interface ServiceRequestFields {
 }
 
 export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptions): ServiceRequestFields => {
-  const fields = keptFields(head, isKeptOf(head));
+  const fields = keptFields(head, isKeptOf(head, options));
   fields.push(
     new PartField('x-forwarded-for', forwardedFor(head, options), 'forwarded-for'),
     new PartField('x-forwarded-proto', options.proto, 'forwarded'),
     new PartField('x-forwarded-host', head.authority, 'forwarded'),
+    new PartField('x-forwarded-port', forwardedPort(head, options), 'forwarded'),
+    new PartField('x-real-ip', printable(options.visitorAddress), 'forwarded'),
   );
   if (head.framing.kind === 'length') fields.push(new PartField('content-length', `${head.framing.length}`, 'length'));
   if (takesTrailers(head)) fields.push(new PartField('te', 'trailers', 'te'));
@@ -47,19 +51,40 @@ export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptio
 const hostFor = ({ authority }: RequestHead, { hostHeader }: ServiceRequestOptions): string =>
   hostHeader === 'keep' ? authority : printable(hostHeader.rewrite);
 
-const isKeptOf = ({ version }: RequestHead): ((role: FieldRole) => boolean) =>
-  version === '1.1' ? isKeptOf11 : isKeptOf10;
+/** A proxy that is believed has spoken, so that its other claims count as well. */
+const isProxied = ({ forwardedFor: known }: ServiceRequestOptions): boolean => known !== undefined;
+
+const isKeptOf = ({ version }: RequestHead, options: ServiceRequestOptions): ((role: FieldRole) => boolean) => {
+  if (isProxied(options)) return version === '1.1' ? isKeptOf11OfProxy : isKeptOf10OfProxy;
+  return version === '1.1' ? isKeptOf11 : isKeptOf10;
+};
 
 const isKeptOf11 = (role: FieldRole): boolean => role === 'ordinary' || role === 'expect';
 
 /** A visitor of HTTP/1.0 does not know 100 (Continue), so the service must not be asked for one (RFC 9110, 10.1.1). */
 const isKeptOf10 = (role: FieldRole): boolean => role === 'ordinary';
 
+const isKeptOf11OfProxy = (role: FieldRole): boolean => role === 'claim' || isKeptOf11(role);
+
+const isKeptOf10OfProxy = (role: FieldRole): boolean => role === 'claim' || isKeptOf10(role);
+
 const forwardedFor = (head: RequestHead, { forwardedFor: known, visitorAddress }: ServiceRequestOptions): string => {
   if (known !== undefined) return known;
   const claim = forwardedForOf(head);
   return claim === '' ? printable(visitorAddress) : `${claim}, ${printable(visitorAddress)}`;
 };
+
+/** The port that the visitor asked for: as a proxy that is believed says, else of the authority, else the usual one. */
+const forwardedPort = (head: RequestHead, options: ServiceRequestOptions): string => {
+  const said = isProxied(options) ? forwardedPortOf(head) : null;
+  if (said !== null) return said;
+  const { authority, host } = head;
+  // The authority is the host, of the same length in whatever case, and where there is one a colon and the port.
+  const port = authority.length > host.length + 1 ? authority.slice(host.length + 1) : '';
+  return port === '' ? USUAL_PORT[options.proto] : port;
+};
+
+const USUAL_PORT = { http: '80', https: '443' } as const;
 
 /** Written anew: `Content-Length:   0005` is one length to us and must not be another one to the service. */
 const framingLine = ({ framing }: RequestHead): string => {
@@ -216,4 +241,16 @@ export const forwardedProtoOf = ({ headers }: Fields): 'http' | 'https' | null =
     });
   }
   return last === 'http' || last === 'https' ? last : null;
+};
+
+/** X-Forwarded-Port; the last, as with the others. null: none, or no port. */
+const forwardedPortOf = ({ headers }: Fields): string | null => {
+  let last = '';
+  for (const field of headers) {
+    if (field.role !== 'forwarded' || field.lower !== 'x-forwarded-port') continue;
+    eachListItem(field.value, (item) => {
+      last = item;
+    });
+  }
+  return /^[1-9]\d{0,4}$/.test(last) && Number(last) <= 65_535 ? last : null;
 };

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type AddressClass, classOfAddress, mayAlertPrivate, problemOfAddress } from './address-guard.ts';
+import {
+  type AddressClass,
+  type AlertSurroundings,
+  classOfAddress,
+  decidePrivateAlerts,
+  problemOfAddress,
+} from './address-guard.ts';
 
 const TABLE: Readonly<Record<AddressClass, readonly string[]>> = {
   public: [
@@ -112,26 +118,34 @@ describe('whether something may be sent there', () => {
 });
 
 describe('alerts to private addresses', () => {
+  const HOME = { host: '127.0.0.1', domain: 'localhost', publicHost: 'localhost', trustedProxies: [] };
+  const may = (setting: 'auto' | boolean, around: Partial<AlertSurroundings> = {}): boolean =>
+    decidePrivateAlerts(setting, { ...HOME, ...around }).allowed;
+
   it.each(['127.0.0.1', '127.9.9.9', '::1', '[::1]', '::ffff:127.0.0.1', 'localhost', 'LOCALHOST.'])(
     'an edge on %s is for this machine: "auto" allows private alert URLs',
     (host) => {
-      expect(mayAlertPrivate('auto', host)).toBe(true);
-      expect(mayAlertPrivate(false, host)).toBe(false);
+      expect([may('auto', { host }), may(false, { host })]).toEqual([true, false]);
     },
   );
 
   it.each([
-    '0.0.0.0',
-    '::',
-    '',
-    '10.0.0.1',
-    '192.0.2.7',
-    'fe80::1',
-    'edge.example',
-    'localhost.example',
-    '127.0.0.1.example',
-  ])('an edge on %j is for others too: "auto" refuses private alert URLs', (host) => {
-    expect(mayAlertPrivate('auto', host)).toBe(false);
-    expect(mayAlertPrivate(true, host)).toBe(true);
+    ...['127.0.0.1', '[::1]', 'localhost'].map((publicHost) => [{ publicHost }, true] as const),
+    ...['console.example.net', '10.0.0.1', '0.0.0.0', 'localhost.example'].map(
+      (publicHost) => [{ publicHost }, false] as const,
+    ),
+    ...['tunnels.example', 'dev.localhost', 'localhost.example'].map((domain) => [{ domain }, false] as const),
+    ...['0.0.0.0', '::', '', '10.0.0.1', '192.0.2.7', 'fe80::1', 'edge.example', '127.0.0.1.example'].map(
+      (host) => [{ host }, false] as const,
+    ),
+    [{ trustedProxies: ['127.0.0.1'] }, false],
+  ] as const)('"auto" with %j: %s; true and false decide whatever it is', (around, allowed) => {
+    expect([may('auto', around), may(true, around), may(false, around)]).toEqual([allowed, true, false]);
+  });
+
+  it('says which it is and why', () => {
+    const { because } = decidePrivateAlerts('auto', { ...HOME, domain: 'tunnels.example' });
+    expect(because).toBe('[server] domain is tunnels.example');
+    expect(decidePrivateAlerts(true, HOME)).toEqual({ allowed: true, because: 'alert_allow_private is true' });
   });
 });

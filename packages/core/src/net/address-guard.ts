@@ -132,9 +132,33 @@ const ipv4Of = (high: number, low: number): ipaddr.IPv4 =>
 
 // Whether tenants' alerts may go to private addresses: `[load_balancing] alert_allow_private`.
 
-/** "auto": while the edge itself is for this machine only (`[server] host` is loopback), all its tenants are at home here. */
-export const mayAlertPrivate = (setting: 'auto' | boolean, host: string): boolean =>
-  setting === 'auto' ? isLoopbackHost(host) : setting;
+export interface AlertSurroundings {
+  /** `[server] host`, `[server] domain`. */
+  readonly host: string;
+  readonly domain: string;
+  /** Of `[platform] public_url`. */
+  readonly publicHost: string;
+  /** Those of `[server]` and of `[platform]`. */
+  readonly trustedProxies: readonly string[];
+}
+
+interface PrivateAlerts {
+  readonly allowed: boolean;
+  /** Which setting decides, in words. */
+  readonly because: string;
+}
+
+/** "auto": while everything says that the edge is for this machine only, all its tenants are at home here. One sign of others is enough to refuse. */
+export const decidePrivateAlerts = (setting: 'auto' | boolean, around: AlertSurroundings): PrivateAlerts => {
+  if (setting !== 'auto') return { allowed: setting, because: `alert_allow_private is ${setting}` };
+  const { host, domain, publicHost, trustedProxies } = around;
+  const refuse = (because: string): PrivateAlerts => ({ allowed: false, because });
+  if (!isLoopbackHost(host)) return refuse(`[server] host is ${host}`);
+  if (domain !== 'localhost') return refuse(`[server] domain is ${domain}`);
+  if (!isLoopbackHost(publicHost)) return refuse(`[platform] public_url is at ${publicHost}`);
+  if (trustedProxies.length > 0) return refuse('there are trusted_proxies');
+  return { allowed: true, because: 'host, domain and public_url are of this machine' };
+};
 
 export const isLoopbackHost = (host: string): boolean => {
   const plain = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');

@@ -3,7 +3,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
-import type { Logger, ServerConfig } from '@tunnel/runtime';
+import type { LogLimiter, ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/certificate.ts';
 import type { HttpIngress } from './http-ingress.ts';
@@ -25,20 +25,16 @@ type ServerTable = Pick<ServerConfig['server'], 'host' | 'http_port' | 'https_po
 export class HttpListeners {
   readonly #server: ServerTable;
   readonly #ingress: HttpIngress;
-  readonly #logger: Logger;
+  readonly #log: LogLimiter;
   readonly #plain: HttpPort;
   /** Made at the start, when the certificate is known. */
   #secure: HttpsPort | undefined;
 
-  constructor(server: ServerTable, ingress: HttpIngress, logger: Logger) {
+  constructor(server: ServerTable, ingress: HttpIngress, log: LogLimiter) {
     this.#server = server;
     this.#ingress = ingress;
-    this.#logger = logger;
-    this.#plain = new HttpPort(
-      { host: server.host, port: server.http_port, key: '[server] http_port' },
-      ingress,
-      logger,
-    );
+    this.#log = log;
+    this.#plain = new HttpPort({ host: server.host, port: server.http_port, key: '[server] http_port' }, ingress, log);
   }
 
   get http(): Address {
@@ -67,7 +63,7 @@ export class HttpListeners {
     const { host, https_port: port } = this.#server;
     if (certificate !== null) {
       const on = { host, port, key: '[server] https_port' };
-      this.#secure = new HttpsPort(on, certificate, this.#ingress, this.#logger);
+      this.#secure = new HttpsPort(on, certificate, this.#ingress, this.#log);
       await this.#secure.start();
     }
     await this.#plain.start();
@@ -90,7 +86,7 @@ export class HttpPort {
   readonly #on: ListenOn;
   #address: { host: string; port: number } | undefined;
 
-  constructor(on: ListenOn, ingress: Pick<HttpIngress, 'accept'>, logger: Logger) {
+  constructor(on: ListenOn, ingress: Pick<HttpIngress, 'accept'>, log: LogLimiter) {
     this.#on = on;
     this.#server = createServer(
       {
@@ -104,7 +100,7 @@ export class HttpPort {
       (socket) => ingress.accept(socket, 'http'),
     );
     this.#server.on('error', (error) => {
-      if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
+      if (this.#address !== undefined) log.log('warn', 'accept', { err: error }, 'a connection could not be accepted');
     });
   }
 
@@ -135,7 +131,7 @@ export class HttpsPort {
   #open = 0;
   #secured = 0;
 
-  constructor(on: ListenOn, files: TlsFiles, ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>, logger: Logger) {
+  constructor(on: ListenOn, files: TlsFiles, ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>, log: LogLimiter) {
     this.#on = on;
     this.#ingress = ingress;
     // node documents the options of net.createServer here, too; its types know only some.
@@ -157,7 +153,7 @@ export class HttpsPort {
     // Strangers' handshakes fail all the time, and plain HTTP comes here by mistake: closed without a word.
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
     this.#server.on('error', (error: Error) => {
-      if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
+      if (this.#address !== undefined) log.log('warn', 'accept', { err: error }, 'a connection could not be accepted');
     });
   }
 

@@ -1,7 +1,7 @@
 // An https port in front of the HTTP stand, and visitors of HTTP/2 that verify its certificate. Used by tests only.
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import * as tls from 'node:tls';
-import { createLogger } from '@tunnel/runtime';
+import { createLogger, LogLimiter } from '@tunnel/runtime';
 import { testCertificate } from '@tunnel/testkit';
 import { type HttpStand, startHttpStand } from './http.fixture.ts';
 import type { HttpIngress } from './http-ingress.ts';
@@ -31,7 +31,12 @@ export const startHttpsPort = async (ingress: HttpIngress): Promise<HttpsPort> =
   const { cert, key } = testCertificate();
   const files = { cert: Buffer.from(cert), key: Buffer.from(key) };
   const on = { host: '127.0.0.1', port: 0, key: '[server] https_port' };
-  const port = new HttpsPort(on, files, ingress, createLogger({ level: 'silent', format: 'json' }));
+  const port = new HttpsPort(
+    on,
+    files,
+    ingress,
+    new LogLimiter(createLogger({ level: 'silent', format: 'json' }), () => 0),
+  );
   await port.start();
   return port;
 };

@@ -122,4 +122,27 @@ describe('the way to https', () => {
     expect(await talk(port, get('/', 'X-Forwarded-Proto: https', 'Connection: close'))).toMatch(/^HTTP\/1\.1 308/);
     expect(await talk(port, 'GET / HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 404/);
   });
+
+  it.each([
+    ['localhost', 308, 404],
+    ['LOCALHOST:80', 308, 404],
+    ['localhost.', 308, 404],
+    ['web.localhost', 308, 200],
+    ['nobody.localhost', 308, 404],
+    ['deep.web.localhost', 308, 404],
+    ['evil.example', 404, 404],
+    ['weblocalhost', 404, 404],
+    ['localhost.evil.example', 404, 404],
+    ['127.0.0.1', 404, 404],
+    ['[::1]', 404, 404],
+  ])('of %s is %i over http, and over https the answer is %i', async (host, plain, secure) => {
+    const { stand } = await start({ redirectPort });
+    const request = `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    const answer = await talk(stand.http.port, request);
+    expect(Number(answer.slice(9, 12))).toBe(plain);
+    if (plain === 404) expect(answer).toMatch(/x-tunnel-error: TUNNEL_NOT_FOUND/i);
+    const session = visitHttp2(stand);
+    cleanups.push(() => session.destroy());
+    expect((await ask(session, { ':path': '/', ':authority': host })).status).toBe(secure);
+  });
 });

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { createLogger } from '@tunnel/runtime';
+import { createLogger, LogLimiter } from '@tunnel/runtime';
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -41,7 +41,7 @@ const start = (host = '127.0.0.1') => {
     whenIdle: async () => {},
   };
   const routeOn = (port: number) => (known.has(port) ? tunnel : undefined);
-  const listeners = new TcpListeners({ host, routeOn, relay, logger });
+  const listeners = new TcpListeners({ host, routeOn, relay, log: new LogLimiter(logger, () => 0) });
   cleanups.push(async () => {
     await listeners.closeAll();
     relay.resetAll();

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { Fault } from '@tunnel/errors';
-import type { Logger } from '@tunnel/runtime';
+import type { LogLimiter } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Relay } from './relay.ts';
@@ -12,7 +12,7 @@ interface TcpListenersOptions {
   readonly host: string;
   readonly routeOn: (port: number) => Route | undefined;
   readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'totals' | 'drain' | 'resetAll' | 'whenIdle'>;
-  readonly logger: Logger;
+  readonly log: LogLimiter;
 }
 
 const SERVER_OPTIONS = {
@@ -59,7 +59,7 @@ export class TcpListeners {
       throw toFault(error, this.#options.host, port);
     }
     server.on('error', (error) =>
-      this.#options.logger.warn({ port, err: error }, 'a connection could not be accepted'),
+      this.#options.log.log('warn', 'accept', { port, err: error }, 'a connection could not be accepted'),
     );
     // close() may have come meanwhile.
     return this.#listeners.get(port) === listener ? 'listening' : 'taken';

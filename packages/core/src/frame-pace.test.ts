@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import { AccountBuckets, FramePace, type FramePaceRules } from './frame-pace.ts';
+
+const RULES: FramePaceRules = {
+  connection: { perSecond: 100, burst: 400 },
+  account: { perSecond: 400, burst: 1600 },
+  perTurn: 64,
+  pauseMinMs: 50,
+};
+
+const paceOf = (accounts = new AccountBuckets(RULES.account)) => new FramePace(RULES, accounts, 0);
+
+/** Frames of that weight that are taken at `now`, turn after turn. */
+const takenAt = (pace: FramePace, now: number, weight: number): number => {
+  for (let taken = 0; ; ) {
+    const { kind } = pace.next(now);
+    if (kind === 'wait') return taken;
+    if (kind === 'next-turn') pace.turnOver();
+    else {
+      pace.charge(weight, now);
+      taken += 1;
+    }
+  }
+};
+
+describe('one connection', () => {
+  it('takes a burst at once, then as many a second as the rate', () => {
+    const pace = paceOf();
+    expect(takenAt(pace, 0, 1)).toBe(400);
+    expect(pace.next(0)).toEqual({ kind: 'wait', ms: 50 });
+    expect([takenAt(pace, 1000, 1), takenAt(pace, 1500, 1), takenAt(pace, 60_000, 1)]).toEqual([100, 50, 400]);
+  });
+
+  it('takes a handshake and 100 registrations at once', () => {
+    const pace = paceOf();
+    pace.charge(1, 0);
+    expect(takenAt(pace, 0, 4)).toBe(100);
+  });
+
+  it('pays for a dear frame later, and is not kept from it by the price', () => {
+    const pace = paceOf();
+    expect(takenAt(pace, 0, 5)).toBe(80);
+    // 0 left: at 10 ms there is one token, one frame of 5 is taken, and four are owed.
+    expect(takenAt(pace, 10, 5)).toBe(1);
+    expect(pace.next(10)).toEqual({ kind: 'wait', ms: 50 });
+    expect(takenAt(pace, 59, 5)).toBe(0);
+    expect(takenAt(pace, 60, 5)).toBe(1);
+  });
+
+  it('takes 64 frames a turn', () => {
+    const pace = paceOf();
+    for (let n = 0; n < 64; n += 1) {
+      expect(pace.next(0).kind).toBe('take');
+      pace.charge(1, 0);
+    }
+    expect(pace.next(0).kind).toBe('next-turn');
+    pace.turnOver();
+    expect(pace.next(0).kind).toBe('take');
+  });
+});
+
+describe('the connections of one account', () => {
+  it('share four times as much; another account has its own', () => {
+    const accounts = new AccountBuckets(RULES.account);
+    const paces = Array.from({ length: 10 }, () => paceOf(accounts));
+    for (const pace of paces) pace.shareWith('alice');
+    expect(paces.map((pace) => takenAt(pace, 0, 1)).reduce((sum, n) => sum + n)).toBe(1600);
+    expect(takenAt(paceOf(accounts), 0, 1)).toBe(400);
+    const bob = paceOf(accounts);
+    bob.shareWith('bob');
+    expect(takenAt(bob, 0, 1)).toBe(400);
+  });
+
+  it('do not get new tokens by coming anew, and a bucket that is full again is forgotten', () => {
+    const accounts = new AccountBuckets(RULES.account);
+    for (let n = 0; n < 4; n += 1) {
+      const pace = paceOf(accounts);
+      pace.shareWith('alice');
+      expect(takenAt(pace, 0, 1)).toBe(400);
+    }
+    const late = paceOf(accounts);
+    late.shareWith('alice');
+    accounts.dropFull(0);
+    expect([takenAt(late, 0, 1), accounts.size]).toEqual([0, 1]);
+    accounts.dropFull(4000);
+    expect(accounts.size).toBe(0);
+    expect(takenAt(late, 4000, 1)).toBe(400);
+  });
+});
+
+it('whatever comes when: never more than burst and rate allow, and nobody waits longer than what is owed', () => {
+  let seed = 7;
+  const random = (): number => {
+    seed = (seed * 16_807) % 2_147_483_647;
+    return seed / 2_147_483_647;
+  };
+  for (let run = 0; run < 8; run += 1) {
+    const accounts = new AccountBuckets(RULES.account);
+    const paces = Array.from({ length: 8 }, () => new FramePace(RULES, accounts, 0));
+    for (const pace of paces) pace.shareWith('alice');
+    const spent = paces.map(() => 0);
+    let now = 0;
+    for (let step = 0; step < 2000; step += 1) {
+      now += random() < 0.3 ? Math.floor(random() * 40) : 0;
+      const at = Math.floor(random() * paces.length);
+      const pace = paces[at] as FramePace;
+      const verdict = pace.next(now);
+      if (verdict.kind === 'next-turn') pace.turnOver();
+      if (verdict.kind === 'wait') {
+        // The most that can be owed is the rest of the dearest frame.
+        expect(verdict.ms).toBeLessThanOrEqual(50);
+        continue;
+      }
+      if (verdict.kind !== 'take') continue;
+      const weight = [1, 4, 5][Math.floor(random() * 3)] as number;
+      pace.charge(weight, now);
+      spent[at] = (spent[at] as number) + weight;
+      if (random() < 0.01) accounts.dropFull(now);
+      expect(spent[at]).toBeLessThan(400 + now / 10 + 5);
+      expect(spent.reduce((sum, n) => sum + n)).toBeLessThan(1600 + (now * 4) / 10 + 5);
+    }
+  }
+});

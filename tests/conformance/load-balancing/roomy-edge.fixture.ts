@@ -1,0 +1,38 @@
+// An edge in this process, made at its composition root with more room than an edge gives: for rows that need more frames than a client may send.
+import { createEdge } from '@tunnel/edge';
+import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import type { Harness } from '../../system/system-test.fixture.ts';
+import type { GroupEdge } from './group-edge.fixture.ts';
+
+const ANY = { perSecond: 1e9, burst: 1e9 };
+const KEY = 'admin';
+
+export interface RoomyEdge extends Pick<GroupEdge, 'server' | 'token'> {
+  readonly apiUrl: string;
+  /** An answer of the REST, as JSON. */
+  json<T>(path: string): Promise<T>;
+}
+
+export const startRoomyEdge = async (harness: Harness): Promise<RoomyEdge> => {
+  const server = { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 };
+  const config = loadServerConfig({ env: {}, overrides: { server, load_balancing: { enabled: true } } });
+  const edge = createEdge(config, {
+    clock: systemClock,
+    logger: createLogger({ level: 'silent', format: 'json' }),
+    adminToken: new Secret(KEY),
+    framePace: { connection: ANY, account: ANY, perTurn: 64, pauseMinMs: 50 },
+  });
+  await edge.start();
+  harness.use({ close: () => edge.stop({ drainMs: 0 }) });
+  const { control, api } = edge.addresses;
+  const apiUrl = `http://127.0.0.1:${api.port}`;
+  return {
+    server: `127.0.0.1:${control.port}`,
+    token: () => KEY,
+    apiUrl,
+    json: async <T>(path: string) => {
+      const answer = await fetch(`${apiUrl}${path}`, { headers: { authorization: `Bearer ${KEY}` } });
+      return (await answer.json()) as T;
+    },
+  };
+};

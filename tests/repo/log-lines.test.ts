@@ -1,0 +1,55 @@
+// Lines that strangers can cause go through LogLimiter: in the parts of the edge that strangers reach, nobody else writes to the log.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ROOT } from './checkout.fixture.ts';
+
+const REACHED = ['ingress', 'control', 'alerts', 'routing', 'upstream', 'capture'];
+
+/** The text of a line that is written without the limiter, and why no stranger can cause many of it. */
+const ALLOWED: Readonly<Record<string, string>> = {
+  'connections did not finish in time': 'once, when the edge stops',
+  'the renewed certificate is in use for new connections': 'the operator changed a file',
+  'the changed certificate is not used, the one before stays in use': 'the operator changed a file',
+};
+
+/** A call on anything that is called a logger, by name or by a computed one, up to the end of its arguments. */
+const DIRECT = /\blogger\??(?:\.(?:trace|debug|info|warn|error|fatal)|\[[^\]]+\])\(([\s\S]*?)\);/g;
+/** A logger under another name would hide its calls. */
+const RENAMED = /([\w#]+)\s*=\s*[\w.#]*\blogger\s*[;,]|\blogger\s*:\s*([a-z]\w*)\s*[,}]/g;
+
+const sources = (): { path: string; text: string }[] =>
+  REACHED.flatMap((folder) =>
+    readdirSync(join(ROOT, 'apps/edge/src', folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !/\.(?:test|fixture|conformance)\.ts$/.test(name))
+      .map((name) => join('apps/edge/src', folder, name)),
+  ).map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+
+const textOf = (call: string): string => /'([^']+)'\s*,?\s*$/.exec(call)?.[1] ?? call;
+
+it('no line goes around the limiter but those that only the operator can cause', () => {
+  const found = sources().flatMap(({ path, text }) =>
+    [...text.matchAll(DIRECT)].map((match) => ({ path, line: textOf(match[1] ?? '') })),
+  );
+  expect(found.filter(({ line }) => !(line in ALLOWED))).toEqual([]);
+  // Nothing is allowed that is not there any more.
+  expect(new Set(found.map(({ line }) => line))).toEqual(new Set(Object.keys(ALLOWED)));
+});
+
+const renamedIn = (text: string): string[] =>
+  [...text.matchAll(RENAMED)].map((match) => match[1] ?? match[2] ?? '').filter((name) => !/^#?logger$/.test(name));
+
+it('a logger is called a logger, so that its calls are found', () => {
+  expect(sources().flatMap(({ path, text }) => renamedIn(text).map((name) => `${path}: ${name}`))).toEqual([]);
+  expect(renamedIn('const log = this.#given.logger;')).toEqual(['log']);
+  expect(renamedIn('const { logger: say } = options;')).toEqual(['say']);
+  expect(renamedIn('this.#logger = options.logger;')).toEqual([]);
+});
+
+it('sees calls of every form', () => {
+  const call = (text: string): string[] => [...text.matchAll(DIRECT)].map((match) => textOf(match[1] ?? ''));
+  expect(call("this.#logger.warn({ a: 1 }, 'one');")).toEqual(['one']);
+  expect(call("logger[level](\n  { a: 1 },\n  'two',\n);")).toEqual(['two']);
+  expect(call("this.#given.logger.info(fieldsOf(group), 'three');")).toEqual(['three']);
+  expect(call("this.#log.log('warn', 'key', {}, 'four');")).toEqual([]);
+});
