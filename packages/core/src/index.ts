@@ -1,10 +1,13 @@
 export {
-  type Admission,
-  decideAdmission,
-  type WantedEndpoint,
-  type WantedGroup,
-  type WantedLease,
-} from './admission.ts';
+  Admission,
+  type AdmissionOptions,
+  type ConnectionKind,
+  type ConnectionState,
+  type HeldConnection,
+  Ticket,
+} from './admission/admission.ts';
+export { type ConnectionShare, connectionTotal, shareLimits } from './admission/descriptors.ts';
+export { Shares } from './admission/shares.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
 export {
   billingMonth,
@@ -69,6 +72,13 @@ export {
   type PublicEndpoint,
   sameEndpoint,
 } from './public-endpoint.ts';
+export {
+  decideRegistration,
+  type RegistrationDecision,
+  type WantedEndpoint,
+  type WantedGroup,
+  type WantedLease,
+} from './registration.ts';
 export {
   afterConnect,
   afterFailure,
