@@ -1,12 +1,19 @@
 export {
   Admission,
-  type AdmissionOptions,
+  type AdmissionRefusal,
   type ConnectionKind,
   type ConnectionState,
   type HeldConnection,
-  Ticket,
+  shareOf,
+  type Ticket,
 } from './admission/admission.ts';
-export { type ConnectionShare, connectionTotal, shareLimits } from './admission/descriptors.ts';
+export {
+  apiAlone,
+  type ConnectionShare,
+  connectionTotal,
+  type ShareLimits,
+  shareLimits,
+} from './admission/descriptors.ts';
 export { Shares } from './admission/shares.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
 export {
@@ -31,7 +38,7 @@ export {
   type SubscriptionState,
   type SubscriptionStep,
 } from './billing/subscription.ts';
-export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
+export { ConnectionCounts } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
 export { refuseGroupFields } from './groups/group-request.ts';

@@ -1,5 +1,7 @@
+import type { ConnectionGate } from '@tunnel/http-shell';
 import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { EdgeMetrics, MetricsServer } from './metrics-server.ts';
@@ -9,11 +11,13 @@ let totals: RelayTotals;
 let http: HttpTotals;
 let sessions: () => number;
 let server: MetricsServer;
+let gate: ConnectionGate;
 
 beforeEach(async () => {
   totals = new RelayTotals();
   http = new HttpTotals();
   sessions = () => 2;
+  gate = openGate({ perNetwork: 1 });
   const figures = {
     regionId: 'local',
     tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'https' as const }] },
@@ -25,9 +29,10 @@ beforeEach(async () => {
     authFailures: () => 1,
     droppedLogLines: () => 0,
     sseConsumers: () => 6,
+    admission: gate.admission,
     loadBalancing: null,
   };
-  server = new MetricsServer({ host: '127.0.0.1', port: 0 }, new EdgeMetrics(createMetrics(), figures), logger);
+  server = new MetricsServer({ host: '127.0.0.1', port: 0 }, gate, new EdgeMetrics(createMetrics(), figures), logger);
   await server.start();
 });
 
@@ -130,7 +135,7 @@ it('a figure that cannot be read fails the scrape and nothing else', async () =>
 
 it('a taken port is told with the key that sets it', async () => {
   const { port } = server.address;
-  const second = new MetricsServer({ host: '127.0.0.1', port }, {} as never, logger);
+  const second = new MetricsServer({ host: '127.0.0.1', port }, gate, {} as never, logger);
   await expect(second.start()).rejects.toMatchObject({
     code: 'CONFIG_PORT_TAKEN',
     values: { key: '[server] metrics_port' },

@@ -1,7 +1,8 @@
 // Everything behind the control port: connections, sessions, their tunnels, the second's tick, revocation, drain and end.
 import type { IncomingMessage } from 'node:http';
-import { type CallerAddress, callerAddressOf, hostPort } from '@tunnel/core';
+import { type CallerAddress, callerAddressOf, type HeldConnection, hostPort, type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
 import type { MuxSession } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
@@ -26,6 +27,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly regionId: string;
   readonly tunnelsPerSession: number;
   readonly trustedProxies: readonly string[];
+  readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly backend: Backend;
@@ -47,13 +49,12 @@ export class ControlPlane {
   readonly #sessions: Sessions;
   readonly #connections = new Set<ControlConnection>();
   #lastConnectionId = 0;
-  #unauthenticated = 0;
   #isDraining = false;
   #ticking: Timer | undefined;
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, endpoints, groups, tunnels, host, port } = options;
+    const { clock, logger, backend, endpoints, groups, tunnels, host, port, gate } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
@@ -61,9 +62,17 @@ export class ControlPlane {
     this.#sessions = new Sessions({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
-      refusal: () => this.#refusal(),
-      onControl: (ws, request) => this.#onControl(ws, request),
-      onCarrier: (request, socket, head) => upgradeCarrier(this.#muxes, request, socket, head),
+      gate,
+      refusal: (request, accepted) => this.#refusal(request, accepted),
+      onControl: (ws, request, accepted) => this.#onControl(ws, request, accepted),
+      onCarrier: (request, socket, head, accepted) => {
+        const admit = (owner: Owner): Fault | null => {
+          const refusal = gate.identify(accepted, ownerKey(owner), 'carrier');
+          if (refusal === null) accepted.served = heldCarrier(accepted);
+          return refusal;
+        };
+        upgradeCarrier(this.#muxes, admit, request, socket, head);
+      },
     });
   }
 
@@ -147,22 +156,14 @@ export class ControlPlane {
     this.#muxes.tick();
   }
 
-  #refusal(): string | null {
-    if (this.#isDraining) return new Fault('EDGE_SHUTTING_DOWN').message;
-    return this.#unauthenticated < EDGE_LIMITS.CONTROL_UNAUTHENTICATED_MAX
-      ? null
-      : 'too many clients wait to be let in';
+  #refusal(request: IncomingMessage, accepted: AcceptedConnection): Fault | null {
+    if (this.#isDraining) return new Fault('EDGE_SHUTTING_DOWN');
+    return this.#given.gate.speaksFor(accepted, peerOf(request, this.#callerAddress).address);
   }
 
-  #onControl(ws: WebSocket, request: IncomingMessage): void {
-    const { clock, logger } = this.#given;
+  #onControl(ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection): void {
+    const { clock, logger, gate } = this.#given;
     this.#lastConnectionId += 1;
-    this.#unauthenticated += 1;
-    let isCountedOut = false;
-    const countOut = (): void => {
-      if (!isCountedOut) this.#unauthenticated -= 1;
-      isCountedOut = true;
-    };
     const connection = new ControlConnection({
       id: this.#lastConnectionId,
       ws,
@@ -170,25 +171,24 @@ export class ControlPlane {
       clock,
       logger,
       handlers: {
-        onAuth: async (from, message) => {
+        onAuth: (from, message) => {
           const context = {
             ...this.#given,
             sessions: this.#sessions,
             muxes: this.#muxes,
             isDraining: () => this.#isDraining,
+            admit: (owner: Owner) => gate.identify(accepted, ownerKey(owner), 'session'),
           };
-          const isIn = await authenticate(context, from, message);
-          countOut();
-          return isIn;
+          return authenticate(context, from, message);
         },
         onMessage: (from, message) => this.#onMessage(from, message),
         onLost: (from) => {
-          countOut();
           this.#connections.delete(from);
           this.#sessions.lost(from);
         },
       },
     });
+    accepted.served = heldControl(connection);
     this.#connections.add(connection);
   }
 
@@ -216,6 +216,23 @@ export class ControlPlane {
 }
 
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
+
+/** How the gate sees one that has its WebSocket. */
+const heldControl = (connection: ControlConnection): HeldConnection => ({
+  isIdle: false,
+  get activeAtMs() {
+    return connection.lastHeardAt;
+  },
+  describe: () => connection.describe(),
+  close: () => connection.terminate(),
+});
+
+const heldCarrier = ({ socket, ticket }: AcceptedConnection): HeldConnection => ({
+  isIdle: false,
+  activeAtMs: ticket.enteredMs,
+  describe: () => ({ phase: 'open', waitsFor: 'frames' }),
+  close: () => void socket.destroy(),
+});
 
 const peerOf = (request: IncomingMessage, callerAddress: CallerAddress): ControlPeer => {
   const { remoteAddress = '', remotePort = 0 } = request.socket;

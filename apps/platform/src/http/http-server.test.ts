@@ -5,6 +5,7 @@ import { type Clock, createLogger, systemClock } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LIMITS } from '../limits.ts';
+import { openGate } from './gate.fixture.ts';
 import { HttpServer } from './http-server.ts';
 import { createPlatformApp } from './platform-app.ts';
 
@@ -16,7 +17,7 @@ afterEach(async () => {
   for (const server of open.splice(0)) await server.stop();
 });
 
-const start = async ({ port = 0, clock = systemClock as Clock } = {}) => {
+const start = async ({ port = 0, clock = systemClock as Clock, api = 100 } = {}) => {
   const app = createPlatformApp({ logger, settings });
   let finish = (): void => {};
   const slow = new Promise<void>((resolve) => {
@@ -37,7 +38,7 @@ const start = async ({ port = 0, clock = systemClock as Clock } = {}) => {
     await slow;
     return context.text('done');
   });
-  const server = new HttpServer({ host: '127.0.0.1', port, app, clock, logger });
+  const server = new HttpServer({ host: '127.0.0.1', port, app, gate: openGate(api), clock, logger });
   await server.start();
   open.push(server);
   return { server, finish, asked, url: `http://127.0.0.1:${server.address.port}` };

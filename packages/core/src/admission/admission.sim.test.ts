@@ -39,6 +39,8 @@ class Held implements HeldConnection {
   describe(): { phase: string; waitsFor: string } {
     return { phase: 'test', waitsFor: 'nothing' };
   }
+
+  close(): void {}
 }
 
 const isVisitor = ({ kind }: Ticket): boolean => kind === 'http' || kind === 'https' || kind === 'tcp';
@@ -123,7 +125,7 @@ class Run {
     const { admission, open } = this;
     for (const share of ['visitors', 'control', 'api'] as const) {
       const held = open.filter(OF_SHARE[share]).length;
-      expect(admission.used(share)).toBe(held);
+      expect(admission.used[share]).toBe(held);
       expect(held).toBeLessThanOrEqual(LIMITS[share]);
     }
     expect([...admission.tickets]).toEqual(open);

@@ -18,6 +18,8 @@ const SHARE_OF = {
 
 export type ConnectionKind = keyof typeof SHARE_OF;
 
+export const shareOf = (kind: ConnectionKind): ConnectionShare => SHARE_OF[kind];
+
 /** What whoever serves a connection says of it when somebody asks; nothing of it is kept up to date in between. */
 export interface HeldConnection {
   /** Nothing of it is under way: no request, no stream. */
@@ -25,6 +27,8 @@ export interface HeldConnection {
   /** When it last did something. */
   readonly activeAtMs: number;
   describe(): ConnectionState;
+  /** It has lost its place. */
+  close(): void;
 }
 
 export interface ConnectionState {
@@ -54,18 +58,17 @@ export class Ticket {
   }
 }
 
-export type RefusalReason = 'address-limit' | 'unauthenticated-limit' | `${ConnectionShare}-full`;
+/** What holds no more, and how many it holds. */
+export interface AdmissionRefusal {
+  readonly reason: 'address-limit' | 'unauthenticated-limit' | `${ConnectionShare}-full`;
+  readonly limit: number;
+}
 
 export type Entry =
   /** `shed`: it has lost its place to this one, and is to be closed. */
   | { readonly kind: 'admitted'; readonly ticket: Ticket; readonly shed: Ticket | null }
   /** `ticket`: for as long as it takes to say why; null: too many are being told, and it is reset. */
-  | {
-      readonly kind: 'refused';
-      readonly reason: RefusalReason;
-      readonly limit: number;
-      readonly ticket: Ticket | null;
-    };
+  | ({ readonly kind: 'refused'; readonly ticket: Ticket | null } & AdmissionRefusal);
 
 export interface AdmissionOptions {
   readonly limits: ShareLimits;
@@ -102,8 +105,8 @@ export class Admission {
     });
   }
 
-  used(share: ConnectionShare): number {
-    return this.#used[share];
+  get used(): ShareLimits {
+    return this.#used;
   }
 
   /** Oldest first. */
@@ -159,11 +162,12 @@ export class Admission {
   // ---- control connections and carriers ----
 
   /** What a trusted proxy says of one that has not authenticated: it counts for that network from here on. */
-  speaksFor(ticket: Ticket, network: string): RefusalReason | null {
+  speaksFor(ticket: Ticket, network: string): AdmissionRefusal | null {
     if (!ticket.isIn || ticket.network !== null || ticket.account !== null) return null;
-    if (this.#unauthenticated.count(network) >= CORE_LIMITS.UNAUTHENTICATED_PER_NETWORK) {
-      this.#count('unauthenticated-limit');
-      return 'unauthenticated-limit';
+    const refusal = this.#networkRefusal('control', network);
+    if (refusal !== null) {
+      this.#count(refusal.reason);
+      return refusal;
     }
     this.#removeUnauthenticated(ticket);
     ticket.network = network;
@@ -212,7 +216,7 @@ export class Admission {
 
   // ---- the rules ----
 
-  #networkRefusal(share: ConnectionShare, network: string): { reason: RefusalReason; limit: number } | null {
+  #networkRefusal(share: ConnectionShare, network: string): AdmissionRefusal | null {
     if (share === 'visitors' && this.ofNetwork(network) >= this.perNetwork) {
       return { reason: 'address-limit', limit: this.perNetwork };
     }
@@ -250,16 +254,11 @@ export class Admission {
     return isBelow && (isIdle || largest.network !== THROUGH_PROXIES) ? victim : null;
   }
 
-  #refuse(
-    kind: ConnectionKind,
-    network: string | null,
-    nowMs: number,
-    { reason, limit }: { readonly reason: RefusalReason; readonly limit: number },
-  ): Entry {
-    this.#count(reason);
+  #refuse(kind: ConnectionKind, network: string | null, nowMs: number, refusal: AdmissionRefusal): Entry {
+    this.#count(refusal.reason);
     const isTold = kind !== 'tcp' && this.#beingTold < CORE_LIMITS.REFUSALS_BEING_TOLD;
     if (isTold) this.#beingTold += 1;
-    return { kind: 'refused', reason, limit, ticket: isTold ? new Ticket(kind, network, nowMs, true) : null };
+    return { kind: 'refused', ...refusal, ticket: isTold ? new Ticket(kind, network, nowMs, true) : null };
   }
 
   #hold(share: ConnectionShare, ticket: Ticket): void {

@@ -30,3 +30,6 @@ export const shareLimits = (total: number): ShareLimits => ({
   control: Math.max(1, Math.floor(total * PARTS.control)),
   api: Math.max(1, Math.floor(total * PARTS.api)),
 });
+
+/** Of a process that has an API alone. */
+export const apiAlone = (total: number): ShareLimits => ({ visitors: 0, control: 0, api: total });
