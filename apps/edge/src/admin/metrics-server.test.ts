@@ -63,6 +63,12 @@ it('every series is there from the first scrape', async () => {
     tunnel_active_streams: 7,
     tunnel_active_connections: 9,
     tunnel_sse_consumers: 6,
+    'tunnel_connections_open{share="visitors"}': 0,
+    'tunnel_connections_open{share="control"}': 0,
+    'tunnel_connections_open{share="api"}': 1,
+    'tunnel_connections_limit{share="visitors"}': 1000,
+    'tunnel_connections_limit{share="control"}': 1000,
+    'tunnel_connections_limit{share="api"}': 1000,
     'tunnel_requests_total{protocol="http",region="local"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="out"}': 0,
@@ -131,6 +137,16 @@ it('a figure that cannot be read fails the scrape and nothing else', async () =>
   expect((await get('/metrics')).status).toBe(500);
   sessions = () => 1;
   expect((await get('/metrics')).status).toBe(200);
+});
+
+it('refusals at the gate and those of the relay are one counter, by reason', async () => {
+  totals.countRefusal('tunnel-limit');
+  gate.admission.enter('tcp', '192.0.2.1', 0);
+  gate.admission.enter('tcp', '192.0.2.1', 0);
+  const series = await scrape();
+  expect(series['tunnel_connections_refused_total{reason="tunnel-limit"}']).toBe(1);
+  expect(series['tunnel_connections_refused_total{reason="address-limit"}']).toBe(1);
+  expect(series['tunnel_connections_open{share="visitors"}']).toBe(1);
 });
 
 it('a taken port is told with the key that sets it', async () => {

@@ -30,6 +30,7 @@ describe('200', () => {
       '/api/groups',
       '/api/tunnels/{id}/health-events',
       '/api/groups/{protocol}/{label}/events',
+      '/api/connections',
     ]);
   });
 
