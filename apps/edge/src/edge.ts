@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { showProtocol } from '@tunnel/contract';
 import { ConnectionCounts, callerAddressOf, decidePrivateAlerts, type FramePaceRules, ownerKey } from '@tunnel/core';
+import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import {
   type Clock,
   createMetrics,
@@ -29,6 +30,7 @@ import { ControlPlane } from './control/control-plane.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges } from './ingress/kinds.ts';
 import { Certificate } from './ingress/tls/certificate.ts';
+import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups, type GroupWatcher } from './routing/groups.ts';
@@ -52,6 +54,8 @@ export interface EdgeDeps {
   /** Instead of those in the limits: for tests that need more. */
   readonly alertRates?: AlertRates;
   readonly framePace?: FramePaceRules;
+  /** How many descriptors this process may hold; as the system says, unless told. */
+  readonly descriptors?: number;
 }
 
 export interface EdgeAddress {
@@ -95,6 +99,7 @@ class ComposedEdge implements Edge {
   /** Of this run: by it the platform shows itself to the REST. */
   readonly #platformSecret = new Secret(randomToken());
   // In the order in which they are made: each part is given parts above it.
+  readonly #connections: ProcessGate;
   readonly #backend: Backend;
   readonly #failures: AuthFailures;
   readonly #captures: CaptureStore;
@@ -120,6 +125,12 @@ class ComposedEdge implements Edge {
     this.#config = config;
     this.#deps = deps;
     this.#version = deps.version ?? DEVELOPMENT;
+    // Who gets a place at all.
+    this.#connections = createProcessGate(config.limits, {
+      ...deps,
+      ...{ takes: 'visitors, clients and callers', callersMax: EDGE_LIMITS.API_CONNECTIONS_MAX },
+      trustedProxies: config.server.trusted_proxies,
+    });
     // Who may use the edge, and who is told what happens on it.
     this.#backend = deps.backend ?? this.#chooseBackend();
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
@@ -155,6 +166,7 @@ class ComposedEdge implements Edge {
 
   async start(): Promise<void> {
     this.#startedAt = this.#deps.clock.monotonic();
+    this.#connections.announce();
     await this.#life.start();
     this.#isOpen = true;
     this.#backend.ready();
@@ -249,15 +261,13 @@ class ComposedEdge implements Edge {
   #makeIngress(): Ingress {
     const { server, limits } = this.#config;
     const { clock, logger, random = Math.random } = this.#deps;
-    const counts = new ConnectionCounts({
-      perTunnel: limits.connections_per_tunnel,
-      perAddress: limits.connections_per_address,
-    });
+    const counts = new ConnectionCounts({ perTunnel: limits.connections_per_tunnel });
     return new Ingress({
       server,
       tunnels: this.#tunnels,
       names: this.#names,
       balancer: new Balancer({ counts, random }),
+      gate: this.#connections.gate,
       captures: this.#captures,
       clock,
       logger,
@@ -310,6 +320,7 @@ class ComposedEdge implements Edge {
       regionId: region.id,
       tunnelsPerSession: limits.tunnels_per_session,
       trustedProxies: server.trusted_proxies,
+      gate: this.#connections.gate,
       clock,
       logger,
       backend: this.#backend,
@@ -356,22 +367,28 @@ class ComposedEdge implements Edge {
       authFailures: () => this.#failures.total,
       clientsHeldBack: () => control.figures.heldBack,
       droppedLogLines: () => logger.droppedLines,
+      admission: this.#connections.gate.admission,
       sseConsumers: () => this.#feed.consumers,
       loadBalancing: load_balancing.enabled
         ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }
         : null,
     });
-    return new MetricsServer({ host: server.metrics_host, port: server.metrics_port }, metrics, logger);
+    const on = { host: server.metrics_host, port: server.metrics_port };
+    return new MetricsServer(on, this.#connections.gate, metrics, logger);
   }
 
   #makeRest(): RestServer {
     const { server, region } = this.#config;
     const { clock, logger } = this.#deps;
     const [tunnels, store, control] = [this.#tunnels, this.#captures, this.#control];
+    const { gate } = this.#connections;
     const replays = new Replays({ store, clock, http: this.#ingress.http });
     return new RestServer(
       { host: server.api_host === '' ? server.host : server.api_host, port: server.api_port },
+      gate,
       {
+        admission: gate.admission,
+        monotonic: () => clock.monotonic(),
         backend: this.#backend,
         platformSecret: this.#platformSecret,
         tunnels,

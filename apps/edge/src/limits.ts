@@ -9,10 +9,6 @@ export const EDGE_LIMITS = {
   CONTROL_CLOSE_TIMEOUT_MS: 2000,
   /** request heads on the control port: an upgrade needs a few hundred bytes */
   CONTROL_HEAD_MAX_BYTES: 8 * KiB,
-  /** connections to the control port that have not asked for an upgrade yet; above this the one that waits longest is closed */
-  CONTROL_HANDSHAKES_MAX: 4096,
-  /** upgraded connections that have not said who they are, together: strangers cannot use up the sockets */
-  CONTROL_UNAUTHENTICATED_MAX: 4096,
   /** tokens that a control connection earns in a second; ping and health report cost 1, a registration 4, an odd frame 5. Without a token it is not read */
   CONTROL_FRAMES_PER_SECOND: 100,
   /** tokens it can save up: a client with 100 tunnels registers them at once */
@@ -79,7 +75,7 @@ export const EDGE_LIMITS = {
   // --- TLS and HTTP/2 visitors ---
   /** a connection to the https port that is not through its handshake by then is closed */
   TLS_HANDSHAKE_TIMEOUT_MS: 10_000,
-  /** handshakes under way at once; further connections are closed at once */
+  /** handshakes under way at once; above this the one that takes longest is closed */
   TLS_HANDSHAKES_MAX: 4096,
   /** how often the edge looks whether its certificate has been renewed */
   TLS_FILES_LOOK_MS: 2000,
@@ -181,8 +177,10 @@ export const EDGE_LIMITS = {
   API_HEAD_TIMEOUT_MS: 15_000,
   /** a whole request that is not complete by then is dropped */
   API_REQUEST_TIMEOUT_MS: 30_000,
-  /** connections to the REST at once */
+  /** connections to REST and metrics at once, however many descriptors there are */
   API_CONNECTIONS_MAX: 1024,
+  /** connections that GET /api/connections shows, the oldest ones */
+  API_CONNECTIONS_SHOWN: 1000,
   /** a long list of groups is made and sent in parts of about this size, as fast as they are read */
   API_CHUNK_BYTES: 64 * KiB,
 

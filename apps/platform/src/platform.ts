@@ -1,5 +1,6 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
+import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
@@ -23,6 +24,7 @@ import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { resyncBilling } from './jobs/resync-billing.ts';
 import { sendRequested } from './jobs/send-requested-mails.ts';
+import { LIMITS } from './limits.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
@@ -89,6 +91,7 @@ class ComposedPlatform implements Platform {
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
+  readonly #connections: ProcessGate;
   readonly #server: HttpServer;
   readonly #life: Lifecycle;
   #masterKey: MasterKey | undefined;
@@ -115,7 +118,11 @@ class ComposedPlatform implements Platform {
     this.#watch = this.#makeWatch();
     this.#app = this.#makeApp();
     const { host, port } = config.platform;
-    this.#server = new HttpServer({ host, port, app: this.#app, clock, logger });
+    this.#connections = createProcessGate(config.limits, {
+      ...{ takes: 'callers', callersMax: LIMITS.CONNECTIONS_MAX, clock, logger },
+      trustedProxies: config.platform.trusted_proxies,
+    });
+    this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, clock, logger });
     this.#life = this.#makeLife();
   }
 
@@ -131,6 +138,7 @@ class ComposedPlatform implements Platform {
   }
 
   start(): Promise<void> {
+    this.#connections.announce();
     return this.#life.start();
   }
 

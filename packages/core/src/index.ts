@@ -1,10 +1,20 @@
 export {
-  type Admission,
-  decideAdmission,
-  type WantedEndpoint,
-  type WantedGroup,
-  type WantedLease,
-} from './admission.ts';
+  Admission,
+  type AdmissionRefusal,
+  type ConnectionKind,
+  type ConnectionState,
+  type HeldConnection,
+  shareOf,
+  type Ticket,
+} from './admission/admission.ts';
+export {
+  apiAlone,
+  type ConnectionShare,
+  connectionTotal,
+  type ShareLimits,
+  shareLimits,
+} from './admission/descriptors.ts';
+export { Shares } from './admission/shares.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
 export {
   type AccountFacts,
@@ -35,7 +45,7 @@ export {
   type SubscriptionState,
   type SubscriptionStep,
 } from './billing/subscription.ts';
-export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
+export { ConnectionCounts } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
@@ -59,12 +69,10 @@ export * from './http1/index.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
-export { generateName, generateName, isOfDomain, subdomainOf, subdomainOf } from './names.ts';
+export { generateName, isOfDomain, subdomainOf } from './names.ts';
 export {
   decidePrivateAlerts,
   isLoopbackHost,
-  mayAlertPrivate,
-  problemOfAddress,
   problemOfAddress,
 } from './net/address-guard.ts';
 export {
@@ -87,6 +95,13 @@ export {
   sameEndpoint,
 } from './public-endpoint.ts';
 export { RateWindow } from './rate-window.ts';
+export {
+  decideRegistration,
+  type RegistrationDecision,
+  type WantedEndpoint,
+  type WantedGroup,
+  type WantedLease,
+} from './registration.ts';
 export {
   afterConnect,
   afterFailure,

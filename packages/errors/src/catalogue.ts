@@ -50,7 +50,8 @@ export const CATALOGUE = {
   CONTROL_DEAD: entry(408, true, 'nothing was heard for {seconds} s', 'The client reconnects by itself.'),
   CONTROL_SLOW: entry(429, true, 'control frames are not read fast enough', 'The client reconnects by itself.'),
   EDGE_SHUTTING_DOWN: entry(503, true, 'the edge is shutting down', 'The client reconnects by itself.'),
-  SESSION_LIMIT: entry(503, true, 'this edge holds its limit of {limit} sessions', 'Try again later, or use another edge.'),
+  SESSION_LIMIT: entry(503, true, 'no room for another session: {reason}', 'Stop clients of this account that are not needed, try again later, or use another edge.'),
+  CONTROL_WAITING_LIMIT: entry(429, true, 'this address holds its limit of {limit} connections that have not authenticated', 'Authenticate right after connecting; the client does so by itself.'),
 
   // --- carriers and streams ---
   CARRIER_TOKEN_INVALID: entry(401, true, 'the carrier token is unknown or was used before', 'The client asks for a new token by itself.'),
@@ -73,6 +74,7 @@ export const CATALOGUE = {
   TUNNEL_CLOSED: entry(410, false, 'the tunnel is closed', 'Open a new one.'),
   CONNECTIONS_PER_TUNNEL: entry(503, true, 'the tunnel holds its limit of {limit} connections', 'Try again later.'),
   CONNECTIONS_PER_ADDRESS: entry(429, true, 'this address holds its limit of {limit} connections', 'Close connections first.'),
+  CONNECTIONS_FULL: entry(503, true, 'there is no room for another connection: all {limit} are taken', 'Try again in a moment. If the server is yours: docs/operations.md tells how to give it more descriptors.'),
 
   // --- groups ---
   GROUP_NAME_INVALID: entry(400, false, 'group name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters without @.'),
@@ -103,6 +105,7 @@ export const CATALOGUE = {
   API_MEDIA_TYPE: entry(415, false, 'the body must be JSON', 'Send `content-type: application/json`.'),
   API_CALLER_GONE: entry(499, true, 'the caller hung up before its request was complete', 'Send the request again, whole.'),
   API_WRONG_HOST: entry(421, false, 'this platform does not answer to the host `{host}`', 'Use its own address. Operators: `[platform] public_url` is the one that people use, and a proxy in front has to pass on the Host it was asked for.'),
+  API_OPERATOR_ONLY: entry(403, false, 'only the operator of this edge may see this', 'Use the admin token.'),
   API_STREAMS_BUSY: entry(429, true, '{limit} event streams are open; try again in {seconds} s', 'Close one, or wait.'),
   CAPTURE_UNKNOWN: entry(404, false, 'no such request among those kept for this tunnel', 'List them: GET /api/tunnels/:id/requests.'),
   CAPTURE_NOT_REPLAYABLE: entry(409, false, 'the request cannot be sent again: {reason}', 'Send a request of your own instead.'),

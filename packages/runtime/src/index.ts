@@ -9,6 +9,7 @@ export {
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { loadServerConfig } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
+export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
 export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
 export { LogLimiter } from './logger/log-limiter.ts';

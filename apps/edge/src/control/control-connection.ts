@@ -1,5 +1,5 @@
 // One WebSocket of a client: frames in order, one at a time, as fast as its pace allows; the first must be Auth; silence, slowness and strangers are closed.
-import { type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/core';
+import { type ConnectionState, type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   CLOSE_CODES,
@@ -111,6 +111,15 @@ export class ControlConnection {
 
   get isOpen(): boolean {
     return this.#phase !== 'closed';
+  }
+
+  get lastHeardAt(): number {
+    return this.#lastHeardAt;
+  }
+
+  describe(): ConnectionState {
+    const waitsFor = this.#phase === 'awaiting-auth' ? 'Auth' : this.#isBusy ? 'a frame that is handled' : 'frames';
+    return { phase: this.#phase, waitsFor };
   }
 
   send(message: ControlMessageInput): void {

@@ -6,10 +6,13 @@ import {
   callerAddressOf,
   FramePace,
   type FramePaceRules,
+  type HeldConnection,
   hostPort,
+  type Owner,
   ownerKey,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
 import type { MuxSession } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
@@ -34,6 +37,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly regionId: string;
   readonly tunnelsPerSession: number;
   readonly trustedProxies: readonly string[];
+  readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly backend: Backend;
@@ -71,13 +75,12 @@ export class ControlPlane {
   readonly #log: LogLimiter;
   #heldBack = 0;
   #lastConnectionId = 0;
-  #unauthenticated = 0;
   #isDraining = false;
   #ticking: Timer | undefined;
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, endpoints, groups, tunnels, host, port } = options;
+    const { clock, logger, backend, endpoints, groups, tunnels, host, port, gate } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     this.#framePace = options.framePace ?? FRAME_PACE;
@@ -88,9 +91,17 @@ export class ControlPlane {
     this.#sessions = new Sessions({ clock, log: this.#log, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
-      refusal: () => this.#refusal(),
-      onControl: (ws, request) => this.#onControl(ws, request),
-      onCarrier: (request, socket, head) => upgradeCarrier(this.#muxes, request, socket, head),
+      gate,
+      refusal: (request, accepted) => this.#refusal(request, accepted),
+      onControl: (ws, request, accepted) => this.#onControl(ws, request, accepted),
+      onCarrier: (request, socket, head, accepted) => {
+        const admit = (owner: Owner): Fault | null => {
+          const refusal = gate.identify(accepted, ownerKey(owner), 'carrier');
+          if (refusal === null) accepted.served = heldCarrier(accepted);
+          return refusal;
+        };
+        upgradeCarrier(this.#muxes, admit, request, socket, head);
+      },
     });
   }
 
@@ -193,22 +204,14 @@ export class ControlPlane {
     this.#accountBuckets.dropFull(this.#given.clock.monotonic());
   }
 
-  #refusal(): string | null {
-    if (this.#isDraining) return new Fault('EDGE_SHUTTING_DOWN').message;
-    return this.#unauthenticated < EDGE_LIMITS.CONTROL_UNAUTHENTICATED_MAX
-      ? null
-      : 'too many clients wait to be let in';
+  #refusal(request: IncomingMessage, accepted: AcceptedConnection): Fault | null {
+    if (this.#isDraining) return new Fault('EDGE_SHUTTING_DOWN');
+    return this.#given.gate.speaksFor(accepted, peerOf(request, this.#callerAddress).address);
   }
 
-  #onControl(ws: WebSocket, request: IncomingMessage): void {
-    const { clock } = this.#given;
+  #onControl(ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection): void {
+    const { clock, gate } = this.#given;
     this.#lastConnectionId += 1;
-    this.#unauthenticated += 1;
-    let isCountedOut = false;
-    const countOut = (): void => {
-      if (!isCountedOut) this.#unauthenticated -= 1;
-      isCountedOut = true;
-    };
     const pace = new FramePace(this.#framePace, this.#accountBuckets, clock.monotonic());
     const connection = new ControlConnection({
       id: this.#lastConnectionId,
@@ -224,9 +227,9 @@ export class ControlPlane {
             sessions: this.#sessions,
             muxes: this.#muxes,
             isDraining: () => this.#isDraining,
+            admit: (owner: Owner) => gate.identify(accepted, ownerKey(owner), 'session'),
           };
           const isIn = await authenticate(context, from, message);
-          countOut();
           const owner = this.#sessions.of(from)?.owner;
           // The operator's clients may be any number, and it is nobody's tenant: only their connections are paced.
           if (isIn && owner?.kind === 'account') pace.shareWith(ownerKey(owner));
@@ -235,12 +238,12 @@ export class ControlPlane {
         onMessage: (from, message) => this.#onMessage(from, message),
         onHeldBack: (from) => this.#onHeldBack(from),
         onLost: (from) => {
-          countOut();
           this.#connections.delete(from);
           this.#sessions.lost(from);
         },
       },
     });
+    accepted.served = heldControl(connection);
     this.#connections.add(connection);
   }
 
@@ -281,6 +284,23 @@ export class ControlPlane {
 }
 
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
+
+/** How the gate sees one that has its WebSocket. */
+const heldControl = (connection: ControlConnection): HeldConnection => ({
+  isIdle: false,
+  get activeAtMs() {
+    return connection.lastHeardAt;
+  },
+  describe: () => connection.describe(),
+  close: () => connection.terminate(),
+});
+
+const heldCarrier = ({ socket, ticket }: AcceptedConnection): HeldConnection => ({
+  isIdle: false,
+  activeAtMs: ticket.enteredMs,
+  describe: () => ({ phase: 'open', waitsFor: 'frames' }),
+  close: () => void socket.destroy(),
+});
 
 const peerOf = (request: IncomingMessage, callerAddress: CallerAddress): ControlPeer => {
   const { remoteAddress = '', remotePort = 0 } = request.socket;

@@ -1,14 +1,14 @@
 // One registration from request to answer: admission, an endpoint of its own or in a group, and the tunnel that comes of it, which everyone
 // else reads.
 import {
-  type Admission,
-  decideAdmission,
+  decideRegistration,
   endpointLabel,
   findTunnel,
   type LeasedEndpoint,
   MemberHealth,
   type ProbeKind,
   type PublicEndpoint,
+  type RegistrationDecision,
   type SessionTunnel,
   sameEndpoint,
   type TunnelGroup,
@@ -154,7 +154,7 @@ const openTunnel = async (
     context.sessions.endTunnel(session, known.tunnelId);
     known = undefined;
   }
-  // Admission let no other pass.
+  // The decision let no other pass.
   const protocol = request.protocol as TunnelProtocol;
   const tunnelId = known?.tunnelId ?? randomId('tun');
   const registration = { ...context, session, connection, request, protocol, known, tunnelId };
@@ -175,8 +175,8 @@ const admit = (
   session: Session,
   request: Request,
   known: SessionTunnel | undefined,
-): Admission =>
-  decideAdmission(
+): RegistrationDecision =>
+  decideRegistration(
     {
       name: request.name,
       protocol: request.protocol,

@@ -110,7 +110,7 @@ export class Sessions {
     who: { readonly owner: Owner; readonly keyId: string; readonly capabilities: readonly string[] },
   ): { session: Session; secret: string } {
     if (this.#sessions.size >= EDGE_LIMITS.SESSIONS_MAX)
-      throw new Fault('SESSION_LIMIT', { limit: EDGE_LIMITS.SESSIONS_MAX });
+      throw new Fault('SESSION_LIMIT', { reason: `this edge holds its limit of ${EDGE_LIMITS.SESSIONS_MAX} sessions` });
     const secret = randomToken();
     const sessionId = randomId('ses');
     const session = new Session({ sessionId, secretHash: sha256Hex(secret), ...who, connection });

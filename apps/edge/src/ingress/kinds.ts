@@ -1,6 +1,7 @@
 // The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
 import type { Transport, TunnelProtocol } from '@tunnel/core';
+import type { ConnectionGate } from '@tunnel/http-shell';
 import type { MessageOf } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, type ServerConfig } from '@tunnel/runtime';
 import type { Balancer } from '../routing/balancer.ts';
@@ -74,6 +75,7 @@ export interface PortIngressParts {
   readonly host: string;
   readonly tunnels: Pick<Registry, 'at'>;
   readonly balancer: Balancer;
+  readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly logger: Logger;
   /** A connection is over, and all its bytes are counted. */
@@ -81,7 +83,7 @@ export interface PortIngressParts {
 }
 
 export const makePortIngresses = (parts: PortIngressParts): Readonly<Record<Transport, PortIngress>> => {
-  const { host, tunnels, logger, clock } = parts;
+  const { host, tunnels, gate, clock } = parts;
   return {
     tcp: new TcpListeners({
       host,
@@ -90,7 +92,7 @@ export const makePortIngresses = (parts: PortIngressParts): Readonly<Record<Tran
         ...parts,
         answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
       }),
-      log: new LogLimiter(logger, () => clock.monotonic()),
+      gate,
     }),
   };
 };

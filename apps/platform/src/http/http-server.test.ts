@@ -6,6 +6,7 @@ import { type Clock, createLogger, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LIMITS } from '../limits.ts';
+import { openGate } from './gate.fixture.ts';
 import { HttpServer } from './http-server.ts';
 import { createPlatformApp, type PlatformAppDeps } from './platform-app.ts';
 
@@ -20,11 +21,14 @@ afterEach(async () => {
 interface StartOptions {
   readonly port?: number;
   readonly clock?: Clock;
+  /** Connections that it may hold. */
+  readonly api?: number;
 }
 
 const start = async ({
   port = 0,
   clock = systemClock as Clock,
+  api = 100,
   ...deps
 }: Partial<PlatformAppDeps> & StartOptions = {}) => {
   const app = createPlatformApp({ logger, settings, ...deps });
@@ -49,7 +53,7 @@ const start = async ({
     await slow;
     return context.text('done');
   });
-  const server = new HttpServer({ host: '127.0.0.1', port, app, clock, logger });
+  const server = new HttpServer({ host: '127.0.0.1', port, app, gate: openGate(api), clock, logger });
   await server.start();
   open.push(server);
   return { server, finish, asked, url: `http://127.0.0.1:${server.address.port}` };

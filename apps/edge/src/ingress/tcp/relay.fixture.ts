@@ -1,7 +1,8 @@
 // A relay behind a real port, with real client sessions behind it: one that stands alone, or the members of a group.
 
 import * as net from 'node:net';
-import { ConnectionCounts, type ConnectionLimits, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
+import { ConnectionCounts, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
+import type { ConnectionGate } from '@tunnel/http-shell';
 import { connectSocket, type MuxStream, splice } from '@tunnel/mux';
 import type { StreamHead } from '@tunnel/protocol';
 import { createLogger } from '@tunnel/runtime';
@@ -12,8 +13,14 @@ import { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
+import { openGate } from '../gate.fixture.ts';
 import { HttpErrorFallback } from '../http/http-error-fallback.ts';
 import { Relay } from './relay.ts';
+
+export interface PathLimits {
+  readonly perTunnel: number;
+  readonly perAddress: number;
+}
 
 export type OnStream = (stream: MuxStream) => void;
 
@@ -36,6 +43,7 @@ export interface MemberOptions {
 
 export interface RelayStand {
   readonly relay: Relay;
+  readonly gate: ConnectionGate;
   readonly counts: ConnectionCounts;
   readonly clock: FakeClock;
   readonly port: number;
@@ -153,11 +161,12 @@ export class RelayStage {
   /** `random` as a rule picks the members in the order in which they joined. */
   async startRelay(
     route: Route,
-    options: { readonly limits?: ConnectionLimits; readonly random?: () => number } = {},
+    options: { readonly limits?: PathLimits; readonly random?: () => number } = {},
   ): Promise<RelayStand> {
     const { limits = { perTunnel: 100, perAddress: 100 }, random = () => 0 } = options;
     const counts = new ConnectionCounts(limits);
     const clock = new FakeClock();
+    const gate = openGate({ perNetwork: limits.perAddress });
     const relay = new Relay({
       balancer: new Balancer({ counts, random }),
       answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
@@ -167,9 +176,11 @@ export class RelayStage {
     const visitorPorts: number[] = [];
     const accepted: net.Socket[] = [];
     const accept = (socket: net.Socket): void => {
+      const connection = gate.accept('tcp', socket);
+      if (connection === null) return;
       accepted.push(socket);
       visitorPorts.push(socket.remotePort ?? 0);
-      relay.carry(socket, route);
+      relay.carry(connection, route);
     };
     const server = await startTcpServer(accept, { pauseOnConnect: true });
     const { port } = this.kept(server);
@@ -180,7 +191,7 @@ export class RelayStage {
       return socket;
     };
     const bytesRead = (): number => accepted.reduce((sum, socket) => sum + socket.bytesRead, 0);
-    return { relay, counts, clock, port, visitorPorts, bytesRead, visit };
+    return { relay, gate, counts, clock, port, visitorPorts, bytesRead, visit };
   }
 }
 
@@ -191,9 +202,9 @@ export const passSilence = async ({ clock }: RelayStand): Promise<void> => {
 };
 
 /** Nothing is left of any connection, in no count and no timer. */
-export const expectOver = ({ relay, counts, clock }: RelayStand, members: readonly Member[]): Promise<void> =>
+export const expectOver = ({ relay, gate, counts, clock }: RelayStand, members: readonly Member[]): Promise<void> =>
   eventually(() => {
-    expect([relay.connections, counts.total, counts.ofAddress('127.0.0.1'), clock.pendingTimers]).toEqual([0, 0, 0, 0]);
+    expect([relay.connections, counts.total, gate.admission.used.visitors, clock.pendingTimers]).toEqual([0, 0, 0, 0]);
     for (const { tunnel, pair } of members) {
       const { group, tunnelId } = tunnel;
       expect([tunnel.counters.openConnections, pair.edge.liveStreams, counts.ofTunnel(tunnelId)]).toEqual([0, 0, 0]);

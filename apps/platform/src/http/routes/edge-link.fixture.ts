@@ -6,6 +6,7 @@ import { Database } from '../../db/database.ts';
 import { ChangeFeed } from '../../services/edges/change-feed.ts';
 import { createLinkFixture, type LinkFixture } from '../../services/edges/link.fixture.ts';
 import { KeyUses } from '../../services/tunnels/verify-key.ts';
+import { openGate } from '../gate.fixture.ts';
 import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import type { RouteContext } from '../platform-env.ts';
@@ -40,7 +41,7 @@ export const startLinkServer = async (fixture: LinkFixture, clock = systemClock)
     changes: feed,
     masterKey: fixture.masterKey,
   });
-  const server = new HttpServer({ host: '127.0.0.1', port: 0, app, clock: systemClock, logger });
+  const server = new HttpServer({ host: '127.0.0.1', port: 0, app, gate: openGate(), clock: systemClock, logger });
   await server.start();
   feed.start();
   return {

@@ -1,5 +1,5 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each answered before the next is read.
-import { parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
+import { type ConnectionState, parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type ByteDuplex, ByteQueue, type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -30,6 +30,17 @@ type Phase =
   | 'lingering'
   | 'closed';
 
+/** For whoever looks at the open connections. */
+const WAITS_FOR: Readonly<Record<Phase, string>> = {
+  head: 'a request',
+  deciding: 'a route',
+  body: 'the rest of the request body',
+  answering: 'the service, or the visitor to read',
+  upgraded: 'either side',
+  lingering: 'the visitor to read and close',
+  closed: 'nothing',
+};
+
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
 export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, LeaseHolder {
@@ -51,15 +62,34 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   #linger: Linger | null = null;
   #visitorEnded = false;
   #deadlineMs: number;
+  /** When its last request began or ended. */
+  #activeAtMs: number;
 
   constructor(end: ByteDuplex, info: VisitorInfo, owner: VisitorOwner) {
     this.#end = end;
     this.#info = info;
     this.#owner = owner;
     this.#out = new Http1Writer(end);
-    this.#lease = new Lease(info.isProxy ? null : info.address);
+    this.#lease = new Lease();
     this.request = new ProxiedRequest(owner, this);
-    this.#deadlineMs = this.#now() + owner.headTimeoutMs;
+    this.#activeAtMs = this.#now();
+    this.#deadlineMs = this.#activeAtMs + owner.headTimeoutMs;
+  }
+
+  // ---- what is seen from outside ----
+
+  get isIdle(): boolean {
+    return this.#phase === 'head' || this.#phase === 'lingering';
+  }
+
+  get activeAtMs(): number {
+    return this.#activeAtMs;
+  }
+
+  describe(): ConnectionState {
+    const waitsFor =
+      this.#phase === 'head' && this.#heads.begun ? 'the rest of a request head' : WAITS_FOR[this.#phase];
+    return { phase: this.#phase, waitsFor, tunnelId: this.#lease.member?.tunnelId ?? null };
   }
 
   #now(): number {
@@ -120,6 +150,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   #begin(head: RequestHead): void {
     this.#phase = 'deciding';
     this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#activeAtMs = this.request.startedMs;
     const decision = this.#owner.route(this.#info, head);
     if (decision instanceof Promise) this.#await(decision, head);
     else this.#decided(decision, head);
@@ -231,7 +262,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   /** The next request, which may have come already. */
   #next(): void {
     this.#phase = 'head';
-    this.#deadlineMs = this.#now() + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
+    this.#activeAtMs = this.#now();
+    this.#deadlineMs = this.#activeAtMs + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
     if (this.#rest === null) this.#end.resume();
     else this.#takeRest();
   }
