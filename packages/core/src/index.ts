@@ -29,6 +29,7 @@ export {
   usageCents,
 } from './billing/rating.ts';
 export {
+  followClock,
   nextSubscription,
   PAST_DUE_GRACE_MS,
   type SubscriptionEffect,
