@@ -132,6 +132,8 @@ export const LIMITS = {
   /** Accounts that were not read at the processor for so long are read again: a webhook may be lost. */
   RESYNC_AFTER_MS: 60 * 60_000,
   RESYNC_EVERY_MS: 60_000,
+  /** Accounts past due on a clock that is moved by hand, the simulator's, are read so often. */
+  TEST_CLOCKS_EVERY_MS: 10_000,
   /** Accounts that one run reads. */
   RESYNC_ROWS: 200,
   PROCESSOR_EVENTS_KEPT_DAYS: 30,

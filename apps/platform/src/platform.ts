@@ -22,7 +22,7 @@ import { closeLostEntries } from './jobs/close-lost-entries.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
 import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
-import { resyncBilling } from './jobs/resync-billing.ts';
+import { followTestClocks, resyncBilling } from './jobs/resync-billing.ts';
 import { sendRequested } from './jobs/send-requested-mails.ts';
 import { LIMITS } from './limits.ts';
 import { MailSender } from './mail/mail-sender.ts';
@@ -112,6 +112,7 @@ class ComposedPlatform implements Platform {
       cleanUp(config.platform.retention),
       sendRequested({ publicUrl: config.platform.public_url, mailWaits: () => this.#mail.wake() }),
       resyncBilling(this.#billingContext()),
+      followTestClocks(this.#billingContext()),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();

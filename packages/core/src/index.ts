@@ -39,6 +39,7 @@ export {
   usageCents,
 } from './billing/rating.ts';
 export {
+  followClock,
   nextSubscription,
   PAST_DUE_GRACE_MS,
   type SubscriptionEffect,

@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
-import { readEntitlement, refusalOf } from '../services/billing/account-entitlement.ts';
+import { readEntitlement, refusalOf } from '../services/account-entitlement.ts';
 import { type AnnouncedChange, announceChanges, closingOf } from '../services/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 

@@ -1,4 +1,5 @@
-// Reads accounts again that the processor was not asked about for an hour: a webhook may be lost.
+// Reads accounts again that the processor was not asked about for an hour: a webhook may be lost. Those that are past due on a test
+// clock are read every few seconds: nobody tells when somebody moves it.
 import { Fault } from '@tunnel/errors';
 import { DatabaseAway } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
@@ -18,11 +19,29 @@ export const resyncBilling = (billing: BillingContext): Job => ({
   },
 });
 
-const longUnread = async ({ db }: BillingContext, notReadSince: number): Promise<string[]> => {
+export const followTestClocks = (billing: BillingContext): Job => ({
+  name: 'follow test clocks',
+  everyMs: LIMITS.TEST_CLOCKS_EVERY_MS,
+  run: async () => {
+    const notReadSince = billing.clock.now() - LIMITS.TEST_CLOCKS_EVERY_MS / 2;
+    for (const userId of await longUnread(billing, notReadSince, { onTestClock: true })) {
+      if (!(await tryToSync(billing, userId, notReadSince))) return;
+    }
+  },
+});
+
+const longUnread = async (
+  { db }: BillingContext,
+  notReadSince: number,
+  { onTestClock = false }: { readonly onTestClock?: boolean } = {},
+): Promise<string[]> => {
   const rows = await db
     .selectFrom('billing_accounts')
     .select('user_id')
     .where('customer_id', 'is not', null)
+    .$if(onTestClock, (some) =>
+      some.where('past_due_since', 'is not', null).where('processor_ahead_ms', 'is not', null),
+    )
     .where((row) => row.or([row('synced_at', 'is', null), row('synced_at', '<=', new Date(notReadSince))]))
     .orderBy('synced_at', (order) => order.asc().nullsFirst())
     .limit(LIMITS.RESYNC_ROWS)

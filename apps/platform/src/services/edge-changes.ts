@@ -5,7 +5,7 @@ import { sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
-import { type EntitlementRow, entitlementOf, refusalOf } from './billing/account-entitlement.ts';
+import { type EntitlementRow, entitlementOf, refusalOf } from './account-entitlement.ts';
 import { rightsOf } from './link-answers.ts';
 
 export type AnnouncedChange =

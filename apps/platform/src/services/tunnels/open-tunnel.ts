@@ -3,7 +3,7 @@ import type { TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
-import { readEntitlement, refusalOf } from '../billing/account-entitlement.ts';
+import { readEntitlement, refusalOf } from '../account-entitlement.ts';
 import { refusal } from '../link-answers.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { dayOf, timeOf } from './entry-changes.ts';

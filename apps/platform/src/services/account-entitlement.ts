@@ -2,9 +2,9 @@
 import type { LinkRefusal } from '@tunnel/contract';
 import { type AccountFacts, type ClosedReason, type Entitlement, entitlement, monthOf } from '@tunnel/core';
 import type { Transaction } from 'kysely';
-import type { Db } from '../../db/database.ts';
-import type { Schema } from '../../db/schema.ts';
-import { refusal } from '../link-answers.ts';
+import type { Db } from '../db/database.ts';
+import type { Schema } from '../db/schema.ts';
+import { refusal } from './link-answers.ts';
 
 /** As the tables have it, joined; what an account without a billing row lacks is null. */
 export interface EntitlementRow {
