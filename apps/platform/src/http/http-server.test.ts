@@ -157,6 +157,10 @@ describe('the HTTP server of the platform', () => {
     ] as const) {
       expect([name, await statusOf(port, '/address', `Host: ${name}`)]).toEqual([name, status]);
     }
+    // The webhooks of a simulator beside it come by address; they do not open the door for others.
+    expect(await statusOf(port, '/billing/webhook', `Host: 127.0.0.1:${port}`)).toBe('404');
+    expect(await statusOf(port, '/address', `Host: 127.0.0.1:${port}`)).toBe('421');
+    expect(await statusOf(port, '/billing/webhook', 'Host: evil.example')).toBe('421');
   });
 
   it('says of a head that is too large that it is', async () => {
