@@ -201,9 +201,9 @@ describe('the HTTP server of the platform', () => {
       socket[leave]();
       const lines = await eventually(async () => {
         await told.flush();
-        const text = String(output.read() ?? '');
-        expect(text).toContain('a caller hung up');
-        return text;
+        const said = String(output.read() ?? '');
+        expect(said).toContain('a caller hung up');
+        return said;
       });
       expect(lines).toMatch(/"level":"?(20|debug)/);
       expect(lines).not.toMatch(/"level":"?(30|40|50|60|info|warn|error)/);
