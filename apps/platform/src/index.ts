@@ -1,6 +1,6 @@
 export type { ProcessorAccess } from './billing/billing.ts';
 export { Database } from './db/database.ts';
-export { masterKeyPlace } from './db/master-key.ts';
+export { masterKeySource } from './db/master-key.ts';
 export { migrate, migratePatiently, pendingMigrations } from './db/migrate.ts';
 export type { MailNotice } from './mail/mail-transport.ts';
 export { createPlatform, type Platform, type PlatformDeps } from './platform.ts';

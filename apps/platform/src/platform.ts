@@ -7,7 +7,7 @@ import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
 import { notReady } from './db/database-away.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
-import { type MasterKey, masterKeyPlace } from './db/master-key.ts';
+import { type MasterKey, masterKeySource } from './db/master-key.ts';
 import { migratePatiently } from './db/migrate.ts';
 import type { LocalEdge } from './edge-calls/call-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
@@ -178,7 +178,7 @@ class ComposedPlatform implements Platform {
       prepare: async () => {
         const applied = await migratePatiently({ url, logger });
         if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
-        this.#masterKey = await prepareSigningKeys(db, masterKeyPlace(settings, dataDir), clock.now());
+        this.#masterKey = await prepareSigningKeys(db, masterKeySource(settings, dataDir), clock.now());
         await upsertPlans(db, settings.plans);
         if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), this.localCredential);
       },

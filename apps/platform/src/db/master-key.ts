@@ -65,20 +65,20 @@ export class MasterKey {
 
 export const isEncrypted = (text: string): boolean => text.startsWith(`${VERSION}.`);
 
-export interface MasterKeyPlace {
+export interface MasterKeySource {
   readonly file: string;
   /** By the configuration: then it is never made here, because other platforms on the same database need the same one. */
   readonly isGiven: boolean;
 }
 
-export const masterKeyPlace = (
+export const masterKeySource = (
   { secret_key_file: given }: Pick<ServerConfig['platform'], 'secret_key_file'>,
   dataDir: string,
-): MasterKeyPlace =>
+): MasterKeySource =>
   given === '' ? { file: join(dataDir, 'master-key'), isGiven: false } : { file: resolve(given), isGiven: true };
 
 /** `isNeeded`: something in the database was encrypted, so that a new one would be of no use. Throws a fault that names the file. */
-export const openMasterKey = ({ file, isGiven }: MasterKeyPlace, isNeeded: boolean): MasterKey => {
+export const openMasterKey = ({ file, isGiven }: MasterKeySource, isNeeded: boolean): MasterKey => {
   try {
     const found = readSecretFile(file);
     if (found === null && isGiven) throw unusable(file, 'it does not exist');

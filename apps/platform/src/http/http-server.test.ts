@@ -161,6 +161,10 @@ describe('the HTTP server of the platform', () => {
     ] as const) {
       expect([name, await statusOf(port, '/address', `Host: ${name}`)]).toEqual([name, status]);
     }
+    // The webhooks of a simulator beside it come by address; they do not open the door for others.
+    expect(await statusOf(port, '/billing/webhook', `Host: 127.0.0.1:${port}`)).toBe('404');
+    expect(await statusOf(port, '/address', `Host: 127.0.0.1:${port}`)).toBe('421');
+    expect(await statusOf(port, '/billing/webhook', 'Host: evil.example')).toBe('421');
   });
 
   it('says of a head that is too large that it is', async () => {
@@ -201,9 +205,9 @@ describe('the HTTP server of the platform', () => {
       socket[leave]();
       const lines = await eventually(async () => {
         await told.flush();
-        const text = String(output.read() ?? '');
-        expect(text).toContain('a caller hung up');
-        return text;
+        const said = String(output.read() ?? '');
+        expect(said).toContain('a caller hung up');
+        return said;
       });
       expect(lines).toMatch(/"level":"?(20|debug)/);
       expect(lines).not.toMatch(/"level":"?(30|40|50|60|info|warn|error)/);

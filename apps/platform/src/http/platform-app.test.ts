@@ -108,7 +108,7 @@ describe('the HTTP shell', () => {
       const own = makeApp({ onDatabaseAway });
       const failure = Object.assign(new Error(`Connection terminated: ${code}`), { code });
       own.get('/mail', () => Promise.reject(failure));
-      own.get('/processor', () => Promise.reject(new AggregateError([failure])));
+      own.get('/processor', () => Promise.reject(new AggregateError([failure], 'all failed')));
       for (const path of ['/mail', '/processor']) expect((await own.request(path)).status).toBe(500);
       expect(onDatabaseAway).not.toHaveBeenCalled();
       await own.request('/away');

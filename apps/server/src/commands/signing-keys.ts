@@ -1,5 +1,5 @@
 // `tunnel-server signing-keys`: the keys that access tokens are signed with, beside a running server or without one.
-import { type ListedSigningKey, listSigningKeys, masterKeyPlace, rotateSigningKeys } from '@tunnel/platform';
+import { type ListedSigningKey, listSigningKeys, masterKeySource, rotateSigningKeys } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { openDataDir } from '../data-dir.ts';
@@ -31,10 +31,10 @@ export const signingKeys = (finish: (code: number) => void): Command => {
         )
         .action(async (flags: RotateFlags) => {
           const config = loadConfig(flags, process.env);
-          const place = masterKeyPlace(config.platform, openDataDir(config.data_dir));
+          const source = masterKeySource(config.platform, openDataDir(config.data_dir));
           const { discardOld = false } = flags;
           const kid = await withDatabase(config, { prepared: true }, ({ db }) =>
-            rotateSigningKeys({ db, clock: systemClock }, consoleOperator(), place, { discardOld }),
+            rotateSigningKeys({ db, clock: systemClock }, consoleOperator(), source, { discardOld }),
           );
           say(flags, `${kid} signs from now on; platforms that run take it up within 10 s`, { kid });
         }),

@@ -120,7 +120,7 @@ const ON_LINUX: PostgresSettings = { recovery_init_sync_method: 'syncfs' };
 
 const settingArgs = ({ access }: PostgresFiles, socketFolder: string, more: PostgresSettings): string[] => {
   const here = process.platform === 'linux' ? ON_LINUX : {};
-  const places = { hba_file: access, unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"` };
-  const all = { ...SETTINGS, ...here, ...places, ...more };
+  const paths = { hba_file: access, unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"` };
+  const all = { ...SETTINGS, ...here, ...paths, ...more };
   return Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 };

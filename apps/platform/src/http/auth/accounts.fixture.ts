@@ -21,8 +21,8 @@ export const PASSWORD = 'correct horse battery';
 const CHEAP = { memoryKib: 64, passes: 1, lanes: 1 };
 
 /** As `secret_key_file` of all of them. */
-export const MASTER_KEY_PLACE = { file: join(mkdtempSync(join(tmpdir(), 'tunnel-master-')), 'key'), isGiven: false };
-export const MASTER_KEY = openMasterKey(MASTER_KEY_PLACE, false);
+export const MASTER_KEY_SOURCE = { file: join(mkdtempSync(join(tmpdir(), 'tunnel-master-')), 'key'), isGiven: false };
+export const MASTER_KEY = openMasterKey(MASTER_KEY_SOURCE, false);
 
 export interface AccountsFixtureOptions {
   readonly settings?: Partial<ServerConfig['platform']>;

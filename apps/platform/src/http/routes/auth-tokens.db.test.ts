@@ -13,7 +13,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../limits.ts';
 import { openPrivateKey, rotateSigningKeys, signingKeyRows } from '../../services/auth/signing-key-store.ts';
-import { type AccountsFixture, MASTER_KEY, MASTER_KEY_PLACE, openAccounts } from '../auth/accounts.fixture.ts';
+import { type AccountsFixture, MASTER_KEY, MASTER_KEY_SOURCE, openAccounts } from '../auth/accounts.fixture.ts';
 
 let fixture: AccountsFixture;
 let bearer: Record<string, string>;
@@ -181,7 +181,7 @@ describe('signing keys', () => {
   const rotate = (): Promise<string> => {
     const { database, clock } = fixture;
     const operator = { kind: 'operator', name: 'root' } as const;
-    return rotateSigningKeys({ db: database.db, clock }, operator, MASTER_KEY_PLACE, { discardOld: false });
+    return rotateSigningKeys({ db: database.db, clock }, operator, MASTER_KEY_SOURCE, { discardOld: false });
   };
   const kidOf = (headers: Record<string, string>): string => decodeProtectedHeader(tokenOf(headers)).kid ?? '';
 
@@ -225,8 +225,8 @@ describe('signing keys', () => {
     const visitor = async (at: AccountsFixture, other: AccountsFixture): Promise<void> => {
       while (!over) {
         const { bearer: own } = await at.logIn(email);
-        for (const place of [other, at]) {
-          const { status } = await me(own, place);
+        for (const server of [other, at]) {
+          const { status } = await me(own, server);
           if (status !== 200) refused.push(status);
         }
       }

@@ -6,7 +6,7 @@ import { systemClock } from '@tunnel/runtime';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { masterKeyPlace } from '../../db/master-key.ts';
+import { masterKeySource } from '../../db/master-key.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import {
   listSigningKeys,
@@ -29,9 +29,9 @@ afterEach(async () => {
 
 const clock = systemClock;
 const operator = { kind: 'operator', name: 'root' } as const;
-const place = (secret_key_file = '') => masterKeyPlace({ secret_key_file }, dataDir);
-const prepare = (at = place()) => prepareSigningKeys(database.db, at, clock.now());
-const rotate = (discardOld = false, at = place()) =>
+const source = (secret_key_file = '') => masterKeySource({ secret_key_file }, dataDir);
+const prepare = (at = source()) => prepareSigningKeys(database.db, at, clock.now());
+const rotate = (discardOld = false, at = source()) =>
   rotateSigningKeys({ db: database.db, clock }, operator, at, { discardOld });
 const rows = () => signingKeyRows(database.db, clock.now());
 
@@ -105,9 +105,9 @@ describe('a start', () => {
 
   it('takes the file of the configuration, and never makes that one', async () => {
     const given = join(dataDir, 'elsewhere');
-    await expect(prepare(place(given))).rejects.toThrow(`${given} cannot be used: it does not exist`);
+    await expect(prepare(source(given))).rejects.toThrow(`${given} cannot be used: it does not exist`);
     writeFileSync(given, `${'k'.repeat(64)}\n`);
-    await prepare(place(given));
+    await prepare(source(given));
     expect(existsSync(join(dataDir, 'master-key'))).toBe(false);
     // A second platform with a key of its own is not let near.
     await expect(prepare()).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
@@ -140,7 +140,7 @@ describe('a rotation', () => {
     await prepare();
     const before = await rows();
     writeFileSync(join(dataDir, 'other'), 'o'.repeat(43));
-    await expect(rotate(false, place(join(dataDir, 'other')))).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
+    await expect(rotate(false, source(join(dataDir, 'other')))).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
     expect(await rows()).toEqual(before);
   });
 

@@ -4,7 +4,7 @@ import { randomId } from '@tunnel/runtime';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { isEncrypted, type MasterKey, type MasterKeyPlace, openMasterKey } from '../../db/master-key.ts';
+import { isEncrypted, type MasterKey, type MasterKeySource, openMasterKey } from '../../db/master-key.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import { actorName, writeAudit } from '../audit.ts';
@@ -52,13 +52,13 @@ export const makeFirstSigningKey = (db: Db, masterKey: MasterKey, now: number): 
  * Before the platform serves: opens the master key, encrypts keys of before, makes the first one, and proves that the one which signs
  * can be opened. Throws a fault that names the file when the master key is lost or another one.
  */
-export const prepareSigningKeys = async (db: Db, place: MasterKeyPlace, now: number): Promise<MasterKey> => {
+export const prepareSigningKeys = async (db: Db, source: MasterKeySource, now: number): Promise<MasterKey> => {
   let wereInClear = false;
   const masterKey = await withKeysLocked(db, async (trx) => {
     const rows = await trx.selectFrom('signing_keys').select(['kid', 'private_key']).execute();
     const stored = rows.flatMap(({ kid, private_key: text }) => (text === null ? [] : [{ kid, text }]));
     const key = openMasterKey(
-      place,
+      source,
       stored.some(({ text }) => isEncrypted(text)),
     );
     for (const { kid, text } of stored) {
@@ -87,14 +87,14 @@ export interface RotateOptions {
 export const rotateSigningKeys = (
   { db, clock }: OperatorContext,
   actor: OperatorActor,
-  place: MasterKeyPlace,
+  source: MasterKeySource,
   { discardOld }: RotateOptions,
 ): Promise<string> =>
   withKeysLocked(db, async (trx) => {
     const now = clock.now();
     const rows = await signingKeyRows(trx, now);
     const signing = rows.find(({ private_key }) => private_key !== null && isEncrypted(private_key));
-    const masterKey = openMasterKey(place, !discardOld && signing !== undefined);
+    const masterKey = openMasterKey(source, !discardOld && signing !== undefined);
     if (discardOld) await trx.deleteFrom('signing_keys').execute();
     else {
       // With another master key than that of the platforms, the new one could be opened by none of them.
