@@ -147,6 +147,8 @@ export const EDGE_LIMITS = {
   ALERTS_AT_ONCE_PER_HOST: 64,
   /** alerts to the operator under way: slots that no tenant can use up */
   ALERTS_AT_ONCE_OPERATOR: 64,
+  /** the minute of the next four, and a little more: whichever minute one looks at, with both its ends, has no more */
+  ALERT_BUDGET_WINDOW_MS: 61_000,
   /** alerts of one group in a minute; one over it is dropped and counted, as with the next three */
   ALERTS_PER_MINUTE_GROUP: 10,
   /** alerts of all groups of an account in a minute */

@@ -24,8 +24,6 @@ const RATES: AlertRates = {
 export const DROP_REASONS = ['group', 'account', 'host-of-account', 'host', 'slots'] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
-const MINUTE_MS = 60_000;
-
 export class AlertBudgets {
   readonly #clock: Clock;
   readonly #groups: RateWindow;
@@ -36,7 +34,11 @@ export class AlertBudgets {
   constructor(clock: Clock, rates: AlertRates = RATES) {
     this.#clock = clock;
     const window = (perWindow: number): RateWindow =>
-      new RateWindow({ perWindow, windowMs: MINUTE_MS, keysMax: EDGE_LIMITS.ALERT_BUDGETS_REMEMBERED });
+      new RateWindow({
+        perWindow,
+        windowMs: EDGE_LIMITS.ALERT_BUDGET_WINDOW_MS,
+        keysMax: EDGE_LIMITS.ALERT_BUDGETS_REMEMBERED,
+      });
     this.#groups = window(rates.perGroup);
     this.#accounts = window(rates.perAccount);
     this.#hostsOfAccounts = window(rates.perHostOfAccount);

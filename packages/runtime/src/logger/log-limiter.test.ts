@@ -27,3 +27,22 @@ it('forgets keys rather than hold one for each account there ever was', () => {
   log.log('warn', 'account-4999', {}, 'left out: it was not');
   expect(lines.length).toBe(before + 1);
 });
+
+it('of a flood that goes on, no minute has sixty lines, and none goes uncounted', () => {
+  const { lines, time, log } = limited();
+  const at: number[] = [];
+  let events = 0;
+  for (; time.now < 300_000; time.now += 10) {
+    const before = lines.length;
+    log.log('warn', 'flood', {}, 'more');
+    events += 1;
+    if (lines.length > before) at.push(time.now);
+  }
+  for (const from of at) expect(at.filter((when) => when >= from && when <= from + 60_000).length).toBeLessThan(61);
+  for (let from = 0; from < 240_000; from += 500) {
+    expect(at.filter((when) => when >= from && when < from + 60_000).length).toBeLessThan(60);
+  }
+  expect(at.length).toBe(59 * 5);
+  const told = lines.reduce((sum: number, fields) => sum + 1 + ((fields as { unsaid?: number }).unsaid ?? 0), 0);
+  expect(told).toBeGreaterThan(events - 300);
+});

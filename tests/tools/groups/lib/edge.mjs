@@ -33,8 +33,8 @@ export function cleanEnvironment(home) {
   return { ...Object.fromEntries(kept), HOME: home };
 }
 
-/** `limits`, `loadBalancing` are lines for these tables, `tables` whole ones behind them. */
-export async function startEdge(settings = {}) {
+/** `limits`, `loadBalancing` are lines for these tables, `tables` whole ones behind them; `server` is the program, ours unless told. */
+export async function startEdge({ server = SERVER, ...settings } = {}) {
   const folder = throwAwayFolder();
   const dataDir = join(folder, 'data');
   const config = join(folder, 'server.toml');
@@ -46,7 +46,7 @@ export async function startEdge(settings = {}) {
     // The young generation as `npm start` has it.
     args: [
       ...['--max-semi-space-size=4', '--expose-gc', '--import', METER],
-      ...[SERVER, 'edge', '--config', config, '--data-dir', dataDir],
+      ...[server, 'edge', '--config', config, '--data-dir', dataDir],
     ],
     env: cleanEnvironment(folder),
     cwd: folder,
