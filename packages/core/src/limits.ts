@@ -52,8 +52,6 @@ export const CORE_LIMITS = {
   ACCOUNT_CONNECTIONS_MIN: 64,
   /** carriers that a session will want: without room for them it is not let in */
   CARRIERS_OF_A_SESSION: 4,
-  /** a connection that has been idle this long gives way in a full share, whoever asks */
-  SHED_IDLE_MS: 5000,
   /** connections of the network that holds most that are looked at for the longest idle one: it happens at each accept of a flood */
   SHED_LOOKS_MAX: 256,
   /** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */

@@ -116,6 +116,7 @@ it('the log has one line a second for each reason, with a count, and one when a 
   const { visit, fate } = await listen(gate, 'tcp');
   for (let n = 0; n < 10; n += 1) await visit();
   await eventually(() => expect(admission.used.visitors).toBe(10));
+  for (const { held } of admission.tickets) (held as AcceptedConnection).requestBegins(0);
   for (let n = 0; n < 20; n += 1) expect(await fate()).toBe('ECONNRESET');
   await clock.advance(1000);
   await fate();

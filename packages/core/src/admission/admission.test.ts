@@ -56,12 +56,26 @@ describe('visitors', () => {
     expect([admission.ofNetwork('a'), admission.used.visitors, admission.refusals.get('shed')]).toEqual([3, 6, 1]);
   });
 
-  it('among equals only what has been idle for a while gives way; else the newcomer is told to come again', () => {
+  it('among equals what is idle gives way, and what is busy does not: the newcomer is told to come again', () => {
     const admission = newAdmission({ visitors: 2 });
     const [first] = fill(admission, 'http', 'a', 1);
-    fill(admission, 'http', 'b', 1);
-    expect(admission.enter('http', 'a', 10)).toMatchObject({ kind: 'refused', reason: 'visitors-full', limit: 2 });
-    expect(admission.enter('http', 'c', CORE_LIMITS.SHED_IDLE_MS)).toMatchObject({ kind: 'admitted', shed: first });
+    const [second] = fill(admission, 'http', 'b', 1);
+    const newcomer = admission.enter('http', 'c', 10);
+    expect(newcomer).toMatchObject({ kind: 'admitted', shed: first });
+    for (const ticket of [second, admitted(newcomer)]) if (ticket) ticket.held = held(false, 10);
+    expect(admission.enter('http', 'd', 20)).toMatchObject({ kind: 'refused', reason: 'visitors-full', limit: 2 });
+  });
+
+  it('what is busy gives way to a network that will hold less even then', () => {
+    const admission = newAdmission({ visitors: 3 });
+    const tickets = fill(admission, 'tcp', 'a', 3);
+    tickets.forEach((ticket, n) => {
+      ticket.held = held(false, 10 - n);
+    });
+    expect(admission.enter('tcp', 'b', 20)).toMatchObject({ kind: 'admitted', shed: tickets[2] });
+    const [other] = [...admission.tickets].filter(({ network }) => network === 'b');
+    if (other) other.held = held(false, 20);
+    expect(reasonOf(admission.enter('tcp', 'b', 30))).toBe('visitors-full');
   });
 
   it('busy ones of a trusted proxy never give way, idle ones do', () => {
@@ -87,7 +101,8 @@ describe('visitors', () => {
 describe('refusals', () => {
   it('are told to a bounded number at a time, and to tcp visitors never', () => {
     const admission = newAdmission({ visitors: 1 });
-    fill(admission, 'http', 'a', 1);
+    const [busy] = fill(admission, 'http', 'a', 1);
+    if (busy) busy.held = held(false, 0);
     const told = Array.from({ length: CORE_LIMITS.REFUSALS_BEING_TOLD }, () => admission.enter('http', 'a', 0));
     expect(told.every((entry) => entry.kind === 'refused' && entry.ticket !== null)).toBe(true);
     expect(admission.enter('http', 'a', 0)).toMatchObject({ kind: 'refused', ticket: null });

@@ -130,7 +130,7 @@ export class Admission {
     if (refusal !== null) return this.#refuse(kind, network, nowMs, refusal);
     let shed: Ticket | null = null;
     if (this.#isFull(share)) {
-      shed = share === 'control' ? this.#oldestUnauthenticated() : this.#longestIdle(share, network, nowMs);
+      shed = share === 'control' ? this.#oldestUnauthenticated() : this.#longestIdle(share, network);
       if (shed === null) {
         return this.#refuse(kind, network, nowMs, { reason: `${share}-full`, limit: this.limits[share] });
       }
@@ -238,20 +238,16 @@ export class Admission {
     return null;
   }
 
-  /**
-   * Of the network that holds most. It gives way, whatever it does, to one that will hold less even then; to its equals, and to itself, only
-   * what has been idle for a while: else two floods would take places from each other for ever.
-   */
-  #longestIdle(share: 'visitors' | 'api', network: string | null, nowMs: number): Ticket | null {
+  /** Of the network that holds most. What is idle gives way to anybody, what is busy only to one that will hold less even then. */
+  #longestIdle(share: 'visitors' | 'api', network: string | null): Ticket | null {
     const holdings = this.#holdings[share];
     const { largest } = holdings;
     if (largest === null) return null;
     const victim = longestIdleOf(largest.held);
     if (victim === null) return null;
-    const isIdle = victim.held?.isIdle ?? true;
-    if (isIdle && nowMs - activeAt(victim) >= CORE_LIMITS.SHED_IDLE_MS) return victim;
+    if (victim.held?.isIdle ?? true) return victim;
     const isBelow = holdings.count(network ?? THROUGH_PROXIES) + 1 < largest.held.size;
-    return isBelow && (isIdle || largest.network !== THROUGH_PROXIES) ? victim : null;
+    return isBelow && largest.network !== THROUGH_PROXIES ? victim : null;
   }
 
   #refuse(kind: ConnectionKind, network: string | null, nowMs: number, refusal: AdmissionRefusal): Entry {
