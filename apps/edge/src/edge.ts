@@ -5,6 +5,7 @@ import { ConnectionCounts, callerAddressOf, mayAlertPrivate } from '@tunnel/core
 import {
   type Clock,
   createMetrics,
+  InternalErrors,
   Lifecycle,
   type Logger,
   randomId,
@@ -90,6 +91,7 @@ class ComposedEdge implements Edge {
   readonly #version: string;
   /** Of this run: by it the platform shows itself to the REST. */
   readonly #platformSecret = new Secret(randomToken());
+  readonly #internalErrors: InternalErrors;
   // In the order in which they are made: each part is given parts above it.
   readonly #backend: Backend;
   readonly #failures: AuthFailures;
@@ -116,6 +118,7 @@ class ComposedEdge implements Edge {
     this.#config = config;
     this.#deps = deps;
     this.#version = deps.version ?? DEVELOPMENT;
+    this.#internalErrors = new InternalErrors(deps.logger, () => clock.monotonic());
     // Who may use the edge, and who is told what happens on it.
     this.#backend = deps.backend ?? this.#chooseBackend();
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
@@ -254,6 +257,7 @@ class ComposedEdge implements Edge {
       captures: this.#captures,
       clock,
       logger,
+      report: this.#internalErrors.report,
       onStreamEnd: () => this.#backend.streamEnded(),
     });
   }
@@ -294,6 +298,7 @@ class ComposedEdge implements Edge {
       trustedProxies: server.trusted_proxies,
       clock,
       logger,
+      report: this.#internalErrors.report,
       backend: this.#backend,
       failures: this.#failures,
       endpoints,
@@ -329,6 +334,7 @@ class ComposedEdge implements Edge {
       streams: () => control.figures.streams,
       authFailures: () => this.#failures.total,
       droppedLogLines: () => logger.droppedLines,
+      internalErrors: this.#internalErrors.counts,
       sseConsumers: () => this.#feed.consumers,
       loadBalancing: load_balancing.enabled ? { groups: this.#groupMetrics, alerts: this.#alerts.totals } : null,
     });

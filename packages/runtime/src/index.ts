@@ -10,6 +10,7 @@ export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { loadServerConfig } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
+export { InternalErrors, wholeOrEnd } from './internal-errors.ts';
 export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
 export { LogLimiter } from './logger/log-limiter.ts';
 export { createLogger, type Logger, type LoggerOptions, type LogLevel } from './logger/logger.ts';

@@ -24,6 +24,7 @@ beforeEach(async () => {
     streams: () => 7,
     authFailures: () => 1,
     droppedLogLines: () => 0,
+    internalErrors: new Map([['socket.data', 3]]),
     sseConsumers: () => 6,
     loadBalancing: null,
   };
@@ -66,6 +67,7 @@ it('every series is there from the first scrape', async () => {
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 0,
     tunnel_auth_failures_total: 1,
     tunnel_log_lines_dropped_total: 0,
+    'tunnel_internal_errors_total{where="socket.data"}': 3,
     ...Object.fromEntries(
       [1, 2, 3, 4, 5].map((n) => [`tunnel_http_responses_total{class="${n}xx",region="local"}`, 0]),
     ),

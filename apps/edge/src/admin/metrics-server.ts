@@ -59,6 +59,8 @@ export interface EdgeFigures {
   readonly streams: () => number;
   readonly authFailures: () => number;
   readonly droppedLogLines: () => number;
+  /** Mistakes of ours that cost one connection, by the place that caught them. */
+  readonly internalErrors: ReadonlyMap<string, number>;
   readonly sseConsumers: () => number;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
@@ -78,6 +80,12 @@ export class EdgeMetrics {
     this.#metrics = metrics;
     addGauges(metrics, figures);
     addGroupSeries(metrics, figures);
+    metrics.seriesOf(
+      'tunnel_internal_errors_total',
+      'Errors of the edge itself, each at the cost of one connection',
+      'counter',
+      () => [...figures.internalErrors].map(([where, value]) => ({ labels: { where }, value })),
+    );
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
 

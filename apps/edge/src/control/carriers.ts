@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { Fault } from '@tunnel/errors';
-import { type Carrier, createCarrier, MuxSession, processBudget } from '@tunnel/mux';
+import { type Carrier, createCarrier, MuxSession, processBudget, type ReportInternalError } from '@tunnel/mux';
 import { CARRIER_PROTOCOL, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, type Logger, randomToken, sha256Hex } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -41,6 +41,7 @@ export const upgradeCarrier = (muxes: SessionMuxes, request: IncomingMessage, so
 interface SessionMuxesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly report: ReportInternalError;
   /** The client broke the protocol of the carriers; its streams are reset already. */
   readonly onViolation: (session: Session, mux: MuxSession, reason: string) => void;
 }
@@ -49,6 +50,7 @@ interface SessionMuxesOptions {
 export class SessionMuxes {
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #report: ReportInternalError;
   readonly #onViolation: SessionMuxesOptions['onViolation'];
   readonly #tokens: CarrierTokens<MuxSession>;
   readonly #sessionOf = new Map<MuxSession, Session>();
@@ -56,6 +58,7 @@ export class SessionMuxes {
   constructor(options: SessionMuxesOptions) {
     this.#clock = options.clock;
     this.#logger = options.logger;
+    this.#report = options.report;
     this.#onViolation = options.onViolation;
     this.#tokens = new CarrierTokens(options.clock);
   }
@@ -82,6 +85,7 @@ export class SessionMuxes {
           this.#forget(mux);
           this.#onViolation(session, mux, reason);
         },
+        report: this.#report,
         // Carriers that die take their streams with them, so this comes in any case.
         onIdle: () => this.close(mux, FINISHED),
       },

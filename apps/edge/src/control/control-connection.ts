@@ -1,6 +1,7 @@
 // One WebSocket of a client: frames in order, one at a time; the first must be Auth; silence, slowness and strangers are closed.
 import { judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { type Guarded, listen, type ReportInternalError } from '@tunnel/mux';
 import {
   CLOSE_CODES,
   type ControlMessage,
@@ -37,13 +38,17 @@ export interface ControlConnectionOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly handlers: ControlHandlers;
+  readonly report: ReportInternalError;
 }
 
 const LIVENESS = { pingEveryMs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS, deadAfterMs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS };
 
 type Phase = 'awaiting-auth' | 'open' | 'closed';
 
-export class ControlConnection {
+/** Of what the WebSocket tells. */
+const SCOPE = 'control';
+
+export class ControlConnection implements Guarded {
   readonly id: number;
   readonly peer: ControlPeer;
   /** Settles when the socket is closed for good. */
@@ -52,6 +57,7 @@ export class ControlConnection {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #handlers: ControlHandlers;
+  readonly #report: ReportInternalError;
   #phase: Phase = 'awaiting-auth';
   /** Frames that were read before the one under way was done; no more than one read of the socket holds. */
   readonly #waiting: (() => Promise<void> | void)[] = [];
@@ -61,29 +67,47 @@ export class ControlConnection {
   #pings = 0;
   #timer: Timer;
 
-  constructor({ id, ws, peer, clock, logger, handlers }: ControlConnectionOptions) {
+  constructor({ id, ws, peer, clock, logger, handlers, report }: ControlConnectionOptions) {
     this.id = id;
     this.peer = peer;
     this.#ws = ws;
     this.#clock = clock;
     this.#logger = logger;
     this.#handlers = handlers;
+    this.#report = report;
     this.#lastHeardAt = clock.monotonic();
     this.#lastPingAt = this.#lastHeardAt;
-    this.#timer = clock.setTimeout(() => this.#authTimedOut(), WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS);
-    ws.on('message', (data, isBinary) => this.#hear(data, isBinary));
-    ws.on('ping', () => this.#heard());
-    ws.on('pong', () => this.#heard());
+    this.#timer = this.#after(WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS, () => this.#authTimedOut());
+    listen(ws, 'message', this, SCOPE, (data: RawData, isBinary: boolean) => this.#hear(data, isBinary));
+    listen(ws, 'ping', this, SCOPE, () => this.#heard());
+    listen(ws, 'pong', this, SCOPE, () => this.#heard());
     // ws closes by itself after an error: a frame over the limit (1009), bytes that are no frame (1002).
-    ws.on('error', (error) =>
+    listen(ws, 'error', this, SCOPE, (error: Error) =>
       this.#logger.debug({ client: peer.clientAddr, reason: error.message }, 'control socket error'),
     );
-    this.whenGone = new Promise((resolve) => {
-      ws.on('close', () => {
-        resolve();
-        this.#closed();
-      });
-    });
+    // Apart from what follows: the end of the edge waits for it.
+    this.whenGone = new Promise((resolve) => ws.on('close', () => resolve()));
+    listen(ws, 'close', this, SCOPE, () => this.#closed());
+  }
+
+  /** The client is told, and comes back: its tunnels are held for it. */
+  abandon(error: unknown, where: string): void {
+    try {
+      this.#report(error, where);
+      this.fail(new Fault('INTERNAL'));
+    } catch {
+      this.terminate();
+    }
+  }
+
+  #after(ms: number, act: () => void): Timer {
+    return this.#clock.setTimeout(() => {
+      try {
+        act();
+      } catch (error) {
+        this.abandon(error, 'control.timer');
+      }
+    }, ms);
   }
 
   get isOpen(): boolean {
@@ -161,18 +185,21 @@ export class ControlConnection {
       // Not after a close: its answer has to be read.
       if (this.isOpen) this.#ws.pause();
       void pending
-        .catch((error: unknown) => {
-          this.#logger.error({ client: this.peer.clientAddr, err: error }, 'a control frame could not be handled');
-          this.fail(Fault.from(error));
-        })
+        .catch((error: unknown) => this.#fail(error))
         .then(() => {
           this.#isBusy = false;
           if (this.#phase === 'closed') return;
           this.#ws.resume();
           this.#work();
-        });
+        })
+        .catch((error: unknown) => this.abandon(error, 'control.frame'));
       return;
     }
+  }
+
+  #fail(error: unknown): void {
+    if (error instanceof Fault) this.fail(error);
+    else this.abandon(error, 'control.frame');
   }
 
   #receive(text: string | null): Promise<void> | void {
@@ -223,7 +250,7 @@ export class ControlConnection {
     }
     if (!this.isOpen) return;
     const dueAt = Math.min(this.#lastPingAt + LIVENESS.pingEveryMs, this.#lastHeardAt + LIVENESS.deadAfterMs);
-    this.#timer = this.#clock.setTimeout(() => this.#watch(), dueAt - now);
+    this.#timer = this.#after(dueAt - now, () => this.#watch());
   }
 }
 

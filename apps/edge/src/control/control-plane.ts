@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type CallerAddress, callerAddressOf, hostPort } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { MuxSession } from '@tunnel/mux';
+import type { MuxSession, ReportInternalError } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
@@ -28,6 +28,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly trustedProxies: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly report: ReportInternalError;
   readonly backend: Backend;
   readonly failures: AuthFailures;
   readonly endpoints: EndpointRegistry;
@@ -53,17 +54,18 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, endpoints, groups, tunnels, host, port } = options;
+    const { clock, logger, report, backend, endpoints, groups, tunnels, host, port } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
-    this.#muxes = new SessionMuxes({ clock, logger, onViolation });
+    this.#muxes = new SessionMuxes({ clock, logger, report, onViolation });
     this.#sessions = new Sessions({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       refusal: () => this.#refusal(),
       onControl: (ws, request) => this.#onControl(ws, request),
       onCarrier: (request, socket, head) => upgradeCarrier(this.#muxes, request, socket, head),
+      report,
     });
   }
 
@@ -155,7 +157,7 @@ export class ControlPlane {
   }
 
   #onControl(ws: WebSocket, request: IncomingMessage): void {
-    const { clock, logger } = this.#given;
+    const { clock, logger, report } = this.#given;
     this.#lastConnectionId += 1;
     this.#unauthenticated += 1;
     let isCountedOut = false;
@@ -169,6 +171,7 @@ export class ControlPlane {
       peer: peerOf(request, this.#callerAddress),
       clock,
       logger,
+      report,
       handlers: {
         onAuth: async (from, message) => {
           const context = {

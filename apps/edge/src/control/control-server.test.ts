@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { eventually, FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ControlFixture, startControl } from './control.fixture.ts';
 import { ControlServer } from './control-server.ts';
@@ -100,6 +100,7 @@ describe.each([
       onControl: () => {},
       onCarrier: (_request, socket) => carriers.push(socket),
       handshakesMax: 2,
+      report: rethrow,
     });
     await server.start(tls);
     const { port } = server.address;

@@ -6,6 +6,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
+import { accept, type ReportInternalError } from '@tunnel/mux';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { secureOptionsOf, type TlsFiles } from '../ingress/tls/certificate.ts';
@@ -14,6 +15,9 @@ import { EDGE_LIMITS } from '../limits.ts';
 /** How often node looks for heads that are over their time. */
 const CHECK_INTERVAL_MS = 2000;
 
+/** Of what the server tells. */
+const SCOPE = 'control-port';
+
 export interface ControlServerOptions {
   readonly listenOn: ListenOn;
   /** A text: not now, with 503. */
@@ -21,6 +25,7 @@ export interface ControlServerOptions {
   readonly onControl: (ws: WebSocket, request: IncomingMessage) => void;
   readonly onCarrier: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
   readonly handshakesMax?: number;
+  readonly report: ReportInternalError;
 }
 
 export class ControlServer {
@@ -53,13 +58,14 @@ export class ControlServer {
 
   async start(tls: TlsFiles | null): Promise<void> {
     const server = openServer(tls);
-    server.on('connection', (socket: Socket) => this.#waiting.add(socket));
-    server.on('request', answerRequest);
-    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
+    const { report } = this.#given;
+    accept(server, 'connection', report, SCOPE, (socket: Socket) => this.#waiting.add(socket));
+    accept(server, 'request', report, SCOPE, answerRequest);
+    accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
     );
     // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
-    server.on('clientError', (_error, socket) => socket.destroy());
+    accept(server, 'clientError', report, SCOPE, (_error, socket: Duplex) => socket.destroy());
     this.#server = server;
     this.#address = await listenOrFault(server, this.#given.listenOn);
   }

@@ -1,9 +1,11 @@
 // A control plane with real ports and a backend that can be told what to say, and a client made of a bare WebSocket. Used by tests only.
+
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { ConnectionCounts, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Clock, createLogger } from '@tunnel/runtime';
+import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -99,7 +101,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const tunnels = new Registry();
   const counts = new ConnectionCounts({ perTunnel: 100, perAddress: 100 });
   const balancer = new Balancer({ counts, random: Math.random });
-  const listeners = makePortIngresses({ host: HOST, tunnels, balancer, clock, logger }).tcp;
+  const listeners = makePortIngresses({ host: HOST, tunnels, balancer, clock, logger, report: rethrow }).tcp;
   const { guard, ...range } = await claimRange(options.ports ?? 4);
   const endpoints = new EndpointRegistry({
     listeners: { tcp: listeners },
@@ -118,6 +120,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     trustedProxies: [],
     clock,
     logger,
+    report: rethrow,
     backend,
     failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
     publicHttp: () => ({ scheme: 'http', port: 8000 }),

@@ -1,6 +1,7 @@
 // The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
 import { hostOfAuthority, type Transport, type TunnelProtocol } from '@tunnel/core';
+import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import type { Balancer } from '../routing/balancer.ts';
@@ -74,19 +75,20 @@ export interface PortIngressParts {
   readonly balancer: Balancer;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly report: ReportInternalError;
   /** A connection is over, and all its bytes are counted. */
   readonly onStreamEnd?: () => void;
 }
 
 export const makePortIngresses = (parts: PortIngressParts): Readonly<Record<Transport, PortIngress>> => {
-  const { host, tunnels, logger, clock } = parts;
+  const { host, tunnels, logger, clock, report } = parts;
   return {
     tcp: new TcpListeners({
       host,
       routeOn: (port) => tunnels.at({ kind: 'port', transport: 'tcp', port }),
       relay: new Relay({
         ...parts,
-        answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
+        answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, report, onOver),
       }),
       logger,
     }),

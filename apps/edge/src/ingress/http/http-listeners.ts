@@ -3,6 +3,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
+import { accept } from '@tunnel/mux';
 import type { Logger, ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/certificate.ts';
@@ -90,19 +91,17 @@ export class HttpPort {
   readonly #on: ListenOn;
   #address: { host: string; port: number } | undefined;
 
-  constructor(on: ListenOn, ingress: Pick<HttpIngress, 'accept'>, logger: Logger) {
+  constructor(on: ListenOn, ingress: Pick<HttpIngress, 'accept' | 'report'>, logger: Logger) {
     this.#on = on;
-    this.#server = createServer(
-      {
-        allowHalfOpen: true,
-        noDelay: true,
-        // Nothing is read before the ingress has put its own reads in place.
-        pauseOnConnect: true,
-        keepAlive: true,
-        keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
-      },
-      (socket) => ingress.accept(socket, 'http'),
-    );
+    this.#server = createServer({
+      allowHalfOpen: true,
+      noDelay: true,
+      // Nothing is read before the ingress has put its own reads in place.
+      pauseOnConnect: true,
+      keepAlive: true,
+      keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
+    });
+    accept(this.#server, 'connection', ingress.report, 'http', (socket: Socket) => ingress.accept(socket, 'http'));
     this.#server.on('error', (error) => {
       if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
     });
@@ -125,17 +124,19 @@ export class HttpPort {
 /** In the order of our liking; a visitor that offers neither is told so in the handshake, one without ALPN gets HTTP/1.1. */
 const ALPN_PROTOCOLS = ['h2', 'http/1.1'];
 
+type SecureIngress = Pick<HttpIngress, 'accept' | 'acceptHttp2' | 'report'>;
+
 /** Handshakes within bounds, then each connection goes where its ALPN says. */
 export class HttpsPort {
   readonly #on: ListenOn;
-  readonly #ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>;
+  readonly #ingress: SecureIngress;
   readonly #server: TlsServer;
   #address: { host: string; port: number } | undefined;
   /** Connections of any state, and those of them that are through the handshake. */
   #open = 0;
   #secured = 0;
 
-  constructor(on: ListenOn, files: TlsFiles, ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>, logger: Logger) {
+  constructor(on: ListenOn, files: TlsFiles, ingress: SecureIngress, logger: Logger) {
     this.#on = on;
     this.#ingress = ingress;
     // node documents the options of net.createServer here, too; its types know only some.
@@ -152,10 +153,11 @@ export class HttpsPort {
       keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
     };
     this.#server = createTlsServer(options);
-    this.#server.on('connection', (socket: Socket) => this.#onConnection(socket));
-    this.#server.on('secureConnection', (socket) => this.#onSecure(socket));
+    const { report } = ingress;
+    accept(this.#server, 'connection', report, 'https', (socket: Socket) => this.#onConnection(socket));
+    accept(this.#server, 'secureConnection', report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
     // Strangers' handshakes fail all the time, and plain HTTP comes here by mistake: closed without a word.
-    this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
+    accept(this.#server, 'tlsClientError', report, 'https', (_error, socket: TLSSocket) => socket.destroy());
     this.#server.on('error', (error: Error) => {
       if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
     });

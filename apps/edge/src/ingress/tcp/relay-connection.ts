@@ -2,10 +2,12 @@
 // has said that its local service is there, nothing was sent, and another member may be asked.
 // One object per connection takes all callbacks, so that an idle connection costs no closures and no timers.
 import {
+  BROKEN,
   type ByteDuplex,
   type MuxStream,
   type OpenAnswer,
   type PendingStream,
+  type ReportInternalError,
   type Splice,
   type SpliceHandlers,
   splice,
@@ -28,6 +30,7 @@ export interface RelayConnectionOwner {
   /** Nobody took it; the visitor's end is the owner's now. The last call, as onOver is. */
   onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void;
   onOver(connection: RelayConnection): void;
+  readonly report: ReportInternalError;
 }
 
 const VISITOR_LEFT: StreamReason = { code: 'cancelled', text: 'the visitor left' };
@@ -150,6 +153,19 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
 
   onDone(): void {
     this.#finish();
+  }
+
+  /** Bytes are cut off, whichever side they came from: half of them would look whole. */
+  abandon(error: unknown, where: string): void {
+    const [opening, joined] = [this.#opening, this.#splice];
+    try {
+      this.#owner.report(error, where);
+      opening?.reset(BROKEN);
+      this.#visitor.reset(BROKEN);
+    } finally {
+      this.#finish();
+      joined?.reset(BROKEN);
+    }
   }
 
   #isOver(): boolean {

@@ -7,6 +7,7 @@ import {
   deterministicBytes,
   eventually,
   hashOf,
+  rethrow,
   startEchoServer,
   startSinkServer,
   startTcpServer,
@@ -169,6 +170,7 @@ describe('a visitor that leaves', () => {
         onDrain: () => {},
         onEnd: () => ends.push('end'),
         onReset: (reason) => ends.push(reason.code),
+        abandon: rethrow,
       });
     });
     const visitor = path.visit();

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { hostPort, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { adoptSocket, type ByteDuplex } from '@tunnel/mux';
+import { adoptSocket, type ByteDuplex, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
 import { type Balancer, FailedMembers, Lease, type Refusal } from '../../routing/balancer.ts';
@@ -26,6 +26,7 @@ export interface RelayOptions {
   readonly answerUnserved: AnswerUnserved;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly report: ReportInternalError;
   /** A connection is over, and all its bytes are counted. */
   readonly onStreamEnd?: () => void;
 }
@@ -35,6 +36,7 @@ const UNSERVED: StreamReason = { code: 'cancelled', text: 'nobody serves this co
 
 export class Relay implements RelayConnectionOwner {
   readonly totals = new RelayTotals();
+  readonly report: ReportInternalError;
   readonly #balancer: Balancer;
   readonly #answerUnserved: AnswerUnserved;
   readonly #clock: Clock;
@@ -45,7 +47,8 @@ export class Relay implements RelayConnectionOwner {
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
 
-  constructor({ balancer, answerUnserved, logger, clock, onStreamEnd = () => {} }: RelayOptions) {
+  constructor({ balancer, answerUnserved, logger, clock, report, onStreamEnd = () => {} }: RelayOptions) {
+    this.report = report;
     this.#balancer = balancer;
     this.#answerUnserved = answerUnserved;
     this.#clock = clock;
@@ -166,8 +169,8 @@ export class Relay implements RelayConnectionOwner {
 
   onOver(connection: RelayConnection): void {
     this.#balancer.release(connection.lease);
-    this.#onStreamEnd();
     this.#live.delete(connection);
+    this.#onStreamEnd();
     this.#tellIfIdle();
   }
 

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { createLogger } from '@tunnel/runtime';
-import { eventually, startTcpServer } from '@tunnel/testkit';
+import { eventually, rethrow, startTcpServer } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { RelayTotals } from './relay-totals.ts';
@@ -39,6 +39,7 @@ const start = (host = '127.0.0.1') => {
       for (const socket of carried.splice(0)) socket.resetAndDestroy();
     },
     whenIdle: async () => {},
+    report: rethrow,
   };
   const routeOn = (port: number) => (known.has(port) ? tunnel : undefined);
   const listeners = new TcpListeners({ host, routeOn, relay, logger });

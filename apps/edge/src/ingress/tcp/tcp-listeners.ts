@@ -1,7 +1,8 @@
 // The public ports of tcp tunnels and groups: one listener each. It accepts and hands over; closing it leaves accepted connections alone.
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
+import { accept } from '@tunnel/mux';
 import type { Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Route } from '../../routing/registry.ts';
@@ -11,7 +12,10 @@ import type { RelayTotals } from './relay-totals.ts';
 interface TcpListenersOptions {
   readonly host: string;
   readonly routeOn: (port: number) => Route | undefined;
-  readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'totals' | 'drain' | 'resetAll' | 'whenIdle'>;
+  readonly relay: Pick<
+    Relay,
+    'carry' | 'turnAway' | 'connections' | 'totals' | 'drain' | 'resetAll' | 'whenIdle' | 'report'
+  >;
   readonly logger: Logger;
 }
 
@@ -92,11 +96,13 @@ export class TcpListeners {
 
   #createServer(port: number): Server {
     const { routeOn, relay } = this.#options;
-    return createServer(SERVER_OPTIONS, (socket) => {
+    const server = createServer(SERVER_OPTIONS);
+    accept(server, 'connection', relay.report, 'tcp', (socket: Socket) => {
       const route = routeOn(port);
       if (route === undefined) relay.turnAway(socket, port);
       else relay.carry(socket, route);
     });
+    return server;
   }
 }
 
