@@ -6,6 +6,7 @@ import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import {
   type Clock,
   createMetrics,
+  InternalErrors,
   Lifecycle,
   type Logger,
   randomId,
@@ -98,6 +99,7 @@ class ComposedEdge implements Edge {
   readonly #version: string;
   /** Of this run: by it the platform shows itself to the REST. */
   readonly #platformSecret = new Secret(randomToken());
+  readonly #internalErrors: InternalErrors;
   // In the order in which they are made: each part is given parts above it.
   readonly #connections: ProcessGate;
   readonly #backend: Backend;
@@ -125,6 +127,7 @@ class ComposedEdge implements Edge {
     this.#config = config;
     this.#deps = deps;
     this.#version = deps.version ?? DEVELOPMENT;
+    this.#internalErrors = new InternalErrors(deps.logger, () => clock.monotonic());
     // Who gets a place at all.
     this.#connections = createProcessGate(config.limits, {
       ...deps,
@@ -271,6 +274,7 @@ class ComposedEdge implements Edge {
       captures: this.#captures,
       clock,
       logger,
+      report: this.#internalErrors.report,
       onStreamEnd: () => this.#backend.streamEnded(),
     });
   }
@@ -323,6 +327,7 @@ class ComposedEdge implements Edge {
       gate: this.#connections.gate,
       clock,
       logger,
+      report: this.#internalErrors.report,
       backend: this.#backend,
       failures: this.#failures,
       endpoints,
@@ -368,6 +373,7 @@ class ComposedEdge implements Edge {
       clientsHeldBack: () => control.figures.heldBack,
       droppedLogLines: () => logger.droppedLines,
       admission: this.#connections.gate.admission,
+      internalErrors: this.#internalErrors.counts,
       sseConsumers: () => this.#feed.consumers,
       loadBalancing: load_balancing.enabled
         ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }

@@ -182,3 +182,34 @@ describe('a tunnel that wants into a group', () => {
     });
   });
 });
+
+describe('what a service is told as Host', () => {
+  it.each(['keep', 'rewrite', 'shop.test', 'SHOP.test:8080', '[::1]:80', '127.0.0.1', 'a_b'])(
+    '%j is admitted',
+    (hostHeader) => {
+      expect(decide({ protocol: 'http', hostHeader }).kind).toBe('admitted');
+    },
+  );
+
+  it.each([
+    '',
+    '[::1',
+    'a/b',
+    '@',
+    'a@b',
+    'a b',
+    ':',
+    'x:y',
+    'x:65536',
+    '\u00fc',
+    'a#b',
+    'a?b',
+    '%00',
+    'a\r\nb',
+    'a'.repeat(261),
+  ])('%j is refused, and named', (hostHeader) => {
+    expect(refusal({ protocol: 'http', hostHeader })).toMatch(
+      /^host header `.*` is not a host name with an optional port$/,
+    );
+  });
+});

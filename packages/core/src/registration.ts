@@ -1,6 +1,7 @@
 // Decides whether a session may register a tunnel, and which endpoint it may ask the leases for. Says; never does.
 import { Fault } from '@tunnel/errors';
 import { type GroupFields, groupSubdomain, refuseGroupFields } from './groups/group-request.ts';
+import { isHostHeader } from './http1/request-target.ts';
 import { CORE_LIMITS } from './limits.ts';
 import type { WantedName } from './name-leases.ts';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from './names.ts';
@@ -26,6 +27,8 @@ export interface TunnelRequest extends GroupFields {
   readonly subdomain?: string | undefined;
   /** This name when it is free. */
   readonly preferredSubdomain?: string | undefined;
+  /** What its service is told as Host. */
+  readonly hostHeader?: string | undefined;
 }
 
 /** What can be leased to one tunnel. */
@@ -67,6 +70,10 @@ export const decideRegistration = (request: TunnelRequest, facts: RegistrationFa
   if (!isTunnelProtocol(protocol)) {
     const supported = Object.keys(TUNNEL_PROTOCOLS).join(', ');
     return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol, supported }));
+  }
+  const { hostHeader } = request;
+  if (hostHeader !== undefined && !isHostHeader(hostHeader)) {
+    return refuse(new Fault('TUNNEL_HOST_HEADER_INVALID', { host_header: shownText(hostHeader) }));
   }
   const placed = endpointFor(protocol, request, facts);
   if (placed.kind === 'refused') return placed;

@@ -68,6 +68,7 @@ export const CATALOGUE = {
   TUNNEL_SUBDOMAIN_INVALID: entry(400, false, "subdomain '{subdomain}' is not valid: {reason}", 'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words.'),
   TUNNEL_SUBDOMAIN_IN_USE: entry(409, true, "subdomain '{subdomain}' is already in use", 'Ask for another subdomain, or leave the choice to the edge.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
+  TUNNEL_HOST_HEADER_INVALID: entry(400, false, 'host header `{host_header}` is not a host name with an optional port', 'Use `keep`, `rewrite`, or a name such as `shop.test` or `127.0.0.1:8080`.'),
   TUNNEL_UNKNOWN: entry(404, false, 'no such tunnel', 'List the tunnels: GET /api/tunnels.'),
   TUNNEL_NOT_HTTP: entry(400, false, 'the tunnel is a {protocol} tunnel: only http tunnels have captured requests', 'Ask for an http tunnel.'),
   TUNNEL_CLOSED_BY_OPERATOR: entry(410, false, 'the tunnel was closed through the edge', 'Start it again if that was a mistake.'),

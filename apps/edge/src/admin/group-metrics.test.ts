@@ -26,6 +26,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     authFailures: () => 0,
     clientsHeldBack: () => 0,
     droppedLogLines: () => 0,
+    internalErrors: new Map(),
     sseConsumers: () => 0,
     admission: openGate().admission,
     loadBalancing: groups === null ? null : { groups, alerts, droppedAlerts: { group: 0, account: 2 } },

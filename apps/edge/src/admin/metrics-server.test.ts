@@ -29,6 +29,7 @@ beforeEach(async () => {
     authFailures: () => 1,
     clientsHeldBack: () => 3,
     droppedLogLines: () => 0,
+    internalErrors: new Map([['socket.data', 3]]),
     sseConsumers: () => 6,
     admission: gate.admission,
     loadBalancing: null,
@@ -79,6 +80,7 @@ it('every series is there from the first scrape', async () => {
     tunnel_auth_failures_total: 1,
     tunnel_clients_held_back_total: 3,
     tunnel_log_lines_dropped_total: 0,
+    'tunnel_internal_errors_total{where="socket.data"}': 3,
     ...Object.fromEntries(
       [1, 2, 3, 4, 5].map((n) => [`tunnel_http_responses_total{class="${n}xx",region="local"}`, 0]),
     ),

@@ -64,6 +64,8 @@ export interface EdgeFigures {
   readonly droppedLogLines: () => number;
   /** Connections of every kind, from accept on. */
   readonly admission: Pick<Admission, 'limits' | 'used' | 'refusals'>;
+  /** Mistakes of ours that cost one connection, by the place that caught them. */
+  readonly internalErrors: ReadonlyMap<string, number>;
   readonly sseConsumers: () => number;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
@@ -85,6 +87,12 @@ export class EdgeMetrics {
     this.#metrics = metrics;
     addGauges(metrics, figures);
     addGroupSeries(metrics, figures);
+    metrics.seriesOf(
+      'tunnel_internal_errors_total',
+      'Errors of the edge itself, each at the cost of one connection',
+      'counter',
+      () => [...figures.internalErrors].map(([where, value]) => ({ labels: { where }, value })),
+    );
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
 

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Carrier, createCarrier, MuxSession, processBudget } from '@tunnel/mux';
+import { type Carrier, createCarrier, MuxSession, processBudget, type ReportInternalError } from '@tunnel/mux';
 import { CARRIER_PROTOCOL, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, type LogLimiter, randomToken, sha256Hex } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -50,6 +50,7 @@ export const upgradeCarrier = (
 interface SessionMuxesOptions {
   readonly clock: Clock;
   readonly log: LogLimiter;
+  readonly report: ReportInternalError;
   /** The client broke the protocol of the carriers; its streams are reset already. */
   readonly onViolation: (session: Session, mux: MuxSession, reason: string) => void;
 }
@@ -58,6 +59,7 @@ interface SessionMuxesOptions {
 export class SessionMuxes {
   readonly #clock: Clock;
   readonly #log: LogLimiter;
+  readonly #report: ReportInternalError;
   readonly #onViolation: SessionMuxesOptions['onViolation'];
   readonly #tokens: CarrierTokens<MuxSession>;
   readonly #sessionOf = new Map<MuxSession, Session>();
@@ -65,6 +67,7 @@ export class SessionMuxes {
   constructor(options: SessionMuxesOptions) {
     this.#clock = options.clock;
     this.#log = options.log;
+    this.#report = options.report;
     this.#onViolation = options.onViolation;
     this.#tokens = new CarrierTokens(options.clock);
   }
@@ -93,6 +96,7 @@ export class SessionMuxes {
           this.#forget(mux);
           this.#onViolation(session, mux, reason);
         },
+        report: this.#report,
         // Carriers that die take their streams with them, so this comes in any case.
         onIdle: () => this.close(mux, FINISHED),
       },

@@ -13,7 +13,7 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
-import type { MuxSession } from '@tunnel/mux';
+import type { MuxSession, ReportInternalError } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
@@ -40,6 +40,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly report: ReportInternalError;
   readonly backend: Backend;
   readonly failures: AuthFailures;
   readonly endpoints: EndpointRegistry;
@@ -80,14 +81,14 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, endpoints, groups, tunnels, host, port, gate } = options;
+    const { clock, logger, report, backend, endpoints, groups, tunnels, host, port, gate } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     this.#framePace = options.framePace ?? FRAME_PACE;
     this.#accountBuckets = new AccountBuckets(this.#framePace.account);
     this.#log = new LogLimiter(logger, () => clock.monotonic());
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
-    this.#muxes = new SessionMuxes({ clock, log: this.#log, onViolation });
+    this.#muxes = new SessionMuxes({ clock, log: this.#log, report, onViolation });
     this.#sessions = new Sessions({ clock, log: this.#log, backend, endpoints, groups, tunnels, muxes: this.#muxes });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
@@ -102,6 +103,7 @@ export class ControlPlane {
         };
         upgradeCarrier(this.#muxes, admit, request, socket, head);
       },
+      report,
     });
   }
 
@@ -210,7 +212,7 @@ export class ControlPlane {
   }
 
   #onControl(ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection): void {
-    const { clock, gate } = this.#given;
+    const { clock, gate, report } = this.#given;
     this.#lastConnectionId += 1;
     const pace = new FramePace(this.#framePace, this.#accountBuckets, clock.monotonic());
     const connection = new ControlConnection({
@@ -220,6 +222,7 @@ export class ControlPlane {
       peer: peerOf(request, this.#callerAddress),
       clock,
       log: this.#log,
+      report,
       handlers: {
         onAuth: async (from, message) => {
           const context = {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { eventually, FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { type ControlFixture, startControl } from './control.fixture.ts';
@@ -105,6 +105,7 @@ describe.each([
         expect(gate.identify(accepted, 'alice', 'carrier')).toBeNull();
         carriers.push(socket);
       },
+      report: rethrow,
     });
     await server.start(tls);
     const { port } = server.address;

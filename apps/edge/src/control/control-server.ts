@@ -13,6 +13,7 @@ import {
   listenOrFault,
   RETRY_AFTER_SECS,
 } from '@tunnel/http-shell';
+import { accept, type ReportInternalError } from '@tunnel/mux';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { secureOptionsOf, type TlsFiles } from '../ingress/tls/certificate.ts';
@@ -20,6 +21,9 @@ import { EDGE_LIMITS } from '../limits.ts';
 
 /** How often node looks for heads that are over their time. */
 const CHECK_INTERVAL_MS = 2000;
+
+/** Of what the server tells. */
+const SCOPE = 'control-port';
 
 export interface ControlServerOptions {
   readonly listenOn: ListenOn;
@@ -29,6 +33,7 @@ export interface ControlServerOptions {
   readonly gate: ConnectionGate;
   readonly onControl: (ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection) => void;
   readonly onCarrier: (request: IncomingMessage, socket: Socket, head: Buffer, accepted: AcceptedConnection) => void;
+  readonly report: ReportInternalError;
 }
 
 export class ControlServer {
@@ -57,15 +62,17 @@ export class ControlServer {
   }
 
   async start(tls: TlsFiles | null): Promise<void> {
-    const { gate, listenOn } = this.#given;
+    const { gate, listenOn, report } = this.#given;
     const server = openServer(tls);
-    server.on('connection', (socket: Socket) => void gate.accept('control', socket));
-    server.on('request', (request, response) => answerRequest(request, response, gate.find(request.socket)?.refusal));
-    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
+    accept(server, 'connection', report, SCOPE, (socket: Socket) => void gate.accept('control', socket));
+    accept(server, 'request', report, SCOPE, (request: IncomingMessage, response: ServerResponse) =>
+      answerRequest(request, response, gate.find(request.socket)?.refusal),
+    );
+    accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
     );
     // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
-    server.on('clientError', (_error, socket) => socket.destroy());
+    accept(server, 'clientError', report, SCOPE, (_error, socket: Duplex) => socket.destroy());
     this.#server = server;
     this.#address = await listenOrFault(server, listenOn, { onAcceptError: (error) => gate.onAcceptError(error) });
   }

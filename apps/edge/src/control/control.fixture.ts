@@ -1,10 +1,12 @@
 // A control plane with real ports and a backend that can be told what to say, and a client made of a bare WebSocket. Used by tests only.
+
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { AccountBuckets, ConnectionCounts, FramePace, type FramePaceRules, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { type Clock, createLogger, type Logger } from '@tunnel/runtime';
+import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { type GateOptions, openGate } from '../ingress/gate.fixture.ts';
 import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
@@ -118,7 +120,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const tunnels = new Registry();
   const counts = new ConnectionCounts({ perTunnel: 100 });
   const balancer = new Balancer({ counts, random: Math.random });
-  const listeners = makePortIngresses({ host: HOST, tunnels, balancer, gate, clock, logger }).tcp;
+  const listeners = makePortIngresses({ host: HOST, tunnels, balancer, gate, clock, logger, report: rethrow }).tcp;
   const { guard, ...range } = await claimRange(options.ports ?? 4);
   const endpoints = new EndpointRegistry({
     listeners: { tcp: listeners },
@@ -138,6 +140,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     gate,
     clock,
     logger,
+    report: rethrow,
     backend,
     failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
     publicHttp: () => ({ scheme: 'http', port: 8000 }),

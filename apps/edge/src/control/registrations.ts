@@ -187,6 +187,7 @@ const admit = (
       group: request.group,
       groupKeyHash: request.group_key_hash,
       healthCheck: request.health_check,
+      hostHeader: request.host_header,
     },
     {
       tunnelCount: session.tunnels.size,

@@ -14,7 +14,15 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { CLOSE_CODES } from '@tunnel/protocol';
-import { type Clock, equalInConstantTime, type LogLimiter, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
+import {
+  type Clock,
+  equalInConstantTime,
+  type LogLimiter,
+  randomId,
+  randomToken,
+  sha256Hex,
+  wholeOrEnd,
+} from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
@@ -183,7 +191,9 @@ export class Sessions {
   feed(session: Session, event: SessionEvent): readonly SessionEffect[] {
     const [state, effects] = transitionSession(session.state, event, this.#given.clock.monotonic(), RULES);
     session.state = state;
-    for (const effect of effects) this.#perform(session, effect);
+    wholeOrEnd(() => {
+      for (const effect of effects) this.#perform(session, effect);
+    });
     return effects;
   }
 

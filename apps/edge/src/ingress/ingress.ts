@@ -1,6 +1,7 @@
 // All ways in for visitors, together: the ports of tunnels' own, and the HTTP ports that the others share. Opened, drained and cut as one.
 import type { Transport } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
+import type { ReportInternalError } from '@tunnel/mux';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import type { Balancer } from '../routing/balancer.ts';
 import type { NameRegistry } from '../routing/endpoints.ts';
@@ -20,6 +21,7 @@ export interface IngressOptions {
   readonly captures: CaptureSink;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly report: ReportInternalError;
   /** A connection is over, or a request answered. */
   readonly onStreamEnd: () => void;
 }

@@ -10,7 +10,7 @@ import {
   type WantedGroup,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Clock, type Logger, LogLimiter, randomId } from '@tunnel/runtime';
+import { type Clock, type Logger, LogLimiter, randomId, wholeOrEnd } from '@tunnel/runtime';
 import type { EndpointRegistry } from './endpoints.ts';
 import type { Registry } from './registry.ts';
 import type { Tunnel } from './tunnel.ts';
@@ -110,16 +110,21 @@ export class Groups {
   leave(member: Tunnel): void {
     const { group } = member;
     if (group === null || !group.has(member)) return;
-    const effects = group.transition({ kind: 'member-left', member }, this.#given.clock.now());
-    this.#tell((watcher) => watcher.memberLeft?.(group, member));
-    this.#perform(group, member, effects);
+    wholeOrEnd(() => {
+      const effects = group.transition({ kind: 'member-left', member }, this.#given.clock.now());
+      this.#tell((watcher) => watcher.memberLeft?.(group, member));
+      this.#perform(group, member, effects);
+    });
   }
 
   reportHealthy(tunnel: Tunnel): void {
     const now = this.#given.clock.now();
     const { group } = tunnel;
     if (group === null) tunnel.health.reportHealthy(now);
-    else this.#perform(group, tunnel, group.transition({ kind: 'reported-healthy', member: tunnel }, now));
+    else
+      wholeOrEnd(() =>
+        this.#perform(group, tunnel, group.transition({ kind: 'reported-healthy', member: tunnel }, now)),
+      );
   }
 
   reportUnhealthy(tunnel: Tunnel, report: { readonly reason: string; readonly consecutiveFailures: number }): void {
@@ -130,8 +135,10 @@ export class Groups {
       return;
     }
     if (!group.has(tunnel)) return;
-    this.#tell((watcher) => watcher.failureReported?.(group, tunnel.health.kind ?? 'none'));
-    this.#perform(group, tunnel, group.transition({ kind: 'reported-unhealthy', member: tunnel, ...report }, now));
+    wholeOrEnd(() => {
+      this.#tell((watcher) => watcher.failureReported?.(group, tunnel.health.kind ?? 'none'));
+      this.#perform(group, tunnel, group.transition({ kind: 'reported-unhealthy', member: tunnel, ...report }, now));
+    });
   }
 
   /** Members leave because the edge does: nobody is alarmed. */
@@ -194,10 +201,12 @@ export class Groups {
   #enter(group: Group, { makeMember, onJoined }: JoinRequest, isFirst: boolean): Joined {
     const tunnel = makeMember(group);
     const isNew = group.get(tunnel.tunnelId) === undefined;
-    const effects = group.transition({ kind: 'member-joined', member: tunnel }, this.#given.clock.now());
-    if (isNew) this.#tell((watcher) => watcher.memberJoined?.(group, tunnel));
-    onJoined(tunnel);
-    this.#perform(group, tunnel, effects);
+    wholeOrEnd(() => {
+      const effects = group.transition({ kind: 'member-joined', member: tunnel }, this.#given.clock.now());
+      if (isNew) this.#tell((watcher) => watcher.memberJoined?.(group, tunnel));
+      onJoined(tunnel);
+      this.#perform(group, tunnel, effects);
+    });
     return { tunnel, isFirst };
   }
 

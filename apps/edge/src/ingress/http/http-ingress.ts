@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ChunkedForm, RequestHead } from '@tunnel/core';
 import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '@tunnel/http-shell';
-import { adoptSocket } from '@tunnel/mux';
+import { adoptSocket, type ReportInternalError } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Balancer } from '../../routing/balancer.ts';
@@ -36,6 +36,7 @@ export interface HttpIngressOptions {
   readonly isListed: (service: Service) => boolean;
   readonly captures: CaptureSink;
   readonly headTimeoutMs: number;
+  readonly report: ReportInternalError;
   /** A request is answered, or a connection over. */
   readonly onStreamEnd?: () => void;
 }
@@ -44,6 +45,7 @@ export class HttpIngress implements VisitorOwner {
   readonly balancer: Balancer;
   readonly services: ServiceRequests;
   readonly headTimeoutMs: number;
+  readonly report: ReportInternalError;
   readonly totals = new HttpTotals();
   readonly #given: HttpIngressOptions;
   readonly #visitors = new Set<Visitor>();
@@ -57,6 +59,7 @@ export class HttpIngress implements VisitorOwner {
     this.balancer = options.balancer;
     this.services = new ServiceRequests({ ...options, totals: this.totals });
     this.headTimeoutMs = options.headTimeoutMs;
+    this.report = options.report;
   }
 
   readonly route = (connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision> =>
@@ -152,7 +155,13 @@ export class HttpIngress implements VisitorOwner {
 
   #tick(): void {
     const nowMs = this.services.now();
-    for (const visitor of this.#visitors) visitor.tick(nowMs);
+    for (const visitor of this.#visitors) {
+      try {
+        visitor.tick(nowMs);
+      } catch (error) {
+        visitor.abandon(error, 'visitor.tick');
+      }
+    }
     this.#refused.tick(nowMs);
     this.services.sweep(nowMs, this.#given.isListed);
   }

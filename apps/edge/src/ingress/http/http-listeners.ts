@@ -3,6 +3,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { type AcceptedConnection, type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
+import { accept } from '@tunnel/mux';
 import type { ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/certificate.ts';
@@ -87,23 +88,21 @@ export class HttpPort {
   readonly #gate: ConnectionGate;
   #address: { host: string; port: number } | undefined;
 
-  constructor(on: ListenOn, ingress: Pick<HttpIngress, 'accept'>, gate: ConnectionGate) {
+  constructor(on: ListenOn, ingress: Pick<HttpIngress, 'accept' | 'report'>, gate: ConnectionGate) {
     this.#on = on;
     this.#gate = gate;
-    this.#server = createServer(
-      {
-        allowHalfOpen: true,
-        noDelay: true,
-        // Nothing is read before the ingress has put its own reads in place.
-        pauseOnConnect: true,
-        keepAlive: true,
-        keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
-      },
-      (socket) => {
-        const accepted = gate.accept('http', socket);
-        if (accepted !== null) ingress.accept(socket, 'http', accepted);
-      },
-    );
+    this.#server = createServer({
+      allowHalfOpen: true,
+      noDelay: true,
+      // Nothing is read before the ingress has put its own reads in place.
+      pauseOnConnect: true,
+      keepAlive: true,
+      keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
+    });
+    accept(this.#server, 'connection', ingress.report, 'http', (socket: Socket) => {
+      const accepted = gate.accept('http', socket);
+      if (accepted !== null) ingress.accept(socket, 'http', accepted);
+    });
   }
 
   get address(): { host: string; port: number } {
@@ -126,22 +125,19 @@ export class HttpPort {
 /** In the order of our liking; a visitor that offers neither is told so in the handshake, one without ALPN gets HTTP/1.1. */
 const ALPN_PROTOCOLS = ['h2', 'http/1.1'];
 
+type SecureIngress = Pick<HttpIngress, 'accept' | 'acceptHttp2' | 'report'>;
+
 /** Handshakes within bounds, then each connection goes where its ALPN says. */
 export class HttpsPort {
   readonly #on: ListenOn;
-  readonly #ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>;
+  readonly #ingress: SecureIngress;
   readonly #gate: ConnectionGate;
   readonly #server: TlsServer;
   #address: { host: string; port: number } | undefined;
   /** Those that are not through it, oldest first. */
   readonly #handshakes = new Set<AcceptedConnection>();
 
-  constructor(
-    on: ListenOn,
-    files: TlsFiles,
-    ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>,
-    gate: ConnectionGate,
-  ) {
+  constructor(on: ListenOn, files: TlsFiles, ingress: SecureIngress, gate: ConnectionGate) {
     this.#on = on;
     this.#gate = gate;
     this.#ingress = ingress;
@@ -159,10 +155,11 @@ export class HttpsPort {
       keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
     };
     this.#server = createTlsServer(options);
-    this.#server.on('connection', (socket: Socket) => this.#onConnection(socket));
-    this.#server.on('secureConnection', (socket) => this.#onSecure(socket));
+    const { report } = ingress;
+    accept(this.#server, 'connection', report, 'https', (socket: Socket) => this.#onConnection(socket));
+    accept(this.#server, 'secureConnection', report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
     // Strangers' handshakes fail all the time, and plain HTTP comes here by mistake: closed without a word.
-    this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
+    accept(this.#server, 'tlsClientError', report, 'https', (_error, socket: TLSSocket) => socket.destroy());
   }
 
   get address(): { host: string; port: number } {

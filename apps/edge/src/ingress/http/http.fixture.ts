@@ -4,7 +4,7 @@ import * as net from 'node:net';
 import { ConnectionCounts, MemberHealth } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
-import { FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
+import { FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { HttpRouter, type HttpRouterOptions } from '../../routing/http-router.ts';
@@ -34,7 +34,7 @@ export const dialLocal = (stream: MuxStream, port: number): void => {
   connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
     (local) => {
       stream.accept();
-      splice(stream, local, { onDone: () => {} });
+      splice(stream, local, { onDone: () => {}, abandon: rethrow });
     },
     (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
   );
@@ -97,6 +97,7 @@ export const startIngress = async (
     captures: { begin: () => null },
     headTimeoutMs: 15_000,
     firstByteTimeoutMs: 60_000,
+    report: rethrow,
     ...options,
     gate,
   });

@@ -173,6 +173,13 @@ export class ProxiedRequest {
     this.#owner.uncountVisitor(address);
   }
 
+  /** Something of ours threw: the service is left, and nobody is told by it. */
+  giveUp(): void {
+    const upstream = this.#upstream;
+    this.#upstream = null;
+    upstream?.giveUp();
+  }
+
   /** The visitor left. */
   abort(): void {
     const upstream = this.#upstream;

@@ -29,6 +29,10 @@ class RefusingOwner implements VisitorOwner {
     return this.#ingress.headTimeoutMs;
   }
 
+  get report(): VisitorOwner['report'] {
+    return this.#ingress.report;
+  }
+
   readonly route = (): OwnAnswer => this.#answer;
 
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void {
@@ -71,7 +75,13 @@ export class RefusedVisitors {
   }
 
   tick(nowMs: number): void {
-    for (const visitor of this.#visitors) visitor.tick(nowMs);
+    for (const visitor of this.#visitors) {
+      try {
+        visitor.tick(nowMs);
+      } catch (error) {
+        visitor.abandon(error, 'visitor.tick');
+      }
+    }
   }
 
   close(): void {

@@ -4,10 +4,12 @@
 import type { ConnectionState, HeldConnection } from '@tunnel/core';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import {
+  BROKEN,
   type ByteDuplex,
   type MuxStream,
   type OpenAnswer,
   type PendingStream,
+  type ReportInternalError,
   type Splice,
   type SpliceHandlers,
   splice,
@@ -31,6 +33,7 @@ export interface RelayConnectionOwner {
   /** Nobody took it; the visitor's end is the owner's now. The last call, as onOver is. */
   onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void;
   onOver(connection: RelayConnection): void;
+  readonly report: ReportInternalError;
 }
 
 const MADE_ROOM: StreamReason = { code: 'cancelled', text: 'the edge is full, and made room for another visitor' };
@@ -178,6 +181,19 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
 
   onDone(): void {
     this.#finish();
+  }
+
+  /** Bytes are cut off, whichever side they came from: half of them would look whole. */
+  abandon(error: unknown, where: string): void {
+    const [opening, joined] = [this.#opening, this.#splice];
+    try {
+      this.#owner.report(error, where);
+      opening?.reset(BROKEN);
+      this.#visitor.reset(BROKEN);
+    } finally {
+      this.#finish();
+      joined?.reset(BROKEN);
+    }
   }
 
   #isOver(): boolean {

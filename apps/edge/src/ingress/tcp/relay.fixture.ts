@@ -6,7 +6,7 @@ import type { ConnectionGate } from '@tunnel/http-shell';
 import { connectSocket, type MuxStream, splice } from '@tunnel/mux';
 import type { StreamHead } from '@tunnel/protocol';
 import { createLogger } from '@tunnel/runtime';
-import { eventually, FakeClock, type SessionPair, sessionPair, startTcpServer } from '@tunnel/testkit';
+import { eventually, FakeClock, rethrow, type SessionPair, sessionPair, startTcpServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
@@ -63,7 +63,7 @@ export const dialling =
     connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
       (local) => {
         stream.accept();
-        splice(stream, local, { onDone: () => {} });
+        splice(stream, local, { onDone: () => {}, abandon: rethrow });
       },
       (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
     );
@@ -80,6 +80,7 @@ export const echoing: OnStream = (stream) => {
     onDrain: () => {},
     onEnd: () => stream.end(),
     onReset: () => {},
+    abandon: rethrow,
   });
 };
 
@@ -169,9 +170,10 @@ export class RelayStage {
     const gate = openGate({ perNetwork: limits.perAddress });
     const relay = new Relay({
       balancer: new Balancer({ counts, random }),
-      answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
+      answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, rethrow, onOver),
       logger,
       clock,
+      report: rethrow,
     });
     const visitorPorts: number[] = [];
     const accepted: net.Socket[] = [];

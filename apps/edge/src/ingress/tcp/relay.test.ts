@@ -6,6 +6,7 @@ import {
   deterministicBytes,
   eventually,
   hashOf,
+  rethrow,
   startEchoServer,
   startSinkServer,
   startTcpServer,
@@ -171,6 +172,7 @@ describe('a visitor that leaves', () => {
         onDrain: () => {},
         onEnd: () => ends.push('end'),
         onReset: (reason) => ends.push(reason.code),
+        abandon: rethrow,
       });
     });
     const visitor = path.visit();

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { hostPort, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import { adoptSocket, type ByteDuplex } from '@tunnel/mux';
+import { adoptSocket, type ByteDuplex, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, readOncePerTurn } from '@tunnel/runtime';
 import { type Balancer, FailedMembers, Lease, type Refusal } from '../../routing/balancer.ts';
@@ -27,6 +27,7 @@ export interface RelayOptions {
   readonly answerUnserved: AnswerUnserved;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly report: ReportInternalError;
   /** A connection is over, and all its bytes are counted. */
   readonly onStreamEnd?: () => void;
 }
@@ -37,6 +38,7 @@ const UNSERVED: StreamReason = { code: 'cancelled', text: 'nobody serves this co
 export class Relay implements RelayConnectionOwner {
   readonly totals = new RelayTotals();
   readonly now: () => number;
+  readonly report: ReportInternalError;
   readonly #balancer: Balancer;
   readonly #answerUnserved: AnswerUnserved;
   readonly #clock: Clock;
@@ -47,7 +49,8 @@ export class Relay implements RelayConnectionOwner {
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
 
-  constructor({ balancer, answerUnserved, logger, clock, onStreamEnd = () => {} }: RelayOptions) {
+  constructor({ balancer, answerUnserved, logger, clock, report, onStreamEnd = () => {} }: RelayOptions) {
+    this.report = report;
     this.#balancer = balancer;
     this.#answerUnserved = answerUnserved;
     this.#clock = clock;
@@ -172,8 +175,8 @@ export class Relay implements RelayConnectionOwner {
 
   onOver(connection: RelayConnection): void {
     this.#balancer.release(connection.lease);
-    this.#onStreamEnd();
     this.#live.delete(connection);
+    this.#onStreamEnd();
     this.#tellIfIdle();
   }
 

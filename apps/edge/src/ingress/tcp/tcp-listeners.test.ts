@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import { eventually, startTcpServer } from '@tunnel/testkit';
+import { createLogger } from '@tunnel/runtime';
+import { eventually, rethrow, startTcpServer } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { openGate } from '../gate.fixture.ts';
@@ -39,6 +40,7 @@ const start = (host = '127.0.0.1') => {
       for (const socket of carried.splice(0)) socket.resetAndDestroy();
     },
     whenIdle: async () => {},
+    report: rethrow,
   };
   const routeOn = (port: number) => (known.has(port) ? tunnel : undefined);
   const listeners = new TcpListeners({ host, routeOn, relay, gate: openGate() });

@@ -1,8 +1,9 @@
 // The public ports of tcp tunnels and groups: one listener each. It accepts and hands over; closing it leaves accepted connections alone.
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
+import { accept } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Relay } from './relay.ts';
@@ -11,7 +12,10 @@ import type { RelayTotals } from './relay-totals.ts';
 interface TcpListenersOptions {
   readonly host: string;
   readonly routeOn: (port: number) => Route | undefined;
-  readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'totals' | 'drain' | 'resetAll' | 'whenIdle'>;
+  readonly relay: Pick<
+    Relay,
+    'carry' | 'turnAway' | 'connections' | 'totals' | 'drain' | 'resetAll' | 'whenIdle' | 'report'
+  >;
   readonly gate: ConnectionGate;
 }
 
@@ -90,13 +94,15 @@ export class TcpListeners {
 
   #createServer(port: number): Server {
     const { routeOn, relay, gate } = this.#options;
-    return createServer(SERVER_OPTIONS, (socket) => {
+    const server = createServer(SERVER_OPTIONS);
+    accept(server, 'connection', relay.report, 'tcp', (socket: Socket) => {
       const accepted = gate.accept('tcp', socket);
       if (accepted === null) return;
       const route = routeOn(port);
       if (route === undefined) relay.turnAway(socket, port);
       else relay.carry(accepted, route);
     });
+    return server;
   }
 }
 

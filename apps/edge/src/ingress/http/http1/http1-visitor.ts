@@ -54,6 +54,9 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   readonly #heads = new HeadReader();
   #phase: Phase = 'head';
   #body: RequestBody | null = null;
+  /** Of the request that is being answered. */
+  #response: Http1Response | null = null;
+  #isAbandoned = false;
   #goOn = true;
   /** Bytes that wait for their turn: of pipelined requests, or behind a head that is being decided. Their sender is paused. */
   #rest: ByteQueue | null = null;
@@ -160,8 +163,12 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     const decided = (made: RouteDecision): void => {
       // The visitor may have left meanwhile.
       if (this.#phase !== 'deciding') return;
-      this.#decided(made, head);
-      this.#takeRest();
+      try {
+        this.#decided(made, head);
+        this.#takeRest();
+      } catch (error) {
+        this.abandon(error, 'visitor.decided');
+      }
     };
     decision.then(decided, (error: unknown) => decided({ fault: Fault.from(error) }));
   }
@@ -169,6 +176,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   #decided(decision: RouteDecision, head: RequestHead): void {
     this.#phase = hasBodyOf(head.framing) ? 'body' : 'answering';
     const response = new Http1Response(this, this.#out, head);
+    this.#response = response;
     const leased = isOwnAnswer(decision) ? decision : this.request.lease(decision, head);
     if (isOwnAnswer(leased)) response.answer(leased);
     else this.#ask(leased, head, response);
@@ -202,7 +210,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     this.request.abort();
     this.#body = null;
     const fault = new Fault(refusalCodeOf(status), { reason });
-    new Http1Response(this, this.#out, null).answer({ fault });
+    this.#response = new Http1Response(this, this.#out, null);
+    this.#response.answer({ fault });
     return end;
   }
 
@@ -219,6 +228,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   onResponded(keepAlive: boolean): void {
     this.#body = null;
+    this.#response = null;
     this.request.done();
     // Nobody is waited for when the edge shuts down; what was asked already is still answered.
     const ends = !keepAlive || (this.#owner.isDraining && this.#rest === null);
@@ -245,6 +255,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     const joined = splice(this.#end, stream, {
       onBytes: (direction, count) => this.#countUpgraded(member, direction === 'a-to-b', count),
       onDone: () => this.#closed(),
+      abandon: (error, where) => this.abandon(error, where),
     });
     if (!this.#isClosed()) this.#splice = joined;
   }
@@ -303,6 +314,41 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   // ---- time and the end ----
 
+  /** Once with an answer, where nothing of one is out; the second time there is nobody left to ask. */
+  abandon(error: unknown, where: string): void {
+    const isFirst = !this.#isAbandoned;
+    this.#isAbandoned = true;
+    try {
+      this.#owner.report(error, where);
+      this.request.giveUp();
+      if (isFirst && this.#awaitsAnswer(where)) this.#answerInternal();
+      else this.close();
+    } catch {
+      this.#cut();
+    }
+  }
+
+  /** An idle connection has asked for nothing: an answer now would be taken for that to its next request. */
+  #awaitsAnswer(where: string): boolean {
+    if (this.#phase === 'head') return this.#heads.begun || where === 'socket.data';
+    return this.#phase === 'deciding' || this.#phase === 'body' || this.#phase === 'answering';
+  }
+
+  #answerInternal(): void {
+    this.#body = null;
+    this.#response ??= new Http1Response(this, this.#out, null);
+    // Cuts the connection off where half of an answer is out.
+    this.#response.onError(new Fault('INTERNAL'), null);
+  }
+
+  #cut(): void {
+    try {
+      this.#end.reset(GONE);
+    } finally {
+      this.#closed();
+    }
+  }
+
   tick(nowMs: number): void {
     this.request.tick(nowMs);
     if (this.#linger?.isOver(nowMs)) this.close();
@@ -343,9 +389,13 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     this.#phase = 'closed';
     this.#body = null;
     this.#rest = null;
-    this.request.done();
-    this.#owner.balancer.release(this.#lease);
-    this.#owner.onClosed(this);
+    // Whatever goes wrong on the way, nobody stays counted.
+    try {
+      this.request.done();
+    } finally {
+      this.#owner.balancer.release(this.#lease);
+      this.#owner.onClosed(this);
+    }
   }
 
   #isClosed(): boolean {

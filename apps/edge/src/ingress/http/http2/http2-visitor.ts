@@ -2,6 +2,7 @@
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { ConnectionState, RequestHead } from '@tunnel/core';
+import { listen } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import type { VisitorInfo } from '../../../routing/http-router.ts';
@@ -69,14 +70,15 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   start(): void {
     const session = this.#session;
     session.setLocalWindowSize(EDGE_LIMITS.HTTP2_CONNECTION_WINDOW_BYTES);
-    session.on('stream', (stream: ServerHttp2Stream, _headers: unknown, _flags: unknown, raw: RawFields) =>
+    const scope = 'http2.session';
+    listen(session, 'stream', this, scope, (stream: ServerHttp2Stream, _headers, _flags, raw: RawFields) =>
       this.#onStream(stream, raw),
     );
-    session.on('ping', () => this.#onSignal());
-    session.on('remoteSettings', () => this.#onSignal());
+    listen(session, 'ping', this, scope, () => this.#onSignal());
+    listen(session, 'remoteSettings', this, scope, () => this.#onSignal());
     // Whatever it was, the close that follows is what counts.
-    session.on('error', () => {});
-    session.on('close', () => this.#onClosed());
+    listen(session, 'error', this, scope, () => {});
+    listen(session, 'close', this, scope, () => this.#onClosed());
   }
 
   #onStream(stream: ServerHttp2Stream, raw: RawFields): void {
@@ -84,7 +86,12 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     this.#requests.add(request);
     this.#activeAtMs = this.owner.services.now();
     this.#deadlineMs = Number.POSITIVE_INFINITY;
-    request.begin(raw);
+    try {
+      request.begin(raw);
+    } catch (error) {
+      // One request, not the others of the connection.
+      request.abandon(error, 'http2.request');
+    }
   }
 
   leaseFor({ host }: RequestHead): Lease {
@@ -132,7 +139,13 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
       this.#takenBack = 0;
       this.#takenBackSinceMs = nowMs;
     }
-    for (const request of this.#requests) request.tick(nowMs);
+    for (const request of this.#requests) {
+      try {
+        request.tick(nowMs);
+      } catch (error) {
+        request.abandon(error, 'http2.tick');
+      }
+    }
     if (this.#liveness.isOver(nowMs, this.#areClosed)) return this.close();
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'open') this.shutDown();
@@ -147,6 +160,15 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     this.#phase = 'closing';
     this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_LINGER_MS;
     this.#session.close();
+  }
+
+  /** Something of the connection itself, not of one request. */
+  abandon(error: unknown, where: string): void {
+    try {
+      this.owner.report(error, where);
+    } finally {
+      this.close();
+    }
   }
 
   close(): void {
