@@ -1,5 +1,6 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
+import { join } from 'node:path';
 import { showProtocol } from '@tunnel/contract';
 import { ConnectionCounts, callerAddressOf, mayAlertPrivate } from '@tunnel/core';
 import {
@@ -32,6 +33,7 @@ import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups, type GroupWatcher } from './routing/groups.ts';
 import { Registry } from './routing/registry.ts';
+import { ReturningEndpoints } from './routing/returning-endpoints.ts';
 
 /** What an edge is given from outside, beside its configuration. */
 export interface EdgeDeps {
@@ -42,7 +44,7 @@ export interface EdgeDeps {
   readonly random?: () => number;
   /** What GET /api/status shows. */
   readonly version?: string;
-  /** Holds the journal; the configured one unless told. */
+  /** Holds the journal, in the configured one unless told; and who had which endpoint, which without it nobody writes down. */
   readonly dataDir?: string;
   /** A platform in this process. Without one `[server] platform_url` says where it is; without that, too, the edge is alone. */
   readonly platform?: InProcessPlatform;
@@ -77,6 +79,8 @@ export interface Edge {
 
 /** What the parts other than the drain may take to stop. */
 const STOP_GRACE_MS = 5000;
+const ENDPOINTS_FILE = 'edge-endpoints.jsonl';
+const partOf = (part: ReturningEndpoints) => ({ start: () => part.start(), stop: () => part.stop() });
 /** The version of one that nobody has released. */
 const DEVELOPMENT = 'development';
 /** Names that the edge chooses must not be guessed: no ordinary random number will do. */
@@ -100,6 +104,8 @@ class ComposedEdge implements Edge {
   readonly #feed: GroupFeed;
   readonly #groupMetrics: GroupMetrics;
   readonly #alerts: AlertSender;
+  readonly #endpoints: EndpointRegistry;
+  readonly #returning: ReturningEndpoints | undefined;
   readonly #control: ControlPlane;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
@@ -130,7 +136,9 @@ class ComposedEdge implements Edge {
     this.#backend.onRevoked((revocation) => this.#feed.revoked(revocation));
     this.#groupMetrics = new GroupMetrics(clock);
     this.#alerts = this.#makeAlerts();
-    // Where clients come in.
+    // Where clients come in, and come back to.
+    this.#endpoints = this.#makeEndpoints();
+    this.#returning = this.#makeReturning();
     this.#control = this.#makeControl();
     // Who looks at all of it.
     this.#metricsServer = this.#makeMetricsServer();
@@ -197,6 +205,8 @@ class ComposedEdge implements Edge {
       start: () => this.#ingress.openHttp(this.#certificate.current),
       stop: async () => this.#ingress.closeHttp(),
     });
+    // Before anybody can ask for an endpoint; until the last one is given back.
+    if (this.#returning !== undefined) life.add({ name: 'endpoints of the last run', ...partOf(this.#returning) });
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
     life.add({
       name: 'control plane',
@@ -272,17 +282,23 @@ class ComposedEdge implements Edge {
     });
   }
 
+  #makeEndpoints(): EndpointRegistry {
+    const { clock, random = Math.random } = this.#deps;
+    const ranges = portRanges(this.#config.limits);
+    const { ports: listeners } = this.#ingress;
+    return new EndpointRegistry({ listeners, portRanges: ranges, names: this.#names, clock, random });
+  }
+
+  #makeReturning(): ReturningEndpoints | undefined {
+    const { clock, logger, dataDir } = this.#deps;
+    const path = dataDir === undefined ? undefined : join(dataDir, ENDPOINTS_FILE);
+    return path === undefined ? path : new ReturningEndpoints({ path, endpoints: this.#endpoints, clock, logger });
+  }
+
   #makeControl(): ControlPlane {
     const { server, limits, region, load_balancing } = this.#config;
-    const { clock, logger, random = Math.random } = this.#deps;
-    const tunnels = this.#tunnels;
-    const endpoints = new EndpointRegistry({
-      listeners: this.#ingress.ports,
-      portRanges: portRanges(limits),
-      names: this.#names,
-      clock,
-      random,
-    });
+    const { clock, logger } = this.#deps;
+    const [tunnels, endpoints, returning] = [this.#tunnels, this.#endpoints, this.#returning];
     const watchers = [this.#feed, this.#groupMetrics, this.#alarm()];
     return new ControlPlane({
       host: server.host,
@@ -297,8 +313,9 @@ class ComposedEdge implements Edge {
       backend: this.#backend,
       failures: this.#failures,
       endpoints,
-      groups: new Groups({ clock, logger, endpoints, tunnels, watchers }),
+      groups: new Groups({ clock, logger, endpoints, tunnels, returning, watchers }),
       tunnels,
+      returning,
       loadBalancing: load_balancing.enabled,
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
     });

@@ -19,6 +19,16 @@ export const EDGE_LIMITS = {
   AUTH_FAILURE_ADDRESSES_MAX: 10_000,
   /** the name and the port of a lost session are held for it this long */
   RESUME_WINDOW_MS: 30_000,
+  /** after a start within this time of the last run's end, its endpoints are held for those who had them, for as long again */
+  RETURN_WINDOW_MS: 30_000,
+  /** how often the file of endpoints says that the edge lives: by it the next run knows when this one ended */
+  ENDPOINTS_FILE_ALIVE_MS: 5000,
+  /** changes that wait for the disk; with more, the whole file is written anew instead */
+  ENDPOINTS_FILE_QUEUE_CHARS: 1 * MiB,
+  /** lines behind the last whole one; then the file is written anew */
+  ENDPOINTS_FILE_TAIL_CHARS: 4 * MiB,
+  /** a larger file is none of ours: a full edge has some 10 MB */
+  ENDPOINTS_FILE_MAX_BYTES: 64 * MiB,
   /** sessions of one edge, those that wait for their client included */
   SESSIONS_MAX: 20_000,
   /** how often the edge looks for what has become due: pings, dead carriers, held ports */

@@ -6,6 +6,7 @@ export {
   type WantedLease,
 } from './admission.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
+export { AwaitedEndpoints, type EndpointClaim, isAwaited, type LastRun } from './awaited-endpoints.ts';
 export {
   billingMonth,
   CAP_NOTICES,

@@ -13,6 +13,7 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
+import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import { type AuthFailures, authenticate } from './authentication.ts';
 import { SessionMuxes, upgradeCarrier } from './carriers.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
@@ -33,6 +34,8 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
   readonly tunnels: Registry;
+  /** Absent: nothing is kept across runs. */
+  readonly returning?: ReturningEndpoints | undefined;
   /** [load_balancing] enabled. */
   readonly loadBalancing: boolean;
   readonly capabilities?: readonly string[];
@@ -53,12 +56,15 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, endpoints, groups, tunnels, host, port } = options;
+    const { clock, logger, backend, endpoints, groups, tunnels, returning, host, port } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     this.#muxes = new SessionMuxes({ clock, logger, onViolation });
-    this.#sessions = new Sessions({ clock, logger, backend, endpoints, groups, tunnels, muxes: this.#muxes });
+    this.#sessions = new Sessions({
+      ...{ clock, logger, backend, endpoints, groups, tunnels, returning },
+      muxes: this.#muxes,
+    });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       refusal: () => this.#refusal(),
@@ -114,6 +120,7 @@ export class ControlPlane {
     this.#server.stopAccepting();
     if (this.#isDraining) return;
     this.#isDraining = true;
+    this.#given.returning?.freeze();
     this.#given.groups.shutDown();
     const { message } = new Fault('EDGE_SHUTTING_DOWN');
     for (const connection of this.#connections) {

@@ -12,6 +12,7 @@ import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, randomId } from '@tunnel/runtime';
 import type { EndpointRegistry } from './endpoints.ts';
 import type { Registry } from './registry.ts';
+import type { ReturningEndpoints } from './returning-endpoints.ts';
 import type { Tunnel } from './tunnel.ts';
 
 type Group = TunnelGroup<Tunnel>;
@@ -53,6 +54,8 @@ export interface GroupsOptions {
   readonly logger: Logger;
   readonly endpoints: EndpointRegistry;
   readonly tunnels: Registry;
+  /** Absent: nothing is kept across runs. */
+  readonly returning?: ReturningEndpoints | undefined;
   readonly watchers: readonly GroupWatcher[];
 }
 
@@ -94,7 +97,7 @@ export class Groups {
       const decision = groups.decide(wanted, owner);
       if (decision.kind === 'refused') throw decision.fault;
       if (decision.kind === 'join') return this.#enter(decision.group, request, false);
-      if (endpoint.kind === 'name') return this.#enter(this.#beginAt(wanted, endpoint.name), request, true);
+      if (endpoint.kind === 'name') return this.#enter(this.#beginAt(request, endpoint.name), request, true);
       const opening = this.#opening.get(openingKey(wanted.name, endpoint));
       if (opening === undefined) return this.#beginOnPort(request, endpoint);
       await opening;
@@ -136,8 +139,9 @@ export class Groups {
 
   // ---- the beginning ----
 
-  #beginAt(wanted: WantedGroup, name: string): Group {
+  #beginAt({ wanted, owner }: JoinRequest, name: string): Group {
     const groupId = randomId('grp');
+    this.#given.returning?.claimForGroup(groupId, wanted, owner);
     try {
       this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
     } catch (error) {
@@ -148,10 +152,11 @@ export class Groups {
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
-    const { endpoints } = this.#given;
-    const { wanted } = request;
+    const { endpoints, returning } = this.#given;
+    const { wanted, owner } = request;
     const groupId = randomId('grp');
-    const opened = endpoints.open(groupId, endpoint);
+    const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
+    const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint);
     const settled = opened.then(
       () => undefined,
       () => undefined,
