@@ -30,10 +30,13 @@ export const startClients = async (harness: Harness, stack: Stack): Promise<Tunn
   const group = (name: string) => ['--group', name, '--group-key-file', keyFile];
   const quiet = ['--no-inspect'];
   const chosenPort = String(stack.tcpPorts.to);
+  // First: chance could choose the same port.
+  const onChosenPort = await harness.tcp(stack, echo.port, { flags: ['--name', 'c', '--remote-port', chosenPort] });
+  await onChosenPort.ready();
   const programs = [
+    onChosenPort,
     await runHttp(harness, stack, web.port, ['--name', 'a', '--subdomain', CHOSEN_NAME, ...quiet]),
     await runHttp(harness, stack, web.port, ['--name', 'b', ...quiet]),
-    await harness.tcp(stack, echo.port, { flags: ['--name', 'c', '--remote-port', chosenPort] }),
     await harness.tcp(stack, echo.port, { flags: ['--name', 'd'] }),
     await runHttp(harness, stack, web.port, ['--name', 'e', ...group(GROUP_NAME), ...quiet]),
     await runHttp(harness, stack, web.port, ['--name', 'f', ...group(GROUP_NAME), ...quiet]),

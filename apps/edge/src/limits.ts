@@ -217,6 +217,10 @@ export const EDGE_LIMITS = {
   KNOWN_KEYS_MAX: 20_000,
   /** refused keys that are remembered; apart, so that guesses push no good key out */
   REFUSED_KEYS_MAX: 10_000,
+  /** questions for keys of clients that come in, in any second: after a restart they come all at once */
+  KEY_CHECKS_PER_SECOND: 200,
+  /** clients whose keys wait for that; a client waits 10 s for its answer, further ones are told to come again */
+  KEY_CHECKS_WAITING_MAX: 1000,
   /** keys asked for at once when the edge has missed changes and asks for all of them again */
   KEY_CHECKS_AT_ONCE: 8,
 
