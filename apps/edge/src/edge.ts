@@ -347,6 +347,7 @@ class ComposedEdge implements Edge {
       authFailures: () => this.#failures.total,
       droppedLogLines: () => logger.droppedLines,
       sseConsumers: () => this.#feed.consumers,
+      journalQueue: () => this.#backend.journalQueue,
       loadBalancing: load_balancing.enabled ? { groups: this.#groupMetrics, alerts: this.#alerts.totals } : null,
     });
     return new MetricsServer({ host: server.metrics_host, port: server.metrics_port }, metrics, logger);

@@ -237,6 +237,8 @@ export const EDGE_LIMITS = {
   JOURNAL_BATCH_BYTES: 1 * MiB,
   /** lines behind the last summary; then the usage of one tunnel and day is summed up anew */
   JOURNAL_TAIL_BYTES: 8 * MiB,
+  /** lines that wait for a slow disk, usage summed up; with more, no tunnel of an account is opened until the disk has taken them */
+  JOURNAL_QUEUE_BYTES: 8 * MiB,
   /** summed records that wait for the platform; with more, no tunnel of an account is opened until it is back */
   JOURNAL_RECORDS_MAX: 100_000,
   /** the counters of an ended tunnel are watched this long, and until its last connection ends */

@@ -24,6 +24,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     streams: () => 0,
     authFailures: () => 0,
     droppedLogLines: () => 0,
+    journalQueue: () => undefined,
     sseConsumers: () => 0,
     loadBalancing: groups === null ? null : { groups, alerts },
   });

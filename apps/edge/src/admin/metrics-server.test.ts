@@ -24,6 +24,7 @@ beforeEach(async () => {
     streams: () => 7,
     authFailures: () => 1,
     droppedLogLines: () => 0,
+    journalQueue: () => ({ bytes: 70, timesFull: 2 }),
     sseConsumers: () => 6,
     loadBalancing: null,
   };
@@ -65,6 +66,8 @@ it('every series is there from the first scrape', async () => {
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 0,
     tunnel_auth_failures_total: 1,
+    tunnel_journal_full_total: 2,
+    tunnel_journal_queue_bytes: 70,
     tunnel_log_lines_dropped_total: 0,
     ...Object.fromEntries(
       [1, 2, 3, 4, 5].map((n) => [`tunnel_http_responses_total{class="${n}xx",region="local"}`, 0]),

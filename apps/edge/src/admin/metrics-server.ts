@@ -60,6 +60,8 @@ export interface EdgeFigures {
   readonly authFailures: () => number;
   readonly droppedLogLines: () => number;
   readonly sseConsumers: () => number;
+  /** undefined: this edge has no journal. */
+  readonly journalQueue: () => { readonly bytes: number; readonly timesFull: number } | undefined;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
@@ -104,6 +106,8 @@ const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], () => {
     return Object.values(ports).reduce((sum, { connections }) => sum + connections, http.connections);
   });
+  const queuedBytes = () => figures.journalQueue()?.bytes ?? 0;
+  metrics.gauge('tunnel_journal_queue_bytes', 'Bytes of the journal that wait for the disk', [], queuedBytes);
   metrics.gauge('tunnel_sse_consumers', 'Streams of events that somebody listens to', [], sseConsumers);
 };
 
@@ -134,6 +138,11 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
       ...Object.entries(ports).map(([transport, { totals }]) => [transport, totals] as const),
     ]),
     follow(metrics.counter('tunnel_auth_failures_total', 'Keys that were refused'), {}, authFailures),
+    follow(
+      metrics.counter('tunnel_journal_full_total', 'Times the disk was too slow for the journal'),
+      {},
+      () => figures.journalQueue()?.timesFull ?? 0,
+    ),
     follow(metrics.counter('tunnel_log_lines_dropped_total', 'Log lines nobody read'), {}, droppedLogLines),
     () => {
       for (const reason of totalsOfPorts.flatMap((totals) => [...totals.refused.keys()])) {
