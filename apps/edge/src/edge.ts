@@ -10,6 +10,7 @@ import {
   type Logger,
   randomId,
   randomToken,
+  restListenerOf,
   Secret,
   type ServerConfig,
 } from '@tunnel/runtime';
@@ -17,6 +18,7 @@ import {
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
+import { restUrlOf, secureRest } from './admin/rest-security.ts';
 import { RestServer } from './admin/rest-server.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
 import type { Backend } from './backend/backend.ts';
@@ -28,7 +30,7 @@ import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges } from './ingress/kinds.ts';
-import { Certificate } from './ingress/tls/certificate.ts';
+import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups, type GroupWatcher } from './routing/groups.ts';
@@ -72,7 +74,7 @@ export interface Edge {
     readonly http: EdgeAddress;
     /** null: there is no certificate. */
     readonly https: EdgeAddress | null;
-    readonly api: EdgeAddress;
+    readonly api: EdgeAddress & { readonly tls: boolean };
     readonly metrics: EdgeAddress;
   };
 }
@@ -152,7 +154,7 @@ class ComposedEdge implements Edge {
       control: this.#control.address,
       http: this.#ingress.httpListeners.http,
       https: this.#ingress.httpListeners.https,
-      api: this.#rest.address,
+      api: { ...this.#rest.address, tls: restListenerOf(this.#config).tls },
       metrics: this.#metricsServer.address,
     };
   }
@@ -217,6 +219,7 @@ class ComposedEdge implements Edge {
   }
 
   async #openRest(): Promise<void> {
+    secureRest(this.#config, this.#certificate.current, this.#rest, this.#deps.logger);
     await this.#rest.start();
     this.#isRestOpen = true;
   }
@@ -237,16 +240,9 @@ class ComposedEdge implements Edge {
       ...{ clock, logger, adminToken, random, dataDir, platform },
       version: this.#version,
       apiSecret: this.#platformSecret,
-      apiUrl: () => this.#apiUrl(),
+      apiUrl: () => restUrlOf(this.#config, this.#isRestOpen ? this.#rest.address : null),
       openPorts: () => (this.#isOpen ? this.addresses : null),
     });
-  }
-
-  #apiUrl(): string {
-    const { api_url } = this.#config.server;
-    if (api_url !== '' || !this.#isRestOpen) return api_url;
-    const { host, port } = this.#rest.address;
-    return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   }
 
   #makeIngress(): Ingress {
@@ -359,7 +355,7 @@ class ComposedEdge implements Edge {
     const [tunnels, store, control] = [this.#tunnels, this.#captures, this.#control];
     const replays = new Replays({ store, clock, http: this.#ingress.http });
     return new RestServer(
-      { host: server.api_host === '' ? server.host : server.api_host, port: server.api_port },
+      { ...restListenerOf(this.#config), port: server.api_port },
       {
         backend: this.#backend,
         platformSecret: this.#platformSecret,
@@ -393,6 +389,7 @@ class ComposedEdge implements Edge {
       onRenewed: (files) => {
         this.#ingress.httpListeners.renew(files);
         this.#control.renewCertificate(files);
+        this.#rest.renew(secureOptionsOf(files));
       },
     });
   }

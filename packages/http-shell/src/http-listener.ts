@@ -1,6 +1,8 @@
 // One HTTP server for programs and people, an API or metrics: its time limits, its port, its end, and what it says to bytes that are no request.
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
+import type { SecureContextOptions } from 'node:tls';
 import { apiErrorOf } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
@@ -9,6 +11,8 @@ import { type ListenOn, listenOrFault } from './listen-or-fault.ts';
 /** How often node looks for requests that are over their time. */
 const CHECK_INTERVAL_MS = 5000;
 const STOP_SWEEP_MS = 20;
+/** A handshake that failed: there is nobody to talk to in words. */
+const HANDSHAKE_ERROR = /^(ERR_(SSL|TLS)_|EPROTO$)/;
 
 interface UnreadableAnswer {
   readonly headers: Record<string, string>;
@@ -35,6 +39,8 @@ export interface HttpListenerOptions {
   /** What requests under way get to finish when it stops. Absent: nothing is waited for. */
   readonly grace?: { readonly clock: Clock; readonly ms: number };
   readonly onAcceptError?: (error: Error) => void;
+  /** true: it speaks TLS; its certificate comes with `renew`, before the start. */
+  readonly tls?: boolean;
   /** See listenOrFault. */
   readonly portReasons?: Readonly<Record<string, string>>;
 }
@@ -45,17 +51,17 @@ export class HttpListener {
   #address: { host: string; port: number } | undefined;
 
   constructor(options: HttpListenerOptions) {
-    const { bounds, onRequest, takesOddRequests = false } = options;
+    const { bounds, onRequest, takesOddRequests = false, tls = false } = options;
     this.#options = options;
-    this.#server = createServer(
-      {
-        requireHostHeader: !takesOddRequests,
-        headersTimeout: bounds.headTimeoutMs,
-        requestTimeout: bounds.requestTimeoutMs,
-        connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      },
-      onRequest,
-    );
+    const limits = {
+      requireHostHeader: !takesOddRequests,
+      headersTimeout: bounds.headTimeoutMs,
+      requestTimeout: bounds.requestTimeoutMs,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    };
+    this.#server = tls
+      ? createTlsServer({ ...limits, handshakeTimeout: bounds.headTimeoutMs }, onRequest)
+      : createServer(limits, onRequest);
     if (takesOddRequests) this.#server.on('checkExpectation', onRequest);
     this.#server.maxConnections = bounds.connectionsMax;
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerUnreadable(socket, error, options));
@@ -68,6 +74,11 @@ export class HttpListener {
   get address(): { host: string; port: number } {
     if (this.#address === undefined) throw new Error(`${this.#options.on.key} is not open`);
     return this.#address;
+  }
+
+  /** For handshakes from now on; connections do not notice. */
+  renew(certificate: SecureContextOptions): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(certificate);
   }
 
   async start(): Promise<void> {
@@ -113,7 +124,7 @@ const answerUnreadable = (
   error: NodeJS.ErrnoException,
   { unreadable, unreadableReasons = {} }: HttpListenerOptions,
 ): void => {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  if (!socket.writable || error.code === 'ECONNRESET' || HANDSHAKE_ERROR.test(error.code ?? '')) {
     socket.destroy();
     return;
   }

@@ -31,13 +31,14 @@ export const API_BOUNDS: HttpListenerOptions['bounds'] = {
 export class RestServer extends HttpListener {
   readonly #app: ReturnType<typeof createRestApp>;
 
-  constructor(on: Omit<ListenOn, 'key'>, deps: RestDependencies) {
+  constructor({ tls = false, ...on }: Omit<ListenOn, 'key'> & { readonly tls?: boolean }, deps: RestDependencies) {
     const app = createRestApp(deps);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env));
     super({
       on: { ...on, key: '[server] api_port' },
       onRequest: (request, response) => void onRequest(request, response),
       bounds: API_BOUNDS,
+      tls,
       unreadable: unreadableAsJson(deps.newRequestId),
     });
     this.#app = app;

@@ -40,7 +40,14 @@ const play = async (steps: readonly unknown[]): Promise<void> => {
   let [ids, appended] = [0, 0];
   const newId = (): string => `jrn_${(ids += 1)}`;
   const batch = { records: 2, bytes: 1 << 20 };
-  const options = { folder: join(folder.path, 'journal'), logger: quiet, newId, batch, tailBytes: 400, queueBytes: 300 };
+  const options = {
+    folder: join(folder.path, 'journal'),
+    logger: quiet,
+    newId,
+    batch,
+    tailBytes: 400,
+    queueBytes: 300,
+  };
   let journal = new Journal(options);
   await journal.start();
   const deliver = async (isAnswerLost: boolean): Promise<void> => {
