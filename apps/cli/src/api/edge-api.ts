@@ -24,7 +24,7 @@ export interface ApiAddress {
 const DEFAULT_API_PORT = 4041;
 
 export const apiAddress = ({ api, server, tls }: ApiOptions): ApiAddress => {
-  const url = api === undefined ? besideServer(server, tls) : parseHttpUrl(api, '--api', 'http://127.0.0.1:4041');
+  const url = api === undefined ? besideServer(server) : parseHttpUrl(api, '--api', 'http://127.0.0.1:4041');
   const loopbackOnly = url.protocol === 'http:' && tls !== false;
   if (loopbackOnly && !isLoopback(hostOf(url))) throw clearText(url.host);
   return { url, loopbackOnly };
@@ -35,11 +35,9 @@ const clearText = (host: string): Fault =>
     reason: `the key would go to ${host} in clear: give an https:// address with --api, or --no-tls if the network between is yours`,
   });
 
-/** Beyond this machine the REST of an edge speaks TLS. */
-const besideServer = (server: string, tls: boolean | undefined): URL => {
+const besideServer = (server: string): URL => {
   const { host } = parseServerAddress(server);
-  const scheme = tls === false || isLoopback(host) ? 'http' : 'https';
-  return new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${DEFAULT_API_PORT}`);
+  return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${DEFAULT_API_PORT}`);
 };
 
 export interface GroupsSource {
