@@ -156,7 +156,24 @@ describe('after a stop on purpose', () => {
   });
 });
 
+/** With one line that is right but for these fields. */
+const fileWith = (fields: object): string => {
+  const open = { kind: 'open', tunnel_id: 't', account_id: 'a', secret_hash: SECRET, endpoint: { name: 'shop' } };
+  const lines = [
+    { kind: 'endpoints', version: 1 },
+    { ...open, ...fields },
+    { kind: 'alive', at: 1 },
+  ];
+  return `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`;
+};
+
 describe('a file', () => {
+  it('of long ago is read without a word', async () => {
+    writeFileSync(path, fileWith({}));
+    await startRun();
+    expect(lines).toEqual([]);
+  });
+
   it('with a torn last line is read up to it', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
@@ -172,7 +189,12 @@ describe('a file', () => {
     ['no head', '{"kind":"alive","at":1}\n'],
     ['of another version', '{"kind":"endpoints","version":2}\n'],
     ['broken in the midst', '{"kind":"endpoints","version":1}\n\u0000\u0000\n{"kind":"alive","at":1}\n'],
-    ['with a port that is none', '{"kind":"endpoints","version":1}\n{"kind":"open","tunnel_id":"t","port":1e9}\n'],
+    ['with a line of another kind', '{"kind":"endpoints","version":1}\n{"kind":"moved","at":1}\n'],
+    ['with a line that is a number', '{"kind":"endpoints","version":1}\n7\n'],
+    ['with an endpoint that is none', fileWith({ endpoint: { transport: 'tcp', port: 1.5 } })],
+    ['without an endpoint', fileWith({ endpoint: undefined })],
+    ['with a hash that is none', fileWith({ secret_hash: 'secret' })],
+    ['without an owner', fileWith({ account_id: undefined })],
   ])('that is %s: one line, nothing is held, and the edge goes on with a new one', async (_, text) => {
     writeFileSync(path, text);
     const { open } = await startRun();
