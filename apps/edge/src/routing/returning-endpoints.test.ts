@@ -159,12 +159,12 @@ describe('after a stop on purpose', () => {
 /** With one line that is right but for these fields. */
 const fileWith = (fields: object): string => {
   const open = { kind: 'open', tunnel_id: 't', account_id: 'a', secret_hash: SECRET, endpoint: { name: 'shop' } };
-  const lines = [
+  const said = [
     { kind: 'endpoints', version: 1 },
     { ...open, ...fields },
     { kind: 'alive', at: 1 },
   ];
-  return `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`;
+  return `${said.map((line) => JSON.stringify(line)).join('\n')}\n`;
 };
 
 describe('a file', () => {
