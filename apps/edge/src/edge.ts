@@ -1,5 +1,6 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
+import { join } from 'node:path';
 import { showProtocol } from '@tunnel/contract';
 import { ConnectionCounts, callerAddressOf, decidePrivateAlerts, type FramePaceRules, ownerKey } from '@tunnel/core';
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
@@ -11,6 +12,7 @@ import {
   type Logger,
   randomId,
   randomToken,
+  restListenerOf,
   Secret,
   type ServerConfig,
 } from '@tunnel/runtime';
@@ -18,6 +20,7 @@ import {
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
+import { restUrlOf, secureRest } from './admin/rest-security.ts';
 import { RestServer } from './admin/rest-server.ts';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
@@ -30,12 +33,13 @@ import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges } from './ingress/kinds.ts';
-import { Certificate } from './ingress/tls/certificate.ts';
+import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups, type GroupWatcher } from './routing/groups.ts';
 import { Registry } from './routing/registry.ts';
+import { ReturningEndpoints } from './routing/returning-endpoints.ts';
 
 /** What an edge is given from outside, beside its configuration. */
 export interface EdgeDeps {
@@ -46,7 +50,7 @@ export interface EdgeDeps {
   readonly random?: () => number;
   /** What GET /api/status shows. */
   readonly version?: string;
-  /** Holds the journal; the configured one unless told. */
+  /** Holds the journal, in the configured one unless told; and who had which endpoint, which without it nobody writes down. */
   readonly dataDir?: string;
   /** A platform in this process. Without one `[server] platform_url` says where it is; without that, too, the edge is alone. */
   readonly platform?: InProcessPlatform;
@@ -79,13 +83,15 @@ export interface Edge {
     readonly http: EdgeAddress;
     /** null: there is no certificate. */
     readonly https: EdgeAddress | null;
-    readonly api: EdgeAddress;
+    readonly api: EdgeAddress & { readonly tls: boolean };
     readonly metrics: EdgeAddress;
   };
 }
 
 /** What the parts other than the drain may take to stop. */
 const STOP_GRACE_MS = 5000;
+const ENDPOINTS_FILE = 'edge-endpoints.jsonl';
+const partOf = (part: ReturningEndpoints) => ({ start: () => part.start(), stop: () => part.stop() });
 /** The version of one that nobody has released. */
 const DEVELOPMENT = 'development';
 /** Names that the edge chooses must not be guessed: no ordinary random number will do. */
@@ -111,6 +117,8 @@ class ComposedEdge implements Edge {
   readonly #feed: GroupFeed;
   readonly #groupMetrics: GroupMetrics;
   readonly #alerts: AlertSender;
+  readonly #endpoints: EndpointRegistry;
+  readonly #returning: ReturningEndpoints | undefined;
   readonly #control: ControlPlane;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
@@ -148,7 +156,9 @@ class ComposedEdge implements Edge {
     this.#backend.onRevoked((revocation) => this.#feed.revoked(revocation));
     this.#groupMetrics = new GroupMetrics(clock);
     this.#alerts = this.#makeAlerts();
-    // Where clients come in.
+    // Where clients come in, and come back to.
+    this.#endpoints = this.#makeEndpoints();
+    this.#returning = this.#makeReturning();
     this.#control = this.#makeControl();
     // Who looks at all of it.
     this.#metricsServer = this.#makeMetricsServer();
@@ -162,7 +172,7 @@ class ComposedEdge implements Edge {
       control: this.#control.address,
       http: this.#ingress.httpListeners.http,
       https: this.#ingress.httpListeners.https,
-      api: this.#rest.address,
+      api: { ...this.#rest.address, tls: restListenerOf(this.#config).tls },
       metrics: this.#metricsServer.address,
     };
   }
@@ -219,6 +229,8 @@ class ComposedEdge implements Edge {
       start: () => this.#ingress.openHttp(this.#certificate.current),
       stop: async () => this.#ingress.closeHttp(),
     });
+    // Before anybody can ask for an endpoint; until the last one is given back.
+    if (this.#returning !== undefined) life.add({ name: 'endpoints of the last run', ...partOf(this.#returning) });
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
     life.add({
       name: 'control plane',
@@ -229,6 +241,7 @@ class ComposedEdge implements Edge {
   }
 
   async #openRest(): Promise<void> {
+    secureRest(this.#config, this.#certificate.current, this.#rest, this.#deps.logger);
     await this.#rest.start();
     this.#isRestOpen = true;
   }
@@ -249,16 +262,9 @@ class ComposedEdge implements Edge {
       ...{ clock, logger, adminToken, random, dataDir, platform },
       version: this.#version,
       apiSecret: this.#platformSecret,
-      apiUrl: () => this.#apiUrl(),
+      apiUrl: () => restUrlOf(this.#config, this.#isRestOpen ? this.#rest.address : null),
       openPorts: () => (this.#isOpen ? this.addresses : null),
     });
-  }
-
-  #apiUrl(): string {
-    const { api_url } = this.#config.server;
-    if (api_url !== '' || !this.#isRestOpen) return api_url;
-    const { host, port } = this.#rest.address;
-    return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   }
 
   #makeIngress(): Ingress {
@@ -304,17 +310,23 @@ class ComposedEdge implements Edge {
     });
   }
 
+  #makeEndpoints(): EndpointRegistry {
+    const { clock, random = Math.random } = this.#deps;
+    const ranges = portRanges(this.#config.limits);
+    const { ports: listeners } = this.#ingress;
+    return new EndpointRegistry({ listeners, portRanges: ranges, names: this.#names, clock, random });
+  }
+
+  #makeReturning(): ReturningEndpoints | undefined {
+    const { clock, logger, dataDir } = this.#deps;
+    const path = dataDir === undefined ? undefined : join(dataDir, ENDPOINTS_FILE);
+    return path === undefined ? path : new ReturningEndpoints({ path, endpoints: this.#endpoints, clock, logger });
+  }
+
   #makeControl(): ControlPlane {
     const { server, limits, region, load_balancing } = this.#config;
-    const { clock, logger, random = Math.random } = this.#deps;
-    const tunnels = this.#tunnels;
-    const endpoints = new EndpointRegistry({
-      listeners: this.#ingress.ports,
-      portRanges: portRanges(limits),
-      names: this.#names,
-      clock,
-      random,
-    });
+    const { clock, logger } = this.#deps;
+    const [tunnels, endpoints, returning] = [this.#tunnels, this.#endpoints, this.#returning];
     const watchers = [this.#feed, this.#groupMetrics, this.#alarm()];
     return new ControlPlane({
       host: server.host,
@@ -331,8 +343,9 @@ class ComposedEdge implements Edge {
       backend: this.#backend,
       failures: this.#failures,
       endpoints,
-      groups: new Groups({ clock, logger, endpoints, tunnels, watchers }),
+      groups: new Groups({ clock, logger, endpoints, tunnels, returning, watchers }),
       tunnels,
+      returning,
       loadBalancing: load_balancing.enabled,
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
       framePace: this.#deps.framePace,
@@ -374,6 +387,7 @@ class ComposedEdge implements Edge {
       droppedLogLines: () => logger.droppedLines,
       admission: this.#connections.gate.admission,
       internalErrors: this.#internalErrors.counts,
+      journalQueue: () => this.#backend.journalQueue,
       sseConsumers: () => this.#feed.consumers,
       loadBalancing: load_balancing.enabled
         ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }
@@ -389,33 +403,29 @@ class ComposedEdge implements Edge {
     const [tunnels, store, control] = [this.#tunnels, this.#captures, this.#control];
     const { gate } = this.#connections;
     const replays = new Replays({ store, clock, http: this.#ingress.http });
-    return new RestServer(
-      { host: server.api_host === '' ? server.host : server.api_host, port: server.api_port },
-      gate,
-      {
-        admission: gate.admission,
-        monotonic: () => clock.monotonic(),
-        backend: this.#backend,
-        platformSecret: this.#platformSecret,
-        tunnels,
-        groups: tunnels.groups,
-        feed: this.#feed,
-        closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
-        captures: new CaptureService({ store, tunnels, replays }),
-        status: () => ({
-          sessions: control.figures.sessions,
-          tunnels: tunnels.size,
-          uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
-          draining: control.isDraining,
-        }),
-        region,
-        version: this.#version,
-        authFailures: this.#failures,
-        callerAddress: callerAddressOf(server.trusted_proxies),
-        newRequestId: () => randomId('req'),
-        logger,
-      },
-    );
+    return new RestServer({ ...restListenerOf(this.#config), port: server.api_port }, gate, {
+      admission: gate.admission,
+      monotonic: () => clock.monotonic(),
+      backend: this.#backend,
+      platformSecret: this.#platformSecret,
+      tunnels,
+      groups: tunnels.groups,
+      feed: this.#feed,
+      closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
+      captures: new CaptureService({ store, tunnels, replays }),
+      status: () => ({
+        sessions: control.figures.sessions,
+        tunnels: tunnels.size,
+        uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
+        draining: control.isDraining,
+      }),
+      region,
+      version: this.#version,
+      authFailures: this.#failures,
+      callerAddress: callerAddressOf(server.trusted_proxies),
+      newRequestId: () => randomId('req'),
+      logger,
+    });
   }
 
   #makeCertificate(): Certificate {
@@ -427,6 +437,7 @@ class ComposedEdge implements Edge {
       onRenewed: (files) => {
         this.#ingress.httpListeners.renew(files);
         this.#control.renewCertificate(files);
+        this.#rest.renew(secureOptionsOf(files));
       },
     });
   }

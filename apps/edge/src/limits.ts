@@ -29,6 +29,16 @@ export const EDGE_LIMITS = {
   AUTH_FAILURE_ADDRESSES_MAX: 10_000,
   /** the name and the port of a lost session are held for it this long */
   RESUME_WINDOW_MS: 30_000,
+  /** after a start within this time of the last run's end, its endpoints are held for those who had them, for as long again */
+  RETURN_WINDOW_MS: 30_000,
+  /** how often the file of endpoints says that the edge lives: by it the next run knows when this one ended */
+  ENDPOINTS_FILE_ALIVE_MS: 5000,
+  /** changes that wait for the disk; with more, the whole file is written anew instead */
+  ENDPOINTS_FILE_QUEUE_CHARS: 1 * MiB,
+  /** lines behind the last whole one; then the file is written anew */
+  ENDPOINTS_FILE_TAIL_CHARS: 4 * MiB,
+  /** a larger file is none of ours: a full edge has some 10 MB */
+  ENDPOINTS_FILE_MAX_BYTES: 64 * MiB,
   /** sessions of one edge, those that wait for their client included */
   SESSIONS_MAX: 20_000,
   /** how often the edge looks for what has become due: pings, dead carriers, held ports */
@@ -235,6 +245,10 @@ export const EDGE_LIMITS = {
   KNOWN_KEYS_MAX: 20_000,
   /** refused keys that are remembered; apart, so that guesses push no good key out */
   REFUSED_KEYS_MAX: 10_000,
+  /** questions for keys of clients that come in, in any second: after a restart they come all at once */
+  KEY_CHECKS_PER_SECOND: 200,
+  /** clients whose keys wait for that; a client waits 10 s for its answer, further ones are told to come again */
+  KEY_CHECKS_WAITING_MAX: 1000,
   /** keys asked for at once when the edge has missed changes and asks for all of them again */
   KEY_CHECKS_AT_ONCE: 8,
 
@@ -251,6 +265,8 @@ export const EDGE_LIMITS = {
   JOURNAL_BATCH_BYTES: 1 * MiB,
   /** lines behind the last summary; then the usage of one tunnel and day is summed up anew */
   JOURNAL_TAIL_BYTES: 8 * MiB,
+  /** lines that wait for a slow disk, usage summed up; with more, no tunnel of an account is opened until the disk has taken them */
+  JOURNAL_QUEUE_BYTES: 8 * MiB,
   /** summed records that wait for the platform; with more, no tunnel of an account is opened until it is back */
   JOURNAL_RECORDS_MAX: 100_000,
   /** the counters of an ended tunnel are watched this long, and until its last connection ends */

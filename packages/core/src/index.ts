@@ -16,6 +16,7 @@ export {
 } from './admission/descriptors.ts';
 export { Shares } from './admission/shares.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
+export { AwaitedEndpoints, type EndpointClaim, isAwaited, type LastRun } from './awaited-endpoints.ts';
 export {
   type AccountFacts,
   type ClosedReason,

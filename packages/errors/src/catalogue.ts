@@ -30,6 +30,7 @@ export const CATALOGUE = {
   CONFIG_DATABASE_EMBEDDED: entry(500, false, 'the embedded database cannot run in {dir}: {reason}', 'Choose another place with --data-dir, or set `[database] url` to a PostgreSQL of yours.'),
   CONFIG_SECRET_KEY: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[platform] secret_key_file`; all platforms of one database need the same. If it is lost for good: `tunnel-server signing-keys rotate --discard-old`.'),
   CONFIG_TLS_FILES: entry(500, false, 'TLS certificate cannot be loaded from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
+  CONFIG_API_URL_HOST: entry(500, false, 'the platform would reach REST at {host}, which the certificate {file} is not for (it is for {names})', 'Name one of its hosts in `[server] api_url`, or use a certificate for that host.'),
 
   // --- authentication on the control plane and the edge REST ---
   AUTH_TOKEN_INVALID: entry(401, false, 'the key was not accepted', 'Check the key: --token-file, TUNNEL_API_KEY or `auth_token`; create a new one if it was revoked.'),

@@ -94,8 +94,8 @@ export class ConnectionGate {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #log: LogLimiter;
-  /** By the peer's address and port. */
-  readonly #byPeer = new Map<string, AcceptedConnection>();
+  /** By both ends: one port of a peer may hold connections to several ports of ours. */
+  readonly #byEnds = new Map<string, AcceptedConnection>();
   readonly #isNearlyFull = { visitors: false, control: false, api: false };
 
   constructor({ admission, trustedProxies, clock, logger }: ConnectionGateOptions) {
@@ -133,8 +133,8 @@ export class ConnectionGate {
   }
 
   /** The connection that a request or an upgrade came on. */
-  find(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): AcceptedConnection | undefined {
-    return this.#byPeer.get(peerOf(socket));
+  find(socket: SocketEnds): AcceptedConnection | undefined {
+    return this.#byEnds.get(endsOf(socket));
   }
 
   /** What a trusted proxy says of a control connection; null: it may go on. */
@@ -190,13 +190,13 @@ export class ConnectionGate {
   #adopt(ticket: Ticket, socket: Socket, refusal: Fault | null): AcceptedConnection {
     const accepted = new AcceptedConnection(ticket, socket, refusal);
     ticket.held = accepted;
-    const peer = IS_FOUND_AGAIN.has(ticket.kind) ? peerOf(socket) : null;
-    if (peer !== null) this.#byPeer.set(peer, accepted);
+    const ends = IS_FOUND_AGAIN.has(ticket.kind) ? endsOf(socket) : null;
+    if (ends !== null) this.#byEnds.set(ends, accepted);
     const deadline = refusal === null ? null : this.#clock.setTimeout(() => accepted.close(), REFUSAL_MS);
     socket.once('close', () => {
       deadline?.cancel();
       this.admission.leave(ticket);
-      if (peer !== null && this.#byPeer.get(peer) === accepted) this.#byPeer.delete(peer);
+      if (ends !== null && this.#byEnds.get(ends) === accepted) this.#byEnds.delete(ends);
     });
     return accepted;
   }
@@ -222,8 +222,10 @@ export class ConnectionGate {
   }
 }
 
-const peerOf = ({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string =>
-  `${remoteAddress ?? ''} ${remotePort ?? ''}`;
+type SocketEnds = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>;
+
+const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: SocketEnds): string =>
+  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 
 const faultOf = ({ reason, limit }: AdmissionRefusal): Fault => {
   if (reason === 'address-limit') return new Fault('CONNECTIONS_PER_ADDRESS', { limit });

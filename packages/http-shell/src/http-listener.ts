@@ -1,7 +1,9 @@
 // One HTTP server for programs and people, an API or metrics: its time limits, its port, its end, and what it says to bytes that are no request.
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { SecureContextOptions } from 'node:tls';
 import { apiErrorOf } from '@tunnel/contract';
 import type { ConnectionKind } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -12,6 +14,8 @@ import { type ListenOn, listenOrFault } from './listen-or-fault.ts';
 /** How often node looks for requests that are over their time. */
 const CHECK_INTERVAL_MS = 5000;
 const STOP_SWEEP_MS = 20;
+/** A handshake that failed: there is nobody to talk to in words. */
+const HANDSHAKE_ERROR = /^(ERR_(SSL|TLS)_|EPROTO$)/;
 
 interface RefusalAnswer {
   readonly headers: Record<string, string>;
@@ -36,6 +40,8 @@ export interface HttpListenerOptions {
   readonly takesOddRequests?: boolean;
   /** What requests under way get to finish when it stops. Absent: nothing is waited for. */
   readonly grace?: { readonly clock: Clock; readonly ms: number };
+  /** true: it speaks TLS; its certificate comes with `renew`, before the start. */
+  readonly tls?: boolean;
   /** See listenOrFault. */
   readonly portReasons?: Readonly<Record<string, string>>;
 }
@@ -46,18 +52,18 @@ export class HttpListener {
   #address: { host: string; port: number } | undefined;
 
   constructor(options: HttpListenerOptions) {
-    const { bounds, gate, kind, takesOddRequests = false } = options;
+    const { bounds, gate, kind, takesOddRequests = false, tls = false } = options;
     const onRequest: RequestListener = (request, response) => this.#onRequest(request, response);
     this.#options = options;
-    this.#server = createServer(
-      {
-        requireHostHeader: !takesOddRequests,
-        headersTimeout: bounds.headTimeoutMs,
-        requestTimeout: bounds.requestTimeoutMs,
-        connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      },
-      onRequest,
-    );
+    const limits = {
+      requireHostHeader: !takesOddRequests,
+      headersTimeout: bounds.headTimeoutMs,
+      requestTimeout: bounds.requestTimeoutMs,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    };
+    this.#server = tls
+      ? createTlsServer({ ...limits, handshakeTimeout: bounds.headTimeoutMs }, onRequest)
+      : createServer(limits, onRequest);
     if (takesOddRequests) this.#server.on('checkExpectation', onRequest);
     this.#server.on('connection', (socket: Socket) => void gate.accept(kind, socket));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerUnreadable(socket, error, options));
@@ -70,6 +76,11 @@ export class HttpListener {
   get address(): { host: string; port: number } {
     if (this.#address === undefined) throw new Error(`${this.#options.on.key} is not open`);
     return this.#address;
+  }
+
+  /** For handshakes from now on; connections do not notice. */
+  renew(certificate: SecureContextOptions): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(certificate);
   }
 
   async start(): Promise<void> {
@@ -136,7 +147,7 @@ const answerUnreadable = (
   error: NodeJS.ErrnoException,
   { refused, unreadableReasons = {} }: HttpListenerOptions,
 ): void => {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  if (!socket.writable || error.code === 'ECONNRESET' || HANDSHAKE_ERROR.test(error.code ?? '')) {
     socket.destroy();
     return;
   }

@@ -1,4 +1,5 @@
 export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
+export { isLoopbackHost, type RestListener, restListenerOf } from './config/clear-text.ts';
 export {
   type ClientConfig,
   type ClientTunnel,

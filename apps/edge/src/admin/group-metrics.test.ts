@@ -27,6 +27,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     clientsHeldBack: () => 0,
     droppedLogLines: () => 0,
     internalErrors: new Map(),
+    journalQueue: () => undefined,
     sseConsumers: () => 0,
     admission: openGate().admission,
     loadBalancing: groups === null ? null : { groups, alerts, droppedAlerts: { group: 0, account: 2 } },

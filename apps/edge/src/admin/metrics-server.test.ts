@@ -30,6 +30,7 @@ beforeEach(async () => {
     clientsHeldBack: () => 3,
     droppedLogLines: () => 0,
     internalErrors: new Map([['socket.data', 3]]),
+    journalQueue: () => ({ bytes: 70, timesFull: 2 }),
     sseConsumers: () => 6,
     admission: gate.admission,
     loadBalancing: null,
@@ -79,6 +80,8 @@ it('every series is there from the first scrape', async () => {
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 0,
     tunnel_auth_failures_total: 1,
     tunnel_clients_held_back_total: 3,
+    tunnel_journal_full_total: 2,
+    tunnel_journal_queue_bytes: 70,
     tunnel_log_lines_dropped_total: 0,
     'tunnel_internal_errors_total{where="socket.data"}': 3,
     ...Object.fromEntries(

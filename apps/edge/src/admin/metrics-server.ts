@@ -67,6 +67,8 @@ export interface EdgeFigures {
   /** Mistakes of ours that cost one connection, by the place that caught them. */
   readonly internalErrors: ReadonlyMap<string, number>;
   readonly sseConsumers: () => number;
+  /** undefined: this edge has no journal. */
+  readonly journalQueue: () => { readonly bytes: number; readonly timesFull: number } | undefined;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
@@ -120,6 +122,8 @@ const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
     return Object.values(ports).reduce((sum, { connections }) => sum + connections, http.connections);
   });
   addShareGauges(metrics, admission);
+  const queuedBytes = () => figures.journalQueue()?.bytes ?? 0;
+  metrics.gauge('tunnel_journal_queue_bytes', 'Bytes of the journal that wait for the disk', [], queuedBytes);
   metrics.gauge('tunnel_sse_consumers', 'Streams of events that somebody listens to', [], sseConsumers);
 };
 
@@ -177,6 +181,11 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
       metrics.counter('tunnel_clients_held_back_total', 'Times a client was not read: it sent more frames than it may'),
       {},
       clientsHeldBack,
+    ),
+    follow(
+      metrics.counter('tunnel_journal_full_total', 'Times the disk was too slow for the journal'),
+      {},
+      () => figures.journalQueue()?.timesFull ?? 0,
     ),
     follow(metrics.counter('tunnel_log_lines_dropped_total', 'Log lines nobody read'), {}, droppedLogLines),
     () => {

@@ -32,7 +32,11 @@ export const API_BOUNDS: HttpListenerOptions['bounds'] = {
 export class RestServer extends HttpListener {
   readonly #app: ReturnType<typeof createRestApp>;
 
-  constructor(on: Omit<ListenOn, 'key'>, gate: ConnectionGate, deps: RestDependencies) {
+  constructor(
+    { tls = false, ...on }: Omit<ListenOn, 'key'> & { readonly tls?: boolean },
+    gate: ConnectionGate,
+    deps: RestDependencies,
+  ) {
     const app = createRestApp(deps);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env));
     super({
@@ -40,6 +44,7 @@ export class RestServer extends HttpListener {
       onRequest: (request, response) => void onRequest(request, response),
       ...{ gate, kind: 'rest' },
       bounds: API_BOUNDS,
+      tls,
       refused: refusedAsJson(deps.newRequestId),
     });
     this.#app = app;

@@ -68,6 +68,8 @@ export interface Backend {
   streamEnded(): void;
   /** Calls back for every later revocation; the returned function ends that. */
   onRevoked(listener: (revocation: Revocation) => void): () => void;
+  /** What waits for the edge's own disk, and how often that became too much; absent: nothing is kept there. */
+  readonly journalQueue?: { readonly bytes: number; readonly timesFull: number };
   start(): Promise<void>;
   /** The edge's ports are open. */
   ready(): void;

@@ -203,6 +203,10 @@ export class PlatformBackend implements Backend {
     for (const listener of [...this.#listeners]) listener(revocation);
   }
 
+  get journalQueue(): { readonly bytes: number; readonly timesFull: number } {
+    return this.#usage.queue;
+  }
+
   // ---- life ----
 
   async start(): Promise<void> {

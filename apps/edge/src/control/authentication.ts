@@ -94,7 +94,7 @@ const openSession = (
     // The same secret for the whole life: a new one could be lost with its answer, and the session with it.
     if (session !== null) return { session, secret: resume.secret, resumed: true };
   }
-  return { ...sessions.start(connection, who), resumed: false };
+  return { ...sessions.start(connection, who, resume?.secret), resumed: false };
 };
 
 const sendAuthOk = (

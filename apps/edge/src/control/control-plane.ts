@@ -24,6 +24,7 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
+import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import { type AuthFailures, authenticate } from './authentication.ts';
 import { SessionMuxes, upgradeCarrier } from './carriers.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
@@ -46,6 +47,8 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
   readonly tunnels: Registry;
+  /** Absent: nothing is kept across runs. */
+  readonly returning?: ReturningEndpoints | undefined;
   /** [load_balancing] enabled. */
   readonly loadBalancing: boolean;
   readonly capabilities?: readonly string[];
@@ -81,7 +84,7 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, report, backend, endpoints, groups, tunnels, host, port, gate } = options;
+    const { clock, logger, report, backend, endpoints, groups, tunnels, returning, host, port, gate } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     this.#framePace = options.framePace ?? FRAME_PACE;
@@ -89,7 +92,10 @@ export class ControlPlane {
     this.#log = new LogLimiter(logger, () => clock.monotonic());
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     this.#muxes = new SessionMuxes({ clock, log: this.#log, report, onViolation });
-    this.#sessions = new Sessions({ clock, log: this.#log, backend, endpoints, groups, tunnels, muxes: this.#muxes });
+    this.#sessions = new Sessions({
+      ...{ clock, log: this.#log, backend, endpoints, groups, tunnels, returning },
+      muxes: this.#muxes,
+    });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       gate,
@@ -172,6 +178,7 @@ export class ControlPlane {
     this.#server.stopAccepting();
     if (this.#isDraining) return;
     this.#isDraining = true;
+    this.#given.returning?.freeze();
     this.#given.groups.shutDown();
     const { message } = new Fault('EDGE_SHUTTING_DOWN');
     for (const connection of this.#connections) {

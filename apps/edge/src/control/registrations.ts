@@ -25,6 +25,7 @@ import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { kindOf, type PublicAddress } from '../ingress/kinds.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
+import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import type { Session, Sessions } from './sessions.ts';
@@ -35,6 +36,7 @@ export interface RegisterContext extends PublicAddress {
   readonly sessions: Sessions;
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
+  readonly returning?: ReturningEndpoints | undefined;
   /** The kill switch. */
   readonly loadBalancing: boolean;
   /** What the client should be told of its alert URL; null: nothing. */
@@ -256,9 +258,10 @@ const isWanted = (endpoint: LeasedEndpoint, lease: WantedLease): boolean => {
 };
 
 const openEndpoint = async (
-  { endpoints, isDraining, tunnelId }: Registration,
+  { endpoints, returning, isDraining, tunnelId, session }: Registration,
   wanted: WantedLease,
 ): Promise<LeasedEndpoint> => {
+  returning?.claim(tunnelId, wanted, session.owner, session.secretHash);
   const endpoint = await endpoints.open(tunnelId, wanted);
   if (!isDraining()) return endpoint;
   // The drain has closed all endpoints and did not see this one come.

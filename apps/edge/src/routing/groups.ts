@@ -13,6 +13,7 @@ import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, LogLimiter, randomId, wholeOrEnd } from '@tunnel/runtime';
 import type { EndpointRegistry } from './endpoints.ts';
 import type { Registry } from './registry.ts';
+import type { ReturningEndpoints } from './returning-endpoints.ts';
 import type { Tunnel } from './tunnel.ts';
 
 type Group = TunnelGroup<Tunnel>;
@@ -56,6 +57,8 @@ export interface GroupsOptions {
   readonly logger: Logger;
   readonly endpoints: EndpointRegistry;
   readonly tunnels: Registry;
+  /** Absent: nothing is kept across runs. */
+  readonly returning?: ReturningEndpoints | undefined;
   readonly watchers: readonly GroupWatcher[];
 }
 
@@ -150,6 +153,7 @@ export class Groups {
 
   #beginAt(request: JoinRequest, name: string): Group {
     const groupId = randomId('grp');
+    this.#given.returning?.claimForGroup(groupId, request.wanted, request.owner);
     try {
       this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
     } catch (error) {
@@ -160,10 +164,11 @@ export class Groups {
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
-    const { endpoints } = this.#given;
-    const { wanted } = request;
+    const { endpoints, returning } = this.#given;
+    const { wanted, owner } = request;
     const groupId = randomId('grp');
-    const opened = endpoints.open(groupId, endpoint);
+    const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
+    const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint);
     const settled = opened.then(
       () => undefined,
       () => undefined,
