@@ -59,6 +59,7 @@ export {
   plainAddress,
   TrustedProxies,
 } from './net/caller-address.ts';
+export { StallWatch } from './net/stall-watch.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {

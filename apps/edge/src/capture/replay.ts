@@ -149,7 +149,9 @@ class ReplayHandler implements ResponseHandler {
     this.#settle(this.#hasHead ? null : fault);
   }
 
-  onInterim(): void {}
+  onInterim(): boolean {
+    return true;
+  }
 
   onHead(): void {
     this.#hasHead = true;
@@ -166,8 +168,9 @@ class ReplayHandler implements ResponseHandler {
 
   onTrailers(): void {}
 
-  onTurn(): void {
+  onTurn(): boolean {
     if (this.#leftBytes < 0) this.#cut();
+    return true;
   }
 
   onEnd(): void {

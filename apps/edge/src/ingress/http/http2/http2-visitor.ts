@@ -1,13 +1,15 @@
 // One HTTP/2 connection of a visitor: requests side by side, each routed by its authority, all within bounds.
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import type { RequestHead } from '@tunnel/core';
+import { type RequestHead, StallWatch } from '@tunnel/core';
+import { takenBytes, unsentBytes } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import type { VisitorInfo } from '../../../routing/http-router.ts';
 import type { RawFields } from '../../../upstream/h2c/http2-fields.ts';
-import type { Visitor, VisitorOwner } from '../visitor.ts';
+import type { Visitor, VisitorOwner, VisitorState } from '../visitor.ts';
 import { Http2Liveness } from './http2-liveness.ts';
+import { Http2Outbound, type OutboundSession } from './http2-outbound.ts';
 import { Http2Request, type RequestingVisitor } from './http2-request.ts';
 
 /** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
@@ -23,12 +25,17 @@ const SESSION_OPTIONS = {
 
 type Phase = 'open' | 'closing' | 'closed';
 
-export class Http2Visitor implements Visitor, RequestingVisitor {
+export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession {
   readonly info: VisitorInfo;
   readonly owner: VisitorOwner;
+  readonly outbound = new Http2Outbound(this, () => this.#onOverrun());
+  readonly #socket: TLSSocket;
   readonly #session: ServerHttp2Session;
   readonly #liveness: Http2Liveness;
   readonly #requests = new Set<Http2Request>();
+  /** Those that wait until the answers before them are out. */
+  #held: { readonly request: Http2Request; readonly raw: RawFields }[] = [];
+  readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
   /** By authority, without its port. */
   readonly #leases = new Map<string, Lease>();
   #phase: Phase = 'open';
@@ -42,6 +49,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   constructor(socket: TLSSocket, info: VisitorInfo, owner: VisitorOwner) {
     this.info = info;
     this.owner = owner;
+    this.#socket = socket;
     this.#takenBackSinceMs = owner.services.now();
     this.#deadlineMs = owner.services.now() + owner.headTimeoutMs;
     this.#session = performServerHandshake(socket, SESSION_OPTIONS);
@@ -65,7 +73,49 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     const request = new Http2Request(this, stream);
     this.#requests.add(request);
     this.#deadlineMs = Number.POSITIVE_INFINITY;
-    request.begin(raw);
+    if (this.#held.length > 0 || this.outbound.isFull) this.#held.push({ request, raw });
+    else request.begin(raw);
+  }
+
+  #forgetHeld(request: Http2Request): void {
+    this.#held = this.#held.filter((held) => held.request !== request);
+    this.#beginHeld();
+  }
+
+  #beginHeld(): void {
+    while (this.#held.length > 0 && !this.outbound.isFull) {
+      const next = this.#held.shift();
+      next?.request.begin(next.raw);
+    }
+  }
+
+  // ---- what waits to be sent ----
+
+  isAllOut(): boolean {
+    return unsentBytes(this.#socket) === 0 && (this.#session.state.outboundQueueSize ?? 0) === 0;
+  }
+
+  get takenBytes(): number {
+    return takenBytes(this.#socket);
+  }
+
+  /** What node has given to TLS may be counted twice: as a service's data, too. */
+  get queuedBytes(): number {
+    let sum = this.outbound.queuedBytes + unsentBytes(this.#socket);
+    for (const request of this.#requests) sum += request.queuedBytes;
+    return sum;
+  }
+
+  describe(): VisitorState {
+    const isUnread = unsentBytes(this.#socket) > 0;
+    const requests =
+      this.#requests.size === 0 ? 'a request of the visitor' : `${this.#requests.size} requests under way`;
+    return { phase: this.#phase, waitsFor: isUnread ? 'the visitor to read' : requests };
+  }
+
+  #onOverrun(): void {
+    this.owner.onOverrun();
+    this.close();
   }
 
   leaseFor({ host }: RequestHead): Lease {
@@ -85,6 +135,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
 
   onOver(request: Http2Request, isTakenBack: boolean): void {
     if (!this.#requests.delete(request)) return;
+    if (this.#held.length > 0) this.#forgetHeld(request);
     if (this.#requests.size === 0 && this.#phase === 'open') {
       this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
     }
@@ -100,6 +151,9 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
 
   /** A flood: nothing of it is worth an answer. */
   #calmDown(): void {
+    if (this.#phase === 'open') this.#phase = 'closing';
+    // node waits for the end of a write before it closes; who does not read is not waited for.
+    this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_LINGER_MS;
     // An error is needed: without one node takes the code for none.
     if (!this.#session.destroyed) this.#session.destroy(new Error('a flood'), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
@@ -113,10 +167,17 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
       this.#takenBackSinceMs = nowMs;
     }
     for (const request of this.#requests) request.tick(nowMs);
-    if (this.#liveness.isOver(nowMs, this.#areClosed)) return this.close();
+    if (this.#isStalled(nowMs) || this.#liveness.isOver(nowMs, this.#areClosed)) return this.close();
+    this.#beginHeld();
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'open') this.shutDown();
     else if (this.#requests.size === 0) this.close();
+  }
+
+  #isStalled(nowMs: number): boolean {
+    const isUnread = unsentBytes(this.#socket) > 0;
+    const isUnsent = this.#sending.isOver(nowMs, isUnread, isUnread ? this.takenBytes : 0);
+    return this.outbound.isStalled(nowMs) || isUnsent;
   }
 
   readonly #areClosed = (): boolean => [...this.#requests].every((request) => request.isClosed);
@@ -131,12 +192,15 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
 
   close(): void {
     if (!this.#session.destroyed) this.#session.destroy();
+    // node would wait for a write that nobody takes.
+    this.#socket.destroy();
     this.#onClosed();
   }
 
   #onClosed(): void {
     if (this.#phase === 'closed') return;
     this.#phase = 'closed';
+    this.#held = [];
     for (const lease of this.#leases.values()) this.owner.balancer.release(lease);
     this.#leases.clear();
     this.owner.onClosed(this);
