@@ -219,7 +219,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     this.#body = null;
     this.request.done();
     // What its service has not taken of a body may still lie in the memory that the next request would be read into.
-    if (!keepAlive || this.#isPaused || this.hasLostBytes) this.#lastWord();
+    if (!keepAlive || this.#isPaused) this.#lastWord();
     else if (this.#out.isFree) this.#next();
     else this.#phase = 'sending';
   }
@@ -271,7 +271,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   /** The next request, which may have come already. */
   #next(): void {
     // Nobody is waited for when the edge shuts down; what was asked already is still answered.
-    if (this.#owner.isDraining && (this.#early?.length ?? 0) === 0) return this.#lastWord();
+    const isLast = this.#owner.isDraining && (this.#early?.length ?? 0) === 0;
+    if (isLast || this.hasLostBytes) return this.#lastWord();
     this.#phase = 'head';
     this.#deadlineMs = this.#now() + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
     this.#takeEarly();
