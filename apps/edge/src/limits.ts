@@ -71,6 +71,24 @@ export const EDGE_LIMITS = {
   // --- HTTP visitors ---
   /** how long a visitor may take to the next request on the same connection */
   HTTP_KEEP_ALIVE_MS: 75_000,
+  /** bytes behind a request that is not answered yet: a few pipelined requests, or early ones behind an upgrade; with more the connection ends behind the answer */
+  HTTP_EARLY_BYTES: 64 * KiB,
+  /** how long it may take to find out where a request goes */
+  HTTP_ROUTE_TIMEOUT_MS: 10_000,
+  /** a visitor that takes no byte of its answer for so long while bytes wait is reset; the largest gap of a poor mobile network is far below */
+  HTTP_SEND_TIMEOUT_MS: 300_000,
+  /** an upload that its service does not take: without a byte either way for so long both sides are reset */
+  HTTP_STALLED_BODY_MS: 300_000,
+  /** of our own for one visitor that does not read (answers, heads, trailers), beyond what the kernel holds; a service’s data is bounded by the credit of its stream */
+  HTTP_QUEUE_MAX_BYTES: 256 * KiB,
+  /** part of the machine’s memory that bytes waiting for HTTP visitors may take together; over it the largest queue goes first */
+  HTTP_QUEUES_MEMORY_SHARE: 0.25,
+  /** heads before the final one of a response: progress reports are some; more are a flood that HTTP/2 has no credit for */
+  HTTP_INTERIM_HEADS_MAX: 64,
+  /** the same by their size */
+  HTTP_INTERIM_BYTES_MAX: 64 * KiB,
+  /** a body that ends with its connection and is cut off: after this the reset comes alone, since some visitors take one right behind bytes for an end */
+  HTTP_CUT_DELAY_MS: 250,
   /** after our last word the visitor has this long to read it and to close */
   HTTP_LINGER_MS: 2_000,
   /** the same for one that still sends its body, and will read when that is out */
@@ -101,6 +119,12 @@ export const EDGE_LIMITS = {
   HTTP2_FIELDS_MAX: 256,
   /** what node may hold for one connection; over it new streams are refused */
   HTTP2_SESSION_MEMORY_BYTES: 16 * MiB,
+  /** heads and answers of our own that wait for one visitor; over it its next requests wait until these are out */
+  HTTP2_OUTBOUND_FULL_BYTES: 1 * MiB,
+  /** over this, whatever else it does, the connection is cut */
+  HTTP2_OUTBOUND_MAX_BYTES: 4 * MiB,
+  /** so is one that was full for so long and has taken nothing */
+  HTTP2_OUTBOUND_STALLED_MS: 30_000,
   /** requests that a visitor takes back before they are answered; over it the connection is closed (rapid reset) */
   HTTP2_RESETS_MAX: 500,
   /** the time in which they are counted: a page left behind cancels some hundred at once */

@@ -96,6 +96,7 @@ export const CATALOGUE = {
   HTTP_BAD_REQUEST: entry(400, false, 'the request is malformed: {reason}', 'Correct the client that sent it.'),
   HTTP_HEAD_TIMEOUT: entry(408, true, 'the request did not arrive in time', 'Try again.'),
   HTTP_HEAD_TOO_LARGE: entry(431, false, 'the request head is too large: {reason}', 'Send fewer or smaller headers, cookies above all.'),
+  HTTP_ROUTE_TIMEOUT: entry(503, true, 'it took longer than {seconds} s to find out where this request goes', 'Try again in a moment.'),
   HTTP_NOT_IMPLEMENTED: entry(501, false, 'this kind of request is not served here: {reason}', 'Use another method or coding.'),
   HTTP_VERSION_UNSUPPORTED: entry(505, false, 'this version of HTTP is not spoken here: {reason}', 'Use HTTP/1.1.'),
 

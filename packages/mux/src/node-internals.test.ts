@@ -11,6 +11,7 @@ import {
   readStatically,
   resetSafely,
   type StaticReader,
+  takenBytes,
   unsentBytes,
 } from './node-internals.ts';
 import { adoptSocket, type SocketDuplex } from './socket-duplex.ts';
@@ -201,6 +202,37 @@ describe('resetSafely', () => {
     resetSafely(accepted);
     expect(accepted.destroyed).toBe(true);
     expect(await seen).toBe('end');
+  });
+});
+
+describe('takenBytes', () => {
+  it.each(['plain', 'tls'] as const)(
+    '%s: grows with what the peer takes of one write, and stands still with it',
+    async (kind) => {
+      const [accepted, dialled] = await pair(kind);
+      accepted.write(Buffer.alloc(32 * 1024 * 1024));
+      let before = -1;
+      const standsStill = () =>
+        eventually(
+          () => {
+            const seen = before;
+            before = takenBytes(accepted);
+            expect([seen > 0, seen]).toEqual([true, before]);
+          },
+          { intervalMs: 100 },
+        );
+      await standsStill();
+      const first = takenBytes(accepted);
+      expect(first).toBeLessThan(32 * 1024 * 1024);
+      dialled.resume();
+      await eventually(() => expect(takenBytes(accepted)).toBeGreaterThanOrEqual(32 * 1024 * 1024));
+    },
+  );
+
+  it('counts whole writes where the rest is not told', async () => {
+    const [accepted] = await pair();
+    accepted.destroy();
+    expect(takenBytes(accepted)).toBe(0);
   });
 });
 

@@ -28,6 +28,10 @@ interface SocketHandle {
   readStop(): void;
   /** What libuv holds because the kernel has not taken it. */
   writeQueueSize?: number;
+  /** What libuv was given. */
+  bytesWritten?: number;
+  /** Below TLS: the connection itself. */
+  _parent?: SocketHandle;
 }
 type SocketInside = net.Socket & { _handle: SocketHandle | null; [key: symbol]: unknown };
 
@@ -169,3 +173,14 @@ const isEnding = (socket: net.Socket): boolean =>
 
 /** HTTP/2 writes past the socket's own queue, and Node has no public word for what the kernel has not taken. 0 where it is not told. */
 export const unsentBytes = (socket: net.Socket): number => (socket as SocketInside)._handle?.writeQueueSize ?? 0;
+
+/**
+ * What the kernel has taken since the connection began, of whatever passes on it: a peer that takes nothing shows by it, one that takes a
+ * large write bit by bit as well. Public figures change with whole writes only, and are the way back.
+ */
+export const takenBytes = (socket: net.Socket): number => {
+  const handle = (socket as SocketInside)._handle;
+  const lowest = handle?._parent ?? handle;
+  if (typeof lowest?.bytesWritten === 'number') return lowest.bytesWritten - (lowest.writeQueueSize ?? 0);
+  return socket.bytesWritten - socket.writableLength;
+};

@@ -6,7 +6,14 @@ import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex
 import { ByteQueue } from './byte-queue.ts';
 import { abandonOrDestroy } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
-import { confirmEnd, type ReadPath, readStatically, resetSafely, type StaticReader } from './node-internals.ts';
+import {
+  confirmEnd,
+  type ReadPath,
+  readStatically,
+  resetSafely,
+  type StaticReader,
+  takenBytes,
+} from './node-internals.ts';
 import { type ReadBlock, readBuffers, SCRATCH } from './read-buffers.ts';
 
 /** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
@@ -47,6 +54,11 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
   /** Bytes written here that the kernel has not taken yet. */
   get queuedBytes(): number {
     return this.#socket.writableLength + (this.#queue?.length ?? 0);
+  }
+
+  /** What the kernel has taken so far, bit by bit: while bytes are queued and this stands still, so does the peer. */
+  get takenBytes(): number {
+    return takenBytes(this.#socket);
   }
 
   read(reader: ByteReader): void {

@@ -19,7 +19,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     regionId: 'eu',
     tunnels: { values: () => stage.tunnels.values() },
     ports: { tcp: { totals: new RelayTotals(), connections: 0 } },
-    http: { totals: new HttpTotals(), connections: 0 },
+    http: { totals: new HttpTotals(), connections: 0, queuedBytes: 0 },
     sessions: () => 0,
     carriers: () => 0,
     streams: () => 0,

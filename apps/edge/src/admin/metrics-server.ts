@@ -54,7 +54,7 @@ export interface EdgeFigures {
   readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
   /** Of tunnels with a port of their own. */
   readonly ports: Readonly<Record<Transport, { readonly totals: RelayTotals; readonly connections: number }>>;
-  readonly http: { readonly totals: HttpTotals; readonly connections: number };
+  readonly http: { readonly totals: HttpTotals; readonly connections: number; readonly queuedBytes: number };
   readonly sessions: () => number;
   readonly carriers: () => number;
   readonly streams: () => number;
@@ -124,6 +124,12 @@ const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   addShareGauges(metrics, admission);
   const queuedBytes = () => figures.journalQueue()?.bytes ?? 0;
   metrics.gauge('tunnel_journal_queue_bytes', 'Bytes of the journal that wait for the disk', [], queuedBytes);
+  metrics.gauge(
+    'tunnel_queued_bytes',
+    'Bytes that wait for HTTP visitors which do not read',
+    [],
+    () => http.queuedBytes,
+  );
   metrics.gauge('tunnel_sse_consumers', 'Streams of events that somebody listens to', [], sseConsumers);
 };
 
@@ -240,9 +246,18 @@ const addHttpCounters = (metrics: Metrics, { regionId: region, http }: EdgeFigur
     { region },
     totals.edge,
   );
-  return STATUS_CLASSES.map((status) =>
-    follow(responses, { class: `${status}xx`, region }, () => totals.responses[status] ?? 0),
+  const cut = metrics.counter(
+    'tunnel_http_queues_cut_total',
+    'Connections of HTTP visitors cut for what waited for them',
+    ['reason'],
   );
+  return [
+    follow(cut, { reason: 'overrun' }, () => totals.overruns),
+    follow(cut, { reason: 'budget' }, () => totals.shed),
+    ...STATUS_CLASSES.map((status) =>
+      follow(responses, { class: `${status}xx`, region }, () => totals.responses[status] ?? 0),
+    ),
+  ];
 };
 
 /** A counter that catches up with a total kept elsewhere; it shows 0 from the start, so that rates have a first point. */

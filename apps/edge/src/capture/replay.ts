@@ -166,7 +166,9 @@ class ReplayHandler implements ResponseHandler {
     this.#settle(this.#hasHead ? null : fault);
   }
 
-  onInterim(): void {}
+  onInterim(): boolean {
+    return true;
+  }
 
   onHead(): void {
     this.#hasHead = true;
@@ -183,8 +185,9 @@ class ReplayHandler implements ResponseHandler {
 
   onTrailers(): void {}
 
-  onTurn(): void {
+  onTurn(): boolean {
     if (this.#leftBytes < 0) this.#cut();
+    return true;
   }
 
   onEnd(): void {

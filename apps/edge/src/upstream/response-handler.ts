@@ -5,15 +5,16 @@ import type { ByteQueue, Guarded, MuxStream } from '@tunnel/mux';
 
 /** onEnd, onUpgrade, onError or abandon is the last one. */
 export interface ResponseHandler extends Guarded {
-  onInterim(head: ResponseHead): void;
+  /** false: its reader has not taken it; the next ones wait for resume(). */
+  onInterim(head: ResponseHead): boolean;
   /** The final one. `endsStream`: HTTP/2 said with it that nothing follows, whatever length it names. */
   onHead(head: ResponseHead, endsStream: boolean): void;
   /** Data, without any framing; same rule as ByteReader.onData. */
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** Behind the last data, where there are any. */
   onTrailers(trailers: readonly HeaderField[]): void;
-  /** All that came in this turn was told. */
-  onTurn(): void;
+  /** All that came in this turn was told. false: stop, as with onData. */
+  onTurn(): boolean;
   /** The response is complete. `requestDone` is false when it came before the request's end. */
   onEnd(requestDone: boolean): void;
   /** Protocols were switched: the stream is the handler's now; bytes[start, end) came behind the head. */

@@ -4,6 +4,7 @@ import { Fault } from '@tunnel/errors';
 import { ByteQueue, type Guarded, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { TunnelCounters } from '../backend/tunnel-counters.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -59,6 +60,20 @@ export const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection
 
 const NO_TRAILERS: readonly HeaderField[] = [];
 
+/** The heads of one response before its final one. They go around every credit, so they are few. */
+export class InterimHeads {
+  #count = 0;
+  #bytes = 0;
+
+  /** One more has come; a text: it is one too many. */
+  take(bytes: number): string | null {
+    this.#count += 1;
+    this.#bytes += bytes;
+    if (this.#count > EDGE_LIMITS.HTTP_INTERIM_HEADS_MAX) return 'it sends interim responses without end';
+    return this.#bytes > EDGE_LIMITS.HTTP_INTERIM_BYTES_MAX ? 'its interim responses are too large' : null;
+  }
+}
+
 export abstract class UpstreamRequest implements Guarded {
   protected readonly context: UpstreamContext;
   protected readonly service: Service;
@@ -74,7 +89,7 @@ export abstract class UpstreamRequest implements Guarded {
   protected hasAnswer = false;
   /** Another member may yet serve it: it is not counted for good. */
   #isPendingFailover: boolean;
-  /** Body bytes that came before the way to the service was open; the visitor is paused meanwhile. */
+  /** Body bytes that came before the way to the service was open; from a bound on the visitor is paused meanwhile. */
   protected waiting: ByteQueue | null = null;
   protected lastProgressMs: number;
 
@@ -130,11 +145,11 @@ export abstract class UpstreamRequest implements Guarded {
     this.service.counters.endPendingFailover();
   }
 
-  /** For what comes before the way is open. */
-  protected keepWaiting(bytes: Buffer, start: number, end: number): false {
+  /** For what comes before the way is open. The first of it does not stop the visitor: who is not read cannot be heard leaving. */
+  protected keepWaiting(bytes: Buffer, start: number, end: number): boolean {
     this.waiting ??= new ByteQueue();
     this.waiting.push(bytes, start, end);
-    return false;
+    return this.waiting.length < EDGE_LIMITS.PRECONNECT_BUFFER_BYTES;
   }
 
   /** Once a second. The service has time from the last byte of the request on; until then it is the visitor's. */

@@ -95,12 +95,15 @@ export class HttpErrorFallback implements ByteReader {
 
   #answer(head: NonNullable<Asked['head']>): void {
     this.#phase = 'lingering';
-    this.#wait(EDGE_LIMITS.HTTP_LINGER_MS, () => this.reset(UNSERVED));
+    this.#wait(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS, () => this.reset(UNSERVED));
     const { text } = ownAnswerText({ fault: this.#fault }, { head, keepAlive: false });
     const bytes = Buffer.from(text, 'latin1');
     this.#end.write(bytes, 0, bytes.length, true);
     this.#end.end(() => {
+      if (this.#phase === 'over') return;
       this.#saidAll = true;
+      // Not sooner: until it is out the time is not the visitor's.
+      this.#wait(EDGE_LIMITS.HTTP_LINGER_MS, () => this.reset(UNSERVED));
       this.#finishIfRead();
     });
   }

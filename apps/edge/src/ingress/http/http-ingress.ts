@@ -1,6 +1,7 @@
 // The public HTTP side: takes over visitors' connections, routes their requests by Host, counts, and knows when the last one
 // has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
 import type { Socket } from 'node:net';
+import { totalmem } from 'node:os';
 import type { TLSSocket } from 'node:tls';
 import type { ChunkedForm, RequestHead } from '@tunnel/core';
 import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '@tunnel/http-shell';
@@ -39,6 +40,8 @@ export interface HttpIngressOptions {
   readonly report: ReportInternalError;
   /** A request is answered, or a connection over. */
   readonly onStreamEnd?: () => void;
+  /** What may wait for all visitors together; a share of the machine's memory unless told. */
+  readonly queuesMaxBytes?: number;
 }
 
 export class HttpIngress implements VisitorOwner {
@@ -51,6 +54,7 @@ export class HttpIngress implements VisitorOwner {
   readonly #visitors = new Set<Visitor>();
   readonly #refused = new RefusedVisitors(this);
   #ticking: Timer | undefined;
+  readonly #queuesMaxBytes: number;
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
 
@@ -60,6 +64,7 @@ export class HttpIngress implements VisitorOwner {
     this.services = new ServiceRequests({ ...options, totals: this.totals });
     this.headTimeoutMs = options.headTimeoutMs;
     this.report = options.report;
+    this.#queuesMaxBytes = options.queuesMaxBytes ?? memoryShare(EDGE_LIMITS.HTTP_QUEUES_MEMORY_SHARE);
   }
 
   readonly route = (connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision> =>
@@ -67,6 +72,13 @@ export class HttpIngress implements VisitorOwner {
 
   get isDraining(): boolean {
     return this.#isDraining;
+  }
+
+  /** What waits for visitors, beyond what the kernel holds. */
+  get queuedBytes(): number {
+    let sum = 0;
+    for (const visitor of this.#visitors) sum += visitor.queuedBytes;
+    return sum;
   }
 
   get connections(): number {
@@ -137,6 +149,10 @@ export class HttpIngress implements VisitorOwner {
     return this.#given.captures.begin(tunnel, head, startedMs, bodyForm);
   }
 
+  onOverrun(): void {
+    this.totals.overruns += 1;
+  }
+
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void {
     this.totals.onResponse(status, wholeMs, edgeMs);
     this.#given.onStreamEnd?.();
@@ -163,7 +179,22 @@ export class HttpIngress implements VisitorOwner {
       }
     }
     this.#refused.tick(nowMs);
+    if (this.queuedBytes > this.#queuesMaxBytes) this.#shedLargest();
     this.services.sweep(nowMs, this.#given.isListed);
+  }
+
+  /** The largest queue goes first, until the others have room. */
+  #shedLargest(): void {
+    const byQueue = [...this.#visitors]
+      .map((visitor) => ({ visitor, bytes: visitor.queuedBytes }))
+      .sort((a, b) => b.bytes - a.bytes);
+    let sum = byQueue.reduce((total, { bytes }) => total + bytes, 0);
+    for (const { visitor, bytes } of byQueue) {
+      if (sum <= this.#queuesMaxBytes) return;
+      sum -= bytes;
+      this.totals.shed += 1;
+      visitor.close();
+    }
   }
 
   /** Idle connections end, busy ones after their response. */
@@ -189,3 +220,9 @@ export class HttpIngress implements VisitorOwner {
     this.services.close();
   }
 }
+
+const memoryShare = (share: number): number => {
+  const constrained = process.constrainedMemory?.() ?? 0;
+  const memory = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
+  return Math.floor(memory * share);
+};

@@ -37,6 +37,10 @@ export class HttpTotals {
   requests = 0;
   bytesToClient = 0;
   bytesToVisitor = 0;
+  /** Connections cut because more of our own waited for them than may. */
+  overruns = 0;
+  /** Connections cut because all queues together were too large. */
+  shed = 0;
   /** Answers to visitors by class; ours, such as error pages, too. [0] is not used. */
   readonly responses: number[] = [0, 0, 0, 0, 0, 0];
   readonly whole = new DurationCounts(WHOLE_BUCKETS_SECS);

@@ -117,14 +117,23 @@ export const startIngress = async (
 
 export const startHttpStand = async (
   localPort: number,
-  { http, ...options }: Partial<IngressOptions> & { readonly http?: Partial<Tunnel['http']> } = {},
+  {
+    http,
+    onStream: take,
+    ...options
+  }: Partial<IngressOptions> & {
+    readonly http?: Partial<Tunnel['http']>;
+    /** What the client does with a stream; it dials the service unless told. */
+    readonly onStream?: (stream: MuxStream) => void;
+  } = {},
 ): Promise<HttpStand> => {
   const clock = new FakeClock();
   let dials = 0;
   const stand = { localPort };
   const onStream = (stream: MuxStream): void => {
     dials += 1;
-    dialLocal(stream, stand.localPort);
+    if (take === undefined) dialLocal(stream, stand.localPort);
+    else take(stream);
   };
   const pair = await sessionPair({ kind: 'plain', carriers: 2, client: { onStream } });
   const tunnel = newHttpTunnel(pair.edge, { http });

@@ -39,6 +39,10 @@ class RefusingOwner implements VisitorOwner {
     this.#ingress.onResponse(status, wholeMs, edgeMs);
   }
 
+  onOverrun(): void {
+    this.#ingress.onOverrun();
+  }
+
   onClosed(visitor: Visitor): void {
     this.#visitors.delete(visitor);
   }

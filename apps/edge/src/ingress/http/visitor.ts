@@ -1,6 +1,6 @@
 // What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
 import type { ChunkedForm, HeldConnection, RequestHead } from '@tunnel/core';
-import type { Guarded, ReportInternalError } from '@tunnel/mux';
+import type { ByteDuplex, Guarded, ReportInternalError } from '@tunnel/mux';
 import type { Balancer } from '../../routing/balancer.ts';
 import type { OwnAnswer, RouteRequest } from '../../routing/http-router.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -14,6 +14,14 @@ export interface Visitor extends HeldConnection, Guarded {
   shutDown(): void;
   /** Cuts the connection off, whatever it is doing. */
   close(): void;
+  /** What was written to it and the kernel has not taken. */
+  readonly queuedBytes: number;
+}
+
+/** A visitor's end of its connection: what waits to be taken, and how far it has come. */
+export interface VisitorDuplex extends ByteDuplex {
+  readonly queuedBytes: number;
+  readonly takenBytes: number;
 }
 
 export interface VisitorOwner {
@@ -29,6 +37,8 @@ export interface VisitorOwner {
   uncountVisitor(address: string): void;
   /** A request begins; null: it is not captured. A chunked body will pass by in that form. */
   capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): RequestRecorder | null;
+  /** More was queued for a visitor than its source may: a mistake of ours, which costs this connection. */
+  onOverrun(): void;
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
   onClosed(visitor: Visitor): void;
   readonly report: ReportInternalError;

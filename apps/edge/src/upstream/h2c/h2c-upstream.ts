@@ -4,7 +4,13 @@ import type { HeaderField, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Listener, listen } from '@tunnel/mux';
 import type { ResponseHandler } from '../response-handler.ts';
-import { type Service, type ServiceRequest, type UpstreamContext, UpstreamRequest } from '../upstream-request.ts';
+import {
+  InterimHeads,
+  type Service,
+  type ServiceRequest,
+  type UpstreamContext,
+  UpstreamRequest,
+} from '../upstream-request.ts';
 import type { H2cConnection, H2cConnections, H2cWaiter } from './h2c-connections.ts';
 import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trailersOf } from './http2-fields.ts';
 
@@ -24,6 +30,7 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
   /** Of a response with a length. */
   #leftBytes = Number.POSITIVE_INFINITY;
   #responseTrailers: readonly HeaderField[] = [];
+  #interim: InterimHeads | null = null;
 
   constructor(
     connections: H2cConnections,
@@ -91,10 +98,13 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
       on('end', () => this.#onEnd(stream));
     });
     on('trailers', (_trailers, _flags, raw: RawFields) => this.#onTrailers(raw));
-    on('drain', () => {
+    const onTaken = (): void => {
       this.lastProgressMs = this.context.now();
       this.handler.onRequestDrain();
-    });
+    };
+    on('drain', onTaken);
+    // Behind the end of a body there is no drain.
+    if (this.request.hasBody) on('finish', onTaken);
     on('close', () => this.#onBroken(stream));
     listen(stream, 'error', this, SCOPE, () => {});
     listen(stream, 'wantTrailers', this, SCOPE, () => {
@@ -132,7 +142,12 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
   #onInterim(raw: RawFields): void {
     this.answered();
     const head = this.#read(raw, false);
-    if (head?.interim) this.handler.onInterim(head);
+    if (head === null) return;
+    this.#interim ??= new InterimHeads();
+    const problem = this.#interim.take(raw.reduce((sum, { length }) => sum + length, 0));
+    // No pause holds heads of HTTP/2 back: only their number does.
+    if (problem === null && head.interim) this.handler.onInterim(head);
+    else if (problem !== null) this.fail(new Fault('LOCAL_MALFORMED', { reason: problem }));
   }
 
   #onResponse(raw: RawFields, flags: number): void {
@@ -144,7 +159,7 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
     if (head.framing.kind === 'length' && !endsHere) this.#leftBytes = head.framing.length;
     this.handler.onHead(head, endsHere);
     this.request.recorder?.onResponseHead(head, 'data');
-    this.handler.onTurn();
+    if (!this.handler.onTurn()) this.#stream?.pause();
   }
 
   #read(raw: RawFields, endsHere: boolean): ResponseHead | null {
@@ -163,9 +178,8 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
       return;
     }
     this.request.recorder?.onResponseBody(chunk, 0, chunk.length);
-    const goesOn = this.handler.onData(chunk, 0, chunk.length, true);
-    this.handler.onTurn();
-    if (!goesOn) this.#stream?.pause();
+    const takesMore = this.handler.onData(chunk, 0, chunk.length, true);
+    if (!this.handler.onTurn() || !takesMore) this.#stream?.pause();
   }
 
   #onTrailers(raw: RawFields): void {

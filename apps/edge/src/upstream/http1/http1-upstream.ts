@@ -163,7 +163,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     if (response.phase === 'malformed') this.fail(new Fault('LOCAL_MALFORMED', { reason: response.problem }));
     else if (response.phase === 'switched') this.#switch(bytes, at, end);
     else {
-      this.handler.onTurn();
+      if (!this.handler.onTurn()) response.goesOn = false;
       if (response.phase === 'complete') this.#finish(at === end);
     }
     return response.goesOn;

@@ -10,7 +10,7 @@ import {
   scannerOf,
 } from '@tunnel/core';
 import type { ChunkWriter, ResponseHandler } from '../response-handler.ts';
-import type { ServiceRequest } from '../upstream-request.ts';
+import { InterimHeads, type ServiceRequest } from '../upstream-request.ts';
 import { HeadReader, RESPONSE_BOUNDS } from './head-reader.ts';
 
 export type ResponsePhase =
@@ -35,6 +35,7 @@ export class ResponseReader extends HeadReader implements BodySink {
   readonly #request: ServiceRequest;
   readonly #handler: ResponseHandler;
   #body: BodyScanner | null = null;
+  #interim: InterimHeads | null = null;
   /** Of a handler that takes the body in its chunks. */
   #chunks: ChunkWriter | null = null;
   /** The piece that the body's scanner is looking at. */
@@ -63,10 +64,7 @@ export class ResponseReader extends HeadReader implements BodySink {
     if (reading.kind === 'problem') return this.#malformed(reading.reason, end);
     const head = parseResponseHead(reading.text, this.#request.head);
     if (head.kind === 'problem') return this.#malformed(head.reason, end);
-    if (head.interim) {
-      this.#handler.onInterim(head);
-      return reading.next;
-    }
+    if (head.interim) return this.#takeInterim(head, reading.text.length, reading.next, end);
     this.head = head;
     if (head.status === 101) {
       this.phase = 'switched';
@@ -79,6 +77,14 @@ export class ResponseReader extends HeadReader implements BodySink {
     this.#body = scannerOf(head.framing, bodyForm);
     this.phase = this.#body === null ? 'complete' : 'body';
     return reading.next;
+  }
+
+  #takeInterim(head: ResponseHead, length: number, next: number, end: number): number {
+    this.#interim ??= new InterimHeads();
+    const problem = this.#interim.take(length);
+    if (problem !== null) return this.#malformed(problem, end);
+    if (!this.#handler.onInterim(head)) this.goesOn = false;
+    return next;
   }
 
   #takeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): number {

@@ -9,29 +9,35 @@ import {
   responseHeadFor,
   type VisitorResponse,
 } from '@tunnel/core';
-import type { Fault } from '@tunnel/errors';
-import type { ByteDuplex, Guarded, MuxStream } from '@tunnel/mux';
+import { Fault } from '@tunnel/errors';
+import type { Guarded, MuxStream } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import type { ChunkWriter, ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import { ownAnswerText } from '../own-answer.ts';
 import type { ProxiedRequest } from '../proxied-request.ts';
+import type { Http1Writer } from './http1-writer.ts';
 
 /** The visitor's connection, as its answers see it. */
 export interface RespondingVisitor extends Guarded {
   readonly request: Pick<ProxiedRequest, 'answered' | 'retryOnNextMember'>;
-  /** No further request is read: the edge is shutting down. */
-  readonly isDraining: boolean;
+  /** No further request is taken up: the edge is shutting down, or more came behind this one than is kept. */
+  readonly endsAfterAnswer: boolean;
+  /** Of what came behind this request a part was thrown away. */
+  readonly hasLostBytes: boolean;
   /** The request's last byte has come. */
   readonly requestDone: boolean;
   /** A service has answered on this connection. */
   onServed(): void;
   /** The last byte of the answer is written. */
   onResponded(keepAlive: boolean): void;
-  /** Half of an answer is out: only a cut tells the visitor that the rest is missing. */
-  onCutOff(): void;
+  /** Half of an answer is out: only a cut tells the visitor that the rest is missing. `looksWhole`: its body ends with the connection. */
+  onCutOff(looksWhole: boolean): void;
   onUpgraded(stream: MuxStream): void;
   onRequestDrain(): void;
 }
+
+const TOO_EARLY: StreamReason = { code: 'cancelled', text: 'too much came before the protocol was switched' };
 
 /** How the body of the service's answer goes out: as data, in chunks of ours, or in those that the service made. */
 type BodyForm = 'data' | 'chunks' | 'passed-chunks';
@@ -44,6 +50,7 @@ export class Http1Response implements ResponseHandler {
   #keepAlive: boolean;
   #bodyForm: BodyForm = 'data';
   #trailers: readonly HeaderField[] = [];
+  #isUntilClose = false;
   #isBegun = false;
   /** Of the service's head; null: none, or it is out. Until then it can be taken back. */
   #waitingStatus: number | null = null;
@@ -57,9 +64,9 @@ export class Http1Response implements ResponseHandler {
 
   // ---- the service's ----
 
-  onInterim(head: ResponseHead): void {
-    this.#out.text(this.#rewritten(head).text);
-    this.#out.flush();
+  onInterim(head: ResponseHead): boolean {
+    this.#out.message(this.#rewritten(head).text);
+    return this.#out.flush();
   }
 
   onHead(head: ResponseHead): void {
@@ -67,10 +74,11 @@ export class Http1Response implements ResponseHandler {
     this.#decideKeepAlive();
     const { text, framing, keepAlive } = this.#rewritten(head);
     this.#bodyForm = framing.kind === 'chunked' ? 'chunks' : 'data';
+    this.#isUntilClose = framing.kind === 'until-close';
     this.#keepAlive = keepAlive;
     this.#isBegun = true;
     this.#waitingStatus = head.status;
-    this.#out.text(text);
+    this.#out.message(text);
   }
 
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
@@ -93,24 +101,29 @@ export class Http1Response implements ResponseHandler {
     this.#trailers = trailers;
   }
 
-  onTurn(): void {
+  onTurn(): boolean {
     this.#goOut();
-    this.#out.flush();
+    return this.#out.flush();
   }
 
   onEnd(requestDone: boolean): void {
-    if (this.#bodyForm === 'chunks') this.#out.text(lastChunk(this.#trailers.map(({ name, value }) => [name, value])));
+    if (this.#bodyForm === 'chunks')
+      this.#out.message(lastChunk(this.#trailers.map(({ name, value }) => [name, value])));
     this.onTurn();
     this.#visitor.onResponded(this.#keepAlive && requestDone);
   }
 
   onError(fault: Fault, unsent: UnsentRequest | null): void {
     if (this.#waitingStatus !== null) this.#takeBack({ fault });
-    else if (this.#isBegun) this.#visitor.onCutOff();
+    else if (this.#isBegun) this.#visitor.onCutOff(this.#isUntilClose);
     else if (unsent === null || !this.#visitor.request.retryOnNextMember(unsent)) this.answer({ fault });
   }
 
   onUpgrade(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void {
+    if (this.#visitor.hasLostBytes) {
+      stream.reset(TOO_EARLY);
+      return this.answer({ fault: new Fault('HTTP_BAD_REQUEST', { reason: TOO_EARLY.text }) });
+    }
     this.#begin(head.status, this.#rewritten(head).text);
     if (end > start) this.#out.bytes(bytes, start, end, false);
     else this.#out.flush();
@@ -137,7 +150,7 @@ export class Http1Response implements ResponseHandler {
 
   /** Until the request is complete nobody knows whether another one can follow: then none does. */
   #decideKeepAlive(): void {
-    if (!this.#visitor.requestDone || this.#visitor.isDraining) this.#keepAlive = false;
+    if (!this.#visitor.requestDone || this.#visitor.endsAfterAnswer) this.#keepAlive = false;
   }
 
   #goOut(): void {
@@ -155,59 +168,11 @@ export class Http1Response implements ResponseHandler {
 
   #begin(status: number, text: string): void {
     this.#isBegun = true;
-    this.#out.text(text);
+    this.#out.message(text);
     this.#visitor.request.answered(status);
   }
 
   #rewritten(head: ResponseHead): VisitorResponse {
     return responseHeadFor(head, { visitorVersion: this.#head?.version ?? '1.1', keepAlive: this.#keepAlive });
-  }
-}
-
-/** Up to here a copy behind the head is cheaper than a write of its own. */
-const JOINED_MAX_BYTES = 16 * 1024;
-
-/** What goes out to one visitor: the head waits for the first bytes of its body, so that a small answer is one write. */
-export class Http1Writer {
-  readonly #end: ByteDuplex;
-  #head = '';
-
-  constructor(end: ByteDuplex) {
-    this.#end = end;
-  }
-
-  /** Latin1 text: a head, a chunk line, trailers. */
-  text(text: string): void {
-    this.#head += text;
-  }
-
-  /** Same rule as ByteDuplex.write. */
-  bytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
-    if (this.#head === '') return this.#end.write(bytes, start, end, borrowed);
-    const length = end - start;
-    if (length > JOINED_MAX_BYTES) {
-      this.flush();
-      return this.#end.write(bytes, start, end, borrowed);
-    }
-    const head = this.#head;
-    this.#head = '';
-    const joined = Buffer.allocUnsafe(head.length + length);
-    joined.write(head, 0, 'latin1');
-    joined.set(bytes.subarray(start, end), head.length);
-    // Ours alone, so it may be kept; the memory of `bytes` is free in any case.
-    return this.#end.write(joined, 0, joined.length, true);
-  }
-
-  /** Of what has not left. */
-  drop(): void {
-    this.#head = '';
-  }
-
-  flush(): void {
-    const head = this.#head;
-    if (head === '') return;
-    this.#head = '';
-    const bytes = Buffer.from(head, 'latin1');
-    this.#end.write(bytes, 0, bytes.length, true);
   }
 }

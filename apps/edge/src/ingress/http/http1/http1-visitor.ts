@@ -1,7 +1,8 @@
-// One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each answered before the next is read.
+// One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each taken up when the answer before it has left. It is
+// read all the time, for a visitor that is not read cannot be heard leaving; only a body that its service does not take stops it.
 import { type ConnectionState, parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type ByteDuplex, ByteQueue, type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
+import { type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { Lease } from '../../../routing/balancer.ts';
@@ -11,42 +12,20 @@ import { HeadReader } from '../../../upstream/http1/head-reader.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import { refusalCodeOf } from '../own-answer.ts';
 import { type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
-import type { Visitor, VisitorOwner } from '../visitor.ts';
-import { Http1Response, Http1Writer, type RespondingVisitor } from './http1-response.ts';
+import type { Visitor, VisitorDuplex, VisitorOwner } from '../visitor.ts';
+import { EarlyBytes } from './early-bytes.ts';
+import { describePhase, type Phase } from './http1-phase.ts';
+import { Http1Response, type RespondingVisitor } from './http1-response.ts';
+import { Http1Writer } from './http1-writer.ts';
 import { RequestBody } from './request-body.ts';
-
-type Phase =
-  /** Waits for a head, or reads one. */
-  | 'head'
-  /** Where the request goes is being asked; what comes behind its head waits. */
-  | 'deciding'
-  /** Passes the request's body on. */
-  | 'body'
-  /** The request is complete, its response is not. */
-  | 'answering'
-  /** After 101: bytes both ways. */
-  | 'upgraded'
-  /** We have said our last word; what still comes is thrown away, so that the visitor can read it. */
-  | 'lingering'
-  | 'closed';
-
-/** For whoever looks at the open connections. */
-const WAITS_FOR: Readonly<Record<Phase, string>> = {
-  head: 'a request',
-  deciding: 'a route',
-  body: 'the rest of the request body',
-  answering: 'the service, or the visitor to read',
-  upgraded: 'either side',
-  lingering: 'the visitor to read and close',
-  closed: 'nothing',
-};
+import { Linger, Stalls } from './visitor-waits.ts';
 
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
 export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, LeaseHolder {
   readonly request: ProxiedRequest;
   readonly #info: VisitorInfo;
-  readonly #end: ByteDuplex;
+  readonly #end: VisitorDuplex;
   readonly #owner: VisitorOwner;
   readonly #out: Http1Writer;
   /** Of the whole connection. */
@@ -57,9 +36,17 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   /** Of the request that is being answered. */
   #response: Http1Response | null = null;
   #isAbandoned = false;
+  #hasBody = false;
   #goOn = true;
-  /** Bytes that wait for their turn: of pipelined requests, or behind a head that is being decided. Their sender is paused. */
-  #rest: ByteQueue | null = null;
+  /** The visitor is not read. */
+  #isPaused = false;
+  /** What came behind the request that is being answered. */
+  #early: EarlyBytes | null = null;
+  #isTakingEarly = false;
+  /** The request of which it is being asked where it goes. */
+  #deciding: RequestHead | null = null;
+  #readBytes = 0;
+  readonly #stalls = new Stalls();
   #splice: Splice | null = null;
   /** In 'lingering'. */
   #linger: Linger | null = null;
@@ -68,11 +55,11 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   /** When its last request began or ended. */
   #activeAtMs: number;
 
-  constructor(end: ByteDuplex, info: VisitorInfo, owner: VisitorOwner) {
+  constructor(end: VisitorDuplex, info: VisitorInfo, owner: VisitorOwner) {
     this.#end = end;
     this.#info = info;
     this.#owner = owner;
-    this.#out = new Http1Writer(end);
+    this.#out = new Http1Writer(end, () => this.#onOverrun());
     this.#lease = new Lease();
     this.request = new ProxiedRequest(owner, this);
     this.#activeAtMs = this.#now();
@@ -90,17 +77,26 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   }
 
   describe(): ConnectionState {
-    const waitsFor =
-      this.#phase === 'head' && this.#heads.begun ? 'the rest of a request head' : WAITS_FOR[this.#phase];
-    return { phase: this.#phase, waitsFor, tunnelId: this.#lease.member?.tunnelId ?? null };
+    const isReadingHead = this.#phase === 'head' && this.#heads.begun;
+    const state = describePhase(this.#phase, this.#isPaused, this.queuedBytes);
+    const waitsFor = isReadingHead ? 'the rest of a request head' : state.waitsFor;
+    return { ...state, waitsFor, tunnelId: this.#lease.member?.tunnelId ?? null };
   }
 
   #now(): number {
     return this.#owner.services.now();
   }
 
-  get isDraining(): boolean {
-    return this.#owner.isDraining;
+  get endsAfterAnswer(): boolean {
+    return this.#owner.isDraining || this.hasLostBytes;
+  }
+
+  get hasLostBytes(): boolean {
+    return this.#early?.isLost ?? false;
+  }
+
+  get queuedBytes(): number {
+    return this.#end.queuedBytes;
   }
 
   leaseFor(): Lease {
@@ -120,20 +116,35 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   // ---- reading ----
 
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
-    let at = start;
+    this.#readBytes += end - start;
     this.#goOn = true;
+    const at = this.#take(bytes, start, end, borrowed);
+    if (at < end) this.#keep(bytes, at, end);
+    // After our last word nothing is held back, whatever a service may have left lying.
+    if (!this.#goOn && this.#phase !== 'lingering') this.#isPaused = true;
+    return !this.#isPaused;
+  }
+
+  /** Returns where it stopped: what is behind must wait, or is not wanted. */
+  #take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
+    let at = start;
     while (at < end) {
       if (this.#phase === 'head') at = this.#takeHead(bytes, at, end);
       else if (this.#phase === 'body') at = this.#takeBody(bytes, at, end, borrowed);
-      else if (this.#phase === 'answering' || this.#phase === 'deciding') {
-        this.#keepRest(bytes, at, end);
-        return false;
-      } else {
-        this.#linger?.onBytes(this.#now());
-        return true;
-      }
+      else return at;
     }
-    return this.#goOn;
+    return at;
+  }
+
+  #keep(bytes: Buffer, start: number, end: number): void {
+    const phase = this.#phase;
+    if (phase === 'lingering') return this.#linger?.onBytes(this.#now());
+    if (phase === 'cutting' || phase === 'closed') return;
+    // Of a body nothing may be lost; while it has no service it has no credit.
+    const isBody = phase === 'deciding' && this.#hasBody;
+    this.#early ??= new EarlyBytes();
+    if (isBody) this.#goOn = this.#early.push(bytes, start, end);
+    else this.#early.pushOrLose(bytes, start, end);
   }
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
@@ -152,6 +163,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   #begin(head: RequestHead): void {
     this.#phase = 'deciding';
+    this.#hasBody = hasBodyOf(head.framing);
     this.#deadlineMs = Number.POSITIVE_INFINITY;
     this.#activeAtMs = this.request.startedMs;
     const decision = this.#owner.route(this.#info, head);
@@ -160,12 +172,13 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   }
 
   #await(decision: Promise<RouteDecision>, head: RequestHead): void {
+    this.#deciding = head;
+    this.#deadlineMs = this.#now() + EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS;
     const decided = (made: RouteDecision): void => {
-      // The visitor may have left meanwhile.
-      if (this.#phase !== 'deciding') return;
+      // The visitor may have left meanwhile, or its time be over.
+      if (this.#deciding !== head) return;
       try {
-        this.#decided(made, head);
-        this.#takeRest();
+        this.#decidedLate(made, head);
       } catch (error) {
         this.abandon(error, 'visitor.decided');
       }
@@ -173,8 +186,15 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     decision.then(decided, (error: unknown) => decided({ fault: Fault.from(error) }));
   }
 
+  #decidedLate(decision: RouteDecision, head: RequestHead): void {
+    this.#deciding = null;
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#decided(decision, head);
+    this.#takeEarly();
+  }
+
   #decided(decision: RouteDecision, head: RequestHead): void {
-    this.#phase = hasBodyOf(head.framing) ? 'body' : 'answering';
+    this.#phase = this.#hasBody ? 'body' : 'answering';
     const response = new Http1Response(this, this.#out, head);
     this.#response = response;
     const leased = isOwnAnswer(decision) ? decision : this.request.lease(decision, head);
@@ -215,11 +235,6 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     return end;
   }
 
-  #keepRest(bytes: Buffer, start: number, end: number): void {
-    this.#rest ??= new ByteQueue();
-    this.#rest.push(bytes, start, end);
-  }
-
   // ---- from the response ----
 
   onServed(): void {
@@ -227,29 +242,35 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   }
 
   onResponded(keepAlive: boolean): void {
+    if (this.#isClosed()) return;
     this.#body = null;
     this.#response = null;
     this.request.done();
-    // Nobody is waited for when the edge shuts down; what was asked already is still answered.
-    const ends = !keepAlive || (this.#owner.isDraining && this.#rest === null);
-    if (ends) this.#lastWord();
-    else this.#next();
+    // What its service has not taken of a body may still lie in the memory that the next request would be read into.
+    if (!keepAlive || this.#isPaused) this.#lastWord();
+    else if (this.#out.isFree) this.#next();
+    else this.#phase = 'sending';
   }
 
-  onCutOff(): void {
-    this.close();
+  onCutOff(looksWhole: boolean): void {
+    if (!looksWhole) return this.close();
+    this.request.abort();
+    this.#phase = 'cutting';
+    this.#early = null;
+    this.#deadlineMs = this.#now() + EDGE_LIMITS.HTTP_CUT_DELAY_MS;
+    this.#resume();
   }
 
   /** After 101: bytes both ways between the visitor and the local service, until both have ended. */
   onUpgraded(stream: MuxStream): void {
-    const early = this.#rest;
+    const early = this.#early;
     const { member } = this.#lease;
     this.#body = null;
     this.request.detach();
     this.#phase = 'upgraded';
-    this.#rest = null;
+    this.#early = null;
     while (early !== null && early.length > 0) {
-      const piece = early.shift(early.length);
+      const piece = early.shift();
       stream.write(piece, 0, piece.length, false);
     }
     const joined = splice(this.#end, stream, {
@@ -267,43 +288,58 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   }
 
   onRequestDrain(): void {
-    if (this.#rest === null && (this.#phase === 'body' || this.#phase === 'answering')) this.#end.resume();
+    if (this.#phase === 'body' || this.#phase === 'answering') this.#resume();
+  }
+
+  #resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#end.resume();
   }
 
   /** The next request, which may have come already. */
   #next(): void {
+    // Nobody is waited for when the edge shuts down; what was asked already is still answered.
+    const isLast = this.#owner.isDraining && (this.#early?.length ?? 0) === 0;
+    if (isLast || this.hasLostBytes) return this.#lastWord();
     this.#phase = 'head';
     this.#activeAtMs = this.#now();
     this.#deadlineMs = this.#activeAtMs + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
-    if (this.#rest === null) this.#end.resume();
-    else this.#takeRest();
+    this.#takeEarly();
   }
 
-  #takeRest(): void {
-    const rest = this.#rest;
-    if (rest === null) return;
-    this.#rest = null;
-    let goOn = true;
-    while (rest.length > 0) {
-      const piece = rest.shift(rest.length);
-      if (this.#rest === null) goOn = this.onData(piece, 0, piece.length, false);
-      else this.#keepRest(piece, 0, piece.length);
+  #takeEarly(): void {
+    const early = this.#early;
+    // What is being taken goes on by itself.
+    if (early === null || early.isLost || this.#isTakingEarly) return;
+    this.#isTakingEarly = true;
+    this.#goOn = true;
+    let isStopped = false;
+    while (!isStopped && early.length > 0 && this.#early === early) {
+      const piece = early.shift();
+      const at = this.#take(piece, 0, piece.length, false);
+      isStopped = at < piece.length;
+      if (isStopped) early.putBack(piece.subarray(at));
     }
-    if (goOn && this.#rest === null) this.#end.resume();
+    this.#isTakingEarly = false;
+    if (early.length === 0 && this.#early === early) this.#early = null;
+    if (this.#goOn) this.#resume();
   }
 
   // ---- the visitor ----
 
   /** The visitor has taken what was written. */
   onDrain(): void {
-    this.request.resume();
+    this.#out.onDrain();
+    if (this.#phase === 'sending') this.#next();
+    else this.request.resume();
   }
 
   onEnd(): void {
-    // Before the response has ended a FIN is an abort: the service is told, and nothing more is said.
-    if (this.#phase !== 'head' && this.#phase !== 'lingering') return this.close();
     this.#visitorEnded = true;
-    if (this.#phase === 'head') this.#lastWord();
+    if (this.#phase === 'head' || this.#phase === 'sending') this.#lastWord();
+    // Before the response has ended a FIN is an abort: the service is told, and nothing more is said.
+    else if (this.#phase !== 'lingering') this.close();
     else if (this.#linger?.saidAll) this.#closed();
   }
 
@@ -351,10 +387,27 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   tick(nowMs: number): void {
     this.request.tick(nowMs);
-    if (this.#linger?.isOver(nowMs)) this.close();
-    if (this.#phase !== 'head' || nowMs < this.#deadlineMs) return;
-    if (this.#heads.begun) this.#refuse(408, '', 0);
+    if (this.#linger?.isOver(nowMs) || this.#isStalled(nowMs)) this.close();
+    else if (nowMs >= this.#deadlineMs) this.#onDeadline(nowMs);
+  }
+
+  #onDeadline(nowMs: number): void {
+    if (this.#phase === 'cutting') {
+      // The reset comes alone: behind bytes that are not read yet some would take it for the end of a whole body.
+      if (this.queuedBytes === 0) this.close();
+      else this.#deadlineMs = nowMs + EDGE_LIMITS.HTTP_CUT_DELAY_MS;
+    } else if (this.#phase === 'deciding' && this.#deciding !== null) {
+      const fault = new Fault('HTTP_ROUTE_TIMEOUT', { seconds: EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS / 1000 });
+      this.#decidedLate({ fault, retryAfterSecs: 1 }, this.#deciding);
+    } else if (this.#phase !== 'head') return;
+    else if (this.#heads.begun) this.#refuse(408, '', 0);
     else this.#lastWord();
+  }
+
+  /** Not after 101: a terminal that stands still for an hour is no fault there. */
+  #isStalled(nowMs: number): boolean {
+    if (this.#phase === 'upgraded' || this.#isClosed()) return false;
+    return this.#stalls.isOver(nowMs, this.#end, this.#isPaused, this.#readBytes);
   }
 
   /** The edge is shutting down: an idle connection ends now, a busy one after its response. */
@@ -366,14 +419,19 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   #lastWord(): void {
     if (this.#isClosed()) return;
     this.#phase = 'lingering';
-    this.#rest = null;
+    this.#early = null;
     const linger = new Linger();
     this.#linger = linger;
     this.#end.end(() => {
       linger.onSaidAll(this.#now());
       if (this.#visitorEnded) this.#closed();
     });
-    this.#end.resume();
+    this.#resume();
+  }
+
+  #onOverrun(): void {
+    this.#owner.onOverrun();
+    this.close();
   }
 
   /** Cuts the connection off, whatever it is doing. */
@@ -388,7 +446,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     if (this.#isClosed()) return;
     this.#phase = 'closed';
     this.#body = null;
-    this.#rest = null;
+    this.#early = null;
+    this.#deciding = null;
     // Whatever goes wrong on the way, nobody stays counted.
     try {
       this.request.done();
@@ -400,32 +459,5 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   #isClosed(): boolean {
     return this.#phase === 'closed';
-  }
-}
-
-/** How long a visitor is listened to after our last word. Who is still sending has not read it, and would lose it with a reset. */
-export class Linger {
-  #untilMs = Number.POSITIVE_INFINITY;
-  #endMs = Number.POSITIVE_INFINITY;
-  #saidAll = false;
-
-  /** Our last byte is out. */
-  get saidAll(): boolean {
-    return this.#saidAll;
-  }
-
-  onSaidAll(nowMs: number): void {
-    this.#saidAll = true;
-    this.#endMs = nowMs + EDGE_LIMITS.HTTP_LINGER_MAX_MS;
-    this.onBytes(nowMs);
-  }
-
-  /** The visitor sends; until our last byte is out the time is its own. */
-  onBytes(nowMs: number): void {
-    if (this.#saidAll) this.#untilMs = Math.min(nowMs + EDGE_LIMITS.HTTP_LINGER_MS, this.#endMs);
-  }
-
-  isOver(nowMs: number): boolean {
-    return nowMs >= this.#untilMs;
   }
 }

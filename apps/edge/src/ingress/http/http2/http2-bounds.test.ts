@@ -55,6 +55,9 @@ const AUTHORITY = Buffer.concat([Buffer.from([0x41, 13]), Buffer.from('web.local
 const GET = Buffer.concat([Buffer.from([0x82, 0x87, 0x84]), AUTHORITY]);
 const GET_ENDLESS = Buffer.concat([Buffer.from([0x82, 0x87, 0x04, 8]), Buffer.from('/endless'), AUTHORITY]);
 
+/** The same for a name that nobody has. */
+const NOWHERE = Buffer.concat([Buffer.from([0x82, 0x87, 0x84, 0x41, 13]), Buffer.from('nix.localhost')]);
+
 /** A visitor that minds no rule: it writes frames, and waits for the one that ends it. */
 class RawHttp2 {
   readonly goaway: Promise<number>;
@@ -236,6 +239,39 @@ describe('one HTTP/2 connection', () => {
       expect(stand.http.tunnel.counters.openConnections).toBe(0);
     },
   );
+
+  it.each([
+    ['answers of our own', NOWHERE],
+    ['answers of a service', GET],
+  ])('holds little of %s for a visitor that does not read, and cuts it off in the end', async (_what, request) => {
+    const stand = await start((_request, response) => {
+      response.writeEarlyHints({ link: Array.from({ length: 50 }, () => `</${'x'.repeat(40)}>; rel=preload`) });
+      response.end('y'.repeat(20_000));
+    });
+    const raw = await RawHttp2.enter(stand);
+    raw.stopReading();
+    // No room in HTTP/2 either: bodies wait, heads do not.
+    raw.write(frame(SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0]));
+    let id = 1;
+    raw.flood(() => {
+      const frames: Buffer[] = [];
+      for (const last = id + 40; id < last; id += 2) frames.push(frame(HEADERS, END_STREAM | END_HEADERS, id, request));
+      return Buffer.concat(frames);
+    });
+    const { ingress, clock } = stand.http;
+    await eventually(() => expect(ingress.queuedBytes).toBeGreaterThan(10_000));
+    let most = 0;
+    for (let at = 0; at < 100; at += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      most = Math.max(most, ingress.queuedBytes);
+    }
+    expect(most).toBeLessThan(EDGE_LIMITS.HTTP2_OUTBOUND_MAX_BYTES + MiB);
+    await eventually(async () => {
+      await clock.advance(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
+      expect(ingress.connections).toBe(0);
+    });
+    expect(stand.http.tunnel.counters.openConnections).toBe(0);
+  });
 
   it('is left alone when it is only quiet, or does not read', async () => {
     let written = 0;

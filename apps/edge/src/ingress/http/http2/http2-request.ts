@@ -1,9 +1,10 @@
 // One request of an HTTP/2 visitor: where it goes, its body, and what becomes of it.
 import type { ServerHttp2Stream } from 'node:http2';
-import type { Framing, HeaderField, RequestHead, ResponseHead } from '@tunnel/core';
+import { type Framing, type HeaderField, type RequestHead, type ResponseHead, StallWatch } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Guarded, listen, type MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../../limits.ts';
 import { isOwnAnswer, type OwnAnswer, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
 import { type RawFields, requestHeadOf, trailersOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
 import type { ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
@@ -11,6 +12,7 @@ import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import { refusalCodeOf } from '../own-answer.ts';
 import { type BodySource, type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
 import type { VisitorOwner } from '../visitor.ts';
+import type { Http2Outbound } from './http2-outbound.ts';
 import { Http2Response } from './http2-response.ts';
 
 const UNASKED: StreamReason = { code: 'cancelled', text: 'protocols cannot be switched in HTTP/2' };
@@ -19,6 +21,7 @@ const UNASKED: StreamReason = { code: 'cancelled', text: 'protocols cannot be sw
 export interface RequestingVisitor extends LeaseHolder {
   readonly info: VisitorInfo;
   readonly owner: VisitorOwner;
+  readonly outbound: Http2Outbound;
   /** A service has answered a request for this authority. */
   onServed(head: RequestHead): void;
   /** Nothing more comes of it. `isTakenBack`: the visitor did not wait for the end of the answer. */
@@ -39,6 +42,10 @@ export class Http2Request implements ResponseHandler, BodyOwner {
   #body: Http2Body | null = null;
   /** Those that came before it was decided where the body goes. */
   #earlyTrailers: RawFields | null = null;
+  /** While it is being asked where the request goes. */
+  #decideByMs = Number.POSITIVE_INFINITY;
+  readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
+  readonly #uploading = new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
   #isOver = false;
 
   constructor(visitor: RequestingVisitor, stream: ServerHttp2Stream) {
@@ -46,12 +53,20 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     this.#stream = stream;
     this.#request = new ProxiedRequest(visitor.owner, visitor);
     this.#request.startedMs = visitor.owner.services.preciseNow();
-    this.#response = new Http2Response(stream, (status) => this.#request.answered(status), this);
+    this.#response = new Http2Response(stream, visitor.outbound, (status) => this.#request.answered(status), this);
     // What went wrong is told by the close that follows; without a listener it would end the process.
     listen(stream, 'error', this, SCOPE, () => {});
     listen(stream, 'aborted', this, SCOPE, () => this.#request.abort());
     listen(stream, 'close', this, SCOPE, () => this.#onClosed());
-    listen(stream, 'drain', this, SCOPE, () => this.#request.resume());
+    listen(stream, 'drain', this, SCOPE, () => {
+      this.#response.onAllOut();
+      this.#request.resume();
+    });
+  }
+
+  /** What waits of its answer. */
+  get queuedBytes(): number {
+    return this.#response.queuedBytes;
   }
 
   /** As HTTP/2 sees it: node may still wait for a write. */
@@ -60,6 +75,8 @@ export class Http2Request implements ResponseHandler, BodyOwner {
   }
 
   begin(raw: RawFields): void {
+    // It may have waited for its turn.
+    if (this.#isOver) return;
     const head = requestHeadOf(raw, !this.#stream.endAfterHeaders);
     this.#accept = valueIn(raw, 'accept');
     if (head.kind === 'problem') {
@@ -78,9 +95,11 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     listen(this.#stream, 'trailers', this, SCOPE, (_trailers, _flags, raw: RawFields) => {
       this.#earlyTrailers = raw;
     });
+    this.#decideByMs = this.#visitor.owner.services.now() + EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS;
     const decided = (made: RouteDecision): void => {
-      // The visitor may have left meanwhile.
-      if (this.#isOver || this.#stream.aborted) return;
+      // The visitor may have left meanwhile, or its time be over.
+      if (this.#isOver || this.#stream.aborted || this.#decideByMs === Number.POSITIVE_INFINITY) return;
+      this.#decideByMs = Number.POSITIVE_INFINITY;
       try {
         this.#decided(made);
       } catch (error) {
@@ -116,8 +135,10 @@ export class Http2Request implements ResponseHandler, BodyOwner {
 
   // ---- the response, from the service ----
 
-  onInterim(head: ResponseHead): void {
+  /** Heads know no credit in HTTP/2, so that nothing would say when to go on: their number is the bound. */
+  onInterim(head: ResponseHead): boolean {
     this.#response.interim(head);
+    return true;
   }
 
   onHead(head: ResponseHead, endsStream: boolean): void {
@@ -138,7 +159,9 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     this.#response.trailers(trailers);
   }
 
-  onTurn(): void {}
+  onTurn(): boolean {
+    return true;
+  }
 
   onEnd(requestDone: boolean): void {
     this.#request.detach();
@@ -181,6 +204,22 @@ export class Http2Request implements ResponseHandler, BodyOwner {
 
   tick(nowMs: number): void {
     this.#request.tick(nowMs);
+    if (nowMs >= this.#decideByMs) {
+      this.#decideByMs = Number.POSITIVE_INFINITY;
+      const fault = new Fault('HTTP_ROUTE_TIMEOUT', { seconds: EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS / 1000 });
+      this.#decided({ fault, retryAfterSecs: 1 });
+    } else if (this.#isStalled(nowMs)) {
+      this.#request.abort();
+      this.#response.cut();
+    }
+  }
+
+  #isStalled(nowMs: number): boolean {
+    const isUnread = this.queuedBytes > 0;
+    const isPaused = this.#body?.isPaused ?? false;
+    const { sentBytes } = this.#response;
+    const isUnsent = this.#sending.isOver(nowMs, isUnread, sentBytes);
+    return this.#uploading.isOver(nowMs, isPaused, sentBytes + (this.#body?.receivedBytes ?? 0)) || isUnsent;
   }
 
   /** With an answer, where nothing of one is out. */
@@ -201,6 +240,7 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     const isTakenBack = this.#request.isUnderWay || (this.#stream.aborted && !this.#response.isCut);
     this.#isOver = true;
     try {
+      this.#response.onAllOut();
       this.#request.abort();
     } finally {
       this.#request.done();
@@ -218,11 +258,13 @@ interface BodyOwner extends Guarded {
 class Http2Body implements BodySource {
   readonly form = 'data';
   taker: BodySource['taker'] = null;
+  receivedBytes = 0;
   readonly #stream: ServerHttp2Stream;
   readonly #owner: BodyOwner;
   /** Of a body with a length. */
   #leftBytes: number;
   #trailers: readonly HeaderField[] = [];
+  #isPaused = false;
   #isOver = false;
 
   constructor(stream: ServerHttp2Stream, framing: Framing, owner: BodyOwner) {
@@ -238,8 +280,14 @@ class Http2Body implements BodySource {
     listen(this.#stream, 'end', this.#owner, SCOPE, () => this.#onEnd());
   }
 
+  /** The service takes no more of it for now. */
+  get isPaused(): boolean {
+    return this.#isPaused && !this.#isOver;
+  }
+
   /** The service takes more. */
   resume(): void {
+    this.#isPaused = false;
     this.#stream.resume();
   }
 
@@ -251,13 +299,16 @@ class Http2Body implements BodySource {
 
   #onData(chunk: Buffer): void {
     if (this.#isOver || chunk.length === 0) return;
+    this.receivedBytes += chunk.length;
     this.#leftBytes -= chunk.length;
     // node has compared them already; a service that would read on into the next request must not depend on it.
     if (this.#leftBytes < 0) {
       this.#fail('the body is longer than its Content-Length');
       return;
     }
-    if (this.taker?.writeBody(chunk, 0, chunk.length, true) === false) this.#stream.pause();
+    if (this.taker?.writeBody(chunk, 0, chunk.length, true) !== false) return;
+    this.#isPaused = true;
+    this.#stream.pause();
   }
 
   #onTrailers(raw: RawFields): void {

@@ -5,13 +5,17 @@ import { type Guarded, listen } from '@tunnel/mux';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import { ownFieldsOf, responseFieldsOf, trailerFieldsOf } from '../../../upstream/h2c/http2-fields.ts';
 import { renderAnswer } from '../own-answer.ts';
+import { type Http2Outbound, OutboundShare } from './http2-outbound.ts';
 
 const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 
 export class Http2Response {
   readonly #stream: ServerHttp2Stream;
+  readonly #outbound: Http2Outbound;
+  readonly #share = new OutboundShare();
   readonly #onBegun: (status: number) => void;
   readonly #owner: Guarded;
+  #writtenBytes = 0;
   #trailers: readonly HeaderField[] = [];
   #hasTrailers = false;
   #closesAtEnd = false;
@@ -19,8 +23,9 @@ export class Http2Response {
   #isCut = false;
 
   /** `onBegun`: its head is about to go out. */
-  constructor(stream: ServerHttp2Stream, onBegun: (status: number) => void, owner: Guarded) {
+  constructor(stream: ServerHttp2Stream, outbound: Http2Outbound, onBegun: (status: number) => void, owner: Guarded) {
     this.#stream = stream;
+    this.#outbound = outbound;
     this.#onBegun = onBegun;
     this.#owner = owner;
     listen(stream, 'wantTrailers', owner, 'http2.stream', () => this.#sendTrailers());
@@ -35,7 +40,19 @@ export class Http2Response {
     return this.#isCut;
   }
 
+  /** What node has of its body and has not sent. */
+  get queuedBytes(): number {
+    return this.#stream.writableLength;
+  }
+
+  /** What was sent of its body, by whole writes. */
+  get sentBytes(): number {
+    return this.#writtenBytes - this.#stream.writableLength;
+  }
+
   interim(head: ResponseHead): void {
+    if (!this.#isWritable()) return;
+    this.#count(head.headers);
     if (this.#isWritable()) this.#stream.additionalHeaders(responseFieldsOf(head));
   }
 
@@ -48,6 +65,9 @@ export class Http2Response {
     // Also where none will come: without it node marks the end before a reset, and half a body would look whole.
     this.#hasTrailers = !endStream;
     this.#begin(head.status);
+    this.#count(head.headers);
+    // It may have been too much.
+    if (!this.#isWritable()) return;
     this.#stream.respond(responseFieldsOf(isBare ? { ...head, contentLength: null } : head), {
       endStream,
       waitForTrailers: !endStream,
@@ -57,6 +77,7 @@ export class Http2Response {
 
   body(bytes: Buffer, start: number, end: number): boolean {
     if (!this.#isWritable()) return true;
+    this.#writtenBytes += end - start;
     // A copy, also of what is borrowed: after an abort node may still send it, while its owner has long used it for others.
     return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
   }
@@ -70,6 +91,9 @@ export class Http2Response {
     if (!this.#isWritable()) return false;
     const response = renderAnswer(answer, accept);
     this.#begin(response.status);
+    this.#outbound.add(this.#share, OWN_HEAD_BYTES + response.body.length);
+    if (!this.#isWritable()) return false;
+    this.#writtenBytes += response.body.length;
     this.#stream.respond(ownFieldsOf(response), { endStream: response.body === '', ...NO_DATE });
     if (this.#isWritable()) this.#stream.write(response.body, 'latin1');
     return true;
@@ -93,12 +117,25 @@ export class Http2Response {
     if (!this.#stream.destroyed) this.#stream.close(NGHTTP2_INTERNAL_ERROR);
   }
 
+  /** The stream is over, or has sent all that it had. */
+  onAllOut(): void {
+    this.#outbound.release(this.#share);
+  }
+
+  #count(fields: readonly HeaderField[]): void {
+    let bytes = FIELD_BYTES;
+    for (const { name, value } of fields) bytes += name.length + value.length + FIELD_BYTES;
+    this.#outbound.add(this.#share, bytes);
+  }
+
   #begin(status: number): void {
     this.#isBegun = true;
     this.#onBegun(status);
   }
 
   #sendTrailers(): void {
+    if (this.#stream.destroyed || this.#stream.closed) return;
+    this.#count(this.#trailers);
     if (this.#stream.destroyed || this.#stream.closed) return;
     this.#stream.sendTrailers(trailerFieldsOf(this.#trailers));
     this.#closeAtEnd();
@@ -115,6 +152,11 @@ export class Http2Response {
     return !stream.headersSent || !stream.writableEnded;
   }
 }
+
+/** What a field costs beside its text (RFC 9113, 6.5.2). */
+const FIELD_BYTES = 32;
+/** The head of an answer of our own. */
+const OWN_HEAD_BYTES = 512;
 
 /** The service's own Date, or none; node's types know the option only elsewhere. */
 const NO_DATE = { sendDate: false } as object;

@@ -1,14 +1,15 @@
 // One HTTP/2 connection of a visitor: requests side by side, each routed by its authority, all within bounds.
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import type { ConnectionState, RequestHead } from '@tunnel/core';
-import { listen } from '@tunnel/mux';
+import { type ConnectionState, type RequestHead, StallWatch } from '@tunnel/core';
+import { listen, takenBytes, unsentBytes } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import type { VisitorInfo } from '../../../routing/http-router.ts';
 import type { RawFields } from '../../../upstream/h2c/http2-fields.ts';
 import type { Visitor, VisitorOwner } from '../visitor.ts';
 import { Http2Liveness } from './http2-liveness.ts';
+import { Http2Outbound, type OutboundSession } from './http2-outbound.ts';
 import { Http2Request, type RequestingVisitor } from './http2-request.ts';
 
 /** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
@@ -24,12 +25,17 @@ const SESSION_OPTIONS = {
 
 type Phase = 'open' | 'closing' | 'closed';
 
-export class Http2Visitor implements Visitor, RequestingVisitor {
+export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession {
   readonly info: VisitorInfo;
   readonly owner: VisitorOwner;
+  readonly outbound = new Http2Outbound(this, () => this.#onOverrun());
+  readonly #socket: TLSSocket;
   readonly #session: ServerHttp2Session;
   readonly #liveness: Http2Liveness;
   readonly #requests = new Set<Http2Request>();
+  /** Those that wait until the answers before them are out. */
+  #held: { readonly request: Http2Request; readonly raw: RawFields }[] = [];
+  readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
   /** By authority, without its port. */
   readonly #leases = new Map<string, Lease>();
   #phase: Phase = 'open';
@@ -45,6 +51,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   constructor(socket: TLSSocket, info: VisitorInfo, owner: VisitorOwner) {
     this.info = info;
     this.owner = owner;
+    this.#socket = socket;
     this.#activeAtMs = owner.services.now();
     this.#takenBackSinceMs = this.#activeAtMs;
     this.#deadlineMs = this.#activeAtMs + owner.headTimeoutMs;
@@ -63,7 +70,8 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   describe(): ConnectionState {
     const count = this.#requests.size;
     const [lease] = this.#leases.values();
-    const waitsFor = count === 0 ? 'a request' : `${count} of its requests`;
+    const requests = count === 0 ? 'a request of the visitor' : `${count} of its requests`;
+    const waitsFor = unsentBytes(this.#socket) > 0 ? 'the visitor to read' : requests;
     return { phase: `http2 ${this.#phase}`, waitsFor, tunnelId: lease?.member?.tunnelId ?? null };
   }
 
@@ -86,12 +94,42 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     this.#requests.add(request);
     this.#activeAtMs = this.owner.services.now();
     this.#deadlineMs = Number.POSITIVE_INFINITY;
-    try {
-      request.begin(raw);
-    } catch (error) {
-      // One request, not the others of the connection.
-      request.abandon(error, 'http2.request');
+    if (this.#held.length > 0 || this.outbound.isFull) this.#held.push({ request, raw });
+    else begin(request, raw);
+  }
+
+  #forgetHeld(request: Http2Request): void {
+    this.#held = this.#held.filter((held) => held.request !== request);
+    this.#beginHeld();
+  }
+
+  #beginHeld(): void {
+    while (this.#held.length > 0 && !this.outbound.isFull) {
+      const next = this.#held.shift();
+      if (next !== undefined) begin(next.request, next.raw);
     }
+  }
+
+  // ---- what waits to be sent ----
+
+  isAllOut(): boolean {
+    return unsentBytes(this.#socket) === 0 && (this.#session.state.outboundQueueSize ?? 0) === 0;
+  }
+
+  get takenBytes(): number {
+    return takenBytes(this.#socket);
+  }
+
+  /** What node has given to TLS may be counted twice: as a service's data, too. */
+  get queuedBytes(): number {
+    let sum = this.outbound.queuedBytes + unsentBytes(this.#socket);
+    for (const request of this.#requests) sum += request.queuedBytes;
+    return sum;
+  }
+
+  #onOverrun(): void {
+    this.owner.onOverrun();
+    this.close();
   }
 
   leaseFor({ host }: RequestHead): Lease {
@@ -112,6 +150,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   onOver(request: Http2Request, isTakenBack: boolean): void {
     if (!this.#requests.delete(request)) return;
     this.#activeAtMs = this.owner.services.now();
+    if (this.#held.length > 0) this.#forgetHeld(request);
     if (this.#requests.size === 0 && this.#phase === 'open') {
       this.#deadlineMs = this.#activeAtMs + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
     }
@@ -127,6 +166,9 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
 
   /** A flood: nothing of it is worth an answer. */
   #calmDown(): void {
+    if (this.#phase === 'open') this.#phase = 'closing';
+    // node waits for the end of a write before it closes; who does not read is not waited for.
+    this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_LINGER_MS;
     // An error is needed: without one node takes the code for none.
     if (!this.#session.destroyed) this.#session.destroy(new Error('a flood'), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
@@ -146,10 +188,17 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
         request.abandon(error, 'http2.tick');
       }
     }
-    if (this.#liveness.isOver(nowMs, this.#areClosed)) return this.close();
+    if (this.#isStalled(nowMs) || this.#liveness.isOver(nowMs, this.#areClosed)) return this.close();
+    this.#beginHeld();
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'open') this.shutDown();
     else if (this.#requests.size === 0) this.close();
+  }
+
+  #isStalled(nowMs: number): boolean {
+    const isUnread = unsentBytes(this.#socket) > 0;
+    const isUnsent = this.#sending.isOver(nowMs, isUnread, isUnread ? this.takenBytes : 0);
+    return this.outbound.isStalled(nowMs) || isUnsent;
   }
 
   readonly #areClosed = (): boolean => [...this.#requests].every((request) => request.isClosed);
@@ -173,14 +222,26 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
 
   close(): void {
     if (!this.#session.destroyed) this.#session.destroy();
+    // node would wait for a write that nobody takes.
+    this.#socket.destroy();
     this.#onClosed();
   }
 
   #onClosed(): void {
     if (this.#phase === 'closed') return;
     this.#phase = 'closed';
+    this.#held = [];
     for (const lease of this.#leases.values()) this.owner.balancer.release(lease);
     this.#leases.clear();
     this.owner.onClosed(this);
   }
 }
+
+/** What throws costs one request, not the others of its connection. */
+const begin = (request: Http2Request, raw: RawFields): void => {
+  try {
+    request.begin(raw);
+  } catch (error) {
+    request.abandon(error, 'http2.request');
+  }
+};

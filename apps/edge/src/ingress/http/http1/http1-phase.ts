@@ -1,0 +1,39 @@
+// Where an HTTP/1.1 connection of a visitor is, and what it waits for there.
+import type { ConnectionState } from '@tunnel/core';
+
+export type Phase =
+  /** Waits for a head, or reads one. */
+  | 'head'
+  /** Where the request goes is being asked. */
+  | 'deciding'
+  /** Passes the request's body on. */
+  | 'body'
+  /** The request is complete, its response is not. */
+  | 'answering'
+  /** The answer is complete, and the visitor has not taken all of it. */
+  | 'sending'
+  /** After 101: bytes both ways. */
+  | 'upgraded'
+  /** We have said our last word; what still comes is thrown away, so that the visitor can read it. */
+  | 'lingering'
+  /** Half of an answer is out that would look whole; the reset is about to follow. */
+  | 'cutting'
+  | 'closed';
+
+const WAITS_FOR: Readonly<Record<Phase, string>> = {
+  head: 'a request of the visitor',
+  deciding: 'a decision where the request goes',
+  body: 'the body of the visitor',
+  answering: 'the service',
+  sending: 'the visitor to read',
+  upgraded: 'both sides',
+  lingering: 'the visitor to close',
+  cutting: 'the reset',
+  closed: 'nothing',
+};
+
+export const describePhase = (phase: Phase, isPaused: boolean, queuedBytes: number): ConnectionState => {
+  if (isPaused) return { phase, waitsFor: 'the service to take the body' };
+  const isUnread = phase !== 'upgraded' && phase !== 'closed' && queuedBytes > 0;
+  return { phase, waitsFor: isUnread ? WAITS_FOR.sending : WAITS_FOR[phase] };
+};

@@ -1,0 +1,45 @@
+// How long an HTTP/1.1 visitor is waited for: while it takes nothing, while its service takes nothing of it, and after our last word.
+import { StallWatch } from '@tunnel/core';
+import { EDGE_LIMITS } from '../../../limits.ts';
+import type { VisitorDuplex } from '../visitor.ts';
+
+/** A connection on which nothing moves. */
+export class Stalls {
+  readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
+  readonly #uploading = new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
+
+  /** Once a second. `isPaused`: its service takes no more of the body. `readBytes`: what the visitor has sent since it came. */
+  isOver(nowMs: number, end: VisitorDuplex, isPaused: boolean, readBytes: number): boolean {
+    const isUnread = end.queuedBytes > 0;
+    const takenBytes = isUnread || isPaused ? end.takenBytes : 0;
+    const isUnsent = this.#sending.isOver(nowMs, isUnread, takenBytes);
+    return this.#uploading.isOver(nowMs, isPaused, takenBytes + readBytes) || isUnsent;
+  }
+}
+
+/** Who is still sending after our last word has not read it, and would lose it with a reset. */
+export class Linger {
+  #untilMs = Number.POSITIVE_INFINITY;
+  #endMs = Number.POSITIVE_INFINITY;
+  #saidAll = false;
+
+  /** Our last byte is out. */
+  get saidAll(): boolean {
+    return this.#saidAll;
+  }
+
+  onSaidAll(nowMs: number): void {
+    this.#saidAll = true;
+    this.#endMs = nowMs + EDGE_LIMITS.HTTP_LINGER_MAX_MS;
+    this.onBytes(nowMs);
+  }
+
+  /** The visitor sends; until our last byte is out the time is its own. */
+  onBytes(nowMs: number): void {
+    if (this.#saidAll) this.#untilMs = Math.min(nowMs + EDGE_LIMITS.HTTP_LINGER_MS, this.#endMs);
+  }
+
+  isOver(nowMs: number): boolean {
+    return nowMs >= this.#untilMs;
+  }
+}
