@@ -172,16 +172,10 @@ describe('days of grace on a clock that is moved by hand', () => {
   });
 
   it('count from the failure, when that was first seen after the clock was moved', () => {
-    const facts = {
-      id: 'sub_1',
-      status: 'past_due',
-      cancelsAtPeriodEnd: false,
-      periodEnd: null,
-      startedAt: 0,
-    } as const;
-    const first = nextSubscription(NO_SUBSCRIPTION, { ...facts, unpaidMs: 5000 }, NOW).state;
+    const late = (unpaidMs: number) => facts({ status: 'past_due', unpaidMs });
+    const first = nextSubscription(NO_SUBSCRIPTION, late(5000), NOW).state;
     expect([first.pastDueSince, first.pastDueMailedAt]).toEqual([NOW - 5000, NOW]);
-    expect(nextSubscription(first, { ...facts, unpaidMs: 9000 }, NOW + 1).state.pastDueSince).toBe(NOW - 5000);
+    expect(nextSubscription(first, late(9000), NOW + 1).state.pastDueSince).toBe(NOW - 5000);
   });
 
   it('are not moved by what two looks differ by, by the first look, or by a clock that goes as ours does', () => {
