@@ -2,7 +2,8 @@
 import type { LoggedIn } from '@tunnel/contract';
 import { createPlatform, type MailNotice } from '@tunnel/platform';
 import { loadServerConfig } from '@tunnel/runtime';
-import { FakeClock, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
+import { expect } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../apps/platform/src/db/test-database.fixture.ts';
 import { quiet } from '../../system/embedded-database.fixture.ts';
 import { type Answer, askPlatform, type Question } from './api-request.fixture.ts';
@@ -81,6 +82,7 @@ export class ClockedPlatform {
 
   /** The token in the link of the latest mail to this address. */
   async mailedToken(email: string): Promise<string> {
+    await this.#sendRequested();
     const { text_body } = await this.database.db
       .selectFrom('mail_outbox')
       .select('text_body')
@@ -93,6 +95,14 @@ export class ClockedPlatform {
     const token = /(?:verify-email\/|token=)([\w-]+)$/m.exec(text)?.[1];
     if (token === undefined) throw new Error(`no link was found in the mail to ${email}`);
     return token;
+  }
+
+  /** What was asked for becomes mails by a job, which goes by the clock: it is moved only while something waits. */
+  async #sendRequested(): Promise<void> {
+    const waiting = () => this.database.db.selectFrom('mail_requests').select('id').execute();
+    if ((await waiting()).length === 0) return;
+    await this.clock.advance(SECOND / 2);
+    await eventually(async () => expect(await waiting()).toEqual([]));
   }
 
   async register(): Promise<{ email: string; verifyToken: string }> {

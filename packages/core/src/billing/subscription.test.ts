@@ -171,6 +171,13 @@ describe('days of grace on a clock that is moved by hand', () => {
     expect(followClock(moved, 5000 + PAST_DUE_GRACE_MS)).toEqual(moved);
   });
 
+  it('count from the failure, when that was first seen after the clock was moved', () => {
+    const late = (unpaidMs: number) => facts({ status: 'past_due', unpaidMs });
+    const first = nextSubscription(NO_SUBSCRIPTION, late(5000), NOW).state;
+    expect([first.pastDueSince, first.pastDueMailedAt]).toEqual([NOW - 5000, NOW]);
+    expect(nextSubscription(first, late(9000), NOW + 1).state.pastDueSince).toBe(NOW - 5000);
+  });
+
   it('are not moved by what two looks differ by, by the first look, or by a clock that goes as ours does', () => {
     expect(followClock(held, 64_999)).toEqual(held);
     expect(followClock(held, 0)).toEqual(held);

@@ -11,6 +11,8 @@ export interface SubscriptionFacts {
   /** Times in milliseconds since the epoch. */
   readonly periodEnd: number | null;
   readonly startedAt: number;
+  /** Of one that is past due on a clock that is moved by hand: how long by that clock. Absent: since it is seen. */
+  readonly unpaidMs?: number;
 }
 
 /** What we hold of it. */
@@ -124,7 +126,7 @@ const stateOf = (held: SubscriptionState, facts: SubscriptionFacts | null, now: 
   return {
     ...living,
     status: 'past_due',
-    pastDueSince: spell.pastDueSince ?? now,
+    pastDueSince: spell.pastDueSince ?? now - (facts.unpaidMs ?? 0),
     pastDueMailedAt: spell.pastDueMailedAt ?? now,
   };
 };

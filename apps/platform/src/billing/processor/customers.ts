@@ -66,12 +66,20 @@ export const readCustomer = async (stripe: Stripe, customerId: string): Promise<
     defaultPaymentMethod: idOf(customer.invoice_settings.default_payment_method),
     paymentMethods: methods.data.map(({ id }) => id),
     subscription,
-    ...(clockId === null ? {} : { now: await timeOfClock(stripe, clockId) }),
+    ...(clockId === null ? {} : { clock: await readClock(stripe, clockId, customerId) }),
   };
 };
 
-const timeOfClock = async (stripe: Stripe, clockId: string): Promise<number> =>
-  (await stripe.testHelpers.testClocks.retrieve(clockId)).frozen_time * 1000;
+const readClock = async (
+  stripe: Stripe,
+  clockId: string,
+  customer: string,
+): Promise<NonNullable<CustomerFacts['clock']>> => {
+  const { frozen_time } = await stripe.testHelpers.testClocks.retrieve(clockId);
+  const { data } = await stripe.invoices.list({ customer, status: 'open', limit: PAGE });
+  const times = data.flatMap(({ status_transitions }) => status_transitions.finalized_at ?? []);
+  return { now: frozen_time * 1000, unpaidSince: times.length === 0 ? null : Math.min(...times) * 1000 };
+};
 
 export const usePaymentMethod = async (stripe: Stripe, customerId: string, methodId: string): Promise<void> => {
   await stripe.customers.update(customerId, { invoice_settings: { default_payment_method: methodId } });

@@ -66,12 +66,19 @@ describe('an account that is read at the processor', () => {
       [100 * HOUR_MS + 1, 100 * HOUR_MS],
       [200 * HOUR_MS, 200 * HOUR_MS],
     ] as const) {
-      fixture.processor.change(customerId, { now: fixture.clock.now() + aheadMs + moved });
+      fixture.processor.change(customerId, { clock: { now: since + aheadMs + moved, unpaidSince: since + aheadMs } });
       await syncAccount(fixture.context, user.userId);
       const account = await fixture.accountOf(user);
       expect(since - (account?.past_due_since?.getTime() ?? 0)).toBe(passed);
     }
     expect(await fixture.mailsTo('moved')).toEqual(['A payment failed']);
+    const late = await fixture.addSubscriber('late-seen');
+    fixture.processor.changeSubscription(late.customerId, { status: 'past_due' });
+    fixture.processor.change(late.customerId, {
+      clock: { now: since + aheadMs, unpaidSince: since + aheadMs - HOUR_MS },
+    });
+    await syncAccount(fixture.context, late.user.userId);
+    expect(await fixture.accountOf(late.user)).toMatchObject({ past_due_since: new Date(since - HOUR_MS) });
   });
 
   it('whose end was not heard of before it came gets its last minimum all the same', async () => {

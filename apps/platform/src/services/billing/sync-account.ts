@@ -87,7 +87,7 @@ const graceOf = ({ account, facts }: AppliedFacts, now: number) => {
   const pastDueSince = account.past_due_since?.getTime() ?? null;
   return followClock(
     { pastDueSince, aheadMs: account.processor_ahead_ms },
-    facts?.now === undefined ? null : facts.now - now,
+    facts?.clock === undefined ? null : facts.clock.now - now,
   );
 };
 
@@ -98,7 +98,9 @@ const stepOf = ({ account, facts }: AppliedFacts, pastDueSince: number | null, n
   // The clock of a stand-in may be ahead of ours, and usage has our time.
   const isKnown = held.id === told.id && held.meteredFrom !== null;
   const startedAt = isKnown ? (held.meteredFrom ?? now) : Math.min(told.startedAt, now);
-  return nextSubscription(held, { ...told, startedAt }, now);
+  const { clock } = facts ?? {};
+  const unpaidMs = clock === undefined || clock.unpaidSince === null ? 0 : Math.max(0, clock.now - clock.unpaidSince);
+  return nextSubscription(held, { ...told, startedAt, unpaidMs }, now);
 };
 
 /**
