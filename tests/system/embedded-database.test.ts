@@ -107,6 +107,19 @@ describe('the embedded database', () => {
     await expect(ask(superuserUrl(socketFolder), 'select 1')).rejects.toThrow('pg_hba.conf rejects connection');
   });
 
+  it('says what PostgreSQL says when its role cannot be given a password, and never the password', async () => {
+    const dataDir = harness.copyOf(used);
+    const open = { settings: { hba_file: openToAll(dataDir) } };
+    const before = harness.embedded(dataDir, open);
+    await ask(superuserUrl((await before.start()).socketFolder), 'alter role tunnel rename to other');
+    await before.stop();
+    writeFileSync(join(dataDir, 'postgres-support/password'), 'a-new-one\n', { mode: 0o600 });
+    const start = harness.embedded(dataDir).start();
+    await expect(start).rejects.toMatchObject({ code: 'CONFIG_DATABASE_EMBEDDED' });
+    await expect(start).rejects.toThrow('role "tunnel" does not exist');
+    await expect(start).rejects.not.toThrow('a-new-one');
+  });
+
   it('takes a cluster that was put back from a copy with another password', async () => {
     const dataDir = harness.copyOf(used);
     writeFileSync(join(dataDir, 'postgres-support/password'), 'another-one\n', { mode: 0o600 });

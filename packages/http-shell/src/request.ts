@@ -17,12 +17,13 @@ export const headerOf = (context: Context, name: string): string | undefined => 
 };
 
 /**
- * The caller hung up before the end of its request: what reading the rest of it said then is about the caller, whatever its code. Where
- * it arises nothing can be wrapped, because it is node that reads; so it is told by the connection.
+ * null: not that. The caller hung up before the end of its request: what reading the rest of it said then is about the caller, whatever
+ * its code. Where it arises nothing can be wrapped, because it is node that reads; so it is told by the connection.
  */
-export const callerHasLeft = (context: Context): boolean => {
+export const callerGone = (context: Context, error: unknown): Fault | null => {
   const { incoming } = socketOf(context);
-  return incoming !== undefined && incoming.destroyed && !incoming.complete;
+  if (error instanceof Fault || incoming === undefined || !incoming.destroyed || incoming.complete) return null;
+  return new Fault('API_CALLER_GONE', {}, { cause: error });
 };
 
 /** The caller's own where it is plain, or a new one. */

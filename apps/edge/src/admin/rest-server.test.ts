@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { apiError, edgeRegions, edgeStatus, edgeTunnel, edgeTunnels } from '@tunnel/contract';
-import { afterEach, describe, expect, it } from 'vitest';
+import { createLogger, type Logger } from '@tunnel/runtime';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { ADMIN_TOKEN, ALICE_KEY, type RestFixture, startRest } from './rest.fixture.ts';
 import { RestServer } from './rest-server.ts';
@@ -243,6 +245,27 @@ describe('500', () => {
     const body = await expectError(await rest.request('/api/status'), 500, 'INTERNAL');
     expect(JSON.stringify(body)).not.toContain('hunter2');
   });
+});
+
+it('an upload that breaks off is no line in the log', async () => {
+  const error = vi.fn();
+  const onRequest = vi.fn();
+  const silent = createLogger({ level: 'silent', format: 'json' });
+  rest = await startRest({ logger: { ...silent, error } as unknown as Logger, onRequest });
+  for (const leave of ['resetAndDestroy', 'end'] as const) {
+    onRequest.mockClear();
+    const socket = connect(rest.port, '127.0.0.1')
+      .on('error', () => {})
+      .resume();
+    socket.write('POST /api/status HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n');
+    await eventually(() => expect(onRequest).toHaveBeenCalled());
+    const closed = once(socket, 'close');
+    socket[leave]();
+    await closed;
+  }
+  // Whatever the two led to has been dealt with by then.
+  expect((await rest.request('/api/status')).status).toBe(200);
+  expect(error).not.toHaveBeenCalled();
 });
 
 it('a taken port is told with the key that sets it', async () => {

@@ -6,6 +6,7 @@ import { Fault } from '@tunnel/errors';
 import {
   boundBody,
   type ConnectionGate,
+  callerGone,
   createErrorMapper,
   createUnroutedFault,
   HttpListener,
@@ -79,7 +80,9 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   const answerOf = createErrorMapper({ logger: deps.logger, failed: 'a REST request failed' });
   const unrouted = createUnroutedFault(app, { headAfter: 'get' });
   app.use(giveRequestId(deps.newRequestId), boundBody(EDGE_LIMITS.API_BODY_MAX_BYTES));
-  app.onError((error, context) => sendError(context, answerOf(error, context.get('requestId'))));
+  app.onError((error, context) =>
+    sendError(context, answerOf(callerGone(context, error) ?? error, context.get('requestId'))),
+  );
   app.notFound((context) => sendError(context, answerOf(unrouted(context), context.get('requestId'))));
   addPublicRoutes(app, deps);
   addTunnelRoutes(app, deps);

@@ -3,7 +3,7 @@
 import { MemberHealth, type Owner, plainAddress } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
-import { type Clock, createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
+import { type Clock, createLogger, type Logger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
 import { countersOf } from '../backend/tunnel-counters.fixture.ts';
 import { CaptureService } from '../capture/capture-service.ts';
@@ -93,6 +93,9 @@ export interface RestOptions {
   /** Of the event streams. */
   readonly clock?: Clock;
   readonly gate?: GateOptions;
+  readonly logger?: Logger;
+  /** Whenever a request has arrived. */
+  readonly onRequest?: () => void;
 }
 
 const someTunnels = (): Map<string, Tunnel> =>
@@ -132,8 +135,11 @@ const dependencies = (
     clock: { ...systemClock, monotonic: () => clock.now },
   }),
   callerAddress: plainAddress,
-  newRequestId: () => 'req_new',
-  logger,
+  newRequestId: () => {
+    options.onRequest?.();
+    return 'req_new';
+  },
+  logger: options.logger ?? logger,
 });
 
 export const startRest = async (options: RestOptions = {}): Promise<RestFixture> => {

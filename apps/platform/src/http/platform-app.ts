@@ -5,7 +5,7 @@ import { callerAddressOf, ownAuthority } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   boundBody,
-  callerHasLeft,
+  callerGone,
   createErrorMapper,
   createUnroutedFault,
   type ErrorMapper,
@@ -158,9 +158,10 @@ const answerError = async (
 ): Promise<Response> => {
   const requestId = context.get('requestId');
   if (error instanceof DatabaseAway) onDatabaseAway?.(error);
-  else if (!(error instanceof Fault) && callerHasLeft(context)) {
+  const gone = callerGone(context, error);
+  if (gone !== null) {
     logger.debug({ request_id: requestId, path: context.req.path, err: error }, 'a caller hung up');
-    return sendError(context, answerOf(new Fault('API_CALLER_GONE', {}, { cause: error }), requestId));
+    return sendError(context, answerOf(gone, requestId));
   }
   const problem = error instanceof HTTPException && error.status === 400 ? await problemOfJson(context) : null;
   const told = problem === null ? error : new Fault('API_BAD_REQUEST', { reason: problem }, { cause: error });

@@ -67,7 +67,9 @@ export const runStatements = (
   statements: readonly string[],
   settings: readonly string[] = [],
 ): Promise<void> => {
-  const all = ['password_encryption=scram-sha-256', 'log_checkpoints=off', ...settings];
+  // One that is refused ends the program instead of being passed over; and is not quoted, because it holds the password.
+  const strict = ['exit_on_error=on', 'log_min_error_statement=panic'];
+  const all = ['password_encryption=scram-sha-256', 'log_checkpoints=off', ...strict, ...settings];
   const args = ['--single', '-j', '-D', cluster, ...all.flatMap((setting) => ['-c', setting]), 'template1'];
   // It reads statements that end with an empty line.
   const input = statements.map((statement) => `${statement};\n\n`).join('');

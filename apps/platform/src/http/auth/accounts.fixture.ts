@@ -1,5 +1,4 @@
 // Accounts over a database of their own, with a clock that tests hold and passwords that cost nothing. Used by tests only.
-import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LoggedIn } from '@tunnel/contract';
@@ -20,8 +19,11 @@ import { addAuthRoutes } from '../routes/auth-routes.ts';
 export const PASSWORD = 'correct horse battery';
 const CHEAP = { memoryKib: 64, passes: 1, lanes: 1 };
 
-/** As `secret_key_file` of all of them. */
-export const MASTER_KEY_SOURCE = { file: join(mkdtempSync(join(tmpdir(), 'tunnel-master-')), 'key'), isGiven: false };
+/** One for all tests of this user, made once: no run leaves another behind. */
+export const MASTER_KEY_SOURCE = {
+  file: join(tmpdir(), `tunnel-test-master-key-${process.getuid?.() ?? 0}`),
+  isGiven: false,
+};
 export const MASTER_KEY = openMasterKey(MASTER_KEY_SOURCE, false);
 
 export interface AccountsFixtureOptions {
