@@ -275,7 +275,7 @@ export class ControlConnection {
 
   #receive(text: string | null): Promise<void> | void {
     const decoded = text === null ? refusedBinary() : decodeControl(text);
-    this.#pace.charge(weightOf(decoded), this.#clock.monotonic());
+    this.#pace.charge(weightOf(decoded, text?.length ?? 0), this.#clock.monotonic());
     if (!decoded.ok) return this.#refuseFrame(decoded.fault);
     const { message } = decoded;
     if (message.type === 'Ping') return this.send({ type: 'Pong', id: message.id });
