@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import type { TestProject } from 'vitest/node';
 import { dropTemplate, makeTemplate } from '../apps/platform/src/db/test-database.fixture.ts';
-import { socketUrl } from '../apps/server/src/embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import { OtherPostgres } from './other-postgres.fixture.ts';
+import { openToAll, superuserUrl } from './superuser.fixture.ts';
 
 // Nothing of a test run has to survive a power cut.
 const FAST_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
@@ -39,14 +39,15 @@ const openServer = async (): Promise<{ url: Secret; close(): Promise<void> }> =>
   }
   const dataDir = mkdtempSync(join(tmpdir(), 'tunnel-database-'));
   const logger = createLogger({ format: 'human', level: 'warn', stream: process.stderr });
-  const postgres = new EmbeddedPostgres({ dataDir, logger, clock: systemClock, settings: FAST_SETTINGS });
+  const settings = { ...FAST_SETTINGS, hba_file: openToAll(dataDir) };
+  const postgres = new EmbeddedPostgres({ dataDir, logger, clock: systemClock, settings });
   const close = async (): Promise<void> => {
     await postgres.stop();
     rmSync(dataDir, { recursive: true, force: true });
   };
   try {
     const { socketFolder } = await postgres.start();
-    return { url: socketUrl(socketFolder, 'postgres', 'postgres'), close };
+    return { url: superuserUrl(socketFolder), close };
   } catch (error) {
     await close();
     throw error;

@@ -8,7 +8,7 @@ export const MAY_IMPORT = {
   core: ['errors'],
   capture: ['core', 'errors'],
   contract: ['errors'],
-  'http-shell': ['contract', 'errors', 'runtime'],
+  'http-shell': ['core', 'contract', 'errors', 'runtime'],
   mux: ['protocol', 'errors'],
   simulator: ['contract', 'errors', 'runtime'],
   client: ['protocol', 'mux', 'core', 'capture', 'errors', 'runtime'],

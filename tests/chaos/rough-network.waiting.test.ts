@@ -1,6 +1,14 @@
 // Visitors come all the time while the network under the tunnel breaks again and again, in every way the relay knows.
 import { connectSocket, type SocketDuplex } from '@tunnel/mux';
-import { deterministicBytes, eventually, type Relay, seededRandom, startEchoServer, startRelay } from '@tunnel/testkit';
+import {
+  deterministicBytes,
+  eventually,
+  type Relay,
+  rethrow,
+  seededRandom,
+  startEchoServer,
+  startRelay,
+} from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { it } from '../system/system-test.fixture.ts';
 import { sendAndReadAll } from '../system/visitor.fixture.ts';
@@ -47,6 +55,7 @@ const visit = async (port: number, bytes: number): Promise<Outcome> => {
       onDrain: send,
       onEnd: () => finish(received === bytes ? 'whole' : 'truncated'),
       onReset: () => finish('reset'),
+      abandon: rethrow,
     });
     send();
   });

@@ -8,6 +8,7 @@ import {
   deterministicBytes,
   eventually,
   hashOf,
+  rethrow,
   sessionPair,
   startEchoServer,
   startTcpServer,
@@ -63,7 +64,7 @@ describe.each(['plain', 'tls'] as const)('%s carriers', (kind) => {
       const port = tunnelId === 'endless' ? endless.port : echo.port;
       const local = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 30_000 });
       stream.accept();
-      splice(stream, local, { onDone: () => {} });
+      splice(stream, local, { onDone: () => {}, abandon: rethrow });
     };
     const pair = await sessionPair({
       kind,
@@ -74,10 +75,11 @@ describe.each(['plain', 'tls'] as const)('%s carriers', (kind) => {
     const portOf = (tunnelId: string): Promise<number> =>
       listen((socket) => {
         const visitor = adoptSocket(socket);
-        const onOpened = (stream: MuxStream): void => void splice(visitor, stream, { onDone: () => {} });
+        const onOpened = (stream: MuxStream): void =>
+          void splice(visitor, stream, { onDone: () => {}, abandon: rethrow });
         pair.edge.open(
           { tunnelId, visitor: '' },
-          { onOpened, onRefused: () => visitor.reset({ code: 'timeout', text: '' }) },
+          { onOpened, onRefused: () => visitor.reset({ code: 'timeout', text: '' }), abandon: rethrow },
         );
       });
     const endlessPort = await portOf('endless');

@@ -12,7 +12,7 @@ const templateDir = (): string | null => {
   const packageDir = findPackage();
   if (packageDir === undefined) return null;
   const { version } = JSON.parse(readFileSync(join(packageDir, 'package.json'), 'utf8')) as { version: string };
-  return join(ROOT, '.cache/database-template', version);
+  return join(ROOT, '.cache/database-template', `${version}-scram`);
 };
 
 export const makeDatabaseTemplate = async (): Promise<void> => {
@@ -44,4 +44,7 @@ export const copyDatabase = async (dataDir: string): Promise<void> => {
   if (dir === null || !existsSync(dir)) return;
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   await cp(join(dir, 'postgres'), join(dataDir, 'postgres'), { recursive: true, mode: 0 });
+  // Else the role would be given a new one at the start, which takes longer than the copy.
+  mkdirSync(join(dataDir, 'postgres-support'), { recursive: true, mode: 0o755 });
+  await cp(join(dir, 'postgres-support/password'), join(dataDir, 'postgres-support/password'));
 };

@@ -25,6 +25,8 @@ export class DatabaseHarness {
   copyOf(from: string, to = this.folder()): string {
     mkdirSync(join(to, 'postgres'), { recursive: true, mode: 0o700 });
     cpSync(join(from, 'postgres'), join(to, 'postgres'), { recursive: true });
+    mkdirSync(join(to, 'postgres-support'), { mode: 0o755 });
+    cpSync(join(from, 'postgres-support/password'), join(to, 'postgres-support/password'));
     return to;
   }
 

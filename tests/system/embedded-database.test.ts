@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
@@ -10,10 +11,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { Secret } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
 import { findPackage } from '../../apps/server/src/embedded-postgres/programs.ts';
+import { openToAll, superuserUrl } from '../superuser.fixture.ts';
 import { ask, DatabaseHarness, processesOf, serversOn } from './embedded-database.fixture.ts';
 
 const harness = new DatabaseHarness();
@@ -50,6 +53,65 @@ describe('the embedded database', () => {
     const { url } = await harness.embedded(harness.copyOf(used)).start();
     expect(await ask(url, 'select rolsuper from pg_roles where rolname = current_user')).toBe(false);
     await expect(ask(url, "copy (select 1) to program 'true'")).rejects.toThrow('permission denied');
+    await expect(ask(url, "select pg_read_file('/etc/hostname')")).rejects.toThrow('permission denied');
+    await expect(ask(url, "select pg_read_file('postgresql.conf')")).rejects.toThrow('permission denied');
+    await expect(ask(url, 'alter role tunnel superuser')).rejects.toThrow('permission denied');
+    await expect(ask(url, 'set role postgres')).rejects.toThrow('permission denied');
+  });
+
+  it('lets one role in, by its password alone, which is in a file for this user alone', async () => {
+    const dataDir = harness.copyOf(used);
+    const { url, socketFolder } = await harness.embedded(dataDir).start();
+    expect(await ask(url, "select rolpassword ~ '^SCRAM-SHA-256' from pg_authid").catch(String)).toMatch(
+      'permission denied',
+    );
+    const file = join(dataDir, 'postgres-support/password');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const host = encodeURIComponent(socketFolder);
+    const as = (who: string, name = 'tunnel'): Promise<unknown> =>
+      ask(new Secret(`postgres:///${name}?host=${host}&${who}`), 'select 1');
+    expect(await as(`user=tunnel&password=${readFileSync(file, 'utf8').trim()}`)).toBe(1);
+    // Whoever else may enter the folder of the socket: root, and the user that the server runs as.
+    await expect(as('user=tunnel&password=guessed')).rejects.toThrow('password authentication failed');
+    await expect(as('user=tunnel')).rejects.toThrow('password');
+    for (const name of ['tunnel', 'postgres', 'template1']) {
+      await expect(as('user=postgres&password=x', name)).rejects.toThrow('pg_hba.conf rejects connection');
+    }
+    expect(readFileSync(join(dataDir, 'postgres-support/connection.json'), 'utf8')).toContain('password=');
+  });
+
+  it.runIf(asRoot && onLinux)('is out of reach for another user of the machine', async () => {
+    const { url, socketFolder } = await harness.embedded(harness.copyOf(used)).start();
+    expect(await ask(url, 'select 1')).toBe(1);
+    const script = `require('net').connect(process.argv[1]).on('connect', () => console.log('in')).on('error', (e) => console.log(e.code))`;
+    const socket = join(socketFolder, '.s.PGSQL.5432');
+    const said = execFileSync(process.execPath, ['-e', script, socket], {
+      uid: 4242,
+      gid: 4242,
+      cwd: '/',
+      encoding: 'utf8',
+    });
+    expect(said.trim()).toBe('EACCES');
+  });
+
+  it('moves a folder of before over: its role gets a password, and nobody is let in without one any more', async () => {
+    const dataDir = harness.copyOf(used);
+    const before = harness.embedded(dataDir, { settings: { hba_file: openToAll(dataDir) } });
+    await ask(superuserUrl((await before.start()).socketFolder), 'alter role tunnel password null');
+    await before.stop();
+    rmSync(join(dataDir, 'postgres-support'), { recursive: true });
+    rmSync(join(dataDir, 'postgres/tunnel-password.sha256'));
+    writeFileSync(join(dataDir, 'postgres/pg_hba.conf'), 'local all all trust\n');
+    const { url, socketFolder } = await harness.embedded(dataDir).start();
+    expect(await ask(url, 'select n from kept')).toBe(42);
+    await expect(ask(superuserUrl(socketFolder), 'select 1')).rejects.toThrow('pg_hba.conf rejects connection');
+  });
+
+  it('takes a cluster that was put back from a copy with another password', async () => {
+    const dataDir = harness.copyOf(used);
+    writeFileSync(join(dataDir, 'postgres-support/password'), 'another-one\n', { mode: 0o600 });
+    const { url } = await harness.embedded(dataDir).start();
+    expect(await ask(url, 'select n from kept')).toBe(42);
   });
 
   it('keeps what was stored over a restart, and starts fast', async () => {

@@ -26,6 +26,8 @@ export interface StackOptions {
   /** The same ports at every start. */
   readonly fixedPorts?: boolean;
   readonly tls?: boolean;
+  /** How many descriptors the process may hold; as many as this one unless told. */
+  readonly descriptors?: number;
 }
 
 export interface TunnelRow {
@@ -66,6 +68,7 @@ export class Stack {
   readonly #dir: string;
   readonly #flags: readonly string[];
   readonly #command: string;
+  readonly #descriptors: number | undefined;
   #program: Program | undefined;
 
   /** `dir` is empty and nobody else's. */
@@ -76,6 +79,7 @@ export class Stack {
     writeFileSync(file, configText(this.tcpPorts, ports, options));
     this.#flags = ['--config', file, '--data-dir', this.dataDir];
     this.#command = options.command ?? 'edge';
+    this.#descriptors = options.descriptors;
   }
 
   get dataDir(): string {
@@ -95,9 +99,11 @@ export class Stack {
   /** Also after an end of any kind: on the same data directory. */
   async start(): Promise<void> {
     if (this.#program === undefined && this.#command !== 'edge') await copyDatabase(this.dataDir);
+    const args = [SERVER_BIN, this.#command, ...this.#flags];
+    // The shell becomes the server: one process, one pid.
+    const limited = ['-c', `ulimit -n ${this.#descriptors}; exec "$0" "$@"`, process.execPath, ...args];
     this.#program = await spawnProgram({
-      command: process.execPath,
-      args: [SERVER_BIN, this.#command, ...this.#flags],
+      ...(this.#descriptors === undefined ? { command: process.execPath, args } : { command: 'sh', args: limited }),
       env: withoutOurEnvironment(),
       cwd: this.#dir,
     });

@@ -33,7 +33,11 @@ it(
     for (const payer of payers) await use(payer, 7 * CENT + 1);
 
     // The second reports at its start what is there, while the end of the month makes the first report it.
-    const second = harness.stack({ command: 'platform', tables: `${tables}\n${processorAt(first)}` });
+    const second = harness.stack({
+      command: 'platform',
+      platform: `secret_key_file = "${join(first.dataDir, 'master-key')}"`,
+      tables: `${tables}\n${processorAt(first)}`,
+    });
     await Promise.all([second, endMonth(first)]);
     edges.push(await UsageReportingEdge.join(await second));
     const both = [first, await second];

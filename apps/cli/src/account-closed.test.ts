@@ -22,19 +22,26 @@ class OneAccount implements Backend {
   /** By the name of the tunnel. */
   refuse: (name: string) => Fault | null = () => null;
   readonly #listeners = new Set<Listener>();
+  readonly #ids = new Map<string, string>();
 
   async verifyKey(): ReturnType<Backend['verifyKey']> {
     this.logins += 1;
     return { ok: true, owner: { kind: 'account', accountId: 'ann' }, keyId: 'key_1' };
   }
 
-  async admitTunnel({ name }: Asked): Promise<Fault | null> {
+  async admitTunnel({ name, tunnelId }: Asked): Promise<Fault | null> {
     this.asked.push(name);
+    this.#ids.set(name, tunnelId);
     return this.refuse(name);
   }
 
   close(fault: Fault): void {
     for (const listener of this.#listeners) listener({ accountId: 'ann', fault });
+  }
+
+  closeTunnels(names: readonly string[], fault: Fault): void {
+    const tunnelIds = names.map((name) => this.#ids.get(name) ?? '');
+    for (const listener of this.#listeners) listener({ tunnelIds, fault });
   }
 
   onRevoked(listener: Listener): () => void {
@@ -129,13 +136,17 @@ describe.each([
   });
 });
 
-it('tunnels that an account past due has stay while new ones are refused', async () => {
-  backend.refuse = (name) => (name === 'new' ? PAST_DUE() : null);
-  const tunnels = `old: {proto: http, local_port: ${localPort}, subdomain: old}\n  new: {proto: http, local_port: ${localPort}}`;
+it('one tunnel over a plan that allows less ends with its reason, and the others stay', async () => {
+  const tunnels = `old: {proto: http, local_port: ${localPort}, subdomain: old}\n  new: {proto: http, local_port: ${localPort}, subdomain: new}`;
   writeFileSync(join(home.path, 'config.yml'), `tunnels:\n  ${tunnels}\n`);
   const { io, code } = start(['start', '--config', join(home.path, 'config.yml')]);
-  await eventually(() => expect(io.out() + io.err()).toContain('past due'));
-  await eventually(async () => expect(await visit('old')).toBe(200));
+  for (const name of ['old', 'new']) await eventually(async () => expect(await visit(name)).toBe(200));
+  backend.closeTunnels(['new'], new Fault('TUNNEL_OVER_PLAN', { plan: 'free', limit: 1 }));
+  await eventually(() =>
+    expect(io.out() + io.err()).toContain('the plan `free` allows 1 tunnels, and this one is over that'),
+  );
+  expect([await visit('old'), await visit('new')]).toEqual([200, 404]);
+  expect(backend.asked.toSorted()).toEqual(['new', 'old']);
   io.signal('SIGINT');
   expect(await code).toBe(0);
 });

@@ -1,6 +1,7 @@
 // An edge with a certificate: its public address, its ports, and the renewal on all of them.
 
 import { writeFile } from 'node:fs/promises';
+import { get } from 'node:https';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
@@ -97,6 +98,45 @@ it('shows a renewed certificate on every port, to new connections', async () => 
   client.auth('admin');
   await client.next('AuthOk');
   client.ws.terminate();
+});
+
+/** GET /api/status over TLS, with the certificate checked against this one. */
+const statusOf = (port: number, ca: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const request = get({ host: '127.0.0.1', port, path: '/api/status', ca, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    request.on('error', reject);
+  });
+
+it('speaks TLS on a REST that others can reach, in clear with nobody, and takes renewals there, too', async () => {
+  const { addresses } = await start({ api_host: '0.0.0.0' });
+  const { port, tls } = addresses.api;
+  expect(tls).toBe(true);
+  const { cert } = testCertificate();
+  expect(await statusOf(port, cert)).toBe(200);
+  await expect(statusOf(port, renewedCertificate().cert)).rejects.toThrow(/certificate|signature|issuer/);
+  const inClear = talk(port, 'GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+  expect(await inClear.catch(() => 'reset')).not.toContain('HTTP/1.1');
+  expect(await statusOf(port, cert)).toBe(200);
+  await write(renewedCertificate());
+  await eventually(async () => expect(await certificateOf(port)).toBe(renewedCertificate().cert), {
+    timeoutMs: 30_000,
+    intervalMs: 100,
+  });
+});
+
+it('leaves a REST on loopback in clear', async () => {
+  const { addresses } = await start();
+  expect(addresses.api.tls).toBe(false);
+  expect((await fetch(`http://127.0.0.1:${addresses.api.port}/api/status`)).status).toBe(200);
+});
+
+it('does not start when the platform would be told a host that the certificate is not for', async () => {
+  const wrong = makeEdge({ api_host: '0.0.0.0', api_url: 'https://edge.example:4041' });
+  await expect(wrong.start()).rejects.toMatchObject({ code: 'CONFIG_API_URL_HOST' });
+  await start({ api_host: '0.0.0.0', api_url: 'https://localhost:4041' });
 });
 
 it('does not start when a port is taken, and leaves none open', async () => {

@@ -1,13 +1,17 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
+import { join } from 'node:path';
 import { ConnectionCounts, callerAddressOf, type FramePaceRules } from '@tunnel/core';
+import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import {
   type Clock,
   createMetrics,
+  InternalErrors,
   Lifecycle,
   type Logger,
   randomId,
   randomToken,
+  restListenerOf,
   Secret,
   type ServerConfig,
 } from '@tunnel/runtime';
@@ -15,6 +19,7 @@ import {
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
+import { restUrlOf, secureRest } from './admin/rest-security.ts';
 import { RestServer } from './admin/rest-server.ts';
 import { alarmOf, privateAlertsOf, sayPrivateAlerts } from './alerts/alarm.ts';
 import type { AlertRates } from './alerts/alert-budgets.ts';
@@ -28,11 +33,13 @@ import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges } from './ingress/kinds.ts';
-import { Certificate } from './ingress/tls/certificate.ts';
+import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
+import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
 import { Registry } from './routing/registry.ts';
+import { ReturningEndpoints } from './routing/returning-endpoints.ts';
 
 /** What an edge is given from outside, beside its configuration. */
 export interface EdgeDeps {
@@ -43,7 +50,7 @@ export interface EdgeDeps {
   readonly random?: () => number;
   /** What GET /api/status shows. */
   readonly version?: string;
-  /** Holds the journal; the configured one unless told. */
+  /** Holds the journal, in the configured one unless told; and who had which endpoint, which without it nobody writes down. */
   readonly dataDir?: string;
   /** A platform in this process. Without one `[server] platform_url` says where it is; without that, too, the edge is alone. */
   readonly platform?: InProcessPlatform;
@@ -52,6 +59,8 @@ export interface EdgeDeps {
   /** Instead of those in the limits: for tests that need more. */
   readonly alertRates?: AlertRates;
   readonly framePace?: FramePaceRules;
+  /** How many descriptors this process may hold; as the system says, unless told. */
+  readonly descriptors?: number;
 }
 
 export interface EdgeAddress {
@@ -74,13 +83,15 @@ export interface Edge {
     readonly http: EdgeAddress;
     /** null: there is no certificate. */
     readonly https: EdgeAddress | null;
-    readonly api: EdgeAddress;
+    readonly api: EdgeAddress & { readonly tls: boolean };
     readonly metrics: EdgeAddress;
   };
 }
 
 /** What the parts other than the drain may take to stop. */
 const STOP_GRACE_MS = 5000;
+const ENDPOINTS_FILE = 'edge-endpoints.jsonl';
+const partOf = (part: ReturningEndpoints) => ({ start: () => part.start(), stop: () => part.stop() });
 /** The version of one that nobody has released. */
 const DEVELOPMENT = 'development';
 /** Names that the edge chooses must not be guessed: no ordinary random number will do. */
@@ -94,7 +105,9 @@ class ComposedEdge implements Edge {
   readonly #version: string;
   /** Of this run: by it the platform shows itself to the REST. */
   readonly #platformSecret = new Secret(randomToken());
+  readonly #internalErrors: InternalErrors;
   // In the order in which they are made: each part is given parts above it.
+  readonly #connections: ProcessGate;
   readonly #backend: Backend;
   readonly #failures: AuthFailures;
   readonly #captures: CaptureStore;
@@ -104,6 +117,8 @@ class ComposedEdge implements Edge {
   readonly #feed: GroupFeed;
   readonly #groupMetrics: GroupMetrics;
   readonly #alerts: AlertSender;
+  readonly #endpoints: EndpointRegistry;
+  readonly #returning: ReturningEndpoints | undefined;
   readonly #control: ControlPlane;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
@@ -120,6 +135,13 @@ class ComposedEdge implements Edge {
     this.#config = config;
     this.#deps = deps;
     this.#version = deps.version ?? DEVELOPMENT;
+    this.#internalErrors = new InternalErrors(deps.logger, () => clock.monotonic());
+    // Who gets a place at all.
+    this.#connections = createProcessGate(config.limits, {
+      ...deps,
+      ...{ takes: 'visitors, clients and callers', callersMax: EDGE_LIMITS.API_CONNECTIONS_MAX },
+      trustedProxies: config.server.trusted_proxies,
+    });
     // Who may use the edge, and who is told what happens on it.
     this.#backend = deps.backend ?? this.#chooseBackend();
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
@@ -134,7 +156,9 @@ class ComposedEdge implements Edge {
     this.#backend.onRevoked((revocation) => this.#feed.revoked(revocation));
     this.#groupMetrics = new GroupMetrics(clock);
     this.#alerts = this.#makeAlerts();
-    // Where clients come in.
+    // Where clients come in, and come back to.
+    this.#endpoints = this.#makeEndpoints();
+    this.#returning = this.#makeReturning();
     this.#control = this.#makeControl();
     // Who looks at all of it.
     this.#metricsServer = this.#makeMetricsServer();
@@ -148,13 +172,14 @@ class ComposedEdge implements Edge {
       control: this.#control.address,
       http: this.#ingress.httpListeners.http,
       https: this.#ingress.httpListeners.https,
-      api: this.#rest.address,
+      api: { ...this.#rest.address, tls: restListenerOf(this.#config).tls },
       metrics: this.#metricsServer.address,
     };
   }
 
   async start(): Promise<void> {
     this.#startedAt = this.#deps.clock.monotonic();
+    this.#connections.announce();
     await this.#life.start();
     this.#isOpen = true;
     this.#backend.ready();
@@ -202,6 +227,8 @@ class ComposedEdge implements Edge {
       start: () => this.#ingress.openHttp(this.#certificate.current),
       stop: async () => this.#ingress.closeHttp(),
     });
+    // Before anybody can ask for an endpoint; until the last one is given back.
+    if (this.#returning !== undefined) life.add({ name: 'endpoints of the last run', ...partOf(this.#returning) });
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
     life.add({
       name: 'control plane',
@@ -212,6 +239,7 @@ class ComposedEdge implements Edge {
   }
 
   async #openRest(): Promise<void> {
+    secureRest(this.#config, this.#certificate.current, this.#rest, this.#deps.logger);
     await this.#rest.start();
     this.#isRestOpen = true;
   }
@@ -232,33 +260,25 @@ class ComposedEdge implements Edge {
       ...{ clock, logger, adminToken, random, dataDir, platform },
       version: this.#version,
       apiSecret: this.#platformSecret,
-      apiUrl: () => this.#apiUrl(),
+      apiUrl: () => restUrlOf(this.#config, this.#isRestOpen ? this.#rest.address : null),
       openPorts: () => (this.#isOpen ? this.addresses : null),
     });
-  }
-
-  #apiUrl(): string {
-    const { api_url } = this.#config.server;
-    if (api_url !== '' || !this.#isRestOpen) return api_url;
-    const { host, port } = this.#rest.address;
-    return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   }
 
   #makeIngress(): Ingress {
     const { server, limits } = this.#config;
     const { clock, logger, random = Math.random } = this.#deps;
-    const counts = new ConnectionCounts({
-      perTunnel: limits.connections_per_tunnel,
-      perAddress: limits.connections_per_address,
-    });
+    const counts = new ConnectionCounts({ perTunnel: limits.connections_per_tunnel });
     return new Ingress({
       server,
       tunnels: this.#tunnels,
       names: this.#names,
       balancer: new Balancer({ counts, random }),
+      gate: this.#connections.gate,
       captures: this.#captures,
       clock,
       logger,
+      report: this.#internalErrors.report,
       onStreamEnd: () => this.#backend.streamEnded(),
     });
   }
@@ -278,17 +298,23 @@ class ComposedEdge implements Edge {
     });
   }
 
+  #makeEndpoints(): EndpointRegistry {
+    const { clock, random = Math.random } = this.#deps;
+    const ranges = portRanges(this.#config.limits);
+    const { ports: listeners } = this.#ingress;
+    return new EndpointRegistry({ listeners, portRanges: ranges, names: this.#names, clock, random });
+  }
+
+  #makeReturning(): ReturningEndpoints | undefined {
+    const { clock, logger, dataDir } = this.#deps;
+    const path = dataDir === undefined ? undefined : join(dataDir, ENDPOINTS_FILE);
+    return path === undefined ? path : new ReturningEndpoints({ path, endpoints: this.#endpoints, clock, logger });
+  }
+
   #makeControl(): ControlPlane {
     const { server, limits, region, load_balancing } = this.#config;
-    const { clock, logger, random = Math.random } = this.#deps;
-    const tunnels = this.#tunnels;
-    const endpoints = new EndpointRegistry({
-      listeners: this.#ingress.ports,
-      portRanges: portRanges(limits),
-      names: this.#names,
-      clock,
-      random,
-    });
+    const { clock, logger } = this.#deps;
+    const [tunnels, endpoints, returning] = [this.#tunnels, this.#endpoints, this.#returning];
     const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts)];
     return new ControlPlane({
       host: server.host,
@@ -298,13 +324,16 @@ class ComposedEdge implements Edge {
       regionId: region.id,
       tunnelsPerSession: limits.tunnels_per_session,
       trustedProxies: server.trusted_proxies,
+      gate: this.#connections.gate,
       clock,
       logger,
+      report: this.#internalErrors.report,
       backend: this.#backend,
       failures: this.#failures,
       endpoints,
-      groups: new Groups({ clock, logger, endpoints, tunnels, watchers }),
+      groups: new Groups({ clock, logger, endpoints, tunnels, returning, watchers }),
       tunnels,
+      returning,
       loadBalancing: load_balancing.enabled,
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
       framePace: this.#deps.framePace,
@@ -326,43 +355,47 @@ class ComposedEdge implements Edge {
       authFailures: () => this.#failures.total,
       clientsHeldBack: () => control.figures.heldBack,
       droppedLogLines: () => logger.droppedLines,
+      admission: this.#connections.gate.admission,
+      internalErrors: this.#internalErrors.counts,
+      journalQueue: () => this.#backend.journalQueue,
       sseConsumers: () => this.#feed.consumers,
       loadBalancing: load_balancing.enabled
         ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }
         : null,
     });
-    return new MetricsServer({ host: server.metrics_host, port: server.metrics_port }, metrics, logger);
+    const on = { host: server.metrics_host, port: server.metrics_port };
+    return new MetricsServer(on, this.#connections.gate, metrics, logger);
   }
 
   #makeRest(): RestServer {
     const { server, region } = this.#config;
     const { clock, logger } = this.#deps;
     const [tunnels, store, control] = [this.#tunnels, this.#captures, this.#control];
+    const { gate } = this.#connections;
     const replays = new Replays({ store, clock, http: this.#ingress.http });
-    return new RestServer(
-      { host: server.api_host === '' ? server.host : server.api_host, port: server.api_port },
-      {
-        backend: this.#backend,
-        platformSecret: this.#platformSecret,
-        tunnels,
-        groups: tunnels.groups,
-        feed: this.#feed,
-        closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
-        captures: new CaptureService({ store, tunnels, replays }),
-        status: () => ({
-          sessions: control.figures.sessions,
-          tunnels: tunnels.size,
-          uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
-          draining: control.isDraining,
-        }),
-        region,
-        version: this.#version,
-        authFailures: this.#failures,
-        callerAddress: callerAddressOf(server.trusted_proxies),
-        newRequestId: () => randomId('req'),
-        logger,
-      },
-    );
+    return new RestServer({ ...restListenerOf(this.#config), port: server.api_port }, gate, {
+      admission: gate.admission,
+      monotonic: () => clock.monotonic(),
+      backend: this.#backend,
+      platformSecret: this.#platformSecret,
+      tunnels,
+      groups: tunnels.groups,
+      feed: this.#feed,
+      closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
+      captures: new CaptureService({ store, tunnels, replays }),
+      status: () => ({
+        sessions: control.figures.sessions,
+        tunnels: tunnels.size,
+        uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
+        draining: control.isDraining,
+      }),
+      region,
+      version: this.#version,
+      authFailures: this.#failures,
+      callerAddress: callerAddressOf(server.trusted_proxies),
+      newRequestId: () => randomId('req'),
+      logger,
+    });
   }
 
   #makeCertificate(): Certificate {
@@ -374,6 +407,7 @@ class ComposedEdge implements Edge {
       onRenewed: (files) => {
         this.#ingress.httpListeners.renew(files);
         this.#control.renewCertificate(files);
+        this.#rest.renew(secureOptionsOf(files));
       },
     });
   }

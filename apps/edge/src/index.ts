@@ -1,2 +1,2 @@
+export { checkTls } from './admin/rest-security.ts';
 export { createEdge, type Edge, type EdgeAddress, type EdgeDeps } from './edge.ts';
-export { loadTlsFiles } from './ingress/tls/certificate.ts';

@@ -9,10 +9,6 @@ export const EDGE_LIMITS = {
   CONTROL_CLOSE_TIMEOUT_MS: 2000,
   /** request heads on the control port: an upgrade needs a few hundred bytes */
   CONTROL_HEAD_MAX_BYTES: 8 * KiB,
-  /** connections to the control port that have not asked for an upgrade yet; above this the one that waits longest is closed */
-  CONTROL_HANDSHAKES_MAX: 4096,
-  /** upgraded connections that have not said who they are, together: strangers cannot use up the sockets */
-  CONTROL_UNAUTHENTICATED_MAX: 4096,
   /** tokens that a control connection earns in a second; ping and health report cost 1, a registration 4, an odd frame 5. Without a token it is not read */
   CONTROL_FRAMES_PER_SECOND: 100,
   /** tokens it can save up: a client with 100 tunnels registers them at once */
@@ -35,6 +31,16 @@ export const EDGE_LIMITS = {
   AUTH_FAILURE_ADDRESSES_MAX: 10_000,
   /** the name and the port of a lost session are held for it this long */
   RESUME_WINDOW_MS: 30_000,
+  /** after a start within this time of the last run's end, its endpoints are held for those who had them, for as long again */
+  RETURN_WINDOW_MS: 30_000,
+  /** how often the file of endpoints says that the edge lives: by it the next run knows when this one ended */
+  ENDPOINTS_FILE_ALIVE_MS: 5000,
+  /** changes that wait for the disk; with more, the whole file is written anew instead */
+  ENDPOINTS_FILE_QUEUE_CHARS: 1 * MiB,
+  /** lines behind the last whole one; then the file is written anew */
+  ENDPOINTS_FILE_TAIL_CHARS: 4 * MiB,
+  /** a larger file is none of ours: a full edge has some 10 MB */
+  ENDPOINTS_FILE_MAX_BYTES: 64 * MiB,
   /** sessions of one edge, those that wait for their client included */
   SESSIONS_MAX: 20_000,
   /** how often the edge looks for what has become due: pings, dead carriers, held ports */
@@ -81,7 +87,7 @@ export const EDGE_LIMITS = {
   // --- TLS and HTTP/2 visitors ---
   /** a connection to the https port that is not through its handshake by then is closed */
   TLS_HANDSHAKE_TIMEOUT_MS: 10_000,
-  /** handshakes under way at once; further connections are closed at once */
+  /** handshakes under way at once; above this the one that takes longest is closed */
   TLS_HANDSHAKES_MAX: 4096,
   /** how often the edge looks whether its certificate has been renewed */
   TLS_FILES_LOOK_MS: 2000,
@@ -185,8 +191,10 @@ export const EDGE_LIMITS = {
   API_HEAD_TIMEOUT_MS: 15_000,
   /** a whole request that is not complete by then is dropped */
   API_REQUEST_TIMEOUT_MS: 30_000,
-  /** connections to the REST at once */
+  /** connections to REST and metrics at once, however many descriptors there are */
   API_CONNECTIONS_MAX: 1024,
+  /** connections that GET /api/connections shows, the oldest ones */
+  API_CONNECTIONS_SHOWN: 1000,
   /** a long list of groups is made and sent in parts of about this size, as fast as they are read */
   API_CHUNK_BYTES: 64 * KiB,
 
@@ -239,6 +247,10 @@ export const EDGE_LIMITS = {
   KNOWN_KEYS_MAX: 20_000,
   /** refused keys that are remembered; apart, so that guesses push no good key out */
   REFUSED_KEYS_MAX: 10_000,
+  /** questions for keys of clients that come in, in any second: after a restart they come all at once */
+  KEY_CHECKS_PER_SECOND: 200,
+  /** clients whose keys wait for that; a client waits 10 s for its answer, further ones are told to come again */
+  KEY_CHECKS_WAITING_MAX: 1000,
   /** keys asked for at once when the edge has missed changes and asks for all of them again */
   KEY_CHECKS_AT_ONCE: 8,
 
@@ -255,6 +267,8 @@ export const EDGE_LIMITS = {
   JOURNAL_BATCH_BYTES: 1 * MiB,
   /** lines behind the last summary; then the usage of one tunnel and day is summed up anew */
   JOURNAL_TAIL_BYTES: 8 * MiB,
+  /** lines that wait for a slow disk, usage summed up; with more, no tunnel of an account is opened until the disk has taken them */
+  JOURNAL_QUEUE_BYTES: 8 * MiB,
   /** summed records that wait for the platform; with more, no tunnel of an account is opened until it is back */
   JOURNAL_RECORDS_MAX: 100_000,
   /** the counters of an ended tunnel are watched this long, and until its last connection ends */

@@ -53,6 +53,8 @@ export const LIMITS = {
   /** A stream that nobody reads is cut after so many signs of life. */
   CHANGES_UNREAD_MAX: 3,
   CHANGES_KEPT_DAYS: 7,
+  /** Tunnels that one change names: an edge reads lines of at most 64 KiB. */
+  CLOSED_TUNNELS_PER_CHANGE: 100,
   /** Accounts that edges are told of by name when their plan has changed in server.toml; of more, edges ask by themselves. */
   PLAN_CHANGES_MAX: 1000,
   KEY_USES_FLUSH_MS: 5000,
@@ -90,9 +92,11 @@ export const LIMITS = {
   VERIFIED_TOKENS_MAX: 20_000,
   KNOWN_USERS_MAX: 20_000,
   KNOWN_USER_MS: 2000,
-  /** How long keys that sign tokens are known, and how often an unknown one makes us look. */
-  SIGNING_KEYS_KNOWN_MS: 60_000,
+  /** How long keys that sign tokens are known: a rotation elsewhere is seen within it. And how often an unknown one makes us look. */
+  SIGNING_KEYS_KNOWN_MS: 10_000,
   SIGNING_KEYS_LOOK_MS: 1000,
+  /** A key that was replaced verifies for so long: four times as long as any token of it lives. */
+  SIGNING_KEY_RETIRED_MS: 60 * 60_000,
   /** Addresses and accounts whose attempts are counted. */
   ATTEMPT_KEYS_MAX: 50_000,
 
@@ -104,6 +108,9 @@ export const LIMITS = {
   CAPS_ROWS: 200,
   /** Edges are told again when tunnels of an account over its cap are still open after so long. */
   CAP_CLOSED_AGAIN_MS: 30_000,
+  /** Accounts that are past due, or have more than their plan allows, are looked for so often; so many are dealt with at once. */
+  ENTITLEMENTS_EVERY_MS: 5000,
+  ENTITLEMENTS_ROWS: 200,
   /** Of a webhook of the payment processor. */
   WEBHOOK_BODY_MAX_BYTES: MiB,
   /** Accounts whose state at the processor is read and written at once. Each holds a database connection meanwhile. */
@@ -125,9 +132,13 @@ export const LIMITS = {
   /** Accounts that were not read at the processor for so long are read again: a webhook may be lost. */
   RESYNC_AFTER_MS: 60 * 60_000,
   RESYNC_EVERY_MS: 60_000,
+  /** Accounts past due on a clock that is moved by hand, the simulator's, are read so often. */
+  TEST_CLOCKS_EVERY_MS: 10_000,
   /** Accounts that one run reads. */
   RESYNC_ROWS: 200,
   PROCESSOR_EVENTS_KEPT_DAYS: 30,
+  /** Which mails about a cap went out: a month needs its own, and some days more. */
+  CAP_NOTICES_KEPT_DAYS: 62,
   /** Of one call to the payment processor, its retries included. */
   PROCESSOR_TIMEOUT_MS: 10_000,
   PROCESSOR_RETRIES: 2,
@@ -135,6 +146,14 @@ export const LIMITS = {
   PROCESSOR_RETRY_AFTER_SECS: 5,
 
   // --- mail ---
+  /** Mails that strangers can cause (verification, resend, reset) to one recipient, together. */
+  STRANGERS_MAILS_PER_HOUR: 3,
+  STRANGERS_MAILS_PER_DAY: 10,
+  /** Requests for such mails that wait; more are answered and forgotten. */
+  MAIL_REQUESTS_MAX: 10_000,
+  /** Files of mails are there within 2 s of the request. */
+  MAIL_REQUESTS_EVERY_MS: 500,
+  MAIL_REQUESTS_BATCH: 100,
   MAIL_POLL_MS: 1000,
   /** Mails that one process holds, and how many of them it sends at once. */
   MAIL_BATCH: 100,

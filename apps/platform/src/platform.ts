@@ -1,10 +1,13 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
+import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
+import { notReady } from './db/database-away.ts';
 import { DatabaseWatch } from './db/database-watch.ts';
+import { type MasterKey, masterKeySource } from './db/master-key.ts';
 import { migratePatiently } from './db/migrate.ts';
 import type { LocalEdge } from './edge-calls/call-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
@@ -17,10 +20,14 @@ import { readStaticFiles } from './http/static-files.ts';
 import { cleanUp } from './jobs/clean-up.ts';
 import { closeLostEntries } from './jobs/close-lost-entries.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
+import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
-import { resyncBilling } from './jobs/resync-billing.ts';
+import { followTestClocks, resyncBilling } from './jobs/resync-billing.ts';
+import { sendRequested } from './jobs/send-requested-mails.ts';
+import { LIMITS } from './limits.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
+import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { ensureLocalEdge, localEdgeName, newEdgeCredential } from './services/edges/credentials.ts';
@@ -84,8 +91,10 @@ class ComposedPlatform implements Platform {
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
+  readonly #connections: ProcessGate;
   readonly #server: HttpServer;
   readonly #life: Lifecycle;
+  #masterKey: MasterKey | undefined;
 
   constructor(config: ServerConfig, deps: PlatformDeps) {
     const { clock, logger } = deps;
@@ -99,15 +108,22 @@ class ComposedPlatform implements Platform {
     const jobs = [
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
-      cleanUp,
+      enforceEntitlements,
+      cleanUp(config.platform.retention),
+      sendRequested({ publicUrl: config.platform.public_url, mailWaits: () => this.#mail.wake() }),
       resyncBilling(this.#billingContext()),
+      followTestClocks(this.#billingContext()),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
     this.#watch = this.#makeWatch();
     this.#app = this.#makeApp();
     const { host, port } = config.platform;
-    this.#server = new HttpServer({ host, port, app: this.#app, clock, logger });
+    this.#connections = createProcessGate(config.limits, {
+      ...{ takes: 'callers', callersMax: LIMITS.CONNECTIONS_MAX, clock, logger },
+      trustedProxies: config.platform.trusted_proxies,
+    });
+    this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, clock, logger });
     this.#life = this.#makeLife();
   }
 
@@ -123,6 +139,7 @@ class ComposedPlatform implements Platform {
   }
 
   start(): Promise<void> {
+    this.#connections.announce();
     return this.#life.start();
   }
 
@@ -156,11 +173,13 @@ class ComposedPlatform implements Platform {
   #makeWatch(): DatabaseWatch {
     const { db } = this.#database;
     const { clock, logger, localEdge, dataDir, databaseUrl: url } = this.#deps;
+    const settings = this.#config.platform;
     return new DatabaseWatch({
       prepare: async () => {
         const applied = await migratePatiently({ url, logger });
         if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
-        await upsertPlans(db, this.#config.platform.plans);
+        this.#masterKey = await prepareSigningKeys(db, masterKeySource(settings, dataDir), clock.now());
+        await upsertPlans(db, settings.plans);
         if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), this.localCredential);
       },
       onPrepared: () => this.#startBackground(),
@@ -185,6 +204,7 @@ class ComposedPlatform implements Platform {
     const { clock, logger, version, dashboardFolder, viewerFolder } = this.#deps;
     const { db } = this.#database;
     const settings = this.#config.platform;
+    const masterKey = (): MasterKey => this.#openedMasterKey();
     const app = createPlatformApp({
       logger,
       settings,
@@ -193,16 +213,22 @@ class ComposedPlatform implements Platform {
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version },
-      edges: createEdgeCalls({ db, clock, logger, localEdge: this.#localEdge() }),
+      edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
+      masterKey,
       mailWaits: () => this.#mail.wake(),
       port: () => this.#server.address.port,
     });
     return app;
+  }
+
+  #openedMasterKey(): MasterKey {
+    if (this.#masterKey === undefined) throw notReady();
+    return this.#masterKey;
   }
 
   #localEdge(): LocalEdge | null {

@@ -1,9 +1,9 @@
 // The executable tunnel-server: reads the command line, runs one command, ends with its exit code.
 import { Command, CommanderError } from 'commander';
 import { admin, edgeCredential, migrate } from './commands/database-commands.ts';
-
 import { checkConfig, edge, platform, simulator, stack } from './commands/server-commands.ts';
 
+import { signingKeys } from './commands/signing-keys.ts';
 import { EXIT_OK, EXIT_USAGE, reportProblem } from './problem-report.ts';
 import { VERSION } from './version.ts';
 
@@ -23,7 +23,7 @@ Every key of server.toml can be set by a variable: TUNNEL_SERVER__CONTROL_PORT=4
 TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows the stack of an unexpected error.`,
     )
     .exitOverride();
-  for (const make of [stack, edge, platform, simulator, migrate, checkConfig, edgeCredential, admin]) {
+  for (const make of [stack, edge, platform, simulator, migrate, checkConfig, edgeCredential, admin, signingKeys]) {
     const command = make(finish).copyInheritedSettings(program);
     for (const below of command.commands) below.copyInheritedSettings(command);
     program.addCommand(command);

@@ -101,7 +101,7 @@ const describeRun = ({ edge, platform, simulator }: ServerParts, admin: AdminTok
   return {
     pid,
     platform_url: platform === null ? null : httpUrl(platform.address),
-    api_url: addresses === null ? null : httpUrl(addresses.api),
+    api_url: addresses === null ? null : `${addresses.api.tls ? 'https' : 'http'}://${hostPort(addresses.api)}`,
     control: addresses === null ? null : hostPort(addresses.control),
     http_url: addresses === null ? null : httpUrl(addresses.http),
     https_url: addresses?.https ? `https://${hostPort(addresses.https)}` : null,

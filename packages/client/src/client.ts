@@ -270,6 +270,7 @@ class TunnelClient implements Client {
       find: (tunnelId) => this.#registry.find(tunnelId),
       expectsTunnels: () => this.#registry.hasPendingRegistrations,
       tap: (visitor, tunnel) => this.#requests.tap(visitor, tunnel),
+      report: this.#settings.report,
       emit: (event) => this.#status.emit(event),
     });
   }

@@ -105,7 +105,7 @@ export class Connection {
   }
 
   async #connect(signal: AbortSignal): Promise<Session> {
-    const { endpoint, clock, logger, agent, random, token } = this.#settings;
+    const { endpoint, clock, logger, report, agent, random, token } = this.#settings;
     const wrap = (socket: ConstructorParameters<typeof ControlLink>[0]): ControlLink =>
       new ControlLink(socket, { clock, logger });
     const link = await dialControl(endpoint, { clock, agent, signal, wrap });
@@ -123,6 +123,7 @@ export class Connection {
         clock,
         random,
         logger,
+        report,
         handlers: {
           onMessage: (message) => this.#isCurrent(session) && this.#handlers.onMessage(message),
           onStream: (stream, head) => this.#handlers.onStream(stream, head),

@@ -1,7 +1,8 @@
 // What connect() takes, and what becomes of it: checked once, defaults filled in.
 import { Fault } from '@tunnel/errors';
+import type { ReportInternalError } from '@tunnel/mux';
 import { WIRE_LIMITS } from '@tunnel/protocol';
-import { type Clock, createLogger, type Logger, Secret, systemClock } from '@tunnel/runtime';
+import { type Clock, createLogger, InternalErrors, type Logger, Secret, systemClock } from '@tunnel/runtime';
 import { decideSecurity, type Endpoint, parseServerAddress, type SecurityOptions } from './endpoint.ts';
 import type { StatusListener } from './status.ts';
 
@@ -34,6 +35,8 @@ export interface ClientSettings {
   readonly state: { readonly dir: string; readonly key: string } | null;
   readonly agent: string;
   readonly logger: Logger;
+  /** Of mistakes of ours, each at the cost of one visitor or carrier. */
+  readonly report: ReportInternalError;
   readonly clock: Clock;
   readonly random: () => number;
 }
@@ -48,15 +51,17 @@ export const checkOptions = (options: ConnectOptions): ClientSettings => {
   if (token.reveal().trim() === '') throw new Fault('AUTH_TOKEN_MISSING');
   // A file that is no key, as a rule. The edge could not even read the frame, and would not say why.
   if (token.reveal().length > WIRE_LIMITS.CONTROL_TOKEN_MAX_CHARS) throw new Fault('AUTH_TOKEN_INVALID');
-  const { stateDir, stateKey = '' } = options;
+  const { stateDir, stateKey = '', clock = systemClock } = options;
+  const logger = options.logger ?? createLogger({ level: 'silent', format: 'json' });
   return {
     endpoint: { address, security: decideSecurity(address.host, options) },
     token,
     wait: options.wait ?? false,
     state: stateDir === undefined ? null : { dir: stateDir, key: `${address.text}|${stateKey}` },
     agent: printable(options.agent ?? DEFAULT_AGENT),
-    logger: options.logger ?? createLogger({ level: 'silent', format: 'json' }),
-    clock: options.clock ?? systemClock,
+    logger,
+    report: new InternalErrors(logger, () => clock.monotonic()).report,
+    clock,
     random: options.random ?? Math.random,
   };
 };

@@ -1,4 +1,5 @@
 // An edge for tests, on real sockets, that does what its script says; without one it welcomes everybody.
+
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
@@ -11,6 +12,7 @@ import {
   encodeControl,
   type MessageOf,
 } from '@tunnel/protocol';
+import { rethrow } from '@tunnel/testkit';
 import { type WebSocket, WebSocketServer } from 'ws';
 
 /** Returns true when it has answered; false leaves the answer to the default. */
@@ -29,7 +31,7 @@ export class ScriptedSession {
       role: 'edge',
       budget: processBudget(),
       now: () => performance.now(),
-      handlers: { onCarrierLost: () => {} },
+      handlers: { onCarrierLost: () => {}, report: rethrow },
     });
   }
 

@@ -1,7 +1,7 @@
 // One authenticated connection to an edge: the control link, the multiplexer and its carriers. It is never reused:
 // after a loss its streams may finish on the carriers that still live, and a new session takes over.
 import { Fault } from '@tunnel/errors';
-import { MuxSession, type MuxStream, processBudget } from '@tunnel/mux';
+import { MuxSession, type MuxStream, processBudget, type ReportInternalError } from '@tunnel/mux';
 import {
   agreeOn,
   CAPABILITIES,
@@ -43,6 +43,7 @@ export interface SessionDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
+  readonly report: ReportInternalError;
   readonly handlers: SessionHandlers;
 }
 
@@ -72,6 +73,7 @@ export class Session {
       handlers: {
         onStream: (stream, head) => deps.handlers.onStream(stream, head),
         onCarrierLost: (info) => this.#onCarrierLost(info),
+        report: deps.report,
       },
     });
     this.#keeper = this.#makeKeeper();

@@ -1,6 +1,6 @@
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { FakeClock } from '@tunnel/testkit';
+import { FakeClock, rethrow } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { StreamHandler } from './stream-handler.ts';
 import { TunnelEntry } from './tunnel.ts';
@@ -33,6 +33,7 @@ beforeEach(() => {
     find: (tunnelId) => known.get(tunnelId),
     expectsTunnels: () => expecting,
     emit: () => {},
+    report: rethrow,
     tap: (visitor) => visitor,
     forward: async (stream, _tunnel, handlers) => {
       served.push(stream);

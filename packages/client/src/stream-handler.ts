@@ -1,6 +1,6 @@
 // Where visitors' streams arrive: each is given to the tunnel it names. Knows how many are being served.
 import type { Fault } from '@tunnel/errors';
-import type { ByteDuplex, MuxStream } from '@tunnel/mux';
+import { BROKEN, type ByteDuplex, type MuxStream, type ReportInternalError } from '@tunnel/mux';
 import type { StreamHead } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { type Forwarder, kindOf } from './forward/kinds.ts';
@@ -14,6 +14,8 @@ export interface StreamHandlerDeps {
   /** Whether the edge still owes an answer to a registration. */
   readonly expectsTunnels: () => boolean;
   readonly emit: (event: StatusEvent) => void;
+  /** Of what cost one visitor, and no other. */
+  readonly report: ReportInternalError;
   /** The visitor's end with somebody looking at the requests that pass; itself when nobody wants to know. */
   readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry) => ByteDuplex;
   /** Instead of the one of the tunnel's kind. */
@@ -65,11 +67,21 @@ export class StreamHandler {
 
   #serve(stream: MuxStream, tunnel: TunnelEntry): void {
     this.#served += 1;
-    const { tap, forward = kindOf(tunnel.protocol).forward } = this.#deps;
-    void forward(stream, tunnel, {
+    let isServed = true;
+    const ended = (): void => {
+      if (isServed) this.#oneLess();
+      isServed = false;
+    };
+    const { tap, report, forward = kindOf(tunnel.protocol).forward } = this.#deps;
+    forward(stream, tunnel, {
       onDialFailed: (fault) => this.#notice(tunnel, fault),
-      onDone: () => this.#oneLess(),
+      onDone: ended,
       tap: (visitor) => tap(visitor, tunnel),
+      abandon: report,
+    }).catch((error: unknown) => {
+      report(error, 'client.forward');
+      stream.reset(BROKEN);
+      ended();
     });
   }
 

@@ -1,5 +1,5 @@
 // What a tunnel is asked to be, its group and its health check too: what its owner says, what of it can work, and what the edge is told.
-import { isGroupProtocol, refuseGroupFields } from '@tunnel/core';
+import { isGroupProtocol, isHostHeader, refuseGroupFields } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   type ControlMessageInput,
@@ -65,9 +65,9 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
   if (localProtocol === 'h2c' && !kindOf(protocol).takesH2c) {
     throw new Fault('CLIENT_USAGE', { reason: 'h2c is HTTP/2 without TLS: it goes with http, not with https' });
   }
-  if (hostHeader !== undefined && !/^[!-~]{1,255}$/.test(hostHeader)) {
+  if (hostHeader !== undefined && !isHostHeader(hostHeader)) {
     throw new Fault('CLIENT_USAGE', {
-      reason: 'the Host header must be keep, rewrite or a name of visible characters',
+      reason: 'the Host header must be keep, rewrite or a host name with an optional port',
     });
   }
   if (subdomain !== undefined && subdomain.length > 300) {

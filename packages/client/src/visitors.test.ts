@@ -1,6 +1,6 @@
 import type { ByteReader, MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { eventually, startEchoServer, type TcpServer } from '@tunnel/testkit';
+import { eventually, rethrow, startEchoServer, type TcpServer } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Client, connect } from './client.ts';
 import { ScriptedEdge, type ScriptedSession } from './scripted-edge.fixture.ts';
@@ -47,6 +47,7 @@ class Visitor implements ByteReader {
         onRefused: (reason) => {
           this.refused = reason;
         },
+        abandon: rethrow,
       },
     );
   }
@@ -69,6 +70,10 @@ class Visitor implements ByteReader {
 
   onReset(reason: StreamReason): void {
     this.reset = reason;
+  }
+
+  abandon(error: unknown): void {
+    rethrow(error);
   }
 }
 

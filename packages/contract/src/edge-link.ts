@@ -116,6 +116,15 @@ export const edgeChange = z.discriminatedUnion('kind', [
     code: z.string(),
     message: z.string(),
   }),
+  /** These tunnels end, in this order, and the account's others stay: its plan allows less than before. An edge that does not know it passes it over. */
+  z.object({
+    kind: z.literal('tunnels-closed'),
+    id: count,
+    account_id: z.string(),
+    tunnel_ids: z.array(z.string()),
+    code: z.string(),
+    message: z.string(),
+  }),
   z.object({ kind: z.literal('account-changed'), id: count, account: accountRights }),
   /**
    * Changes since the number that was asked for are no longer kept: what the edge knows of keys and accounts may be wrong.

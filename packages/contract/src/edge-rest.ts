@@ -101,3 +101,40 @@ export const captureList = z
   })
   .meta({ id: 'CaptureList' });
 export type CaptureList = z.infer<typeof captureList>;
+
+/** Kinds of connections that an edge accepts. */
+const connectionKind = z.enum(['http', 'https', 'tcp', 'control', 'carrier', 'rest', 'metrics', 'platform']);
+
+export const edgeConnection = z
+  .object({
+    kind: connectionKind,
+    phase: z.string().meta({ description: 'How far it has come; `accepted`: nothing was read of it yet.' }),
+    waits_for: z.string().meta({ description: 'For people: whose turn it is.' }),
+    age_secs: z.number().min(0),
+    peer: z.string().meta({ description: 'host:port it came from.' }),
+    network: z.string().nullable().meta({
+      description:
+        'What it counts for: the address, of IPv6 its /64. null: a trusted proxy, which counts by what it says.',
+    }),
+    account: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of a control connection or carrier that has authenticated: whom it counts for.' }),
+    tunnel_id: z.string().nullable().meta({ description: 'The tunnel, or the member, that has it; null: none yet.' }),
+  })
+  .meta({ id: 'Connection' });
+export type EdgeConnection = z.infer<typeof edgeConnection>;
+
+const shareUse = z.object({ open: count, limit: count });
+
+export const edgeConnections = z
+  .object({
+    total: count.meta({ description: 'Open connections of every kind.' }),
+    shares: z
+      .object({ visitors: shareUse, control: shareUse, api: shareUse })
+      .meta({ description: 'visitors: http, https, tcp; control: control, carrier; api: rest, metrics.' }),
+    connections: z.array(edgeConnection).meta({ description: 'Oldest first; the oldest 1000.' }),
+    truncated: z.boolean().meta({ description: 'There are younger ones than these.' }),
+  })
+  .meta({ id: 'Connections' });
+export type EdgeConnections = z.infer<typeof edgeConnections>;

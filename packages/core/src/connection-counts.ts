@@ -1,25 +1,12 @@
-// How many public connections each tunnel and each visitor address holds, and whether one more may come.
-
-export interface ConnectionLimits {
-  readonly perTunnel: number;
-  readonly perAddress: number;
-}
-
-export type ConnectionVerdict =
-  | { readonly kind: 'counted' }
-  | { readonly kind: 'tunnel-full'; readonly limit: number }
-  | { readonly kind: 'address-full'; readonly limit: number };
-
-const COUNTED: ConnectionVerdict = { kind: 'counted' };
+// How many public connections each tunnel holds, and whether one more may come. What an address holds is the admission's.
 
 export class ConnectionCounts {
-  readonly #limits: ConnectionLimits;
+  readonly perTunnel: number;
   readonly #ofTunnel = new Map<string, number>();
-  readonly #ofAddress = new Map<string, number>();
   #total = 0;
 
-  constructor(limits: ConnectionLimits) {
-    this.#limits = limits;
+  constructor(limits: { readonly perTunnel: number }) {
+    this.perTunnel = limits.perTunnel;
   }
 
   get total(): number {
@@ -30,46 +17,20 @@ export class ConnectionCounts {
     return this.#ofTunnel.get(tunnelId) ?? 0;
   }
 
-  ofAddress(address: string): number {
-    return this.#ofAddress.get(address) ?? 0;
-  }
-
-  /**
-   * Counted: the caller owes one closed() with the same values. `address` null: a proxy's connection, which is many visitors';
-   * their addresses are counted by addressOpened(), request by request.
-   */
-  opened(tunnelId: string, address: string | null): ConnectionVerdict {
-    const { perTunnel } = this.#limits;
-    if (this.ofTunnel(tunnelId) >= perTunnel) return { kind: 'tunnel-full', limit: perTunnel };
-    const verdict = address === null ? COUNTED : this.addressOpened(address);
-    if (verdict.kind !== 'counted') return verdict;
-    this.#ofTunnel.set(tunnelId, this.ofTunnel(tunnelId) + 1);
+  /** true: it is counted, and one closed() is owed. */
+  opened(tunnelId: string): boolean {
+    const count = this.ofTunnel(tunnelId);
+    if (count >= this.perTunnel) return false;
+    this.#ofTunnel.set(tunnelId, count + 1);
     this.#total += 1;
-    return verdict;
+    return true;
   }
 
-  closed(tunnelId: string, address: string | null): void {
-    decrement(this.#ofTunnel, tunnelId);
-    if (address !== null) this.addressClosed(address);
+  closed(tunnelId: string): void {
+    const count = this.ofTunnel(tunnelId) - 1;
+    // An entry at zero leaves the map: tunnels come and go for ever.
+    if (count > 0) this.#ofTunnel.set(tunnelId, count);
+    else this.#ofTunnel.delete(tunnelId);
     this.#total -= 1;
   }
-
-  /** Counted: the caller owes one addressClosed(). */
-  addressOpened(address: string): ConnectionVerdict {
-    const { perAddress } = this.#limits;
-    if (this.ofAddress(address) >= perAddress) return { kind: 'address-full', limit: perAddress };
-    this.#ofAddress.set(address, this.ofAddress(address) + 1);
-    return COUNTED;
-  }
-
-  addressClosed(address: string): void {
-    decrement(this.#ofAddress, address);
-  }
 }
-
-/** An entry at zero leaves the map: addresses come and go for ever. */
-const decrement = (counts: Map<string, number>, key: string): void => {
-  const count = (counts.get(key) ?? 0) - 1;
-  if (count > 0) counts.set(key, count);
-  else counts.delete(key);
-};

@@ -21,6 +21,15 @@ it('starts a new minute with the first failure after the old one', () => {
   expect(window.check('a', 60_002)).toEqual({ allowed: true });
 });
 
+it('counts one less when a failure was none', () => {
+  const window = new FailureWindow(RULES);
+  expect(window.forgive('a')).toBe(false);
+  for (let n = 0; n < 3; n += 1) window.record('a', 0);
+  expect(window.check('a', 1).allowed).toBe(false);
+  expect(window.forgive('a')).toBe(true);
+  expect(window.check('a', 1)).toEqual({ allowed: true });
+});
+
 it('never grows over its bound and drops the oldest first', () => {
   const window = new FailureWindow(RULES);
   for (let n = 0; n < 3; n += 1) window.record('first', 0);

@@ -43,6 +43,14 @@ export class FailureWindow {
     this.#evict(now);
   }
 
+  /** One failure was none. false: none is counted. */
+  forgive(address: string): boolean {
+    const window = this.#windows.get(address);
+    if (window === undefined || window.failures === 0) return false;
+    window.failures -= 1;
+    return true;
+  }
+
   #evict(now: number): void {
     for (const [address, window] of this.#windows) {
       const isOver = now - window.startedAt >= this.#rules.windowMs;

@@ -1,11 +1,30 @@
 export {
-  type Admission,
-  decideAdmission,
-  type WantedEndpoint,
-  type WantedGroup,
-  type WantedLease,
-} from './admission.ts';
+  Admission,
+  type AdmissionRefusal,
+  type ConnectionKind,
+  type ConnectionState,
+  type HeldConnection,
+  shareOf,
+  type Ticket,
+} from './admission/admission.ts';
+export {
+  apiAlone,
+  type ConnectionShare,
+  connectionTotal,
+  type ShareLimits,
+  shareLimits,
+} from './admission/descriptors.ts';
+export { Shares } from './admission/shares.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
+export { AwaitedEndpoints, type EndpointClaim, isAwaited, type LastRun } from './awaited-endpoints.ts';
+export {
+  type AccountFacts,
+  type ClosedReason,
+  type Entitlement,
+  entitlement,
+  type OpenTunnel,
+  tunnelsOver,
+} from './billing/entitlement.ts';
 export {
   billingMonth,
   CAP_NOTICES,
@@ -21,14 +40,14 @@ export {
   usageCents,
 } from './billing/rating.ts';
 export {
-  isGraceOver,
+  followClock,
   nextSubscription,
   PAST_DUE_GRACE_MS,
   type SubscriptionEffect,
   type SubscriptionState,
   type SubscriptionStep,
 } from './billing/subscription.ts';
-export { ConnectionCounts, type ConnectionLimits, type ConnectionVerdict } from './connection-counts.ts';
+export { ConnectionCounts } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
@@ -49,9 +68,15 @@ export {
   ProbeStreak,
 } from './health.ts';
 export * from './http1/index.ts';
+export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
+export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, isOfDomain, subdomainOf } from './names.ts';
-export { decidePrivateAlerts, problemOfAddress } from './net/address-guard.ts';
+export {
+  decidePrivateAlerts,
+  isLoopbackHost,
+  problemOfAddress,
+} from './net/address-guard.ts';
 export {
   type CallerAddress,
   callerAddressOf,
@@ -60,6 +85,7 @@ export {
   plainAddress,
   TrustedProxies,
 } from './net/caller-address.ts';
+export { ownAuthority } from './net/own-authorities.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
@@ -71,6 +97,13 @@ export {
   sameEndpoint,
 } from './public-endpoint.ts';
 export { RateWindow } from './rate-window.ts';
+export {
+  decideRegistration,
+  type RegistrationDecision,
+  type WantedEndpoint,
+  type WantedGroup,
+  type WantedLease,
+} from './registration.ts';
 export {
   afterConnect,
   afterFailure,

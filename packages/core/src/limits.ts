@@ -43,6 +43,20 @@ export const CORE_LIMITS = {
   /** of UTF-8: bounds the work of a hash */
   PASSWORD_MAX_BYTES: 1024,
 
+  // --- connections of a process ---
+  /** control connections of one network that have not authenticated: an office whose 50 clients all come back brings 250 */
+  UNAUTHENTICATED_PER_NETWORK: 256,
+  /** the same of all networks together; above it the oldest of the network that holds most gives way */
+  UNAUTHENTICATED_MAX: 4096,
+  /** control connections and carriers that one account may hold however few descriptors there are; else a quarter of those for control */
+  ACCOUNT_CONNECTIONS_MIN: 64,
+  /** carriers that a session will want: without room for them it is not let in */
+  CARRIERS_OF_A_SESSION: 4,
+  /** connections of the network that holds most that are looked at for the longest idle one: it happens at each accept of a flood */
+  SHED_LOOKS_MAX: 256,
+  /** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */
+  REFUSALS_BEING_TOLD: 64,
+
   // --- health ---
   /** transitions of one tunnel’s health that are kept, the oldest go first */
   HEALTH_HISTORY_MAX: 50,

@@ -46,6 +46,12 @@ export class NameLeases {
     this.#earliestEnd = Math.min(this.#earliestEnd, until);
   }
 
+  /** What one owner has is another's from now on, held or in use as it was. */
+  reassign(name: string, owner: string, next: string, now: number): void {
+    const lease = this.#living(name, now);
+    if (lease?.owner === owner) this.#leases.set(name, { ...lease, owner: next });
+  }
+
   release(name: string, owner: string): void {
     if (this.#leases.get(name)?.owner === owner) this.#leases.delete(name);
   }

@@ -20,7 +20,8 @@ const wantedPort: fc.Arbitrary<WantedPort> = fc.oneof(
 );
 
 const move = fc.record({
-  do: fc.constantFrom('lease', 'lease', 'hold', 'release', 'outside'),
+  do: fc.constantFrom('lease', 'lease', 'hold', 'release', 'outside', 'reassign'),
+  next: fc.constantFrom('a', 'b', 'c'),
   owner: fc.constantFrom('a', 'b', 'c'),
   port: fc.integer({ min: FROM, max: TO }),
   wanted: wantedPort,
@@ -46,6 +47,11 @@ it('agrees with a plain map of owners after each step: a port has one owner', ()
         } else if (step.do === 'release') {
           expect(leases.release(step.port, step.owner)).toBe(isOwn);
           if (isOwn) model.delete(step.port);
+        } else if (step.do === 'reassign') {
+          // In use or held as it was, for as long as it was.
+          expect(leases.reassign(step.port, step.owner, step.next)).toBe(isOwn);
+          const use = model.get(step.port);
+          if (isOwn && use !== undefined) model.set(step.port, { ...use, owner: step.next });
         } else {
           const until = now + 60;
           const done =

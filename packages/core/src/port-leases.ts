@@ -53,6 +53,14 @@ export class PortLeases {
     return true;
   }
 
+  /** What one owner has is another's from now on, held or in use as it was. false: it is not this owner's. */
+  reassign(port: number, owner: string, next: string): boolean {
+    const use = this.#uses.get(port);
+    if (use === undefined || use.kind === 'outside' || use.owner !== owner) return false;
+    this.#uses.set(port, { ...use, owner: next });
+    return true;
+  }
+
   /** false: it is not this owner's, so the late end of an old tunnel changes nothing. */
   release(port: number, owner: string): boolean {
     if (!this.#belongsTo(port, owner)) return false;

@@ -28,7 +28,9 @@ export const CATALOGUE = {
   CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir`.'),
   CONFIG_DATA_DIR_IN_USE: entry(500, false, 'data directory {dir} is in use by a running server (pid {pid})', 'Stop that server, or give this one a directory of its own: --data-dir.'),
   CONFIG_DATABASE_EMBEDDED: entry(500, false, 'the embedded database cannot run in {dir}: {reason}', 'Choose another place with --data-dir, or set `[database] url` to a PostgreSQL of yours.'),
+  CONFIG_SECRET_KEY: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[platform] secret_key_file`; all platforms of one database need the same. If it is lost for good: `tunnel-server signing-keys rotate --discard-old`.'),
   CONFIG_TLS_FILES: entry(500, false, 'TLS certificate cannot be loaded from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
+  CONFIG_API_URL_HOST: entry(500, false, 'the platform would reach REST at {host}, which the certificate {file} is not for (it is for {names})', 'Name one of its hosts in `[server] api_url`, or use a certificate for that host.'),
 
   // --- authentication on the control plane and the edge REST ---
   AUTH_TOKEN_INVALID: entry(401, false, 'the key was not accepted', 'Check the key: --token-file, TUNNEL_API_KEY or `auth_token`; create a new one if it was revoked.'),
@@ -49,7 +51,8 @@ export const CATALOGUE = {
   CONTROL_DEAD: entry(408, true, 'nothing was heard for {seconds} s', 'The client reconnects by itself.'),
   CONTROL_SLOW: entry(429, true, 'control frames are not read fast enough', 'The client reconnects by itself.'),
   EDGE_SHUTTING_DOWN: entry(503, true, 'the edge is shutting down', 'The client reconnects by itself.'),
-  SESSION_LIMIT: entry(503, true, 'this edge holds its limit of {limit} sessions', 'Try again later, or use another edge.'),
+  SESSION_LIMIT: entry(503, true, 'no room for another session: {reason}', 'Stop clients of this account that are not needed, try again later, or use another edge.'),
+  CONTROL_WAITING_LIMIT: entry(429, true, 'this address holds its limit of {limit} connections that have not authenticated', 'Authenticate right after connecting; the client does so by itself.'),
 
   // --- carriers and streams ---
   CARRIER_TOKEN_INVALID: entry(401, true, 'the carrier token is unknown or was used before', 'The client asks for a new token by itself.'),
@@ -66,12 +69,14 @@ export const CATALOGUE = {
   TUNNEL_SUBDOMAIN_INVALID: entry(400, false, "subdomain '{subdomain}' is not valid: {reason}", 'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words.'),
   TUNNEL_SUBDOMAIN_IN_USE: entry(409, true, "subdomain '{subdomain}' is already in use", 'Ask for another subdomain, or leave the choice to the edge.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
+  TUNNEL_HOST_HEADER_INVALID: entry(400, false, 'host header `{host_header}` is not a host name with an optional port', 'Use `keep`, `rewrite`, or a name such as `shop.test` or `127.0.0.1:8080`.'),
   TUNNEL_UNKNOWN: entry(404, false, 'no such tunnel', 'List the tunnels: GET /api/tunnels.'),
   TUNNEL_NOT_HTTP: entry(400, false, 'the tunnel is a {protocol} tunnel: only http tunnels have captured requests', 'Ask for an http tunnel.'),
   TUNNEL_CLOSED_BY_OPERATOR: entry(410, false, 'the tunnel was closed through the edge', 'Start it again if that was a mistake.'),
   TUNNEL_CLOSED: entry(410, false, 'the tunnel is closed', 'Open a new one.'),
   CONNECTIONS_PER_TUNNEL: entry(503, true, 'the tunnel holds its limit of {limit} connections', 'Try again later.'),
   CONNECTIONS_PER_ADDRESS: entry(429, true, 'this address holds its limit of {limit} connections', 'Close connections first.'),
+  CONNECTIONS_FULL: entry(503, true, 'there is no room for another connection: all {limit} are taken', 'Try again in a moment. If the server is yours: docs/operations.md tells how to give it more descriptors.'),
 
   // --- groups ---
   GROUP_NAME_INVALID: entry(400, false, 'group name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters without @.'),
@@ -100,6 +105,9 @@ export const CATALOGUE = {
   API_BAD_REQUEST: entry(400, false, '{reason}', 'Correct the request.'),
   API_BODY_TOO_LARGE: entry(413, false, 'the request body is over {limit} bytes', 'Send less.'),
   API_MEDIA_TYPE: entry(415, false, 'the body must be JSON', 'Send `content-type: application/json`.'),
+  API_CALLER_GONE: entry(499, true, 'the caller hung up before its request was complete', 'Send the request again, whole.'),
+  API_WRONG_HOST: entry(421, false, 'this platform does not answer to the host `{host}`', 'Use its own address. Operators: `[platform] public_url` is the one that people use, and a proxy in front has to pass on the Host it was asked for.'),
+  API_OPERATOR_ONLY: entry(403, false, 'only the operator of this edge may see this', 'Use the admin token.'),
   API_STREAMS_BUSY: entry(429, true, '{limit} event streams are open; try again in {seconds} s', 'Close one, or wait.'),
   CAPTURE_UNKNOWN: entry(404, false, 'no such request among those kept for this tunnel', 'List them: GET /api/tunnels/:id/requests.'),
   CAPTURE_NOT_REPLAYABLE: entry(409, false, 'the request cannot be sent again: {reason}', 'Send a request of your own instead.'),
@@ -109,6 +117,7 @@ export const CATALOGUE = {
   // --- the platform ---
   DATABASE_AWAY: entry(503, true, 'the database cannot be reached right now', 'Try again after the seconds in the Retry-After header.'),
   TUNNEL_PLAN_LIMIT: entry(403, false, 'tunnel limit of {limit} reached', 'Close a tunnel, or change to a plan with more.'),
+  TUNNEL_OVER_PLAN: entry(403, false, 'the subscription has ended: the plan `{plan}` allows {limit} tunnels, and this one is over that', 'Subscribe again, or close another tunnel and start this one anew.'),
   TUNNEL_CUSTOM_SUBDOMAIN: entry(403, false, 'subdomains of your choice are not in the plan `{plan}`', 'Leave the choice to the edge, or change to a plan that has them.'),
   EDGE_CREDENTIAL_INVALID: entry(401, false, 'the credential of this edge was not accepted', 'Make one with `tunnel-server edge-credential create`, and name its file in `[server] platform_credential_file`.'),
   EDGE_RECORDS_GAP: entry(409, false, 'the batch begins with record {first}, but {next} is the next one', 'Send the records from there on.'),

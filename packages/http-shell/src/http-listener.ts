@@ -1,16 +1,23 @@
 // One HTTP server for programs and people, an API or metrics: its time limits, its port, its end, and what it says to bytes that are no request.
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { SecureContextOptions } from 'node:tls';
 import { apiErrorOf } from '@tunnel/contract';
+import type { ConnectionKind } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
+import { type ConnectionGate, RETRY_AFTER_SECS } from './connection-gate.ts';
 import { type ListenOn, listenOrFault } from './listen-or-fault.ts';
 
 /** How often node looks for requests that are over their time. */
 const CHECK_INTERVAL_MS = 5000;
 const STOP_SWEEP_MS = 20;
+/** A handshake that failed: there is nobody to talk to in words. */
+const HANDSHAKE_ERROR = /^(ERR_(SSL|TLS)_|EPROTO$)/;
 
-interface UnreadableAnswer {
+interface RefusalAnswer {
   readonly headers: Record<string, string>;
   readonly body: string;
 }
@@ -18,13 +25,12 @@ interface UnreadableAnswer {
 export interface HttpListenerOptions {
   readonly on: ListenOn;
   readonly onRequest: RequestListener;
-  readonly bounds: {
-    readonly headTimeoutMs: number;
-    readonly requestTimeoutMs: number;
-    readonly connectionsMax: number;
-  };
-  /** Bytes that are no request. */
-  readonly unreadable: (fault: Fault) => UnreadableAnswer;
+  /** What every connection passes first, and as what. */
+  readonly gate: ConnectionGate;
+  readonly kind: ConnectionKind;
+  readonly bounds: { readonly headTimeoutMs: number; readonly requestTimeoutMs: number };
+  /** What is said to bytes that are no request, and to whom there is no room for. */
+  readonly refused: (fault: Fault) => RefusalAnswer;
   /** What was wrong with them, by node's error code, where there is more to say than that they are none. */
   readonly unreadableReasons?: Readonly<Record<string, string>>;
   /**
@@ -34,7 +40,8 @@ export interface HttpListenerOptions {
   readonly takesOddRequests?: boolean;
   /** What requests under way get to finish when it stops. Absent: nothing is waited for. */
   readonly grace?: { readonly clock: Clock; readonly ms: number };
-  readonly onAcceptError?: (error: Error) => void;
+  /** true: it speaks TLS; its certificate comes with `renew`, before the start. */
+  readonly tls?: boolean;
   /** See listenOrFault. */
   readonly portReasons?: Readonly<Record<string, string>>;
 }
@@ -45,19 +52,20 @@ export class HttpListener {
   #address: { host: string; port: number } | undefined;
 
   constructor(options: HttpListenerOptions) {
-    const { bounds, onRequest, takesOddRequests = false } = options;
+    const { bounds, gate, kind, takesOddRequests = false, tls = false } = options;
+    const onRequest: RequestListener = (request, response) => this.#onRequest(request, response);
     this.#options = options;
-    this.#server = createServer(
-      {
-        requireHostHeader: !takesOddRequests,
-        headersTimeout: bounds.headTimeoutMs,
-        requestTimeout: bounds.requestTimeoutMs,
-        connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      },
-      onRequest,
-    );
+    const limits = {
+      requireHostHeader: !takesOddRequests,
+      headersTimeout: bounds.headTimeoutMs,
+      requestTimeout: bounds.requestTimeoutMs,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    };
+    this.#server = tls
+      ? createTlsServer({ ...limits, handshakeTimeout: bounds.headTimeoutMs }, onRequest)
+      : createServer(limits, onRequest);
     if (takesOddRequests) this.#server.on('checkExpectation', onRequest);
-    this.#server.maxConnections = bounds.connectionsMax;
+    this.#server.on('connection', (socket: Socket) => void gate.accept(kind, socket));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerUnreadable(socket, error, options));
   }
 
@@ -70,12 +78,27 @@ export class HttpListener {
     return this.#address;
   }
 
+  /** For handshakes from now on; connections do not notice. */
+  renew(certificate: SecureContextOptions): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(certificate);
+  }
+
   async start(): Promise<void> {
-    const { on, onAcceptError, portReasons } = this.#options;
+    const { on, gate, portReasons } = this.#options;
     this.#address = await listenOrFault(this.#server, on, {
-      ...(onAcceptError === undefined ? {} : { onAcceptError }),
+      onAcceptError: (error) => gate.onAcceptError(error),
       ...(portReasons === undefined ? {} : { reasons: portReasons }),
     });
+  }
+
+  #onRequest(request: IncomingMessage, response: ServerResponse): void {
+    const { gate, onRequest, refused } = this.#options;
+    const connection = gate.find(request.socket);
+    if (connection === undefined) return onRequest(request, response);
+    if (connection.refusal !== null) return answerRefusal(response, connection.refusal, refused);
+    gate.requestBegins(connection);
+    response.once('close', () => gate.requestOver(connection));
+    onRequest(request, response);
   }
 
   /** What is open after the grace, such as streams of events, is cut. */
@@ -98,9 +121,9 @@ export class HttpListener {
 }
 
 /** As an API says it: the error body, under an id of its own. */
-export const unreadableAsJson =
+export const refusedAsJson =
   (newRequestId: () => string) =>
-  (fault: Fault): UnreadableAnswer => {
+  (fault: Fault): RefusalAnswer => {
     const requestId = newRequestId();
     return {
       headers: { 'content-type': 'application/json', 'x-request-id': requestId },
@@ -108,17 +131,28 @@ export const unreadableAsJson =
     };
   };
 
+const answerRefusal = (response: ServerResponse, fault: Fault, refused: HttpListenerOptions['refused']): void => {
+  const { headers, body } = refused(fault);
+  response.writeHead(fault.status, {
+    ...headers,
+    'content-length': Buffer.byteLength(body),
+    'retry-after': String(RETRY_AFTER_SECS),
+    connection: 'close',
+  });
+  response.end(body);
+};
+
 const answerUnreadable = (
   socket: Duplex,
   error: NodeJS.ErrnoException,
-  { unreadable, unreadableReasons = {} }: HttpListenerOptions,
+  { refused, unreadableReasons = {} }: HttpListenerOptions,
 ): void => {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  if (!socket.writable || error.code === 'ECONNRESET' || HANDSHAKE_ERROR.test(error.code ?? '')) {
     socket.destroy();
     return;
   }
   const reason = { ...REASONS, ...unreadableReasons }[error.code ?? ''] ?? 'the request is not HTTP/1.1';
-  const { headers, body } = unreadable(new Fault('API_BAD_REQUEST', { reason }, { cause: error }));
+  const { headers, body } = refused(new Fault('API_BAD_REQUEST', { reason }, { cause: error }));
   const head = { ...headers, 'content-length': Buffer.byteLength(body), connection: 'close' };
   const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('')}\r\n${body}`);

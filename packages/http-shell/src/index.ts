@@ -1,5 +1,7 @@
+export { AcceptedConnection, ConnectionGate, RETRY_AFTER_SECS } from './connection-gate.ts';
 export { createErrorMapper, createUnroutedFault, type ErrorMapper, sendError } from './error-mapper.ts';
-export { HttpListener, type HttpListenerOptions, unreadableAsJson } from './http-listener.ts';
+export { HttpListener, type HttpListenerOptions, refusedAsJson } from './http-listener.ts';
 export { type ListenOn, listenOrFault } from './listen-or-fault.ts';
+export { createProcessGate, type ProcessGate } from './process-gate.ts';
 export { boundedInteger, choiceParameter, integerParameter } from './query.ts';
-export { boundBody, headerOf, readBounded, requestIdOf, socketOf } from './request.ts';
+export { boundBody, callerHasLeft, headerOf, readBounded, requestIdOf, socketOf } from './request.ts';

@@ -16,6 +16,15 @@ export const headerOf = (context: Context, name: string): string | undefined => 
   return Array.isArray(value) ? value.join(', ') : value;
 };
 
+/**
+ * The caller hung up before the end of its request: what reading the rest of it said then is about the caller, whatever its code. Where
+ * it arises nothing can be wrapped, because it is node that reads; so it is told by the connection.
+ */
+export const callerHasLeft = (context: Context): boolean => {
+  const { incoming } = socketOf(context);
+  return incoming !== undefined && incoming.destroyed && !incoming.complete;
+};
+
 /** The caller's own where it is plain, or a new one. */
 export const requestIdOf = (context: Context, newRequestId: () => string): string => {
   const given = headerOf(context, 'x-request-id') ?? '';

@@ -1,11 +1,16 @@
 // What `splice` joins: one end of a two-way byte pipe, be it a socket or a stream of a session.
 // Back-pressure and half-close are part of the interface, and so is who owns the memory.
 import type { StreamReason } from '@tunnel/protocol';
+import type { Guarded } from './guard.ts';
+
+/** What the other side of a stream is told when something of ours threw. */
+export const BROKEN: StreamReason = { code: 'cancelled', text: 'an internal error' };
 
 /** Free bytes that every reader leaves in front of the bytes it hands out, so that a frame header fits there without a copy. */
 export const HEAD_ROOM_BYTES = 8;
 
-export interface ByteReader {
+/** Whoever throws in one of these is abandoned: it ends its ends itself, and answers before where it can. */
+export interface ByteReader extends Guarded {
   /**
    * bytes[start, end) have come. With `borrowed` the reader may keep a reference until it drains, and says so by returning false;
    * without it, it copies what it cannot place at once. false: stop, and wait for resume().

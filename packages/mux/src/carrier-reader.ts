@@ -2,6 +2,7 @@
 // A busy one borrows a block of its own: then bytes are borrowed, and TLS records (16 KB each) are laid one after another and
 // handed on once a turn, so that eight of them become one write to the public socket.
 import type * as net from 'node:net';
+import type { Guarded } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import { type ReadPath, readStatically, type StaticReader } from './node-internals.ts';
 import { type ReadBlock, readBuffers, SCRATCH } from './read-buffers.ts';
@@ -16,6 +17,7 @@ const BULK_AT_LEAST_BYTES = 16 * 1024;
 export class CarrierReader implements StaticReader {
   readonly socket: net.Socket;
   readonly readPath: ReadPath;
+  readonly #owner: Guarded;
   readonly #kind: 'plain' | 'tls';
   #onBytes: OnBytes | null = null;
   #early: Buffer[] = [];
@@ -30,7 +32,8 @@ export class CarrierReader implements StaticReader {
   #turnBytes = 0;
   #finished = false;
 
-  constructor(given: net.Socket, kind: 'plain' | 'tls', head: Buffer | undefined) {
+  constructor(given: net.Socket, kind: 'plain' | 'tls', head: Buffer | undefined, owner: Guarded) {
+    this.#owner = owner;
     this.#kind = kind;
     if (head !== undefined && head.length > 0) this.#early.push(head);
     this.socket = given;
@@ -60,6 +63,15 @@ export class CarrierReader implements StaticReader {
   }
 
   onRead(n: number): boolean {
+    try {
+      return this.#take(n);
+    } catch (error) {
+      this.#owner.abandon(error, 'carrier.data');
+      return false;
+    }
+  }
+
+  #take(n: number): boolean {
     if (this.#block === null) {
       this.#hand(SCRATCH.view, 0, n, false);
       this.#wantsBlock = n >= (this.#kind === 'tls' ? TLS_RECORD_BYTES : SCRATCH.view.length);
@@ -91,7 +103,12 @@ export class CarrierReader implements StaticReader {
       this.#early.push(chunk);
       return false;
     }
-    this.#hand(chunk, 0, chunk.length, true);
+    try {
+      this.#hand(chunk, 0, chunk.length, true);
+    } catch (error) {
+      this.#owner.abandon(error, 'carrier.data');
+      return false;
+    }
     return true;
   }
 
@@ -108,7 +125,12 @@ export class CarrierReader implements StaticReader {
 
   readonly #run = (): void => {
     this.#scheduled = false;
-    if (this.#block !== null) this.#handOn();
+    if (this.#block === null) return;
+    try {
+      this.#handOn();
+    } catch (error) {
+      this.#owner.abandon(error, 'carrier.data');
+    }
   };
 
   #handOnLater(): void {

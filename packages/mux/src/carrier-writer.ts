@@ -3,6 +3,7 @@
 // (or TLS, which never takes bytes at once) has not finished; what comes meanwhile is gathered for the next one.
 import type * as net from 'node:net';
 import { FRAME, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
+import type { Guarded } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 
 /** From this size on a copy costs more than a write of its own. */
@@ -22,7 +23,7 @@ interface Batch {
   fill: number;
 }
 
-export interface WriterEvents {
+export interface WriterEvents extends Guarded {
   onReady(): void;
   /** The hard bound is reached: the peer reads nothing, and frames that cannot wait pile up. */
   onStuck(queuedBytes: number): void;
@@ -119,6 +120,14 @@ export class CarrierWriter {
 
   readonly #onWritten = (): void => {
     if (this.#closed || this.#socket.writableLength > 0) return;
+    try {
+      this.#writeOn();
+    } catch (error) {
+      this.#events.abandon(error, 'carrier.written');
+    }
+  };
+
+  #writeOn(): void {
     if (this.#busy) this.#settle();
     // Waiting bulk goes before small frames that came later, or a flood of them would starve it.
     if (this.#someoneWaits) {
@@ -126,11 +135,15 @@ export class CarrierWriter {
       this.#events.onReady();
     }
     if (!this.#scheduled) this.flush();
-  };
+  }
 
   readonly #onTurn = (): void => {
     this.#scheduled = false;
-    this.flush();
+    try {
+      this.flush();
+    } catch (error) {
+      this.#events.abandon(error, 'carrier.written');
+    }
   };
 
   #gatherData(streamId: number, bytes: Buffer, start: number, end: number): void {

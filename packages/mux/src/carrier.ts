@@ -1,8 +1,10 @@
 // One connection between edge and client, below frames: bytes in, batches out. Two kinds, plain and TLS 1.3, one interface.
 import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { BROKEN } from './byte-duplex.ts';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
+import { type Guarded, listen, type ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import type { ReadPath } from './node-internals.ts';
 
@@ -13,6 +15,7 @@ export interface CarrierReceiver {
   onReady(): void;
   /** Over, for whatever reason. Called once. */
   onClosed(reason: string): void;
+  readonly report: ReportInternalError;
 }
 
 export interface Carrier {
@@ -33,7 +36,7 @@ export interface Carrier {
   destroy(reason: string): void;
 }
 
-class SocketCarrier implements Carrier {
+class SocketCarrier implements Carrier, Guarded {
   readonly kind: 'plain' | 'tls';
   readonly #socket: net.Socket;
   readonly #reader: CarrierReader;
@@ -46,15 +49,18 @@ class SocketCarrier implements Carrier {
     this.kind = given instanceof TLSSocket ? 'tls' : 'plain';
     given.setNoDelay(true);
     given.setTimeout(0);
-    this.#reader = new CarrierReader(given, this.kind, head);
+    this.#reader = new CarrierReader(given, this.kind, head, this);
     this.#socket = this.#reader.socket;
     this.#writer = new CarrierWriter(this.#socket, {
       onReady: () => this.#receiver?.onReady(),
       onStuck: (bytes) => this.destroy(`${bytes} bytes wait: the peer does not read`),
+      abandon: (error, where) => this.abandon(error, where),
     });
-    this.#socket.on('error', (error: NodeJS.ErrnoException) => this.#close(error.code ?? error.message));
-    this.#socket.on('end', () => this.#close('closed by the peer'));
-    this.#socket.on('close', () => this.#close('closed'));
+    listen(this.#socket, 'error', this, 'carrier', (error: NodeJS.ErrnoException) =>
+      this.#close(error.code ?? error.message),
+    );
+    listen(this.#socket, 'end', this, 'carrier', () => this.#close('closed by the peer'));
+    listen(this.#socket, 'close', this, 'carrier', () => this.#close('closed'));
   }
 
   get readPath(): ReadPath {
@@ -73,7 +79,13 @@ class SocketCarrier implements Carrier {
     this.#receiver = receiver;
     if (this.#closed !== null) {
       // The peer was quicker than the owner; it is told in a turn of its own, as always.
-      setImmediate(() => receiver.onClosed(this.#closed ?? ''));
+      setImmediate(() => {
+        try {
+          receiver.onClosed(this.#closed ?? '');
+        } catch (error) {
+          this.abandon(error, 'carrier.close');
+        }
+      });
       return;
     }
     this.#reader.start((bytes, start, end, borrowed) => receiver.onBytes(bytes, start, end, borrowed));
@@ -101,6 +113,15 @@ class SocketCarrier implements Carrier {
 
   destroy(reason: string): void {
     this.#close(reason);
+  }
+
+  abandon(error: unknown, where: string): void {
+    try {
+      this.#receiver?.report(error, where);
+      this.#close(BROKEN.text);
+    } finally {
+      this.#socket.destroy();
+    }
   }
 
   #close(reason: string): void {

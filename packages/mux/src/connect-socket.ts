@@ -61,8 +61,12 @@ const once = <T>(socket: Socket, event: 'connect' | 'secureConnect', timeoutMs: 
     socket.on('error', fail);
     socket.once(event, () => {
       clearTimeout(timer);
-      const taken = take();
-      socket.off('error', fail);
-      resolve(taken);
+      try {
+        const taken = take();
+        socket.off('error', fail);
+        resolve(taken);
+      } catch (error) {
+        fail(error as Error);
+      }
     });
   });

@@ -10,7 +10,7 @@ import {
   WIRE_LIMITS,
   writeFrameHeader,
 } from '@tunnel/protocol';
-import { eventually, socketPair } from '@tunnel/testkit';
+import { eventually, rethrow, socketPair } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCarrier } from './carrier.ts';
 import { MemoryBudget } from './flow-control.ts';
@@ -56,6 +56,7 @@ describe('a client session that meets a raw peer', () => {
           stream.accept();
         },
         onCarrierLost: (loss) => losses.push(loss),
+        report: rethrow,
       },
     });
     session.addCarrier(createCarrier(dialled));
@@ -156,14 +157,18 @@ describe('an edge session that waits for an answer', () => {
   it('gives up after 15 s and tells the peer', async () => {
     const [accepted, dialled] = await socketPair('plain');
     let now = 0;
-    const handlers = { onCarrierLost: () => {} };
+    const handlers = { onCarrierLost: () => {}, report: rethrow };
     const session = new MuxSession({ role: 'edge', budget: new MemoryBudget(1e9), now: () => now, handlers });
     session.addCarrier(createCarrier(accepted));
     const seen: Buffer[] = [];
     dialled.on('data', (chunk: Buffer) => seen.push(chunk));
     dialled.resume();
     const refused: string[] = [];
-    session.open(HEAD, { onOpened: () => {}, onRefused: ({ code, text }) => refused.push(`${code}: ${text}`) });
+    session.open(HEAD, {
+      onOpened: () => {},
+      onRefused: ({ code, text }) => refused.push(`${code}: ${text}`),
+      abandon: rethrow,
+    });
     now = MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS;
     session.tick(now);
     expect(refused).toEqual(['timeout: no answer to OPEN']);
@@ -175,12 +180,13 @@ describe('an edge session that waits for an answer', () => {
 
   it('waits a little for a carrier, then gives up', async () => {
     let now = 0;
-    const handlers = { onCarrierLost: () => {} };
+    const handlers = { onCarrierLost: () => {}, report: rethrow };
     const session = new MuxSession({ role: 'edge', budget: new MemoryBudget(1e9), now: () => now, handlers });
     const seen: string[] = [];
     const answer = (name: string): OpenAnswer => ({
       onOpened: () => seen.push(`${name} opened`),
       onRefused: ({ code }) => seen.push(`${name} ${code}`),
+      abandon: rethrow,
     });
     session.open(HEAD, answer('early'));
     session.open(HEAD, answer('called off'))?.reset({ code: 'cancelled', text: '' });

@@ -20,8 +20,10 @@ import {
   type StreamReason,
   writeUint32,
 } from '@tunnel/protocol';
+import { BROKEN } from './byte-duplex.ts';
 import type { Carrier, CarrierReceiver } from './carrier.ts';
 import { firstWindowOf, type MemoryBudget, ReceiveWindow } from './flow-control.ts';
+import type { ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import { MuxStream, type OpenAnswer, type StreamConnection } from './mux-stream.ts';
 
@@ -36,6 +38,7 @@ export interface FramedConnectionOwner {
   onStreamsChanged(delta: 1 | -1): void;
   onGoAway(connection: FramedConnection, reason: StreamReason): void;
   onClosed(connection: FramedConnection, reason: string, violation: boolean): void;
+  readonly report: ReportInternalError;
 }
 
 /** Even ids are opened by the edge, odd ones by the client. */
@@ -171,7 +174,16 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     });
     this.#add(stream);
     if (this.#streams.size > MUX_LIMITS.STREAMS_PER_CARRIER) stream.refuse({ code: 'limit', text: 'too many streams' });
-    else this.#owner.onStream(stream, open.head);
+    else this.#offer(stream, open.head);
+  }
+
+  #offer(stream: MuxStream, head: StreamHead): void {
+    try {
+      this.#owner.onStream(stream, head);
+    } catch (error) {
+      this.report(error, 'stream.offered');
+      stream.reset(BROKEN);
+    }
   }
 
   #onStreamFrame(type: FrameType, streamId: number, payload: Uint8Array): void {
@@ -271,6 +283,14 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     if (delta === 1) this.#keptReference = true;
   }
 
+  keptReference(): void {
+    this.#keptReference = true;
+  }
+
+  report(error: unknown, where: string): void {
+    this.#owner.report(error, where);
+  }
+
   forget(stream: MuxStream): void {
     if (!this.#streams.delete(stream.id)) return;
     this.#opening.delete(stream);
@@ -324,6 +344,12 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   // ---- the end ----
+
+  /** Its own part of the work threw: it goes, and its streams with it; the session has others. */
+  abandon(error: unknown, where: string): void {
+    this.report(error, where);
+    this.#carrier.destroy(BROKEN.text);
+  }
 
   /** No new streams in either direction; the carrier goes when the last one has ended. */
   retire(reason: StreamReason): void {

@@ -5,6 +5,7 @@ import {
   eventually,
   hashOf,
   type PairKind,
+  rethrow,
   type SessionPair,
   sessionPair,
   startEchoServer,
@@ -34,7 +35,7 @@ const startPath = async (kind: PairKind, carriers: number, localPort: number): P
     connectSocket({ host: '127.0.0.1', port: localPort, timeoutMs: 5000 }).then(
       (local) => {
         stream.accept();
-        splice(stream, local, { onDone: () => {} });
+        splice(stream, local, { onDone: () => {}, abandon: rethrow });
       },
       (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
     );
@@ -43,12 +44,15 @@ const startPath = async (kind: PairKind, carriers: number, localPort: number): P
   let resets = 0;
   const server = net.createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) => {
     const visitor = adoptSocket(socket);
-    const refused = { onRefused: () => visitor.reset({ code: 'peer-reset', text: 'refused' }) };
+    const refused = { onRefused: () => visitor.reset({ code: 'peer-reset', text: 'refused' }), abandon: rethrow };
     const onDone = ({ ended }: { ended: string }): void => {
       if (ended === 'reset') resets += 1;
     };
     const head = { tunnelId: 'tun_1', visitor: 'v' };
-    pair.edge.open(head, { ...refused, onOpened: (stream) => void splice(visitor, stream, { onDone }) });
+    pair.edge.open(head, {
+      ...refused,
+      onOpened: (stream) => void splice(visitor, stream, { onDone, abandon: rethrow }),
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanups.push(

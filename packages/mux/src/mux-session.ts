@@ -3,6 +3,7 @@ import { type FrameTable, frameTable, type StreamHead, type StreamReason } from 
 import type { Carrier } from './carrier.ts';
 import { MemoryBudget } from './flow-control.ts';
 import { FramedConnection, type FramedConnectionOwner } from './framed-connection.ts';
+import type { ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import type { MuxStream, OpenAnswer } from './mux-stream.ts';
 
@@ -21,6 +22,8 @@ export interface MuxHandlers {
   onCarrierLost(loss: CarrierLoss): void;
   /** After drain(): the last stream has ended. */
   onIdle?(): void;
+  /** Something of ours threw; it cost the stream or the carrier that it worked for. Readers of streams report by themselves. */
+  readonly report: ReportInternalError;
 }
 
 export interface MuxSessionOptions {
@@ -136,7 +139,13 @@ export class MuxSession implements FramedConnectionOwner {
 
   /** Once a second: pings, dead carriers, streams nobody answered, worn carriers. */
   tick(nowMs: number): void {
-    for (const connection of [...this.#connections.values()]) connection.tick(nowMs);
+    for (const connection of [...this.#connections.values()]) {
+      try {
+        connection.tick(nowMs);
+      } catch (error) {
+        connection.abandon(error, 'carrier.tick');
+      }
+    }
     const reason = { code: 'carrier-lost', text: 'the client has no open carrier' } as const;
     this.#waiting.refuseOlder(nowMs - MUX_LIMITS.CARRIER_WAIT_MS, reason);
   }
@@ -146,6 +155,10 @@ export class MuxSession implements FramedConnectionOwner {
   }
 
   // ---- from the connections ----
+
+  report(error: unknown, where: string): void {
+    this.#handlers.report(error, where);
+  }
 
   onStream(stream: MuxStream, head: StreamHead): void {
     const handler = this.#handlers.onStream;
@@ -236,7 +249,11 @@ class OpenQueue {
       // In the order they came: the first young one ends the look.
       if (open.sinceMs > sinceMs) return;
       this.#waiting.delete(open);
-      open.answer.onRefused(reason);
+      try {
+        open.answer.onRefused(reason);
+      } catch (error) {
+        open.answer.abandon(error, 'stream.refused');
+      }
     }
   }
 }

@@ -1,8 +1,9 @@
 // One stream of a carrier: its life, its two credits, and what waits in between. The connection owns the frames, the stream the rules.
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
-import type { ByteDuplex, ByteReader } from './byte-duplex.ts';
+import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
 import type { ReceiveWindow } from './flow-control.ts';
+import type { Guarded, ReportInternalError } from './guard.ts';
 
 export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
 
@@ -21,10 +22,14 @@ export interface StreamConnection {
   mustWait(stream: MuxStream, bytes: number): boolean;
   /** A read buffer is kept by a slow sink (+1) or free again (-1). */
   pinned(delta: 1 | -1): void;
+  /** The memory that is being handed out may be kept by somebody who does not say so. */
+  keptReference(): void;
   forget(stream: MuxStream): void;
+  /** Of a stream that nobody reads yet, or whose reader could not even let go of it. */
+  readonly report: ReportInternalError;
 }
 
-export interface OpenAnswer {
+export interface OpenAnswer extends Guarded {
   onOpened(stream: MuxStream): void;
   onRefused(reason: StreamReason): void;
 }
@@ -100,7 +105,11 @@ export class MuxStream implements ByteDuplex {
     this.#creditBytes = creditBytes;
     const answer = this.#answer;
     this.#answer = null;
-    answer?.onOpened(this);
+    try {
+      answer?.onOpened(this);
+    } catch (error) {
+      this.#abandon(answer, error, 'stream.opened');
+    }
     return true;
   }
 
@@ -109,8 +118,23 @@ export class MuxStream implements ByteDuplex {
     this.#close();
     const answer = this.#answer;
     this.#answer = null;
-    answer?.onRefused(reason);
+    try {
+      answer?.onRefused(reason);
+    } catch (error) {
+      this.#abandon(answer, error, 'stream.refused');
+    }
     return true;
+  }
+
+  /** What threw costs this stream, never its carrier. The reader is told first: it knows what can still be said, and to whom. */
+  #abandon(owner: Guarded | null, error: unknown, where: string): void {
+    try {
+      if (owner === null) this.#connection.report(error, where);
+      else owner.abandon(error, where);
+    } catch (second) {
+      this.#connection.report(second, where);
+    }
+    this.reset(BROKEN);
   }
 
   // ---- receiving ----
@@ -133,7 +157,17 @@ export class MuxStream implements ByteDuplex {
     if (this.#reader === null) {
       this.#early ??= new ByteQueue();
       this.#early.push(bytes, start, end);
-    } else this.#deliver(bytes, start, end, borrowed);
+      return true;
+    }
+    // As it is now: whoever it belongs to afterwards has done nothing wrong.
+    const reader = this.#reader;
+    try {
+      this.#deliver(bytes, start, end, borrowed);
+    } catch (error) {
+      // Whoever threw may have kept what it was given.
+      if (borrowed) this.#connection.keptReference();
+      this.#abandon(reader, error, 'stream.data');
+    }
     return true;
   }
 
@@ -170,7 +204,12 @@ export class MuxStream implements ByteDuplex {
   handleFin(): boolean {
     if (this.#state !== 'open' || this.#finReceived) return false;
     this.#finReceived = true;
-    if (this.#reader !== null) this.#reader.onEnd();
+    const reader = this.#reader;
+    try {
+      reader?.onEnd();
+    } catch (error) {
+      this.#abandon(reader, error, 'stream.end');
+    }
     this.#closeIfDone();
     return true;
   }
@@ -182,8 +221,12 @@ export class MuxStream implements ByteDuplex {
     const reader = this.#reader;
     this.#answer = null;
     this.#close();
-    if (answer !== null) answer.onRefused(reason);
-    else reader?.onReset(reason);
+    try {
+      if (answer !== null) answer.onRefused(reason);
+      else reader?.onReset(reason);
+    } catch (error) {
+      this.#abandon(answer ?? reader, error, answer === null ? 'stream.reset' : 'stream.refused');
+    }
   }
 
   // ---- sending ----
@@ -192,7 +235,7 @@ export class MuxStream implements ByteDuplex {
     if (this.#state === 'opening' || this.#state === 'closed') return false;
     this.#creditBytes += bytes;
     if (this.#creditBytes > WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES) return false;
-    this.#pump();
+    this.#goOn();
     return true;
   }
 
@@ -236,7 +279,16 @@ export class MuxStream implements ByteDuplex {
   /** From the connection: the carrier has sent what it had. */
   carrierReady(): void {
     this.#inFlight = false;
-    this.#pump();
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    const reader = this.#reader;
+    try {
+      this.#pump();
+    } catch (error) {
+      this.#abandon(reader, error, 'stream.drain');
+    }
   }
 
   #pump(): void {

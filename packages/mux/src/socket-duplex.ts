@@ -4,6 +4,7 @@ import { TLSSocket } from 'node:tls';
 import type { StreamReason } from '@tunnel/protocol';
 import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
+import { abandonOrDestroy } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import { confirmEnd, type ReadPath, readStatically, resetSafely, type StaticReader } from './node-internals.ts';
 import { type ReadBlock, readBuffers, SCRATCH } from './read-buffers.ts';
@@ -82,7 +83,15 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     if (this.#reader === null || this.#over) return false;
     const block = this.#bulk;
     const whole = block === null ? SCRATCH.whole : block.whole;
-    const goOn = this.#reader.onData(whole, HEAD_ROOM_BYTES, HEAD_ROOM_BYTES + n, block !== null);
+    let goOn: boolean;
+    try {
+      goOn = this.#reader.onData(whole, HEAD_ROOM_BYTES, HEAD_ROOM_BYTES + n, block !== null);
+    } catch (error) {
+      // Nobody knows who has kept a part of the block.
+      this.#bulkHeld = block !== null;
+      this.#abandon(error, 'socket.data');
+      return false;
+    }
     this.#bulkHeld = block !== null && !goOn;
     if (!goOn || this.#over) return false;
     this.#turnBytes += n;
@@ -101,10 +110,19 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
   };
 
   onChunk(chunk: Buffer): boolean {
-    if (this.#reader !== null) return this.#over || this.#reader.onData(chunk, 0, chunk.length, false);
+    if (this.#reader !== null) return this.#over || this.#handOn(this.#reader, chunk);
     this.#early ??= new ByteQueue();
     this.#early.push(chunk, 0, chunk.length);
     return false;
+  }
+
+  #handOn(reader: ByteReader, chunk: Buffer): boolean {
+    try {
+      return reader.onData(chunk, 0, chunk.length, false);
+    } catch (error) {
+      this.#abandon(error, 'socket.data');
+      return false;
+    }
   }
 
   resume(): void {
@@ -122,7 +140,13 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     if (this.#over || !this.#endUntold) return;
     this.#endUntold = false;
     if (this.#reader === null) this.#earlyEnd = true;
-    else this.#reader.onEnd();
+    else {
+      try {
+        this.#reader.onEnd();
+      } catch (error) {
+        this.#abandon(error, 'socket.end');
+      }
+    }
   };
 
   // ---- writing ----
@@ -159,6 +183,14 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
 
   readonly #onFlushed = (): void => {
     if (this.#over) return;
+    try {
+      this.#writeOn();
+    } catch (error) {
+      this.#abandon(error, 'socket.drain');
+    }
+  };
+
+  #writeOn(): void {
     const queue = this.#queue;
     while (queue !== null && queue.length > 0) {
       const bytes = queue.shift(queue.length);
@@ -168,13 +200,18 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     this.#queue = null;
     if (this.#endAsked !== null) this.#socket.end(this.#endAsked);
     else this.#reader?.onDrain();
-  };
+  }
 
   end(onFlushed?: () => void): void {
     if (this.#over || this.#endAsked !== null) return;
     // Node calls the callback of end() with an error, too: only a clean finish counts.
     this.#endAsked = () => {
-      if (this.#socket.writableFinished) onFlushed?.();
+      if (!this.#socket.writableFinished) return;
+      try {
+        onFlushed?.();
+      } catch (error) {
+        this.#abandon(error, 'socket.flushed');
+      }
     };
     if (!this.#waiting) this.#socket.end(this.#endAsked);
   }
@@ -201,7 +238,17 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
   #loseWith(text: string): void {
     if (this.#over) return;
     this.#finish();
-    this.#reader?.onReset({ code: 'peer-reset', text });
+    try {
+      this.#reader?.onReset({ code: 'peer-reset', text });
+    } catch (error) {
+      this.#abandon(error, 'socket.reset');
+    }
+  }
+
+  /** The reader says what becomes of the connection: it may still have an answer to give. */
+  #abandon(error: unknown, where: string): void {
+    if (this.#reader === null) this.#socket.destroy();
+    else abandonOrDestroy(this.#reader, error, where, this.#socket);
   }
 
   #finish(): void {

@@ -1,6 +1,7 @@
 // Joins two ends: what one reads the other writes, with back-pressure, half-close and resets in both directions, and counts.
 import type { StreamReason } from '@tunnel/protocol';
-import type { ByteDuplex, ByteReader } from './byte-duplex.ts';
+import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
+import type { Guarded } from './guard.ts';
 
 export interface SpliceResult {
   readonly bytesAToB: number;
@@ -10,7 +11,8 @@ export interface SpliceResult {
   readonly reason?: StreamReason;
 }
 
-export interface SpliceHandlers {
+/** abandon(): something threw while bytes passed; both ends are cut off behind it, and onDone comes if it has not. */
+export interface SpliceHandlers extends Guarded {
   /** Bytes have passed, in this direction; called while they flow. */
   onBytes?(direction: 'a-to-b' | 'b-to-a', bytes: number): void;
   onDone(result: SpliceResult): void;
@@ -56,6 +58,10 @@ class Direction implements ByteReader {
     this.#splice.finish('reset', reason);
   }
 
+  abandon(error: unknown, where: string): void {
+    this.#splice.abandon(error, where);
+  }
+
   resetSource(reason: StreamReason): void {
     this.#from.reset(reason);
   }
@@ -89,6 +95,17 @@ export class Splice {
     this.#aToB.resetSource(reason);
     this.#bToA.resetSource(reason);
     this.finish('reset', reason);
+  }
+
+  /** Also when it is done: whoever was told so may be the one that threw. */
+  abandon(error: unknown, where: string): void {
+    try {
+      this.handlers.abandon(error, where);
+    } finally {
+      this.#aToB.resetSource(BROKEN);
+      this.#bToA.resetSource(BROKEN);
+      this.finish('reset', BROKEN);
+    }
   }
 
   directionEnded(): void {

@@ -1,4 +1,5 @@
 export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
+export { isLoopbackHost, type RestListener, restListenerOf } from './config/clear-text.ts';
 export {
   type ClientConfig,
   type ClientTunnel,
@@ -9,9 +10,12 @@ export {
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { loadServerConfig } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
+export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
+export { InternalErrors, wholeOrEnd } from './internal-errors.ts';
 export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
 export { LogLimiter } from './logger/log-limiter.ts';
 export { createLogger, type Logger, type LoggerOptions, type LogLevel } from './logger/logger.ts';
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, type Sample } from './metrics.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
+export { ensureSecretFile, readSecretFile } from './secret-file.ts';

@@ -2,7 +2,7 @@
 // as the processor would.
 import { equalInConstantTime, type Secret, sha256Hex } from '@tunnel/runtime';
 import { ApiError, decodeForm, findRoute, type Match, type Route } from './api-route.ts';
-import { customerRoutes, portalRoutes, setupIntentRoutes } from './customers.ts';
+import { clockRoutes, customerRoutes, portalRoutes, setupIntentRoutes } from './customers.ts';
 import { invoiceItemRoutes, invoiceRoutes } from './invoices.ts';
 import { meterEventRoutes, meterRoutes } from './meters.ts';
 import { priceRoutes } from './prices.ts';
@@ -76,6 +76,7 @@ const unknownPath = ({ method, path }: Call): ApiError =>
 
 export const apiRoutes = (baseUrl: () => string): readonly Route[] => [
   ...customerRoutes,
+  ...clockRoutes,
   ...setupIntentRoutes,
   ...meterRoutes,
   ...meterEventRoutes,

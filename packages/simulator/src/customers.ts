@@ -24,6 +24,17 @@ export const customerOf = (sandbox: Sandbox, id: string, param = 'customer'): Cu
   return customer;
 };
 
+/** There is one, for all customers: it goes as the machine's does, and further when it is moved. */
+const CLOCK_ID = 'clock_simulated';
+
+export const clockRoutes: readonly Route[] = [
+  route('GET', '/v1/test_helpers/test_clocks/{id}', none, (sandbox, _params, id) => {
+    if (id !== CLOCK_ID) throw noSuch('test clock', id, 'id');
+    const frozen_time = sandbox.now();
+    return { id, object: 'test_helpers.test_clock', livemode: false, name: null, status: 'ready', frozen_time };
+  }),
+];
+
 const newCustomer = z.strictObject({ email: text(512), name: text(256).optional(), metadata: metadata() });
 
 const createCustomer = (sandbox: Sandbox, params: z.output<typeof newCustomer>): Customer => {
@@ -36,6 +47,7 @@ const createCustomer = (sandbox: Sandbox, params: z.output<typeof newCustomer>):
     name: params.name ?? null,
     metadata: params.metadata,
     invoice_settings: { default_payment_method: null },
+    test_clock: CLOCK_ID,
   });
   sandbox.emit('customer.created', customer);
   return customer;

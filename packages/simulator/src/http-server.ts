@@ -69,7 +69,7 @@ export class HttpServer {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/', headers } = request;
     const [path = '/', query = ''] = url.split('?', 2);
-    checkHost(headers.host);
+    checkHost(headers.host, url);
     const body = await readBody(request);
     if (path.startsWith('/v1/')) {
       sendAnswer(response, this.#call({ method, path, query, body }, headers));
@@ -186,12 +186,18 @@ const sendPage = (response: ServerResponse, status: number, html: string): void 
 // Who may speak to the stand-in: programs of this machine, and its own pages. A page from elsewhere may not, under whatever name it
 // reaches this port.
 
-const LOOPBACK_NAME = /^(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+const LOOPBACK_NAME = /^(localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 export const isLoopbackHost = (host: string): boolean => /^(localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/i.test(host);
 
-const checkHost = (host: string | undefined): void => {
-  if (host === undefined || !LOOPBACK_NAME.test(host)) throw forbidden('The simulator is for this machine only.');
+const checkHost = (host: string | undefined, target: string): void => {
+  // A target may have a host of its own, which counts before the header.
+  const [, named = host] = /^https?:\/\/([^/?]*)/i.exec(target) ?? [];
+  for (const name of [host, named]) {
+    if (name === undefined || !LOOPBACK_NAME.test(name)) {
+      throw new ApiError(421, { type: 'invalid_request_error', message: 'The simulator is for this machine only.' });
+    }
+  }
 };
 
 const checkOrigin = (origin: string | undefined, host: string | undefined): void => {

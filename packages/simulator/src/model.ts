@@ -14,6 +14,8 @@ export interface Customer extends Base {
   readonly name: string | null;
   readonly metadata: Metadata;
   readonly invoice_settings: { readonly default_payment_method: string | null };
+  /** Its time is the stand-in's own; absent: made before that was told. */
+  readonly test_clock?: string;
 }
 
 export interface SetupIntent extends Base {

@@ -12,6 +12,7 @@ import {
   MuxSession,
   type MuxStream,
 } from '@tunnel/mux';
+import { rethrow } from './recording-reader.ts';
 
 const fixture = (name: string): string => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), 'utf8');
 
@@ -87,7 +88,7 @@ export interface SessionPairOptions {
 export const sessionPair = async (options: SessionPairOptions): Promise<SessionPair> => {
   const now = options.now ?? (() => performance.now());
   const budget = (): MemoryBudget => new MemoryBudget(options.budgetBytes ?? 1024 * 1024 * 1024);
-  const quiet = { onCarrierLost: () => {} };
+  const quiet = { onCarrierLost: () => {}, report: rethrow };
   const edge = new MuxSession({ role: 'edge', budget: budget(), now, handlers: { ...quiet, ...options.edge } });
   const client = new MuxSession({ role: 'client', budget: budget(), now, handlers: { ...quiet, ...options.client } });
   const carriers: Carrier[] = [];
@@ -113,6 +114,7 @@ export const openStream = (pair: SessionPair, accepted: Promise<MuxStream>): Pro
       {
         onOpened: (stream) => void accepted.then((other) => resolve([stream, other])),
         onRefused: (reason) => reject(new Error(`${reason.code}: ${reason.text}`)),
+        abandon: rethrow,
       },
     );
     if (opened === null) reject(new Error('no carrier'));

@@ -1,8 +1,11 @@
 // What a month costs and what comes after it, for accounts that were made ready before its end.
+
+import type { StatusEvent, Tunnel } from '@tunnel/client';
 import { eventually } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import type { EdgeAccount } from '../../system/usage-reporting-edge.fixture.ts';
 import { TUNNEL_LIMIT } from '../platform/platform-harness.fixture.ts';
+import { connectWith, openTunnel, startService, visitHttp } from '../platform/tunnels.fixture.ts';
 import { type BillingHarness, CENT, GB, type Invoice, type Payer, SOON } from './billing-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
@@ -17,7 +20,12 @@ const dueFor = (bytes: number): number => Math.max(300, Number(BigInt(bytes) / 1
 export class Month {
   readonly #harness: BillingHarness;
   readonly #payers = new Map<number, Payer>();
-  #special: { late: Payer; leaving: Payer; ending: Payer; kept: Payer; leavingKey: EdgeAccount } | undefined;
+  #special:
+    | { late: Payer; leaving: Payer; ending: Payer; kept: Payer; leavingKey: EdgeAccount; leavingToken: string }
+    | undefined;
+  /** Of the account that leaves, oldest first, and what its client is told. */
+  readonly opened: Tunnel[] = [];
+  statuses: StatusEvent[] = [];
 
   constructor(harness: BillingHarness) {
     this.#harness = harness;
@@ -34,13 +42,9 @@ export class Month {
     const others = [harness.payer('fails_later'), harness.payer(), harness.payer(), harness.payer()] as const;
     const [late, leaving, ending, kept] = await Promise.all(others);
     for (const [bytes, payer] of this.#payers) if (bytes > 0) await harness.reportUsage(payer, bytes);
-    this.#special = {
-      late,
-      leaving,
-      ending,
-      kept,
-      leavingKey: { accountId: leaving.id, keyId: (await harness.newKey(leaving)).id },
-    };
+    const key = await harness.newKey(leaving);
+    const leavingKey = { accountId: leaving.id, keyId: key.id };
+    this.#special = { late, leaving, ending, kept, leavingKey, leavingToken: key.token };
   }
 
   payer(bytes: number): Payer {
@@ -56,7 +60,7 @@ export class Month {
 
 export const beforeItsEnd = (harness: BillingHarness, month: Month): void => {
   it(row('Contract', 11, 'canceled, before the period is over'), async () => {
-    const { leaving, ending, kept, leavingKey } = month.special;
+    const { leaving, ending, kept } = month.special;
     for (const payer of [leaving, ending, kept]) {
       expect((await harness.sim(`subscriptions/${payer.subscriptionId}/cancel`)).status).toBe(200);
       const status = await harness.billingWhen(payer, (now) => now.subscription_status === 'canceled');
@@ -66,10 +70,12 @@ export const beforeItsEnd = (harness: BillingHarness, month: Month): void => {
     const again = await harness.subscribe(kept);
     expect(again).toMatchObject({ status: 'active', payment_subscription_id: kept.subscriptionId });
     // More tunnels than the plan after it allows.
-    const edge = await harness.edge();
-    for (let opened = 0; opened <= TUNNEL_LIMIT; opened += 1) {
-      expect(await edge.open(leavingKey)).toEqual({ ok: true });
+    const { client, statuses } = await connectWith(harness, month.special.leavingToken);
+    const localPort = await startService(harness);
+    for (let opened = 0; opened < TUNNEL_LIMIT + 2; opened += 1) {
+      month.opened.push(await client.open({ protocol: 'http', localPort }));
     }
+    month.statuses = statuses;
   });
 };
 
@@ -114,21 +120,24 @@ export const afterItsEnd = (harness: BillingHarness, month: Month): void => {
       const subjects = (await harness.mails(late.email)).map(({ subject }) => subject);
       expect(subjects.filter((subject) => subject === 'A payment failed')).toHaveLength(1);
     }, SOON);
-    const [edge, key] = [await harness.edge(), await harness.newKey(late)];
-    const open = (tunnelId?: string) => edge.open({ accountId: late.id, keyId: key.id }, tunnelId);
+    const edge = await harness.edge();
+    const { tunnel, statuses, key } = await openTunnel(harness, late);
+    const open = () => edge.open({ accountId: late.id, keyId: key.id });
     const pastDueFor = (days: number) =>
       harness.db
         .updateTable('billing_accounts')
         .set({ past_due_since: new Date(Date.now() - days * DAY_MS) })
         .where('user_id', '=', late.id)
         .execute();
-    expect(await open('tun_of_before')).toEqual({ ok: true });
     await pastDueFor(6.99);
     expect(await open()).toEqual({ ok: true });
+    expect(await visitHttp(tunnel)).toBe(200);
     await pastDueFor(7.01);
     expect(await open()).toMatchObject({ ok: false, code: 'ACCOUNT_PAST_DUE' });
-    // One that lives stays, and comes back after its connection was lost.
-    expect(await open('tun_of_before')).toEqual({ ok: true });
+    const message = 'the account is past due: a payment failed, and the 7 days since are over';
+    const fault = { code: 'ACCOUNT_PAST_DUE', message };
+    await eventually(() => expect(statuses.at(-1)).toMatchObject({ type: 'closed', fault }), SOON);
+    expect(await visitHttp(tunnel)).toBe(404);
     expect(await harness.billing(late)).toMatchObject({ billing_model: 'payg', plan_name: 'payg' });
   });
 
@@ -137,8 +146,20 @@ export const afterItsEnd = (harness: BillingHarness, month: Month): void => {
     await harness.billingWhen(leaving, (now) => now.billing_model === 'free');
     const edge = await harness.edge();
     expect(await edge.open(leavingKey)).toMatchObject({ ok: false, code: 'TUNNEL_PLAN_LIMIT' });
-    const { body } = await harness.get('/usage', leaving.token);
-    expect(body).toMatchObject({ plan: 'free', active_tunnels: TUNNEL_LIMIT + 1 });
+    const over = () => month.statuses.flatMap((event) => (event.type === 'tunnel-error' ? [event] : []));
+    await eventually(() => expect(over()).toHaveLength(2), SOON);
+    expect(over().map(({ tunnel, fault, final }) => [tunnel, fault.code, final])).toEqual(
+      month.opened
+        .slice(-2)
+        .map((tunnel) => [tunnel, 'TUNNEL_OVER_PLAN', true])
+        .toReversed(),
+    );
+    await eventually(async () => {
+      const { body } = await harness.get('/usage', leaving.token);
+      expect(body).toMatchObject({ plan: 'free', active_tunnels: TUNNEL_LIMIT });
+    }, SOON);
+    const [oldest] = month.opened;
+    expect(oldest === undefined ? 0 : await visitHttp(oldest)).toBe(200);
     // The last month had its minimum too.
     expect((await harness.invoiceWhen(leaving, 'paid')).total).toBe(300);
     const again = await harness.subscribe(leaving);

@@ -4,12 +4,15 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from '../platform/api-request.fixture.ts';
 import type { Person } from '../platform/platform-harness.fixture.ts';
+import { openTunnel, visitHttp } from '../platform/tunnels.fixture.ts';
 import type { BillingHarness } from './billing-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
+const DAY_SECS = 24 * 60 * 60;
 const MODES = ['late', 'shuffle', 'twice', 'normal'];
 const now = (): number => Math.floor(Date.now() / 1000);
 
@@ -124,6 +127,33 @@ export const simulatorRowsAtTheEnd = (harness: BillingHarness): void => {
       expect((await harness.sim('clock', { advance_secs })).status).toBe(400);
     }
   });
+
+  it(row('Contract', 12, 'by the clock of the simulator'), async () => {
+    const payer = await harness.payer('fails_later');
+    const seen = (await (await fetch(`${harness.simulatorUrl}/_sim`)).json()) as { now: string };
+    const there = new Date(seen.now);
+    const monthEnd = Date.UTC(there.getUTCFullYear(), there.getUTCMonth() + 1, 1);
+    await harness.advance(Math.ceil((monthEnd - there.getTime()) / 1000) + 2 * 3600);
+    await harness.billingWhen(payer, (state) => state.subscription_status === 'past_due');
+    const { tunnel, statuses } = await openTunnel(harness, payer);
+    await harness.advance(6 * DAY_SECS);
+    expect(await visitHttp(tunnel)).toBe(200);
+    await harness.advance(2 * DAY_SECS);
+    const fault = { code: 'ACCOUNT_PAST_DUE' };
+    await eventually(() => expect(statuses.at(-1)).toMatchObject({ type: 'closed', fault }), { timeoutMs: 60_000 });
+    expect(await visitHttp(tunnel)).toBe(404);
+    // Paying opens it again.
+    const { id } = await harness.invoiceWhen(payer, 'open');
+    const { customer } = await harness.db
+      .selectFrom('billing_accounts')
+      .select('customer_id as customer')
+      .where('user_id', '=', payer.id)
+      .executeTakeFirstOrThrow();
+    await harness.sim(`customers/${customer}/cards`, { card: 'good' });
+    await harness.sim(`invoices/${id}/pay`);
+    await harness.billingWhen(payer, (state) => state.subscription_status === 'active');
+    expect(await visitHttp((await openTunnel(harness, payer)).tunnel)).toBe(200);
+  }, 120_000);
 
   it.each(MODES)(row('Contract', 18, '%s'), async (mode) => {
     expect(await harness.sim('webhooks', { mode })).toMatchObject({ status: 200, body: { mode } });

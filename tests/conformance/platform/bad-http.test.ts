@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-const JSON_POST = 'POST /auth/login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n';
+const JSON_POST = 'POST /auth/login HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n';
 
 const BYTES: Readonly<Record<string, readonly [number, string]>> = {
   'no HTTP': [400, 'hello\r\n\r\n'],
@@ -13,18 +13,20 @@ const BYTES: Readonly<Record<string, readonly [number, string]>> = {
   'no host': [400, 'GET /keys HTTP/1.1\r\n\r\n'],
   'a host that is none': [400, 'GET /keys HTTP/1.1\r\nhost: a b<>\r\n\r\n'],
   'an empty host': [400, 'GET /keys HTTP/1.1\r\nhost:\r\n\r\n'],
-  'a header of 20 KB': [400, `GET /keys HTTP/1.1\r\nhost: x\r\na: ${'a'.repeat(20_000)}\r\n\r\n`],
-  'a path of 20 KB': [400, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nhost: x\r\n\r\n`],
-  'a path that is not ASCII': [400, 'GET /kéys HTTP/1.1\r\nhost: x\r\n\r\n'],
-  'a method that is none': [400, 'BREW /keys HTTP/1.1\r\nhost: x\r\n\r\n'],
-  'a method that nobody has': [405, 'PROPFIND /keys HTTP/1.1\r\nhost: x\r\n\r\n'],
-  TRACE: [405, 'TRACE /keys HTTP/1.1\r\nhost: x\r\n\r\n'],
-  'OPTIONS of everything': [400, 'OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n'],
-  'an unknown expectation': [404, 'GET /nothing HTTP/1.1\r\nhost: x\r\nexpect: tea\r\n\r\n'],
+  'the host of another': [421, 'GET /keys HTTP/1.1\r\nhost: evil.example\r\n\r\n'],
+  'a target at the host of another': [421, 'GET http://evil.example/keys HTTP/1.1\r\nhost: localhost\r\n\r\n'],
+  'a header of 20 KB': [400, `GET /keys HTTP/1.1\r\nhost: localhost\r\na: ${'a'.repeat(20_000)}\r\n\r\n`],
+  'a path of 20 KB': [400, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`],
+  'a path that is not ASCII': [400, 'GET /kéys HTTP/1.1\r\nhost: localhost\r\n\r\n'],
+  'a method that is none': [400, 'BREW /keys HTTP/1.1\r\nhost: localhost\r\n\r\n'],
+  'a method that nobody has': [405, 'PROPFIND /keys HTTP/1.1\r\nhost: localhost\r\n\r\n'],
+  TRACE: [405, 'TRACE /keys HTTP/1.1\r\nhost: localhost\r\n\r\n'],
+  'OPTIONS of everything': [400, 'OPTIONS * HTTP/1.1\r\nhost: localhost\r\n\r\n'],
+  'an unknown expectation': [404, 'GET /nothing HTTP/1.1\r\nhost: localhost\r\nexpect: tea\r\n\r\n'],
   'two lengths': [400, `${JSON_POST}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
   'a length that is none': [400, `${JSON_POST}content-length: x\r\n\r\n{}`],
   'a broken chunk': [400, `${JSON_POST}transfer-encoding: chunked\r\n\r\nzz\r\n`],
-  'a space in a header name': [400, 'GET /keys HTTP/1.1\r\nhost: x\r\nbad header: x\r\n\r\n'],
+  'a space in a header name': [400, 'GET /keys HTTP/1.1\r\nhost: localhost\r\nbad header: x\r\n\r\n'],
 };
 
 const harness = new PlatformHarness();

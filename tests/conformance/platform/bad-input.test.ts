@@ -142,7 +142,7 @@ const statusOfChunked = ({ method, path, needsUser }: BodyEndpoint, text: string
     });
     socket.on('error', reject);
     const user = needsUser ? `authorization: Bearer ${ann.token}\r\n` : '';
-    const head = `${method} ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${user}`;
+    const head = `${method} ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${user}`;
     socket.write(`${head}transfer-encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`);
   });
 

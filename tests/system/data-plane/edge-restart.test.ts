@@ -1,6 +1,17 @@
 // An edge that dies and comes back on its ports: the client is there again by itself.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { deterministicBytes, eventually, hashOf, startEchoServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
+import {
+  askFor,
+  askForAll,
+  CHOSEN_NAME,
+  endpointsOf,
+  startClients,
+  startEdgeWithStranger,
+} from '../comeback.fixture.ts';
+import { askHttp, endpointOf, openHttp, startWeb } from '../http-tunnels.fixture.ts';
 import { it } from '../system-test.fixture.ts';
 import { ask, endOf, fateOf, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
@@ -40,5 +51,91 @@ describe.concurrent('an edge that was killed', () => {
     await Promise.all(tunnels.map((tunnel) => tunnel.waitFor('reconnected')));
     for (const port of ports) expect((await sendAndReadAll(port, Buffer.from('hi'))).toString()).toBe('hi');
     expect([one.totalConnections, two.totalConnections]).toEqual([1, 1]);
+  });
+
+  it('has every name and port back for the clients that had them, and for nobody else meanwhile', async ({
+    harness,
+  }) => {
+    const stack = await startEdgeWithStranger(harness);
+    const programs = await startClients(harness, stack);
+    const before = await endpointsOf(stack);
+    expect(before).toHaveLength(8);
+    const idsBefore = (await stack.tunnels()).map((row) => row.tunnel_id);
+    // They cannot be quicker than the strangers.
+    for (const program of programs) program.signal('SIGSTOP');
+    await stack.kill();
+    await stack.start();
+    const refusals = ['TUNNEL_PORT_IN_USE', 'TUNNEL_SUBDOMAIN_IN_USE'];
+    const operator = readFileSync(stack.tokenFile, 'utf8').trim();
+    for (const token of [undefined, operator]) {
+      const told = await askForAll(stack, before, token);
+      expect(told).toHaveLength(6);
+      for (const code of told) expect(refusals).toContain(code);
+    }
+    for (const program of programs) program.signal('SIGCONT');
+    await eventually(async () => expect(await endpointsOf(stack)).toEqual(before), { timeoutMs: 15_000 });
+    const idsAfter = (await stack.tunnels()).map((row) => row.tunnel_id);
+    for (const id of idsAfter) expect(idsBefore).not.toContain(id);
+    for (const program of programs) expect(program.events('error')).toEqual([]);
+    const { host, port } = new URL(stack.run.http_url);
+    const visited = await askHttp({ host: `${CHOSEN_NAME}.localhost:${port}`, port: Number(port) });
+    expect([visited.status, visited.text, host]).toEqual([200, 'well', `127.0.0.1:${port}`]);
+  });
+
+  it('twice, before its clients are back, still has their names for them', async ({ harness }) => {
+    const stack = await startEdgeWithStranger(harness);
+    const web = harness.use(await startWeb((_, response) => void response.end('well')));
+    const { tunnel, ready } = await openHttp(harness, stack, web.port);
+    const { hostname } = new URL(ready.public_url);
+    tunnel.signal('SIGSTOP');
+    for (let kills = 0; kills < 2; kills += 1) {
+      await stack.kill();
+      await stack.start();
+    }
+    tunnel.signal('SIGCONT');
+    const subdomain = hostname.slice(0, hostname.indexOf('.'));
+    expect(await askFor(stack, { subdomain })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    await eventually(async () => expect((await stack.tunnels()).map((row) => row.label)).toEqual([subdomain]), {
+      timeoutMs: 15_000,
+    });
+  });
+
+  it('and finds its file of endpoints broken starts all the same', async ({ harness }) => {
+    const stack = await startEdgeWithStranger(harness);
+    const web = harness.use(await startWeb((_, response) => void response.end('well')));
+    const { tunnel } = await openHttp(harness, stack, web.port, ['--subdomain', CHOSEN_NAME]);
+    await stack.kill();
+    writeFileSync(join(stack.dataDir, 'edge-endpoints.jsonl'), 'not\na file\nof ours\n');
+    await stack.start();
+    await tunnel.waitFor('reconnected');
+    await eventually(async () => expect((await stack.tunnels()).map((row) => row.label)).toEqual([CHOSEN_NAME]));
+    expect(stack.program.stderr.filter((line) => line.includes('cannot be read'))).toHaveLength(1);
+  });
+});
+
+describe.concurrent('an edge that was stopped on purpose', () => {
+  it('has names for their account alone at the next start, also for a client that was started anew', async ({
+    harness,
+  }) => {
+    const stack = await startEdgeWithStranger(harness);
+    const web = harness.use(await startWeb((_, response) => void response.end('well')));
+    const flags = ['--subdomain', CHOSEN_NAME];
+    const [chosen, random] = [
+      await openHttp(harness, stack, web.port, flags),
+      await openHttp(harness, stack, web.port),
+    ];
+    random.tunnel.signal('SIGSTOP');
+    await stack.stop();
+    chosen.tunnel.signal('SIGINT');
+    expect(await chosen.tunnel.exitCode()).toBe(0);
+    await stack.start();
+    expect(await askFor(stack, { subdomain: CHOSEN_NAME })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    const again = await openHttp(harness, stack, web.port, flags);
+    expect(endpointOf(again.ready.public_url).host).toContain(`${CHOSEN_NAME}.`);
+    random.tunnel.signal('SIGCONT');
+    const [label] = new URL(random.ready.public_url).hostname.split('.');
+    await eventually(async () => expect((await stack.tunnels()).map((row) => row.label)).toContain(label), {
+      timeoutMs: 15_000,
+    });
   });
 });

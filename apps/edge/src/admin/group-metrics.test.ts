@@ -1,6 +1,7 @@
 import { createMetrics } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
+import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -25,7 +26,10 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     authFailures: () => 0,
     clientsHeldBack: () => 0,
     droppedLogLines: () => 0,
+    internalErrors: new Map(),
+    journalQueue: () => undefined,
     sseConsumers: () => 0,
+    admission: openGate().admission,
     loadBalancing: groups === null ? null : { groups, alerts, droppedAlerts: { group: 0, account: 2 } },
   });
 

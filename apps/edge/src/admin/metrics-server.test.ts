@@ -1,5 +1,7 @@
+import type { ConnectionGate } from '@tunnel/http-shell';
 import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { EdgeMetrics, MetricsServer } from './metrics-server.ts';
@@ -9,11 +11,13 @@ let totals: RelayTotals;
 let http: HttpTotals;
 let sessions: () => number;
 let server: MetricsServer;
+let gate: ConnectionGate;
 
 beforeEach(async () => {
   totals = new RelayTotals();
   http = new HttpTotals();
   sessions = () => 2;
+  gate = openGate({ perNetwork: 1 });
   const figures = {
     regionId: 'local',
     tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'https' as const }] },
@@ -25,10 +29,13 @@ beforeEach(async () => {
     authFailures: () => 1,
     clientsHeldBack: () => 3,
     droppedLogLines: () => 0,
+    internalErrors: new Map([['socket.data', 3]]),
+    journalQueue: () => ({ bytes: 70, timesFull: 2 }),
     sseConsumers: () => 6,
+    admission: gate.admission,
     loadBalancing: null,
   };
-  server = new MetricsServer({ host: '127.0.0.1', port: 0 }, new EdgeMetrics(createMetrics(), figures), logger);
+  server = new MetricsServer({ host: '127.0.0.1', port: 0 }, gate, new EdgeMetrics(createMetrics(), figures), logger);
   await server.start();
 });
 
@@ -59,6 +66,12 @@ it('every series is there from the first scrape', async () => {
     tunnel_active_streams: 7,
     tunnel_active_connections: 9,
     tunnel_sse_consumers: 6,
+    'tunnel_connections_open{share="visitors"}': 0,
+    'tunnel_connections_open{share="control"}': 0,
+    'tunnel_connections_open{share="api"}': 1,
+    'tunnel_connections_limit{share="visitors"}': 1000,
+    'tunnel_connections_limit{share="control"}': 1000,
+    'tunnel_connections_limit{share="api"}': 1000,
     'tunnel_requests_total{protocol="http",region="local"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="out"}': 0,
@@ -67,7 +80,10 @@ it('every series is there from the first scrape', async () => {
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 0,
     tunnel_auth_failures_total: 1,
     tunnel_clients_held_back_total: 3,
+    tunnel_journal_full_total: 2,
+    tunnel_journal_queue_bytes: 70,
     tunnel_log_lines_dropped_total: 0,
+    'tunnel_internal_errors_total{where="socket.data"}': 3,
     ...Object.fromEntries(
       [1, 2, 3, 4, 5].map((n) => [`tunnel_http_responses_total{class="${n}xx",region="local"}`, 0]),
     ),
@@ -130,9 +146,19 @@ it('a figure that cannot be read fails the scrape and nothing else', async () =>
   expect((await get('/metrics')).status).toBe(200);
 });
 
+it('refusals at the gate and those of the relay are one counter, by reason', async () => {
+  totals.countRefusal('tunnel-limit');
+  gate.admission.enter('tcp', '192.0.2.1', 0);
+  gate.admission.enter('tcp', '192.0.2.1', 0);
+  const series = await scrape();
+  expect(series['tunnel_connections_refused_total{reason="tunnel-limit"}']).toBe(1);
+  expect(series['tunnel_connections_refused_total{reason="address-limit"}']).toBe(1);
+  expect(series['tunnel_connections_open{share="visitors"}']).toBe(1);
+});
+
 it('a taken port is told with the key that sets it', async () => {
   const { port } = server.address;
-  const second = new MetricsServer({ host: '127.0.0.1', port }, {} as never, logger);
+  const second = new MetricsServer({ host: '127.0.0.1', port }, gate, {} as never, logger);
   await expect(second.start()).rejects.toMatchObject({
     code: 'CONFIG_PORT_TAKEN',
     values: { key: '[server] metrics_port' },

@@ -2,8 +2,8 @@
 // their own; these are read when somebody scrapes.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
-import type { Transport } from '@tunnel/core';
-import { HttpListener, type ListenOn } from '@tunnel/http-shell';
+import type { Admission, ConnectionShare, Transport } from '@tunnel/core';
+import { type ConnectionGate, HttpListener, type ListenOn } from '@tunnel/http-shell';
 import type { Counter, Logger, Metrics } from '@tunnel/runtime';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
 import type { RelayTotals } from '../ingress/tcp/relay-totals.ts';
@@ -12,12 +12,13 @@ import type { GroupMetrics } from './group-metrics.ts';
 import { API_BOUNDS } from './rest-server.ts';
 
 export class MetricsServer extends HttpListener {
-  constructor(on: Omit<ListenOn, 'key'>, metrics: EdgeMetrics, logger: Logger) {
+  constructor(on: Omit<ListenOn, 'key'>, gate: ConnectionGate, metrics: EdgeMetrics, logger: Logger) {
     super({
       on: { ...on, key: '[server] metrics_port' },
       onRequest: (request, response) => void answer(request, response, metrics, logger),
+      ...{ gate, kind: 'metrics' },
       bounds: API_BOUNDS,
-      unreadable: (fault) => ({ headers: { 'content-type': 'text/plain' }, body: `${fault.message}\n` }),
+      refused: (fault) => ({ headers: { 'content-type': 'text/plain' }, body: `${fault.message}\n` }),
     });
   }
 }
@@ -61,7 +62,13 @@ export interface EdgeFigures {
   /** How often a client was not read because it sent more frames than it may. */
   readonly clientsHeldBack: () => number;
   readonly droppedLogLines: () => number;
+  /** Connections of every kind, from accept on. */
+  readonly admission: Pick<Admission, 'limits' | 'used' | 'refusals'>;
+  /** Mistakes of ours that cost one connection, by the place that caught them. */
+  readonly internalErrors: ReadonlyMap<string, number>;
   readonly sseConsumers: () => number;
+  /** undefined: this edge has no journal. */
+  readonly journalQueue: () => { readonly bytes: number; readonly timesFull: number } | undefined;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
@@ -82,6 +89,12 @@ export class EdgeMetrics {
     this.#metrics = metrics;
     addGauges(metrics, figures);
     addGroupSeries(metrics, figures);
+    metrics.seriesOf(
+      'tunnel_internal_errors_total',
+      'Errors of the edge itself, each at the cost of one connection',
+      'counter',
+      () => [...figures.internalErrors].map(([where, value]) => ({ labels: { where }, value })),
+    );
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
 
@@ -96,7 +109,7 @@ export class EdgeMetrics {
 }
 
 const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
-  const { tunnels, ports, http, sessions, carriers, streams, sseConsumers } = figures;
+  const { tunnels, ports, http, sessions, carriers, streams, sseConsumers, admission } = figures;
   metrics.gauge('tunnel_active_sessions', 'Clients that are connected', [], sessions);
   for (const protocol of shownProtocol.options) {
     metrics.gauge(`tunnel_active_tunnels_${protocol}`, `Living ${protocol} tunnels`, [], () =>
@@ -108,7 +121,27 @@ const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], () => {
     return Object.values(ports).reduce((sum, { connections }) => sum + connections, http.connections);
   });
+  addShareGauges(metrics, admission);
+  const queuedBytes = () => figures.journalQueue()?.bytes ?? 0;
+  metrics.gauge('tunnel_journal_queue_bytes', 'Bytes of the journal that wait for the disk', [], queuedBytes);
   metrics.gauge('tunnel_sse_consumers', 'Streams of events that somebody listens to', [], sseConsumers);
+};
+
+const SHARES: readonly ConnectionShare[] = ['visitors', 'control', 'api'];
+
+const addShareGauges = (metrics: Metrics, admission: EdgeFigures['admission']): void => {
+  const series = (name: string, help: string, value: (share: ConnectionShare) => number): void =>
+    metrics.seriesOf(name, help, 'gauge', () => SHARES.map((share) => ({ labels: { share }, value: value(share) })));
+  series(
+    'tunnel_connections_open',
+    'Connections that were accepted and are not closed, by share',
+    (share) => admission.used[share],
+  );
+  series(
+    'tunnel_connections_limit',
+    'Connections that a share of this process may hold',
+    (share) => admission.limits[share],
+  );
 };
 
 const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigures): void => {
@@ -131,9 +164,12 @@ const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): numb
 };
 
 const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => {
-  const { ports, http, authFailures, clientsHeldBack, droppedLogLines } = figures;
-  const totalsOfPorts = Object.values(ports).map(({ totals }) => totals);
-  const refused = metrics.counter('tunnel_connections_refused_total', 'Visitors turned away', ['reason']);
+  const { ports, http, authFailures, clientsHeldBack, droppedLogLines, admission } = figures;
+  const refusedBy: ReadonlyMap<string, number>[] = [
+    admission.refusals,
+    ...Object.values(ports).map(({ totals }) => totals.refused),
+  ];
+  const refused = metrics.counter('tunnel_connections_refused_total', 'Connections turned away', ['reason']);
   const refusals = new Map<string, () => void>();
   return [
     ...followTraffic(metrics, figures.regionId, [
@@ -146,11 +182,16 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
       {},
       clientsHeldBack,
     ),
+    follow(
+      metrics.counter('tunnel_journal_full_total', 'Times the disk was too slow for the journal'),
+      {},
+      () => figures.journalQueue()?.timesFull ?? 0,
+    ),
     follow(metrics.counter('tunnel_log_lines_dropped_total', 'Log lines nobody read'), {}, droppedLogLines),
     () => {
-      for (const reason of totalsOfPorts.flatMap((totals) => [...totals.refused.keys()])) {
+      for (const reason of refusedBy.flatMap((counts) => [...counts.keys()])) {
         if (refusals.has(reason)) continue;
-        const count = () => totalsOfPorts.reduce((sum, totals) => sum + (totals.refused.get(reason) ?? 0), 0);
+        const count = () => refusedBy.reduce((sum, counts) => sum + (counts.get(reason) ?? 0), 0);
         refusals.set(reason, follow(refused, { reason }, count));
       }
       for (const bringUpToDate of refusals.values()) bringUpToDate();

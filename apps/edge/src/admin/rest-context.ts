@@ -2,7 +2,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import { z } from '@hono/zod-openapi';
 import { ACCOUNT_HEADER, apiError, type EdgeRegion, type EdgeStatus } from '@tunnel/contract';
-import { type CallerAddress, type GroupDirectory, maySee, type Owner } from '@tunnel/core';
+import { type Admission, type CallerAddress, type GroupDirectory, maySee, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { equalInConstantTime, type Logger, type Secret } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
@@ -29,6 +29,9 @@ export interface RestDependencies {
   /** false: it was gone already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
   readonly captures: CaptureService;
+  readonly admission: Pick<Admission, 'tickets' | 'used' | 'limits'>;
+  /** Of the clock that the admission is asked by. */
+  readonly monotonic: () => number;
   readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
   readonly region: Omit<EdgeRegion, 'current'>;
   readonly version: string;

@@ -3,6 +3,7 @@ import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { apiError, edgeRegions, edgeStatus, edgeTunnel, edgeTunnels } from '@tunnel/contract';
 import { afterEach, describe, expect, it } from 'vitest';
+import { openGate } from '../ingress/gate.fixture.ts';
 import { ADMIN_TOKEN, ALICE_KEY, type RestFixture, startRest } from './rest.fixture.ts';
 import { RestServer } from './rest-server.ts';
 
@@ -29,6 +30,7 @@ describe('200', () => {
       '/api/groups',
       '/api/tunnels/{id}/health-events',
       '/api/groups/{protocol}/{label}/events',
+      '/api/connections',
     ]);
   });
 
@@ -248,7 +250,7 @@ it('a taken port is told with the key that sets it', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   const { port } = holder.address() as { port: number };
-  const second = new RestServer({ host: '127.0.0.1', port }, { newRequestId: () => '' } as never);
+  const second = new RestServer({ host: '127.0.0.1', port }, openGate(), { newRequestId: () => '' } as never);
   await expect(second.start()).rejects.toMatchObject({
     code: 'CONFIG_PORT_TAKEN',
     message: `port ${port} on 127.0.0.1 is already in use ([server] api_port)`,

@@ -5,18 +5,20 @@ import { edgeRegions, edgeStatus } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import {
   boundBody,
+  type ConnectionGate,
   createErrorMapper,
   createUnroutedFault,
   HttpListener,
   type HttpListenerOptions,
   type ListenOn,
+  refusedAsJson,
   requestIdOf,
   sendError,
-  unreadableAsJson,
 } from '@tunnel/http-shell';
 import type { MiddlewareHandler } from 'hono';
 import { EDGE_LIMITS } from '../limits.ts';
 import { addCaptureRoutes } from './capture-routes.ts';
+import { addConnectionRoutes } from './connection-routes.ts';
 import { addGroupRoutes } from './group-routes.ts';
 import { json, keyRefusals, type RestDependencies, type RestEnv, requireKey, withKey } from './rest-context.ts';
 import { addTunnelRoutes } from './tunnel-routes.ts';
@@ -25,20 +27,25 @@ import { addTunnelRoutes } from './tunnel-routes.ts';
 export const API_BOUNDS: HttpListenerOptions['bounds'] = {
   headTimeoutMs: EDGE_LIMITS.API_HEAD_TIMEOUT_MS,
   requestTimeoutMs: EDGE_LIMITS.API_REQUEST_TIMEOUT_MS,
-  connectionsMax: EDGE_LIMITS.API_CONNECTIONS_MAX,
 };
 
 export class RestServer extends HttpListener {
   readonly #app: ReturnType<typeof createRestApp>;
 
-  constructor(on: Omit<ListenOn, 'key'>, deps: RestDependencies) {
+  constructor(
+    { tls = false, ...on }: Omit<ListenOn, 'key'> & { readonly tls?: boolean },
+    gate: ConnectionGate,
+    deps: RestDependencies,
+  ) {
     const app = createRestApp(deps);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env));
     super({
       on: { ...on, key: '[server] api_port' },
       onRequest: (request, response) => void onRequest(request, response),
+      ...{ gate, kind: 'rest' },
       bounds: API_BOUNDS,
-      unreadable: unreadableAsJson(deps.newRequestId),
+      tls,
+      refused: refusedAsJson(deps.newRequestId),
     });
     this.#app = app;
   }
@@ -79,6 +86,7 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   addRegionRoutes(app, deps);
   addCaptureRoutes(app, deps);
   addGroupRoutes(app, deps);
+  addConnectionRoutes(app, deps);
   return app;
 };
 

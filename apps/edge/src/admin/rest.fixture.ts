@@ -2,6 +2,7 @@
 
 import { MemberHealth, type Owner, plainAddress } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
+import type { ConnectionGate } from '@tunnel/http-shell';
 import { type Clock, createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
 import { countersOf } from '../backend/tunnel-counters.fixture.ts';
@@ -10,6 +11,7 @@ import { CaptureStore } from '../capture/capture-store.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
 import type { ReplayRequest } from '../capture/replay.ts';
 import { AuthFailures } from '../control/authentication.ts';
+import { type GateOptions, openGate } from '../ingress/gate.fixture.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import { ALICE, BOB, GroupStage, OPERATOR } from './group.fixture.ts';
@@ -63,6 +65,7 @@ export interface RestFixture {
   readonly captures: CaptureStore;
   /** Stands in for the local service: what a replay comes to. */
   onReplay: (request: ReplayRequest) => Promise<CaptureRecorder>;
+  readonly gate: ConnectionGate;
   readonly closed: { tunnelId: string; fault: Fault }[];
   readonly url: string;
   readonly port: number;
@@ -89,6 +92,7 @@ export interface RestOptions {
   readonly failing?: boolean;
   /** Of the event streams. */
   readonly clock?: Clock;
+  readonly gate?: GateOptions;
 }
 
 const someTunnels = (): Map<string, Tunnel> =>
@@ -98,10 +102,10 @@ const someTunnels = (): Map<string, Tunnel> =>
     ['tun_bob', someTunnel('tun_bob', BOB, 20_002)],
   ]);
 
-type Shared = Pick<RestFixture, 'clock' | 'tunnels' | 'groups' | 'feed' | 'captures' | 'closed'>;
+type Shared = Pick<RestFixture, 'clock' | 'tunnels' | 'groups' | 'feed' | 'captures' | 'closed' | 'gate'>;
 
 const dependencies = (
-  { clock, tunnels, groups, feed, captures, closed }: Shared,
+  { clock, tunnels, groups, feed, captures, closed, gate }: Shared,
   options: RestOptions,
   replay: (request: ReplayRequest) => Promise<CaptureRecorder>,
 ): RestDependencies => ({
@@ -115,6 +119,8 @@ const dependencies = (
     return tunnels.delete(tunnelId);
   },
   captures: new CaptureService({ store: captures, tunnels, replays: { replay } }),
+  admission: gate.admission,
+  monotonic: () => systemClock.monotonic(),
   status: () => {
     if (options.failing === true) throw new Error('the password is hunter2');
     return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };
@@ -140,9 +146,10 @@ export const startRest = async (options: RestOptions = {}): Promise<RestFixture>
     feed,
     captures: new CaptureStore({ enabled: true, bodies: true, clock: systemClock, runId: 'run' }),
     closed: [],
+    gate: openGate(options.gate),
   };
   const deps = dependencies(shared, options, (request) => fixture.onReplay(request));
-  const server = new RestServer({ host: '127.0.0.1', port: 0 }, deps);
+  const server = new RestServer({ host: '127.0.0.1', port: 0 }, shared.gate, deps);
   await server.start();
   const { port } = server.address;
   const url = `http://127.0.0.1:${port}`;

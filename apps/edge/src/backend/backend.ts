@@ -46,10 +46,12 @@ export interface TunnelClosed {
   readonly at: number;
 }
 
-/** What lost its right to be here: one key, or all of an account. */
+/** What lost its right to be here: one key, all of an account, or some tunnels alone. */
 export interface Revocation {
   readonly keyId?: string;
   readonly accountId?: string;
+  /** In the order in which they end. Their clients are told, and go on with what else they have. */
+  readonly tunnelIds?: readonly string[];
   readonly fault: Fault;
 }
 
@@ -66,6 +68,8 @@ export interface Backend {
   streamEnded(): void;
   /** Calls back for every later revocation; the returned function ends that. */
   onRevoked(listener: (revocation: Revocation) => void): () => void;
+  /** What waits for the edge's own disk, and how often that became too much; absent: nothing is kept there. */
+  readonly journalQueue?: { readonly bytes: number; readonly timesFull: number };
   start(): Promise<void>;
   /** The edge's ports are open. */
   ready(): void;

@@ -126,9 +126,23 @@ describe('a key that was refused', () => {
 it('remembers a bounded number of keys: the oldest goes first, and guesses push nothing out', async () => {
   answer = async (hash) => (hash.startsWith('good') ? { ...GOOD, key_id: `key of ${hash}` } : BAD);
   await keys.verify('good first');
-  for (let n = 0; n < EDGE_LIMITS.REFUSED_KEYS_MAX + 10; n += 1) await keys.verify(`guess ${n}`);
+  for (let n = 0; n < EDGE_LIMITS.REFUSED_KEYS_MAX + 10; n += 1) await keys.check(`guess ${n}`);
   expect(keys.byKeyId('key of good first')).toBeDefined();
-  for (let n = 0; n < EDGE_LIMITS.KNOWN_KEYS_MAX; n += 1) await keys.verify(`good ${n}`);
+  for (let n = 0; n < EDGE_LIMITS.KNOWN_KEYS_MAX; n += 1) await keys.check(`good ${n}`);
   expect(keys.all()).toHaveLength(EDGE_LIMITS.KNOWN_KEYS_MAX);
   expect(keys.byKeyId('key of good first')).toBeUndefined();
+});
+
+it('is asked at a bounded pace by clients that all come at once: the rest waits, and is refused for now when too many do', async () => {
+  const { KEY_CHECKS_PER_SECOND, KEY_CHECKS_WAITING_MAX } = EDGE_LIMITS;
+  const verdicts = Array.from({ length: KEY_CHECKS_PER_SECOND + KEY_CHECKS_WAITING_MAX + 1 }, (_, n) =>
+    keys.verify(`key ${n}`),
+  );
+  expect(await verdicts.at(-1)).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY', retryable: true } });
+  expect(asked).toHaveLength(KEY_CHECKS_PER_SECOND);
+  await clock.advance(1000);
+  expect(asked).toHaveLength(2 * KEY_CHECKS_PER_SECOND);
+  await clock.advance((1000 * KEY_CHECKS_WAITING_MAX) / KEY_CHECKS_PER_SECOND);
+  const answers = await Promise.all(verdicts);
+  expect(answers.filter(({ ok }) => ok)).toHaveLength(KEY_CHECKS_PER_SECOND + KEY_CHECKS_WAITING_MAX);
 });

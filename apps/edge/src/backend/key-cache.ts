@@ -4,6 +4,7 @@ import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { KeyVerdict } from './backend.ts';
+import { KeyCheckQueue } from './key-check-queue.ts';
 
 export interface CachedKey {
   readonly tokenHash: string;
@@ -29,10 +30,13 @@ export class KeyCache {
   readonly #byKeyId = new Map<string, CachedKey>();
   readonly #refused = new Map<string, { readonly fault: Fault; readonly until: number }>();
   readonly #inFlight = new Map<string, Promise<KeyVerdict>>();
+  readonly #queue: KeyCheckQueue;
   #revocations = 0;
 
   constructor(options: KeyCacheOptions) {
     this.#options = options;
+    const { KEY_CHECKS_PER_SECOND: perSecond, KEY_CHECKS_WAITING_MAX: waitingMax } = EDGE_LIMITS;
+    this.#queue = new KeyCheckQueue({ clock: options.clock, perSecond, waitingMax });
   }
 
   async verify(tokenHash: string): Promise<KeyVerdict> {
@@ -41,14 +45,19 @@ export class KeyCache {
     if (cached !== undefined && now - cached.askedAt < EDGE_LIMITS.KEY_FRESH_MS) return accept(cached);
     const refused = this.#refused.get(tokenHash);
     if (refused !== undefined && now < refused.until) return { ok: false, fault: refused.fault };
-    return this.check(tokenHash);
+    return this.#share(tokenHash, () => this.#askInTurn(tokenHash));
   }
 
-  /** Asks, whatever is cached. Those who ask at the same time share the answer. */
+  /** Asks, whatever is cached and whoever waits: for keys that are in use, whose number the caller bounds. */
   check(tokenHash: string): Promise<KeyVerdict> {
+    return this.#share(tokenHash, () => this.#ask(tokenHash));
+  }
+
+  /** Those who ask at the same time share the answer. */
+  #share(tokenHash: string, ask: () => Promise<KeyVerdict>): Promise<KeyVerdict> {
     const underWay = this.#inFlight.get(tokenHash);
     if (underWay !== undefined) return underWay;
-    const inFlight = this.#ask(tokenHash).finally(() => this.#inFlight.delete(tokenHash));
+    const inFlight = ask().finally(() => this.#inFlight.delete(tokenHash));
     this.#inFlight.set(tokenHash, inFlight);
     return inFlight;
   }
@@ -83,6 +92,12 @@ export class KeyCache {
   }
 
   // ---- inFlight ----
+
+  async #askInTurn(tokenHash: string): Promise<KeyVerdict> {
+    const turn = this.#queue.turn();
+    const isIn = typeof turn === 'boolean' ? turn : await turn;
+    return isIn ? this.#ask(tokenHash) : this.#whileAway(tokenHash);
+  }
 
   async #ask(tokenHash: string): Promise<KeyVerdict> {
     for (let tries = 0; tries < TRIES; tries += 1) {

@@ -280,6 +280,15 @@ describe('changes', () => {
     expect(await backend.verifyKey('tnl_alice')).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_REVOKED' } });
   });
 
+  it('end tunnels that are named alone; one of a kind that is not known is passed over', async () => {
+    const heard = listen();
+    await untilOpenLines(1);
+    platform.announce({ kind: 'of a later version', account_id: 'bob' } as never);
+    const [code, message] = ['TUNNEL_OVER_PLAN', 'this one is over'];
+    platform.announce({ kind: 'tunnels-closed', account_id: 'bob', tunnel_ids: ['tun_2', 'tun_1'], code, message });
+    await eventually(() => expect(heard).toMatchObject([{ tunnelIds: ['tun_2', 'tun_1'], fault: { code, message } }]));
+  });
+
   it('are heard once, and none before the start of this run', async () => {
     const heard = listen();
     platform.announce({ kind: 'account-closed', account_id: 'bob', code: 'ACCOUNT_SUSPENDED', message: 'no' });

@@ -172,6 +172,9 @@ export class PlatformBackend implements Backend {
         this.#closed.add(change.account_id);
         this.#revoke({ accountId: change.account_id, fault: Fault.fromWire(change.code, change.message) });
         return;
+      case 'tunnels-closed':
+        this.#revoke({ tunnelIds: change.tunnel_ids, fault: Fault.fromWire(change.code, change.message) });
+        return;
       case 'account-changed':
         this.#keys.accountChanged(change.account);
         this.#closed.remove(change.account.account_id);
@@ -198,6 +201,10 @@ export class PlatformBackend implements Backend {
 
   #revoke(revocation: Revocation): void {
     for (const listener of [...this.#listeners]) listener(revocation);
+  }
+
+  get journalQueue(): { readonly bytes: number; readonly timesFull: number } {
+    return this.#usage.queue;
   }
 
   // ---- life ----

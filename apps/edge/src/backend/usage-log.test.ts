@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
-import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { closedTunnel, openedTunnel, quiet } from './platform-backend.fixture.ts';
@@ -44,7 +44,7 @@ describe('what a tunnel carries', () => {
     await clock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS - 1);
     expect(bytesOnDisk()).toBe(0);
     await clock.advance(1);
-    expect(bytesOnDisk()).toBe(70);
+    await eventually(() => expect(bytesOnDisk()).toBe(70));
   });
 
   it('is on disk at once when a stream ends, and a crowd of them is written together', async () => {
@@ -52,22 +52,23 @@ describe('what a tunnel carries', () => {
     counters.addBytes(70);
     log.streamEnded();
     await clock.advance(0);
-    expect(bytesOnDisk()).toBe(70);
+    await eventually(() => expect(bytesOnDisk()).toBe(70));
     const lines = onDisk().length;
     for (let n = 0; n < 1000; n += 1) {
       counters.addBytes(1);
       log.streamEnded();
     }
     await clock.advance(EDGE_LIMITS.JOURNAL_STREAM_END_MS + 1);
-    expect(bytesOnDisk()).toBe(1070);
+    await eventually(() => expect(bytesOnDisk()).toBe(1070));
     // One more, and perhaps one of the delivery, which goes on beside it.
     expect(onDisk().length - lines).toBeLessThanOrEqual(3);
   });
 
-  it('is on disk before the end of the tunnel is', () => {
+  it('is on disk before the end of the tunnel is', async () => {
     counters.addBytes(70);
     log.closed(closedTunnel('tun_1', 'alice'), 'alice');
     // What is before them may have its numbers by now.
+    await eventually(() => expect(onDisk().map(({ kind }) => kind)).toContain('closed'));
     expect(
       onDisk()
         .map(({ kind }) => kind)

@@ -41,15 +41,20 @@ export class UsageLog {
       newId: () => randomId('jrn'),
       batch: { records: EDGE_LIMITS.JOURNAL_BATCH_RECORDS, bytes: EDGE_LIMITS.JOURNAL_BATCH_BYTES },
       tailBytes: EDGE_LIMITS.JOURNAL_TAIL_BYTES,
+      queueBytes: EDGE_LIMITS.JOURNAL_QUEUE_BYTES,
     });
     const everyMs = EDGE_LIMITS.JOURNAL_DELIVER_MS;
     this.#delivery = new JournalDelivery({ clock, logger, journal: this.#journal, link, runId, everyMs });
     this.#meter = new UsageMeter({ clock, afterEndMs: EDGE_LIMITS.USAGE_AFTER_END_MS });
   }
 
-  /** So much waits for the platform that nothing new should begin. */
+  /** So much waits for the platform, or for the disk, that nothing new should begin. */
   get isFull(): boolean {
-    return this.#journal.size >= EDGE_LIMITS.JOURNAL_RECORDS_MAX;
+    return this.#journal.size >= EDGE_LIMITS.JOURNAL_RECORDS_MAX || this.#journal.waiting.isFull;
+  }
+
+  get queue(): { readonly bytes: number; readonly timesFull: number } {
+    return this.#journal.waiting;
   }
 
   async start(): Promise<void> {

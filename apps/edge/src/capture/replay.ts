@@ -1,7 +1,7 @@
 // Sends a captured request to the local service once more, and captures that in turn.
 import { parseRequestHead, type RequestHead, type ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { MuxStream } from '@tunnel/mux';
+import type { MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -67,7 +67,7 @@ export class Replays {
   ): Promise<void> {
     const { clock, http } = this.#context;
     const hostHeader = tunnel.http?.hostHeader ?? null;
-    const handler = new ReplayHandler(recorder, clock);
+    const handler = new ReplayHandler(recorder, clock, http.services.report);
     const request = http.services.create(
       tunnel,
       {
@@ -118,6 +118,7 @@ class ReplayHandler implements ResponseHandler {
   readonly done: Promise<void>;
   readonly #recorder: CaptureRecorder;
   readonly #clock: Clock;
+  readonly #report: ReportInternalError;
   #request: UpstreamRequest | null = null;
   #timer: Timer | null = null;
   #hasHead = false;
@@ -125,7 +126,8 @@ class ReplayHandler implements ResponseHandler {
   #resolve: () => void = () => {};
   #reject: (fault: Fault) => void = () => {};
 
-  constructor(recorder: CaptureRecorder, clock: Clock) {
+  constructor(recorder: CaptureRecorder, clock: Clock, report: ReportInternalError) {
+    this.#report = report;
     this.#recorder = recorder;
     this.#clock = clock;
     this.done = new Promise((resolve, reject) => {
@@ -138,7 +140,22 @@ class ReplayHandler implements ResponseHandler {
 
   begin(request: UpstreamRequest): void {
     this.#request = request;
-    this.#timer = this.#clock.setTimeout(() => this.#cut(), EDGE_LIMITS.REPLAY_TIMEOUT_MS);
+    this.#timer = this.#clock.setTimeout(() => {
+      try {
+        this.#cut();
+      } catch (error) {
+        this.abandon(error, 'replay.timer');
+      }
+    }, EDGE_LIMITS.REPLAY_TIMEOUT_MS);
+  }
+
+  abandon(error: unknown, where: string): void {
+    try {
+      this.#report(error, where);
+      this.#request?.giveUp();
+    } finally {
+      this.#settle(new Fault('INTERNAL'));
+    }
   }
 
   #cut(): void {

@@ -1,6 +1,6 @@
 // The first frame of a connection: version, key, and a session, new or taken up again. Refused keys are counted, and too many are stopped.
 
-import { FailureWindow } from '@tunnel/core';
+import { FailureWindow, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { agreeOn, CAPABILITIES, CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
@@ -17,6 +17,8 @@ export interface AuthenticateContext {
   readonly muxes: SessionMuxes;
   readonly regionId: string;
   readonly isDraining: () => boolean;
+  /** Whose connection it is, is known; a fault: there is no room for one more of theirs. */
+  readonly admit: (owner: Owner) => Fault | null;
   /** What this edge can do beyond the version; all that the build knows unless said otherwise. */
   readonly capabilities?: readonly string[];
 }
@@ -41,6 +43,11 @@ export const authenticate = async (
     // "Cannot be checked right now" is no guess at a key.
     if (verdict.fault.status === 401) context.failures.failed(connection.peer.address);
     connection.refuseAuth(verdict.fault);
+    return false;
+  }
+  const refusal = context.admit(verdict.owner);
+  if (refusal !== null) {
+    connection.refuseAuth(refusal);
     return false;
   }
   try {
@@ -87,7 +94,7 @@ const openSession = (
     // The same secret for the whole life: a new one could be lost with its answer, and the session with it.
     if (session !== null) return { session, secret: resume.secret, resumed: true };
   }
-  return { ...sessions.start(connection, who), resumed: false };
+  return { ...sessions.start(connection, who, resume?.secret), resumed: false };
 };
 
 const sendAuthOk = (

@@ -1,5 +1,5 @@
 import { WIRE_LIMITS } from '@tunnel/protocol';
-import { eventually, FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { CarrierTokens } from './carriers.ts';
@@ -46,7 +46,7 @@ describe('at the control port', () => {
     it('goes with its session on purpose', async () => {
       const carrier = await openCarrier(fixture.port, tokens[0] as string);
       const closed = new Promise((resolve) => {
-        carrier.start({ onBytes: () => false, onReady: () => {}, onClosed: resolve });
+        carrier.start({ onBytes: () => false, onReady: () => {}, onClosed: resolve, report: rethrow });
       });
       client.send({ type: 'ShuttingDown', reason: 'done', drain_secs: 0 });
       await closed;

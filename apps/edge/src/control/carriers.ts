@@ -3,13 +3,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { ownerKey } from '@tunnel/core';
+import { type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Carrier, createCarrier, MuxSession, processBudget } from '@tunnel/mux';
+import { type Carrier, createCarrier, MuxSession, processBudget, type ReportInternalError } from '@tunnel/mux';
 import { CARRIER_PROTOCOL, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, type LogLimiter, randomToken, sha256Hex } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
-import { refuseUpgrade } from './control-server.ts';
+import { refuseUpgrade, refuseWithFault } from './control-server.ts';
 import type { Session } from './sessions.ts';
 
 const SWITCHING = [
@@ -19,8 +19,14 @@ const SWITCHING = [
   '\r\n',
 ].join('\r\n');
 
-/** A carrier's way in: `Upgrade: tunnel-carrier/1` with a single-use token, answered with 101 and then frames. */
-export const upgradeCarrier = (muxes: SessionMuxes, request: IncomingMessage, socket: Socket, head: Buffer): void => {
+/** A carrier's way in: `Upgrade: tunnel-carrier/1` with a single-use token, answered with 101 and then frames. `admit`: whose it is, is known. */
+export const upgradeCarrier = (
+  muxes: SessionMuxes,
+  admit: (owner: Owner) => Fault | null,
+  request: IncomingMessage,
+  socket: Socket,
+  head: Buffer,
+): void => {
   if (request.headers.upgrade?.toLowerCase() !== CARRIER_PROTOCOL) {
     return refuseUpgrade(socket, 426, `this path speaks ${CARRIER_PROTOCOL}`);
   }
@@ -35,6 +41,8 @@ export const upgradeCarrier = (muxes: SessionMuxes, request: IncomingMessage, so
     const limit = WIRE_LIMITS.CARRIERS_PER_SESSION_MAX;
     return refuseUpgrade(socket, 429, new Fault('CARRIER_LIMIT', { limit }).message);
   }
+  const refusal = admit(muxes.ownerOf(mux));
+  if (refusal !== null) return refuseWithFault(socket, refusal);
   socket.write(SWITCHING);
   muxes.addCarrier(mux, createCarrier(socket, head));
 };
@@ -42,6 +50,7 @@ export const upgradeCarrier = (muxes: SessionMuxes, request: IncomingMessage, so
 interface SessionMuxesOptions {
   readonly clock: Clock;
   readonly log: LogLimiter;
+  readonly report: ReportInternalError;
   /** The client broke the protocol of the carriers; its streams are reset already. */
   readonly onViolation: (session: Session, mux: MuxSession, reason: string) => void;
 }
@@ -50,6 +59,7 @@ interface SessionMuxesOptions {
 export class SessionMuxes {
   readonly #clock: Clock;
   readonly #log: LogLimiter;
+  readonly #report: ReportInternalError;
   readonly #onViolation: SessionMuxesOptions['onViolation'];
   readonly #tokens: CarrierTokens<MuxSession>;
   readonly #sessionOf = new Map<MuxSession, Session>();
@@ -57,6 +67,7 @@ export class SessionMuxes {
   constructor(options: SessionMuxesOptions) {
     this.#clock = options.clock;
     this.#log = options.log;
+    this.#report = options.report;
     this.#onViolation = options.onViolation;
     this.#tokens = new CarrierTokens(options.clock);
   }
@@ -85,6 +96,7 @@ export class SessionMuxes {
           this.#forget(mux);
           this.#onViolation(session, mux, reason);
         },
+        report: this.#report,
         // Carriers that die take their streams with them, so this comes in any case.
         onIdle: () => this.close(mux, FINISHED),
       },
@@ -100,6 +112,11 @@ export class SessionMuxes {
   /** null: unknown, used before, too old, or of streams that take no more. */
   redeemToken(token: string): MuxSession | null {
     return this.#tokens.redeem(token);
+  }
+
+  /** Of one that a token was redeemed for: its tokens go with it. */
+  ownerOf(mux: MuxSession): Owner {
+    return this.#sessionOf.get(mux)?.owner ?? { kind: 'operator' };
   }
 
   hasRoom(mux: MuxSession): boolean {

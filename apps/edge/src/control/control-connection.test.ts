@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { createLogger, LogLimiter } from '@tunnel/runtime';
-import { eventually, FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { type ControlFixture, paceOf, startControl } from './control.fixture.ts';
@@ -195,6 +195,7 @@ describe('an authenticated connection', () => {
       peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
       handlers: { onAuth: async () => true, onMessage: () => {}, onHeldBack: () => {}, onLost: () => (losses += 1) },
       pace: paceOf(clock),
+      report: rethrow,
     });
     const fault = new Fault('CONTROL_BAD_FRAME', { reason: 'x'.repeat(900) });
     while (connection.isOpen) connection.sendFault(fault);

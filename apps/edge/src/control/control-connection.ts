@@ -1,6 +1,7 @@
 // One WebSocket of a client: frames in order, one at a time, as fast as its pace allows; the first must be Auth; silence, slowness and strangers are closed.
-import { type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/core';
+import { type ConnectionState, type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { type Guarded, listen, type ReportInternalError } from '@tunnel/mux';
 import {
   CLOSE_CODES,
   type ControlMessage,
@@ -41,13 +42,17 @@ export interface ControlConnectionOptions {
   readonly log: LogLimiter;
   readonly handlers: ControlHandlers;
   readonly pace: FramePace;
+  readonly report: ReportInternalError;
 }
 
 const LIVENESS = { pingEveryMs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS, deadAfterMs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS };
 
 type Phase = 'awaiting-auth' | 'open' | 'closed';
 
-export class ControlConnection {
+/** Of what the WebSocket tells. */
+const SCOPE = 'control';
+
+export class ControlConnection implements Guarded {
   readonly id: number;
   readonly peer: ControlPeer;
   /** Settles when the socket is closed for good. */
@@ -57,6 +62,7 @@ export class ControlConnection {
   readonly #log: LogLimiter;
   readonly #handlers: ControlHandlers;
   readonly #pace: FramePace;
+  readonly #report: ReportInternalError;
   #phase: Phase = 'awaiting-auth';
   /**
    * Frames that were read and are not handled yet, null for a binary one; no more than one read of the socket holds, which is 64 KiB. As texts:
@@ -78,7 +84,7 @@ export class ControlConnection {
   #pings = 0;
   #timer: Timer;
 
-  constructor({ id, ws, peer, clock, log, handlers, pace }: ControlConnectionOptions) {
+  constructor({ id, ws, peer, clock, log, handlers, pace, report }: ControlConnectionOptions) {
     this.id = id;
     this.peer = peer;
     this.#ws = ws;
@@ -86,14 +92,15 @@ export class ControlConnection {
     this.#log = log;
     this.#handlers = handlers;
     this.#pace = pace;
+    this.#report = report;
     this.#lastHeardAt = clock.monotonic();
     this.#lastPingAt = this.#lastHeardAt;
-    this.#timer = clock.setTimeout(() => this.#authTimedOut(), WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS);
-    ws.on('message', (data, isBinary) => this.#hear(data, isBinary));
-    ws.on('ping', (data) => this.#hearSignal(data));
-    ws.on('pong', () => this.#hearSignal(null));
+    this.#timer = this.#after(WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS, () => this.#authTimedOut());
+    listen(ws, 'message', this, SCOPE, (data: RawData, isBinary: boolean) => this.#hear(data, isBinary));
+    listen(ws, 'ping', this, SCOPE, (data: Buffer) => this.#hearSignal(data));
+    listen(ws, 'pong', this, SCOPE, () => this.#hearSignal(null));
     // ws closes by itself after an error: a frame over the limit (1009), bytes that are no frame (1002).
-    ws.on('error', (error) =>
+    listen(ws, 'error', this, SCOPE, (error: Error) =>
       this.#log.log(
         'debug',
         'control-socket',
@@ -101,16 +108,47 @@ export class ControlConnection {
         'control socket error',
       ),
     );
-    this.whenGone = new Promise((resolve) => {
-      ws.on('close', () => {
-        resolve();
-        this.#closed();
-      });
-    });
+    // Apart from what follows: the end of the edge waits for it.
+    this.whenGone = new Promise((resolve) => ws.on('close', () => resolve()));
+    listen(ws, 'close', this, SCOPE, () => this.#closed());
+  }
+
+  /** The client is told, and comes back: its tunnels are held for it. */
+  abandon(error: unknown, where: string): void {
+    try {
+      this.#report(error, where);
+      this.fail(new Fault('INTERNAL'));
+    } catch {
+      this.terminate();
+    }
+  }
+
+  #after(ms: number, act: () => void): Timer {
+    return this.#clock.setTimeout(() => {
+      try {
+        act();
+      } catch (error) {
+        this.abandon(error, 'control.timer');
+      }
+    }, ms);
   }
 
   get isOpen(): boolean {
     return this.#phase !== 'closed';
+  }
+
+  get lastHeardAt(): number {
+    return this.#lastHeardAt;
+  }
+
+  describe(): ConnectionState {
+    return { phase: this.#phase, waitsFor: this.#waitsFor };
+  }
+
+  get #waitsFor(): string {
+    if (this.#isHeldBack) return 'its pace';
+    if (this.#phase === 'awaiting-auth') return 'Auth';
+    return this.#isBusy ? 'a frame that is handled' : 'frames';
   }
 
   send(message: ControlMessageInput): void {
@@ -241,7 +279,7 @@ export class ControlConnection {
     try {
       this.#work();
     } catch (error) {
-      this.#failed(error);
+      this.abandon(error, 'control.frame');
     }
   }
 
@@ -260,17 +298,17 @@ export class ControlConnection {
     // Not after a close: its answer has to be read.
     if (this.isOpen) this.#ws.pause();
     void pending
-      .catch((error: unknown) => this.#failed(error))
+      .catch((error: unknown) => this.#fail(error))
       .then(() => {
         this.#isBusy = false;
-        this.#goOn();
-      });
+        this.#work();
+      })
+      .catch((error: unknown) => this.abandon(error, 'control.frame'));
   }
 
-  #failed(error: unknown): void {
-    const fields = { client: this.peer.clientAddr, err: error };
-    this.#log.log('error', 'control-frame', fields, 'a control frame could not be handled');
-    this.fail(Fault.from(error));
+  #fail(error: unknown): void {
+    if (error instanceof Fault) this.fail(error);
+    else this.abandon(error, 'control.frame');
   }
 
   #receive(text: string | null): Promise<void> | void {
@@ -324,7 +362,7 @@ export class ControlConnection {
     }
     if (!this.isOpen) return;
     const dueAt = Math.min(this.#lastPingAt + LIVENESS.pingEveryMs, this.#lastHeardAt + LIVENESS.deadAfterMs);
-    this.#timer = this.#clock.setTimeout(() => this.#watch(), dueAt - now);
+    this.#timer = this.#after(dueAt - now, () => this.#watch());
   }
 }
 

@@ -6,11 +6,14 @@ import {
   callerAddressOf,
   FramePace,
   type FramePaceRules,
+  type HeldConnection,
   hostPort,
+  type Owner,
   ownerKey,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { MuxSession } from '@tunnel/mux';
+import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
+import type { MuxSession, ReportInternalError } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
@@ -21,6 +24,7 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
+import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import { type AuthFailures, authenticate } from './authentication.ts';
 import { SessionMuxes, upgradeCarrier } from './carriers.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
@@ -34,13 +38,17 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly regionId: string;
   readonly tunnelsPerSession: number;
   readonly trustedProxies: readonly string[];
+  readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly report: ReportInternalError;
   readonly backend: Backend;
   readonly failures: AuthFailures;
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
   readonly tunnels: Registry;
+  /** Absent: nothing is kept across runs. */
+  readonly returning?: ReturningEndpoints | undefined;
   /** [load_balancing] enabled. */
   readonly loadBalancing: boolean;
   readonly capabilities?: readonly string[];
@@ -71,26 +79,37 @@ export class ControlPlane {
   readonly #log: LogLimiter;
   #heldBack = 0;
   #lastConnectionId = 0;
-  #unauthenticated = 0;
   #isDraining = false;
   #ticking: Timer | undefined;
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, backend, endpoints, groups, tunnels, host, port } = options;
+    const { clock, logger, report, backend, endpoints, groups, tunnels, returning, host, port, gate } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     this.#framePace = options.framePace ?? FRAME_PACE;
     this.#accountBuckets = new AccountBuckets(this.#framePace.account);
     this.#log = new LogLimiter(logger, () => clock.monotonic());
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
-    this.#muxes = new SessionMuxes({ clock, log: this.#log, onViolation });
-    this.#sessions = new Sessions({ clock, log: this.#log, backend, endpoints, groups, tunnels, muxes: this.#muxes });
+    this.#muxes = new SessionMuxes({ clock, log: this.#log, report, onViolation });
+    this.#sessions = new Sessions({
+      ...{ clock, log: this.#log, backend, endpoints, groups, tunnels, returning },
+      muxes: this.#muxes,
+    });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
-      refusal: () => this.#refusal(),
-      onControl: (ws, request) => this.#onControl(ws, request),
-      onCarrier: (request, socket, head) => upgradeCarrier(this.#muxes, request, socket, head),
+      gate,
+      refusal: (request, accepted) => this.#refusal(request, accepted),
+      onControl: (ws, request, accepted) => this.#onControl(ws, request, accepted),
+      onCarrier: (request, socket, head, accepted) => {
+        const admit = (owner: Owner): Fault | null => {
+          const refusal = gate.identify(accepted, ownerKey(owner), 'carrier');
+          if (refusal === null) accepted.served = heldCarrier(accepted);
+          return refusal;
+        };
+        upgradeCarrier(this.#muxes, admit, request, socket, head);
+      },
+      report,
     });
   }
 
@@ -138,8 +157,14 @@ export class ControlPlane {
     return true;
   }
 
-  /** Nothing of that key or account stays: neither sessions, those that are away included, nor streams under way. */
-  revoke({ keyId, accountId, fault }: Revocation): void {
+  /**
+   * Nothing of that key or account stays: neither sessions, those that are away included, nor streams under way. Tunnels that
+   * are named end alone.
+   */
+  revoke({ keyId, accountId, tunnelIds = [], fault }: Revocation): void {
+    // Those of a client that is away are told of again.
+    for (const tunnelId of tunnelIds) this.closeTunnel(tunnelId, fault);
+    if (keyId === undefined && accountId === undefined) return;
     const isMeant = (session: Session): boolean =>
       (keyId !== undefined && session.keyId === keyId) ||
       (accountId !== undefined && session.owner.kind === 'account' && session.owner.accountId === accountId);
@@ -153,6 +178,7 @@ export class ControlPlane {
     this.#server.stopAccepting();
     if (this.#isDraining) return;
     this.#isDraining = true;
+    this.#given.returning?.freeze();
     this.#given.groups.shutDown();
     const { message } = new Fault('EDGE_SHUTTING_DOWN');
     for (const connection of this.#connections) {
@@ -187,22 +213,14 @@ export class ControlPlane {
     this.#accountBuckets.dropFull(this.#given.clock.monotonic());
   }
 
-  #refusal(): string | null {
-    if (this.#isDraining) return new Fault('EDGE_SHUTTING_DOWN').message;
-    return this.#unauthenticated < EDGE_LIMITS.CONTROL_UNAUTHENTICATED_MAX
-      ? null
-      : 'too many clients wait to be let in';
+  #refusal(request: IncomingMessage, accepted: AcceptedConnection): Fault | null {
+    if (this.#isDraining) return new Fault('EDGE_SHUTTING_DOWN');
+    return this.#given.gate.speaksFor(accepted, peerOf(request, this.#callerAddress).address);
   }
 
-  #onControl(ws: WebSocket, request: IncomingMessage): void {
-    const { clock } = this.#given;
+  #onControl(ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection): void {
+    const { clock, gate, report } = this.#given;
     this.#lastConnectionId += 1;
-    this.#unauthenticated += 1;
-    let isCountedOut = false;
-    const countOut = (): void => {
-      if (!isCountedOut) this.#unauthenticated -= 1;
-      isCountedOut = true;
-    };
     const pace = new FramePace(this.#framePace, this.#accountBuckets, clock.monotonic());
     const connection = new ControlConnection({
       id: this.#lastConnectionId,
@@ -211,6 +229,7 @@ export class ControlPlane {
       peer: peerOf(request, this.#callerAddress),
       clock,
       log: this.#log,
+      report,
       handlers: {
         onAuth: async (from, message) => {
           const context = {
@@ -218,9 +237,9 @@ export class ControlPlane {
             sessions: this.#sessions,
             muxes: this.#muxes,
             isDraining: () => this.#isDraining,
+            admit: (owner: Owner) => gate.identify(accepted, ownerKey(owner), 'session'),
           };
           const isIn = await authenticate(context, from, message);
-          countOut();
           const owner = this.#sessions.of(from)?.owner;
           // The operator's clients may be any number, and it is nobody's tenant: only their connections are paced.
           if (isIn && owner?.kind === 'account') pace.shareWith(ownerKey(owner));
@@ -229,12 +248,12 @@ export class ControlPlane {
         onMessage: (from, message) => this.#onMessage(from, message),
         onHeldBack: (from) => this.#onHeldBack(from),
         onLost: (from) => {
-          countOut();
           this.#connections.delete(from);
           this.#sessions.lost(from);
         },
       },
     });
+    accepted.served = heldControl(connection);
     this.#connections.add(connection);
   }
 
@@ -276,6 +295,23 @@ export class ControlPlane {
 }
 
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
+
+/** How the gate sees one that has its WebSocket. */
+const heldControl = (connection: ControlConnection): HeldConnection => ({
+  isIdle: false,
+  get activeAtMs() {
+    return connection.lastHeardAt;
+  },
+  describe: () => connection.describe(),
+  close: () => connection.terminate(),
+});
+
+const heldCarrier = ({ socket, ticket }: AcceptedConnection): HeldConnection => ({
+  isIdle: false,
+  activeAtMs: ticket.enteredMs,
+  describe: () => ({ phase: 'open', waitsFor: 'frames' }),
+  close: () => void socket.destroy(),
+});
 
 const peerOf = (request: IncomingMessage, callerAddress: CallerAddress): ControlPeer => {
   const { remoteAddress = '', remotePort = 0 } = request.socket;

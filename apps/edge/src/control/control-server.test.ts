@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { eventually, FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openGate } from '../ingress/gate.fixture.ts';
 import { type ControlFixture, startControl } from './control.fixture.ts';
 import { ControlServer } from './control-server.ts';
 import { askUpgrade } from './raw-carrier.fixture.ts';
@@ -91,15 +92,20 @@ describe.each([
   ['plain', null],
   ['TLS', { cert: file('cert.pem'), key: file('key.pem') }],
 ])('connections that ask for nothing (%s)', (kind, tls) => {
-  it('have so much room; the oldest gives way to the next, those that have asked do not', async () => {
+  it('have so much room; the oldest gives way to the next, those that have authenticated do not', async () => {
+    const gate = openGate({ control: 3 });
     const sockets: Socket[] = [];
     const carriers: Socket[] = [];
     const server = new ControlServer({
       listenOn: { host: '127.0.0.1', port: 0, key: 'control_port' },
+      gate,
       refusal: () => null,
       onControl: () => {},
-      onCarrier: (_request, socket) => carriers.push(socket),
-      handshakesMax: 2,
+      onCarrier: (_request, socket, _head, accepted) => {
+        expect(gate.identify(accepted, 'alice', 'carrier')).toBeNull();
+        carriers.push(socket);
+      },
+      report: rethrow,
     });
     await server.start(tls);
     const { port } = server.address;
@@ -114,20 +120,20 @@ describe.each([
     sockets.push(open.on('error', () => {}));
     open.write('GET /_carrier HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\n\r\n');
     await eventually(() => expect(carriers).toHaveLength(1));
-    expect(server.waiting).toBe(0);
+    expect(gate.admission.used.control).toBe(1);
 
     const oldest = await idle();
-    await eventually(() => expect(server.waiting).toBe(1));
+    await eventually(() => expect(gate.admission.used.control).toBe(2));
     const second = await idle();
-    await eventually(() => expect(server.waiting).toBe(2));
+    await eventually(() => expect(gate.admission.used.control).toBe(3));
     const closed = once(oldest, 'close');
     const third = await idle();
     await closed;
     expect([second.destroyed, third.destroyed, carriers[0]?.destroyed]).toEqual([false, false, false]);
-    expect(server.waiting).toBe(2);
+    expect([gate.admission.used.control, gate.admission.refusals.get('shed')]).toEqual([3, 1]);
 
     for (const socket of [...sockets, ...carriers]) socket.destroy();
-    await eventually(() => expect(server.waiting).toBe(0));
+    await eventually(() => expect(gate.admission.used.control).toBe(0));
     server.stopAccepting();
   });
 });

@@ -1,11 +1,19 @@
-// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers. Who asks for nothing has little
-// room, and who asks for something else gets one line of plain text.
+// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers. Who asks for something else gets
+// one line of plain text.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
+import type { Fault } from '@tunnel/errors';
+import {
+  type AcceptedConnection,
+  type ConnectionGate,
+  type ListenOn,
+  listenOrFault,
+  RETRY_AFTER_SECS,
+} from '@tunnel/http-shell';
+import { accept, type ReportInternalError } from '@tunnel/mux';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { secureOptionsOf, type TlsFiles } from '../ingress/tls/certificate.ts';
@@ -14,13 +22,18 @@ import { EDGE_LIMITS } from '../limits.ts';
 /** How often node looks for heads that are over their time. */
 const CHECK_INTERVAL_MS = 2000;
 
+/** Of what the server tells. */
+const SCOPE = 'control-port';
+
 export interface ControlServerOptions {
   readonly listenOn: ListenOn;
-  /** A text: not now, with 503. */
-  readonly refusal: () => string | null;
-  readonly onControl: (ws: WebSocket, request: IncomingMessage) => void;
-  readonly onCarrier: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
-  readonly handshakesMax?: number;
+  /** Of a control connection; a fault: not now. */
+  readonly refusal: (request: IncomingMessage, accepted: AcceptedConnection) => Fault | null;
+  /** What every connection passes first. */
+  readonly gate: ConnectionGate;
+  readonly onControl: (ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection) => void;
+  readonly onCarrier: (request: IncomingMessage, socket: Socket, head: Buffer, accepted: AcceptedConnection) => void;
+  readonly report: ReportInternalError;
 }
 
 export class ControlServer {
@@ -35,19 +48,12 @@ export class ControlServer {
     autoPong: false,
     clientTracking: false,
   });
-  readonly #waiting: WaitingSockets;
   /** Made at the start, when the certificate is known. */
   #server: Server | undefined;
   #address: { host: string; port: number } | undefined;
 
   constructor(options: ControlServerOptions) {
     this.#given = options;
-    this.#waiting = new WaitingSockets(options.handshakesMax ?? EDGE_LIMITS.CONTROL_HANDSHAKES_MAX);
-  }
-
-  /** Connections that have not asked for anything yet. */
-  get waiting(): number {
-    return this.#waiting.size;
   }
 
   get address(): { host: string; port: number } {
@@ -56,16 +62,19 @@ export class ControlServer {
   }
 
   async start(tls: TlsFiles | null): Promise<void> {
+    const { gate, listenOn, report } = this.#given;
     const server = openServer(tls);
-    server.on('connection', (socket: Socket) => this.#waiting.add(socket));
-    server.on('request', answerRequest);
-    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
+    accept(server, 'connection', report, SCOPE, (socket: Socket) => void gate.accept('control', socket));
+    accept(server, 'request', report, SCOPE, (request: IncomingMessage, response: ServerResponse) =>
+      answerRequest(request, response, gate.find(request.socket)?.refusal),
+    );
+    accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
     );
     // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
-    server.on('clientError', (_error, socket) => socket.destroy());
+    accept(server, 'clientError', report, SCOPE, (_error, socket: Duplex) => socket.destroy());
     this.#server = server;
-    this.#address = await listenOrFault(server, this.#given.listenOn);
+    this.#address = await listenOrFault(server, listenOn, { onAcceptError: (error) => gate.onAcceptError(error) });
   }
 
   /** For handshakes from now on; connections do not notice. */
@@ -83,17 +92,20 @@ export class ControlServer {
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     // node has taken its own listener off; an error without one would end the process.
     socket.on('error', () => {});
-    this.#waiting.remove(socket);
+    const accepted = this.#given.gate.find(socket);
+    // It has just been closed to make room.
+    if (accepted === undefined) return void socket.destroy();
+    if (accepted.refusal !== null) return refuseWithFault(socket, accepted.refusal);
     const path = request.url?.split('?', 1)[0];
     if (path !== CONTROL_PATH && path !== CARRIER_PATH) return refuseUpgrade(socket, 404, `nothing at ${shown(path)}`);
-    if (path === CARRIER_PATH) return this.#given.onCarrier(request, socket, head);
-    const refusal = this.#given.refusal();
-    if (refusal !== null) return refuseUpgrade(socket, 503, refusal);
+    if (path === CARRIER_PATH) return this.#given.onCarrier(request, socket, head, accepted);
+    const refusal = this.#given.refusal(request, accepted);
+    if (refusal !== null) return refuseWithFault(socket, refusal);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
       return refuseUpgrade(socket, 426, 'this path speaks WebSocket');
     }
     socket.setNoDelay(true);
-    this.#webSockets.handleUpgrade(request, socket, head, (ws) => this.#given.onControl(ws, request));
+    this.#webSockets.handleUpgrade(request, socket, head, (ws) => this.#given.onControl(ws, request, accepted));
   }
 }
 
@@ -116,27 +128,34 @@ const openServer = (tls: TlsFiles | null): Server => {
 };
 
 /** A request without an upgrade: somebody's browser, or a health check of the wrong port. */
-const answerRequest = (request: IncomingMessage, response: ServerResponse): void => {
+const answerRequest = (request: IncomingMessage, response: ServerResponse, refusal: Fault | null = null): void => {
+  if (refusal !== null) {
+    response.writeHead(refusal.status, { ...TEXT, 'retry-after': String(RETRY_AFTER_SECS) });
+    response.end(`${refusal.message}\n`);
+    return;
+  }
   const path = request.url?.split('?', 1)[0];
   const isOurs = path === CONTROL_PATH || path === CARRIER_PATH;
   response.writeHead(isOurs ? 426 : 404, {
-    'content-type': 'text/plain; charset=utf-8',
-    connection: 'close',
+    ...TEXT,
     ...(isOurs ? { upgrade: path === CONTROL_PATH ? 'websocket' : CARRIER_PROTOCOL } : {}),
   });
   response.end(isOurs ? 'this path needs an upgrade\n' : `nothing at ${shown(path)}\n`);
 };
 
+const TEXT = { 'content-type': 'text/plain; charset=utf-8', connection: 'close' };
+
 const shown = (path: string | undefined): string => (path ?? '').slice(0, 100).replace(/[^\x21-\x7e]/g, '?');
 
 /** What the control port says to those it does not let in: one line of plain text, then the end. */
-export const refuseUpgrade = (socket: Duplex, status: number, line: string): void => {
+export const refuseUpgrade = (socket: Duplex, status: number, line: string, retryAfterSecs?: number): void => {
   const body = `${line}\n`;
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     'Connection: close',
     'Content-Type: text/plain; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
+    ...(retryAfterSecs === undefined ? [] : [`Retry-After: ${retryAfterSecs}`]),
     ...(status === 426 ? ['Upgrade: websocket, tunnel-carrier/1'] : []),
     '\r\n',
   ];
@@ -145,39 +164,6 @@ export const refuseUpgrade = (socket: Duplex, status: number, line: string): voi
   socket.end(head.join('\r\n') + body, () => socket.destroy());
 };
 
-/** Connections that have not asked for an upgrade yet. There is room for so many; then the oldest goes. */
-class WaitingSockets {
-  readonly #max: number;
-  /** By the peer's address and port: over TLS the upgrade comes on another object than the connection did. Oldest first. */
-  readonly #sockets = new Map<string, Socket>();
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  get size(): number {
-    return this.#sockets.size;
-  }
-
-  /** An honest client asks within a round trip, so whoever has waited longest is given up, and not the newcomer. */
-  add(socket: Socket): void {
-    const peer = peerOf(socket);
-    this.#sockets.set(peer, socket);
-    socket.once('close', () => {
-      if (this.#sockets.get(peer) === socket) this.#sockets.delete(peer);
-    });
-    if (this.#sockets.size <= this.#max) return;
-    for (const [oldest, stranger] of this.#sockets) {
-      this.#sockets.delete(oldest);
-      stranger.destroy();
-      return;
-    }
-  }
-
-  /** It has asked; from here on others count it. */
-  remove(socket: Socket): void {
-    this.#sockets.delete(peerOf(socket));
-  }
-}
-
-const peerOf = (socket: Socket): string => `${socket.remoteAddress ?? ''} ${socket.remotePort ?? ''}`;
+/** The same with the words of the catalogue, for those who may come again. */
+export const refuseWithFault = (socket: Duplex, { status, message }: Fault): void =>
+  refuseUpgrade(socket, status, message, RETRY_AFTER_SECS);

@@ -1,10 +1,14 @@
 // A control plane with real ports and a backend that can be told what to say, and a client made of a bare WebSocket. Used by tests only.
+
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { AccountBuckets, ConnectionCounts, FramePace, type FramePaceRules, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import type { ConnectionGate } from '@tunnel/http-shell';
 import { type Clock, createLogger, type Logger } from '@tunnel/runtime';
+import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
+import { type GateOptions, openGate } from '../ingress/gate.fixture.ts';
 import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Balancer } from '../routing/balancer.ts';
@@ -72,6 +76,7 @@ export class ScriptedBackend implements Backend {
 }
 
 export interface ControlFixture {
+  readonly gate: ConnectionGate;
   readonly control: ControlPlane;
   readonly backend: ScriptedBackend;
   readonly tunnels: Registry;
@@ -90,6 +95,7 @@ export interface ControlFixtureOptions {
   readonly capabilities?: readonly string[];
   readonly watchers?: readonly GroupWatcher[];
   readonly checkAlertUrl?: (url: string, withinMs: number) => Promise<string | null>;
+  readonly gate?: GateOptions;
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
   readonly framePace?: FramePaceRules;
   readonly logger?: Logger;
@@ -108,11 +114,13 @@ export const paceOf = (clock: Clock): FramePace =>
 
 export const startControl = async (options: ControlFixtureOptions): Promise<ControlFixture> => {
   const { clock, logger = silent } = options;
+  const { trustedProxies = [] } = options.gate ?? {};
+  const gate = openGate({ clock, ...options.gate });
   const backend = new ScriptedBackend();
   const tunnels = new Registry();
-  const counts = new ConnectionCounts({ perTunnel: 100, perAddress: 100 });
+  const counts = new ConnectionCounts({ perTunnel: 100 });
   const balancer = new Balancer({ counts, random: Math.random });
-  const listeners = makePortIngresses({ host: HOST, tunnels, balancer, clock, logger }).tcp;
+  const listeners = makePortIngresses({ host: HOST, tunnels, balancer, gate, clock, logger, report: rethrow }).tcp;
   const { guard, ...range } = await claimRange(options.ports ?? 4);
   const endpoints = new EndpointRegistry({
     listeners: { tcp: listeners },
@@ -128,9 +136,11 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     domain: 'edge.test',
     regionId: 'local',
     tunnelsPerSession: options.tunnelsPerSession ?? 100,
-    trustedProxies: [],
+    trustedProxies,
+    gate,
     clock,
     logger,
+    report: rethrow,
     backend,
     failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
     publicHttp: () => ({ scheme: 'http', port: 8000 }),
@@ -149,7 +159,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     listeners.resetConnections();
     guard.close();
   };
-  return { control, backend, tunnels, listeners, port: control.address.port, range, stop };
+  return { control, gate, backend, tunnels, listeners, port: control.address.port, range, stop };
 };
 
 const refuseByName = async (url: string): Promise<string | null> =>

@@ -1,7 +1,9 @@
 // A carrier's upgrade by hand, and a client that answers streams on it with an echo. Used by tests only.
+
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, type SecureVersion } from 'node:tls';
 import { type Carrier, createCarrier, MuxSession, processBudget } from '@tunnel/mux';
+import { rethrow } from '@tunnel/testkit';
 
 export interface UpgradeAnswer {
   readonly status: number;
@@ -70,6 +72,7 @@ export const echoMux = (): MuxSession & { readonly visitors: string[] } => {
     now: () => performance.now(),
     handlers: {
       onCarrierLost: () => {},
+      report: rethrow,
       onStream: (stream, head) => {
         visitors.push(head.visitor);
         stream.accept();
@@ -78,6 +81,7 @@ export const echoMux = (): MuxSession & { readonly visitors: string[] } => {
           onDrain: () => stream.resume(),
           onEnd: () => stream.end(),
           onReset: () => {},
+          abandon: rethrow,
         });
       },
     },

@@ -1,14 +1,14 @@
 // One registration from request to answer: admission, an endpoint of its own or in a group, and the tunnel that comes of it, which everyone
 // else reads.
 import {
-  type Admission,
-  decideAdmission,
+  decideRegistration,
   endpointLabel,
   findTunnel,
   type LeasedEndpoint,
   MemberHealth,
   type ProbeKind,
   type PublicEndpoint,
+  type RegistrationDecision,
   type SessionTunnel,
   sameEndpoint,
   type TunnelGroup,
@@ -25,6 +25,7 @@ import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { kindOf, type PublicAddress } from '../ingress/kinds.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
+import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import type { Session, Sessions } from './sessions.ts';
@@ -35,6 +36,7 @@ export interface RegisterContext extends PublicAddress {
   readonly sessions: Sessions;
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
+  readonly returning?: ReturningEndpoints | undefined;
   /** The kill switch. */
   readonly loadBalancing: boolean;
   /** What the client should be told of its alert URL; null: nothing. */
@@ -154,7 +156,7 @@ const openTunnel = async (
     context.sessions.endTunnel(session, known.tunnelId);
     known = undefined;
   }
-  // Admission let no other pass.
+  // The decision let no other pass.
   const protocol = request.protocol as TunnelProtocol;
   const tunnelId = known?.tunnelId ?? randomId('tun');
   const registration = { ...context, session, connection, request, protocol, known, tunnelId };
@@ -175,8 +177,8 @@ const admit = (
   session: Session,
   request: Request,
   known: SessionTunnel | undefined,
-): Admission =>
-  decideAdmission(
+): RegistrationDecision =>
+  decideRegistration(
     {
       name: request.name,
       protocol: request.protocol,
@@ -187,6 +189,7 @@ const admit = (
       group: request.group,
       groupKeyHash: request.group_key_hash,
       healthCheck: request.health_check,
+      hostHeader: request.host_header,
     },
     {
       tunnelCount: session.tunnels.size,
@@ -255,9 +258,10 @@ const isWanted = (endpoint: LeasedEndpoint, lease: WantedLease): boolean => {
 };
 
 const openEndpoint = async (
-  { endpoints, isDraining, tunnelId }: Registration,
+  { endpoints, returning, isDraining, tunnelId, session }: Registration,
   wanted: WantedLease,
 ): Promise<LeasedEndpoint> => {
+  returning?.claim(tunnelId, wanted, session.owner, session.secretHash);
   const endpoint = await endpoints.open(tunnelId, wanted);
   if (!isDraining()) return endpoint;
   // The drain has closed all endpoints and did not see this one come.

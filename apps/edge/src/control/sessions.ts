@@ -14,12 +14,21 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { CLOSE_CODES } from '@tunnel/protocol';
-import { type Clock, equalInConstantTime, type LogLimiter, randomId, randomToken, sha256Hex } from '@tunnel/runtime';
+import {
+  type Clock,
+  equalInConstantTime,
+  type LogLimiter,
+  randomId,
+  randomToken,
+  sha256Hex,
+  wholeOrEnd,
+} from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
+import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import type { SessionMuxes } from './carriers.ts';
@@ -76,6 +85,8 @@ interface SessionsOptions {
   readonly endpoints: EndpointRegistry;
   readonly groups: Pick<Groups, 'leave'>;
   readonly tunnels: Registry;
+  /** Absent: nothing is kept across runs. */
+  readonly returning?: ReturningEndpoints | undefined;
   readonly muxes: SessionMuxes;
 }
 
@@ -108,15 +119,23 @@ export class Sessions {
   start(
     connection: ControlConnection,
     who: { readonly owner: Owner; readonly keyId: string; readonly capabilities: readonly string[] },
+    secretOfBefore?: string,
   ): { session: Session; secret: string } {
     if (this.#sessions.size >= EDGE_LIMITS.SESSIONS_MAX)
-      throw new Fault('SESSION_LIMIT', { limit: EDGE_LIMITS.SESSIONS_MAX });
-    const secret = randomToken();
+      throw new Fault('SESSION_LIMIT', { reason: `this edge holds its limit of ${EDGE_LIMITS.SESSIONS_MAX} sessions` });
+    const secret = this.#secretFor(who.owner, secretOfBefore);
     const sessionId = randomId('ses');
     const session = new Session({ sessionId, secretHash: sha256Hex(secret), ...who, connection });
     this.#sessions.set(sessionId, session);
     this.#attach(session, connection);
     return { session, secret };
+  }
+
+  /** A client that had endpoints in the edge's last run keeps its secret: were this run to end now, the next one would know it, too. */
+  #secretFor(owner: Owner, secretOfBefore: string | undefined): string {
+    const isKnown =
+      secretOfBefore !== undefined && this.#given.returning?.isClaimant(owner, sha256Hex(secretOfBefore)) === true;
+    return isKnown ? secretOfBefore : randomToken();
   }
 
   /** null: no such session now, another secret, or another owner. */
@@ -183,7 +202,9 @@ export class Sessions {
   feed(session: Session, event: SessionEvent): readonly SessionEffect[] {
     const [state, effects] = transitionSession(session.state, event, this.#given.clock.monotonic(), RULES);
     session.state = state;
-    for (const effect of effects) this.#perform(session, effect);
+    wholeOrEnd(() => {
+      for (const effect of effects) this.#perform(session, effect);
+    });
     return effects;
   }
 
@@ -209,7 +230,9 @@ export class Sessions {
         const before = tunnels.get(effect.tunnelId);
         if (before !== undefined) tunnels.remove(before);
         const tunnel = session.tunnels.get(effect.tunnelId);
-        if (tunnel !== undefined) tunnels.add(tunnel);
+        if (tunnel === undefined) return;
+        tunnels.add(tunnel);
+        this.#given.returning?.opened(tunnel, session.secretHash);
         return;
       }
       case 'close-endpoint':
@@ -219,7 +242,9 @@ export class Sessions {
         if (effect.endpoint.kind !== 'member') endpoints.hold(effect.endpoint, effect.tunnelId, effect.until);
         return;
       case 'release-endpoint':
-        if (effect.endpoint.kind !== 'member') endpoints.release(effect.endpoint, effect.tunnelId);
+        if (effect.endpoint.kind === 'member') return;
+        endpoints.release(effect.endpoint, effect.tunnelId);
+        this.#given.returning?.closed(effect.tunnelId, effect.endpoint);
         return;
       case 'tunnel-opened':
         this.#tellOpened(session, effect.tunnelId, effect.at);
@@ -248,7 +273,9 @@ export class Sessions {
     if (endpoint.kind !== 'member') return endpoints.close(endpoint);
     // One that was never listed, because its session went away while it joined, is in its group all the same.
     const member = isListed ? listed : session.tunnels.get(tunnelId);
-    if (member?.group?.groupId === endpoint.groupId) groups.leave(member);
+    if (member?.group?.groupId !== endpoint.groupId) return;
+    groups.leave(member);
+    this.#given.returning?.closed(tunnelId, member.group.endpoint);
   }
 
   #tellOpened(session: Session, tunnelId: string, at: number): void {

@@ -1,6 +1,8 @@
 // All ways in for visitors, together: the ports of tunnels' own, and the HTTP ports that the others share. Opened, drained and cut as one.
 import type { Transport } from '@tunnel/core';
-import { type Clock, type Logger, LogLimiter, type ServerConfig } from '@tunnel/runtime';
+import type { ConnectionGate } from '@tunnel/http-shell';
+import type { ReportInternalError } from '@tunnel/mux';
+import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import type { Balancer } from '../routing/balancer.ts';
 import type { NameRegistry } from '../routing/endpoints.ts';
 import { HttpRouter } from '../routing/http-router.ts';
@@ -15,9 +17,11 @@ export interface IngressOptions {
   readonly tunnels: Registry;
   readonly names: NameRegistry;
   readonly balancer: Balancer;
+  readonly gate: ConnectionGate;
   readonly captures: CaptureSink;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly report: ReportInternalError;
   /** A connection is over, or a request answered. */
   readonly onStreamEnd: () => void;
 }
@@ -47,7 +51,7 @@ export class Ingress {
       headTimeoutMs: server.head_timeout_secs * 1000,
       firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
     });
-    this.httpListeners = new HttpListeners(server, this.http, new LogLimiter(logger, () => clock.monotonic()));
+    this.httpListeners = new HttpListeners(server, this.http, options.gate);
   }
 
   /** Those of tunnels open with their tunnels. */

@@ -1,6 +1,9 @@
 // The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
-import type { Transport, TunnelProtocol } from '@tunnel/core';
+
+import { hostOfAuthority, type Transport, type TunnelProtocol } from '@tunnel/core';
+import type { ConnectionGate } from '@tunnel/http-shell';
+import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, type ServerConfig } from '@tunnel/runtime';
 import type { Balancer } from '../routing/balancer.ts';
@@ -47,13 +50,11 @@ const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = { http: httpKind, ht
 
 export const kindOf = (protocol: TunnelProtocol): TunnelKind => KINDS[protocol];
 
-/** local_addr is free text for people: it becomes a header only when it can stand in one. */
-const VISIBLE = /^[!-~]+$/;
-
 const hostHeaderOf = ({ host_header, local_addr }: Registration): string | null => {
   if (host_header === 'keep') return null;
   if (host_header !== 'rewrite') return host_header;
-  return VISIBLE.test(local_addr) ? local_addr : null;
+  // Free text for people: it becomes a header only when it can be one.
+  return hostOfAuthority(local_addr) === null ? null : local_addr;
 };
 
 // ---- tunnels with a port of their own ----
@@ -74,23 +75,25 @@ export interface PortIngressParts {
   readonly host: string;
   readonly tunnels: Pick<Registry, 'at'>;
   readonly balancer: Balancer;
+  readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly report: ReportInternalError;
   /** A connection is over, and all its bytes are counted. */
   readonly onStreamEnd?: () => void;
 }
 
 export const makePortIngresses = (parts: PortIngressParts): Readonly<Record<Transport, PortIngress>> => {
-  const { host, tunnels, logger, clock } = parts;
+  const { host, tunnels, gate, clock, report } = parts;
   return {
     tcp: new TcpListeners({
       host,
       routeOn: (port) => tunnels.at({ kind: 'port', transport: 'tcp', port }),
       relay: new Relay({
         ...parts,
-        answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
+        answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, report, onOver),
       }),
-      log: new LogLimiter(logger, () => clock.monotonic()),
+      gate,
     }),
   };
 };

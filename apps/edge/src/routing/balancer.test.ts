@@ -36,7 +36,7 @@ const join = (group: TunnelGroup<Tunnel>, tunnelId: string, given: Given = {}): 
 const leave = (group: TunnelGroup<Tunnel>, member: Tunnel): void =>
   void group.transition({ kind: 'member-left', member }, 1);
 
-const setUp = (limits = { perTunnel: 100, perAddress: 100 }, random: () => number = Math.random) => {
+const setUp = (limits = { perTunnel: 100 }, random: () => number = Math.random) => {
   const counts = new ConnectionCounts(limits);
   return { counts, balancer: new Balancer({ counts, random }) };
 };
@@ -53,9 +53,9 @@ describe('a tunnel that stands alone', () => {
   it('is leased whatever its health and its carriers, and has no next one', () => {
     const { balancer, counts } = setUp();
     const alone = newTunnel('a', { isConnected: false });
-    const lease = new Lease('1.2.3.4');
+    const lease = new Lease();
     expect(balancer.acquire(lease, alone)).toBeNull();
-    expect([lease.member, alone.counters.openConnections, counts.ofAddress('1.2.3.4')]).toEqual([alone, 1, 1]);
+    expect([lease.member, alone.counters.openConnections, counts.total]).toEqual([alone, 1, 1]);
     expect(retry(balancer, lease, new FailedMembers(0))).toBeNull();
     balancer.release(lease);
     balancer.release(lease);
@@ -64,7 +64,7 @@ describe('a tunnel that stands alone', () => {
 
   it('that was registered again keeps the connection', () => {
     const { balancer, counts } = setUp();
-    const lease = new Lease('1.2.3.4');
+    const lease = new Lease();
     balancer.acquire(lease, newTunnel('a'));
     const again = newTunnel('a');
     balancer.acquire(lease, again);
@@ -79,11 +79,11 @@ describe('a group', () => {
     const away = [join(group, 'a', { isConnected: false }), join(group, 'b', { isConnected: false })];
     const here = join(group, 'c');
     for (let n = 0; n < 20; n += 1) {
-      const lease = new Lease(null);
+      const lease = new Lease();
       balancer.acquire(lease, group);
       expect(lease.member).toBe(here);
     }
-    const lease = new Lease(null);
+    const lease = new Lease();
     const failed = new FailedMembers(0);
     balancer.acquire(lease, group);
     const second = retry(balancer, lease, failed) as Tunnel;
@@ -96,13 +96,13 @@ describe('a group', () => {
     const { balancer } = setUp();
     const group = newGroup();
     for (let n = 0; n <= EDGE_LIMITS.MEMBER_TRIES_MAX; n += 1) join(group, `t${n}`);
-    const lease = new Lease(null);
+    const lease = new Lease();
     const failed = new FailedMembers(0);
     balancer.acquire(lease, group);
     let tries = 1;
     while (retry(balancer, lease, failed) !== null) tries += 1;
     expect(tries).toBe(EDGE_LIMITS.MEMBER_TRIES_MAX);
-    const late = new Lease(null);
+    const late = new Lease();
     balancer.acquire(late, group);
     expect(retry(balancer, late, new FailedMembers(0), EDGE_LIMITS.MEMBER_TRIES_MS)).toBeNull();
   });
@@ -111,7 +111,7 @@ describe('a group', () => {
     const { balancer } = setUp();
     const group = newGroup();
     const member = join(group, 'a');
-    const lease = new Lease(null);
+    const lease = new Lease();
     balancer.acquire(lease, group);
     join(group, 'b');
     for (let n = 0; n < 20; n += 1) balancer.acquire(lease, group);
@@ -121,39 +121,39 @@ describe('a group', () => {
     expect([lease.member?.tunnelId, dispatchesOf(group), member.counters.openConnections]).toEqual(['b', 2, 0]);
   });
 
-  it('a member that is full leaves it to the others; an address that is full is refused at once', () => {
-    const { balancer, counts } = setUp({ perTunnel: 1, perAddress: 2 });
+  it('a member that is full leaves it to the others; when all are, it is refused', () => {
+    const { balancer, counts } = setUp({ perTunnel: 1 });
     const group = newGroup();
     join(group, 'a');
     join(group, 'b');
-    const leases = [new Lease('x'), new Lease('x'), new Lease('y')];
+    const leases = [new Lease(), new Lease(), new Lease()];
     expect(leases.map((lease) => balancer.acquire(lease, group)?.reason)).toEqual([
       undefined,
       undefined,
       'tunnel-limit',
     ]);
     expect(new Set(leases.map(({ member }) => member?.tunnelId)).size).toBe(3);
-    join(group, 'c');
-    expect(balancer.acquire(new Lease('x'), group)?.reason).toBe('address-limit');
     expect(counts.total).toBe(2);
+    join(group, 'c');
+    expect(balancer.acquire(new Lease(), group)).toBeNull();
   });
 
   it('a lease for which there is no next member is as it was', () => {
-    const { balancer, counts } = setUp({ perTunnel: 1, perAddress: 100 });
+    const { balancer, counts } = setUp({ perTunnel: 1 });
     const group = newGroup();
     join(group, 'a');
     join(group, 'b');
-    const [one, two] = [new Lease('x'), new Lease('x')];
+    const [one, two] = [new Lease(), new Lease()];
     balancer.acquire(one, group);
     balancer.acquire(two, group);
     const member = one.member;
     expect(retry(balancer, one, new FailedMembers(0))).toBeNull();
-    expect([one.member === member, counts.total, counts.ofAddress('x')]).toEqual([true, 2, 2]);
+    expect([one.member === member, counts.total]).toEqual([true, 2]);
   });
 
   it('without a healthy member there is nobody', () => {
     const { balancer } = setUp();
-    expect(balancer.acquire(new Lease(null), newGroup())?.fault.code).toBe('GROUP_UNHEALTHY');
+    expect(balancer.acquire(new Lease(), newGroup())?.fault.code).toBe('GROUP_UNHEALTHY');
   });
 });
 
@@ -165,10 +165,10 @@ it('a body stays among services that speak the same HTTP', () => {
   join(group, 'b', { http: http('http1') });
   const failed = new FailedMembers(0);
   failed.members.push(first);
-  expect(balancer.retryOnNextMember(new Lease(null), failed, 0, 'same-local-protocol')).toBeNull();
+  expect(balancer.retryOnNextMember(new Lease(), failed, 0, 'same-local-protocol')).toBeNull();
   const other = join(group, 'c', { http: http('h2c') });
-  expect(balancer.retryOnNextMember(new Lease(null), failed, 0, 'same-local-protocol')).toBe(other);
-  expect(balancer.retryOnNextMember(new Lease(null), failed, 0, 'any')).not.toBeNull();
+  expect(balancer.retryOnNextMember(new Lease(), failed, 0, 'same-local-protocol')).toBe(other);
+  expect(balancer.retryOnNextMember(new Lease(), failed, 0, 'any')).not.toBeNull();
 });
 
 it('whatever happens, connections are counted for the members that have them, and for nobody afterwards', () => {
@@ -177,7 +177,7 @@ it('whatever happens, connections are counted for the members that have them, an
     seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
     return seed / 2 ** 31;
   };
-  const { balancer, counts } = setUp({ perTunnel: 3, perAddress: 5 }, random);
+  const { balancer, counts } = setUp({ perTunnel: 3 }, random);
   const group = newGroup();
   const members = Array.from({ length: 4 }, (_, n) => join(group, `t${n}`, { isConnected: n !== 2 }));
   const held: { lease: Lease; failed: FailedMembers | null }[] = [];
@@ -186,7 +186,7 @@ it('whatever happens, connections are counted for the members that have them, an
     const one = held[at];
     const what = random();
     if (what < 0.4 || one === undefined) {
-      const lease = new Lease(random() < 0.2 ? null : `a${Math.floor(random() * 3)}`);
+      const lease = new Lease();
       if (balancer.acquire(lease, group) === null) held.push({ lease, failed: null });
     } else if (what < 0.6) {
       one.failed ??= new FailedMembers(step);
@@ -214,5 +214,5 @@ it('whatever happens, connections are counted for the members that have them, an
     }
   }
   for (const { lease } of held) balancer.release(lease);
-  expect([counts.total, counts.ofAddress('a0'), counts.ofAddress('a1')]).toEqual([0, 0, 0]);
+  expect(counts.total).toBe(0);
 });

@@ -1,6 +1,6 @@
 // Gives a public connection to one member of its route: uniform over the healthy, within the limits, and on to the next member while
 // nothing has reached a service. A tunnel that stands alone is a route of one.
-import type { ConnectionCounts, ConnectionVerdict, TunnelGroup } from '@tunnel/core';
+import type { ConnectionCounts, TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { EDGE_LIMITS } from '../limits.ts';
 import { isGroup, type Route } from './registry.ts';
@@ -8,16 +8,10 @@ import type { Tunnel } from './tunnel.ts';
 
 /** One public connection's hold on a member, which it is counted for. The balancer alone changes the member. */
 export class Lease {
-  /** Whose connection it is; null: a proxy's, which is many visitors' and counts for none of them. */
-  readonly address: string | null;
   /** null: it counts for nobody. */
   member: Tunnel | null = null;
   /** The member's service has answered: what comes later does not change that it was this one. */
   isServed = false;
-
-  constructor(address: string | null) {
-    this.address = address;
-  }
 }
 
 /** Those that a connection or a request was tried with in vain: the next ones are bounded by their number and by time. */
@@ -32,7 +26,7 @@ export class FailedMembers {
 }
 
 export interface Refusal {
-  readonly reason: 'tunnel-limit' | 'address-limit' | 'no-healthy';
+  readonly reason: 'tunnel-limit' | 'no-healthy';
   readonly fault: Fault;
 }
 
@@ -68,17 +62,16 @@ export class Balancer {
         member.group?.dispatched(member);
         return null;
       }
-      if (refusal.reason === 'address-limit') return refusal;
       full = [...full, member];
     }
   }
 
   release(lease: Lease): void {
-    const { member, address } = lease;
+    const { member } = lease;
     if (member === null) return;
     lease.member = null;
     member.counters.openConnections -= 1;
-    this.#counts.closed(member.tunnelId, address);
+    this.#counts.closed(member.tunnelId);
   }
 
   /** The member that has it instead of the last one that failed; null: there is none, and the lease is as it was. */
@@ -96,21 +89,12 @@ export class Balancer {
   // ---- connections that no member has ----
 
   /** For the time that a connection takes although nobody serves it. false: it is one too many. */
-  countUnserved(route: Route, address: string): boolean {
-    return this.#counts.opened(routeId(route), address).kind === 'counted';
+  countUnserved(route: Route): boolean {
+    return this.#counts.opened(routeId(route));
   }
 
-  uncountUnserved(route: Route, address: string): void {
-    this.#counts.closed(routeId(route), address);
-  }
-
-  /** What comes through a proxy counts for its visitor's address, request by request. null: it is counted. */
-  countVisitor(address: string): Refusal | null {
-    return refusalOf(this.#counts.addressOpened(address));
-  }
-
-  uncountVisitor(address: string): void {
-    this.#counts.addressClosed(address);
+  uncountUnserved(route: Route): void {
+    this.#counts.closed(routeId(route));
   }
 
   // ---- choosing ----
@@ -146,8 +130,10 @@ export class Balancer {
 
   /** null: it counts for the member now. */
   #enter(lease: Lease, member: Tunnel): Refusal | null {
-    const refusal = refusalOf(this.#counts.opened(member.tunnelId, lease.address));
-    if (refusal !== null) return refusal;
+    if (!this.#counts.opened(member.tunnelId)) {
+      const fault = new Fault('CONNECTIONS_PER_TUNNEL', { limit: this.#counts.perTunnel });
+      return { reason: 'tunnel-limit', fault };
+    }
     lease.member = member;
     lease.isServed = false;
     member.counters.openConnections += 1;
@@ -165,14 +151,11 @@ export class Balancer {
     for (let next = this.#choose(group, tried); next !== null; next = this.#choose(group, tried)) {
       tried.push(next);
       if (!fits(next)) continue;
-      // First, so that the connection itself is not what fills its address.
       this.release(lease);
-      const refusal = this.#enter(lease, next);
-      if (refusal === null) {
+      if (this.#enter(lease, next) === null) {
         countMove(group, from, next, isServed);
         return next;
       }
-      if (refusal.reason === 'address-limit') break;
     }
     if (from !== null && lease.member === null) this.#enter(lease, from);
     return null;
@@ -191,14 +174,6 @@ const countMove = (group: TunnelGroup<Tunnel>, from: Tunnel | null, to: Tunnel, 
 };
 
 const routeId = (route: Route): string => (isGroup(route) ? route.groupId : route.tunnelId);
-
-const refusalOf = (verdict: ConnectionVerdict): Refusal | null => {
-  if (verdict.kind === 'counted') return null;
-  const { limit } = verdict;
-  return verdict.kind === 'tunnel-full'
-    ? { reason: 'tunnel-limit', fault: new Fault('CONNECTIONS_PER_TUNNEL', { limit }) }
-    : { reason: 'address-limit', fault: new Fault('CONNECTIONS_PER_ADDRESS', { limit }) };
-};
 
 const noneHealthy = (route: Route): Refusal => ({
   reason: 'no-healthy',

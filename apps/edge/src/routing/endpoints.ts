@@ -59,6 +59,18 @@ export class EndpointRegistry {
     else this.names.hold(endpoint.name, owner, until);
   }
 
+  /** Held without having been open. false: there is no such endpoint, or it is somebody's. */
+  reserve(endpoint: LeasedEndpoint, owner: string, until: number): boolean {
+    if (endpoint.kind === 'port') return this.#ports[endpoint.transport].reserve(endpoint.port, owner, until);
+    return this.names.reserve(endpoint.name, owner, until);
+  }
+
+  /** What one owner holds is held for another from now on. */
+  reassign(endpoint: LeasedEndpoint, owner: string, next: string): void {
+    if (endpoint.kind === 'port') this.#ports[endpoint.transport].reassign(endpoint.port, owner, next);
+    else this.names.reassign(endpoint.name, owner, next);
+  }
+
   release(endpoint: LeasedEndpoint, owner: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].release(endpoint.port, owner);
     else this.names.release(endpoint.name, owner);
@@ -119,6 +131,15 @@ export class PortRegistry {
   /** `until` on the monotonic clock. */
   hold(port: number, owner: string, until: number): void {
     this.#leases.hold(port, owner, until);
+  }
+
+  reserve(port: number, owner: string, until: number): boolean {
+    const answer = this.#leases.lease(owner, { kind: 'exact', port }, 0, this.#clock.monotonic());
+    return answer.kind === 'leased' && this.#leases.hold(port, owner, until);
+  }
+
+  reassign(port: number, owner: string, next: string): void {
+    this.#leases.reassign(port, owner, next);
   }
 
   release(port: number, owner: string): void {
@@ -184,6 +205,16 @@ export class NameRegistry {
 
   hold(name: string, owner: string, until: number): void {
     this.#leases.hold(name, owner, until, this.#clock.monotonic());
+  }
+
+  reserve(name: string, owner: string, until: number): boolean {
+    if (!this.#lease(name, owner)) return false;
+    this.hold(name, owner, until);
+    return true;
+  }
+
+  reassign(name: string, owner: string, next: string): void {
+    this.#leases.reassign(name, owner, next, this.#clock.monotonic());
   }
 
   release(name: string, owner: string): void {

@@ -10,9 +10,10 @@ import {
   type WantedGroup,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Clock, type Logger, LogLimiter, randomId } from '@tunnel/runtime';
+import { type Clock, type Logger, LogLimiter, randomId, wholeOrEnd } from '@tunnel/runtime';
 import type { EndpointRegistry } from './endpoints.ts';
 import type { Registry } from './registry.ts';
+import type { ReturningEndpoints } from './returning-endpoints.ts';
 import type { Tunnel } from './tunnel.ts';
 
 type Group = TunnelGroup<Tunnel>;
@@ -56,6 +57,8 @@ export interface GroupsOptions {
   readonly logger: Logger;
   readonly endpoints: EndpointRegistry;
   readonly tunnels: Registry;
+  /** Absent: nothing is kept across runs. */
+  readonly returning?: ReturningEndpoints | undefined;
   readonly watchers: readonly GroupWatcher[];
 }
 
@@ -110,16 +113,21 @@ export class Groups {
   leave(member: Tunnel): void {
     const { group } = member;
     if (group === null || !group.has(member)) return;
-    const effects = group.transition({ kind: 'member-left', member }, this.#given.clock.now());
-    this.#tell((watcher) => watcher.memberLeft?.(group, member));
-    this.#perform(group, member, effects);
+    wholeOrEnd(() => {
+      const effects = group.transition({ kind: 'member-left', member }, this.#given.clock.now());
+      this.#tell((watcher) => watcher.memberLeft?.(group, member));
+      this.#perform(group, member, effects);
+    });
   }
 
   reportHealthy(tunnel: Tunnel): void {
     const now = this.#given.clock.now();
     const { group } = tunnel;
     if (group === null) tunnel.health.reportHealthy(now);
-    else this.#perform(group, tunnel, group.transition({ kind: 'reported-healthy', member: tunnel }, now));
+    else
+      wholeOrEnd(() =>
+        this.#perform(group, tunnel, group.transition({ kind: 'reported-healthy', member: tunnel }, now)),
+      );
   }
 
   reportUnhealthy(tunnel: Tunnel, report: { readonly reason: string; readonly consecutiveFailures: number }): void {
@@ -130,8 +138,10 @@ export class Groups {
       return;
     }
     if (!group.has(tunnel)) return;
-    this.#tell((watcher) => watcher.failureReported?.(group, tunnel.health.kind ?? 'none'));
-    this.#perform(group, tunnel, group.transition({ kind: 'reported-unhealthy', member: tunnel, ...report }, now));
+    wholeOrEnd(() => {
+      this.#tell((watcher) => watcher.failureReported?.(group, tunnel.health.kind ?? 'none'));
+      this.#perform(group, tunnel, group.transition({ kind: 'reported-unhealthy', member: tunnel, ...report }, now));
+    });
   }
 
   /** Members leave because the edge does: nobody is alarmed. */
@@ -143,6 +153,7 @@ export class Groups {
 
   #beginAt(request: JoinRequest, name: string): Group {
     const groupId = randomId('grp');
+    this.#given.returning?.claimForGroup(groupId, request.wanted, request.owner);
     try {
       this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
     } catch (error) {
@@ -153,10 +164,11 @@ export class Groups {
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
-    const { endpoints } = this.#given;
-    const { wanted } = request;
+    const { endpoints, returning } = this.#given;
+    const { wanted, owner } = request;
     const groupId = randomId('grp');
-    const opened = endpoints.open(groupId, endpoint);
+    const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
+    const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint);
     const settled = opened.then(
       () => undefined,
       () => undefined,
@@ -194,10 +206,12 @@ export class Groups {
   #enter(group: Group, { makeMember, onJoined }: JoinRequest, isFirst: boolean): Joined {
     const tunnel = makeMember(group);
     const isNew = group.get(tunnel.tunnelId) === undefined;
-    const effects = group.transition({ kind: 'member-joined', member: tunnel }, this.#given.clock.now());
-    if (isNew) this.#tell((watcher) => watcher.memberJoined?.(group, tunnel));
-    onJoined(tunnel);
-    this.#perform(group, tunnel, effects);
+    wholeOrEnd(() => {
+      const effects = group.transition({ kind: 'member-joined', member: tunnel }, this.#given.clock.now());
+      if (isNew) this.#tell((watcher) => watcher.memberJoined?.(group, tunnel));
+      onJoined(tunnel);
+      this.#perform(group, tunnel, effects);
+    });
     return { tunnel, isFirst };
   }
 

@@ -1,10 +1,10 @@
 // What a request tells of its response, in the order of the message: to a visitor of HTTP/1.1 or HTTP/2, or to a replay.
 import type { ChunkedForm, HeaderField, ResponseHead } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import type { ByteQueue, MuxStream } from '@tunnel/mux';
+import type { ByteQueue, Guarded, MuxStream } from '@tunnel/mux';
 
-/** onEnd, onUpgrade or onError is the last one. */
-export interface ResponseHandler {
+/** onEnd, onUpgrade, onError or abandon is the last one. */
+export interface ResponseHandler extends Guarded {
   onInterim(head: ResponseHead): void;
   /** The final one. `endsStream`: HTTP/2 said with it that nothing follows, whatever length it names. */
   onHead(head: ResponseHead, endsStream: boolean): void;

@@ -1,4 +1,5 @@
 // All requests to local services: in the version of HTTP which each speaks, over connections that are kept and shared.
+import type { ReportInternalError } from '@tunnel/mux';
 import { type Clock, readOncePerTurn } from '@tunnel/runtime';
 import { H2cConnections } from './h2c/h2c-connections.ts';
 import { H2cUpstream } from './h2c/h2c-upstream.ts';
@@ -17,17 +18,21 @@ export interface ServiceRequestsOptions {
   readonly clock: Clock;
   readonly firstByteTimeoutMs: number;
   readonly totals: ByteTotals;
+  readonly report: ReportInternalError;
 }
 
 export class ServiceRequests implements UpstreamContext {
   readonly firstByteTimeoutMs: number;
   readonly now: () => number;
   readonly preciseNow: () => number;
+  readonly report: ReportInternalError;
   readonly #totals: ByteTotals;
-  readonly #idle = new IdleStreams();
+  readonly #idle: IdleStreams;
   readonly #h2c: H2cConnections;
 
-  constructor({ clock, firstByteTimeoutMs, totals }: ServiceRequestsOptions) {
+  constructor({ clock, firstByteTimeoutMs, totals, report }: ServiceRequestsOptions) {
+    this.report = report;
+    this.#idle = new IdleStreams(report);
     this.now = readOncePerTurn(clock);
     this.preciseNow = () => clock.monotonic();
     this.#totals = totals;

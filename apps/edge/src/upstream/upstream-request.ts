@@ -1,7 +1,7 @@
 // One request to a local service and its response, whichever HTTP that speaks: how far it is, its time, its body, and its end.
 import type { ChunkedForm, Framing, HeaderField, RequestHead, ServiceRequestOptions } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { ByteQueue } from '@tunnel/mux';
+import { ByteQueue, type Guarded, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { TunnelCounters } from '../backend/tunnel-counters.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
@@ -45,6 +45,8 @@ export interface UpstreamContext {
   readonly preciseNow: () => number;
   readonly firstByteTimeoutMs: number;
   onBytes(toClient: number, toVisitor: number): void;
+  /** Of what belongs to no request: connections that are shared, or idle. */
+  readonly report: ReportInternalError;
 }
 
 export const hasBodyOf = (framing: Framing): boolean =>
@@ -57,7 +59,7 @@ export const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection
 
 const NO_TRAILERS: readonly HeaderField[] = [];
 
-export abstract class UpstreamRequest {
+export abstract class UpstreamRequest implements Guarded {
   protected readonly context: UpstreamContext;
   protected readonly service: Service;
   protected readonly request: ServiceRequest;
@@ -148,6 +150,21 @@ export abstract class UpstreamRequest {
     if (this.isOver) return;
     this.request.recorder?.finish(this.context.now(), 'aborted');
     this.#leave(ABORTED);
+  }
+
+  /** Whoever asked ends it, and calls giveUp(). */
+  abandon(error: unknown, where: string): void {
+    this.handler.abandon(error, where);
+  }
+
+  /** Something of ours threw, here or in the handler, which is told nothing more. */
+  giveUp(): void {
+    if (this.isOver) return;
+    try {
+      this.request.recorder?.finish(this.context.now(), new Fault('INTERNAL'));
+    } finally {
+      this.#leave(UNUSABLE);
+    }
   }
 
   protected fail(fault: Fault): void {

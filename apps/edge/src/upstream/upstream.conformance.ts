@@ -1,7 +1,7 @@
 // What every upstream promises to whoever opens a stream. Used by tests only: each implementation runs it on its own set-up.
 import type { MuxStream, OpenAnswer, PendingStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
-import { eventually } from '@tunnel/testkit';
+import { eventually, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Upstream } from './upstream.ts';
 
@@ -39,6 +39,10 @@ class Answer implements OpenAnswer {
     this.refused.push(reason);
   }
 
+  abandon(error: unknown): void {
+    rethrow(error);
+  }
+
   get count(): number {
     return this.opened.length + this.refused.length;
   }
@@ -54,6 +58,7 @@ const echo = (stream: MuxStream): void => {
     onDrain: () => {},
     onEnd: () => stream.end(),
     onReset: () => {},
+    abandon: rethrow,
   });
 };
 
@@ -69,6 +74,7 @@ const readAll = (stream: MuxStream): Promise<string> =>
       onDrain: () => {},
       onEnd: () => resolve(text),
       onReset: (reason) => reject(new Error(reason.text)),
+      abandon: rethrow,
     });
   });
 

@@ -23,6 +23,7 @@ export class DatabaseProxy {
     through.port = String(this.#port);
     const user = through.searchParams.get('user');
     if (user !== null) through.username = user;
+    through.password = this.#target.searchParams.get('password') ?? this.#target.password;
     through.search = '';
     return new Secret(through.href);
   }

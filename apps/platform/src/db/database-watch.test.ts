@@ -1,9 +1,10 @@
 import { createLogger, type Logger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
+import { DatabaseAway } from './database-away.ts';
 import { DatabaseWatch } from './database-watch.ts';
 
-const away = (): Error => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+const away = (): DatabaseAway => new DatabaseAway(new Error('connect ECONNREFUSED'));
 
 const watchOver = () => {
   const clock = new FakeClock();

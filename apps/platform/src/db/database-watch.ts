@@ -1,7 +1,7 @@
 // Follows the database: prepares it when it is first met, tells once when it goes away and once when it is back.
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { LIMITS } from '../limits.ts';
-import { isDatabaseAway } from './database-away.ts';
+import { DatabaseAway } from './database-away.ts';
 
 export interface DatabaseWatchOptions {
   /** Tables, plans: what has to be there before anything is served. Done again from the start when it failed. */
@@ -40,7 +40,7 @@ export class DatabaseWatch {
     try {
       await this.#prepare();
     } catch (error) {
-      if (!isDatabaseAway(error)) throw error;
+      if (!(error instanceof DatabaseAway)) throw error;
       this.#options.logger.warn({ reason: reasonOf(error) }, 'the database cannot be reached; it is waited for');
       this.#lookSoon();
     }
@@ -53,7 +53,7 @@ export class DatabaseWatch {
   }
 
   /** Somebody met it away. */
-  noteAway(error: unknown): void {
+  noteAway(error: DatabaseAway): void {
     if (this.#state !== 'ready' || this.#stopped) return;
     this.#state = 'away';
     this.#options.logger.warn({ reason: reasonOf(error) }, 'the database went away');
@@ -75,7 +75,7 @@ export class DatabaseWatch {
       this.#state = 'ready';
       logger.info({}, 'the database is there');
     } catch (error) {
-      if (!isDatabaseAway(error)) this.#sayOnce(error);
+      if (!(error instanceof DatabaseAway)) this.#sayOnce(error);
       this.#lookSoon();
     }
   }

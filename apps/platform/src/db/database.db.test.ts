@@ -4,7 +4,7 @@ import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from './database.ts';
-import { isDatabaseAway } from './database-away.ts';
+import { DatabaseAway } from './database-away.ts';
 import { DatabaseProxy } from './database-proxy.fixture.ts';
 import { createTestDatabase, type TestDatabase } from './test-database.fixture.ts';
 
@@ -32,7 +32,7 @@ describe('a connection that breaks', () => {
       () => null,
       (reason: unknown) => reason,
     );
-    expect(isDatabaseAway(error)).toBe(true);
+    expect(error).toBeInstanceOf(DatabaseAway);
     expect((await sql`select 1`.execute(database.db)).rows).toHaveLength(1);
   });
 
@@ -71,7 +71,7 @@ it('a database that neither answers nor hangs up is away after a while, and its 
       proxy.freeze();
       await sql`select 2`.execute(trx);
     });
-    expect(isDatabaseAway(await reasonOf(work))).toBe(true);
+    expect(await reasonOf(work)).toBeInstanceOf(DatabaseAway);
     await met(own);
   } finally {
     await own.close();

@@ -5,7 +5,7 @@ import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } f
 import pg from 'pg';
 import { LIMITS } from '../limits.ts';
 import { TimeoutError, withTimeout } from '../timeout.ts';
-import { DatabaseSilent } from './database-away.ts';
+import { DatabaseAway, driverError } from './database-away.ts';
 import type { Schema } from './schema.ts';
 
 export type Db = Kysely<Schema>;
@@ -35,7 +35,7 @@ const parserOf = (oid: number, format?: 'text' | 'binary'): ((text: string) => u
 export class Database {
   readonly db: Db;
   readonly pool: pg.Pool;
-  #isClosing = false;
+  #closing: Promise<void> | undefined;
 
   constructor({ url, logger, connections, timeoutMs, patient = false }: DatabaseOptions) {
     const statementTimeoutMs = patient ? 0 : (timeoutMs ?? LIMITS.DATABASE_STATEMENT_TIMEOUT_MS);
@@ -53,43 +53,54 @@ export class Database {
     // An idle connection that breaks is replaced by the next query; without a listener it would end the process.
     this.pool.on('error', (error) => {
       // Those that are told goodbye may hear first that an embedded server stops.
-      if (!this.#isClosing) logger.warn({ reason: error.message }, 'a database connection was lost');
+      if (this.#closing === undefined) logger.warn({ reason: error.message }, 'a database connection was lost');
     });
     // So would one that breaks between two queries of a transaction: the pool listens to idle ones alone. The next query fails.
     this.pool.on('connect', (client) => client.on('error', () => {}));
-    const answersMs = statementTimeoutMs + LIMITS.DATABASE_ANSWER_GRACE_MS;
-    const pool = patient ? this.pool : poolWithTimeouts(this.pool, answersMs);
-    this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
+    const answersMs = patient ? null : statementTimeoutMs + LIMITS.DATABASE_ANSWER_GRACE_MS;
+    this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: watchedPool(this.pool, answersMs) }) });
   }
 
-  async close(): Promise<void> {
-    this.#isClosing = true;
-    await this.db.destroy();
+  /** The pool alone: kysely, once destroyed, would refuse later queries with words of its own instead of the driver's. */
+  close(): Promise<void> {
+    this.#closing ??= this.pool.end();
+    return this.#closing;
   }
 }
 
 /**
- * A pool whose statements end also when the database neither answers nor hangs up: its machine froze, or a network swallows
- * everything. PostgreSQL's own limit of a statement helps only while PostgreSQL runs.
+ * A pool that says of every error of its connections whether the database is away. Its statements end also when the database neither
+ * answers nor hangs up: its machine froze, or a network swallows everything. PostgreSQL's own limit of a statement helps only while
+ * PostgreSQL runs. `limitMs` null: they may take as long as they like.
  */
-const poolWithTimeouts = (pool: pg.Pool, limitMs: number): PostgresPool => ({
-  connect: async () => clientWithTimeouts(await pool.connect(), limitMs),
+const watchedPool = (pool: pg.Pool, limitMs: number | null): PostgresPool => ({
+  connect: async () => watchedClient(await fromDriver(pool.connect()), limitMs),
   end: () => pool.end(),
 });
 
-const clientWithTimeouts = (client: pg.PoolClient, limitMs: number): PostgresPoolClient => {
-  let silence: DatabaseSilent | undefined;
+const watchedClient = (client: pg.PoolClient, limitMs: number | null): PostgresPoolClient => {
+  let silence: DatabaseAway | undefined;
   const query = async (text: string, parameters: readonly unknown[]): Promise<unknown> => {
     // What comes after, as the end of a transaction, would wait as long again.
     if (silence !== undefined) throw silence;
+    const answer = fromDriver(client.query(text, [...parameters]));
+    if (limitMs === null) return answer;
     try {
-      return await withTimeout(systemClock, client.query(text, [...parameters]), limitMs);
+      return await withTimeout(systemClock, answer, limitMs);
     } catch (error) {
       if (!(error instanceof TimeoutError)) throw error;
-      silence = new DatabaseSilent();
+      silence = new DatabaseAway(new Error('the database does not answer', { cause: error }));
       throw silence;
     }
   };
   // One that did not answer is closed: nobody else should wait on it.
   return { query: query as PostgresPoolClient['query'], release: () => client.release(silence) };
+};
+
+const fromDriver = async <T>(work: Promise<T>): Promise<T> => {
+  try {
+    return await work;
+  } catch (error) {
+    throw driverError(error);
+  }
 };

@@ -6,6 +6,8 @@ import { up as keysAndUsage } from './migrations/0002-keys-and-usage.ts';
 import { up as signingKeys } from './migrations/0003-signing-keys.ts';
 import { up as billing } from './migrations/0004-billing.ts';
 import { up as regionsAndFilters } from './migrations/0005-regions-and-filters.ts';
+import { up as retentionAndEntitlement } from './migrations/0006-retention-and-entitlement.ts';
+import { up as encryptedSigningKeys } from './migrations/0007-encrypted-signing-keys.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -14,6 +16,8 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0003-signing-keys': { up: signingKeys },
   '0004-billing': { up: billing },
   '0005-regions-and-filters': { up: regionsAndFilters },
+  '0006-retention-and-entitlement': { up: retentionAndEntitlement },
+  '0007-encrypted-signing-keys': { up: encryptedSigningKeys },
 };
 
 const migratorOf = (db: Db): Migrator =>

@@ -36,6 +36,7 @@ export interface RefreshFamiliesTable {
   created_at: GivenTimestamp;
   last_used_at: GivenTimestamp;
   revoked_at: Timestamp | null;
+  network: Generated<string>;
 }
 
 export interface RefreshTokensTable {
@@ -67,6 +68,19 @@ export interface MailOutboxTable {
   attempts: Generated<number>;
   sent_at: Timestamp | null;
   given_up_at: Timestamp | null;
+}
+
+export interface MailRequestsTable {
+  id: Generated<number>;
+  email: string;
+  kind: 'verify' | 'reset';
+  at: Timestamp;
+}
+
+export interface MailQuotasTable {
+  recipient_hash: string;
+  sent_at: Generated<string>;
+  last_at: Timestamp;
 }
 
 export interface ApiKeysTable {
@@ -144,6 +158,7 @@ export interface EdgeChangesTable {
   key_id: string | null;
   code: string | null;
   message: string | null;
+  tunnel_ids: string | null;
 }
 
 export interface AuditLogTable {
@@ -157,10 +172,11 @@ export interface AuditLogTable {
 
 export interface SigningKeysTable {
   kid: string;
-  /** JWKs: the one is published, the other never leaves the platform. */
+  /** JWKs: the one is published, the other encrypted under the master key. */
   public_key: ColumnType<Record<string, unknown>, string, never>;
-  private_key: ColumnType<Record<string, unknown>, string, never>;
+  private_key: string | null;
   created_at: GivenTimestamp;
+  retired_at: Timestamp | null;
 }
 
 export interface BillingAccountsTable {
@@ -179,6 +195,9 @@ export interface BillingAccountsTable {
   cap_closed_at: Timestamp | null;
   synced_at: Timestamp | null;
   updated_at: GivenTimestamp;
+  past_due_closed_at: Timestamp | null;
+  limit_check_at: Timestamp | null;
+  processor_ahead_ms: number | null;
 }
 
 export interface CapNoticesTable {
@@ -236,6 +255,8 @@ export interface Schema {
   refresh_tokens: RefreshTokensTable;
   mail_tokens: MailTokensTable;
   mail_outbox: MailOutboxTable;
+  mail_requests: MailRequestsTable;
+  mail_quotas: MailQuotasTable;
   api_keys: ApiKeysTable;
   edges: EdgesTable;
   edge_journals: EdgeJournalsTable;

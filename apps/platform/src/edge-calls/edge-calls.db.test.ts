@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { GroupSummary } from '@tunnel/contract';
 import { systemClock } from '@tunnel/runtime';
+import { testCertificate } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ensureLocalEdge, newEdgeCredential } from '../services/edges/credentials.ts';
 import { heartbeat } from '../services/edges/heartbeat.ts';
@@ -130,6 +132,22 @@ describe('asking all regions for pools', () => {
       'unreachable',
       'wrong',
     ]);
+  });
+
+  it('shows its secret to nobody whose certificate it cannot trust', async () => {
+    let isAsked = false;
+    const server = createTlsServer(testCertificate(), (request, response) => {
+      isAsked = true;
+      json([groupOf('tls')])(request, response);
+    });
+    servers.push(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const edge = await addEdge(fixture, 'tls');
+    const api_url = `https://localhost:${(server.address() as AddressInfo).port}`;
+    await heartbeat(fixture, edge.actor, { ...beatOf(edge.runId, 'tls'), api_url });
+    const { groups, warnings } = await calls(at()).groups(account.accountId);
+    expect([groups, warnings.length, isAsked]).toEqual([[], 1, false]);
   });
 
   it('leaves out edges that were not heard for a minute, unless they hold an open tunnel of the caller', async () => {

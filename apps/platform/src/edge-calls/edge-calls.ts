@@ -12,6 +12,7 @@ import {
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
+import type { MasterKey } from '../db/master-key.ts';
 import { LIMITS } from '../limits.ts';
 import { callEdge, edgeOfTunnel, edgesWithPools, type LocalEdge, type ReachableEdge } from './call-edge.ts';
 
@@ -28,6 +29,8 @@ export interface EdgeCallsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** There once the tables are. */
+  readonly masterKey: () => MasterKey;
   /** The edge of this very process, which is asked without a socket. */
   readonly localEdge?: LocalEdge | null;
   /** `fetch` unless told. */

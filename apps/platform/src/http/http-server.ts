@@ -2,7 +2,7 @@
 import { maxHeaderSize } from 'node:http';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import { Fault } from '@tunnel/errors';
-import { type ErrorMapper, HttpListener, unreadableAsJson } from '@tunnel/http-shell';
+import { type ConnectionGate, type ErrorMapper, HttpListener, refusedAsJson } from '@tunnel/http-shell';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { LIMITS } from '../limits.ts';
 import { newRequestId, platformErrorMapper } from './platform-app.ts';
@@ -13,12 +13,13 @@ export interface HttpServerOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly app: PlatformApp;
+  readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 export class HttpServer extends HttpListener {
-  constructor({ host, port, app, clock, logger }: HttpServerOptions) {
+  constructor({ host, port, app, gate, clock, logger }: HttpServerOptions) {
     const answerOf = platformErrorMapper(logger);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env), {
       errorHandler: (error) => answerUnread(error, answerOf),
@@ -26,16 +27,12 @@ export class HttpServer extends HttpListener {
     super({
       on: { host, port, key: '[platform] port' },
       onRequest: (request, response) => void onRequest(request, response),
-      bounds: {
-        headTimeoutMs: LIMITS.HEAD_TIMEOUT_MS,
-        requestTimeoutMs: LIMITS.REQUEST_TIMEOUT_MS,
-        connectionsMax: LIMITS.CONNECTIONS_MAX,
-      },
+      ...{ gate, kind: 'platform' },
+      bounds: { headTimeoutMs: LIMITS.HEAD_TIMEOUT_MS, requestTimeoutMs: LIMITS.REQUEST_TIMEOUT_MS },
       takesOddRequests: true,
-      unreadable: unreadableAsJson(newRequestId),
+      refused: refusedAsJson(newRequestId),
       unreadableReasons: { HPE_HEADER_OVERFLOW: `the headers of the request are over ${maxHeaderSize} bytes` },
       grace: { clock, ms: LIMITS.HTTP_STOP_GRACE_MS },
-      onAcceptError: (error) => logger.warn({ err: error }, 'a connection could not be accepted'),
       portReasons: {},
     });
   }

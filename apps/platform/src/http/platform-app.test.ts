@@ -3,11 +3,12 @@ import { type ApiError, EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { integerParameter } from '@tunnel/http-shell';
 import { createLogger } from '@tunnel/runtime';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { DatabaseAway } from '../db/database-away.ts';
 import { createPlatformApp, type PlatformAppDeps } from './platform-app.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
-const settings = { trusted_proxies: [], public_url: 'http://localhost:8080' };
+const settings = { trusted_proxies: [], public_url: 'http://localhost:8080', host: '127.0.0.1' };
 
 const answers = { 200: { description: 'What came.' } };
 const echoRoute = createRoute({
@@ -40,7 +41,7 @@ const makeApp = (deps: Partial<PlatformAppDeps> = {}) => {
   app.get('/locked', (context) => context.text('in'));
   app.get('/address', (context) => context.text(context.get('address')));
   app.get('/broken', () => Promise.reject(new Error('secret of the inside')));
-  app.get('/away', () => Promise.reject(Object.assign(new Error('no'), { code: 'ECONNREFUSED' })));
+  app.get('/away', () => Promise.reject(new DatabaseAway(new Error('connect ECONNREFUSED'))));
   app.get('/health', (context) => context.text('ok'));
   app.post(`${EDGE_LINK_PATH}/records`, async (context) => context.json((await context.req.text()).length));
   app.openapi(echoRoute, (context) => context.json({ label: context.req.valid('json').label }));
@@ -97,6 +98,24 @@ describe('the HTTP shell', () => {
     expect((await refusal(away)).slice(0, 2)).toEqual([503, 'DATABASE_AWAY']);
   });
 
+  it.each([
+    ...['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND'],
+    ...['EAI_AGAIN', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE', '57P01', '08006', '53300'],
+  ])(
+    'does not take an error with the code %s, of a mail server or the payment processor, for the database',
+    async (code) => {
+      const onDatabaseAway = vi.fn();
+      const own = makeApp({ onDatabaseAway });
+      const failure = Object.assign(new Error(`Connection terminated: ${code}`), { code });
+      own.get('/mail', () => Promise.reject(failure));
+      own.get('/processor', () => Promise.reject(new AggregateError([failure], 'all failed')));
+      for (const path of ['/mail', '/processor']) expect((await own.request(path)).status).toBe(500);
+      expect(onDatabaseAway).not.toHaveBeenCalled();
+      await own.request('/away');
+      expect(onDatabaseAway).toHaveBeenCalledOnce();
+    },
+  );
+
   it('serves nothing but health until the tables are there', async () => {
     let ready = false;
     const starting = makeApp({ databaseReady: () => ready });
@@ -110,8 +129,9 @@ describe('the HTTP shell', () => {
   it('believes X-Forwarded-For from trusted proxies and networks only', async () => {
     const proxied = makeApp({ settings: { ...settings, trusted_proxies: ['10.0.0.0/8', '::1'] } });
     const ask = async (peer: string, forwarded: string) => {
-      const env = { incoming: { socket: { remoteAddress: peer } } };
-      return (await proxied.request('/address', { headers: { 'x-forwarded-for': forwarded } }, env)).text();
+      const headers = { host: 'localhost', 'x-forwarded-for': forwarded };
+      const env = { incoming: { socket: { remoteAddress: peer }, url: '/address', headers } };
+      return (await proxied.request('/address', {}, env)).text();
     };
     expect(await ask('::ffff:10.1.2.3', '1.1.1.1, 2.2.2.2')).toBe('2.2.2.2');
     expect(await ask('::1', '1.1.1.1, 10.9.9.9')).toBe('1.1.1.1');

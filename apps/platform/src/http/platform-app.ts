@@ -1,10 +1,11 @@
 // The HTTP shell of the platform: what holds for every request and every answer. Routes are hung into it by their own files.
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
-import { callerAddressOf } from '@tunnel/core';
+import { callerAddressOf, ownAuthority } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   boundBody,
+  callerHasLeft,
   createErrorMapper,
   createUnroutedFault,
   type ErrorMapper,
@@ -17,7 +18,7 @@ import { type Logger, randomId, type ServerConfig } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
-import { databaseAway, isDatabaseAway } from '../db/database-away.ts';
+import { DatabaseAway, notReady } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
@@ -26,11 +27,11 @@ import { isDashboardPath } from './routes/dashboard-routes.ts';
 export interface PlatformAppDeps {
   readonly logger: Logger;
   /** [platform] of server.toml. */
-  readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies' | 'public_url'>;
+  readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies' | 'public_url' | 'host'>;
   /** false: the tables are not there yet, and nothing but /health and the dashboard's files is served. */
   readonly databaseReady?: () => boolean;
   /** A request met a database that is away. */
-  readonly onDatabaseAway?: (error: unknown) => void;
+  readonly onDatabaseAway?: (error: DatabaseAway) => void;
   readonly newRequestId?: () => string;
 }
 
@@ -60,14 +61,51 @@ const guard = (app: PlatformApp, deps: PlatformAppDeps): MiddlewareHandler<Platf
   const stamp = stampOf(deps);
   const unrouted = createUnroutedFault(app, { headAfter: 'all' });
   const { databaseReady = () => true } = deps;
+  const refuseOtherHosts = hostCheck(deps.settings);
   return (context, next) => {
     stamp(context);
+    refuseOtherHosts(context);
     // Middleware alone matched. Before anything asks for credentials: what paths and methods there are is public.
     if (matchedRoutes(context).at(-1)?.method === 'ALL') throw unrouted(context);
-    if (!databaseReady() && needsDatabase(context.req.path)) throw databaseAway();
+    if (!databaseReady() && needsDatabase(context.req.path)) throw notReady();
     return refuseLargeBody(context, next);
   };
 };
+
+const BY_ADDRESS = /^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\])(:\d{1,5})?$/i;
+
+/** Quoted in an answer: a line, not a page. */
+const HOST_SHOWN_CHARACTERS = 100;
+
+/**
+ * A page of somebody else reaches us by a name of its own that points here, and is not answered. Not asked of probes, which come by
+ * address, of edges, which have a credential and `platform_url`, and of calls in the process.
+ */
+const hostCheck = ({ public_url, host: listensOn }: PlatformAppDeps['settings']) => {
+  const { protocol, hostname: host, port } = new URL(public_url);
+  const defaultPort = protocol === 'https:' ? 443 : 80;
+  const isOwn = ownAuthority({ published: { host, port: Number(port || defaultPort) }, defaultPort, listensOn });
+  // The simulator beside us calls by the address that we listen on. Its webhooks are signed, and an address is no stranger's name.
+  const isOwnOfWebhooks = (authority: string): boolean => BY_ADDRESS.test(authority) || isOwn(authority);
+  // Nearly all requests have one and the same.
+  let lastOwn: string | undefined;
+  return (context: Context<PlatformEnv>): void => {
+    const { incoming } = socketOf(context);
+    if (incoming === undefined || isForAnyHost(context.req.path)) return;
+    const { host: named = '' } = incoming.headers;
+    // A target with a host of its own (RFC 9112, 3.2.2) counts before the header; a browser sends neither one against the other.
+    const target = incoming.url?.startsWith('/') === false ? new URL(context.req.url).host : named;
+    if (named === lastOwn && target === named) return;
+    const isOwnHere = context.req.path === BILLING_WEBHOOK_PATH ? isOwnOfWebhooks : isOwn;
+    for (const authority of [target, named]) {
+      if (!isOwnHere(authority)) throw new Fault('API_WRONG_HOST', { host: authority.slice(0, HOST_SHOWN_CHARACTERS) });
+    }
+    if (isOwnHere === isOwn) lastOwn = named;
+  };
+};
+
+const isForAnyHost = (path: string): boolean =>
+  path === '/health' || path === '/health/db' || path.startsWith(`${EDGE_LINK_PATH}/`);
 
 /** The page of the dashboard says itself what is away. */
 const needsDatabase = (path: string): boolean => !path.startsWith('/health') && !isDashboardPath(path);
@@ -116,21 +154,25 @@ const refuseLargeBody: MiddlewareHandler<PlatformEnv> = (context, next) => {
 const answerError = async (
   context: Context<PlatformEnv>,
   error: unknown,
-  { answerOf, onDatabaseAway }: Pick<PlatformAppDeps, 'onDatabaseAway'> & { answerOf: ErrorMapper },
+  { answerOf, onDatabaseAway, logger }: PlatformAppDeps & { answerOf: ErrorMapper },
 ): Promise<Response> => {
+  const requestId = context.get('requestId');
+  if (error instanceof DatabaseAway) onDatabaseAway?.(error);
+  else if (!(error instanceof Fault) && callerHasLeft(context)) {
+    logger.debug({ request_id: requestId, path: context.req.path, err: error }, 'a caller hung up');
+    return sendError(context, answerOf(new Fault('API_CALLER_GONE', {}, { cause: error }), requestId));
+  }
   const problem = error instanceof HTTPException && error.status === 400 ? await problemOfJson(context) : null;
   const told = problem === null ? error : new Fault('API_BAD_REQUEST', { reason: problem }, { cause: error });
-  if (isDatabaseAway(error)) onDatabaseAway?.(error);
-  return sendError(context, answerOf(told, context.get('requestId')));
+  return sendError(context, answerOf(told, requestId));
 };
 
-/** What the platform's error mapper knows besides faults: a database that is away, and a body that is not JSON. */
+/** What the platform's error mapper knows besides faults: a body that is not JSON. */
 export const platformErrorMapper = (logger: Logger): ErrorMapper =>
   createErrorMapper({
     logger,
     failed: 'a request failed',
     known: (error) => {
-      if (isDatabaseAway(error)) return databaseAway(error);
       const isMediaType = error instanceof HTTPException && error.status === 415;
       return isMediaType ? new Fault('API_MEDIA_TYPE', {}, { cause: error }) : null;
     },

@@ -1,6 +1,7 @@
 // All routes of the platform, and what each of them needs besides the services' context.
-import { AccessTokens, SigningKeys } from '../services/auth/access-tokens.ts';
+import { AccessTokens } from '../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
+import { SigningKeys } from '../services/auth/signing-keys.ts';
 import { UserCache } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
@@ -31,7 +32,7 @@ export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
 
 export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): void => {
   const { db, clock, settings } = deps;
-  const signingKeys = new SigningKeys({ db, clock });
+  const signingKeys = new SigningKeys({ db, clock, masterKey: deps.masterKey });
   const accounts = {
     passwords: new PasswordHasher(),
     accessTokens: new AccessTokens({ keys: signingKeys, clock, issuer: settings.public_url }),

@@ -7,6 +7,8 @@ import { Jobs, withJobLock } from './jobs.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
+const clean = cleanUp({ audit_days: 400, tunnel_log_days: 400, unverified_user_days: 7 });
+
 let fixture: LinkFixture;
 let account: Account;
 beforeAll(async () => {
@@ -65,7 +67,7 @@ describe('cleaning up', () => {
         { ...event, identifier: 'not yet', created_at: daysAgo(300) },
       ])
       .execute();
-    await cleanUp.run(fixture);
+    await clean.run(fixture);
     const namesOf = async (query: { execute(): Promise<{ name: string }[]> }) =>
       (await query.execute()).map(({ name }) => name).toSorted();
     expect(await namesOf(db.selectFrom('refresh_tokens').select('token_hash as name'))).toEqual(['rotated']);
@@ -80,8 +82,8 @@ describe('cleaning up', () => {
       insert into mail_tokens (token_hash, user_id, kind, expires_at)
       select 'many ' || n, ${account.accountId}::uuid, 'verify', ${daysAgo(3)}::timestamptz from generate_series(1, 12000) n
     `.execute(fixture.db);
-    await Promise.all([cleanUp.run(fixture), cleanUp.run(fixture)]);
-    await cleanUp.run(fixture);
+    await Promise.all([clean.run(fixture), clean.run(fixture)]);
+    await clean.run(fixture);
     const left = await fixture.db.selectFrom('mail_tokens').select('token_hash').execute();
     expect(left).toEqual([{ token_hash: 'new' }]);
   });

@@ -3,7 +3,7 @@
 import type { Timer } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
-import { isDatabaseAway } from '../db/database-away.ts';
+import { DatabaseAway } from '../db/database-away.ts';
 import type { Schema } from '../db/schema.ts';
 import type { ServiceContext } from '../services/service-context.ts';
 
@@ -73,7 +73,7 @@ export class Jobs {
   #failed(job: Job, error: unknown): void {
     const { logger } = this.#context;
     // Whoever watches the database tells of that.
-    if (isDatabaseAway(error)) logger.debug({ job: job.name }, 'a job waits for the database');
+    if (error instanceof DatabaseAway) logger.debug({ job: job.name }, 'a job waits for the database');
     else logger.error({ job: job.name, err: error }, 'a job failed');
   }
 }

@@ -1,5 +1,7 @@
-// Reads accounts again that the processor was not asked about for an hour: a webhook may be lost.
+// Reads accounts again that the processor was not asked about for an hour: a webhook may be lost. Those that are past due on a test
+// clock are read every few seconds: nobody tells when somebody moves it.
 import { Fault } from '@tunnel/errors';
+import { DatabaseAway } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import { syncAccount } from '../services/billing/sync-account.ts';
@@ -17,11 +19,29 @@ export const resyncBilling = (billing: BillingContext): Job => ({
   },
 });
 
-const longUnread = async ({ db }: BillingContext, notReadSince: number): Promise<string[]> => {
+export const followTestClocks = (billing: BillingContext): Job => ({
+  name: 'follow test clocks',
+  everyMs: LIMITS.TEST_CLOCKS_EVERY_MS,
+  run: async () => {
+    const notReadSince = billing.clock.now() - LIMITS.TEST_CLOCKS_EVERY_MS / 2;
+    for (const userId of await longUnread(billing, notReadSince, { onTestClock: true })) {
+      if (!(await tryToSync(billing, userId, notReadSince))) return;
+    }
+  },
+});
+
+const longUnread = async (
+  { db }: BillingContext,
+  notReadSince: number,
+  { onTestClock = false }: { readonly onTestClock?: boolean } = {},
+): Promise<string[]> => {
   const rows = await db
     .selectFrom('billing_accounts')
     .select('user_id')
     .where('customer_id', 'is not', null)
+    .$if(onTestClock, (some) =>
+      some.where('past_due_since', 'is not', null).where('processor_ahead_ms', 'is not', null),
+    )
     .where((row) => row.or([row('synced_at', 'is', null), row('synced_at', '<=', new Date(notReadSince))]))
     .orderBy('synced_at', (order) => order.asc().nullsFirst())
     .limit(LIMITS.RESYNC_ROWS)
@@ -35,7 +55,7 @@ const tryToSync = async (billing: BillingContext, userId: string, notReadSince: 
     await syncAccount(billing, userId, { notReadSince, mayForget: false });
     return true;
   } catch (error) {
-    if (!(error instanceof Fault)) throw error;
+    if (!(error instanceof Fault) || error instanceof DatabaseAway) throw error;
     billing.logger.warn({ user_id: userId, code: error.code }, 'an account cannot be read at the payment processor');
     // Asked again in an hour, so that it does not stand in the way of the others.
     if (error.code === 'BILLING_PROCESSOR_REFUSED') await noteRead(billing, userId);

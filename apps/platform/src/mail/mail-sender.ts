@@ -3,7 +3,7 @@
 import { decideMailRetry } from '@tunnel/core';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
-import { isDatabaseAway } from '../db/database-away.ts';
+import { DatabaseAway } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
 import { withTimeout } from '../timeout.ts';
 import type { MailTransport } from './mail-transport.ts';
@@ -80,7 +80,7 @@ export class MailSender {
       this.#sendNext();
     } catch (error) {
       // That the database is away is told by whoever watches it. The mails are still there when it comes back.
-      if (!isDatabaseAway(error)) logger.error({ err: error }, 'the mail outbox cannot be read');
+      if (!(error instanceof DatabaseAway)) logger.error({ err: error }, 'the mail outbox cannot be read');
     }
   }
 

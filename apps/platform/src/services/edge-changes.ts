@@ -1,15 +1,25 @@
 // Changes that edges are told of, as rows: announced in the transaction of what changed, read after a number, kept for days.
 import type { EdgeChange } from '@tunnel/contract';
-import { capState, monthOf } from '@tunnel/core';
+import { monthOf } from '@tunnel/core';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Schema } from '../db/schema.ts';
+import { LIMITS } from '../limits.ts';
+import { type EntitlementRow, entitlementOf, refusalOf } from './account-entitlement.ts';
 import { rightsOf } from './link-answers.ts';
 
 export type AnnouncedChange =
   | { readonly kind: 'key-revoked'; readonly keyId: string; readonly accountId: string }
   /** Its sessions end with this code and text. */
   | { readonly kind: 'account-closed'; readonly accountId: string; readonly code: string; readonly message: string }
+  /** These tunnels of it alone, in this order: what is over a plan that allows less than before. */
+  | {
+      readonly kind: 'tunnels-closed';
+      readonly accountId: string;
+      readonly tunnelIds: readonly string[];
+      readonly code: string;
+      readonly message: string;
+    }
   /** Plan, limit or rights; edges are sent what holds when they are told. */
   | { readonly kind: 'account-changed'; readonly accountId: string }
   /** Too many accounts changed to name them: edges ask for every key that they know. */
@@ -41,9 +51,20 @@ const rowOf = (change: AnnouncedChange) => ({
   kind: change.kind,
   account_id: change.kind === 'forget' ? null : change.accountId,
   key_id: change.kind === 'key-revoked' ? change.keyId : null,
-  code: change.kind === 'account-closed' ? change.code : null,
-  message: change.kind === 'account-closed' ? change.message : null,
+  code: 'code' in change ? change.code : null,
+  message: 'code' in change ? change.message : null,
+  tunnel_ids: change.kind === 'tunnels-closed' ? change.tunnelIds.join(' ') : null,
 });
+
+/** As many changes as it takes: a line of the stream is bounded. */
+export const closingOf = (change: Extract<AnnouncedChange, { kind: 'tunnels-closed' }>): AnnouncedChange[] => {
+  const { tunnelIds } = change;
+  const most = LIMITS.CLOSED_TUNNELS_PER_CHANGE;
+  return Array.from({ length: Math.ceil(tunnelIds.length / most) }, (_, index) => ({
+    ...change,
+    tunnelIds: tunnelIds.slice(index * most, (index + 1) * most),
+  }));
+};
 
 export interface ChangePage {
   readonly changes: readonly EdgeChange[];
@@ -64,45 +85,46 @@ export const readChanges = async (db: Db, { after, limit, now }: ChangesWanted):
     .leftJoin('users', 'users.id', 'change.account_id')
     .leftJoin('plans', 'plans.name', 'users.plan')
     .select(['change.id', 'change.kind', 'change.account_id', 'change.key_id', 'change.code', 'change.message'])
+    .select('change.tunnel_ids')
     .leftJoin('billing_accounts as billed', 'billed.user_id', 'change.account_id')
     .leftJoin('metered_usage as usage', (on) =>
       on.onRef('usage.user_id', '=', 'change.account_id').on('usage.month', '=', monthOf(now)),
     )
-    .select(['users.plan', 'plans.tunnel_limit', 'plans.allow_custom_subdomains', 'plans.price_cents_per_gb'])
-    .select(['billed.spend_cap_cents', 'usage.bytes'])
+    .select(['users.plan', 'users.status', 'plans.tunnel_limit', 'plans.allow_custom_subdomains'])
+    .select(['plans.price_cents_per_gb', 'billed.spend_cap_cents', 'billed.past_due_since'])
+    .select(['billed.subscription_status', 'billed.cancels_at_period_end'])
+    .select(['usage.month as used_month', 'usage.bytes as used_bytes'])
     .where('change.id', '>', after)
     .orderBy('change.id')
     .limit(limit)
     .execute();
-  return { changes: rows.flatMap((row) => changeOf(row) ?? []), last: rows.at(-1)?.id ?? null };
+  return { changes: rows.flatMap((row) => changeOf(row, now) ?? []), last: rows.at(-1)?.id ?? null };
 };
 
-interface ChangeRow {
+type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
+
+/** Of an account that is gone the rest is null. */
+interface ChangeRow extends Nullable<EntitlementRow> {
   readonly id: number;
   readonly kind: string;
   readonly account_id: string | null;
   readonly key_id: string | null;
   readonly code: string | null;
   readonly message: string | null;
+  readonly tunnel_ids: string | null;
   readonly plan: string | null;
-  readonly tunnel_limit: number | null;
-  readonly allow_custom_subdomains: boolean | null;
-  readonly price_cents_per_gb: number | null;
-  readonly spend_cap_cents: number | null;
-  readonly bytes: number | null;
+  readonly subscription_status: string | null;
+  readonly cancels_at_period_end: boolean | null;
 }
 
-/** null: there is nothing to say any more, because the account is gone, or is not over its cap any more. */
-const changeOf = (row: ChangeRow): EdgeChange | null => {
+/** null: there is nothing to say any more, because the account is gone, or may have again what was closed. */
+const changeOf = (row: ChangeRow, now: number): EdgeChange | null => {
   const { id, account_id } = row;
   if (row.kind === 'forget') return { kind: 'forget', id };
   if (account_id === null) return null;
   if (row.kind === 'key-revoked') return { kind: 'key-revoked', id, key_id: row.key_id ?? '', account_id };
-  if (row.kind === 'account-closed') {
-    // An edge that hears of it late would end what was opened since the cap was raised.
-    if (row.code === 'SPEND_CAP_REACHED' && !isOverCap(row)) return null;
-    return { kind: 'account-closed', id, account_id, code: row.code ?? '', message: row.message ?? '' };
-  }
+  if (row.kind === 'account-closed') return closedChangeOf(row, account_id, now);
+  if (row.kind === 'tunnels-closed') return tunnelsChangeOf(row, account_id);
   if (row.plan === null) return null;
   const { plan, tunnel_limit } = row;
   const account = rightsOf({
@@ -114,8 +136,28 @@ const changeOf = (row: ChangeRow): EdgeChange | null => {
   return { kind: 'account-changed', id, account };
 };
 
-const isOverCap = ({ bytes, price_cents_per_gb, spend_cap_cents }: ChangeRow): boolean =>
-  capState({ bytes: bytes ?? 0, priceCentsPerGb: price_cents_per_gb ?? 0, capCents: spend_cap_cents }).reached;
+const OF_BILLING = new Set(['SPEND_CAP_REACHED', 'ACCOUNT_PAST_DUE']);
+
+/** An edge that hears late of a bill would end what was opened since it was settled: it is told what holds now. */
+const closedChangeOf = (row: ChangeRow, account_id: string, now: number): EdgeChange | null => {
+  const { id, status, price_cents_per_gb, code, message } = row;
+  const told = { kind: 'account-closed', id, account_id } as const;
+  if (!OF_BILLING.has(code ?? '')) return { ...told, code: code ?? '', message: message ?? '' };
+  if (status === null || price_cents_per_gb === null) return null;
+  const allow_custom_subdomains = row.allow_custom_subdomains ?? false;
+  const { closed } = entitlementOf({ ...row, status, price_cents_per_gb, allow_custom_subdomains }, now);
+  if (closed === null) return null;
+  const refused = refusalOf(closed);
+  return { ...told, code: refused.code, message: refused.message };
+};
+
+/** Not once there is a new subscription, or a plan without a limit: they are allowed again. */
+const tunnelsChangeOf = (row: ChangeRow, account_id: string): EdgeChange | null => {
+  const { id, subscription_status, cancels_at_period_end, tunnel_limit } = row;
+  if (subscription_status !== 'canceled' || cancels_at_period_end === true || tunnel_limit === null) return null;
+  const tunnel_ids = (row.tunnel_ids ?? '').split(' ').filter((tunnelId) => tunnelId !== '');
+  return { kind: 'tunnels-closed', id, account_id, tunnel_ids, code: row.code ?? '', message: row.message ?? '' };
+};
 
 export interface ChangeRange {
   /** Of the oldest that is kept; 1 when there never was one. */

@@ -1,11 +1,9 @@
 // The commands that work on the database, beside a running server or without one: `migrate`, `edge-credential` and `admin`.
 import { userInfo } from 'node:os';
-import { Fault } from '@tunnel/errors';
 import {
   migrate as applyMigrations,
   createCredential,
   Database,
-  isDatabaseAway,
   type ListedEdge,
   type ListedUser,
   listCredentials,
@@ -184,12 +182,12 @@ const usersText = (users: readonly ListedUser[]): string =>
         ]),
       );
 
-const subcommand = (name: string, description: string, example: string): Command =>
+export const subcommand = (name: string, description: string, example: string): Command =>
   serverCommand(name, description)
     .option(...JSON_OPTION)
     .addHelpText('after', `\nExample:\n  tunnel-server ${example}`);
 
-const sayTo =
+export const sayTo =
   (finish: (code: number) => void) =>
   (flags: JsonFlags, text: string, json: object): void => {
     process.stdout.write(`${flags.json === true ? JSON.stringify(json) : text}\n`);
@@ -200,7 +198,7 @@ const open = <T>(flags: JsonFlags, act: (database: Database) => Promise<T>): Pro
   withDatabase(loadConfig(flags, process.env), { prepared: true }, act);
 
 /** Who stands at the console, as the audit names them. */
-const consoleOperator = (): OperatorActor => ({ kind: 'operator', name: nameOf() });
+export const consoleOperator = (): OperatorActor => ({ kind: 'operator', name: nameOf() });
 
 const nameOf = (): string => {
   try {
@@ -218,7 +216,7 @@ const logger = createLogger({ level: 'warn', format: 'human', stream: process.st
  * long as the command takes.
  * `prepared`: the tables are brought up to date first. `patient`: no statement is cut. Throws a fault when there is no database.
  */
-const withDatabase = async <T>(
+export const withDatabase = async <T>(
   config: ServerConfig,
   { prepared, patient = false }: { readonly prepared: boolean; readonly patient?: boolean },
   act: (database: Database) => Promise<T>,
@@ -228,8 +226,6 @@ const withDatabase = async <T>(
   try {
     if (prepared && (await pendingMigrations(database.db)).length > 0) await migratePatiently({ url, logger });
     return await act(database);
-  } catch (error) {
-    throw isDatabaseAway(error) ? new Fault('DATABASE_AWAY', {}, { cause: error }) : error;
   } finally {
     await database.close();
     await stop();

@@ -1,8 +1,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { judgeConfig } from './server-commands.ts';
+
+const tlsFile = (name: string): string =>
+  fileURLToPath(new URL(`../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));
+const TLS_CERT = tlsFile('cert.pem');
+const TLS_KEY = tlsFile('key.pem');
 
 let dir: string;
 beforeEach(() => {
@@ -33,6 +39,38 @@ it('says of a bad file what is wrong, what to do, and ends with 2', async () => 
 it('says of a missing file that it cannot be read', async () => {
   expect((await judgeConfig({ config: join(dir, 'none.toml') }, {})).json).toMatchObject({
     code: 'CONFIG_FILE_UNREADABLE',
+  });
+});
+
+describe('clear text', () => {
+  const TLS = `[tls]\ncert_path = "${TLS_CERT}"\nkey_path = "${TLS_KEY}"\n`;
+  const verdictOf = async (server: string, rest = ''): Promise<string> =>
+    (await judgeConfig({ config: write(`[server]\n${server}\n${rest}`) }, {})).text;
+  const LINK = 'platform_credential_file = "/x"\n';
+
+  it('is refused for links beyond this machine, with the key that allows it', async () => {
+    for (const key of ['platform_url', 'api_url']) {
+      const text = await verdictOf(`${LINK}${key} = "http://platform.example"`);
+      expect(text).toContain(`\`server.${key}\` must be an https URL`);
+      expect(text).toContain('server.allow_insecure_link = true');
+      expect(await verdictOf(`${LINK}${key} = "http://platform.example"\nallow_insecure_link = true`)).toMatch(/^ok/);
+    }
+    expect(await verdictOf('api_host = "0.0.0.0"')).toContain('`127.0.0.1`');
+    expect(await verdictOf('host = "0.0.0.0"')).toMatch(/^ok/);
+  });
+
+  it('of REST is TLS with [tls], for a host of the certificate', async () => {
+    const open = 'host = "0.0.0.0"\ndomain = "edge.example"\n';
+    expect(await verdictOf(open, TLS)).toMatch(/^ok/);
+    expect(await verdictOf(`${open}api_url = "https://localhost:4041"`, TLS)).toMatch(/^ok/);
+    expect(await verdictOf(`${open}api_url = "https://127.0.0.1:4041"`, TLS)).toMatch(/^ok/);
+    const text = await verdictOf(`${open}api_url = "https://edge.example:4041"`, TLS);
+    expect(text).toContain('the platform would reach REST at edge.example');
+    expect(text).toContain('DNS:localhost');
+    // Without api_url the domain is what the platform is told.
+    const asked = `${open}${LINK}platform_url = "https://platform.example"`;
+    expect(await verdictOf(asked, TLS)).toContain('the platform would reach REST at edge.example');
+    expect(await verdictOf(asked.replace('edge.example', 'localhost'), TLS)).toMatch(/^ok/);
   });
 });
 

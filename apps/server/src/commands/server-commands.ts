@@ -1,5 +1,5 @@
 // The commands that run a server, `stack`, `edge`, `platform` and `simulator`, and `check-config`, which says whether one would start.
-import { loadTlsFiles } from '@tunnel/edge';
+import { checkTls } from '@tunnel/edge';
 import { type Command, InvalidArgumentError } from 'commander';
 import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../problem-report.ts';
 import { runServer } from '../run-server.ts';
@@ -71,7 +71,7 @@ interface Verdict {
 
 export const judgeConfig = async (flags: ServerFlags, env: NodeJS.ProcessEnv): Promise<Verdict> => {
   try {
-    await loadTlsFiles(loadConfig(flags, env).tls);
+    await checkTls(loadConfig(flags, env));
     return { exitCode: EXIT_OK, text: `ok: ${flags.config ?? 'built-in defaults'}`, json: { ok: true } };
   } catch (error) {
     const fault = faultOf(error);

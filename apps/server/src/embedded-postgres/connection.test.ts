@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Secret } from '@tunnel/runtime';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { closeSocketFolder, embeddedUrl, openSocketFolder, socketUrl } from './connection.ts';
 import type { RunAs } from './run-as.ts';
@@ -26,7 +27,9 @@ describe('the connection file', () => {
   const write = (content: string): void => writeFileSync(join(dataDir, 'postgres-support/connection.json'), content);
 
   it('names a socket in a url, whatever is in its path', () => {
-    expect(socketUrl('/a b/?&').reveal()).toBe('postgres:///tunnel?user=tunnel&host=%2Fa%20b%2F%3F%26');
+    expect(socketUrl('/a b/?&', new Secret('s-e_c')).reveal()).toBe(
+      'postgres:///tunnel?user=tunnel&password=s-e_c&host=%2Fa%20b%2F%3F%26',
+    );
   });
 
   it('is believed while the process that wrote it lives', () => {

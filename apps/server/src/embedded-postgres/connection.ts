@@ -1,10 +1,10 @@
-// How the embedded database is reached: by a socket in a folder that only its owner may enter, which is what keeps others away from it;
-// and <data_dir>/postgres-support/connection.json, by which commands beside a running server find it.
+// How the embedded database is reached: by a socket in a folder that only its owner may enter, with the password of its one role; and
+// <data_dir>/postgres-support/connection.json, by which commands beside a running server find it.
 import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isProcessAlive, Secret, sha256Hex } from '@tunnel/runtime';
-import { DATABASE_NAME, DATABASE_USER } from './cluster.ts';
+import { DATABASE_NAME, DATABASE_USER } from './access.ts';
 import { POSTGRES_BOUNDS, postgresFiles } from './postgres-files.ts';
 import type { RunAs } from './run-as.ts';
 
@@ -50,8 +50,10 @@ export const closeSocketFolder = (folder: string, preferred: string): void => {
 };
 
 /** In the form that both our driver and the tools of PostgreSQL understand. */
-export const socketUrl = (socketFolder: string, user: string = DATABASE_USER, name: string = DATABASE_NAME): Secret =>
-  new Secret(`postgres:///${name}?user=${user}&host=${encodeURIComponent(socketFolder)}`);
+export const socketUrl = (socketFolder: string, password: Secret): Secret => {
+  const [host, secret] = [encodeURIComponent(socketFolder), encodeURIComponent(password.reveal())];
+  return new Secret(`postgres:///${DATABASE_NAME}?user=${DATABASE_USER}&password=${secret}&host=${host}`);
+};
 
 /** Null when no server runs on this data directory. */
 export const embeddedUrl = (dataDir: string): Secret | null => {

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
+import { givePassword } from './access.ts';
 import { removeSocketLock, writeConnection } from './connection.ts';
 import { closeInstallation, type Installation, type InstallationOptions, openInstallation } from './installation.ts';
 import { POSTGRES_BOUNDS, postgresFiles } from './postgres-files.ts';
@@ -103,8 +104,11 @@ export class EmbeddedPostgres {
     }
   }
 
-  async #launch({ programs, args, files, socketFolder, url }: Installation): Promise<void> {
+  async #launch({ programs, args, files, socketFolder, password, url }: Installation): Promise<void> {
     await stopOrphan(files.cluster, this.#logger, this.#clock);
+    if (this.#isStopping()) throw new Error('stopped while it was starting');
+    // Not before: it needs the cluster for itself.
+    await givePassword(files, programs, password);
     if (this.#isStopping()) throw new Error('stopped while it was starting');
     removeSocketLock(socketFolder);
     const server = new ServerProcess({ programs, args, logger: this.#logger, clock: this.#clock });

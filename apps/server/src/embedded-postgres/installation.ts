@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { type FileLock, lockHolder, type Secret, takeLock } from '@tunnel/runtime';
+import { ensurePassword, writeAccessRules } from './access.ts';
 import { openCluster } from './cluster.ts';
 import { closeSocketFolder, openSocketFolder, removeConnection, socketUrl } from './connection.ts';
 import { type PostgresFiles, postgresFiles } from './postgres-files.ts';
@@ -29,6 +30,8 @@ export interface Installation {
   /** Of the server. */
   readonly args: readonly string[];
   readonly socketFolder: string;
+  /** Of the role that `url` names. */
+  readonly password: Secret;
   readonly url: Secret;
 }
 
@@ -45,12 +48,14 @@ export const openInstallation = async (options: InstallationOptions): Promise<In
   const lock = lockDatabase(files);
   try {
     const programs = openPrograms(packageDir, dataDir, files);
-    await openCluster(files, programs);
+    const password = ensurePassword(files);
+    writeAccessRules(files);
+    await openCluster(files, programs, password);
     giveTo(files.cluster, programs.user);
     const socketFolder = openSocketFolder(files.run, programs.user);
     // The cluster comes first: by it the server is known in the list of processes.
-    const args = ['-D', files.cluster, ...settingArgs(socketFolder, settings)];
-    return { lock, files, programs, args, socketFolder, url: socketUrl(socketFolder) };
+    const args = ['-D', files.cluster, ...settingArgs(files, socketFolder, settings)];
+    return { lock, files, programs, args, socketFolder, password, url: socketUrl(socketFolder, password) };
   } catch (error) {
     lock.release();
     throw error;
@@ -113,8 +118,9 @@ const SETTINGS: PostgresSettings = {
 /** After a crash: the file system at once instead of some 1400 files one by one, which on a busy disk takes longer than all else. */
 const ON_LINUX: PostgresSettings = { recovery_init_sync_method: 'syncfs' };
 
-const settingArgs = (socketFolder: string, more: PostgresSettings): string[] => {
+const settingArgs = ({ access }: PostgresFiles, socketFolder: string, more: PostgresSettings): string[] => {
   const here = process.platform === 'linux' ? ON_LINUX : {};
-  const all = { ...SETTINGS, ...here, unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"`, ...more };
+  const paths = { hba_file: access, unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"` };
+  const all = { ...SETTINGS, ...here, ...paths, ...more };
   return Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 };

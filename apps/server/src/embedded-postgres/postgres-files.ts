@@ -15,7 +15,15 @@ export interface PostgresFiles {
   readonly libraries: string;
   /** How other commands reach the running server. */
   readonly connection: string;
+  /** Of the one role that may log in. */
+  readonly password: string;
+  /** In the cluster, and so in every copy of it: the hash of the password that its role has. */
+  readonly passwordMark: string;
+  /** Who may log in, and how. */
+  readonly access: string;
 }
+
+export const PASSWORD_MARK = 'tunnel-password.sha256';
 
 export const postgresFiles = (dataDir: string): PostgresFiles => {
   const cluster = join(dataDir, 'postgres');
@@ -28,6 +36,9 @@ export const postgresFiles = (dataDir: string): PostgresFiles => {
     lock: join(support, 'holder.json'),
     libraries: join(support, 'lib'),
     connection: join(support, 'connection.json'),
+    password: join(support, 'password'),
+    passwordMark: join(cluster, PASSWORD_MARK),
+    access: join(support, 'pg_hba.conf'),
   };
 };
 

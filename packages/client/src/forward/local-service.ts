@@ -4,6 +4,7 @@ import {
   type ByteDuplex,
   connectSocket,
   connectTlsSocket,
+  type Guarded,
   type MuxStream,
   type SocketDuplex,
   type Splice,
@@ -62,7 +63,7 @@ export const dialReason = (error: unknown): string =>
     ? 'it does not speak TLS'
     : reasonOf(error);
 
-export interface ForwardHandlers {
+export interface ForwardHandlers extends Guarded {
   /** The local service did not answer; the visitor was refused. */
   onDialFailed(fault: Fault): void;
   /** The visitor is gone, however it went. Called exactly once. */
@@ -83,7 +84,10 @@ export const forwardBytes = async (
   handlers: ForwardHandlers,
 ): Promise<void> => {
   traffic.started();
-  const local = await reachLocal(stream, target, handlers);
+  const local = await reachLocal(stream, target, handlers).catch((error: unknown) => {
+    traffic.ended();
+    throw error;
+  });
   if (local === null) {
     traffic.ended();
     handlers.onDone();
@@ -122,7 +126,7 @@ const join = (visitor: ByteDuplex, local: SocketDuplex, traffic: Traffic, handle
     traffic.ended(joined);
     handlers.onDone();
   };
-  joined = splice(visitor, local, { onDone: finish });
+  joined = splice(visitor, local, { onDone: finish, abandon: (error, where) => handlers.abandon(error, where) });
   if (done) finish();
   else traffic.joined(joined);
 };

@@ -9,7 +9,7 @@ import {
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { Script } from 'node:vm';
 import { createLogger, systemClock } from '@tunnel/runtime';
-import { eventually } from '@tunnel/testkit';
+import { eventually, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Client, connect } from '../client.ts';
 import { RequestReporter } from '../requests/request-reporter.ts';
@@ -60,10 +60,11 @@ const visit = (text: string): void => {
     { tunnelId: tunnel.tunnelId, visitor: '' },
     {
       onOpened: (stream) => {
-        stream.read({ onData: () => true, onDrain: () => {}, onEnd: () => {}, onReset: () => {} });
+        stream.read({ onData: () => true, onDrain: () => {}, onEnd: () => {}, onReset: () => {}, abandon: rethrow });
         stream.write(Buffer.from(text), 0, Buffer.byteLength(text), false);
       },
       onRefused: () => {},
+      abandon: rethrow,
     },
   );
 };

@@ -210,4 +210,9 @@ class TappedReader implements ByteReader {
     this.#reader.onReset(reason);
     this.#tap.over();
   }
+
+  abandon(error: unknown, where: string): void {
+    this.#tap.over();
+    this.#reader.abandon(error, where);
+  }
 }

@@ -1,7 +1,7 @@
 // Sends a recorded request to the local service once more, over the same dial as a visitor's, and watches it like one.
 import { CHUNK_END, chunkLine, lastChunk, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { SocketDuplex } from '@tunnel/mux';
+import { BROKEN, type SocketDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { type DialLocal, dialLocal } from '../forward/local-service.ts';
@@ -62,6 +62,11 @@ const send = (
     onDrain: () => {},
     onEnd: () => tap.responseEnded(),
     onReset: () => tap.over(),
+    // The tap keeps its mistakes to itself: what is left is ours, and costs the replay.
+    abandon: () => {
+      tap.over();
+      local.reset(BROKEN);
+    },
   });
   local.write(bytes, 0, bytes.length, true);
   return id;

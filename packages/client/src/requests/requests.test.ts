@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
-import { eventually, RecordingReader, testCertificate } from '@tunnel/testkit';
+import { eventually, RecordingReader, rethrow, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Client, connect } from '../client.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
@@ -58,6 +58,7 @@ const visit = (tunnel: Tunnel): Promise<Visit> =>
       {
         onOpened: (stream) => resolve({ stream, reader: new RecordingReader(stream) }),
         onRefused: (reason) => reject(new Error(`${reason.code}: ${reason.text}`)),
+        abandon: rethrow,
       },
     );
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  followClock,
   isGraceOver,
   NO_SUBSCRIPTION,
   nextSubscription,
@@ -158,5 +159,22 @@ describe('a payment that fails', () => {
     expect(isGraceOver(NOW, NOW + PAST_DUE_GRACE_MS - 1)).toBe(false);
     expect(isGraceOver(NOW, NOW + PAST_DUE_GRACE_MS)).toBe(true);
     expect(PAST_DUE_GRACE_MS).toBe(604_800_000);
+  });
+});
+
+describe('days of grace on a clock that is moved by hand', () => {
+  const held = { pastDueSince: NOW, aheadMs: 5000 };
+
+  it('pass as that clock does', () => {
+    const moved = followClock(held, 5000 + PAST_DUE_GRACE_MS);
+    expect(moved).toEqual({ pastDueSince: NOW - PAST_DUE_GRACE_MS, aheadMs: 5000 + PAST_DUE_GRACE_MS });
+    expect(followClock(moved, 5000 + PAST_DUE_GRACE_MS)).toEqual(moved);
+  });
+
+  it('are not moved by what two looks differ by, by the first look, or by a clock that goes as ours does', () => {
+    expect(followClock(held, 64_999)).toEqual(held);
+    expect(followClock(held, 0)).toEqual(held);
+    expect(followClock({ pastDueSince: NOW, aheadMs: null }, 9e9)).toEqual({ pastDueSince: NOW, aheadMs: 9e9 });
+    expect(followClock(held, null)).toEqual({ pastDueSince: NOW, aheadMs: null });
   });
 });

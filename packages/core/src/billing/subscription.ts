@@ -74,6 +74,24 @@ export const PAST_DUE_GRACE_MS = 7 * 24 * 60 * 60 * 1000;
 export const isGraceOver = (pastDueSince: number | null, now: number): boolean =>
   pastDueSince !== null && now >= pastDueSince + PAST_DUE_GRACE_MS;
 
+/** What two looks at one clock may differ by. */
+const CLOCK_SLACK_MS = 60_000;
+
+/**
+ * The days of grace pass as the processor's clock does, which on a test clock is moved by hand: by what it went ahead of ours since
+ * the last look, the payment failed longer ago. `aheadMs`: how far it is ahead now and was then; null: it goes as ours does.
+ */
+export const followClock = <T extends { readonly pastDueSince: number | null; readonly aheadMs: number | null }>(
+  held: T,
+  aheadMs: number | null,
+): T => {
+  if (aheadMs === null || held.aheadMs === null) return { ...held, aheadMs };
+  const movedMs = aheadMs - held.aheadMs;
+  // The looked-at time is kept, so that many small differences do not add up.
+  if (held.pastDueSince === null || movedMs < CLOCK_SLACK_MS) return held;
+  return { ...held, aheadMs, pastDueSince: held.pastDueSince - movedMs };
+};
+
 /** `facts` null: the processor knows of none. */
 export const nextSubscription = (
   held: SubscriptionState,

@@ -18,6 +18,7 @@ export {
 export { type OwnResponse, ownResponseText, reasonOf, redirectToHttps, renderError } from './own-response.ts';
 export { isTextual, REDACTED, redactBody, redactFields, redactJson, redactUrl, type ShownField } from './redact.ts';
 export { type HttpVersion, parseRequestHead, type RequestHead, requestHeadFromParts } from './request-head.ts';
+export { hostOfAuthority, isHostHeader } from './request-target.ts';
 export { parseResponseHead, type ResponseHead, responseHeadFromParts } from './response-head.ts';
 export {
   endToEndFields,

@@ -39,6 +39,10 @@ const readAbsoluteForm = (method: string, target: string): TargetReading => {
   return { kind: 'target', path: `/${rest}`, authority };
 };
 
+/** What the service of a tunnel is told as Host: the visitor's (`keep`), its own address (`rewrite`), or this authority. */
+export const isHostHeader = (value: string): boolean =>
+  value === 'keep' || value === 'rewrite' || hostOfAuthority(value) !== null;
+
 const OPEN = 0x5b;
 const CLOSE = 0x5d;
 const COLON = 0x3a;

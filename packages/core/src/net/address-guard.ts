@@ -160,7 +160,7 @@ export const decidePrivateAlerts = (setting: 'auto' | boolean, around: AlertSurr
   return { allowed: true, because: 'host, domain and public_url are of this machine' };
 };
 
-const isLoopbackHost = (host: string): boolean => {
+export const isLoopbackHost = (host: string): boolean => {
   const plain = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
   return plain === 'localhost' || plain === 'localhost.' || classOfAddress(plain) === 'loopback';
 };

@@ -1,4 +1,5 @@
 // server.toml, the environment and flags, laid over the defaults: one checked and frozen value.
+import { clearTextFindings } from './clear-text.ts';
 import { envLayer } from './env-layer.ts';
 import { tomlLayer } from './file-layers.ts';
 import { mergeLayers, namedLayer } from './layer.ts';
@@ -42,6 +43,7 @@ const serverFindings = (config: ServerConfig): Finding[] => [
   ...tlsFindings(config),
   ...platformFindings(config),
   ...keyFindings(config),
+  ...clearTextFindings(config),
 ];
 
 const tlsFindings = ({ tls }: ServerConfig): Finding[] => {

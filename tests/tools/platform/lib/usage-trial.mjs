@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { Database } from '../../../../apps/platform/src/db/database.ts';
 import { migrate } from '../../../../apps/platform/src/db/migrate.ts';
 import { newDatabaseName, onServer, urlOf } from '../../../../apps/platform/src/db/test-database.fixture.ts';
-import { socketUrl } from '../../../../apps/server/src/embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../../../../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import { createLogger, Secret, systemClock } from '../../../../packages/runtime/src/index.ts';
+import { openToAll, superuserUrl } from '../../../superuser.fixture.ts';
 import { askAll, QUESTIONS } from './usage-questions.mjs';
 import { addAccounts, addDays, addTunnels } from './usage-rows.mjs';
 
@@ -27,11 +27,12 @@ async function openServer() {
   const settings = {
     ...{ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' },
     ...{ maintenance_work_mem: '512MB', max_wal_size: '4GB' },
+    hba_file: openToAll(dataDir),
   };
   const postgres = new EmbeddedPostgres({ dataDir, logger, clock: systemClock, settings });
   const { socketFolder } = await postgres.start();
   return {
-    url: socketUrl(socketFolder, 'postgres', 'postgres'),
+    url: superuserUrl(socketFolder),
     close: async () => {
       await postgres.stop();
       rmSync(dataDir, { recursive: true, force: true });

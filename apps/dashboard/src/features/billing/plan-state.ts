@@ -62,14 +62,14 @@ const GRANTED: Fixed = {
 const PAST_DUE: Fixed = {
   badge: { text: 'Past due', tone: 'bad' },
   meaning: 'The subscription goes on, and its usage is counted.',
-  warning: `A payment has failed. Pay the open invoice or correct the payment method in the billing portal. ${GRACE_DAYS} days after the failure new tunnels are refused; those that are open stay open. As soon as the payment succeeds all is as before.`,
+  warning: `A payment has failed. Pay the open invoice or correct the payment method in the billing portal. ${GRACE_DAYS} days after the failure live tunnels are closed and new tunnels are refused. As soon as the payment succeeds all is as before.`,
   action: 'pay',
 };
 
 const ENDED: Fixed = {
   badge: { text: 'Ended', tone: 'neutral' },
   meaning:
-    'The subscription has ended and your account is on the free plan. Open tunnels stayed open; new ones are refused when there are more than the plan allows.',
+    'The subscription has ended and your account is on the free plan. Tunnels over its limit were closed, the newest first; new ones are refused when there are more than the plan allows.',
   warning: null,
   action: 'subscribe',
 };
@@ -78,6 +78,6 @@ const endingState = (plan: string, periodEnd: string | null): PlanState => ({
   plan,
   badge: { text: 'Canceled', tone: 'warn' },
   meaning: 'Until it ends everything works as before, and usage is paid for with the last invoice.',
-  warning: `The subscription is canceled and ends ${periodEnd === null ? 'with its period' : `on ${periodEnd}`}. Then your account goes to the free plan: open tunnels stay open, new ones are refused when there are more than that plan allows.`,
+  warning: `The subscription is canceled and ends ${periodEnd === null ? 'with its period' : `on ${periodEnd}`}. Then your account goes to the free plan: tunnels over its limit are closed, the newest first.`,
   action: 'keep',
 });

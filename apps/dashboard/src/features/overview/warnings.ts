@@ -55,7 +55,7 @@ const costWarnings = (cost: CostStatus, used: CostUsage | undefined): Warning[] 
   const add = (key: string, tone: Warning['tone'], text: string): void =>
     void found.push({ key, tone, text, to: '/billing', link: 'Go to billing' });
   if (cost.subscription_status === 'past_due') {
-    add('past-due', 'bad', 'A payment has failed. After 7 days new tunnels are refused.');
+    add('past-due', 'bad', 'A payment has failed. After 7 days live tunnels are closed and new ones refused.');
   }
   const { tone } = viewCost(cost, used);
   if (tone === 'bad') add('cap', 'bad', 'The spend cap is reached: new tunnels are refused, live ones are closed.');

@@ -1,7 +1,6 @@
 // The files of the journal: each is written aside and put in its place in one step, then only appended to; and what the last run left.
-// Appending is done at once and without fsync: it survives the end of the process, and takes microseconds a few times a second.
-import { closeSync, ftruncateSync, openSync, renameSync, unlinkSync, writeSync } from 'node:fs';
-import { mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+// Appending is done without fsync, which survives the end of the process, and behind the event loop: no connection waits for a disk.
+import { type FileHandle, mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '@tunnel/runtime';
 import { type RecoveredJournal, readJournal } from './journal-format.ts';
@@ -15,13 +14,13 @@ const PIECE_CHARS = 64 * 1024;
 export class JournalFile {
   readonly sequence: number;
   readonly #path: string;
-  readonly #fd: number;
+  readonly #handle: FileHandle;
   #bytes: number;
 
-  private constructor(path: string, sequence: number, fd: number, bytes: number) {
+  private constructor(path: string, sequence: number, handle: FileHandle, bytes: number) {
     this.#path = path;
     this.sequence = sequence;
-    this.#fd = fd;
+    this.#handle = handle;
     this.#bytes = bytes;
   }
 
@@ -42,7 +41,7 @@ export class JournalFile {
       throw error;
     }
     await handle.close();
-    return new JournalFile(path, sequence, openSync(path + ASIDE, 'a'), bytes);
+    return new JournalFile(path, sequence, await open(path + ASIDE, 'a'), bytes);
   }
 
   get bytes(): number {
@@ -50,50 +49,50 @@ export class JournalFile {
   }
 
   /** From here on it is the journal. */
-  publish(): void {
-    renameSync(this.#path + ASIDE, this.#path);
+  async publish(): Promise<void> {
+    await rename(this.#path + ASIDE, this.#path);
   }
 
   /** All of it or nothing: half a line would hide the one after it. */
-  append(text: string): void {
+  async append(text: string): Promise<void> {
     const chunk = Buffer.from(text);
     try {
-      for (let done = 0; done < chunk.length; ) done += writeSync(this.#fd, chunk, done);
+      await this.#handle.writeFile(chunk);
     } catch (error) {
-      this.cutTo(this.#bytes);
+      await this.cutTo(this.#bytes);
       throw error;
     }
     this.#bytes += chunk.length;
   }
 
   /** As it was at that size. */
-  cutTo(bytes: number): void {
+  async cutTo(bytes: number): Promise<void> {
     try {
-      ftruncateSync(this.#fd, bytes);
+      await this.#handle.truncate(bytes);
       this.#bytes = bytes;
     } catch {
       // The disk takes nothing at all: what is there stays.
     }
   }
 
-  close(): void {
-    closeSync(this.#fd);
+  async close(): Promise<void> {
+    await this.#handle.close();
   }
 
   /** The next one has taken its place; one that cannot be removed is, at the next start. */
-  remove(): void {
-    this.#leave(this.#path);
+  async remove(): Promise<void> {
+    await this.#leave(this.#path);
   }
 
   /** It never became the journal. */
-  discard(): void {
-    this.#leave(this.#path + ASIDE);
+  async discard(): Promise<void> {
+    await this.#leave(this.#path + ASIDE);
   }
 
-  #leave(path: string): void {
-    this.close();
+  async #leave(path: string): Promise<void> {
+    await this.close();
     try {
-      unlinkSync(path);
+      await unlink(path);
     } catch {
       // The newest file counts, whatever lies beside it.
     }

@@ -51,7 +51,9 @@ const opened = (tunnel_id: string): JournalRecord => ({
   at: DAY,
 });
 
-const startJournal = async (given: { tailBytes?: number; records?: number } = {}): Promise<Journal> => {
+const startJournal = async (
+  given: { tailBytes?: number; records?: number; queueBytes?: number } = {},
+): Promise<Journal> => {
   const journal = new Journal({
     folder,
     logger,
@@ -61,6 +63,7 @@ const startJournal = async (given: { tailBytes?: number; records?: number } = {}
     },
     batch: { records: given.records ?? 1000, bytes: 1 << 20 },
     tailBytes: given.tailBytes ?? 1 << 20,
+    queueBytes: given.queueBytes ?? 1 << 20,
   });
   open.push(journal);
   await journal.start();

@@ -1,4 +1,4 @@
-// What happened on this edge and the platform does not know yet: on disk at once, numbered when it is about to be sent.
+// What happened on this edge and the platform does not know yet: on its way to the disk at once, numbered when it is about to be sent.
 //
 // One file holds everything: batches that have numbers, and behind them records that have none. Compaction writes a new file
 // and removes the old one. When the disk takes nothing, all goes on in memory under another journal id: the numbers of the
@@ -6,7 +6,7 @@
 import type { JournalRecord } from '@tunnel/contract';
 import type { Logger } from '@tunnel/runtime';
 import { JournalFile, recoverJournal, removeFound, syncFolder } from './journal-file.ts';
-import { acknowledgedLine, endsOfLastRun, linesOf, textOf } from './journal-format.ts';
+import { acknowledgedLine, endsOfLastRun, linesOf } from './journal-format.ts';
 import {
   type Batch,
   type BatchBounds,
@@ -15,6 +15,7 @@ import {
   PendingRecords,
   withoutStored,
 } from './journal-records.ts';
+import { WriteQueue } from './write-queue.ts';
 
 export interface JournalOptions {
   readonly folder: string;
@@ -23,6 +24,8 @@ export interface JournalOptions {
   readonly batch: BatchBounds;
   /** Lines behind the last compaction. */
   readonly tailBytes: number;
+  /** Of what waits for the disk. */
+  readonly queueBytes: number;
 }
 
 export class Journal {
@@ -30,7 +33,10 @@ export class Journal {
   #journalId: string;
   #next = 1;
   #batches: Batch[] = [];
+  /** Without numbers: in the file, or in memory where there is none. */
   #pending = new PendingRecords();
+  readonly #queue: WriteQueue;
+  #timesFull = 0;
   #sequence = 0;
   /** null: the disk takes nothing. */
   #file: JournalFile | null = null;
@@ -38,19 +44,30 @@ export class Journal {
   #compactedBytes = 0;
   /** The size of the file when numbers were given to what is in it; null: nothing is being numbered. */
   #sealedBytes: number | null = null;
-  /** Lines that came while the next file was being written. */
+  /** What went into the old file while the next one was being written. */
   #meanwhile: string[] | null = null;
+  #isCompactionDue = false;
   #working: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   constructor(options: JournalOptions) {
     this.#options = options;
     this.#journalId = options.newId();
+    this.#queue = new WriteQueue({
+      maxBytes: options.queueBytes,
+      write: (text, records) => this.#write(text, records),
+      onFull: (bytes) => this.#onFull(bytes),
+    });
   }
 
   /** Records that the platform has not acknowledged. */
   get size(): number {
-    return this.#batches.reduce((sum, { records }) => sum + records.length, this.#pending.size);
+    return this.#batches.reduce((sum, { records }) => sum + records.length, this.#pending.size + this.#queue.size);
+  }
+
+  /** Of what waits for the disk, and how often that became too much. Nothing is dropped; who opens tunnels should wait. */
+  get waiting(): { readonly bytes: number; readonly isFull: boolean; readonly timesFull: number } {
+    return { bytes: this.#queue.bytes, isFull: this.#queue.isFull, timesFull: this.#timesFull };
   }
 
   /** Never rejects: an edge without a disk goes on. */
@@ -72,24 +89,30 @@ export class Journal {
       await this.#writeFile();
       for (const file of files) await removeFound(folder, file).catch(() => undefined);
     } catch (error) {
-      this.#loseDisk(error);
+      await this.#loseDisk(error);
+    } finally {
+      this.#meanwhile = null;
+      this.#goOn();
     }
   }
 
+  /** On its way to the disk when this returns: one write is under way at a time, and the next one takes all that came meanwhile. */
   append(records: readonly JournalRecord[]): void {
     if (records.length === 0) return;
-    const text = records.map(textOf).join('');
-    // First, so that what the disk does not take is not taken for what is on it.
-    this.#write(text);
-    for (const record of records) this.#pending.add(record);
-    const file = this.#file;
-    if (file === null || this.#meanwhile !== null || this.#isClosed) return;
-    if (file.bytes - this.#compactedBytes > this.#options.tailBytes) void this.#inTurn(() => this.#compact());
+    this.#queue.add(records);
+    // Nobody writes, and nobody is about to: memory keeps it.
+    if (this.#file === null && this.#meanwhile === null) this.#goOn();
+  }
+
+  /** Settles when all that was appended before is in the file, or the disk is lost. */
+  written(): Promise<void> {
+    return this.#queue.written();
   }
 
   /** Gives numbers to all that has none; on disk before it returns, as far as there is a disk. */
   seal(): Promise<void> {
     return this.#inTurn(async () => {
+      await this.#queue.written();
       if (this.#pending.size === 0 && this.#file !== null) return;
       await this.#compact(() => this.#number());
     });
@@ -102,7 +125,7 @@ export class Journal {
 
   /** The platform has stored everything up to `last`. */
   acknowledged(journalId: string, last: number): void {
-    this.#write(acknowledgedLine(journalId, last));
+    if (this.#file !== null) this.#queue.note(acknowledgedLine(journalId, last));
     this.#batches = withoutStored(this.#batches, journalId, last);
     // Somebody else wrote under our id: our next numbers must not be taken for his.
     if (journalId === this.#journalId && last >= this.#next) this.#next = last + 1;
@@ -128,8 +151,10 @@ export class Journal {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#working;
-    this.#file?.close();
+    await this.#queue.written();
+    const file = this.#file;
     this.#file = null;
+    await file?.close();
   }
 
   #number(): void {
@@ -145,31 +170,64 @@ export class Journal {
     return done;
   }
 
+  #onFull(bytes: number): void {
+    this.#timesFull += 1;
+    const { folder, logger } = this.#options;
+    logger.error(
+      { folder, bytes },
+      'the disk is too slow for the journal: no tunnel of an account is opened meanwhile',
+    );
+  }
+
   // ---- the disk ----
 
-  #write(text: string): void {
-    this.#meanwhile?.push(text);
+  /** One write of the queue. What it wrote waits for its numbers from here on. */
+  async #write(text: string, records: readonly JournalRecord[]): Promise<void> {
     try {
-      this.#file?.append(text);
+      await this.#file?.append(text);
     } catch (error) {
-      this.#loseDisk(error);
+      return this.#loseDisk(error, records);
     }
+    this.#meanwhile?.push(text);
+    for (const record of records) this.#pending.add(record);
+    this.#compactIfDue();
+  }
+
+  #compactIfDue(): void {
+    const file = this.#file;
+    if (file === null || this.#isCompactionDue || this.#isClosed) return;
+    if (file.bytes - this.#compactedBytes <= this.#options.tailBytes) return;
+    this.#isCompactionDue = true;
+    void this.#inTurn(() => this.#compact());
   }
 
   /** What `change` makes is in the new file, or the disk is lost. Without one the old file serves on when there is no new one. */
   async #compact(change?: () => void): Promise<void> {
+    // Only what is in the file gets numbers: the next run must come to the same ones.
+    await this.#queue.pause();
     this.#sealedBytes = change === undefined ? null : (this.#file?.bytes ?? null);
     change?.();
     try {
       await this.#writeFile();
     } catch (error) {
-      if (this.#file !== null && change !== undefined) this.#loseDisk(error);
+      await this.#queue.pause();
+      if (this.#file !== null && change !== undefined) await this.#loseDisk(error);
       this.#compactedBytes = this.#file?.bytes ?? 0;
     } finally {
       this.#sealedBytes = null;
+      this.#meanwhile = null;
+      this.#isCompactionDue = false;
+      this.#goOn();
     }
   }
 
+  /** Where there is no file, memory takes what waits for one. */
+  #goOn(): void {
+    if (this.#file !== null) return this.#queue.resume();
+    for (const record of this.#queue.take()) this.#pending.add(record);
+  }
+
+  /** The queue goes on into the old file while the new one is prepared, and stands still while the one takes the other's place. */
   async #writeFile(): Promise<void> {
     const { folder, logger } = this.#options;
     const before = this.#file;
@@ -177,44 +235,45 @@ export class Journal {
     const pending = [...this.#pending].map((record) => ({ ...record }));
     const state = { journalId: this.#journalId, next: this.#next, batches: [...this.#batches], pending };
     this.#meanwhile = [];
-    try {
-      const file = await JournalFile.prepare(folder, this.#sequence + 1, linesOf(state));
-      this.#take(file, before);
-    } finally {
-      this.#meanwhile = null;
-    }
+    if (before !== null) this.#queue.resume();
+    const file = await JournalFile.prepare(folder, this.#sequence + 1, linesOf(state));
+    await this.#queue.pause();
+    await this.#publish(file, before);
+    await before?.remove();
     await syncFolder(folder);
     if (this.#isLost) logger.info({ folder }, 'the journal is written to disk again');
     this.#isLost = false;
   }
 
-  /** In one turn: each line is in the old file, or in the new one. */
-  #take(file: JournalFile, before: JournalFile | null): void {
+  async #publish(file: JournalFile, before: JournalFile | null): Promise<void> {
     try {
       if (this.#file !== before) throw new Error('the disk was lost meanwhile, and with it the numbers in this file');
-      this.#compactedBytes = file.bytes;
-      file.append((this.#meanwhile ?? []).join(''));
-      file.publish();
+      const { bytes } = file;
+      await file.append((this.#meanwhile ?? []).join(''));
+      await file.publish();
+      this.#compactedBytes = bytes;
     } catch (error) {
-      file.discard();
+      await file.discard();
       throw error;
     }
     this.#file = file;
     this.#sequence = file.sequence;
-    before?.remove();
   }
 
-  /** What is in the file keeps its id and its numbers, which the next run would give it, too. */
-  #loseDisk(error: unknown): void {
+  /** What is in the file keeps its id and its numbers, which the next run would give it, too; `late` is what it did not take. */
+  async #loseDisk(error: unknown, late: readonly JournalRecord[] = []): Promise<void> {
     const { folder, logger, newId } = this.#options;
     const file = this.#file;
+    const sealedBytes = this.#sealedBytes;
     this.#file = null;
-    if (file !== null && this.#sealedBytes === null) this.#number();
-    // The lines behind have come after the numbers were given.
-    if (file !== null && this.#sealedBytes !== null) file.cutTo(this.#sealedBytes);
-    file?.close();
+    if (file !== null && sealedBytes === null) this.#number();
     this.#journalId = newId();
     this.#next = 1;
+    // In this turn: what comes while the file is closed comes after it.
+    for (const record of late) this.#pending.add(record);
+    // The lines behind have come after the numbers were given.
+    if (file !== null && sealedBytes !== null) await file.cutTo(sealedBytes);
+    await file?.close();
     if (this.#isLost) return;
     this.#isLost = true;
     const reason = error instanceof Error ? error.message : String(error);

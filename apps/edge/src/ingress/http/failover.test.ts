@@ -2,7 +2,7 @@
 import * as http from 'node:http';
 import * as net from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
-import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
+import { deterministicBytes, eventually, hashOf, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { type GroupStand, type StandMember, startGroupStand } from './group.fixture.ts';
@@ -213,7 +213,7 @@ describe('a request that was sent', () => {
   it('also when the service hangs up without a word', async () => {
     one.onStream = (stream) => {
       stream.accept();
-      stream.read({ onData: () => true, onDrain: () => {}, onEnd: () => {}, onReset: () => {} });
+      stream.read({ onData: () => true, onDrain: () => {}, onEnd: () => {}, onReset: () => {}, abandon: rethrow });
       stream.end();
     };
     for (const method of ['GET', 'HEAD', 'OPTIONS', 'TRACE']) {

@@ -1,7 +1,7 @@
 // The end of a visitor whom nobody serves: one who speaks HTTP gets an answer that it can read, everyone else is reset.
 import { parseRequestHead } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import type { ByteDuplex, ByteReader } from '@tunnel/mux';
+import { BROKEN, type ByteDuplex, type ByteReader, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -25,6 +25,7 @@ export class HttpErrorFallback implements ByteReader {
   readonly #end: ByteDuplex;
   readonly #fault: Fault;
   readonly #clock: Clock;
+  readonly #report: ReportInternalError;
   readonly #onOver: () => void;
   readonly #heads = new HeadReader();
   #phase: Phase = 'listening';
@@ -35,10 +36,11 @@ export class HttpErrorFallback implements ByteReader {
   #visitorEnded = false;
 
   /** `onOver`: exactly once. */
-  constructor(end: ByteDuplex, fault: Fault, clock: Clock, onOver: () => void) {
+  constructor(end: ByteDuplex, fault: Fault, clock: Clock, report: ReportInternalError, onOver: () => void) {
     this.#end = end;
     this.#fault = fault;
     this.#clock = clock;
+    this.#report = report;
     this.#onOver = onOver;
   }
 
@@ -105,7 +107,22 @@ export class HttpErrorFallback implements ByteReader {
 
   #wait(ms: number, then: () => void): void {
     this.#timer?.cancel();
-    this.#timer = this.#clock.setTimeout(then, ms);
+    this.#timer = this.#clock.setTimeout(() => {
+      try {
+        then();
+      } catch (error) {
+        this.abandon(error, 'fallback.timer');
+      }
+    }, ms);
+  }
+
+  abandon(error: unknown, where: string): void {
+    try {
+      this.#report(error, where);
+      this.#end.reset(BROKEN);
+    } finally {
+      this.#finish();
+    }
   }
 
   #finishIfRead(): void {

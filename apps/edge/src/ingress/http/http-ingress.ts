@@ -3,11 +3,12 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ChunkedForm, RequestHead } from '@tunnel/core';
-import { adoptSocket } from '@tunnel/mux';
+import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '@tunnel/http-shell';
+import { adoptSocket, type ReportInternalError } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Balancer } from '../../routing/balancer.ts';
-import type { HttpRouter, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
+import type { HttpRouter, OwnAnswer, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import { ServiceRequests } from '../../upstream/service-requests.ts';
@@ -15,6 +16,7 @@ import type { Service } from '../../upstream/upstream-request.ts';
 import { HttpTotals } from './http-totals.ts';
 import { Http1Visitor } from './http1/http1-visitor.ts';
 import { Http2Visitor } from './http2/http2-visitor.ts';
+import { RefusedVisitors } from './refused-visitors.ts';
 import type { Visitor, VisitorOwner } from './visitor.ts';
 
 /** Who keeps captures. */
@@ -28,11 +30,13 @@ export interface HttpIngressOptions {
     route(connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision>;
   };
   readonly balancer: Balancer;
+  readonly gate: Pick<ConnectionGate, 'countVisitor' | 'uncountVisitor'>;
   readonly firstByteTimeoutMs: number;
   /** Whether this very tunnel lives, and no successor of it. */
   readonly isListed: (service: Service) => boolean;
   readonly captures: CaptureSink;
   readonly headTimeoutMs: number;
+  readonly report: ReportInternalError;
   /** A request is answered, or a connection over. */
   readonly onStreamEnd?: () => void;
 }
@@ -41,9 +45,11 @@ export class HttpIngress implements VisitorOwner {
   readonly balancer: Balancer;
   readonly services: ServiceRequests;
   readonly headTimeoutMs: number;
+  readonly report: ReportInternalError;
   readonly totals = new HttpTotals();
   readonly #given: HttpIngressOptions;
   readonly #visitors = new Set<Visitor>();
+  readonly #refused = new RefusedVisitors(this);
   #ticking: Timer | undefined;
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
@@ -53,6 +59,7 @@ export class HttpIngress implements VisitorOwner {
     this.balancer = options.balancer;
     this.services = new ServiceRequests({ ...options, totals: this.totals });
     this.headTimeoutMs = options.headTimeoutMs;
+    this.report = options.report;
   }
 
   readonly route = (connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision> =>
@@ -71,29 +78,43 @@ export class HttpIngress implements VisitorOwner {
   }
 
   /** Takes over an accepted, paused socket that speaks HTTP/1.1. */
-  accept(socket: Socket, scheme: 'http' | 'https'): void {
+  accept(socket: Socket, scheme: 'http' | 'https', accepted: AcceptedConnection): void {
     const { remoteAddress } = socket;
     // Gone between the kernel's accept and ours.
     if (remoteAddress === undefined) {
       socket.destroy();
       return;
     }
-    const visitor = new Http1Visitor(adoptSocket(socket), this.#given.router.visitorOf(remoteAddress, scheme), this);
-    this.#visitors.add(visitor);
-    visitor.start();
+    const info = this.#given.router.visitorOf(remoteAddress, scheme);
+    this.#take(accepted, (owner) => new Http1Visitor(adoptSocket(socket), info, owner));
   }
 
   /** Takes over a socket whose TLS handshake chose HTTP/2. */
-  acceptHttp2(socket: TLSSocket): void {
+  acceptHttp2(socket: TLSSocket, accepted: AcceptedConnection): void {
     const { remoteAddress } = socket;
     if (remoteAddress === undefined) {
       socket.destroy();
       return;
     }
-    const visitor = new Http2Visitor(socket, this.#given.router.visitorOf(remoteAddress, 'https'), this);
+    const info = this.#given.router.visitorOf(remoteAddress, 'https');
+    const visitor = this.#take(accepted, (owner) => new Http2Visitor(socket, info, owner));
+    if (this.#isDraining) visitor?.shutDown();
+  }
+
+  /** null: it is over a limit, and only told so. */
+  #take<V extends Visitor & { start(): void }>(
+    accepted: AcceptedConnection,
+    make: (owner: VisitorOwner) => V,
+  ): V | null {
+    if (accepted.refusal !== null) {
+      this.#refused.add(accepted, make);
+      return null;
+    }
+    const visitor = make(this);
+    accepted.served = visitor;
     this.#visitors.add(visitor);
     visitor.start();
-    if (this.#isDraining) visitor.shutDown();
+    return visitor;
   }
 
   // ---- from the visitors ----
@@ -101,6 +122,15 @@ export class HttpIngress implements VisitorOwner {
   countRequest(tunnel: Tunnel): void {
     this.totals.requests += 1;
     tunnel.counters.addRequest();
+  }
+
+  countVisitor(address: string): OwnAnswer | null {
+    const fault = this.#given.gate.countVisitor(address);
+    return fault === null ? null : { fault, retryAfterSecs: RETRY_AFTER_SECS };
+  }
+
+  uncountVisitor(address: string): void {
+    this.#given.gate.uncountVisitor(address);
   }
 
   capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): RequestRecorder | null {
@@ -125,7 +155,14 @@ export class HttpIngress implements VisitorOwner {
 
   #tick(): void {
     const nowMs = this.services.now();
-    for (const visitor of this.#visitors) visitor.tick(nowMs);
+    for (const visitor of this.#visitors) {
+      try {
+        visitor.tick(nowMs);
+      } catch (error) {
+        visitor.abandon(error, 'visitor.tick');
+      }
+    }
+    this.#refused.tick(nowMs);
     this.services.sweep(nowMs, this.#given.isListed);
   }
 
@@ -133,6 +170,7 @@ export class HttpIngress implements VisitorOwner {
   drain(): void {
     this.#isDraining = true;
     for (const visitor of [...this.#visitors]) visitor.shutDown();
+    this.#refused.close();
   }
 
   /** Settles when the last connection is over. */
@@ -147,6 +185,7 @@ export class HttpIngress implements VisitorOwner {
   stop(): void {
     this.#ticking?.cancel();
     for (const visitor of [...this.#visitors]) visitor.close();
+    this.#refused.close();
     this.services.close();
   }
 }

@@ -2,8 +2,9 @@
 // them leaves accepted connections alone.
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
-import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
-import type { LogLimiter, ServerConfig } from '@tunnel/runtime';
+import { type AcceptedConnection, type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
+import { accept } from '@tunnel/mux';
+import type { ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/certificate.ts';
 import type { HttpIngress } from './http-ingress.ts';
@@ -25,16 +26,16 @@ type ServerTable = Pick<ServerConfig['server'], 'host' | 'http_port' | 'https_po
 export class HttpListeners {
   readonly #server: ServerTable;
   readonly #ingress: HttpIngress;
-  readonly #log: LogLimiter;
+  readonly #gate: ConnectionGate;
   readonly #plain: HttpPort;
   /** Made at the start, when the certificate is known. */
   #secure: HttpsPort | undefined;
 
-  constructor(server: ServerTable, ingress: HttpIngress, log: LogLimiter) {
+  constructor(server: ServerTable, ingress: HttpIngress, gate: ConnectionGate) {
     this.#server = server;
     this.#ingress = ingress;
-    this.#log = log;
-    this.#plain = new HttpPort({ host: server.host, port: server.http_port, key: '[server] http_port' }, ingress, log);
+    this.#gate = gate;
+    this.#plain = new HttpPort({ host: server.host, port: server.http_port, key: '[server] http_port' }, ingress, gate);
   }
 
   get http(): Address {
@@ -63,7 +64,7 @@ export class HttpListeners {
     const { host, https_port: port } = this.#server;
     if (certificate !== null) {
       const on = { host, port, key: '[server] https_port' };
-      this.#secure = new HttpsPort(on, certificate, this.#ingress, this.#log);
+      this.#secure = new HttpsPort(on, certificate, this.#ingress, this.#gate);
       await this.#secure.start();
     }
     await this.#plain.start();
@@ -84,23 +85,23 @@ export class HttpListeners {
 export class HttpPort {
   readonly #server: Server;
   readonly #on: ListenOn;
+  readonly #gate: ConnectionGate;
   #address: { host: string; port: number } | undefined;
 
-  constructor(on: ListenOn, ingress: Pick<HttpIngress, 'accept'>, log: LogLimiter) {
+  constructor(on: ListenOn, ingress: Pick<HttpIngress, 'accept' | 'report'>, gate: ConnectionGate) {
     this.#on = on;
-    this.#server = createServer(
-      {
-        allowHalfOpen: true,
-        noDelay: true,
-        // Nothing is read before the ingress has put its own reads in place.
-        pauseOnConnect: true,
-        keepAlive: true,
-        keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
-      },
-      (socket) => ingress.accept(socket, 'http'),
-    );
-    this.#server.on('error', (error) => {
-      if (this.#address !== undefined) log.log('warn', 'accept', { err: error }, 'a connection could not be accepted');
+    this.#gate = gate;
+    this.#server = createServer({
+      allowHalfOpen: true,
+      noDelay: true,
+      // Nothing is read before the ingress has put its own reads in place.
+      pauseOnConnect: true,
+      keepAlive: true,
+      keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
+    });
+    accept(this.#server, 'connection', ingress.report, 'http', (socket: Socket) => {
+      const accepted = gate.accept('http', socket);
+      if (accepted !== null) ingress.accept(socket, 'http', accepted);
     });
   }
 
@@ -110,7 +111,10 @@ export class HttpPort {
   }
 
   async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#on, { backlog: EDGE_LIMITS.VISITOR_BACKLOG });
+    this.#address = await listenOrFault(this.#server, this.#on, {
+      backlog: EDGE_LIMITS.VISITOR_BACKLOG,
+      onAcceptError: (error) => this.#gate.onAcceptError(error),
+    });
   }
 
   stop(): void {
@@ -121,18 +125,21 @@ export class HttpPort {
 /** In the order of our liking; a visitor that offers neither is told so in the handshake, one without ALPN gets HTTP/1.1. */
 const ALPN_PROTOCOLS = ['h2', 'http/1.1'];
 
+type SecureIngress = Pick<HttpIngress, 'accept' | 'acceptHttp2' | 'report'>;
+
 /** Handshakes within bounds, then each connection goes where its ALPN says. */
 export class HttpsPort {
   readonly #on: ListenOn;
-  readonly #ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>;
+  readonly #ingress: SecureIngress;
+  readonly #gate: ConnectionGate;
   readonly #server: TlsServer;
   #address: { host: string; port: number } | undefined;
-  /** Connections of any state, and those of them that are through the handshake. */
-  #open = 0;
-  #secured = 0;
+  /** Those that are not through it, oldest first. */
+  readonly #handshakes = new Set<AcceptedConnection>();
 
-  constructor(on: ListenOn, files: TlsFiles, ingress: Pick<HttpIngress, 'accept' | 'acceptHttp2'>, log: LogLimiter) {
+  constructor(on: ListenOn, files: TlsFiles, ingress: SecureIngress, gate: ConnectionGate) {
     this.#on = on;
+    this.#gate = gate;
     this.#ingress = ingress;
     // node documents the options of net.createServer here, too; its types know only some.
     const options: TlsOptions & {
@@ -148,13 +155,11 @@ export class HttpsPort {
       keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
     };
     this.#server = createTlsServer(options);
-    this.#server.on('connection', (socket: Socket) => this.#onConnection(socket));
-    this.#server.on('secureConnection', (socket) => this.#onSecure(socket));
+    const { report } = ingress;
+    accept(this.#server, 'connection', report, 'https', (socket: Socket) => this.#onConnection(socket));
+    accept(this.#server, 'secureConnection', report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
     // Strangers' handshakes fail all the time, and plain HTTP comes here by mistake: closed without a word.
-    this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
-    this.#server.on('error', (error: Error) => {
-      if (this.#address !== undefined) log.log('warn', 'accept', { err: error }, 'a connection could not be accepted');
-    });
+    accept(this.#server, 'tlsClientError', report, 'https', (_error, socket: TLSSocket) => socket.destroy());
   }
 
   get address(): { host: string; port: number } {
@@ -163,11 +168,14 @@ export class HttpsPort {
   }
 
   get handshakes(): number {
-    return this.#open - this.#secured;
+    return this.#handshakes.size;
   }
 
   async start(): Promise<void> {
-    this.#address = await listenOrFault(this.#server, this.#on, { backlog: EDGE_LIMITS.VISITOR_BACKLOG });
+    this.#address = await listenOrFault(this.#server, this.#on, {
+      backlog: EDGE_LIMITS.VISITOR_BACKLOG,
+      onAcceptError: (error) => this.#gate.onAcceptError(error),
+    });
   }
 
   /** For handshakes from now on; connections do not notice. */
@@ -180,21 +188,30 @@ export class HttpsPort {
   }
 
   #onConnection(socket: Socket): void {
-    this.#open += 1;
-    socket.once('close', () => {
-      this.#open -= 1;
-    });
-    if (this.handshakes > EDGE_LIMITS.TLS_HANDSHAKES_MAX) socket.destroy();
+    const accepted = this.#gate.accept('https', socket);
+    if (accepted === null) return;
+    this.#handshakes.add(accepted);
+    socket.once('close', () => this.#handshakes.delete(accepted));
+    if (this.#handshakes.size <= EDGE_LIMITS.TLS_HANDSHAKES_MAX) return;
+    // An honest visitor is through within a round trip or two: whoever takes longest is given up, and not the newcomer.
+    for (const oldest of this.#handshakes) {
+      this.#handshakes.delete(oldest);
+      oldest.close();
+      return;
+    }
   }
 
   #onSecure(socket: TLSSocket): void {
-    this.#secured += 1;
-    socket.once('close', () => {
-      this.#secured -= 1;
-    });
-    if (socket.alpnProtocol === 'h2') return this.#ingress.acceptHttp2(socket);
+    const accepted = this.#gate.find(socket);
+    // It was closed within the handshake.
+    if (accepted === undefined) {
+      socket.destroy();
+      return;
+    }
+    this.#handshakes.delete(accepted);
+    if (socket.alpnProtocol === 'h2') return this.#ingress.acceptHttp2(socket, accepted);
     // Not sooner: whoever hangs up in the handshake has gone for good.
     socket.allowHalfOpen = true;
-    this.#ingress.accept(socket, 'https');
+    this.#ingress.accept(socket, 'https', accepted);
   }
 }

@@ -2,18 +2,21 @@
 
 import * as net from 'node:net';
 import { ConnectionCounts, MemberHealth } from '@tunnel/core';
+import type { ConnectionGate } from '@tunnel/http-shell';
 import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
-import { FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
+import { FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { HttpRouter, type HttpRouterOptions } from '../../routing/http-router.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
+import { openGate } from '../gate.fixture.ts';
 import { HttpIngress, type HttpIngressOptions } from './http-ingress.ts';
 
 export interface HttpStand {
   readonly ingress: HttpIngress;
+  readonly gate: ConnectionGate;
   readonly tunnel: Tunnel;
   readonly pair: SessionPair;
   readonly clock: FakeClock;
@@ -31,7 +34,7 @@ export const dialLocal = (stream: MuxStream, port: number): void => {
   connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
     (local) => {
       stream.accept();
-      splice(stream, local, { onDone: () => {} });
+      splice(stream, local, { onDone: () => {}, abandon: rethrow });
     },
     (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
   );
@@ -64,6 +67,7 @@ export const newHttpTunnel = (
 
 /** All that an ingress, its router and its balancer can be given. */
 export interface IngressOptions extends HttpIngressOptions, HttpRouterOptions {
+  readonly gate: ConnectionGate;
   readonly counts: ConnectionCounts;
   readonly random: () => number;
 }
@@ -72,8 +76,9 @@ export interface IngressOptions extends HttpIngressOptions, HttpRouterOptions {
 export const startIngress = async (
   route: Route,
   options: Partial<IngressOptions> & Pick<IngressOptions, 'clock'>,
-): Promise<{ ingress: HttpIngress; port: number; held: Set<string>; stop: () => void }> => {
+): Promise<{ ingress: HttpIngress; gate: ConnectionGate; port: number; held: Set<string>; stop: () => void }> => {
   const held = new Set<string>();
+  const gate = options.gate ?? openGate({ trustedProxies: options.trustedProxies ?? [] });
   const ingress = new HttpIngress({
     router: new HttpRouter({
       domain: 'edge.test',
@@ -84,7 +89,7 @@ export const startIngress = async (
       ...options,
     }),
     balancer: new Balancer({
-      counts: new ConnectionCounts({ perTunnel: 1000, perAddress: 1000 }),
+      counts: new ConnectionCounts({ perTunnel: 1000 }),
       random: Math.random,
       ...options,
     }),
@@ -92,19 +97,22 @@ export const startIngress = async (
     captures: { begin: () => null },
     headTimeoutMs: 15_000,
     firstByteTimeoutMs: 60_000,
+    report: rethrow,
     ...options,
+    gate,
   });
   ingress.start();
-  const server = net.createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
-    ingress.accept(socket, 'http'),
-  );
+  const server = net.createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) => {
+    const accepted = gate.accept('http', socket);
+    if (accepted !== null) ingress.accept(socket, 'http', accepted);
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as net.AddressInfo;
   const stop = (): void => {
     server.close();
     ingress.stop();
   };
-  return { ingress, port, held, stop };
+  return { ingress, gate, port, held, stop };
 };
 
 export const startHttpStand = async (
@@ -120,14 +128,17 @@ export const startHttpStand = async (
   };
   const pair = await sessionPair({ kind: 'plain', carriers: 2, client: { onStream } });
   const tunnel = newHttpTunnel(pair.edge, { http });
-  const { ingress, port, held, stop: close } = await startIngress(tunnel, { clock, ...options });
+  const { ingress, gate, port, held, stop: close } = await startIngress(tunnel, { clock, ...options });
   const stop = (): void => {
     close();
     pair.close();
   };
-  return Object.defineProperties(Object.assign(stand, { ingress, tunnel, pair, clock, port, held, stop, dials }), {
-    dials: { get: () => dials },
-  });
+  return Object.defineProperties(
+    Object.assign(stand, { ingress, gate, tunnel, pair, clock, port, held, stop, dials }),
+    {
+      dials: { get: () => dials },
+    },
+  );
 };
 
 /** Sends bytes as they are and gathers what comes until the connection ends (or `until` is in it). */

@@ -1,8 +1,8 @@
 // An https port in front of the HTTP stand, and visitors of HTTP/2 that verify its certificate. Used by tests only.
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import * as tls from 'node:tls';
-import { createLogger, LogLimiter } from '@tunnel/runtime';
 import { testCertificate } from '@tunnel/testkit';
+import { openGate } from '../gate.fixture.ts';
 import { type HttpStand, startHttpStand } from './http.fixture.ts';
 import type { HttpIngress } from './http-ingress.ts';
 import { HttpsPort } from './http-listeners.ts';
@@ -18,7 +18,7 @@ export interface HttpsStand {
 /** The tunnel is `web.localhost`. */
 export const startHttpsStand = async (localPort: number, options: StandOptions = {}): Promise<HttpsStand> => {
   const http = await startHttpStand(localPort, { domain: 'localhost', ...options });
-  const port = await startHttpsPort(http.ingress);
+  const port = await startHttpsPort(http.ingress, http.gate);
   const stop = (): void => {
     port.stop();
     http.stop();
@@ -27,16 +27,11 @@ export const startHttpsStand = async (localPort: number, options: StandOptions =
 };
 
 /** In front of any ingress. */
-export const startHttpsPort = async (ingress: HttpIngress): Promise<HttpsPort> => {
+export const startHttpsPort = async (ingress: HttpIngress, gate = openGate()): Promise<HttpsPort> => {
   const { cert, key } = testCertificate();
   const files = { cert: Buffer.from(cert), key: Buffer.from(key) };
   const on = { host: '127.0.0.1', port: 0, key: '[server] https_port' };
-  const port = new HttpsPort(
-    on,
-    files,
-    ingress,
-    new LogLimiter(createLogger({ level: 'silent', format: 'json' }), () => 0),
-  );
+  const port = new HttpsPort(on, files, ingress, gate);
   await port.start();
   return port;
 };

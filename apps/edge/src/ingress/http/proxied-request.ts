@@ -1,6 +1,7 @@
 // One visitor's request on its way: leased to a member of its route, put to that one's service, and to the next member's while nothing has
 // reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
 import type { ChunkedForm, RequestHead } from '@tunnel/core';
+import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
 import type { OwnAnswer, RoutedRequest, VisitorInfo } from '../../routing/http-router.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -21,9 +22,6 @@ export interface BodySource {
   /** Who gets it now. */
   taker: Pick<UpstreamRequest, 'writeBody'> | null;
 }
-
-/** Connections come and go: a moment later there may be room. */
-const RETRY_AFTER_SECS = 1;
 
 export class ProxiedRequest {
   /** The first byte of its head has come. */
@@ -56,8 +54,8 @@ export class ProxiedRequest {
   lease({ route, visitor }: RoutedRequest, head: RequestHead): Tunnel | OwnAnswer {
     const { balancer } = this.#owner;
     this.#visitor = visitor;
-    const refusal = this.#countVisitor(visitor);
-    if (refusal !== null) return answerOf(refusal);
+    const overLimit = this.#countVisitor(visitor);
+    if (overLimit !== null) return overLimit;
     const lease = this.#holder.leaseFor(head);
     const unserved = balancer.acquire(lease, route);
     this.#holder.onLeased(head, lease);
@@ -67,11 +65,11 @@ export class ProxiedRequest {
     return member;
   }
 
-  #countVisitor({ isProxy, address }: VisitorInfo): Refusal | null {
+  #countVisitor({ isProxy, address }: VisitorInfo): OwnAnswer | null {
     if (!isProxy) return null;
-    const refusal = this.#owner.balancer.countVisitor(address);
-    if (refusal === null) this.#countedAddress = address;
-    return refusal;
+    const overLimit = this.#owner.countVisitor(address);
+    if (overLimit === null) this.#countedAddress = address;
+    return overLimit;
   }
 
   begin(member: Tunnel, head: RequestHead, handler: ResponseHandler, body: BodySource | null): void {
@@ -172,7 +170,14 @@ export class ProxiedRequest {
     const address = this.#countedAddress;
     if (address === null) return;
     this.#countedAddress = null;
-    this.#owner.balancer.uncountVisitor(address);
+    this.#owner.uncountVisitor(address);
+  }
+
+  /** Something of ours threw: the service is left, and nobody is told by it. */
+  giveUp(): void {
+    const upstream = this.#upstream;
+    this.#upstream = null;
+    upstream?.giveUp();
   }
 
   /** The visitor left. */

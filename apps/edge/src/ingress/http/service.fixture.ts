@@ -3,7 +3,7 @@ import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
-import { hashOf } from '@tunnel/testkit';
+import { hashOf, rethrow } from '@tunnel/testkit';
 
 export interface Asked {
   readonly method: string;
@@ -107,5 +107,6 @@ export const takeStream = (stream: MuxStream, { answer = '', ends = false, onTex
     onDrain: () => {},
     onEnd: () => {},
     onReset: () => {},
+    abandon: rethrow,
   });
 };

@@ -1,9 +1,9 @@
 // `[server] trusted_proxies`: whose word about a visitor counts, for what the service is told and for the limits.
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ConnectionCounts } from '@tunnel/core';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { openGate } from '../gate.fixture.ts';
 import { type IngressOptions, talk } from './http.fixture.ts';
 import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
@@ -66,40 +66,44 @@ describe('what a service is told', () => {
 
 describe('connections_per_address behind a proxy', () => {
   it('counts requests under way for the visitor that each is of', async () => {
-    const counts = new ConnectionCounts({ perTunnel: 10, perAddress: 1 });
-    const { stand, letGo } = await start({ ...TRUSTED, counts });
+    const gate = openGate({ perNetwork: 1, ...TRUSTED });
+    const { stand, letGo } = await start({ ...TRUSTED, gate });
     const { port } = stand.http;
     const statusFor = async (address: string): Promise<string> =>
       (await talk(port, get('/', `X-Forwarded-For: ${address}`, 'Connection: close'))).slice(9, 12);
     const first = talk(port, get('/hold', 'X-Forwarded-For: 203.0.113.1', 'Connection: close'));
-    await eventually(() => expect(counts.ofAddress('203.0.113.1')).toBe(1));
+    await eventually(() => expect(gate.admission.ofNetwork('203.0.113.1')).toBe(1));
     expect([await statusFor('203.0.113.1'), await statusFor('203.0.113.2')]).toEqual(['429', '200']);
     letGo();
     expect(await first).toContain('200 OK');
     await eventually(async () => expect(await statusFor('203.0.113.1')).toBe('200'));
-    await eventually(() => expect([counts.total, counts.ofAddress('203.0.113.1')]).toEqual([0, 0]));
+    await eventually(() =>
+      expect([gate.admission.used.visitors, gate.admission.ofNetwork('203.0.113.1')]).toEqual([0, 0]),
+    );
   });
 
   it('leaves an idle connection to whoever asks next, also when one before was refused', async () => {
-    const counts = new ConnectionCounts({ perTunnel: 10, perAddress: 1 });
-    counts.addressOpened('203.0.113.3');
-    const { stand } = await start({ ...TRUSTED, counts });
+    const gate = openGate({ perNetwork: 1, ...TRUSTED });
+    gate.admission.requestBegins('203.0.113.3');
+    const { stand } = await start({ ...TRUSTED, gate });
     const addresses = ['203.0.113.1', '203.0.113.2', '203.0.113.3', '203.0.113.1'];
     const requests = addresses.map((address) => get('/', `X-Forwarded-For: ${address}`));
     const answer = await talk(stand.http.port, `${requests.join('')}${get('/', 'Connection: close')}`);
     expect(answer.match(/HTTP\/1\.1 \d+/g)?.map((line) => line.slice(9))).toEqual(['200', '200', '429', '200', '200']);
-    await eventually(() => expect([counts.total, counts.ofAddress('203.0.113.1')]).toEqual([0, 0]));
+    await eventually(() =>
+      expect([gate.admission.used.visitors, gate.admission.ofNetwork('203.0.113.1')]).toEqual([0, 0]),
+    );
   });
 
   it('forgets a request over HTTP/2 when its visitor leaves', async () => {
-    const counts = new ConnectionCounts({ perTunnel: 10, perAddress: 1 });
-    const { stand } = await start({ ...TRUSTED, counts });
+    const gate = openGate({ perNetwork: 1, ...TRUSTED });
+    const { stand } = await start({ ...TRUSTED, gate });
     const session = visitHttp2(stand);
     cleanups.push(() => session.destroy());
     const ofFirst = { 'x-forwarded-for': '203.0.113.1' };
     const held = session.request({ ':path': '/hold', ...ofFirst });
     held.on('error', () => {});
-    await eventually(() => expect(counts.ofAddress('203.0.113.1')).toBe(1));
+    await eventually(() => expect(gate.admission.ofNetwork('203.0.113.1')).toBe(1));
     expect((await ask(session, { ':path': '/', ...ofFirst })).status).toBe(429);
     held.close();
     await eventually(async () => expect((await ask(session, { ':path': '/', ...ofFirst })).status).toBe(200));

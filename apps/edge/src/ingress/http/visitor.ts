@@ -1,12 +1,13 @@
 // What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
-import type { ChunkedForm, RequestHead } from '@tunnel/core';
+import type { ChunkedForm, HeldConnection, RequestHead } from '@tunnel/core';
+import type { Guarded, ReportInternalError } from '@tunnel/mux';
 import type { Balancer } from '../../routing/balancer.ts';
-import type { RouteRequest } from '../../routing/http-router.ts';
+import type { OwnAnswer, RouteRequest } from '../../routing/http-router.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import type { ServiceRequests } from '../../upstream/service-requests.ts';
 
-export interface Visitor {
+export interface Visitor extends HeldConnection, Guarded {
   /** Once a second. */
   tick(nowMs: number): void;
   /** The edge is shutting down: what is idle ends now, what is busy after its responses. */
@@ -23,8 +24,12 @@ export interface VisitorOwner {
   /** No further request on any connection: the edge is shutting down. */
   readonly isDraining: boolean;
   countRequest(tunnel: Tunnel): void;
+  /** A request through a trusted proxy counts for its visitor's address. null: it does, and one uncountVisitor() is owed. */
+  countVisitor(address: string): OwnAnswer | null;
+  uncountVisitor(address: string): void;
   /** A request begins; null: it is not captured. A chunked body will pass by in that form. */
   capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): RequestRecorder | null;
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
   onClosed(visitor: Visitor): void;
+  readonly report: ReportInternalError;
 }

@@ -1,5 +1,6 @@
 import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import { rethrow } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { PreconnectBuffer } from './preconnect-buffer.ts';
@@ -46,12 +47,15 @@ class FakeReader implements ByteReader {
   onReset(reason: StreamReason): void {
     this.heard.push(`reset ${reason.code}`);
   }
+  abandon(error: unknown): void {
+    rethrow(error);
+  }
 }
 
 const start = () => {
   const socket = new FakeSocket();
   const left: string[] = [];
-  const end = new PreconnectBuffer(socket, { onLeft: () => left.push('left') });
+  const end = new PreconnectBuffer(socket, { onLeft: () => left.push('left'), abandon: rethrow });
   end.hold();
   return { socket, end, left, reader: new FakeReader() };
 };

@@ -1,12 +1,12 @@
 // The visitor's end while nobody reads it yet: its first bytes are kept, its half-close is remembered, and its leaving is told.
 // Once the stream is open, splice reads through it, first what was kept.
-import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
+import { type ByteDuplex, type ByteReader, type Guarded, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 
 const HEAD_ROOM = Buffer.alloc(HEAD_ROOM_BYTES);
 
-export interface PreconnectBufferOwner {
+export interface PreconnectBufferOwner extends Guarded {
   /** The visitor reset the connection before anyone read from it. */
   onLeft(): void;
 }
@@ -71,6 +71,10 @@ export class PreconnectBuffer implements ByteDuplex, ByteReader {
   onReset(reason: StreamReason): void {
     if (this.#reader !== null) this.#reader.onReset(reason);
     else this.#owner.onLeft();
+  }
+
+  abandon(error: unknown, where: string): void {
+    (this.#reader ?? this.#owner).abandon(error, where);
   }
 
   // ---- towards the socket ----

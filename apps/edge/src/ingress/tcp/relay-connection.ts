@@ -1,11 +1,15 @@
 // One visitor's connection: opens a stream towards a tunnel's client, waits for its answer, then joins the two. While no client
 // has said that its local service is there, nothing was sent, and another member may be asked.
 // One object per connection takes all callbacks, so that an idle connection costs no closures and no timers.
+import type { ConnectionState, HeldConnection } from '@tunnel/core';
+import type { AcceptedConnection } from '@tunnel/http-shell';
 import {
+  BROKEN,
   type ByteDuplex,
   type MuxStream,
   type OpenAnswer,
   type PendingStream,
+  type ReportInternalError,
   type Splice,
   type SpliceHandlers,
   splice,
@@ -20,6 +24,7 @@ import type { RefusalReason } from './relay-totals.ts';
 type State = 'opening' | 'joined' | 'over';
 
 export interface RelayConnectionOwner {
+  readonly now: () => number;
   /** Its member did not take it: the one that has it instead, or null when there is no other. */
   retryOnNextMember(connection: RelayConnection): Tunnel | null;
   /** Its member's client has opened the local connection. */
@@ -28,12 +33,15 @@ export interface RelayConnectionOwner {
   /** Nobody took it; the visitor's end is the owner's now. The last call, as onOver is. */
   onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void;
   onOver(connection: RelayConnection): void;
+  readonly report: ReportInternalError;
 }
 
+const MADE_ROOM: StreamReason = { code: 'cancelled', text: 'the edge is full, and made room for another visitor' };
 const VISITOR_LEFT: StreamReason = { code: 'cancelled', text: 'the visitor left' };
 const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the client takes no connections now' };
 
 export interface RelayConnectionOptions {
+  readonly accepted: AcceptedConnection;
   readonly route: Route;
   readonly lease: Lease;
   readonly member: Tunnel;
@@ -41,7 +49,8 @@ export interface RelayConnectionOptions {
   readonly visitorName: string;
 }
 
-export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, SpliceHandlers {
+export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, SpliceHandlers, HeldConnection {
+  readonly accepted: AcceptedConnection;
   readonly route: Route;
   /** What it is counted by: without the port. */
   readonly address: string;
@@ -56,20 +65,41 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
   #member: Tunnel;
   #opening: PendingStream | null = null;
   #splice: Splice | null = null;
+  #activeAtMs: number;
 
   constructor(visitor: ByteDuplex, given: RelayConnectionOptions, owner: RelayConnectionOwner) {
+    this.accepted = given.accepted;
     this.route = given.route;
     this.address = given.address;
     this.lease = given.lease;
     this.#visitorName = given.visitorName;
     this.#member = given.member;
     this.#owner = owner;
+    this.#activeAtMs = owner.now();
     this.#visitor = new PreconnectBuffer(visitor, this);
   }
 
   /** The one that has it, or had it last. */
   get member(): Tunnel {
     return this.#member;
+  }
+
+  /** A stream is under way as long as it lives: a terminal that stands still is no fault. */
+  get isIdle(): boolean {
+    return false;
+  }
+
+  get activeAtMs(): number {
+    return this.#activeAtMs;
+  }
+
+  describe(): ConnectionState {
+    const waitsFor = this.#state === 'opening' ? 'the client to open it' : 'either side';
+    return { phase: this.#state, waitsFor, tunnelId: this.#member.tunnelId };
+  }
+
+  close(): void {
+    this.reset(MADE_ROOM);
   }
 
   start(): void {
@@ -143,6 +173,7 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
   // ---- the two, joined ----
 
   onBytes(direction: 'a-to-b' | 'b-to-a', bytes: number): void {
+    this.#activeAtMs = this.#owner.now();
     this.#member.counters.addBytes(bytes);
     if (direction === 'a-to-b') this.#owner.onBytes(bytes, 0);
     else this.#owner.onBytes(0, bytes);
@@ -150,6 +181,19 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
 
   onDone(): void {
     this.#finish();
+  }
+
+  /** Bytes are cut off, whichever side they came from: half of them would look whole. */
+  abandon(error: unknown, where: string): void {
+    const [opening, joined] = [this.#opening, this.#splice];
+    try {
+      this.#owner.report(error, where);
+      opening?.reset(BROKEN);
+      this.#visitor.reset(BROKEN);
+    } finally {
+      this.#finish();
+      joined?.reset(BROKEN);
+    }
   }
 
   #isOver(): boolean {

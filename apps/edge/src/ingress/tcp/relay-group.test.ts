@@ -1,7 +1,6 @@
 // A group behind one port: who is asked, how often, what arrives where, and what is counted for whom.
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { ConnectionLimits } from '@tunnel/core';
 import { MUX_LIMITS, type MuxStream } from '@tunnel/mux';
 import { deterministicBytes, eventually, hashOf, startEchoServer, startSinkServer } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -14,6 +13,7 @@ import {
   type Member,
   newGroup,
   type OnStream,
+  type PathLimits,
   passSilence,
   RelayStage,
   refusing,
@@ -26,7 +26,7 @@ const kept = <T extends { close(): unknown }>(thing: T): T => stage.kept(thing);
 /** A client that says nothing until it is told to. */
 const silent: OnStream = () => {};
 
-const startGroup = async (clients: readonly OnStream[], limits?: ConnectionLimits) => {
+const startGroup = async (clients: readonly OnStream[], limits?: PathLimits) => {
   const group = newGroup();
   const members: Member[] = [];
   for (const [index, onStream] of clients.entries()) {
@@ -239,7 +239,7 @@ describe('limits', () => {
     await eventually(() => expect(path.clock.pendingTimers).toBe(2));
     expect([path.relay.connections, path.counts.ofTunnel('grp_1'), open(path.members)]).toEqual([2, 2, [0]]);
     expect(await endOf(path.visit())).toBe('ECONNRESET');
-    expect(path.relay.totals.refused.get('address-limit')).toBe(1);
+    expect(path.gate.admission.refusals.get('address-limit')).toBe(1);
     await passSilence(path);
     expect(await Promise.all(ends)).toEqual(['ECONNRESET', 'ECONNRESET']);
     await expectOver(path, path.members);

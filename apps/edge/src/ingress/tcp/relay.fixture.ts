@@ -1,19 +1,26 @@
 // A relay behind a real port, with real client sessions behind it: one that stands alone, or the members of a group.
 
 import * as net from 'node:net';
-import { ConnectionCounts, type ConnectionLimits, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
+import { ConnectionCounts, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
+import type { ConnectionGate } from '@tunnel/http-shell';
 import { connectSocket, type MuxStream, splice } from '@tunnel/mux';
 import type { StreamHead } from '@tunnel/protocol';
 import { createLogger } from '@tunnel/runtime';
-import { eventually, FakeClock, type SessionPair, sessionPair, startTcpServer } from '@tunnel/testkit';
+import { eventually, FakeClock, rethrow, type SessionPair, sessionPair, startTcpServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
+import { openGate } from '../gate.fixture.ts';
 import { HttpErrorFallback } from '../http/http-error-fallback.ts';
 import { Relay } from './relay.ts';
+
+export interface PathLimits {
+  readonly perTunnel: number;
+  readonly perAddress: number;
+}
 
 export type OnStream = (stream: MuxStream) => void;
 
@@ -36,6 +43,7 @@ export interface MemberOptions {
 
 export interface RelayStand {
   readonly relay: Relay;
+  readonly gate: ConnectionGate;
   readonly counts: ConnectionCounts;
   readonly clock: FakeClock;
   readonly port: number;
@@ -55,7 +63,7 @@ export const dialling =
     connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
       (local) => {
         stream.accept();
-        splice(stream, local, { onDone: () => {} });
+        splice(stream, local, { onDone: () => {}, abandon: rethrow });
       },
       (error: NodeJS.ErrnoException) => stream.refuse({ code: 'dial-refused', text: error.code ?? '' }),
     );
@@ -72,6 +80,7 @@ export const echoing: OnStream = (stream) => {
     onDrain: () => {},
     onEnd: () => stream.end(),
     onReset: () => {},
+    abandon: rethrow,
   });
 };
 
@@ -153,23 +162,27 @@ export class RelayStage {
   /** `random` as a rule picks the members in the order in which they joined. */
   async startRelay(
     route: Route,
-    options: { readonly limits?: ConnectionLimits; readonly random?: () => number } = {},
+    options: { readonly limits?: PathLimits; readonly random?: () => number } = {},
   ): Promise<RelayStand> {
     const { limits = { perTunnel: 100, perAddress: 100 }, random = () => 0 } = options;
     const counts = new ConnectionCounts(limits);
     const clock = new FakeClock();
+    const gate = openGate({ perNetwork: limits.perAddress });
     const relay = new Relay({
       balancer: new Balancer({ counts, random }),
-      answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, onOver),
+      answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, rethrow, onOver),
       logger,
       clock,
+      report: rethrow,
     });
     const visitorPorts: number[] = [];
     const accepted: net.Socket[] = [];
     const accept = (socket: net.Socket): void => {
+      const connection = gate.accept('tcp', socket);
+      if (connection === null) return;
       accepted.push(socket);
       visitorPorts.push(socket.remotePort ?? 0);
-      relay.carry(socket, route);
+      relay.carry(connection, route);
     };
     const server = await startTcpServer(accept, { pauseOnConnect: true });
     const { port } = this.kept(server);
@@ -180,7 +193,7 @@ export class RelayStage {
       return socket;
     };
     const bytesRead = (): number => accepted.reduce((sum, socket) => sum + socket.bytesRead, 0);
-    return { relay, counts, clock, port, visitorPorts, bytesRead, visit };
+    return { relay, gate, counts, clock, port, visitorPorts, bytesRead, visit };
   }
 }
 
@@ -191,9 +204,9 @@ export const passSilence = async ({ clock }: RelayStand): Promise<void> => {
 };
 
 /** Nothing is left of any connection, in no count and no timer. */
-export const expectOver = ({ relay, counts, clock }: RelayStand, members: readonly Member[]): Promise<void> =>
+export const expectOver = ({ relay, gate, counts, clock }: RelayStand, members: readonly Member[]): Promise<void> =>
   eventually(() => {
-    expect([relay.connections, counts.total, counts.ofAddress('127.0.0.1'), clock.pendingTimers]).toEqual([0, 0, 0, 0]);
+    expect([relay.connections, counts.total, gate.admission.used.visitors, clock.pendingTimers]).toEqual([0, 0, 0, 0]);
     for (const { tunnel, pair } of members) {
       const { group, tunnelId } = tunnel;
       expect([tunnel.counters.openConnections, pair.edge.liveStreams, counts.ofTunnel(tunnelId)]).toEqual([0, 0, 0]);

@@ -1,12 +1,12 @@
 // A visitor's socket, the relay, a real session and a local service: what passes, what is counted, and how it ends.
 
 import { text } from 'node:stream/consumers';
-import type { ConnectionLimits } from '@tunnel/core';
 import type { MuxStream } from '@tunnel/mux';
 import {
   deterministicBytes,
   eventually,
   hashOf,
+  rethrow,
   startEchoServer,
   startSinkServer,
   startTcpServer,
@@ -18,6 +18,7 @@ import {
   expectOver as expectNothingLeft,
   type Member,
   type OnStream,
+  type PathLimits,
   passSilence,
   RelayStage,
   type RelayStand,
@@ -31,7 +32,7 @@ const kept = <T extends { close(): unknown }>(thing: T): T => stage.kept(thing);
 
 type Path = RelayStand & Member;
 
-const startPath = async (onStream: OnStream, limits?: ConnectionLimits): Promise<Path> => {
+const startPath = async (onStream: OnStream, limits?: PathLimits): Promise<Path> => {
   const member = await stage.startMember(onStream);
   const stand = await stage.startRelay(member.tunnel, limits === undefined ? {} : { limits });
   return { ...stand, ...member };
@@ -151,7 +152,9 @@ describe('a visitor is reset', () => {
       path.visit();
       await eventually(() => expect(path.relay.connections).toBe(2));
       expect(await endOf(path.visit())).toBe('ECONNRESET');
-      expect(path.relay.totals.refused.get(reason)).toBe(1);
+      const refused: ReadonlyMap<string, number> =
+        reason === 'tunnel-limit' ? path.relay.totals.refused : path.gate.admission.refusals;
+      expect(refused.get(reason)).toBe(1);
       first.destroy();
       await eventually(() => expect(path.relay.connections).toBe(1));
       path.visit().write('room again');
@@ -169,6 +172,7 @@ describe('a visitor that leaves', () => {
         onDrain: () => {},
         onEnd: () => ends.push('end'),
         onReset: (reason) => ends.push(reason.code),
+        abandon: rethrow,
       });
     });
     const visitor = path.visit();

@@ -2,9 +2,10 @@
 import type { Socket } from 'node:net';
 import { hostPort, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { adoptSocket, type ByteDuplex } from '@tunnel/mux';
+import type { AcceptedConnection } from '@tunnel/http-shell';
+import { adoptSocket, type ByteDuplex, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
+import { type Clock, type Logger, LogLimiter, readOncePerTurn } from '@tunnel/runtime';
 import { type Balancer, FailedMembers, Lease, type Refusal } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -26,6 +27,7 @@ export interface RelayOptions {
   readonly answerUnserved: AnswerUnserved;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly report: ReportInternalError;
   /** A connection is over, and all its bytes are counted. */
   readonly onStreamEnd?: () => void;
 }
@@ -35,6 +37,8 @@ const UNSERVED: StreamReason = { code: 'cancelled', text: 'nobody serves this co
 
 export class Relay implements RelayConnectionOwner {
   readonly totals = new RelayTotals();
+  readonly now: () => number;
+  readonly report: ReportInternalError;
   readonly #balancer: Balancer;
   readonly #answerUnserved: AnswerUnserved;
   readonly #clock: Clock;
@@ -45,10 +49,12 @@ export class Relay implements RelayConnectionOwner {
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
 
-  constructor({ balancer, answerUnserved, logger, clock, onStreamEnd = () => {} }: RelayOptions) {
+  constructor({ balancer, answerUnserved, logger, clock, report, onStreamEnd = () => {} }: RelayOptions) {
+    this.report = report;
     this.#balancer = balancer;
     this.#answerUnserved = answerUnserved;
     this.#clock = clock;
+    this.now = readOncePerTurn(clock);
     this.#onStreamEnd = onStreamEnd;
     this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
@@ -58,7 +64,8 @@ export class Relay implements RelayConnectionOwner {
   }
 
   /** Takes over an accepted, paused socket. */
-  carry(socket: Socket, route: Route): void {
+  carry(accepted: AcceptedConnection, route: Route): void {
+    const { socket } = accepted;
     const { remoteAddress, remotePort } = socket;
     // Gone between the kernel's accept and ours.
     if (remoteAddress === undefined || remotePort === undefined) {
@@ -66,12 +73,13 @@ export class Relay implements RelayConnectionOwner {
       return;
     }
     const address = plainAddress(remoteAddress);
-    const lease = new Lease(address);
+    const lease = new Lease();
     const refusal = this.#balancer.acquire(lease, route);
     if (refusal !== null || lease.member === null) return this.#refuse(socket, route, address, refusal);
     const { member } = lease;
-    const given = { route, lease, member, address, visitorName: hostPort(address, remotePort) };
+    const given = { accepted, route, lease, member, address, visitorName: hostPort(address, remotePort) };
     const connection = new RelayConnection(adoptSocket(socket), given, this);
+    accepted.served = connection;
     this.#live.add(connection);
     connection.start();
   }
@@ -82,7 +90,7 @@ export class Relay implements RelayConnectionOwner {
     const fields = { ...fieldsOf(route), visitor: address, ...fault.values };
     if (reason !== 'no-healthy') return this.#turnAway(socket, reason, fields, fault);
     this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
-    this.#answer(adoptSocket(socket), route, address, fault);
+    this.#answer(adoptSocket(socket), route, fault);
   }
 
   /** A connection to a port whose tunnel has just gone. */
@@ -101,13 +109,13 @@ export class Relay implements RelayConnectionOwner {
   }
 
   /** The visitor's end is not the relay's any more; it counts for its route as long as it takes. */
-  #answer(visitor: ByteDuplex, route: Route, address: string, fault: Fault): void {
-    if (this.#isDraining || !this.#balancer.countUnserved(route, address)) {
+  #answer(visitor: ByteDuplex, route: Route, fault: Fault): void {
+    if (this.#isDraining || !this.#balancer.countUnserved(route)) {
       visitor.reset(UNSERVED);
       return;
     }
     const unserved = this.#answerUnserved(visitor, fault, () => {
-      this.#balancer.uncountUnserved(route, address);
+      this.#balancer.uncountUnserved(route);
       this.#unserved.delete(unserved);
       this.#tellIfIdle();
     });
@@ -155,19 +163,20 @@ export class Relay implements RelayConnectionOwner {
   }
 
   onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void {
-    const { route, member, address, lease } = connection;
+    const { accepted, route, member, address, lease } = connection;
+    accepted.served = null;
     const fields = { ...fieldsOf(route), tunnel_id: member.tunnelId, visitor: address };
     this.#balancer.release(lease);
     this.#note(counted, fields, `a visitor could not be served: ${reason.text}`);
-    this.#answer(visitor, route, address, faultOfRefusal(reason));
+    this.#answer(visitor, route, faultOfRefusal(reason));
     this.#live.delete(connection);
     this.#tellIfIdle();
   }
 
   onOver(connection: RelayConnection): void {
     this.#balancer.release(connection.lease);
-    this.#onStreamEnd();
     this.#live.delete(connection);
+    this.#onStreamEnd();
     this.#tellIfIdle();
   }
 

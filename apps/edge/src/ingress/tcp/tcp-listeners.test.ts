@@ -1,13 +1,14 @@
 import { connect, type Socket } from 'node:net';
-import { createLogger, LogLimiter } from '@tunnel/runtime';
-import { eventually, startTcpServer } from '@tunnel/testkit';
+import type { AcceptedConnection } from '@tunnel/http-shell';
+import { createLogger } from '@tunnel/runtime';
+import { eventually, rethrow, startTcpServer } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import type { Tunnel } from '../../routing/tunnel.ts';
+import { openGate } from '../gate.fixture.ts';
 import { RelayTotals } from './relay-totals.ts';
 import { TcpListeners } from './tcp-listeners.ts';
 
 const tunnel = { tunnelId: 'tun_1' } as Tunnel;
-const logger = createLogger({ level: 'silent', format: 'json' });
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
@@ -25,7 +26,7 @@ const start = (host = '127.0.0.1') => {
   const known = new Set<number>();
   const drained = { count: 0 };
   const relay = {
-    carry: (socket: Socket) => void carried.push(socket),
+    carry: ({ socket }: AcceptedConnection) => void carried.push(socket),
     turnAway: (socket: Socket, port: number) => {
       turnedAway.push(port);
       socket.resetAndDestroy();
@@ -39,9 +40,10 @@ const start = (host = '127.0.0.1') => {
       for (const socket of carried.splice(0)) socket.resetAndDestroy();
     },
     whenIdle: async () => {},
+    report: rethrow,
   };
   const routeOn = (port: number) => (known.has(port) ? tunnel : undefined);
-  const listeners = new TcpListeners({ host, routeOn, relay, log: new LogLimiter(logger, () => 0) });
+  const listeners = new TcpListeners({ host, routeOn, relay, gate: openGate() });
   cleanups.push(async () => {
     await listeners.closeAll();
     relay.resetAll();

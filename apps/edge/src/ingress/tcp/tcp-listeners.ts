@@ -1,8 +1,9 @@
 // The public ports of tcp tunnels and groups: one listener each. It accepts and hands over; closing it leaves accepted connections alone.
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
-import type { LogLimiter } from '@tunnel/runtime';
+import type { ConnectionGate } from '@tunnel/http-shell';
+import { accept } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Relay } from './relay.ts';
@@ -11,8 +12,11 @@ import type { RelayTotals } from './relay-totals.ts';
 interface TcpListenersOptions {
   readonly host: string;
   readonly routeOn: (port: number) => Route | undefined;
-  readonly relay: Pick<Relay, 'carry' | 'turnAway' | 'connections' | 'totals' | 'drain' | 'resetAll' | 'whenIdle'>;
-  readonly log: LogLimiter;
+  readonly relay: Pick<
+    Relay,
+    'carry' | 'turnAway' | 'connections' | 'totals' | 'drain' | 'resetAll' | 'whenIdle' | 'report'
+  >;
+  readonly gate: ConnectionGate;
 }
 
 const SERVER_OPTIONS = {
@@ -58,9 +62,7 @@ export class TcpListeners {
       if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return 'taken';
       throw toFault(error, this.#options.host, port);
     }
-    server.on('error', (error) =>
-      this.#options.log.log('warn', 'accept', { port, err: error }, 'a connection could not be accepted'),
-    );
+    server.on('error', (error) => this.#options.gate.onAcceptError(error));
     // close() may have come meanwhile.
     return this.#listeners.get(port) === listener ? 'listening' : 'taken';
   }
@@ -91,12 +93,16 @@ export class TcpListeners {
   }
 
   #createServer(port: number): Server {
-    const { routeOn, relay } = this.#options;
-    return createServer(SERVER_OPTIONS, (socket) => {
+    const { routeOn, relay, gate } = this.#options;
+    const server = createServer(SERVER_OPTIONS);
+    accept(server, 'connection', relay.report, 'tcp', (socket: Socket) => {
+      const accepted = gate.accept('tcp', socket);
+      if (accepted === null) return;
       const route = routeOn(port);
       if (route === undefined) relay.turnAway(socket, port);
-      else relay.carry(socket, route);
+      else relay.carry(accepted, route);
     });
+    return server;
   }
 }
 

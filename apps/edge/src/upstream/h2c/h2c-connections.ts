@@ -8,7 +8,7 @@ import {
   type Settings,
 } from 'node:http2';
 import { Fault } from '@tunnel/errors';
-import type { MuxStream, OpenAnswer } from '@tunnel/mux';
+import { BROKEN, type Guarded, listen, type MuxStream, type OpenAnswer, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { faultOfRefusal } from '../upstream.ts';
@@ -16,7 +16,7 @@ import type { Service, UpstreamContext } from '../upstream-request.ts';
 import { StreamDuplex } from './stream-duplex.ts';
 
 /** Who waits for a connection; one of both is told. */
-export interface H2cWaiter {
+export interface H2cWaiter extends Guarded {
   onConnected(session: H2cConnection): void;
   onNotConnected(fault: Fault): void;
 }
@@ -27,12 +27,15 @@ export interface H2cConnectionOptions {
   readonly onBytes: (toClient: number, toVisitor: number) => void;
   /** It has less room than was thought. */
   readonly onExcess: (waiter: H2cWaiter) => void;
+  readonly report: ReportInternalError;
 }
 
 /** `opening`: until the service has said in HTTP/2 what it takes. `retiring`: calls under way finish, no new ones. */
 type State = 'opening' | 'open' | 'retiring' | 'closed';
 
 const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
+/** Of what node tells of a connection. */
+const SCOPE = 'h2c.session';
 const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
 
 /** Looks in a row at a connection that is not read any more, before it is taken for over. */
@@ -113,16 +116,26 @@ export class H2cConnection implements OpenAnswer {
 
   onOpened(stream: MuxStream): void {
     if (this.#state !== 'opening') return stream.reset(UNUSED);
-    const duplex = new StreamDuplex(stream, this.#given.onBytes);
+    const duplex = new StreamDuplex(stream, this.#given.onBytes, this.#given.report);
     const session = connect('http://localhost', { ...SESSION_OPTIONS, createConnection: () => duplex });
     this.#stream = stream;
     this.#duplex = duplex;
     this.#session = session;
-    session.on('remoteSettings', (settings: Settings) => this.#onSettings(settings));
-    session.on('goaway', () => this.#retire());
+    listen(session, 'remoteSettings', this, SCOPE, (settings: Settings) => this.#onSettings(settings));
+    listen(session, 'goaway', this, SCOPE, () => this.#retire());
     // Told to each call by its own stream.
-    session.on('error', () => {});
-    session.on('close', () => this.#onClosed());
+    listen(session, 'error', this, SCOPE, () => {});
+    listen(session, 'close', this, SCOPE, () => this.#onClosed());
+  }
+
+  /** Something of the connection itself, not of one call: the calls hear of it by the ends of their streams. */
+  abandon(error: unknown, where: string): void {
+    try {
+      this.#given.report(error, where);
+    } finally {
+      this.#stream?.reset(BROKEN);
+      this.close();
+    }
   }
 
   #onSettings({ maxConcurrentStreams = Number.POSITIVE_INFINITY }: Settings): void {
@@ -132,9 +145,14 @@ export class H2cConnection implements OpenAnswer {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const waiter of waiting) {
-      // One that takes none at all lets the first wait for its turn.
-      if (this.#calls < Math.max(1, this.#callsMax)) waiter.onConnected(this);
-      else this.#given.onExcess(waiter);
+      try {
+        // One that takes none at all lets the first wait for its turn.
+        if (this.#calls < Math.max(1, this.#callsMax)) waiter.onConnected(this);
+        else this.#given.onExcess(waiter);
+      } catch (error) {
+        // One call, not the others that wait with it.
+        waiter.abandon(error, 'h2c.connected');
+      }
     }
   }
 
@@ -151,7 +169,13 @@ export class H2cConnection implements OpenAnswer {
     this.#state = 'closed';
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const waiter of waiting) waiter.onNotConnected(fault);
+    for (const waiter of waiting) {
+      try {
+        waiter.onNotConnected(fault);
+      } catch (error) {
+        waiter.abandon(error, 'h2c.refused');
+      }
+    }
   }
 
   /** null: the connection has ended meanwhile. */
@@ -164,7 +188,7 @@ export class H2cConnection implements OpenAnswer {
     const stream = session.request(headers, options);
     this.#calls += 1;
     this.#callsEver += 1;
-    stream.once('close', () => {
+    listen(stream, 'close', this, SCOPE, () => {
       this.#calls -= 1;
       this.#idleSinceMs = this.#given.now();
     });
@@ -207,12 +231,14 @@ export class H2cConnection implements OpenAnswer {
   }
 }
 
+type H2cContext = Pick<UpstreamContext, 'now' | 'onBytes' | 'report'>;
+
 /** Of all tunnels. */
 export class H2cConnections {
-  readonly #context: Pick<UpstreamContext, 'now' | 'onBytes'>;
+  readonly #context: H2cContext;
   readonly #byTunnel = new Map<string, H2cConnection[]>();
 
-  constructor(context: Pick<UpstreamContext, 'now' | 'onBytes'>) {
+  constructor(context: H2cContext) {
     this.#context = context;
   }
 
@@ -234,6 +260,7 @@ export class H2cConnections {
     const connection = new H2cConnection({
       service,
       now: this.#context.now,
+      report: this.#context.report,
       onBytes: (toClient, toVisitor) => {
         service.counters.addBytes(toClient + toVisitor);
         this.#context.onBytes(toClient, toVisitor);
@@ -248,9 +275,18 @@ export class H2cConnections {
   /** Once a second. */
   sweep(nowMs: number): void {
     for (const [tunnelId, connections] of this.#byTunnel) {
-      const kept = connections.filter((connection) => connection.isKept(nowMs));
+      const kept = connections.filter((connection) => this.#isKept(connection, nowMs));
       if (kept.length > 0) this.#byTunnel.set(tunnelId, kept);
       else this.#byTunnel.delete(tunnelId);
+    }
+  }
+
+  #isKept(connection: H2cConnection, nowMs: number): boolean {
+    try {
+      return connection.isKept(nowMs);
+    } catch (error) {
+      connection.abandon(error, 'h2c.tick');
+      return false;
     }
   }
 

@@ -2,12 +2,16 @@
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import type { HeaderField, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { type Listener, listen } from '@tunnel/mux';
 import type { ResponseHandler } from '../response-handler.ts';
 import { type Service, type ServiceRequest, type UpstreamContext, UpstreamRequest } from '../upstream-request.ts';
 import type { H2cConnection, H2cConnections, H2cWaiter } from './h2c-connections.ts';
 import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trailersOf } from './http2-fields.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = constants;
+
+/** Of what node tells of a call's stream. */
+const SCOPE = 'h2c.stream';
 
 export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
   readonly #connections: H2cConnections;
@@ -75,11 +79,10 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
 
   #listen(stream: ClientHttp2Stream): void {
     // What was left behind may still speak.
-    const on = <T extends unknown[]>(event: string, act: (...given: T) => void): void => {
-      stream.on(event, (...given) => {
-        if (this.#stream === stream) act(...(given as T));
+    const on = (event: string, act: Listener): void =>
+      listen(stream, event, this, SCOPE, (a: never, b: never, c: never, d: never) => {
+        if (this.#stream === stream) act(a, b, c, d);
       });
-    };
     on('headers', (_headers, _flags, raw: RawFields) => this.#onInterim(raw));
     on('response', (_headers, flags: number, raw: RawFields) => {
       this.#onResponse(raw, flags);
@@ -93,8 +96,8 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
       this.handler.onRequestDrain();
     });
     on('close', () => this.#onBroken(stream));
-    stream.on('error', () => {});
-    stream.on('wantTrailers', () => {
+    listen(stream, 'error', this, SCOPE, () => {});
+    listen(stream, 'wantTrailers', this, SCOPE, () => {
       // Not after an abort: node would mark the end of the body before the reset.
       if (this.requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.requestTrailers));
     });

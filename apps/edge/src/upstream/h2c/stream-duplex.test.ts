@@ -1,7 +1,7 @@
 // A stream of a session as a Duplex: every byte, half-close, back-pressure, and both ways to end it at once.
 import { once } from 'node:events';
 import type { MuxStream } from '@tunnel/mux';
-import { deterministicBytes, endPair, eventually, hashOf, RecordingReader } from '@tunnel/testkit';
+import { deterministicBytes, endPair, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StreamDuplex } from './stream-duplex.ts';
 
@@ -17,10 +17,11 @@ describe.each(['stream-plain', 'stream-tls'] as const)('a duplex over a %s', (ki
   beforeEach(async () => {
     const pair = await endPair(kind);
     counted = [0, 0];
-    duplex = new StreamDuplex(pair.a as MuxStream, (written, read) => {
+    const count = (written: number, read: number): void => {
       counted[0] += written;
       counted[1] += read;
-    });
+    };
+    duplex = new StreamDuplex(pair.a as MuxStream, count, rethrow);
     duplex.on('error', () => {});
     other = pair.b;
     peer = new RecordingReader(other);
@@ -91,7 +92,7 @@ describe.each(['stream-plain', 'stream-tls'] as const)('a duplex over a %s', (ki
     other.reset({ code: 'cancelled', text: 'enough' });
     await expect(once(duplex, 'close')).rejects.toThrow('enough');
     const second = await endPair(kind);
-    const cut = new StreamDuplex(second.a as MuxStream, () => {});
+    const cut = new StreamDuplex(second.a as MuxStream, () => {}, rethrow);
     const reader = new RecordingReader(second.b);
     cut.on('error', () => {});
     cut.destroy();

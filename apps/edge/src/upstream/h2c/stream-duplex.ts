@@ -1,6 +1,6 @@
 // A stream of a session as a Duplex of node, for what knows nothing else: its HTTP/2 client.
 import { Duplex } from 'node:stream';
-import type { ByteReader, MuxStream } from '@tunnel/mux';
+import { BROKEN, type ByteReader, type MuxStream, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 
@@ -11,19 +11,21 @@ type Callback = (error?: Error | null) => void;
 export class StreamDuplex extends Duplex implements ByteReader {
   readonly #stream: MuxStream;
   readonly #onBytes: (written: number, read: number) => void;
+  readonly #report: ReportInternalError;
   /** The stream waits for resume(). */
   #isPaused = false;
   /** Of a write that has not left. */
   #onWritten: Callback | null = null;
   #isReset = false;
 
-  constructor(stream: MuxStream, onBytes: (written: number, read: number) => void) {
+  constructor(stream: MuxStream, onBytes: (written: number, read: number) => void, report: ReportInternalError) {
     super({
       readableHighWaterMark: EDGE_LIMITS.H2C_STREAM_BUFFER_BYTES,
       writableHighWaterMark: EDGE_LIMITS.H2C_STREAM_BUFFER_BYTES,
     });
     this.#stream = stream;
     this.#onBytes = onBytes;
+    this.#report = report;
     stream.read(this);
   }
 
@@ -51,39 +53,64 @@ export class StreamDuplex extends Duplex implements ByteReader {
     this.destroy(Object.assign(new Error(reason.text), { code: reason.code }));
   }
 
+  abandon(error: unknown, where: string): void {
+    try {
+      this.#report(error, where);
+    } finally {
+      this.destroy(new Error(BROKEN.text));
+    }
+  }
+
   // ---- from node ----
 
   override _read(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    this.#stream.resume();
+    try {
+      this.#stream.resume();
+    } catch (error) {
+      this.abandon(error, 'h2c.read');
+    }
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {
-    if (this.#send(chunk)) callback();
-    else this.#onWritten = callback;
+    this.#sendAll([{ chunk }], callback);
   }
 
   override _writev(chunks: { readonly chunk: Buffer }[], callback: Callback): void {
+    this.#sendAll(chunks, callback);
+  }
+
+  /** Not borrowed: a stream writes its frame headers into memory that it borrows, and this is somebody else's. */
+  #sendAll(chunks: { readonly chunk: Buffer }[], callback: Callback): void {
     let isFree = true;
-    for (const { chunk } of chunks) isFree = this.#send(chunk) && isFree;
+    try {
+      for (const { chunk } of chunks) {
+        this.#onBytes(chunk.length, 0);
+        isFree = this.#stream.write(chunk, 0, chunk.length, false) && isFree;
+      }
+    } catch (error) {
+      this.abandon(error, 'h2c.write');
+    }
     if (isFree) callback();
     else this.#onWritten = callback;
   }
 
-  /** Not borrowed: a stream writes its frame headers into memory that it borrows, and this is somebody else's. */
-  #send(chunk: Buffer): boolean {
-    this.#onBytes(chunk.length, 0);
-    return this.#stream.write(chunk, 0, chunk.length, false);
-  }
-
   override _final(callback: Callback): void {
-    this.#stream.end(() => callback());
+    try {
+      this.#stream.end(() => callback());
+    } catch (error) {
+      this.abandon(error, 'h2c.end');
+    }
   }
 
   override _destroy(error: Error | null, callback: Callback): void {
     const isOver = this.readableEnded && this.writableFinished;
-    if (!isOver && !this.#isReset) this.#stream.reset(DROPPED);
+    try {
+      if (!isOver && !this.#isReset) this.#stream.reset(DROPPED);
+    } catch (second) {
+      this.#report(second, 'h2c.destroy');
+    }
     callback(error);
   }
 }

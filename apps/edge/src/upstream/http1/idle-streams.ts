@@ -1,6 +1,6 @@
 // Streams whose local connection is open and free: the next request of the same tunnel takes the youngest one.
 // One that says anything meanwhile, or is too old, is closed: its service is about to hang up.
-import type { ByteReader, MuxStream } from '@tunnel/mux';
+import { BROKEN, type ByteReader, type MuxStream, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Service } from '../upstream-request.ts';
@@ -13,8 +13,10 @@ class IdleStream implements ByteReader {
   readonly service: Service;
   readonly stream: MuxStream;
   readonly sinceMs: number;
+  readonly #report: ReportInternalError;
 
-  constructor(service: Service, stream: MuxStream, sinceMs: number) {
+  constructor(service: Service, stream: MuxStream, sinceMs: number, report: ReportInternalError) {
+    this.#report = report;
     this.service = service;
     this.stream = stream;
     this.sinceMs = sinceMs;
@@ -33,12 +35,22 @@ class IdleStream implements ByteReader {
   }
 
   onReset(): void {}
+
+  abandon(error: unknown, where: string): void {
+    this.#report(error, where);
+    this.stream.reset(BROKEN);
+  }
 }
 
 export class IdleStreams {
   readonly #byTunnel = new Map<string, IdleStream[]>();
   /** Their service said that it closes after this response. */
   #closing: IdleStream[] = [];
+  readonly #report: ReportInternalError;
+
+  constructor(report: ReportInternalError) {
+    this.#report = report;
+  }
 
   /** `maxIdleMs`: a request that cannot be sent again takes only a stream that was in use just now. */
   take({ tunnelId }: Service, nowMs: number, maxIdleMs: number): MuxStream | null {
@@ -59,13 +71,13 @@ export class IdleStreams {
       stream.reset(UNUSED);
       return;
     }
-    idle.push(new IdleStream(service, stream, nowMs));
+    idle.push(new IdleStream(service, stream, nowMs, this.#report));
     this.#byTunnel.set(service.tunnelId, idle);
   }
 
   /** Not to be used again: it ends when the service hangs up, or by the sweep. */
   letClose(service: Service, stream: MuxStream, nowMs: number): void {
-    this.#closing.push(new IdleStream(service, stream, nowMs));
+    this.#closing.push(new IdleStream(service, stream, nowMs, this.#report));
     stream.end();
   }
 

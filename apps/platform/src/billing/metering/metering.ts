@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { isDatabaseAway } from '../../db/database-away.ts';
+import { DatabaseAway } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
 import { TimeoutError, withTimeout } from '../../timeout.ts';
 import type { Processor } from '../processor/processor.ts';
@@ -103,7 +103,8 @@ export class Metering {
       }
     } catch (error) {
       // Whoever watches the database tells of that.
-      if (!isDatabaseAway(error)) logger.error({ err: error }, 'usage cannot be reported to the payment processor');
+      if (!(error instanceof DatabaseAway))
+        logger.error({ err: error }, 'usage cannot be reported to the payment processor');
     }
   }
 
@@ -137,7 +138,7 @@ export class Metering {
       this.#refused.add(identifier);
       const fields = { identifier, bytes, attempts, err: error };
       logger.error(fields, 'the payment processor refuses to take usage; it is tried again');
-    } else if (!isDatabaseAway(error)) {
+    } else if (!(error instanceof DatabaseAway)) {
       logger.error({ identifier, err: error }, 'usage was not reported; it is tried again');
     }
   }

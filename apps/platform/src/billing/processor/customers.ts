@@ -60,12 +60,18 @@ export const readCustomer = async (stripe: Stripe, customerId: string): Promise<
     stripe.customers.listPaymentMethods(customerId, { limit: PAGE }),
     newestSubscription(stripe, customerId),
   ]);
+  // Only the days of grace are counted here; everything else has its times from the processor.
+  const clockId = subscription?.status === 'past_due' ? idOf(customer.test_clock ?? null) : null;
   return {
     defaultPaymentMethod: idOf(customer.invoice_settings.default_payment_method),
     paymentMethods: methods.data.map(({ id }) => id),
     subscription,
+    ...(clockId === null ? {} : { now: await timeOfClock(stripe, clockId) }),
   };
 };
+
+const timeOfClock = async (stripe: Stripe, clockId: string): Promise<number> =>
+  (await stripe.testHelpers.testClocks.retrieve(clockId)).frozen_time * 1000;
 
 export const usePaymentMethod = async (stripe: Stripe, customerId: string, methodId: string): Promise<void> => {
   await stripe.customers.update(customerId, { invoice_settings: { default_payment_method: methodId } });

@@ -15,6 +15,8 @@ export interface CustomerFacts {
   readonly paymentMethods: readonly string[];
   /** The newest that lives, else the newest that has ended. */
   readonly subscription: SubscriptionFacts | null;
+  /** The time there, of a customer past due on a clock of its own: the simulator's, or a test clock. Absent: it goes as ours does. */
+  readonly now?: number;
 }
 
 export interface ProcessorEvent {

@@ -1,10 +1,16 @@
 // Accounts over a database of their own, with a clock that tests hold and passwords that cost nothing. Used by tests only.
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { LoggedIn } from '@tunnel/contract';
 import { createLogger, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
+import { openMasterKey } from '../../db/master-key.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { AccessTokens, SigningKeys } from '../../services/auth/access-tokens.ts';
+import { AccessTokens } from '../../services/auth/access-tokens.ts';
+import { sendRequestedMails } from '../../services/auth/mail-requests.ts';
 import { PasswordHasher } from '../../services/auth/password-hasher.ts';
+import { SigningKeys } from '../../services/auth/signing-keys.ts';
 import { UserCache } from '../../services/auth/users.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import type { PlatformApp } from '../platform-env.ts';
@@ -13,6 +19,10 @@ import { addAuthRoutes } from '../routes/auth-routes.ts';
 
 export const PASSWORD = 'correct horse battery';
 const CHEAP = { memoryKib: 64, passes: 1, lanes: 1 };
+
+/** As `secret_key_file` of all of them. */
+export const MASTER_KEY_SOURCE = { file: join(mkdtempSync(join(tmpdir(), 'tunnel-master-')), 'key'), isGiven: false };
+export const MASTER_KEY = openMasterKey(MASTER_KEY_SOURCE, false);
 
 export interface AccountsFixtureOptions {
   readonly settings?: Partial<ServerConfig['platform']>;
@@ -26,6 +36,8 @@ export class AccountsFixture {
   readonly clock: FakeClock;
   readonly app: PlatformApp;
   readonly signingKeys: SigningKeys;
+  /** Where the next requests come from. */
+  peer = '';
 
   constructor({ settings: given, passwords, beside }: AccountsFixtureOptions, database: TestDatabase) {
     this.database = database;
@@ -36,7 +48,7 @@ export class AccountsFixture {
     this.app = createPlatformApp({ logger, settings });
     const { db } = database;
     const service = { db, clock: this.clock, logger, settings };
-    this.signingKeys = new SigningKeys(service);
+    this.signingKeys = new SigningKeys({ ...service, masterKey: () => MASTER_KEY });
     const accounts = {
       ...service,
       passwords: passwords ?? new PasswordHasher({ cost: CHEAP, slots: 4 }),
@@ -49,11 +61,12 @@ export class AccountsFixture {
   }
 
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
-    return this.app.request(path, {
+    const init = {
       method,
       headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
+    };
+    return this.app.request(path, init, { incoming: { socket: { remoteAddress: this.peer } } });
   }
 
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response> {
@@ -64,8 +77,15 @@ export class AccountsFixture {
     return this.post('/auth/register', { email, password: PASSWORD });
   }
 
+  /** What was asked for becomes mails: in earnest a job does this twice a second. */
+  async sendRequested(): Promise<void> {
+    const publicUrl = 'http://localhost:8080';
+    await sendRequestedMails(this.database.db, { publicUrl, now: this.clock.now() });
+  }
+
   /** The tokens of the links of the mails that wait, oldest first. */
   async mailedTokens(recipient: string): Promise<string[]> {
+    await this.sendRequested();
     const rows = await this.database.db
       .selectFrom('mail_outbox')
       .select('text_body')

@@ -1,6 +1,5 @@
-// How often one address, and how often anybody for one account, may try what guesses passwords or sends mails.
-import { isIPv6 } from 'node:net';
-import { normalizeAddress } from '@tunnel/core';
+// How often one network may try anything of this, how often a password of one account may be tried, and how often its mails.
+import { type LoginAttempt, LoginAttempts, networkOf, normalizeAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type ServerConfig, sha256Hex } from '@tunnel/runtime';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
@@ -8,16 +7,22 @@ import { LIMITS } from '../../limits.ts';
 
 const WINDOW_SECS = 60;
 
-/** Guessing a password must not keep its owner from asking for a new one. */
-export type AttemptKind = 'login' | 'mail';
-
 export class AttemptLimits {
   readonly #perAddress: BoundedLimiter;
-  readonly #perAccount: BoundedLimiter;
+  readonly #mails: BoundedLimiter;
+  readonly #logins: LoginAttempts;
+  readonly #monotonic: () => number;
 
-  constructor(limits: ServerConfig['platform']['limits'], keysMax: number = LIMITS.ATTEMPT_KEYS_MAX) {
-    this.#perAddress = new BoundedLimiter(limits.auth_per_minute, keysMax);
-    this.#perAccount = new BoundedLimiter(limits.auth_per_account_per_minute, keysMax);
+  constructor(
+    limits: ServerConfig['platform']['limits'],
+    monotonic: () => number,
+    keysMax: number = LIMITS.ATTEMPT_KEYS_MAX,
+  ) {
+    const { auth_per_minute: perAddress, auth_per_account_per_minute: perAccount } = limits;
+    this.#perAddress = new BoundedLimiter(perAddress, keysMax);
+    this.#mails = new BoundedLimiter(perAccount, keysMax);
+    this.#logins = new LoginAttempts({ perWindow: perAccount, windowMs: WINDOW_SECS * 1000, countsMax: keysMax });
+    this.#monotonic = monotonic;
   }
 
   /** Throws LOGIN_THROTTLED. */
@@ -25,28 +30,24 @@ export class AttemptLimits {
     refuseAfter(await this.#perAddress.take(networkOf(address)));
   }
 
-  /** Throws LOGIN_THROTTLED. */
-  async countAccount(kind: AttemptKind, email: string): Promise<void> {
+  /** Throws LOGIN_THROTTLED. Apart from logins: guessing a password keeps nobody from asking for a new one. */
+  async countMail(email: string): Promise<void> {
     // Hashed: people type all kinds of things of any length.
-    refuseAfter(await this.#perAccount.take(`${kind} ${sha256Hex(normalizeAddress(email))}`));
+    refuseAfter(await this.#mails.take(sha256Hex(normalizeAddress(email))));
+  }
+
+  /** Throws LOGIN_THROTTLED. Counts as a failure until it has succeeded, so that many at once are no way around. */
+  beginLogin(attempt: LoginAttempt): void {
+    refuseAfter(this.#logins.begin(attempt, this.#monotonic()));
+  }
+
+  loginSucceeded(attempt: LoginAttempt): void {
+    this.#logins.succeeded(attempt);
   }
 }
 
 const refuseAfter = (waitMs: number | null): void => {
   if (waitMs !== null) throw new Fault('LOGIN_THROTTLED', { seconds: Math.max(1, Math.ceil(waitMs / 1000)) });
-};
-
-/** A household has a /64 of IPv6 addresses: they count as one. */
-const networkOf = (address: string): string => {
-  if (!isIPv6(address)) return address;
-  const [head = '', tail] = (address.split('%')[0] ?? '').split('::');
-  const groups = head === '' ? [] : head.split(':');
-  const ending = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = tail === undefined ? [] : new Array<string>(Math.max(0, 8 - groups.length - ending.length)).fill('0');
-  return [...groups, ...zeros, ...ending]
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':');
 };
 
 /** rate-limiter-flexible in memory, with an end to the keys it holds: the one seen first leaves first. */

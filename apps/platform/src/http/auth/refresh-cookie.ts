@@ -1,5 +1,5 @@
 // The cookie that carries the refresh token, and whether the page that sends it is one of ours.
-import { isIPv4 } from 'node:net';
+import { isLoopbackHost } from '@tunnel/core';
 import type { ServerConfig } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
@@ -50,7 +50,7 @@ type Settings = Pick<ServerConfig['platform'], 'host' | 'public_url'>;
  */
 export const ownOriginOf = (settings: Settings, port: () => number): ((origin: string | undefined) => boolean) => {
   const published = new URL(settings.public_url).origin;
-  const local = isLoopback(settings.host);
+  const local = isLoopbackHost(settings.host);
   return (origin) => {
     if (origin === undefined || origin === published) return true;
     // Whoever tries it out at home types one or the other.
@@ -60,6 +60,3 @@ export const ownOriginOf = (settings: Settings, port: () => number): ((origin: s
 
 /** As browsers write it: without the port that http has anyway. */
 const originOn = (host: string, port: number): string => new URL(`http://${host}:${port}`).origin;
-
-const isLoopback = (host: string): boolean =>
-  host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));

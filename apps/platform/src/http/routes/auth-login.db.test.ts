@@ -171,4 +171,40 @@ describe('limits', () => {
     }
     expect(await fixture.mailedTokens('ann@example.com')).toEqual(mailed);
   });
+
+  it('a guesser gets 429, and the owner 200: in another network, and on a device of before in the same one', async () => {
+    const limits = { auth_per_minute: 1000, auth_per_account_per_minute: 4 };
+    const guarded = await openAccounts({ settings: { limits }, beside: fixture });
+    const from = (address: string, password: string, headers: Record<string, string> = {}) => {
+      guarded.peer = address;
+      return guarded.post('/auth/login', { email: 'owner@example.com', password }, headers);
+    };
+    const guess = async (address: string, times: number) => {
+      const statuses = [];
+      for (let count = 0; count < times; count += 1) statuses.push((await from(address, 'a guess')).status);
+      return statuses;
+    };
+    await fixture.signUp('owner@example.com');
+    const home = await from('2001:db8:0:1::7', PASSWORD);
+    expect(home.status).toBe(200);
+    expect(await guess('203.0.113.66', 6)).toEqual([401, 401, 401, 401, 429, 429]);
+    // The same network as before, by another address of it; and one that was never seen.
+    expect((await from('2001:db8:0:1:aaaa::8', PASSWORD)).status).toBe(200);
+    expect((await from('198.51.100.9', PASSWORD)).status).toBe(200);
+    // Many networks: strangers wait, known networks do not.
+    const many = await Promise.all(Array.from({ length: 20 }, (_, index) => from(`192.0.2.${index}`, 'a guess')));
+    expect(many.filter(({ status }) => status === 401).length).toBeLessThanOrEqual(4);
+    const stranger = await from('192.0.2.100', PASSWORD);
+    expect([stranger.status, Number(stranger.headers.get('retry-after'))]).toEqual([429, expect.any(Number)]);
+    expect((await from('2001:db8:0:1::7', PASSWORD)).status).toBe(200);
+    // Somebody in the owner's own network.
+    expect((await guess('2001:db8:0:1::bad', 5)).at(-1)).toBe(429);
+    expect((await from('2001:db8:0:1::7', PASSWORD)).status).toBe(429);
+    expect((await from('2001:db8:0:1::7', PASSWORD, { cookie: cookieOf(home) })).status).toBe(200);
+    // A cookie of somebody else makes no device of this account.
+    const other = cookieOf(await fixture.post('/auth/login', { email: 'ann@example.com', password: PASSWORD }));
+    expect((await from('2001:db8:0:1::7', PASSWORD, { cookie: other })).status).toBe(429);
+    await guarded.clock.advance(60_000);
+    expect((await from('192.0.2.100', PASSWORD)).status).toBe(200);
+  });
 });

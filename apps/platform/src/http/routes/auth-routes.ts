@@ -13,7 +13,7 @@ import {
   resetPassword,
   verifyEmail,
 } from '../../services/auth/accounts.ts';
-import { type AttemptKind, AttemptLimits } from '../auth/attempt-limits.ts';
+import { AttemptLimits } from '../auth/attempt-limits.ts';
 import { RefreshCookie } from '../auth/refresh-cookie.ts';
 import { NOT_VERIFIED_PAGE, type Page, VERIFIED_PAGE, wantsPage } from '../pages.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
@@ -98,7 +98,7 @@ const resetRoute = createRoute({
 
 export const addAuthRoutes = (app: PlatformApp, deps: AuthRouteDeps): void => {
   const cookie = new RefreshCookie(deps.settings.public_url);
-  const limits = new AttemptLimits(deps.settings.limits);
+  const limits = new AttemptLimits(deps.settings.limits, () => deps.clock.monotonic());
   addSignUpRoutes(app, deps, limits);
   addPasswordRoutes(app, deps, limits);
   addSessionRoutes(app, deps, { cookie, limits });
@@ -110,7 +110,7 @@ const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptL
   app.openapi(registerRoute, async (context) => {
     const input = context.req.valid('json');
     await limits.countAddress(context.get('address'));
-    await limits.countAccount('mail', input.email);
+    await limits.countMail(input.email);
     return context.json(await register(deps, input), 201);
   });
   app.openapi(verifyRoute, async (context) => {
@@ -128,7 +128,7 @@ const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptL
   });
   app.openapi(resendRoute, async (context) => {
     const input = context.req.valid('json');
-    if (!(await mayTry(context, limits, 'mail', input.email))) return context.json(RESEND_ANSWER, 200);
+    if (!(await mayAskForMail(context, limits, input.email))) return context.json(RESEND_ANSWER, 200);
     return context.json(await resendVerification(deps, input), 200);
   });
 };
@@ -136,7 +136,7 @@ const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptL
 const addPasswordRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptLimits): void => {
   app.openapi(forgotRoute, async (context) => {
     const input = context.req.valid('json');
-    if (!(await mayTry(context, limits, 'mail', input.email))) return context.json(FORGOT_ANSWER, 200);
+    if (!(await mayAskForMail(context, limits, input.email))) return context.json(FORGOT_ANSWER, 200);
     return context.json(await forgotPassword(deps, input), 200);
   });
   app.openapi(resetRoute, async (context) => {
@@ -146,15 +146,10 @@ const addPasswordRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: Attemp
 };
 
 /** For what answers the same in any case. */
-const mayTry = async (
-  context: Context<PlatformEnv>,
-  limits: AttemptLimits,
-  kind: AttemptKind,
-  email: string,
-): Promise<boolean> => {
+const mayAskForMail = async (context: Context<PlatformEnv>, limits: AttemptLimits, email: string): Promise<boolean> => {
   try {
     await limits.countAddress(context.get('address'));
-    await limits.countAccount(kind, email);
+    await limits.countMail(email);
     return true;
   } catch (error) {
     if (error instanceof Fault && error.code === 'LOGIN_THROTTLED') return false;

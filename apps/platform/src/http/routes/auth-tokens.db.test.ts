@@ -1,7 +1,19 @@
 import type { ApiError, PublicKeys } from '@tunnel/contract';
-import { createLocalJWKSet, exportJWK, generateKeyPair, type JSONWebKeySet, jwtVerify, SignJWT } from 'jose';
+import { eventually } from '@tunnel/testkit';
+import {
+  createLocalJWKSet,
+  decodeProtectedHeader,
+  generateKeyPair,
+  importJWK,
+  type JSONWebKeySet,
+  type JWK,
+  jwtVerify,
+  SignJWT,
+} from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AccountsFixture, openAccounts } from '../auth/accounts.fixture.ts';
+import { LIMITS } from '../../limits.ts';
+import { openPrivateKey, rotateSigningKeys, signingKeyRows } from '../../services/auth/signing-key-store.ts';
+import { type AccountsFixture, MASTER_KEY, MASTER_KEY_SOURCE, openAccounts } from '../auth/accounts.fixture.ts';
 
 let fixture: AccountsFixture;
 let bearer: Record<string, string>;
@@ -27,13 +39,28 @@ const tokenOf = (headers: Record<string, string>): string => headers['authorizat
 const publishedKeys = async (): Promise<PublicKeys> =>
   (await (await fixture.ask('GET', '/.well-known/jwks.json')).json()) as PublicKeys;
 
+/** For an answer that waits for the clock. */
+const overTime = async <T>(work: Promise<T>, { clock } = fixture): Promise<T> => {
+  let isOver = false;
+  void work.finally(() => {
+    isOver = true;
+  });
+  await eventually(async () => {
+    await clock.advance(100);
+    expect(isOver).toBe(true);
+  });
+  return work;
+};
+
 /** A token with a right signature, and claims of the test's choice. */
-const forge = async (changes: Record<string, unknown>, header: Record<string, unknown> = {}): Promise<string> => {
-  const { kid, private_key } = await fixture.database.db
-    .selectFrom('signing_keys')
-    .select(['kid', 'private_key'])
-    .orderBy('created_at', 'desc')
-    .executeTakeFirstOrThrow();
+const forge = async (
+  changes: Record<string, unknown>,
+  header: Record<string, unknown> = {},
+  key?: JWK,
+): Promise<string> => {
+  const [row] = await signingKeyRows(fixture.database.db, fixture.clock.now());
+  const kid = row?.kid ?? '';
+  const privateKey = await importJWK(key ?? openPrivateKey(MASTER_KEY, row!), 'EdDSA');
   const now = Math.floor(fixture.clock.now() / 1000);
   const claims = {
     iss: 'http://localhost:8080',
@@ -45,7 +72,7 @@ const forge = async (changes: Record<string, unknown>, header: Record<string, un
     epoch: 0,
     ...changes,
   };
-  return new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', kid, ...header }).sign(private_key);
+  return new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', kid, ...header }).sign(privateKey);
 };
 
 describe('access tokens', () => {
@@ -114,7 +141,9 @@ describe('access tokens', () => {
     const token = await new SignJWT({ epoch: 0, sub: userId })
       .setProtectedHeader({ alg: 'EdDSA', kid: 'mine' })
       .sign(privateKey);
-    expect((await me({ authorization: `Bearer ${token}` })).status).toBe(401);
+    const answer = me({ authorization: `Bearer ${token}` });
+    // It is looked for, at most once a second.
+    expect((await overTime(answer)).status).toBe(401);
   });
 
   it('run out after 15 minutes, also when they were known', async () => {
@@ -149,39 +178,71 @@ describe('access tokens', () => {
 });
 
 describe('signing keys', () => {
+  const rotate = (): Promise<string> => {
+    const { database, clock } = fixture;
+    const operator = { kind: 'operator', name: 'root' } as const;
+    return rotateSigningKeys({ db: database.db, clock }, operator, MASTER_KEY_SOURCE, { discardOld: false });
+  };
+  const kidOf = (headers: Record<string, string>): string => decodeProtectedHeader(tokenOf(headers)).kid ?? '';
+
   it('are shared by processes that start at once: each accepts the tokens of the other', async () => {
     const first = await openAccounts();
     const second = await openAccounts({ beside: first });
-    await Promise.all([first.signingKeys.newest(), second.signingKeys.newest()]);
+    await Promise.all([first.signingKeys.current(), second.signingKeys.current()]);
     expect(await first.database.db.selectFrom('signing_keys').select('kid').execute()).toHaveLength(1);
     await first.signUp('bob@example.com');
     expect((await me((await first.logIn('bob@example.com')).bearer, second)).status).toBe(200);
     await first.close();
   });
 
-  it('may be several: the newest signs, tokens of the older ones go on, another process finds it by itself', async () => {
+  it('may be several: the new one signs, tokens of the old one go on for an hour, another process finds it by itself', async () => {
     const old = (await fixture.logIn(email)).bearer;
     const beside = await openAccounts({ beside: fixture });
     expect((await me(old, beside)).status).toBe(200);
-    await fixture.clock.advance(1000);
-    const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-    await fixture.database.db
-      .insertInto('signing_keys')
-      .values({
-        kid: 'sig_new',
-        public_key: JSON.stringify(await exportJWK(publicKey)),
-        private_key: JSON.stringify(await exportJWK(privateKey)),
-        created_at: new Date(fixture.clock.now()),
-      })
-      .execute();
+    const [signing] = await signingKeyRows(fixture.database.db, fixture.clock.now());
+    const keptKey = openPrivateKey(MASTER_KEY, signing!);
+    const kid = await rotate();
     const fresh = await openAccounts({ beside: fixture });
     const signed = (await fresh.logIn(email)).bearer;
-    expect(Buffer.from(tokenOf(signed).split('.')[0] ?? '', 'base64url').toString()).toContain('sig_new');
-    expect((await me(signed, beside)).status).toBe(200);
+    expect(kidOf(signed)).toBe(kid);
+    // Known there since before the rotation, and read a moment ago.
+    expect((await overTime(me(signed, beside))).status).toBe(200);
     expect((await me(old, beside)).status).toBe(200);
-    await fixture.clock.advance(60_000);
-    expect((await publishedKeys()).keys.map(({ kid }) => kid)[0]).toBe('sig_new');
-    expect((await publishedKeys()).keys).toHaveLength(2);
+    await fixture.clock.advance(LIMITS.SIGNING_KEYS_KNOWN_MS);
+    expect((await publishedKeys()).keys.map((key) => key.kid)).toEqual([kid, kidOf(old)]);
+    expect(kidOf((await fixture.logIn(email)).bearer)).toBe(kid);
+    const endless = await forge({ exp: 9_999_999_999 }, { kid: kidOf(old) }, keptKey);
+    expect((await me({ authorization: `Bearer ${endless}` })).status).toBe(200);
+    await fixture.clock.advance(LIMITS.SIGNING_KEY_RETIRED_MS);
+    expect((await overTime(me({ authorization: `Bearer ${endless}` }))).status).toBe(401);
+    expect((await publishedKeys()).keys.map((key) => key.kid)).toEqual([kid]);
+  });
+
+  it('may be rotated again and again under load: no token is refused', async () => {
+    const beside = await openAccounts({ beside: fixture });
+    const refused: number[] = [];
+    let over = false;
+    const visitor = async (at: AccountsFixture, other: AccountsFixture): Promise<void> => {
+      while (!over) {
+        const { bearer: own } = await at.logIn(email);
+        for (const server of [other, at]) {
+          const { status } = await me(own, server);
+          if (status !== 200) refused.push(status);
+        }
+      }
+    };
+    const visitors = Promise.all([visitor(fixture, beside), visitor(beside, fixture), visitor(fixture, beside)]);
+    for (let n = 0; n < 10; n += 1) {
+      await rotate();
+      // Their reads come at any moment after it.
+      for (let step = 0; step < 30; step += 1) {
+        await fixture.clock.advance(100 + 17 * n);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+    over = true;
+    await overTime(visitors);
+    expect(refused).toEqual([]);
   });
 
   it('that were taken out end their tokens within a minute, also those that were known, whatever end they name', async () => {
@@ -191,7 +252,7 @@ describe('signing keys', () => {
     expect((await me(known, own)).status).toBe(200);
     await own.database.db.deleteFrom('signing_keys').execute();
     await own.clock.advance(60_000);
-    expect(await codeOf(await me(known, own))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
+    expect(await codeOf(await overTime(me(known, own), own))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
     expect((await me((await own.logIn('eve@example.com')).bearer, own)).status).toBe(200);
     await own.close();
   });

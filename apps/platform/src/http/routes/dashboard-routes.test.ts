@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import { createLogger, systemClock } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openGate } from '../gate.fixture.ts';
 import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import { addDashboardRoutes, DASHBOARD_POLICY, readDashboard } from './dashboard-routes.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
-const settings = { trusted_proxies: [], public_url: 'http://localhost:8080' };
+const settings = { trusted_proxies: [], public_url: 'http://localhost:8080', host: '127.0.0.1' };
 const folder = mkdtempSync(join(tmpdir(), 'dashboard-'));
 const PAGE = '<!doctype html><title>Tunnel</title>';
 const SCRIPT = 'export const long = "text";'.repeat(20);
@@ -148,7 +149,14 @@ describe('a file', () => {
 
 it('no path leads out of the folder', async () => {
   writeFileSync(join(folder, '../outside.js'), 'secret');
-  const server = new HttpServer({ host: '127.0.0.1', port: 0, app: makeApp(), clock: systemClock, logger });
+  const server = new HttpServer({
+    host: '127.0.0.1',
+    port: 0,
+    app: makeApp(),
+    gate: openGate(),
+    clock: systemClock,
+    logger,
+  });
   await server.start();
   try {
     for (const path of [

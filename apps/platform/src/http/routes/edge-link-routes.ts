@@ -3,6 +3,7 @@ import { apiErrorOf, EDGE_LINK_PATH, heartbeat, keyQuestion, recordBatch, tunnel
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import type * as z from 'zod';
+import type { MasterKey } from '../../db/master-key.ts';
 import type { ChangeFeed } from '../../services/edges/change-feed.ts';
 import { heartbeat as takeHeartbeat } from '../../services/edges/heartbeat.ts';
 import { openTunnel } from '../../services/tunnels/open-tunnel.ts';
@@ -14,6 +15,8 @@ import { requireEdge } from '../require-actor.ts';
 export interface EdgeLinkDeps {
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly changes: Pick<ChangeFeed, 'open'>;
+  /** There once the tables are. */
+  readonly masterKey: () => MasterKey;
 }
 
 /** The last one is for nginx, which else keeps lines until a buffer is full. */

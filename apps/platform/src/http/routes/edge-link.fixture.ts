@@ -6,6 +6,7 @@ import { Database } from '../../db/database.ts';
 import { ChangeFeed } from '../../services/edges/change-feed.ts';
 import { createLinkFixture, type LinkFixture } from '../../services/edges/link.fixture.ts';
 import { KeyUses } from '../../services/tunnels/verify-key.ts';
+import { openGate } from '../gate.fixture.ts';
 import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import type { RouteContext } from '../platform-env.ts';
@@ -22,7 +23,11 @@ export interface LinkServer {
 export const startLinkServer = async (fixture: LinkFixture, clock = systemClock): Promise<LinkServer> => {
   const { logger } = fixture;
   const database = new Database({ url: fixture.database.url, logger, connections: 10 });
-  const settings = { trusted_proxies: [], public_url: 'http://localhost' } as unknown as RouteContext['settings'];
+  const settings = {
+    trusted_proxies: [],
+    public_url: 'http://localhost',
+    host: '127.0.0.1',
+  } as unknown as RouteContext['settings'];
   const app = createPlatformApp({ logger, settings });
   const feed = new ChangeFeed({ db: database.db, pool: database.pool, clock, logger });
   const keyUses = new KeyUses({ db: database.db, clock, logger });
@@ -34,8 +39,9 @@ export const startLinkServer = async (fixture: LinkFixture, clock = systemClock)
     version: '0',
     keyUses,
     changes: feed,
+    masterKey: fixture.masterKey,
   });
-  const server = new HttpServer({ host: '127.0.0.1', port: 0, app, clock: systemClock, logger });
+  const server = new HttpServer({ host: '127.0.0.1', port: 0, app, gate: openGate(), clock: systemClock, logger });
   await server.start();
   feed.start();
   return {

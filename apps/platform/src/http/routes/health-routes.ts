@@ -4,7 +4,7 @@ import { okBody } from '@tunnel/contract';
 import type { Clock } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { databaseAway } from '../../db/database-away.ts';
+import { notReady } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
 import { withTimeout } from '../../timeout.ts';
 import type { PlatformApp, RouteContext } from '../platform-env.ts';
@@ -34,7 +34,7 @@ export const addHealthRoutes = (app: PlatformApp, { db, clock }: RouteContext): 
   const probe = new DatabaseProbe(db, clock);
   app.openapi(healthRoute, (context) => context.json({ ok: true }, 200));
   app.openapi(databaseRoute, async (context) => {
-    if (!(await probe.isWell())) throw databaseAway();
+    if (!(await probe.isWell())) throw notReady();
     return context.json({ ok: true }, 200);
   });
 };

@@ -9,6 +9,7 @@ import { Billing } from '../../billing/billing.ts';
 import { accessOf } from '../../billing/processor/simulated-processor.fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { upsertPlans } from '../../services/plans.ts';
+import { openGate } from '../gate.fixture.ts';
 import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import { addBillingRoutes } from './billing-routes.ts';
@@ -72,7 +73,7 @@ export class PaymentsFixture {
         await next();
       },
     });
-    this.#server = new HttpServer({ host: '127.0.0.1', port: 0, app, clock: systemClock, logger });
+    this.#server = new HttpServer({ host: '127.0.0.1', port: 0, app, gate: openGate(), clock: systemClock, logger });
   }
 
   async addUser(name: string, plan = 'free'): Promise<string> {

@@ -3,10 +3,10 @@ import { createRoute, z } from '@hono/zod-openapi';
 import { accessToken, credentials, loggedIn, publicKeys, userChange, userPublic, userSessions } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Context, MiddlewareHandler } from 'hono';
-import type { SigningKeys } from '../../services/auth/access-tokens.ts';
 import type { AuthContext, Caller } from '../../services/auth/auth-context.ts';
 import { refresh } from '../../services/auth/refresh-tokens.ts';
-import { endSession, listSessions, logIn, logOut } from '../../services/auth/sessions.ts';
+import { describeAttempt, endSession, listSessions, logIn, logOut } from '../../services/auth/sessions.ts';
+import type { SigningKeys } from '../../services/auth/signing-keys.ts';
 import { showMe, updateMe } from '../../services/auth/users.ts';
 import type { AttemptLimits } from '../auth/attempt-limits.ts';
 import { ownOriginOf, type RefreshCookie } from '../auth/refresh-cookie.ts';
@@ -152,9 +152,12 @@ export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie
   const isOurs = ownOriginOf(deps.settings, deps.port);
   app.openapi(loginRoute, async (context) => {
     const input = context.req.valid('json');
-    await limits.countAddress(context.get('address'));
-    await limits.countAccount('login', input.email);
-    const { body, refreshToken } = await logIn(deps, input, callerOf(context));
+    const caller = callerOf(context);
+    await limits.countAddress(caller.address);
+    const attempt = await describeAttempt(deps, input, caller, cookie.read(context));
+    limits.beginLogin(attempt);
+    const { body, refreshToken } = await logIn(deps, input, caller);
+    limits.loginSucceeded(attempt);
     cookie.write(context, refreshToken);
     return context.json(body, 200);
   });

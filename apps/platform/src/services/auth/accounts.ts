@@ -4,9 +4,11 @@ import { isAddress, normalizeAddress, problemOfPassword } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { writeAudit } from '../audit.ts';
 import { queueMail } from '../mail/mail-template.ts';
-import { resetMail, verificationMail } from '../mail/mails.ts';
+import { verificationMail } from '../mail/mails.ts';
+import { countStrangersMail } from '../mail/recipient-quota.ts';
 import type { AuthContext } from './auth-context.ts';
-import { giveMailToken, isMailTokenGood, type MailTokenKind, takeMailToken } from './mail-tokens.ts';
+import { requestMail } from './mail-requests.ts';
+import { giveMailToken, isMailTokenGood, takeMailToken } from './mail-tokens.ts';
 import { endFamilies } from './refresh-tokens.ts';
 
 /** Of [platform.plans]; every account begins with it. */
@@ -38,8 +40,11 @@ export const register = async (context: RegisterContext, input: Registration): P
       .returning('id')
       .executeTakeFirst();
     if (user === undefined) throw new Fault('ACCOUNT_EXISTS');
-    const token = await giveMailToken(trx, 'verify', user.id, now);
-    await queueMail(trx, verificationMail(settings.public_url, email, token), now);
+    // An address that got too many mails already has its account all the same, and may ask for the link later.
+    if (await countStrangersMail(trx, email, now)) {
+      const token = await giveMailToken(trx, 'verify', user.id, now);
+      await queueMail(trx, verificationMail(settings.public_url, email, token), now);
+    }
     await writeAudit(trx, { actor: `user:${user.id}`, action: 'user.registered', userId: user.id });
   });
   mailWaits();
@@ -76,7 +81,7 @@ export const canVerifyEmail = async (
   return { message: 'the link is good' };
 };
 
-type MailContext = Pick<AuthContext, 'db' | 'clock' | 'settings' | 'mailWaits'>;
+type MailContext = Pick<AuthContext, 'db' | 'clock'>;
 
 export const RESEND_ANSWER: MessageBody = {
   message: 'if the address belongs to an account that is not verified yet, a new link is on its way',
@@ -84,7 +89,7 @@ export const RESEND_ANSWER: MessageBody = {
 
 /** Sends the mail that proves an address once more, if there is an account that waits for it. The answer does not tell. */
 export const resendVerification = async (context: MailContext, { email }: EmailOnly): Promise<MessageBody> => {
-  await sendLink(context, email, 'verify');
+  await requestMail(context, email, 'verify');
   return RESEND_ANSWER;
 };
 
@@ -94,30 +99,8 @@ export const FORGOT_ANSWER: MessageBody = {
 
 /** Sends a link to choose a new password, if there is an account to send it to. The answer does not tell. */
 export const forgotPassword = async (context: MailContext, { email }: EmailOnly): Promise<MessageBody> => {
-  await sendLink(context, email, 'reset');
+  await requestMail(context, email, 'reset');
   return FORGOT_ANSWER;
-};
-
-const MAIL_OF = { verify: verificationMail, reset: resetMail };
-
-/** To an account with a password; the link that proves an address, only while it is not proven. */
-const sendLink = async (context: MailContext, typed: string, kind: MailTokenKind): Promise<void> => {
-  const { db, clock, settings, mailWaits } = context;
-  const email = normalizeAddress(typed);
-  const sent = await db.transaction().execute(async (trx) => {
-    const user = await trx
-      .selectFrom('users')
-      .select('id')
-      .where('email', '=', email)
-      .where('auth_method', '=', 'password')
-      .$if(kind === 'verify', (some) => some.where('email_verified_at', 'is', null))
-      .executeTakeFirst();
-    if (user === undefined) return false;
-    const token = await giveMailToken(trx, kind, user.id, clock.now());
-    await queueMail(trx, MAIL_OF[kind](settings.public_url, email, token), clock.now());
-    return true;
-  });
-  if (sent) mailWaits();
 };
 
 type ResetContext = Pick<AuthContext, 'db' | 'clock' | 'passwords' | 'users'>;

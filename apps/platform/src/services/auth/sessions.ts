@@ -1,9 +1,9 @@
 // Sessions: somebody logs in, sees where else, and logs out, here or there.
 import type { Credentials, LoggedIn, UserSession } from '@tunnel/contract';
-import { judgeLogin, type LoginVerdict, normalizeAddress } from '@tunnel/core';
+import { judgeLogin, type LoginAttempt, type LoginVerdict, networkOf, normalizeAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
-import type { Transaction } from 'kysely';
+import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
@@ -42,6 +42,35 @@ export const logIn = async (context: AuthContext, input: Credentials, caller: Ca
   });
   const body = { access_token: await accessTokens.issue(account), user: presentUser(account) };
   return { body, refreshToken };
+};
+
+/**
+ * Where an attempt comes from, as far as the account knows it: one statement, the same for an address that nobody has. `shown`:
+ * the refresh token that came with it, of a session that may have ended long ago; null: none.
+ */
+export const describeAttempt = async (
+  { db }: Pick<AuthContext, 'db'>,
+  { email: typed }: Credentials,
+  { address }: Caller,
+  shown: string | null,
+): Promise<LoginAttempt> => {
+  const [email, network] = [normalizeAddress(typed), networkOf(address)];
+  const { rows } = await sql<{ device: string | null; is_known: boolean }>`
+    select
+      (
+        select family.id from refresh_tokens token
+        join refresh_families family on family.id = token.family_id
+        join users on users.id = family.user_id
+        where token.token_hash = ${shown === null ? '' : sha256Hex(shown)} and users.email = ${email}
+      ) as device,
+      exists (
+        select from refresh_families family join users on users.id = family.user_id
+        where users.email = ${email} and family.network = ${network}
+      ) as is_known
+  `.execute(db);
+  const { device = null, is_known: isKnownNetwork = false } = rows[0] ?? {};
+  // Hashed: people type all kinds of things of any length.
+  return { account: sha256Hex(email), network, device, isKnownNetwork };
 };
 
 const findAccount = (db: Db, email: string): Promise<Account | undefined> =>
@@ -122,6 +151,7 @@ const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSessio
         user_id: userId,
         user_agent: caller.userAgent.slice(0, LIMITS.USER_AGENT_MAX_CHARACTERS),
         address: caller.address,
+        network: networkOf(caller.address),
         created_at: new Date(now),
         last_used_at: new Date(now),
       })

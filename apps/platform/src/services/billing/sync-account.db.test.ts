@@ -54,6 +54,26 @@ describe('an account that is read at the processor', () => {
     expect(await fixture.changesOf(user)).toHaveLength(2);
   });
 
+  it('is past due for as long as the processor’s clock says, when that is moved by hand', async () => {
+    const { user, customerId } = await fixture.addSubscriber('moved');
+    fixture.processor.changeSubscription(customerId, { status: 'past_due' });
+    const since = fixture.clock.now();
+    const aheadMs = 40 * 24 * HOUR_MS;
+    for (const [moved, passed] of [
+      [0, 0],
+      [500, 0],
+      [100 * HOUR_MS, 100 * HOUR_MS],
+      [100 * HOUR_MS + 1, 100 * HOUR_MS],
+      [200 * HOUR_MS, 200 * HOUR_MS],
+    ] as const) {
+      fixture.processor.change(customerId, { now: fixture.clock.now() + aheadMs + moved });
+      await syncAccount(fixture.context, user.userId);
+      const account = await fixture.accountOf(user);
+      expect(since - (account?.past_due_since?.getTime() ?? 0)).toBe(passed);
+    }
+    expect(await fixture.mailsTo('moved')).toEqual(['A payment failed']);
+  });
+
   it('whose end was not heard of before it came gets its last minimum all the same', async () => {
     const { user, customerId } = await fixture.addSubscriber('silent');
     fixture.processor.changeSubscription(customerId, { status: 'canceled', cancelsAtPeriodEnd: true });

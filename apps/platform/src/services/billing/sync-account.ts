@@ -1,6 +1,12 @@
 // Reads an account at the processor and writes what holds there. A webhook is a reason to do this and never the news itself: so
 // any order and any number of them give the same state.
-import { nextSubscription, type SubscriptionEffect, type SubscriptionState, type SubscriptionStep } from '@tunnel/core';
+import {
+  followClock,
+  nextSubscription,
+  type SubscriptionEffect,
+  type SubscriptionState,
+  type SubscriptionStep,
+} from '@tunnel/core';
 import type { Transaction } from 'kysely';
 import type { CustomerFacts } from '../../billing/processor/processor.ts';
 import type { Schema } from '../../db/schema.ts';
@@ -61,7 +67,8 @@ export const applyFacts = async (
   applied: AppliedFacts,
 ): Promise<{ readonly subscription: SubscriptionState; readonly plan: string }> => {
   const now = context.clock.now();
-  const step = stepOf(applied, now);
+  const grace = graceOf(applied, now);
+  const step = stepOf(applied, grace.pastDueSince, now);
   await setFinalMinimum(context, applied, step.effects);
   const { user_id: userId } = applied.account;
   const user = await trx
@@ -70,14 +77,22 @@ export const applyFacts = async (
     .where('id', '=', userId)
     .forNoKeyUpdate()
     .executeTakeFirstOrThrow();
-  await writeAccount(trx, applied, step.state, now);
-  const plan = await setPlan(trx, userId, user.plan, step.effects);
+  await writeAccount(trx, applied, step.state, { now, aheadMs: grace.aheadMs });
+  const plan = await setPlan(trx, { userId, present: user.plan, now }, step.effects);
   await tell(context, trx, { ...applied, email: user.email, effects: step.effects, now });
   return { subscription: step.state, plan };
 };
 
-const stepOf = ({ account, facts }: AppliedFacts, now: number): SubscriptionStep => {
-  const held = heldSubscription(account);
+const graceOf = ({ account, facts }: AppliedFacts, now: number) => {
+  const pastDueSince = account.past_due_since?.getTime() ?? null;
+  return followClock(
+    { pastDueSince, aheadMs: account.processor_ahead_ms },
+    facts?.now === undefined ? null : facts.now - now,
+  );
+};
+
+const stepOf = ({ account, facts }: AppliedFacts, pastDueSince: number | null, now: number): SubscriptionStep => {
+  const held = { ...heldSubscription(account), pastDueSince };
   const told = facts?.subscription ?? null;
   if (told === null) return nextSubscription(held, null, now);
   // The clock of a stand-in may be ahead of ours, and usage has our time.
@@ -114,7 +129,7 @@ const writeAccount = async (
   trx: Trx,
   { account, facts }: AppliedFacts,
   state: SubscriptionState,
-  now: number,
+  { now, aheadMs }: { readonly now: number; readonly aheadMs: number | null },
 ): Promise<void> => {
   const isNew = state.id !== null && state.id !== account.subscription_id;
   if (isNew) await leaveUnreported(trx, account.user_id);
@@ -130,6 +145,7 @@ const writeAccount = async (
       metered_from: timeOf(state.meteredFrom),
       past_due_since: timeOf(state.pastDueSince),
       past_due_mailed_at: timeOf(state.pastDueMailedAt),
+      processor_ahead_ms: aheadMs,
       subscriptions: account.subscriptions + (isNew ? 1 : 0),
       synced_at: new Date(now),
       updated_at: new Date(now),
@@ -151,11 +167,10 @@ const leaveUnreported = async (trx: Trx, userId: string): Promise<void> => {
 export const hasPaymentMethod = ({ defaultPaymentMethod, paymentMethods }: CustomerFacts): boolean =>
   defaultPaymentMethod !== null || paymentMethods.length > 0;
 
-/** The plan from now on. */
+/** The plan from now on. One that allows less has the job look for tunnels that are over it. */
 const setPlan = async (
   trx: Trx,
-  userId: string,
-  present: string,
+  { userId, present, now }: { readonly userId: string; readonly present: string; readonly now: number },
   effects: readonly SubscriptionEffect[],
 ): Promise<string> => {
   const effect = effects.find(({ kind }) => kind === 'set-plan');
@@ -163,6 +178,8 @@ const setPlan = async (
   // An operator gave it another one meanwhile: the end of a subscription does not take that away.
   if (effect.plan === 'free' && present !== 'payg') return present;
   await trx.updateTable('users').set({ plan: effect.plan }).where('id', '=', userId).execute();
+  const limit_check_at = effect.plan === 'free' ? new Date(now) : null;
+  await trx.updateTable('billing_accounts').set({ limit_check_at }).where('user_id', '=', userId).execute();
   return effect.plan;
 };
 

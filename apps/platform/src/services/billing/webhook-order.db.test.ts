@@ -61,7 +61,8 @@ const forgetAll = async (): Promise<void> => {
 const stateNow = async () => {
   const account = await findAccount(database.db, userId);
   const { plan } = await database.db.selectFrom('users').select('plan').executeTakeFirstOrThrow();
-  return { ...account, plan, synced_at: null, updated_at: null };
+  // What is to be looked at after a plan was lost is no state: who never saw the plan has nothing to look at.
+  return { ...account, plan, synced_at: null, updated_at: null, limit_check_at: null };
 };
 
 const deliver = (context: BillingContext, { body, signature }: Delivery): Promise<void> =>

@@ -53,12 +53,16 @@ describe('a heartbeat', () => {
     expect(row).toMatchObject({
       region_id: 'eu',
       api_url: 'https://eu.example',
-      api_secret: 'a-secret-of-this-run',
+      api_secret: expect.stringMatching(/^v1\./),
       version: '1.2.3',
       ...reach,
       run_id: edge.runId,
       last_heartbeat_at: new Date(NOON),
     });
+    // What lets the platform in at the edge is no part of a dump, and opens for this edge alone.
+    const opened = (id: string) => fixture.masterKey().decrypt({ kind: 'edge-api-secret', id }, row?.api_secret ?? '');
+    expect(opened(edge.actor.edgeId)).toBe('a-secret-of-this-run');
+    expect(() => opened('another')).toThrow('encrypted with another one');
   });
 
   it('of a new run closes what the last run left open, at its last heartbeat', async () => {

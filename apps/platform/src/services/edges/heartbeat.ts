@@ -1,17 +1,23 @@
 // An edge says that it lives, where, and how it is reached. A new run of it has nothing open of the last one.
 import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
+import type { MasterKey } from '../../db/master-key.ts';
 import type { Schema } from '../../db/schema.ts';
 import { changeRange } from '../edge-changes.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { closeEntries, openAgain } from '../tunnels/log-entries.ts';
 
+export interface HeartbeatContext extends Pick<ServiceContext, 'db' | 'clock' | 'logger'> {
+  readonly masterKey: () => MasterKey;
+}
+
 export const heartbeat = async (
-  { db, clock, logger }: Pick<ServiceContext, 'db' | 'clock' | 'logger'>,
+  { db, clock, logger, masterKey }: HeartbeatContext,
   { edgeId }: EdgeActor,
   told: Heartbeat,
 ): Promise<HeartbeatAnswer> => {
   const now = new Date(clock.now());
+  const api_secret = masterKey().encrypt({ kind: 'edge-api-secret', id: edgeId }, told.api_secret);
   const counts = await db.transaction().execute(async (trx) => {
     const before = await trx
       .selectFrom('edges')
@@ -20,7 +26,7 @@ export const heartbeat = async (
       // The job that looks for silent edges waits for this, or this for the job.
       .forNoKeyUpdate()
       .executeTakeFirstOrThrow();
-    await writeHeartbeat(trx, edgeId, told, now);
+    await writeHeartbeat(trx, edgeId, { ...told, api_secret }, now);
     const closed =
       before.run_id === null || before.run_id === told.run_id
         ? 0

@@ -1,8 +1,9 @@
 // Accounts, keys and edges in a test's own database, and the calls of an edge without HTTP.
 import type { JournalRecord, TunnelQuestion } from '@tunnel/contract';
-import { createLogger, type Logger, randomId, sha256Hex } from '@tunnel/runtime';
+import { createLogger, type Logger, randomId, Secret, sha256Hex } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
+import { MasterKey } from '../../db/master-key.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import type { EdgeActor } from '../service-context.ts';
 import { createCredential } from './credentials.ts';
@@ -13,11 +14,14 @@ export const NOON = Date.UTC(2030, 5, 15, 12);
 
 export const OPERATOR = { kind: 'operator', name: 'test' } as const;
 
+const MASTER_KEY = new MasterKey('master-key', new Secret('m'.repeat(43)));
+
 export interface LinkFixture {
   readonly database: TestDatabase;
   readonly db: Db;
   readonly clock: FakeClock;
   readonly logger: Logger;
+  readonly masterKey: () => MasterKey;
   close(): Promise<void>;
 }
 
@@ -48,6 +52,7 @@ export const createLinkFixture = async (connections = 20): Promise<LinkFixture> 
     db,
     clock: new FakeClock(NOON),
     logger: createLogger({ format: 'json', level: 'silent' }),
+    masterKey: () => MASTER_KEY,
     close: () => database.close(),
   };
 };

@@ -41,7 +41,7 @@ export const paymentFailedMail = (publicUrl: string, recipient: string): Mail =>
     action: 'Look at the payment',
     link: linkTo(publicUrl, BILLING_PAGE),
     closing: [
-      `Nothing changes for ${GRACE_DAYS} days. After that, new tunnels are refused until the invoice is paid; those that are open stay open.`,
+      `Nothing changes for ${GRACE_DAYS} days. After that the tunnels are closed, and new ones refused, until the invoice is paid.`,
       'If you have paid meanwhile, there is nothing to do.',
     ],
   });

@@ -3,7 +3,7 @@ import type { TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
-import { refusalByBilling } from '../billing/spend-cap.ts';
+import { readEntitlement, refusalOf } from '../account-entitlement.ts';
 import { refusal } from '../link-answers.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { dayOf, timeOf } from './entry-changes.ts';
@@ -21,16 +21,17 @@ export const openTunnel = async (
     const account = await lockAccount(trx, question.account_id);
     refuseUnheard(signal);
     const key = await keyOf(trx, question);
-    const refused = refusalOfOwner(account, key) ?? (await refuseOldRun(trx, edgeId, question.run_id));
-    if (refused !== null || account === undefined || key === undefined) return refused ?? refusal('AUTH_TOKEN_INVALID');
-    const byBilling = await refusalByBilling(trx, question.account_id, clock.now());
-    if (byBilling.ofAll !== null) return byBilling.ofAll;
+    const entitled = await readEntitlement(trx, question.account_id, clock.now());
+    if (account === undefined || key === undefined || entitled === undefined) return refusal('AUTH_TOKEN_INVALID');
+    if (key.status !== 'active') return refusal('AUTH_TOKEN_REVOKED');
+    await refuseOldRun(trx, edgeId, question.run_id);
+    // Against one that comes back too: what lives is closed for the same reason.
+    if (entitled.closed !== null) return refusalOf(entitled.closed);
     if (await isResumed(trx, edgeId, question)) return { ok: true };
-    if (byBilling.ofNew !== null) return byBilling.ofNew;
-    if (question.custom_subdomain && !account.allow_custom_subdomains) {
+    if (question.custom_subdomain && !entitled.allowCustomSubdomains) {
       return refusal('TUNNEL_CUSTOM_SUBDOMAIN', { plan: account.plan });
     }
-    const limit = key.unlimited ? null : account.tunnel_limit;
+    const limit = key.unlimited ? null : entitled.tunnelLimit;
     if (limit !== null && (await openEntries(trx, question.account_id)) >= limit) {
       return refusal('TUNNEL_PLAN_LIMIT', { limit });
     }
@@ -43,13 +44,7 @@ export const openTunnel = async (
 type Trx = Transaction<Schema>;
 
 const lockAccount = (trx: Trx, accountId: string) =>
-  trx
-    .selectFrom('users')
-    .innerJoin('plans', 'plans.name', 'users.plan')
-    .select(['users.status', 'users.plan', 'plans.tunnel_limit', 'plans.allow_custom_subdomains'])
-    .where('users.id', '=', accountId)
-    .forNoKeyUpdate('users')
-    .executeTakeFirst();
+  trx.selectFrom('users').select('plan').where('id', '=', accountId).forNoKeyUpdate().executeTakeFirst();
 
 const keyOf = (trx: Trx, { key_id, account_id }: TunnelQuestion) =>
   trx
@@ -59,24 +54,14 @@ const keyOf = (trx: Trx, { key_id, account_id }: TunnelQuestion) =>
     .where('user_id', '=', account_id)
     .executeTakeFirst();
 
-const refusalOfOwner = (
-  account: { status: string } | undefined,
-  key: { status: string } | undefined,
-): ReturnType<typeof refusal> | null => {
-  if (account === undefined || key === undefined) return refusal('AUTH_TOKEN_INVALID');
-  if (key.status !== 'active') return refusal('AUTH_TOKEN_REVOKED');
-  if (account.status !== 'active') return refusal('ACCOUNT_SUSPENDED');
-  return null;
-};
-
 const refuseUnheard = (signal: AbortSignal | undefined): void => {
   if (signal?.aborted === true) throw new Fault('API_BAD_REQUEST', { reason: 'nobody waits for the answer any more' });
 };
 
 /** A question that was long under way: nobody of that run is there to close what it opens. */
-const refuseOldRun = async (trx: Trx, edgeId: string, runId: string): Promise<null> => {
+const refuseOldRun = async (trx: Trx, edgeId: string, runId: string): Promise<void> => {
   const edge = await trx.selectFrom('edges').select('run_id').where('id', '=', edgeId).executeTakeFirst();
-  if (edge?.run_id == null || edge.run_id === runId) return null;
+  if (edge?.run_id == null || edge.run_id === runId) return;
   throw new Fault('API_BAD_REQUEST', { reason: 'run_id: another run of this edge has begun; send a heartbeat first' });
 };
 

@@ -10,14 +10,14 @@ import {
   type VisitorResponse,
 } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import type { ByteDuplex, MuxStream } from '@tunnel/mux';
+import type { ByteDuplex, Guarded, MuxStream } from '@tunnel/mux';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import type { ChunkWriter, ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import { ownAnswerText } from '../own-answer.ts';
 import type { ProxiedRequest } from '../proxied-request.ts';
 
 /** The visitor's connection, as its answers see it. */
-export interface RespondingVisitor {
+export interface RespondingVisitor extends Guarded {
   readonly request: Pick<ProxiedRequest, 'answered' | 'retryOnNextMember'>;
   /** No further request is read: the edge is shutting down. */
   readonly isDraining: boolean;
@@ -119,6 +119,10 @@ export class Http1Response implements ResponseHandler {
 
   onRequestDrain(): void {
     this.#visitor.onRequestDrain();
+  }
+
+  abandon(error: unknown, where: string): void {
+    this.#visitor.abandon(error, where);
   }
 
   // ---- our own ----

@@ -1,5 +1,5 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each answered before the next is read.
-import { parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
+import { type ConnectionState, parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type ByteDuplex, ByteQueue, type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -30,6 +30,17 @@ type Phase =
   | 'lingering'
   | 'closed';
 
+/** For whoever looks at the open connections. */
+const WAITS_FOR: Readonly<Record<Phase, string>> = {
+  head: 'a request',
+  deciding: 'a route',
+  body: 'the rest of the request body',
+  answering: 'the service, or the visitor to read',
+  upgraded: 'either side',
+  lingering: 'the visitor to read and close',
+  closed: 'nothing',
+};
+
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
 export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, LeaseHolder {
@@ -43,6 +54,9 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   readonly #heads = new HeadReader();
   #phase: Phase = 'head';
   #body: RequestBody | null = null;
+  /** Of the request that is being answered. */
+  #response: Http1Response | null = null;
+  #isAbandoned = false;
   #goOn = true;
   /** Bytes that wait for their turn: of pipelined requests, or behind a head that is being decided. Their sender is paused. */
   #rest: ByteQueue | null = null;
@@ -51,15 +65,34 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   #linger: Linger | null = null;
   #visitorEnded = false;
   #deadlineMs: number;
+  /** When its last request began or ended. */
+  #activeAtMs: number;
 
   constructor(end: ByteDuplex, info: VisitorInfo, owner: VisitorOwner) {
     this.#end = end;
     this.#info = info;
     this.#owner = owner;
     this.#out = new Http1Writer(end);
-    this.#lease = new Lease(info.isProxy ? null : info.address);
+    this.#lease = new Lease();
     this.request = new ProxiedRequest(owner, this);
-    this.#deadlineMs = this.#now() + owner.headTimeoutMs;
+    this.#activeAtMs = this.#now();
+    this.#deadlineMs = this.#activeAtMs + owner.headTimeoutMs;
+  }
+
+  // ---- what is seen from outside ----
+
+  get isIdle(): boolean {
+    return this.#phase === 'head' || this.#phase === 'lingering';
+  }
+
+  get activeAtMs(): number {
+    return this.#activeAtMs;
+  }
+
+  describe(): ConnectionState {
+    const waitsFor =
+      this.#phase === 'head' && this.#heads.begun ? 'the rest of a request head' : WAITS_FOR[this.#phase];
+    return { phase: this.#phase, waitsFor, tunnelId: this.#lease.member?.tunnelId ?? null };
   }
 
   #now(): number {
@@ -120,6 +153,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   #begin(head: RequestHead): void {
     this.#phase = 'deciding';
     this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#activeAtMs = this.request.startedMs;
     const decision = this.#owner.route(this.#info, head);
     if (decision instanceof Promise) this.#await(decision, head);
     else this.#decided(decision, head);
@@ -129,8 +163,12 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     const decided = (made: RouteDecision): void => {
       // The visitor may have left meanwhile.
       if (this.#phase !== 'deciding') return;
-      this.#decided(made, head);
-      this.#takeRest();
+      try {
+        this.#decided(made, head);
+        this.#takeRest();
+      } catch (error) {
+        this.abandon(error, 'visitor.decided');
+      }
     };
     decision.then(decided, (error: unknown) => decided({ fault: Fault.from(error) }));
   }
@@ -138,6 +176,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   #decided(decision: RouteDecision, head: RequestHead): void {
     this.#phase = hasBodyOf(head.framing) ? 'body' : 'answering';
     const response = new Http1Response(this, this.#out, head);
+    this.#response = response;
     const leased = isOwnAnswer(decision) ? decision : this.request.lease(decision, head);
     if (isOwnAnswer(leased)) response.answer(leased);
     else this.#ask(leased, head, response);
@@ -171,7 +210,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     this.request.abort();
     this.#body = null;
     const fault = new Fault(refusalCodeOf(status), { reason });
-    new Http1Response(this, this.#out, null).answer({ fault });
+    this.#response = new Http1Response(this, this.#out, null);
+    this.#response.answer({ fault });
     return end;
   }
 
@@ -188,6 +228,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   onResponded(keepAlive: boolean): void {
     this.#body = null;
+    this.#response = null;
     this.request.done();
     // Nobody is waited for when the edge shuts down; what was asked already is still answered.
     const ends = !keepAlive || (this.#owner.isDraining && this.#rest === null);
@@ -214,6 +255,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     const joined = splice(this.#end, stream, {
       onBytes: (direction, count) => this.#countUpgraded(member, direction === 'a-to-b', count),
       onDone: () => this.#closed(),
+      abandon: (error, where) => this.abandon(error, where),
     });
     if (!this.#isClosed()) this.#splice = joined;
   }
@@ -231,7 +273,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   /** The next request, which may have come already. */
   #next(): void {
     this.#phase = 'head';
-    this.#deadlineMs = this.#now() + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
+    this.#activeAtMs = this.#now();
+    this.#deadlineMs = this.#activeAtMs + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
     if (this.#rest === null) this.#end.resume();
     else this.#takeRest();
   }
@@ -270,6 +313,41 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   }
 
   // ---- time and the end ----
+
+  /** Once with an answer, where nothing of one is out; the second time there is nobody left to ask. */
+  abandon(error: unknown, where: string): void {
+    const isFirst = !this.#isAbandoned;
+    this.#isAbandoned = true;
+    try {
+      this.#owner.report(error, where);
+      this.request.giveUp();
+      if (isFirst && this.#awaitsAnswer(where)) this.#answerInternal();
+      else this.close();
+    } catch {
+      this.#cut();
+    }
+  }
+
+  /** An idle connection has asked for nothing: an answer now would be taken for that to its next request. */
+  #awaitsAnswer(where: string): boolean {
+    if (this.#phase === 'head') return this.#heads.begun || where === 'socket.data';
+    return this.#phase === 'deciding' || this.#phase === 'body' || this.#phase === 'answering';
+  }
+
+  #answerInternal(): void {
+    this.#body = null;
+    this.#response ??= new Http1Response(this, this.#out, null);
+    // Cuts the connection off where half of an answer is out.
+    this.#response.onError(new Fault('INTERNAL'), null);
+  }
+
+  #cut(): void {
+    try {
+      this.#end.reset(GONE);
+    } finally {
+      this.#closed();
+    }
+  }
 
   tick(nowMs: number): void {
     this.request.tick(nowMs);
@@ -311,9 +389,13 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     this.#phase = 'closed';
     this.#body = null;
     this.#rest = null;
-    this.request.done();
-    this.#owner.balancer.release(this.#lease);
-    this.#owner.onClosed(this);
+    // Whatever goes wrong on the way, nobody stays counted.
+    try {
+      this.request.done();
+    } finally {
+      this.#owner.balancer.release(this.#lease);
+      this.#owner.onClosed(this);
+    }
   }
 
   #isClosed(): boolean {

@@ -273,7 +273,7 @@ describe('one HTTP/2 connection', () => {
   });
 
   it('counts once for each tunnel that it asks for', async () => {
-    const counts = new ConnectionCounts({ perTunnel: 1, perAddress: 10 });
+    const counts = new ConnectionCounts({ perTunnel: 1 });
     const stand = await start((_request, response) => response.end('fine'), { counts });
     const session = visit(stand);
     for (let at = 0; at < 3; at += 1) expect((await ask(session, { ':path': '/' })).status).toBe(200);

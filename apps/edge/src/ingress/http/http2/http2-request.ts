@@ -2,7 +2,7 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Framing, HeaderField, RequestHead, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { MuxStream } from '@tunnel/mux';
+import { type Guarded, listen, type MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { isOwnAnswer, type OwnAnswer, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
 import { type RawFields, requestHeadOf, trailersOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
@@ -25,6 +25,9 @@ export interface RequestingVisitor extends LeaseHolder {
   onOver(request: Http2Request, isTakenBack: boolean): void;
 }
 
+/** Of what node tells of a request's stream. */
+const SCOPE = 'http2.stream';
+
 export class Http2Request implements ResponseHandler, BodyOwner {
   readonly #visitor: RequestingVisitor;
   readonly #stream: ServerHttp2Stream;
@@ -43,12 +46,12 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     this.#stream = stream;
     this.#request = new ProxiedRequest(visitor.owner, visitor);
     this.#request.startedMs = visitor.owner.services.preciseNow();
-    this.#response = new Http2Response(stream, (status) => this.#request.answered(status));
+    this.#response = new Http2Response(stream, (status) => this.#request.answered(status), this);
     // What went wrong is told by the close that follows; without a listener it would end the process.
-    stream.on('error', () => {});
-    stream.on('aborted', () => this.#request.abort());
-    stream.on('close', () => this.#onClosed());
-    stream.on('drain', () => this.#request.resume());
+    listen(stream, 'error', this, SCOPE, () => {});
+    listen(stream, 'aborted', this, SCOPE, () => this.#request.abort());
+    listen(stream, 'close', this, SCOPE, () => this.#onClosed());
+    listen(stream, 'drain', this, SCOPE, () => this.#request.resume());
   }
 
   /** As HTTP/2 sees it: node may still wait for a write. */
@@ -72,12 +75,17 @@ export class Http2Request implements ResponseHandler, BodyOwner {
 
   #await(decision: Promise<RouteDecision>): void {
     // node tells them when they come, whether or not anybody reads the body before them.
-    this.#stream.once('trailers', (_trailers: unknown, _flags: unknown, raw: RawFields) => {
+    listen(this.#stream, 'trailers', this, SCOPE, (_trailers, _flags, raw: RawFields) => {
       this.#earlyTrailers = raw;
     });
     const decided = (made: RouteDecision): void => {
       // The visitor may have left meanwhile.
-      if (!this.#isOver && !this.#stream.aborted) this.#decided(made);
+      if (this.#isOver || this.#stream.aborted) return;
+      try {
+        this.#decided(made);
+      } catch (error) {
+        this.abandon(error, 'visitor.decided');
+      }
     };
     decision.then(decided, (error: unknown) => decided({ fault: Fault.from(error) }));
   }
@@ -175,16 +183,33 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     this.#request.tick(nowMs);
   }
 
+  /** With an answer, where nothing of one is out. */
+  abandon(error: unknown, where: string): void {
+    try {
+      this.#visitor.owner.report(error, where);
+      this.#request.giveUp();
+      if (!this.#stream.destroyed) this.#fail(new Fault('INTERNAL'));
+    } catch {
+      this.#stream.destroy();
+    }
+    // Its close has come, or was what threw: nobody else tells that it is over.
+    if (this.#stream.destroyed) this.#onClosed();
+  }
+
   #onClosed(): void {
+    if (this.#isOver) return;
     const isTakenBack = this.#request.isUnderWay || (this.#stream.aborted && !this.#response.isCut);
     this.#isOver = true;
-    this.#request.abort();
-    this.#request.done();
-    this.#visitor.onOver(this, isTakenBack);
+    try {
+      this.#request.abort();
+    } finally {
+      this.#request.done();
+      this.#visitor.onOver(this, isTakenBack);
+    }
   }
 }
 
-interface BodyOwner {
+interface BodyOwner extends Guarded {
   onBodyEnd(trailers: readonly HeaderField[]): void;
   onBadBody(reason: string): void;
 }
@@ -208,9 +233,9 @@ class Http2Body implements BodySource {
 
   start(earlyTrailers: RawFields | null): void {
     if (earlyTrailers !== null) this.#onTrailers(earlyTrailers);
-    this.#stream.on('trailers', (_trailers: unknown, _flags: unknown, raw: RawFields) => this.#onTrailers(raw));
-    this.#stream.on('data', (chunk: Buffer) => this.#onData(chunk));
-    this.#stream.on('end', () => this.#onEnd());
+    listen(this.#stream, 'trailers', this.#owner, SCOPE, (_trailers, _flags, raw: RawFields) => this.#onTrailers(raw));
+    listen(this.#stream, 'data', this.#owner, SCOPE, (chunk: Buffer) => this.#onData(chunk));
+    listen(this.#stream, 'end', this.#owner, SCOPE, () => this.#onEnd());
   }
 
   /** The service takes more. */

@@ -1,6 +1,7 @@
 // The answer to one request of an HTTP/2 visitor, as it is written: the service's, or one of our own.
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { HeaderField, ResponseHead } from '@tunnel/core';
+import { type Guarded, listen } from '@tunnel/mux';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import { ownFieldsOf, responseFieldsOf, trailerFieldsOf } from '../../../upstream/h2c/http2-fields.ts';
 import { renderAnswer } from '../own-answer.ts';
@@ -10,6 +11,7 @@ const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 export class Http2Response {
   readonly #stream: ServerHttp2Stream;
   readonly #onBegun: (status: number) => void;
+  readonly #owner: Guarded;
   #trailers: readonly HeaderField[] = [];
   #hasTrailers = false;
   #closesAtEnd = false;
@@ -17,10 +19,11 @@ export class Http2Response {
   #isCut = false;
 
   /** `onBegun`: its head is about to go out. */
-  constructor(stream: ServerHttp2Stream, onBegun: (status: number) => void) {
+  constructor(stream: ServerHttp2Stream, onBegun: (status: number) => void, owner: Guarded) {
     this.#stream = stream;
     this.#onBegun = onBegun;
-    stream.on('wantTrailers', () => this.#sendTrailers());
+    this.#owner = owner;
+    listen(stream, 'wantTrailers', owner, 'http2.stream', () => this.#sendTrailers());
   }
 
   get isBegun(): boolean {
@@ -79,7 +82,7 @@ export class Http2Response {
       this.#closesAtEnd = true;
       // With trailers the end comes after them.
       if (stream.writableFinished) this.#closeAtEnd();
-      else if (!this.#hasTrailers) stream.once('finish', () => this.#closeAtEnd());
+      else if (!this.#hasTrailers) listen(stream, 'finish', this.#owner, 'http2.stream', () => this.#closeAtEnd());
     }
     stream.end();
   }

@@ -1,7 +1,8 @@
 // One HTTP/2 connection of a visitor: requests side by side, each routed by its authority, all within bounds.
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import type { RequestHead } from '@tunnel/core';
+import type { ConnectionState, RequestHead } from '@tunnel/core';
+import { listen } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import type { VisitorInfo } from '../../../routing/http-router.ts';
@@ -37,39 +38,64 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
   #signals = 0;
   #takenBack = 0;
   #takenBackSinceMs: number;
+  /** When its last request began or ended. */
+  #activeAtMs: number;
 
   /** The handshake of TLS is done. node reads the socket from here on. */
   constructor(socket: TLSSocket, info: VisitorInfo, owner: VisitorOwner) {
     this.info = info;
     this.owner = owner;
-    this.#takenBackSinceMs = owner.services.now();
-    this.#deadlineMs = owner.services.now() + owner.headTimeoutMs;
+    this.#activeAtMs = owner.services.now();
+    this.#takenBackSinceMs = this.#activeAtMs;
+    this.#deadlineMs = this.#activeAtMs + owner.headTimeoutMs;
     this.#session = performServerHandshake(socket, SESSION_OPTIONS);
     this.#liveness = new Http2Liveness(this.#session, socket, owner.services.now());
+  }
+
+  get isIdle(): boolean {
+    return this.#requests.size === 0;
+  }
+
+  get activeAtMs(): number {
+    return this.#activeAtMs;
+  }
+
+  describe(): ConnectionState {
+    const count = this.#requests.size;
+    const [lease] = this.#leases.values();
+    const waitsFor = count === 0 ? 'a request' : `${count} of its requests`;
+    return { phase: `http2 ${this.#phase}`, waitsFor, tunnelId: lease?.member?.tunnelId ?? null };
   }
 
   start(): void {
     const session = this.#session;
     session.setLocalWindowSize(EDGE_LIMITS.HTTP2_CONNECTION_WINDOW_BYTES);
-    session.on('stream', (stream: ServerHttp2Stream, _headers: unknown, _flags: unknown, raw: RawFields) =>
+    const scope = 'http2.session';
+    listen(session, 'stream', this, scope, (stream: ServerHttp2Stream, _headers, _flags, raw: RawFields) =>
       this.#onStream(stream, raw),
     );
-    session.on('ping', () => this.#onSignal());
-    session.on('remoteSettings', () => this.#onSignal());
+    listen(session, 'ping', this, scope, () => this.#onSignal());
+    listen(session, 'remoteSettings', this, scope, () => this.#onSignal());
     // Whatever it was, the close that follows is what counts.
-    session.on('error', () => {});
-    session.on('close', () => this.#onClosed());
+    listen(session, 'error', this, scope, () => {});
+    listen(session, 'close', this, scope, () => this.#onClosed());
   }
 
   #onStream(stream: ServerHttp2Stream, raw: RawFields): void {
     const request = new Http2Request(this, stream);
     this.#requests.add(request);
+    this.#activeAtMs = this.owner.services.now();
     this.#deadlineMs = Number.POSITIVE_INFINITY;
-    request.begin(raw);
+    try {
+      request.begin(raw);
+    } catch (error) {
+      // One request, not the others of the connection.
+      request.abandon(error, 'http2.request');
+    }
   }
 
   leaseFor({ host }: RequestHead): Lease {
-    return this.#leases.get(host) ?? new Lease(this.info.isProxy ? null : this.info.address);
+    return this.#leases.get(host) ?? new Lease();
   }
 
   /** Only what leads somewhere is kept: a visitor may ask for any number of names. */
@@ -85,8 +111,9 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
 
   onOver(request: Http2Request, isTakenBack: boolean): void {
     if (!this.#requests.delete(request)) return;
+    this.#activeAtMs = this.owner.services.now();
     if (this.#requests.size === 0 && this.#phase === 'open') {
-      this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
+      this.#deadlineMs = this.#activeAtMs + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
     }
     if (!isTakenBack) return;
     this.#takenBack += 1;
@@ -112,7 +139,13 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
       this.#takenBack = 0;
       this.#takenBackSinceMs = nowMs;
     }
-    for (const request of this.#requests) request.tick(nowMs);
+    for (const request of this.#requests) {
+      try {
+        request.tick(nowMs);
+      } catch (error) {
+        request.abandon(error, 'http2.tick');
+      }
+    }
     if (this.#liveness.isOver(nowMs, this.#areClosed)) return this.close();
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'open') this.shutDown();
@@ -127,6 +160,15 @@ export class Http2Visitor implements Visitor, RequestingVisitor {
     this.#phase = 'closing';
     this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_LINGER_MS;
     this.#session.close();
+  }
+
+  /** Something of the connection itself, not of one request. */
+  abandon(error: unknown, where: string): void {
+    try {
+      this.owner.report(error, where);
+    } finally {
+      this.close();
+    }
   }
 
   close(): void {

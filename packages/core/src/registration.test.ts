@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type AdmissionFacts, decideAdmission, type TunnelRequest } from './admission.ts';
+import { decideRegistration, type RegistrationFacts, type TunnelRequest } from './registration.ts';
 
-const FACTS: AdmissionFacts = {
+const FACTS: RegistrationFacts = {
   tunnelCount: 0,
   tunnelLimit: 2,
   ports: { tcp: { from: 20000, to: 20099 } },
@@ -9,10 +9,10 @@ const FACTS: AdmissionFacts = {
   loadBalancing: true,
 };
 
-const decide = (request: Partial<TunnelRequest>, facts: Partial<AdmissionFacts> = {}) =>
-  decideAdmission({ name: 'db', protocol: 'tcp', ...request }, { ...FACTS, ...facts });
+const decide = (request: Partial<TunnelRequest>, facts: Partial<RegistrationFacts> = {}) =>
+  decideRegistration({ name: 'db', protocol: 'tcp', ...request }, { ...FACTS, ...facts });
 
-const refusal = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>): string => {
+const refusal = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>): string => {
   const decision = decide(request, facts);
   return decision.kind === 'refused' ? decision.fault.message : 'admitted';
 };
@@ -48,7 +48,7 @@ describe('what is admitted', () => {
   });
 
   it('asks for any name, the one it had, or exactly the one that was named, in lower case', () => {
-    const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
+    const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>) => {
       const decision = decide({ protocol: 'http', ...request }, facts);
       return decision.kind === 'admitted' ? decision.wanted : decision;
     };
@@ -106,7 +106,7 @@ describe('what is refused', () => {
 const HASH = 'a'.repeat(64);
 
 describe('a tunnel that wants into a group', () => {
-  const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<AdmissionFacts>) => {
+  const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>) => {
     const decision = decide({ group: 'web', groupKeyHash: HASH, ...request }, facts);
     return decision.kind === 'admitted' ? decision.wanted : decision.fault.message;
   };
@@ -180,5 +180,36 @@ describe('a tunnel that wants into a group', () => {
     expect(wantedOf({}, { tunnelCount: 2, heldEndpoint: { kind: 'member', groupId: 'g' } })).toMatchObject({
       kind: 'group',
     });
+  });
+});
+
+describe('what a service is told as Host', () => {
+  it.each(['keep', 'rewrite', 'shop.test', 'SHOP.test:8080', '[::1]:80', '127.0.0.1', 'a_b'])(
+    '%j is admitted',
+    (hostHeader) => {
+      expect(decide({ protocol: 'http', hostHeader }).kind).toBe('admitted');
+    },
+  );
+
+  it.each([
+    '',
+    '[::1',
+    'a/b',
+    '@',
+    'a@b',
+    'a b',
+    ':',
+    'x:y',
+    'x:65536',
+    '\u00fc',
+    'a#b',
+    'a?b',
+    '%00',
+    'a\r\nb',
+    'a'.repeat(261),
+  ])('%j is refused, and named', (hostHeader) => {
+    expect(refusal({ protocol: 'http', hostHeader })).toMatch(
+      /^host header `.*` is not a host name with an optional port$/,
+    );
   });
 });

@@ -1,6 +1,7 @@
 // Decides whether a session may register a tunnel, and which endpoint it may ask the leases for. Says; never does.
 import { Fault } from '@tunnel/errors';
 import { type GroupFields, groupSubdomain, refuseGroupFields } from './groups/group-request.ts';
+import { isHostHeader } from './http1/request-target.ts';
 import { CORE_LIMITS } from './limits.ts';
 import type { WantedName } from './name-leases.ts';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from './names.ts';
@@ -26,6 +27,8 @@ export interface TunnelRequest extends GroupFields {
   readonly subdomain?: string | undefined;
   /** This name when it is free. */
   readonly preferredSubdomain?: string | undefined;
+  /** What its service is told as Host. */
+  readonly hostHeader?: string | undefined;
 }
 
 /** What can be leased to one tunnel. */
@@ -43,7 +46,7 @@ export interface WantedGroup {
   readonly endpoint: Extract<WantedLease, { kind: 'port' }> | { readonly kind: 'name'; readonly name: string };
 }
 
-export interface AdmissionFacts {
+export interface RegistrationFacts {
   /** Tunnels the session has, those that are held for it included. */
   readonly tunnelCount: number;
   readonly tunnelLimit: number;
@@ -54,11 +57,11 @@ export interface AdmissionFacts {
   readonly loadBalancing: boolean;
 }
 
-export type Admission =
+export type RegistrationDecision =
   | { readonly kind: 'admitted'; readonly wanted: WantedEndpoint }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
-export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): Admission => {
+export const decideRegistration = (request: TunnelRequest, facts: RegistrationFacts): RegistrationDecision => {
   const nameProblem = problemOfName(request.name);
   if (nameProblem !== null) {
     return refuse(new Fault('TUNNEL_NAME_INVALID', { name: shownText(request.name), reason: nameProblem }));
@@ -68,6 +71,10 @@ export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): 
     const supported = Object.keys(TUNNEL_PROTOCOLS).join(', ');
     return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol, supported }));
   }
+  const { hostHeader } = request;
+  if (hostHeader !== undefined && !isHostHeader(hostHeader)) {
+    return refuse(new Fault('TUNNEL_HOST_HEADER_INVALID', { host_header: shownText(hostHeader) }));
+  }
   const placed = endpointFor(protocol, request, facts);
   if (placed.kind === 'refused') return placed;
   if (facts.heldEndpoint === null && facts.tunnelCount >= facts.tunnelLimit) {
@@ -76,7 +83,11 @@ export const decideAdmission = (request: TunnelRequest, facts: AdmissionFacts): 
   return placed;
 };
 
-const endpointFor = (protocol: TunnelProtocol, request: TunnelRequest, facts: AdmissionFacts): Admission => {
+const endpointFor = (
+  protocol: TunnelProtocol,
+  request: TunnelRequest,
+  facts: RegistrationFacts,
+): RegistrationDecision => {
   const { group, groupKeyHash } = request;
   const oddity = facts.loadBalancing ? refuseGroupFields(request) : null;
   if (oddity !== null) return refuse(oddity);
@@ -102,10 +113,10 @@ const endpointFor = (protocol: TunnelProtocol, request: TunnelRequest, facts: Ad
 const portFor = (
   transport: Transport,
   { remotePort, preferredPort }: TunnelRequest,
-  { ports, heldEndpoint }: AdmissionFacts,
-): Admission => {
+  { ports, heldEndpoint }: RegistrationFacts,
+): RegistrationDecision => {
   const range = ports[transport];
-  const admit = (wanted: WantedPort): Admission => ({
+  const admit = (wanted: WantedPort): RegistrationDecision => ({
     kind: 'admitted',
     wanted: { kind: 'port', transport, wanted },
   });
@@ -118,7 +129,10 @@ const portFor = (
   return admit(preferred === undefined ? { kind: 'any' } : { kind: 'preferred', port: preferred });
 };
 
-const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldEndpoint }: AdmissionFacts): Admission => {
+const nameFor = (
+  { subdomain, preferredSubdomain }: TunnelRequest,
+  { heldEndpoint }: RegistrationFacts,
+): RegistrationDecision => {
   if (subdomain !== undefined) {
     const reason = problemOfSubdomain(subdomain);
     if (reason !== null)
@@ -130,9 +144,12 @@ const nameFor = ({ subdomain, preferredSubdomain }: TunnelRequest, { heldEndpoin
   return admitName(isUsable ? { kind: 'preferred', name: foldSubdomain(preferred) } : { kind: 'any' });
 };
 
-const admitName = (wanted: WantedName): Admission => ({ kind: 'admitted', wanted: { kind: 'name', wanted } });
+const admitName = (wanted: WantedName): RegistrationDecision => ({
+  kind: 'admitted',
+  wanted: { kind: 'name', wanted },
+});
 
 /** null: a valid name. */
 export const problemOfName = (name: string): string | null => problemOfText(name, CORE_LIMITS.TUNNEL_NAME_MAX_CHARS);
 
-const refuse = (fault: Fault): Admission => ({ kind: 'refused', fault });
+const refuse = (fault: Fault): RegistrationDecision => ({ kind: 'refused', fault });

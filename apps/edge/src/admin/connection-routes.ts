@@ -1,0 +1,74 @@
+// The open connections of this edge over the REST, for its operator: what each is doing, and what it waits for.
+import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
+import { type EdgeConnection, type EdgeConnections, edgeConnections } from '@tunnel/contract';
+import type { Admission, ConnectionShare, Ticket } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { AcceptedConnection } from '@tunnel/http-shell';
+import { EDGE_LIMITS } from '../limits.ts';
+import {
+  json,
+  keyRefusals,
+  type RestDependencies,
+  type RestEnv,
+  refused,
+  requireKey,
+  withKey,
+} from './rest-context.ts';
+
+const listConnectionsRoute = createRoute({
+  method: 'get',
+  path: '/api/connections',
+  summary: 'The open connections of every kind, oldest first: the admin token only',
+  security: withKey,
+  responses: {
+    200: json(edgeConnections, 'As they are now.'),
+    ...keyRefusals,
+    403: refused('The key is not the admin token.'),
+  },
+});
+
+export const addConnectionRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
+  app.use(listConnectionsRoute.getRoutingPath(), requireKey(deps));
+  app.openapi(listConnectionsRoute, (context) => {
+    if (context.get('caller').kind !== 'operator') throw new Fault('API_OPERATOR_ONLY');
+    return context.json(listOf(deps.admission, deps.monotonic()), 200);
+  });
+};
+
+const listOf = (admission: RestDependencies['admission'], nowMs: number): EdgeConnections => {
+  const { tickets } = admission;
+  const connections: EdgeConnection[] = [];
+  for (const ticket of tickets) {
+    if (connections.length >= EDGE_LIMITS.API_CONNECTIONS_SHOWN) break;
+    connections.push(show(ticket, nowMs));
+  }
+  return {
+    total: tickets.size,
+    shares: {
+      visitors: useOf(admission, 'visitors'),
+      control: useOf(admission, 'control'),
+      api: useOf(admission, 'api'),
+    },
+    connections,
+    truncated: tickets.size > connections.length,
+  };
+};
+
+const useOf = (
+  { used, limits }: Pick<Admission, 'used' | 'limits'>,
+  share: ConnectionShare,
+): { open: number; limit: number } => ({ open: used[share], limit: limits[share] });
+
+const show = ({ kind, network, account, enteredMs, held }: Ticket, nowMs: number): EdgeConnection => {
+  const { phase, waitsFor, tunnelId = null } = held?.describe() ?? { phase: 'accepted', waitsFor: 'a request' };
+  return {
+    kind,
+    phase,
+    waits_for: waitsFor,
+    age_secs: Math.max(0, Math.round(nowMs - enteredMs) / 1000),
+    peer: held instanceof AcceptedConnection ? held.peer : '',
+    network,
+    account,
+    tunnel_id: tunnelId,
+  };
+};

@@ -1,0 +1,99 @@
+// Random usage, deliveries, failing disks, lost answers and kills: each byte is stored once, whatever came in between.
+import { join } from 'node:path';
+import type { Logger } from '@tunnel/runtime';
+import { temporaryDirectory } from '@tunnel/testkit';
+import fc from 'fast-check';
+import { afterEach, expect, it, vi } from 'vitest';
+import { Journal } from './journal.ts';
+import { JournalFile } from './journal-file.ts';
+
+const quiet = { error() {}, info() {}, warn() {}, debug() {} } as unknown as Logger;
+
+afterEach(() => vi.restoreAllMocks());
+
+/** Stores each number of a journal once, as the platform does. */
+class Store {
+  readonly #last = new Map<string, number>();
+  bytes = 0;
+
+  take({ journalId, first, records }: NonNullable<Journal['batch']>): number {
+    const last = this.#last.get(journalId) ?? 0;
+    expect(first).toBeLessThanOrEqual(last + 1);
+    for (const record of records.slice(last + 1 - first)) if (record.kind === 'usage') this.bytes += record.bytes;
+    const now = Math.max(last, first + records.length - 1);
+    this.#last.set(journalId, now);
+    return now;
+  }
+}
+
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('append' as const), tunnel: fc.nat({ max: 3 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('deliver' as const), isAnswerLost: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('break' as const), appends: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('heal' as const, 'turn' as const, 'turn' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const) }) },
+);
+
+const play = async (steps: readonly unknown[]): Promise<void> => {
+  const folder = await temporaryDirectory();
+  const store = new Store();
+  let [ids, appended] = [0, 0];
+  const newId = (): string => `jrn_${(ids += 1)}`;
+  const batch = { records: 2, bytes: 1 << 20 };
+  const options = {
+    folder: join(folder.path, 'journal'),
+    logger: quiet,
+    newId,
+    batch,
+    tailBytes: 400,
+    queueBytes: 300,
+  };
+  let journal = new Journal(options);
+  await journal.start();
+  const deliver = async (isAnswerLost: boolean): Promise<void> => {
+    await journal.seal();
+    for (let next = journal.batch; next !== null; next = journal.batch) {
+      const last = store.take(next);
+      if (isAnswerLost) return;
+      journal.acknowledged(next.journalId, last);
+    }
+  };
+  for (const each of steps as readonly { do: string; tunnel?: number; isAnswerLost?: boolean; appends?: boolean }[]) {
+    if (each.do === 'append') {
+      appended += 1;
+      journal.append([{ kind: 'usage', tunnel_id: `tun_${each.tunnel}`, requests: 1, bytes: 1, at: 1 }]);
+    } else if (each.do === 'deliver') await deliver(each.isAnswerLost === true);
+    else if (each.do === 'turn') await new Promise(setImmediate);
+    else if (each.do === 'heal') vi.restoreAllMocks();
+    else if (each.do === 'break') {
+      if (each.appends === true) vi.spyOn(JournalFile.prototype, 'append').mockRejectedValue(new Error('EIO'));
+      else vi.spyOn(JournalFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
+    } else {
+      // What only memory has goes with the process: so the disk is there, and has it all.
+      vi.restoreAllMocks();
+      await journal.seal();
+      await journal.close();
+      journal = new Journal(options);
+      await journal.start();
+    }
+  }
+  vi.restoreAllMocks();
+  await deliver(false);
+  expect(store.bytes).toBe(appended);
+  expect(journal.size).toBe(0);
+  await journal.close();
+  const next = new Journal(options);
+  await next.start();
+  await next.seal();
+  for (let left = next.batch; left !== null; left = next.batch) {
+    next.acknowledged(left.journalId, store.take(left));
+  }
+  // Nothing that was told already is told again under another number.
+  expect(store.bytes).toBe(appended);
+  await next.close();
+  await folder.close();
+};
+
+it('stores each byte once over failing disks, lost answers and kills', async () => {
+  await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), play), { numRuns: 150 });
+}, 120_000);

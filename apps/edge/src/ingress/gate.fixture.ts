@@ -1,0 +1,21 @@
+// A gate for tests of one part: room for all that a test opens, unless told otherwise. Used by tests only.
+import { Admission } from '@tunnel/core';
+import { ConnectionGate } from '@tunnel/http-shell';
+import { type Clock, createLogger, type Logger, systemClock } from '@tunnel/runtime';
+
+export interface GateOptions {
+  readonly visitors?: number;
+  readonly control?: number;
+  readonly api?: number;
+  readonly perNetwork?: number;
+  readonly trustedProxies?: readonly string[];
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+}
+
+export const openGate = (options: GateOptions = {}): ConnectionGate => {
+  const { visitors = 1000, control = 1000, api = 1000, perNetwork = 1000, trustedProxies = [] } = options;
+  const { clock = systemClock, logger = createLogger({ level: 'silent', format: 'json' }) } = options;
+  const admission = new Admission({ limits: { visitors, control, api }, perNetwork });
+  return new ConnectionGate({ admission, trustedProxies, clock, logger });
+};

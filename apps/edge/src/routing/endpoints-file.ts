@@ -1,0 +1,220 @@
+// The file of who has which public endpoint, for the next run: a line for each change, and one every few seconds that says "alive".
+// Written behind the event loop, one write at a time, without fsync: it is there for the end of the process, not of the machine.
+import { appendFile, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import type { EndpointClaim, LastRun, LeasedEndpoint } from '@tunnel/core';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
+
+export interface EndpointsFileOptions {
+  readonly path: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Claims that are written in one piece. */
+const CLAIMS_PER_PIECE = 500;
+
+export class EndpointsFile {
+  readonly #options: EndpointsFileOptions;
+  /** What the file says once all is written. */
+  readonly #claims = new Map<string, EndpointClaim>();
+  #queue = '';
+  #tailChars = 0;
+  /** The file on the disk is no beginning to append to: none of this run, or one that lacks something. */
+  #isStale = true;
+  #hasFailed = false;
+  #writing: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(options: EndpointsFileOptions) {
+    this.#options = options;
+  }
+
+  /** What the last run left; null: nothing, or nothing that can be read, which is said. */
+  async read(): Promise<LastRun | null> {
+    const { path, logger } = this.#options;
+    try {
+      const { size } = await stat(path);
+      if (size > EDGE_LIMITS.ENDPOINTS_FILE_MAX_BYTES) throw new Error(`it has ${size} bytes`);
+      return parseEndpoints(await readFile(path, 'utf8'));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.error({ file: path, reason }, 'the file of endpoints cannot be read: none is held for its client');
+      return null;
+    }
+  }
+
+  opened(claim: EndpointClaim): void {
+    this.#claims.set(claim.tunnelId, claim);
+    this.#append(openLine(claim));
+  }
+
+  /** By id: the tunnel has no endpoint any more, or nobody awaits it. */
+  closed(tunnelId: string): void {
+    if (this.#claims.delete(tunnelId)) this.#append(lineOf({ kind: 'closed', tunnel_id: tunnelId }));
+  }
+
+  get(tunnelId: string): EndpointClaim | undefined {
+    return this.#claims.get(tunnelId);
+  }
+
+  alive(): void {
+    this.#append(this.#signOfLife('alive'));
+  }
+
+  /** With the last sign of life of a run that ends on purpose. Nothing is written afterwards. */
+  async stopped(): Promise<void> {
+    this.#append(this.#signOfLife('stopped'));
+    this.#isClosed = true;
+    await this.#writing;
+  }
+
+  #signOfLife(kind: 'alive' | 'stopped'): string {
+    return lineOf({ kind, at: this.#options.clock.now() });
+  }
+
+  #append(text: string): void {
+    if (this.#isClosed) return;
+    this.#queue += text;
+    if (this.#queue.length > EDGE_LIMITS.ENDPOINTS_FILE_QUEUE_CHARS) {
+      // The whole file says the same in fewer words.
+      this.#queue = text;
+      this.#isStale = true;
+    }
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = null;
+    });
+  }
+
+  async #write(): Promise<void> {
+    // What comes within this turn goes along.
+    await Promise.resolve();
+    while (this.#queue !== '') {
+      try {
+        if (this.#isStale || this.#tailChars > EDGE_LIMITS.ENDPOINTS_FILE_TAIL_CHARS) await this.#writeWhole();
+        const text = this.#queue;
+        this.#queue = '';
+        this.#tailChars += text.length;
+        await appendFile(this.#options.path, text, { mode: 0o600 });
+        this.#hasFailed = false;
+      } catch (error) {
+        this.#failed(error);
+        return;
+      }
+    }
+  }
+
+  /** Claims that come and go meanwhile are in the queue, too: to say so twice changes nothing. */
+  async #writeWhole(): Promise<void> {
+    const { path } = this.#options;
+    const aside = `${path}.new`;
+    await writeFile(aside, this.#pieces(), { mode: 0o600 });
+    await rename(aside, path);
+    this.#isStale = false;
+    this.#tailChars = 0;
+  }
+
+  *#pieces(): Generator<string> {
+    let piece = lineOf(HEAD) + this.#signOfLife('alive');
+    let claims = 0;
+    for (const claim of this.#claims.values()) {
+      piece += openLine(claim);
+      claims += 1;
+      if (claims % CLAIMS_PER_PIECE !== 0) continue;
+      yield piece;
+      piece = '';
+    }
+    yield piece;
+  }
+
+  /** A disk that takes nothing is tried again with the next line, and then told everything. */
+  #failed(error: unknown): void {
+    this.#isStale = true;
+    this.#queue = '';
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    const reason = error instanceof Error ? error.message : String(error);
+    const { path: file, logger } = this.#options;
+    logger.error({ file, reason }, 'the file of endpoints cannot be written: after a crash they are held for nobody');
+  }
+}
+
+// ---- its lines ----
+
+const HEAD = { kind: 'endpoints', version: 1 } as const;
+
+const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
+
+const openLine = ({ tunnelId, owner, secretHash, endpoint: at, group }: EndpointClaim): string =>
+  lineOf({
+    kind: 'open',
+    tunnel_id: tunnelId,
+    // null: the operator.
+    account_id: owner.kind === 'operator' ? null : owner.accountId,
+    secret_hash: secretHash,
+    endpoint: at.kind === 'port' ? { transport: at.transport, port: at.port } : { name: at.name },
+    ...(group === null ? {} : { group: { name: group.name, key_hash: group.keyHash } }),
+  });
+
+/** Throws at the first line that says nothing; only the last one may be torn. */
+const parseEndpoints = (text: string): LastRun => {
+  const lines = text.split('\n');
+  lines.pop();
+  const head = fieldsOf(JSON.parse(lines[0] ?? ''));
+  if (head['kind'] !== HEAD.kind || head['version'] !== HEAD.version) throw new Error('it begins as no such file does');
+  const claims = new Map<string, EndpointClaim>();
+  let lastAliveAt = Number.NEGATIVE_INFINITY;
+  let end: LastRun['end'] = 'crashed';
+  for (const line of lines.slice(1)) {
+    const said = fieldsOf(JSON.parse(line));
+    if (said['kind'] === 'open') claims.set(textOf(said['tunnel_id']), claimOf(said));
+    else if (said['kind'] === 'closed') claims.delete(textOf(said['tunnel_id']));
+    else if (said['kind'] === 'alive' || said['kind'] === 'stopped') {
+      lastAliveAt = Number(said['at']);
+      end = said['kind'] === 'stopped' ? 'stopped' : 'crashed';
+    } else throw new Error('it has a line that says nothing');
+  }
+  return { claims: [...claims.values()], lastAliveAt, end };
+};
+
+// By hand: a schema takes ten times as long, and clients wait for the start.
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const claimOf = (said: Fields): EndpointClaim => {
+  const { account_id: accountId, group } = said;
+  return {
+    tunnelId: textOf(said['tunnel_id']),
+    owner: accountId === null ? { kind: 'operator' } : { kind: 'account', accountId: textOf(accountId) },
+    secretHash: hashOf(said['secret_hash']),
+    endpoint: endpointOf(fieldsOf(said['endpoint'])),
+    group: group === undefined ? null : groupOf(fieldsOf(group)),
+  };
+};
+
+const groupOf = (group: Fields): NonNullable<EndpointClaim['group']> => ({
+  name: textOf(group['name']),
+  keyHash: hashOf(group['key_hash']),
+});
+
+const endpointOf = ({ transport, port, name }: Fields): LeasedEndpoint => {
+  if (name !== undefined) return { kind: 'name', name: textOf(name) };
+  if (transport !== 'tcp' || !Number.isInteger(port)) throw new Error('it has an endpoint that is none');
+  return { kind: 'port', transport, port: port as number };
+};
+
+const fieldsOf = (value: unknown): Fields => {
+  if (typeof value !== 'object' || value === null) throw new Error('it has a line that is no object');
+  return value as Fields;
+};
+
+const textOf = (value: unknown): string => {
+  if (typeof value !== 'string' || value === '') throw new Error('it has a text that is none');
+  return value;
+};
+
+const hashOf = (value: unknown): string => {
+  if (!/^[0-9a-f]{64}$/.test(textOf(value))) throw new Error('it has a hash that is none');
+  return value as string;
+};

@@ -1,0 +1,221 @@
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LeasedEndpoint, Owner, WantedGroup, WantedLease } from '@tunnel/core';
+import { createLogger } from '@tunnel/runtime';
+import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { EndpointRegistry, NameRegistry } from './endpoints.ts';
+import { ReturningEndpoints } from './returning-endpoints.ts';
+
+const ALICE: Owner = { kind: 'account', accountId: 'alice' };
+const BOB: Owner = { kind: 'account', accountId: 'bob' };
+const SECRET = 'a'.repeat(64);
+const KEY = 'b'.repeat(64);
+const SHOP: LeasedEndpoint = { kind: 'name', name: 'shop' };
+const PORT: LeasedEndpoint = { kind: 'port', transport: 'tcp', port: 7 };
+const exactly = (endpoint: LeasedEndpoint): WantedLease =>
+  endpoint.kind === 'name'
+    ? { kind: 'name', wanted: { kind: 'exact', name: endpoint.name } }
+    : { kind: 'port', transport: 'tcp', wanted: { kind: 'exact', port: endpoint.port } };
+
+let folder: TemporaryDirectory;
+let clock: FakeClock;
+let path: string;
+let lines: string[];
+beforeEach(async () => {
+  folder = await temporaryDirectory();
+  clock = new FakeClock();
+  path = join(folder.path, 'edge-endpoints.jsonl');
+  lines = [];
+});
+afterEach(() => folder.close());
+
+const keepLine = (fields: object, message: string): void => void lines.push(`${message} ${JSON.stringify(fields)}`);
+
+/** One run of an edge. One that is not stopped has crashed. */
+const startRun = async () => {
+  const endpoints = new EndpointRegistry({
+    listeners: { tcp: { listen: async () => 'listening' as const, close: async () => {} } },
+    portRanges: { tcp: { from: 1, to: 9 } },
+    names: new NameRegistry({ clock, random: () => 0.5 }),
+    clock,
+    random: () => 0,
+  });
+  const logger = Object.assign(createLogger({ level: 'silent', format: 'json' }), { error: keepLine });
+  const returning = new ReturningEndpoints({ path, endpoints, clock, logger });
+  await returning.start();
+  const open = async (tunnelId: string, wanted: WantedLease, owner: Owner, secretHash: string): Promise<string> => {
+    returning.claim(tunnelId, wanted, owner, secretHash);
+    return endpoints.open(tunnelId, wanted).then(
+      (endpoint) => {
+        returning.opened({ tunnelId, owner, endpoint, group: null }, secretHash);
+        return 'opened';
+      },
+      (error: { code: string }) => error.code,
+    );
+  };
+  return { endpoints, returning, open };
+};
+
+const untilWritten = (text: string): Promise<void> =>
+  eventually(() => expect(readFileSync(path, 'utf8').trim().split('\n').at(-1)).toContain(text));
+
+describe('after a crash', () => {
+  it('a name and a port are their client’s for 30 s: a stranger is refused, the client gets them', async () => {
+    const before = await startRun();
+    expect(await before.open('t1', exactly(SHOP), ALICE, SECRET)).toBe('opened');
+    expect(await before.open('t2', exactly(PORT), ALICE, SECRET)).toBe('opened');
+    await untilWritten('t2');
+    const { open, returning, endpoints } = await startRun();
+    expect(endpoints.names.isHeld('shop')).toBe(true);
+    expect(returning.isClaimant(ALICE, SECRET)).toBe(true);
+    expect(await open('x1', exactly(SHOP), BOB, SECRET)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    expect(await open('x2', exactly(PORT), ALICE, KEY)).toBe('TUNNEL_PORT_IN_USE');
+    expect(await open('t3', exactly(SHOP), ALICE, SECRET)).toBe('opened');
+    expect(await open('t4', exactly(PORT), ALICE, SECRET)).toBe('opened');
+  });
+
+  it('whoever has the key of a group begins it again at the port it had, also without asking for it', async () => {
+    const before = await startRun();
+    const group = { name: 'pool', keyHash: KEY, endpoint: PORT } as never;
+    const endpoint = { kind: 'member', groupId: 'g1' } as const;
+    before.returning.opened({ tunnelId: 't1', owner: ALICE, endpoint, group }, SECRET);
+    await untilWritten('t1');
+    const { returning, endpoints, open } = await startRun();
+    expect(await open('x', exactly(PORT), ALICE, SECRET)).toBe('TUNNEL_PORT_IN_USE');
+    const anyPort = { kind: 'port', transport: 'tcp', wanted: { kind: 'any' } } as const;
+    const wanted: WantedGroup = { protocol: 'tcp', name: 'pool', keyHash: KEY, endpoint: anyPort };
+    expect(returning.claimForGroup('g0', { ...wanted, keyHash: SECRET }, BOB)).toBe(anyPort);
+    const begunAt = returning.claimForGroup('g2', wanted, BOB) as WantedLease;
+    expect(await endpoints.open('g2', begunAt)).toEqual(PORT);
+  });
+
+  it('they are free when 30 s are over, and the file knows of them no more', async () => {
+    const before = await startRun();
+    await before.open('t1', exactly(SHOP), ALICE, SECRET);
+    await untilWritten('t1');
+    const { open } = await startRun();
+    await clock.advance(EDGE_LIMITS.RETURN_WINDOW_MS - 1);
+    expect(await open('x1', exactly(SHOP), BOB, KEY)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    await clock.advance(EDGE_LIMITS.ENDPOINTS_FILE_ALIVE_MS);
+    await eventually(() => expect(readFileSync(path, 'utf8')).toContain('"closed","tunnel_id":"t1"'));
+    expect(await open('x1', exactly(SHOP), BOB, KEY)).toBe('opened');
+  });
+
+  it('a second crash before the client is back, or while it comes back, takes nothing from it', async () => {
+    const before = await startRun();
+    await before.open('t1', exactly(SHOP), ALICE, SECRET);
+    await untilWritten('t1');
+    const second = await startRun();
+    await untilWritten('alive');
+    // It has asked, and the endpoint is being opened.
+    second.returning.claim('t2', exactly(SHOP), ALICE, SECRET);
+    await clock.advance(EDGE_LIMITS.ENDPOINTS_FILE_ALIVE_MS);
+    await untilWritten('alive');
+    const { open } = await startRun();
+    expect(await open('x', exactly(SHOP), BOB, KEY)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    expect(await open('t3', exactly(SHOP), ALICE, SECRET)).toBe('opened');
+  });
+
+  it('nothing is held for a run that ended 30 s ago', async () => {
+    const before = await startRun();
+    await before.open('t1', exactly(SHOP), ALICE, SECRET);
+    await untilWritten('t1');
+    clock.setWallClock(clock.now() + EDGE_LIMITS.RETURN_WINDOW_MS);
+    const { open } = await startRun();
+    expect(await open('x', exactly(SHOP), BOB, KEY)).toBe('opened');
+  });
+
+  it('what was given back before is free', async () => {
+    const before = await startRun();
+    await before.open('t1', exactly(SHOP), ALICE, SECRET);
+    // Of an endpoint that it has not: the late end of something else.
+    before.returning.closed('t1', PORT);
+    await before.open('t2', exactly(PORT), ALICE, SECRET);
+    before.returning.closed('t2', PORT);
+    await untilWritten('closed');
+    const { open } = await startRun();
+    expect(await open('x', exactly(PORT), BOB, KEY)).toBe('opened');
+    expect(await open('x', exactly(SHOP), BOB, KEY)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+  });
+});
+
+describe('after a stop on purpose', () => {
+  it('they are their account’s: a client that was started anew gets them, a stranger does not', async () => {
+    const before = await startRun();
+    await before.open('t1', exactly(SHOP), ALICE, SECRET);
+    before.returning.freeze();
+    // The edge lets go of everybody.
+    before.returning.closed('t1', SHOP);
+    await before.returning.stop();
+    const { open } = await startRun();
+    expect(await open('x', exactly(SHOP), BOB, SECRET)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    expect(await open('t2', exactly(SHOP), ALICE, KEY)).toBe('opened');
+    expect(clock.pendingTimers).toBe(1);
+  });
+});
+
+/** With one line that is right but for these fields. */
+const fileWith = (fields: object): string => {
+  const open = { kind: 'open', tunnel_id: 't', account_id: 'a', secret_hash: SECRET, endpoint: { name: 'shop' } };
+  const said = [
+    { kind: 'endpoints', version: 1 },
+    { ...open, ...fields },
+    { kind: 'alive', at: 1 },
+  ];
+  return `${said.map((line) => JSON.stringify(line)).join('\n')}\n`;
+};
+
+describe('a file', () => {
+  it('of long ago is read without a word', async () => {
+    writeFileSync(path, fileWith({}));
+    await startRun();
+    expect(lines).toEqual([]);
+  });
+
+  it('with a torn last line is read up to it', async () => {
+    const before = await startRun();
+    await before.open('t1', exactly(SHOP), ALICE, SECRET);
+    await untilWritten('t1');
+    writeFileSync(path, `${readFileSync(path, 'utf8')}{"kind":"clos`);
+    const { open } = await startRun();
+    expect(await open('x', exactly(SHOP), BOB, KEY)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    expect(lines).toEqual([]);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['no head', '{"kind":"alive","at":1}\n'],
+    ['of another version', '{"kind":"endpoints","version":2}\n'],
+    ['broken in the midst', '{"kind":"endpoints","version":1}\n\u0000\u0000\n{"kind":"alive","at":1}\n'],
+    ['with a line of another kind', '{"kind":"endpoints","version":1}\n{"kind":"moved","at":1}\n'],
+    ['with a line that is a number', '{"kind":"endpoints","version":1}\n7\n'],
+    ['with an endpoint that is none', fileWith({ endpoint: { transport: 'tcp', port: 1.5 } })],
+    ['without an endpoint', fileWith({ endpoint: undefined })],
+    ['with a hash that is none', fileWith({ secret_hash: 'secret' })],
+    ['without an owner', fileWith({ account_id: undefined })],
+  ])('that is %s: one line, nothing is held, and the edge goes on with a new one', async (_, text) => {
+    writeFileSync(path, text);
+    const { open } = await startRun();
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain('cannot be read');
+    expect(await open('t1', exactly(SHOP), BOB, KEY)).toBe('opened');
+    await untilWritten('t1');
+    expect(await (await startRun()).open('x', exactly(SHOP), ALICE, SECRET)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    expect(lines).toHaveLength(1);
+  });
+
+  it('that cannot be written: one line, tried again, and whole once it can be', async () => {
+    mkdirSync(path);
+    const { open } = await startRun();
+    await open('t1', exactly(SHOP), ALICE, SECRET);
+    await eventually(() => expect(lines).toHaveLength(2));
+    expect(lines[1]).toContain('cannot be written');
+    rmdirSync(path);
+    await clock.advance(EDGE_LIMITS.ENDPOINTS_FILE_ALIVE_MS);
+    await untilWritten('alive');
+    expect(readFileSync(path, 'utf8')).toContain('"tunnel_id":"t1"');
+    expect(lines).toHaveLength(2);
+  });
+});

@@ -1,0 +1,95 @@
+// The key that secrets in the database are encrypted with. It is in a file outside of the database, so that a dump or a backup of the
+// tables alone gives nobody a secret away.
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import { Fault } from '@tunnel/errors';
+import { ensureSecretFile, readSecretFile, type Secret, type ServerConfig } from '@tunnel/runtime';
+
+const CIPHER = 'aes-256-gcm';
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** Of `v1.<nonce>.<encrypted text and its tag>`, in base64url. Another way of encrypting gets another word. */
+const VERSION = 'v1';
+const FORM = /^v1\.([\w-]+)\.([\w-]+)$/;
+
+/** Shorter ones can be guessed. 32 random bytes have 43 characters in base64 and 64 in hex. */
+const SECRET_MIN_CHARACTERS = 32;
+
+/** What a secret is for, and whose it is: neither can be put in the place of another. */
+export interface SecretPurpose {
+  readonly kind: 'signing-key' | 'edge-api-secret';
+  readonly id: string;
+}
+
+export class MasterKey {
+  readonly file: string;
+  readonly #secret: Secret;
+
+  constructor(file: string, secret: Secret) {
+    if (secret.reveal().length < SECRET_MIN_CHARACTERS) {
+      throw unusable(file, `it holds less than ${SECRET_MIN_CHARACTERS} characters`);
+    }
+    this.file = file;
+    this.#secret = secret;
+  }
+
+  encrypt(purpose: SecretPurpose, text: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, this.#keyFor(purpose), nonce).setAAD(Buffer.from(purpose.id));
+    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return `${VERSION}.${nonce.toString('base64url')}.${sealed.toString('base64url')}`;
+  }
+
+  /** Throws a fault that names the file when this is not the key it was encrypted with, or when it was changed since. */
+  decrypt(purpose: SecretPurpose, encrypted: string): string {
+    const [, nonce = '', text = ''] = FORM.exec(encrypted) ?? [];
+    const sealed = Buffer.from(text, 'base64url');
+    try {
+      const decipher = createDecipheriv(CIPHER, this.#keyFor(purpose), Buffer.from(nonce, 'base64url'), {
+        authTagLength: TAG_BYTES,
+      });
+      decipher.setAAD(Buffer.from(purpose.id));
+      decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
+      return decipher.update(sealed.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+    } catch (error) {
+      throw unusable(this.file, 'the secrets in the database were encrypted with another one', error);
+    }
+  }
+
+  #keyFor({ kind }: SecretPurpose): Buffer {
+    return Buffer.from(hkdfSync('sha256', this.#secret.reveal(), '', `tunnel ${VERSION} ${kind}`, KEY_BYTES));
+  }
+}
+
+export const isEncrypted = (text: string): boolean => text.startsWith(`${VERSION}.`);
+
+export interface MasterKeySource {
+  readonly file: string;
+  /** By the configuration: then it is never made here, because other platforms on the same database need the same one. */
+  readonly isGiven: boolean;
+}
+
+export const masterKeySource = (
+  { secret_key_file: given }: Pick<ServerConfig['platform'], 'secret_key_file'>,
+  dataDir: string,
+): MasterKeySource =>
+  given === '' ? { file: join(dataDir, 'master-key'), isGiven: false } : { file: resolve(given), isGiven: true };
+
+/** `isNeeded`: something in the database was encrypted, so that a new one would be of no use. Throws a fault that names the file. */
+export const openMasterKey = ({ file, isGiven }: MasterKeySource, isNeeded: boolean): MasterKey => {
+  try {
+    const found = readSecretFile(file);
+    if (found === null && isGiven) throw unusable(file, 'it does not exist');
+    if (found === null && isNeeded) {
+      throw unusable(file, 'it does not exist, and secrets in the database were encrypted with it');
+    }
+    return new MasterKey(file, found ?? ensureSecretFile(file));
+  } catch (error) {
+    throw error instanceof Fault ? error : unusable(file, (error as Error).message, error);
+  }
+};
+
+const unusable = (file: string, reason: string, cause?: unknown): Fault =>
+  new Fault('CONFIG_SECRET_KEY', { file, reason }, cause === undefined ? {} : { cause });

@@ -1,0 +1,173 @@
+// The list of how long rows are kept beside the tables that there are, beside docs/security.md, and beside what the clean-up does.
+// UPDATE_DOCS=1 npx vitest run --project database apps/platform/src/db/retention writes the table of the docs anew.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cleanUp } from '../jobs/clean-up.ts';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  createLinkFixture,
+  type Edge,
+  type LinkFixture,
+  NOON,
+  questionOf,
+  tunnelCountOf,
+} from '../services/edges/link.fixture.ts';
+import { openTunnel } from '../services/tunnels/open-tunnel.ts';
+import { storeRecords } from '../services/tunnels/store-records.ts';
+import { listTunnels } from '../services/usage/tunnel-log.ts';
+import { chartUsage, summarizeUsage } from '../services/usage/usage-sums.ts';
+import { RETENTION } from './retention.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const KEPT = { audit_days: 400, tunnel_log_days: 400, unverified_user_days: 7 };
+const FOR_EVER = { audit_days: 0, tunnel_log_days: 0, unverified_user_days: 0 };
+const PAGE = new URL('../../../../docs/security.md', import.meta.url);
+const TABLE = /<!-- kept -->[\s\S]*<!-- \/kept -->/;
+
+let fixture: LinkFixture;
+let account: Account;
+let edge: Edge;
+beforeAll(async () => {
+  fixture = await createLinkFixture();
+  account = await addAccount(fixture.db);
+  edge = await addEdge(fixture);
+});
+afterAll(() => fixture.close());
+
+const cleanAt = async (now: number, settings = KEPT): Promise<void> => {
+  fixture.clock.setWallClock(now);
+  await cleanUp(settings).run(fixture);
+};
+
+describe('the list', () => {
+  it('has every table of the database, and no other', async () => {
+    const { rows } = await sql<{ name: string }>`
+      select table_name as name from information_schema.tables
+      where table_schema = 'public' and table_name not like 'kysely_%'`.execute(fixture.db);
+    expect(Object.keys(RETENTION).toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
+  });
+
+  it('is what docs/security.md says, to the letter', () => {
+    const rows = Object.entries(RETENTION).map(
+      ([table, kept]) => `| \`${table}\` | ${'text' in kept ? kept.text : `for ever: ${kept.forEver}`} |`,
+    );
+    const wanted = ['<!-- kept -->', '| Table | Kept |', '|---|---|', ...rows, '<!-- /kept -->'].join('\n');
+    if (process.env['UPDATE_DOCS'])
+      writeFileSync(
+        PAGE,
+        readFileSync(PAGE, 'utf8').replace(TABLE, () => wanted),
+      );
+    expect(TABLE.exec(readFileSync(PAGE, 'utf8'))?.[0]).toBe(wanted);
+  });
+});
+
+describe('the audit', () => {
+  const actions = async () =>
+    (await fixture.db.selectFrom('audit_log').select('action').where('actor', '=', 'test').orderBy('id').execute()).map(
+      ({ action }) => action,
+    );
+
+  it('is kept for its days, and nobody but the clean-up deletes of it', async () => {
+    const at = (days: number) => new Date(NOON + days * DAY_MS);
+    await fixture.db
+      .insertInto('audit_log')
+      .values([
+        { actor: 'test', action: 'first', at: at(0) },
+        { actor: 'test', action: 'second', at: at(1) },
+      ])
+      .execute();
+    await cleanAt(NOON + 400 * DAY_MS);
+    expect(await actions()).toEqual(['first', 'second']);
+    await cleanAt(NOON + 500 * DAY_MS, FOR_EVER);
+    expect(await actions()).toEqual(['first', 'second']);
+    await cleanAt(NOON + 400 * DAY_MS + 1);
+    expect(await actions()).toEqual(['second']);
+    for (const change of [
+      sql`delete from audit_log where actor = 'test'`,
+      sql`update audit_log set action = 'changed'`,
+      sql`truncate audit_log`,
+    ]) {
+      await expect(change.execute(fixture.db)).rejects.toThrow('only ever added to');
+    }
+  });
+});
+
+describe('the log of tunnels', () => {
+  it('loses ended tunnels after its days; living ones, day sums and counts stay as they are', async () => {
+    const { db } = fixture;
+    fixture.clock.setWallClock(NOON);
+    const ended = questionOf(edge, account, { tunnel_id: 'tun_ended' });
+    const living = questionOf(edge, account, { tunnel_id: 'tun_living' });
+    for (const question of [ended, living]) {
+      expect(await openTunnel(fixture, edge.actor, question)).toEqual({ ok: true });
+    }
+    const records = [
+      { kind: 'usage', tunnel_id: 'tun_ended', requests: 3, bytes: 1000, at: NOON } as const,
+      { kind: 'usage', tunnel_id: 'tun_living', requests: 1, bytes: 7, at: NOON } as const,
+      { kind: 'closed', tunnel_id: 'tun_ended', at: NOON, abandoned: false } as const,
+    ];
+    await storeRecords(fixture, edge.actor, { run_id: edge.runId, journal_id: 'jrn', first: 1, records });
+    const user = { kind: 'user', userId: account.accountId } as const;
+    const shown = async (now = NOON) => {
+      fixture.clock.setWallClock(now);
+      return [
+        await summarizeUsage(fixture, user),
+        await chartUsage(fixture, user, 30),
+        await tunnelCountOf(db, account.keyId),
+      ];
+    };
+    const before = await shown();
+    const names = async () => (await listTunnels(fixture, user, { limit: 10, offset: 0 })).map((row) => row.tunnel_id);
+    await cleanAt(NOON + 400 * DAY_MS);
+    expect((await names()).toSorted()).toEqual(['tun_ended', 'tun_living']);
+    await cleanAt(NOON + 500 * DAY_MS, FOR_EVER);
+    expect(await names()).toHaveLength(2);
+    await cleanAt(NOON + 400 * DAY_MS + 1);
+    expect(await names()).toEqual(['tun_living']);
+    expect(await shown()).toEqual(before);
+    // One that tells of it much later does not hold up its journal.
+    const late = [{ kind: 'usage', tunnel_id: 'tun_ended', requests: 1, bytes: 1, at: NOON } as const];
+    const batch = { run_id: edge.runId, journal_id: 'jrn', first: 4, records: late };
+    expect(await storeRecords(fixture, edge.actor, batch)).toMatchObject({ last_record: 4, refused: null });
+  });
+});
+
+describe('accounts that never verified their address', () => {
+  const add = (email: string, change: Record<string, unknown> = {}) =>
+    fixture.db
+      .insertInto('users')
+      .values({ email, plan: 'free', created_at: new Date(NOON), ...change })
+      .returning('id')
+      .executeTakeFirstOrThrow();
+  const left = async () =>
+    (await fixture.db.selectFrom('users').select('email').where('email', 'like', '%@kept.test').execute())
+      .map(({ email }) => email.replace(/@.*/, ''))
+      .toSorted();
+
+  it('go after their days with all they have; those that are in use, verified, suspended or of others stay', async () => {
+    const waiting = await add('waiting@kept.test');
+    await add('verified@kept.test', { email_verified_at: new Date(NOON) });
+    await add('suspended@kept.test', { status: 'suspended' });
+    await add('external@kept.test', { auth_method: 'github' });
+    await add('later@kept.test', { created_at: new Date(NOON + DAY_MS) });
+    const used = await add('used@kept.test');
+    await fixture.db.insertInto('api_keys').values({ user_id: used.id, label: 'a', token_hash: 'used' }).execute();
+    const token = { token_hash: 'of-waiting', user_id: waiting.id, kind: 'verify' } as const;
+    await fixture.db
+      .insertInto('mail_tokens')
+      .values({ ...token, expires_at: new Date(NOON + 30 * DAY_MS) })
+      .execute();
+    const all = ['external', 'later', 'suspended', 'used', 'verified', 'waiting'];
+    await cleanAt(NOON + 7 * DAY_MS);
+    expect(await left()).toEqual(all);
+    await cleanAt(NOON + 100 * DAY_MS, FOR_EVER);
+    expect(await left()).toEqual(all);
+    await cleanAt(NOON + 7 * DAY_MS + 1);
+    expect(await left()).toEqual(all.filter((name) => name !== 'waiting'));
+    const tokens = await fixture.db.selectFrom('mail_tokens').select('token_hash').execute();
+    expect(tokens.filter(({ token_hash }) => token_hash === 'of-waiting')).toEqual([]);
+  });
+});

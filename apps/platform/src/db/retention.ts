@@ -1,0 +1,142 @@
+// How long each table keeps its rows, or why for ever. One line a table: a test compares the list with the tables that there are,
+// and docs/security.md shows it.
+import type { ServerConfig } from '@tunnel/runtime';
+import { type RawBuilder, sql } from 'kysely';
+import { LIMITS } from '../limits.ts';
+import type { Schema } from './schema.ts';
+
+type RetentionSettings = ServerConfig['platform']['retention'];
+
+/** Rows that stay until somebody deletes them, or what they belong to. */
+interface KeptForEver {
+  readonly forEver: string;
+}
+
+interface KeptForDays {
+  /** As people read it. */
+  readonly text: string;
+  /** Days, or the key of [platform.retention] that has them; 0 there means for ever. */
+  readonly days: number | keyof RetentionSettings;
+  /** What tells a row from others. ctid: where it lies, for a table whose key has two columns. */
+  readonly key: 'token_hash' | 'id' | 'identifier' | 'recipient_hash' | 'ctid';
+  /** Which rows are old, by the time before which they are. */
+  readonly old: (before: Date) => RawBuilder<unknown>;
+  /** Only ever added to, unless the transaction says that it is cleaned up. */
+  readonly appendOnly?: true;
+}
+
+export type Retention = KeptForEver | KeptForDays;
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** Longer than any token lives: a session without one is over. */
+const SESSION_KEPT_DAYS = 31;
+
+export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
+  plans: { forEver: 'accounts have them; written from server.toml' },
+  users: {
+    text: 'for ever; those that never verified their address `unverified_user_days`',
+    days: 'unverified_user_days',
+    key: 'id',
+    // Suspended ones stay: an operator has a reason. One with keys or a bill is in use, however it came to be.
+    old: (before) => sql`
+      created_at < ${before} and email_verified_at is null and auth_method = 'password' and status = 'active'
+      and not exists (select from api_keys where user_id = users.id)
+      and not exists (select from billing_accounts where user_id = users.id)`,
+  },
+  // Those that were rotated stay until they expire: coming with one again is how a thief is noticed.
+  refresh_tokens: {
+    text: 'until they expire',
+    days: 0,
+    key: 'token_hash',
+    old: (before) => sql`expires_at < ${before}`,
+  },
+  refresh_families: {
+    text: `${SESSION_KEPT_DAYS} days after the last use: address and program of a log-in`,
+    days: SESSION_KEPT_DAYS,
+    key: 'id',
+    old: (before) =>
+      sql`last_used_at < ${before} and not exists (select from refresh_tokens where family_id = refresh_families.id)`,
+  },
+  mail_tokens: {
+    text: '1 day after they expire',
+    days: 1,
+    key: 'token_hash',
+    old: (before) => sql`expires_at < ${before}`,
+  },
+  mail_outbox: {
+    text: `${LIMITS.MAIL_KEPT_DAYS} days after it was sent or given up, without its text`,
+    days: LIMITS.MAIL_KEPT_DAYS,
+    key: 'id',
+    old: (before) => sql`coalesce(sent_at, given_up_at) < ${before}`,
+  },
+  mail_requests: {
+    text: 'until it is dealt with, within a second; 1 day at most',
+    days: 1,
+    key: 'id',
+    old: (before) => sql`at < ${before}`,
+  },
+  mail_quotas: {
+    text: '1 day after the last mail, by the SHA-256 of the address',
+    days: 1,
+    key: 'recipient_hash',
+    old: (before) => sql`last_at < ${before}`,
+  },
+  api_keys: { forEver: 'with their account; a revoked one says so to whoever still uses it' },
+  edges: { forEver: 'a few; a revoked one is what old entries of the log point at' },
+  edge_journals: { forEver: 'one number a journal: a batch that comes late is stored once' },
+  tunnel_log: {
+    text: '`tunnel_log_days` after the tunnel ended; a living one stays',
+    days: 'tunnel_log_days',
+    key: 'id',
+    old: (before) => sql`unregistered_at < ${before}`,
+  },
+  usage_daily: { forEver: 'with their account: a row a day, which charts and sums are made of' },
+  edge_changes: {
+    text: `${LIMITS.CHANGES_KEPT_DAYS} days`,
+    days: LIMITS.CHANGES_KEPT_DAYS,
+    key: 'id',
+    // The newest stays whatever its age, so that the number of the latest change never falls.
+    old: (before) => sql`at < ${before} and id < (select max(id) from edge_changes)`,
+  },
+  audit_log: {
+    text: '`audit_days`',
+    days: 'audit_days',
+    key: 'id',
+    old: (before) => sql`at < ${before}`,
+    appendOnly: true,
+  },
+  signing_keys: { forEver: 'a few; tokens are checked with them until an operator ends one' },
+  billing_accounts: { forEver: 'with their account: its customer and subscription at the processor' },
+  cap_notices: {
+    text: `${LIMITS.CAP_NOTICES_KEPT_DAYS} days`,
+    days: LIMITS.CAP_NOTICES_KEPT_DAYS,
+    key: 'ctid',
+    old: (before) => sql`at < ${before}`,
+  },
+  metered_usage: { forEver: 'with their account: a row a month, which bills are made of' },
+  meter_events: {
+    text: `${LIMITS.METER_EVENTS_KEPT_DAYS} days after it was reported`,
+    days: LIMITS.METER_EVENTS_KEPT_DAYS,
+    key: 'identifier',
+    // One that was not taken stays whatever its age.
+    old: (before) => sql`sent_at < ${before}`,
+  },
+  processor_events: {
+    text: `${LIMITS.PROCESSOR_EVENTS_KEPT_DAYS} days`,
+    days: LIMITS.PROCESSOR_EVENTS_KEPT_DAYS,
+    key: 'id',
+    old: (before) => sql`received_at < ${before}`,
+  },
+  idempotency_keys: {
+    text: '24 hours',
+    days: LIMITS.IDEMPOTENCY_KEPT_MS / DAY_MS,
+    key: 'ctid',
+    old: (before) => sql`created_at < ${before}`,
+  },
+};
+
+/** The time before which rows are old; null: none ever is. */
+export const oldBefore = ({ days }: KeptForDays, settings: RetentionSettings, now: number): Date | null => {
+  if (typeof days === 'number') return new Date(now - days * DAY_MS);
+  return settings[days] === 0 ? null : new Date(now - settings[days] * DAY_MS);
+};

@@ -1,0 +1,12 @@
+// A gate with room for all that a test opens, unless told otherwise. Used by tests only.
+import { Admission } from '@tunnel/core';
+import { ConnectionGate } from '@tunnel/http-shell';
+import { createLogger, systemClock } from '@tunnel/runtime';
+
+export const openGate = (api = 1000): ConnectionGate =>
+  new ConnectionGate({
+    admission: new Admission({ limits: { visitors: 0, control: 0, api }, perNetwork: 1 }),
+    trustedProxies: [],
+    clock: systemClock,
+    logger: createLogger({ level: 'silent', format: 'json' }),
+  });

@@ -1,0 +1,168 @@
+import { PAST_DUE_GRACE_MS } from '@tunnel/core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LIMITS } from '../limits.ts';
+import { addBilledAccount } from '../services/billing/billed-account.fixture.ts';
+import { readChanges } from '../services/edge-changes.ts';
+import {
+  type Account,
+  addEdge,
+  addKey,
+  createLinkFixture,
+  type Edge,
+  type LinkFixture,
+  NOON,
+  questionOf,
+} from '../services/edges/link.fixture.ts';
+import { openTunnel } from '../services/tunnels/open-tunnel.ts';
+import { enforceEntitlements } from './enforce-entitlements.ts';
+
+const PAST_DUE = 'the account is past due: a payment failed, and the 7 days since are over';
+
+let fixture: LinkFixture;
+let edge: Edge;
+beforeAll(async () => {
+  fixture = await createLinkFixture();
+  edge = await addEdge(fixture);
+});
+beforeEach(() => fixture.clock.setWallClock(NOON));
+afterEach(async () => {
+  await fixture.db.deleteFrom('edge_changes').execute();
+  await fixture.db.deleteFrom('billing_accounts').execute();
+});
+afterAll(() => fixture.close());
+
+const run = () => enforceEntitlements.run(fixture);
+
+let opened = 0;
+/** Each a second after the one before. */
+const open = async (account: Pick<Account, 'accountId' | 'keyId'>, count = 1): Promise<string[]> => {
+  const ids: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    opened += 1;
+    const tunnel_id = `tun_${opened}`;
+    const question = questionOf(edge, account, { tunnel_id, at: NOON - 100_000 + opened * 1000 });
+    expect(await openTunnel(fixture, edge.actor, question)).toEqual({ ok: true });
+    ids.push(tunnel_id);
+  }
+  return ids;
+};
+const close = (ids: readonly string[]) =>
+  fixture.db
+    .updateTable('tunnel_log')
+    .set({ unregistered_at: new Date(fixture.clock.now()) })
+    .where('tunnel_id', 'in', ids)
+    .execute();
+
+/** As edges are told it now. */
+const told = async () =>
+  (await readChanges(fixture.db, { after: 0, limit: 1000, now: fixture.clock.now() })).changes.map(
+    ({ id: _, ...change }) => change,
+  );
+const setBilling = ({ accountId }: Account, change: Record<string, unknown>) =>
+  fixture.db.updateTable('billing_accounts').set(change).where('user_id', '=', accountId).execute();
+const endSubscription = async (account: Account) => {
+  await fixture.db.updateTable('users').set({ plan: 'free' }).where('id', '=', account.accountId).execute();
+  const limit_check_at = new Date(fixture.clock.now());
+  await setBilling(account, { subscription_status: 'canceled', limit_check_at });
+};
+const checkAt = async ({ accountId }: Account) => {
+  const accounts = fixture.db.selectFrom('billing_accounts').select('limit_check_at').where('user_id', '=', accountId);
+  return (await accounts.executeTakeFirstOrThrow()).limit_check_at?.getTime() ?? null;
+};
+
+describe('tunnels of an account past due', () => {
+  it('are ended on every edge when the seven days are over, with the reason', async () => {
+    const account = await addBilledAccount(fixture.db, { pastDueSince: NOON });
+    await open(account);
+    fixture.clock.setWallClock(NOON + PAST_DUE_GRACE_MS - 1);
+    await run();
+    expect(await told()).toEqual([]);
+    fixture.clock.setWallClock(NOON + PAST_DUE_GRACE_MS);
+    await run();
+    const closed = { kind: 'account-closed', account_id: account.accountId, code: 'ACCOUNT_PAST_DUE' };
+    expect(await told()).toEqual([{ ...closed, message: PAST_DUE }]);
+  });
+
+  it('are told of again only when some are still open after a while', async () => {
+    const account = await addBilledAccount(fixture.db, { pastDueSince: NOON });
+    const ids = await open(account);
+    const over = NOON + PAST_DUE_GRACE_MS;
+    for (const [afterMs, times] of [
+      [0, 1],
+      [LIMITS.CAP_CLOSED_AGAIN_MS - 1, 1],
+      [LIMITS.CAP_CLOSED_AGAIN_MS, 2],
+    ] as const) {
+      fixture.clock.setWallClock(over + afterMs);
+      await run();
+      expect(await told()).toHaveLength(times);
+    }
+    await close(ids);
+    fixture.clock.setWallClock(over + 3 * LIMITS.CAP_CLOSED_AGAIN_MS);
+    await run();
+    expect(await told()).toHaveLength(2);
+  });
+
+  it('are left alone when it has paid, also by an edge that hears of it late', async () => {
+    const account = await addBilledAccount(fixture.db, { pastDueSince: NOON - PAST_DUE_GRACE_MS + 1 });
+    await open(account);
+    fixture.clock.setWallClock(NOON + 1000);
+    await run();
+    expect(await told()).toHaveLength(1);
+    await setBilling(account, { past_due_since: null, subscription_status: 'active' });
+    expect(await told()).toEqual([]);
+    fixture.clock.setWallClock(NOON + 10 * LIMITS.CAP_CLOSED_AGAIN_MS);
+    await run();
+    expect(await told()).toEqual([]);
+  });
+});
+
+describe('tunnels of an account whose subscription has ended', () => {
+  it('are ended when they are over the plan of now, the newest first, and those of an unlimited key stay', async () => {
+    const account = await addBilledAccount(fixture.db);
+    const free = await addKey(fixture.db, account.accountId, true);
+    const ids = await open(account, 11);
+    await open({ ...account, keyId: free.keyId }, 2);
+    const newest = await open(account, 1);
+    await run();
+    expect(await told()).toEqual([]);
+    await endSubscription(account);
+    await run();
+    const message = 'the subscription has ended: the plan `free` allows 10 tunnels, and this one is over that';
+    const tunnel_ids = [...newest, ids[10]];
+    expect(await told()).toEqual([
+      { kind: 'tunnels-closed', account_id: account.accountId, tunnel_ids, code: 'TUNNEL_OVER_PLAN', message },
+    ]);
+    // Nothing else is, once they are gone.
+    await close(tunnel_ids.map(String));
+    fixture.clock.setWallClock(NOON + LIMITS.CAP_CLOSED_AGAIN_MS);
+    await run();
+    expect([(await told()).length, await checkAt(account)]).toEqual([1, null]);
+  });
+
+  it('are told of again while they are open, and in as many changes as it takes', async () => {
+    const account = await addBilledAccount(fixture.db);
+    const ids = await open(account, 10 + LIMITS.CLOSED_TUNNELS_PER_CHANGE + 1);
+    await endSubscription(account);
+    await run();
+    await run();
+    const named = async () => (await told()).map((change) => ('tunnel_ids' in change ? change.tunnel_ids : []));
+    expect((await named()).map(({ length }) => length)).toEqual([LIMITS.CLOSED_TUNNELS_PER_CHANGE, 1]);
+    expect((await named()).flat()).toEqual(ids.slice(10).toReversed());
+    fixture.clock.setWallClock(NOON + LIMITS.CAP_CLOSED_AGAIN_MS);
+    await run();
+    expect(await named()).toHaveLength(4);
+  });
+
+  it('are left alone when it has subscribed again, also by an edge that hears of it late', async () => {
+    const account = await addBilledAccount(fixture.db);
+    await open(account, 11);
+    await endSubscription(account);
+    await run();
+    expect(await told()).toHaveLength(1);
+    await setBilling(account, { subscription_status: 'active', limit_check_at: null });
+    expect(await told()).toEqual([]);
+    fixture.clock.setWallClock(NOON + 10 * LIMITS.CAP_CLOSED_AGAIN_MS);
+    await run();
+    expect(await told()).toEqual([]);
+  });
+});

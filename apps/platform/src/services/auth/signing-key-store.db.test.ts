@@ -1,0 +1,161 @@
+// What the database holds of signing keys, and what the start says of a master key that is not the right one.
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '@tunnel/runtime';
+import { exportJWK, generateKeyPair, type JWK } from 'jose';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { masterKeySource } from '../../db/master-key.ts';
+import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
+import {
+  listSigningKeys,
+  openPrivateKey,
+  prepareSigningKeys,
+  rotateSigningKeys,
+  signingKeyRows,
+} from './signing-key-store.ts';
+
+let database: TestDatabase;
+let dataDir: string;
+beforeEach(async () => {
+  database = await createTestDatabase();
+  dataDir = mkdtempSync(join(tmpdir(), 'tunnel-keys-'));
+});
+afterEach(async () => {
+  await database.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const clock = systemClock;
+const operator = { kind: 'operator', name: 'root' } as const;
+const source = (secret_key_file = '') => masterKeySource({ secret_key_file }, dataDir);
+const prepare = (at = source()) => prepareSigningKeys(database.db, at, clock.now());
+const rotate = (discardOld = false, at = source()) =>
+  rotateSigningKeys({ db: database.db, clock }, operator, at, { discardOld });
+const rows = () => signingKeyRows(database.db, clock.now());
+
+/** Every row of every table, as a dump has it. */
+const dump = async (): Promise<string> => {
+  const tables = await sql<{ name: string }>`
+    select quote_ident(table_name) as name from information_schema.tables where table_schema = 'public'
+  `.execute(database.db);
+  const texts = await Promise.all(
+    tables.rows.map(async ({ name }) =>
+      JSON.stringify((await sql`select * from ${sql.raw(name)}`.execute(database.db)).rows),
+    ),
+  );
+  return texts.join('\n');
+};
+
+/** As a version before stored it. */
+const insertInClear = async (kid: string): Promise<JWK> => {
+  const { publicKey, privateKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
+  const jwk = await exportJWK(privateKey);
+  const row = { kid, public_key: JSON.stringify(await exportJWK(publicKey)), private_key: JSON.stringify(jwk) };
+  await database.db.insertInto('signing_keys').values(row).execute();
+  return jwk;
+};
+
+describe('a start', () => {
+  it('makes the master key once, for this user alone, and the first key under it', async () => {
+    await prepare();
+    const file = join(dataDir, 'master-key');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const secret = readFileSync(file, 'utf8');
+    const masterKey = await prepare();
+    expect(readFileSync(file, 'utf8')).toBe(secret);
+    const [key, ...more] = await rows();
+    expect(more).toEqual([]);
+    expect(openPrivateKey(masterKey, key!)).toMatchObject({ kty: 'OKP', d: expect.any(String) });
+  });
+
+  it('encrypts keys of before, which go on signing; a dump then holds no private key', async () => {
+    const jwk = await insertInClear('sig_old');
+    const masterKey = await prepare();
+    const [key, ...more] = await rows();
+    expect([key?.kid, more]).toEqual(['sig_old', []]);
+    expect(openPrivateKey(masterKey, key!)).toEqual(jwk);
+    const text = await dump();
+    expect(text).toContain('sig_old');
+    expect(text).not.toContain(jwk.d);
+    expect(text).not.toMatch(/\\?"d\\?":/);
+    // Nor is it left in the table's file.
+    const { rows: pages } = await sql<{ found: number }>`select pg_relation_size('signing_keys')::int as found`.execute(
+      database.db,
+    );
+    expect(pages[0]?.found).toBe(8192);
+  });
+
+  it('is stopped by another master key, and by one that is lost, in one line with the file and what to do', async () => {
+    await prepare();
+    const file = join(dataDir, 'master-key');
+    writeFileSync(file, `${'x'.repeat(43)}\n`);
+    await expect(prepare()).rejects.toMatchObject({
+      code: 'CONFIG_SECRET_KEY',
+      message: `the key file ${file} cannot be used: the secrets in the database were encrypted with another one`,
+      next: expect.stringContaining('signing-keys rotate --discard-old'),
+    });
+    rmSync(file);
+    await expect(prepare()).rejects.toThrow(`${file} cannot be used: it does not exist`);
+    expect(existsSync(file)).toBe(false);
+    writeFileSync(file, 'short\n');
+    await expect(prepare()).rejects.toThrow(`${file} cannot be used: it holds less than 32 characters`);
+  });
+
+  it('takes the file of the configuration, and never makes that one', async () => {
+    const given = join(dataDir, 'elsewhere');
+    await expect(prepare(source(given))).rejects.toThrow(`${given} cannot be used: it does not exist`);
+    writeFileSync(given, `${'k'.repeat(64)}\n`);
+    await prepare(source(given));
+    expect(existsSync(join(dataDir, 'master-key'))).toBe(false);
+    // A second platform with a key of its own is not let near.
+    await expect(prepare()).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
+  });
+
+  it('notices keys that were exchanged in the table', async () => {
+    await prepare();
+    const [key] = await rows();
+    await database.db.updateTable('signing_keys').set({ kid: 'sig_other' }).where('kid', '=', key!.kid).execute();
+    await expect(prepare()).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
+  });
+});
+
+describe('a rotation', () => {
+  it('leaves one key that signs, the old ones without a private part, and a line in the audit', async () => {
+    await prepare();
+    const [first] = await rows();
+    const second = await rotate();
+    const third = await rotate();
+    const all = await rows();
+    expect(all.map(({ kid }) => kid)).toEqual([third, second, first!.kid]);
+    expect(all.map(({ private_key }) => private_key === null)).toEqual([false, true, true]);
+    const listed = await listSigningKeys({ db: database.db, clock });
+    expect(listed.map(({ verifiesUntil }) => verifiesUntil === null)).toEqual([true, false, false]);
+    const audit = await database.db.selectFrom('audit_log').select(['actor', 'action']).execute();
+    expect(audit).toEqual([2, 1].map(() => ({ actor: 'operator:root', action: 'signing_keys.rotated' })));
+  });
+
+  it('is refused with another master key than that of the platforms; nothing changes', async () => {
+    await prepare();
+    const before = await rows();
+    writeFileSync(join(dataDir, 'other'), 'o'.repeat(43));
+    await expect(rotate(false, source(join(dataDir, 'other')))).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
+    expect(await rows()).toEqual(before);
+  });
+
+  it('that discards the old ones needs no old master key, and makes a lost one anew', async () => {
+    await prepare();
+    rmSync(join(dataDir, 'master-key'));
+    await expect(rotate()).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
+    const kid = await rotate(true);
+    expect((await rows()).map((row) => row.kid)).toEqual([kid]);
+    await prepare();
+  });
+
+  it('by several at once leaves one key that signs', async () => {
+    await prepare();
+    await Promise.all([rotate(), rotate(), rotate()]);
+    expect((await rows()).filter(({ retired_at }) => retired_at === null)).toHaveLength(1);
+  });
+});

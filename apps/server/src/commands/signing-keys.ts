@@ -1,0 +1,64 @@
+// `tunnel-server signing-keys`: the keys that access tokens are signed with, beside a running server or without one.
+import { type ListedSigningKey, listSigningKeys, masterKeySource, rotateSigningKeys } from '@tunnel/platform';
+import { systemClock } from '@tunnel/runtime';
+import { Command } from 'commander';
+import { openDataDir } from '../data-dir.ts';
+import { consoleOperator, sayTo, subcommand, withDatabase } from './database-commands.ts';
+import { type JsonFlags, loadConfig, tableText } from './shared.ts';
+
+interface RotateFlags extends JsonFlags {
+  readonly discardOld?: boolean;
+}
+
+export const signingKeys = (finish: (code: number) => void): Command => {
+  const say = sayTo(finish);
+  return new Command('signing-keys')
+    .description('List or rotate the keys that access tokens are signed with.')
+    .addCommand(
+      subcommand('list', 'The keys that sign and verify now.', 'signing-keys list').action(async (flags: JsonFlags) => {
+        const config = loadConfig(flags, process.env);
+        const keys = await withDatabase(config, { prepared: true }, ({ db }) =>
+          listSigningKeys({ db, clock: systemClock }),
+        );
+        say(flags, keysText(keys), keys.map(keyJson));
+      }),
+    )
+    .addCommand(
+      subcommand('rotate', 'Sign with a new key; the old one verifies for an hour more.', 'signing-keys rotate')
+        .option(
+          '--discard-old',
+          'end the old keys now, and the access tokens they signed: one leaked, or the master key is lost',
+        )
+        .action(async (flags: RotateFlags) => {
+          const config = loadConfig(flags, process.env);
+          const source = masterKeySource(config.platform, openDataDir(config.data_dir));
+          const { discardOld = false } = flags;
+          const kid = await withDatabase(config, { prepared: true }, ({ db }) =>
+            rotateSigningKeys({ db, clock: systemClock }, consoleOperator(), source, { discardOld }),
+          );
+          say(flags, `${kid} signs from now on; platforms that run take it up within 10 s`, { kid });
+        }),
+    );
+};
+
+const statusOf = ({ verifiesUntil }: ListedSigningKey): string => (verifiesUntil === null ? 'signs' : 'verifies');
+
+const keysText = (keys: readonly ListedSigningKey[]): string =>
+  keys.length === 0
+    ? 'no keys yet: the platform makes the first at its start'
+    : tableText(
+        ['ID', 'STATUS', 'SINCE', 'UNTIL'],
+        keys.map((key) => [
+          key.kid,
+          statusOf(key),
+          key.createdAt.toISOString(),
+          key.verifiesUntil?.toISOString() ?? '-',
+        ]),
+      );
+
+const keyJson = (key: ListedSigningKey): object => ({
+  kid: key.kid,
+  status: statusOf(key),
+  created_at: key.createdAt,
+  verifies_until: key.verifiesUntil,
+});

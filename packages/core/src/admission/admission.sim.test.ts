@@ -1,0 +1,161 @@
+// Random connections against an admission, compared after each step with a model that keeps nothing but a list and counts it every time.
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { CORE_LIMITS } from '../limits.ts';
+import { Admission, type ConnectionKind, type HeldConnection, type Ticket } from './admission.ts';
+
+const LIMITS = { visitors: 12, control: 10, api: 4 };
+const PER_NETWORK = 8;
+const NETWORKS = ['a', 'b', 'c', 'd', 'e', null] as const;
+const KINDS: readonly ConnectionKind[] = ['http', 'https', 'tcp', 'control', 'rest', 'metrics'];
+
+interface Move {
+  readonly do: 'enter' | 'enter' | 'leave' | 'leave-twice' | 'act' | 'identify' | 'request' | 'answer';
+  readonly kind: number;
+  readonly network: number;
+  readonly at: number;
+  readonly isIdle: boolean;
+  readonly ms: number;
+}
+
+const move: fc.Arbitrary<Move> = fc.record({
+  do: fc.constantFrom('enter', 'enter', 'enter', 'leave', 'leave-twice', 'act', 'identify', 'request', 'answer'),
+  kind: fc.nat({ max: KINDS.length - 1 }),
+  network: fc.nat({ max: NETWORKS.length - 1 }),
+  at: fc.nat({ max: 100 }),
+  isIdle: fc.boolean(),
+  ms: fc.nat({ max: 3000 }),
+});
+
+class Held implements HeldConnection {
+  isIdle: boolean;
+  activeAtMs: number;
+
+  constructor(isIdle: boolean, activeAtMs: number) {
+    this.isIdle = isIdle;
+    this.activeAtMs = activeAtMs;
+  }
+
+  describe(): { phase: string; waitsFor: string } {
+    return { phase: 'test', waitsFor: 'nothing' };
+  }
+
+  close(): void {}
+}
+
+const isVisitor = ({ kind }: Ticket): boolean => kind === 'http' || kind === 'https' || kind === 'tcp';
+const isControl = ({ kind }: Ticket): boolean => kind === 'control' || kind === 'carrier';
+const isApi = (ticket: Ticket): boolean => !isVisitor(ticket) && !isControl(ticket);
+const shareOf = (kind: ConnectionKind): 'visitors' | 'control' | 'api' =>
+  kind === 'control' || kind === 'carrier' ? 'control' : kind === 'rest' || kind === 'metrics' ? 'api' : 'visitors';
+const OF_SHARE = { visitors: isVisitor, control: isControl, api: isApi };
+
+const countByNetwork = (tickets: readonly Ticket[]): Map<string | null, number> => {
+  const counts = new Map<string | null, number>();
+  for (const { network } of tickets) counts.set(network, (counts.get(network) ?? 0) + 1);
+  return counts;
+};
+
+class Run {
+  readonly admission = new Admission({ limits: LIMITS, perNetwork: PER_NETWORK });
+  open: Ticket[] = [];
+  told: Ticket[] = [];
+  requests: string[] = [];
+  now = 0;
+
+  step({ do: what, kind, network, at, isIdle, ms }: Move): void {
+    this.now += ms;
+    const ticket = this.open[at % Math.max(1, this.open.length)];
+    const name = NETWORKS[network] ?? null;
+    if (what === 'enter') this.#enter(KINDS[kind] as ConnectionKind, name, isIdle);
+    else if (what === 'request' && name !== null) {
+      if (this.admission.requestBegins(name)) this.requests.push(name);
+    } else if (what === 'answer' && this.requests.length > 0) {
+      this.admission.requestOver(this.requests.splice(at % this.requests.length, 1)[0] as string);
+    } else if (ticket === undefined) return;
+    else if (what === 'act') ticket.held = new Held(isIdle, this.now);
+    else if (what === 'identify' && isControl(ticket)) this.admission.identify(ticket, `of ${network}`, 'session');
+    else if (what === 'leave' || what === 'leave-twice') {
+      this.admission.leave(ticket);
+      if (what === 'leave-twice') this.admission.leave(ticket);
+      this.open = this.open.filter((other) => other !== ticket);
+    }
+    this.check();
+  }
+
+  #enter(kind: ConnectionKind, network: string | null, isIdle: boolean): void {
+    const share = shareOf(kind);
+    const before = this.open.filter(OF_SHARE[share]);
+    const counts = countByNetwork(before);
+    const entry = this.admission.enter(kind, network, this.now);
+    if (entry.kind === 'refused') {
+      if (entry.ticket !== null) this.told.push(entry.ticket);
+      if (entry.reason !== `${share}-full` || share === 'control') return;
+      // Nobody is above an even part while one who is below it is refused; proxies speak for many, and give up idle ones alone.
+      const even = LIMITS[share] / (counts.size + (counts.has(network) ? 0 : 1));
+      const isBelow = (counts.get(network) ?? 0) + 1 <= even;
+      const above = [...counts].filter(([name, count]) => count > even && name !== null);
+      const most = Math.max(...counts.values());
+      if (isBelow && counts.get(null) !== most) expect(above).toEqual([]);
+      return;
+    }
+    const { ticket, shed } = entry;
+    if (shed !== null) {
+      expect(before).toHaveLength(LIMITS[share]);
+      this.open = this.open.filter((other) => other !== shed);
+      expect(shed.isIn).toBe(false);
+      if (share !== 'control') this.#checkShed(shed, before, counts);
+      else expect(shed.account).toBeNull();
+    }
+    ticket.held = new Held(isIdle, this.now);
+    this.open.push(ticket);
+  }
+
+  /** It is of the network that holds most, and of that one the longest idle. */
+  #checkShed(shed: Ticket, before: readonly Ticket[], counts: ReadonlyMap<string | null, number>): void {
+    expect(counts.get(shed.network)).toBe(Math.max(...counts.values()));
+    const peers = before.filter(({ network }) => network === shed.network);
+    const idle = peers.filter(({ held }) => held?.isIdle);
+    expect(shed.held?.activeAtMs).toBe(
+      Math.min(...(idle.length > 0 ? idle : peers).map(({ held }) => held?.activeAtMs ?? 0)),
+    );
+  }
+
+  check(): void {
+    const { admission, open } = this;
+    for (const share of ['visitors', 'control', 'api'] as const) {
+      const held = open.filter(OF_SHARE[share]).length;
+      expect(admission.used[share]).toBe(held);
+      expect(held).toBeLessThanOrEqual(LIMITS[share]);
+    }
+    expect([...admission.tickets]).toEqual(open);
+    for (const network of NETWORKS) {
+      if (network === null) continue;
+      const visitors = open.filter((ticket) => isVisitor(ticket) && ticket.network === network).length;
+      const count = visitors + this.requests.filter((name) => name === network).length;
+      expect(admission.ofNetwork(network)).toBe(count);
+      expect(count).toBeLessThanOrEqual(PER_NETWORK);
+    }
+    expect(this.told.filter(({ isIn }) => isIn).length).toBeLessThanOrEqual(CORE_LIMITS.REFUSALS_BEING_TOLD);
+  }
+
+  end(): void {
+    for (const ticket of [...this.open, ...this.told]) this.admission.leave(ticket);
+    for (const network of this.requests) this.admission.requestOver(network);
+    this.open = [];
+    this.requests = [];
+    this.check();
+    for (const network of NETWORKS) expect(this.admission.ofAccount(`of ${network}`)).toBe(0);
+  }
+}
+
+it('whatever comes and goes, shares hold, tickets balance, and nobody below an even part is refused while another is above it', () => {
+  fc.assert(
+    fc.property(fc.array(move, { maxLength: 300 }), (moves) => {
+      const run = new Run();
+      for (const step of moves) run.step(step);
+      run.end();
+    }),
+    { numRuns: 300 },
+  );
+});

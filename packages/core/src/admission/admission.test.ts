@@ -1,0 +1,188 @@
+import { describe, expect, it } from 'vitest';
+import { CORE_LIMITS } from '../limits.ts';
+import { Admission, type ConnectionKind, type Entry, type HeldConnection, type Ticket } from './admission.ts';
+
+const newAdmission = (limits: Partial<Admission['limits']> = {}, perNetwork = 1000): Admission =>
+  new Admission({ limits: { visitors: 100, control: 1000, api: 10, ...limits }, perNetwork });
+
+const admitted = (entry: Entry): Ticket => {
+  if (entry.kind !== 'admitted') throw new Error(entry.reason);
+  return entry.ticket;
+};
+
+const reasonOf = (entry: Entry): string => (entry.kind === 'refused' ? entry.reason : 'admitted');
+
+const fill = (admission: Admission, kind: ConnectionKind, network: string, count: number, nowMs = 0): Ticket[] =>
+  Array.from({ length: count }, () => admitted(admission.enter(kind, network, nowMs)));
+
+const held = (isIdle: boolean, activeAtMs: number): HeldConnection => ({
+  isIdle,
+  activeAtMs,
+  describe: () => ({ phase: 'test', waitsFor: 'nothing' }),
+  close: () => {},
+});
+
+describe('visitors', () => {
+  it('silent ones count for their network, on all ports together', () => {
+    const admission = newAdmission({}, 3);
+    for (const kind of ['http', 'https', 'tcp'] as const) admitted(admission.enter(kind, 'a', 0));
+    expect(admission.enter('tcp', 'a', 0)).toMatchObject({ kind: 'refused', reason: 'address-limit', limit: 3 });
+    expect(reasonOf(admission.enter('tcp', 'b', 0))).toBe('admitted');
+    expect(admission.refusals.get('address-limit')).toBe(1);
+  });
+
+  it('those of trusted proxies count by their requests, for the network that each is of', () => {
+    const admission = newAdmission({}, 2);
+    for (let n = 0; n < 5; n += 1) admitted(admission.enter('http', null, 0));
+    expect([admission.requestBegins('a'), admission.requestBegins('a'), admission.requestBegins('a')]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(reasonOf(admission.enter('http', 'a', 0))).toBe('address-limit');
+    admission.requestOver('a');
+    expect(reasonOf(admission.enter('http', 'a', 0))).toBe('admitted');
+  });
+
+  it('of a full share, the longest idle one of the network that holds most gives way to a newcomer', () => {
+    const admission = newAdmission({ visitors: 6 });
+    const [first, second, third, fourth] = fill(admission, 'http', 'a', 4);
+    fill(admission, 'http', 'b', 2);
+    if (first) first.held = held(false, 0);
+    if (second) second.held = held(true, 30);
+    if (third) third.held = held(true, 20);
+    if (fourth) fourth.held = held(true, 40);
+    expect(admission.enter('http', 'c', 50)).toMatchObject({ kind: 'admitted', shed: third });
+    expect([admission.ofNetwork('a'), admission.used.visitors, admission.refusals.get('shed')]).toEqual([3, 6, 1]);
+  });
+
+  it('among equals what is idle gives way, and what is busy does not: the newcomer is told to come again', () => {
+    const admission = newAdmission({ visitors: 2 });
+    const [first] = fill(admission, 'http', 'a', 1);
+    const [second] = fill(admission, 'http', 'b', 1);
+    const newcomer = admission.enter('http', 'c', 10);
+    expect(newcomer).toMatchObject({ kind: 'admitted', shed: first });
+    for (const ticket of [second, admitted(newcomer)]) if (ticket) ticket.held = held(false, 10);
+    expect(admission.enter('http', 'd', 20)).toMatchObject({ kind: 'refused', reason: 'visitors-full', limit: 2 });
+  });
+
+  it('what is busy gives way to a network that will hold less even then', () => {
+    const admission = newAdmission({ visitors: 3 });
+    const tickets = fill(admission, 'tcp', 'a', 3);
+    tickets.forEach((ticket, n) => {
+      ticket.held = held(false, 10 - n);
+    });
+    expect(admission.enter('tcp', 'b', 20)).toMatchObject({ kind: 'admitted', shed: tickets[2] });
+    const [other] = [...admission.tickets].filter(({ network }) => network === 'b');
+    if (other) other.held = held(false, 20);
+    expect(reasonOf(admission.enter('tcp', 'b', 30))).toBe('visitors-full');
+  });
+
+  it('busy ones of a trusted proxy never give way, idle ones do', () => {
+    const admission = newAdmission({ visitors: 2 });
+    const proxied = [admitted(admission.enter('http', null, 0)), admitted(admission.enter('http', null, 0))];
+    for (const ticket of proxied) ticket.held = held(false, 0);
+    expect(reasonOf(admission.enter('http', 'a', 10_000))).toBe('visitors-full');
+    if (proxied[1]) proxied[1].held = held(true, 9999);
+    expect(admission.enter('http', 'a', 10_000)).toMatchObject({ kind: 'admitted', shed: proxied[1] });
+  });
+
+  it('the others’ shares stay free', () => {
+    const admission = newAdmission({ visitors: 2 });
+    fill(admission, 'http', 'a', 2);
+    expect(['control', 'rest', 'metrics'].map((kind) => reasonOf(admission.enter(kind as 'rest', 'a', 0)))).toEqual([
+      'admitted',
+      'admitted',
+      'admitted',
+    ]);
+  });
+});
+
+describe('refusals', () => {
+  it('are told to a bounded number at a time, and to tcp visitors never', () => {
+    const admission = newAdmission({ visitors: 1 });
+    const [busy] = fill(admission, 'http', 'a', 1);
+    if (busy) busy.held = held(false, 0);
+    const told = Array.from({ length: CORE_LIMITS.REFUSALS_BEING_TOLD }, () => admission.enter('http', 'a', 0));
+    expect(told.every((entry) => entry.kind === 'refused' && entry.ticket !== null)).toBe(true);
+    expect(admission.enter('http', 'a', 0)).toMatchObject({ kind: 'refused', ticket: null });
+    const [one] = told;
+    if (one?.kind === 'refused' && one.ticket !== null) admission.leave(one.ticket);
+    expect(admission.enter('tcp', 'a', 0)).toMatchObject({ kind: 'refused', ticket: null });
+    expect(admission.enter('http', 'a', 0)).toMatchObject({ kind: 'refused', ticket: { isRefused: true } });
+    expect(admission.used.visitors).toBe(1);
+  });
+});
+
+describe('control connections', () => {
+  it('that have not authenticated are so many of one network; the newest is refused', () => {
+    const admission = newAdmission();
+    const tickets = fill(admission, 'control', 'a', CORE_LIMITS.UNAUTHENTICATED_PER_NETWORK);
+    expect(admission.enter('control', 'a', 0)).toMatchObject({ kind: 'refused', reason: 'unauthenticated-limit' });
+    expect(admission.identify(tickets[0] as Ticket, 'alice', 'session')).toBeNull();
+    expect(reasonOf(admission.enter('control', 'a', 0))).toBe('admitted');
+  });
+
+  it('of a full share, the oldest of the largest network that has not authenticated gives way', () => {
+    const admission = newAdmission({ control: 6 });
+    const [session, oldest] = fill(admission, 'control', 'a', 4);
+    fill(admission, 'control', 'b', 2);
+    admission.identify(session as Ticket, 'alice', 'session');
+    expect(admission.enter('control', 'c', 9)).toMatchObject({ kind: 'admitted', shed: oldest });
+    expect(session?.isIn).toBe(true);
+  });
+
+  it('when all have authenticated, there is no room', () => {
+    const admission = newAdmission({ control: 2 });
+    fill(admission, 'control', 'a', 2).forEach((ticket, n) => admission.identify(ticket, `account ${n}`, 'carrier'));
+    expect(reasonOf(admission.enter('control', 'b', 0))).toBe('control-full');
+  });
+
+  it('through a trusted proxy count for the network it speaks for', () => {
+    const admission = newAdmission();
+    fill(admission, 'control', 'a', CORE_LIMITS.UNAUTHENTICATED_PER_NETWORK - 1);
+    const [one, two] = [admitted(admission.enter('control', null, 0)), admitted(admission.enter('control', null, 0))];
+    expect(admission.speaksFor(one, 'a')).toBeNull();
+    expect(admission.speaksFor(two, 'a')?.reason).toBe('unauthenticated-limit');
+    expect(reasonOf(admission.enter('control', 'a', 0))).toBe('unauthenticated-limit');
+  });
+});
+
+describe('sessions', () => {
+  const identify = (admission: Admission, account: string, as: 'session' | 'carrier') =>
+    admission.identify(admitted(admission.enter('control', `${account} net`, 0)), account, as);
+
+  it('one account holds a quarter of the share, and its sessions have room for their carriers', () => {
+    const admission = newAdmission({ control: 400 });
+    for (let n = 0; n < 96; n += 1) expect(identify(admission, 'alice', 'session')).toBeNull();
+    expect(identify(admission, 'alice', 'session')).toBe('holder-full');
+    for (let n = 0; n < 4; n += 1) expect(identify(admission, 'alice', 'carrier')).toBeNull();
+    expect(identify(admission, 'alice', 'carrier')).toBe('holder-full');
+    expect(identify(admission, 'bob', 'session')).toBeNull();
+    expect(admission.refusals.get('account-limit')).toBe(2);
+  });
+
+  it('it may hold 64 however small the share is', () => {
+    const admission = newAdmission({ control: 100 });
+    for (let n = 0; n < 60; n += 1) expect(identify(admission, 'alice', 'session')).toBeNull();
+    expect(identify(admission, 'alice', 'session')).toBe('holder-full');
+  });
+
+  it('when nearly all is taken, only accounts below the mean come in; carriers of sessions still do', () => {
+    const admission = newAdmission({ control: 100 });
+    for (let n = 0; n < 60; n += 1) identify(admission, 'alice', 'session');
+    for (let n = 0; n < 30; n += 1) identify(admission, 'bob', 'session');
+    expect(identify(admission, 'carol', 'session')).toBeNull();
+    expect(identify(admission, 'bob', 'session')).toBeNull();
+    expect(identify(admission, 'bob', 'session')).toBe('nearly-all-taken');
+    expect(identify(admission, 'bob', 'carrier')).toBeNull();
+    expect(identify(admission, 'dave', 'session')).toBeNull();
+  });
+
+  it('strangers who only connect do not make it full for anybody', () => {
+    const admission = newAdmission({ control: 100 });
+    for (let n = 0; n < 200; n += 1) admission.enter('control', `n${n % 50}`, 0);
+    expect(admission.used.control).toBe(100);
+    for (let n = 0; n < 20; n += 1) expect(identify(admission, 'alice', 'session')).toBeNull();
+  });
+});

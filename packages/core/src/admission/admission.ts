@@ -1,0 +1,294 @@
+// Whether a connection may come in, asked at every accept, and whose has to give way for it. Counts what is held, from accept to close, whether
+// or not it ever says a word: in shares of the process, by network, and by account once that is known. Says; never does.
+import { CORE_LIMITS } from '../limits.ts';
+import type { ConnectionShare, ShareLimits } from './descriptors.ts';
+import { NetworkHoldings } from './network-holdings.ts';
+import { type ShareRefusal, Shares } from './shares.ts';
+
+const SHARE_OF = {
+  http: 'visitors',
+  https: 'visitors',
+  tcp: 'visitors',
+  control: 'control',
+  carrier: 'control',
+  rest: 'api',
+  metrics: 'api',
+  platform: 'api',
+} as const satisfies Record<string, ConnectionShare>;
+
+export type ConnectionKind = keyof typeof SHARE_OF;
+
+export const shareOf = (kind: ConnectionKind): ConnectionShare => SHARE_OF[kind];
+
+/** What whoever serves a connection says of it when somebody asks; nothing of it is kept up to date in between. */
+export interface HeldConnection {
+  /** Nothing of it is under way: no request, no stream. */
+  readonly isIdle: boolean;
+  /** When it last did something. */
+  readonly activeAtMs: number;
+  describe(): ConnectionState;
+  /** It has lost its place. */
+  close(): void;
+}
+
+export interface ConnectionState {
+  readonly phase: string;
+  readonly waitsFor: string;
+  readonly tunnelId?: string | null;
+}
+
+/** One connection's place, given back exactly once, by leave(). */
+export class Ticket {
+  kind: ConnectionKind;
+  /** null: a trusted proxy's, which is many visitors'. */
+  network: string | null;
+  readonly enteredMs: number;
+  /** It is told why it is refused, and ends. */
+  readonly isRefused: boolean;
+  account: string | null = null;
+  /** null: it was accepted, and nobody has read of it yet. */
+  held: HeldConnection | null = null;
+  isIn = true;
+
+  constructor(kind: ConnectionKind, network: string | null, enteredMs: number, isRefused: boolean) {
+    this.kind = kind;
+    this.network = network;
+    this.enteredMs = enteredMs;
+    this.isRefused = isRefused;
+  }
+}
+
+/** What holds no more, and how many it holds. */
+export interface AdmissionRefusal {
+  readonly reason: 'address-limit' | 'unauthenticated-limit' | `${ConnectionShare}-full`;
+  readonly limit: number;
+}
+
+export type Entry =
+  /** `shed`: it has lost its place to this one, and is to be closed. */
+  | { readonly kind: 'admitted'; readonly ticket: Ticket; readonly shed: Ticket | null }
+  /** `ticket`: for as long as it takes to say why; null: too many are being told, and it is reset. */
+  | ({ readonly kind: 'refused'; readonly ticket: Ticket | null } & AdmissionRefusal);
+
+export interface AdmissionOptions {
+  readonly limits: ShareLimits;
+  /** [limits] connections_per_address. */
+  readonly perNetwork: number;
+}
+
+/** How connections through trusted proxies are held together. They are many people's, so that only idle ones give way. */
+const THROUGH_PROXIES = '';
+
+export class Admission {
+  readonly limits: ShareLimits;
+  readonly perNetwork: number;
+  /** Since the start, by reason; those that gave way are `shed`. */
+  readonly refusals = new Map<string, number>();
+  readonly #used = { visitors: 0, control: 0, api: 0 };
+  readonly #holdings = { visitors: new NetworkHoldings<Ticket>(), api: new NetworkHoldings<Ticket>() };
+  readonly #unauthenticated = new NetworkHoldings<Ticket>();
+  #unauthenticatedCount = 0;
+  /** Requests of visitors that came through a trusted proxy. */
+  readonly #requests = new Map<string, number>();
+  readonly #accounts: Shares;
+  /** In the order of their entry. */
+  readonly #tickets = new Set<Ticket>();
+  #beingTold = 0;
+
+  constructor({ limits, perNetwork }: AdmissionOptions) {
+    this.limits = limits;
+    this.perNetwork = perNetwork;
+    const quarter = Math.floor(limits.control / 4);
+    this.#accounts = new Shares({
+      limit: limits.control,
+      perHolder: Math.max(CORE_LIMITS.ACCOUNT_CONNECTIONS_MIN, quarter),
+    });
+  }
+
+  get used(): ShareLimits {
+    return this.#used;
+  }
+
+  /** Oldest first. */
+  get tickets(): ReadonlySet<Ticket> {
+    return this.#tickets;
+  }
+
+  /** Connections and requests that count for a network. */
+  ofNetwork(network: string): number {
+    return this.#holdings.visitors.count(network) + (this.#requests.get(network) ?? 0);
+  }
+
+  ofAccount(account: string): number {
+    return this.#accounts.of(account);
+  }
+
+  /** `network` null: a trusted proxy's connection, which counts by what the proxy says. */
+  enter(kind: ConnectionKind, network: string | null, nowMs: number): Entry {
+    const share = SHARE_OF[kind];
+    const refusal = network === null ? null : this.#networkRefusal(share, network);
+    if (refusal !== null) return this.#refuse(kind, network, nowMs, refusal);
+    let shed: Ticket | null = null;
+    if (this.#isFull(share)) {
+      shed = share === 'control' ? this.#oldestUnauthenticated() : this.#longestIdle(share, network);
+      if (shed === null) {
+        return this.#refuse(kind, network, nowMs, { reason: `${share}-full`, limit: this.limits[share] });
+      }
+      this.leave(shed);
+      this.#count('shed');
+    }
+    const ticket = new Ticket(kind, network, nowMs, false);
+    this.#used[share] += 1;
+    this.#tickets.add(ticket);
+    this.#hold(share, ticket);
+    return { kind: 'admitted', ticket, shed };
+  }
+
+  leave(ticket: Ticket): void {
+    if (!ticket.isIn) return;
+    ticket.isIn = false;
+    if (ticket.isRefused) {
+      this.#beingTold -= 1;
+      return;
+    }
+    const share = SHARE_OF[ticket.kind];
+    this.#used[share] -= 1;
+    this.#tickets.delete(ticket);
+    if (share !== 'control') this.#holdings[share].remove(ticket.network ?? THROUGH_PROXIES, ticket);
+    else if (ticket.account === null) this.#removeUnauthenticated(ticket);
+    else this.#accounts.give(ticket.account);
+  }
+
+  // ---- control connections and carriers ----
+
+  /** What a trusted proxy says of one that has not authenticated: it counts for that network from here on. */
+  speaksFor(ticket: Ticket, network: string): AdmissionRefusal | null {
+    if (!ticket.isIn || ticket.network !== null || ticket.account !== null) return null;
+    const refusal = this.#networkRefusal('control', network);
+    if (refusal !== null) {
+      this.#count(refusal.reason);
+      return refusal;
+    }
+    this.#removeUnauthenticated(ticket);
+    ticket.network = network;
+    this.#hold('control', ticket);
+    return null;
+  }
+
+  /** It has shown whose it is. null: it counts for that account now, and strangers cannot push it out any more. */
+  identify(ticket: Ticket, account: string, as: 'session' | 'carrier'): ShareRefusal | null {
+    if (!ticket.isIn || ticket.account !== null) return null;
+    const refusal = this.#accounts.refusal(account, as === 'session' ? CORE_LIMITS.CARRIERS_OF_A_SESSION : 0);
+    // A session that was let in gets its carriers, or it would be none.
+    if (refusal !== null && (as === 'session' || refusal !== 'nearly-all-taken')) {
+      this.#count('account-limit');
+      return refusal;
+    }
+    this.#removeUnauthenticated(ticket);
+    if (as === 'carrier') ticket.kind = 'carrier';
+    ticket.account = account;
+    this.#accounts.take(account);
+    return null;
+  }
+
+  /** Connections that one account may hold. */
+  get perAccount(): number {
+    return this.#accounts.perHolder;
+  }
+
+  // ---- requests through trusted proxies ----
+
+  /** true: it counts for its visitor, and one requestOver() is owed. */
+  requestBegins(network: string): boolean {
+    if (this.ofNetwork(network) >= this.perNetwork) {
+      this.#count('address-limit');
+      return false;
+    }
+    this.#requests.set(network, (this.#requests.get(network) ?? 0) + 1);
+    return true;
+  }
+
+  requestOver(network: string): void {
+    const left = (this.#requests.get(network) ?? 0) - 1;
+    if (left > 0) this.#requests.set(network, left);
+    else this.#requests.delete(network);
+  }
+
+  // ---- the rules ----
+
+  #networkRefusal(share: ConnectionShare, network: string): AdmissionRefusal | null {
+    if (share === 'visitors' && this.ofNetwork(network) >= this.perNetwork) {
+      return { reason: 'address-limit', limit: this.perNetwork };
+    }
+    const limit = CORE_LIMITS.UNAUTHENTICATED_PER_NETWORK;
+    if (share === 'control' && this.#unauthenticated.count(network) >= limit) {
+      return { reason: 'unauthenticated-limit', limit };
+    }
+    return null;
+  }
+
+  #isFull(share: ConnectionShare): boolean {
+    if (this.#used[share] >= this.limits[share]) return true;
+    return share === 'control' && this.#unauthenticatedCount >= CORE_LIMITS.UNAUTHENTICATED_MAX;
+  }
+
+  /** An honest client authenticates within a round trip, so whoever has waited longest is given up, and not the newcomer. */
+  #oldestUnauthenticated(): Ticket | null {
+    for (const ticket of this.#unauthenticated.largest?.held ?? []) return ticket;
+    return null;
+  }
+
+  /** Of the network that holds most. What is idle gives way to anybody, what is busy only to one that will hold less even then. */
+  #longestIdle(share: 'visitors' | 'api', network: string | null): Ticket | null {
+    const holdings = this.#holdings[share];
+    const { largest } = holdings;
+    if (largest === null) return null;
+    const victim = longestIdleOf(largest.held);
+    if (victim === null) return null;
+    if (victim.held?.isIdle ?? true) return victim;
+    const isBelow = holdings.count(network ?? THROUGH_PROXIES) + 1 < largest.held.size;
+    return isBelow && largest.network !== THROUGH_PROXIES ? victim : null;
+  }
+
+  #refuse(kind: ConnectionKind, network: string | null, nowMs: number, refusal: AdmissionRefusal): Entry {
+    this.#count(refusal.reason);
+    const isTold = kind !== 'tcp' && this.#beingTold < CORE_LIMITS.REFUSALS_BEING_TOLD;
+    if (isTold) this.#beingTold += 1;
+    return { kind: 'refused', ...refusal, ticket: isTold ? new Ticket(kind, network, nowMs, true) : null };
+  }
+
+  #hold(share: ConnectionShare, ticket: Ticket): void {
+    const network = ticket.network ?? THROUGH_PROXIES;
+    if (share !== 'control') return this.#holdings[share].add(network, ticket);
+    this.#unauthenticated.add(network, ticket);
+    this.#unauthenticatedCount += 1;
+  }
+
+  #removeUnauthenticated(ticket: Ticket): void {
+    this.#unauthenticated.remove(ticket.network ?? THROUGH_PROXIES, ticket);
+    this.#unauthenticatedCount -= 1;
+  }
+
+  #count(reason: string): void {
+    this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1);
+  }
+}
+
+const activeAt = (ticket: Ticket): number => ticket.held?.activeAtMs ?? ticket.enteredMs;
+
+/** Idle ones first. Of a network that holds very many, only its oldest are looked at: this happens at each accept of a flood. */
+const longestIdleOf = (held: ReadonlySet<Ticket>): Ticket | null => {
+  let found: Ticket | null = null;
+  let looks = 0;
+  for (const ticket of held) {
+    if (found === null || givesWaySooner(ticket, found)) found = ticket;
+    looks += 1;
+    if (looks >= CORE_LIMITS.SHED_LOOKS_MAX) break;
+  }
+  return found;
+};
+
+const givesWaySooner = (one: Ticket, other: Ticket): boolean => {
+  const [oneIdle, otherIdle] = [one.held?.isIdle ?? true, other.held?.isIdle ?? true];
+  return oneIdle === otherIdle ? activeAt(one) < activeAt(other) : oneIdle;
+};

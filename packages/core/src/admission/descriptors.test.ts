@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+import { connectionTotal, shareLimits } from './descriptors.ts';
+
+it.each([
+  [1200, 0, 1072, false],
+  [20_000, 0, 18_000, false],
+  [20_000, 500, 500, false],
+  [1200, 5000, 1072, true],
+  [64, 0, 1, false],
+])('of %i descriptors, with connections_total %i, %i are for connections', (descriptors, configured, total, isOver) => {
+  expect(connectionTotal(descriptors, configured)).toEqual({ total, isOverDescriptors: isOver });
+});
+
+it('visitors get 70 %, control 20 % and APIs 10 %, and each one at least', () => {
+  expect(shareLimits(1072)).toEqual({ visitors: 750, control: 214, api: 107 });
+  expect(shareLimits(1)).toEqual({ visitors: 1, control: 1, api: 1 });
+});

@@ -1,0 +1,56 @@
+// Which network holds which connections, and which one holds most. Every step takes the same short time, however many there are: they come
+// with each connection of a flood.
+
+export class NetworkHoldings<T> {
+  readonly #of = new Map<string, Set<T>>();
+  /** Networks by how many they hold; those of a level in the order in which they came to it. */
+  readonly #levels = new Map<number, Set<string>>();
+  #highest = 0;
+
+  /** Networks that hold something. */
+  get networks(): number {
+    return this.#of.size;
+  }
+
+  count(network: string): number {
+    return this.#of.get(network)?.size ?? 0;
+  }
+
+  /** Of the network that holds most, oldest first; among equals the one that has held so many for longest. */
+  get largest(): { readonly network: string; readonly held: ReadonlySet<T> } | null {
+    for (const network of this.#levels.get(this.#highest) ?? []) {
+      const held = this.#of.get(network);
+      if (held !== undefined) return { network, held };
+    }
+    return null;
+  }
+
+  add(network: string, item: T): void {
+    const held = this.#of.get(network) ?? new Set<T>();
+    this.#of.set(network, held);
+    const before = held.size;
+    held.add(item);
+    if (held.size > before) this.#move(network, before, held.size);
+  }
+
+  remove(network: string, item: T): void {
+    const held = this.#of.get(network);
+    if (held === undefined || !held.delete(item)) return;
+    // Networks come and go for ever.
+    if (held.size === 0) this.#of.delete(network);
+    this.#move(network, held.size + 1, held.size);
+  }
+
+  #move(network: string, from: number, to: number): void {
+    const left = this.#levels.get(from);
+    left?.delete(network);
+    if (left?.size === 0) this.#levels.delete(from);
+    if (to > 0) {
+      const entered = this.#levels.get(to) ?? new Set<string>();
+      this.#levels.set(to, entered.add(network));
+    }
+    // One step at a time, so that the highest level is never further away than the next.
+    if (to > this.#highest) this.#highest = to;
+    else if (from === this.#highest && !this.#levels.has(from)) this.#highest = to;
+  }
+}

@@ -1,0 +1,233 @@
+// The gate that every accepted socket passes: takes a ticket for it, gives it back when the socket closes, closes what has to give way, and says
+// in the log what was refused. The rules are core's; the listeners know only whether they may go on.
+import type { Socket } from 'node:net';
+import {
+  type Admission,
+  type AdmissionRefusal,
+  type ConnectionKind,
+  type ConnectionShare,
+  type ConnectionState,
+  type HeldConnection,
+  hostPort,
+  networkOf,
+  plainAddress,
+  shareOf,
+  type Ticket,
+  TrustedProxies,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
+
+/** How long a refused connection may take to ask for something and to read why it gets nothing. */
+const REFUSAL_MS = 3000;
+/** For those who are told to come again: a moment later there may be room. */
+export const RETRY_AFTER_SECS = 1;
+/** A share is called nearly full from here on, and again only after it has been below the second. */
+const WARN_ABOVE = 0.8;
+const WARN_AGAIN_BELOW = 0.6;
+
+/** Kinds whose sockets are looked for later: over TLS a request, or an upgrade, comes on another object than the connection did. */
+const IS_FOUND_AGAIN: ReadonlySet<ConnectionKind> = new Set(['https', 'control', 'rest', 'metrics', 'platform']);
+const WHO: Readonly<Record<ConnectionShare, string>> = { visitors: 'a visitor', control: 'a client', api: 'a caller' };
+
+/** One accepted socket, and its place. */
+export class AcceptedConnection implements HeldConnection {
+  readonly ticket: Ticket;
+  readonly socket: Socket;
+  /** host:port, for people. */
+  readonly peer: string;
+  /** It may be told this, and nothing else; null: it is in. */
+  readonly refusal: Fault | null;
+  /** Who serves it; null: nobody does yet, or node's HTTP server. */
+  served: HeldConnection | null = null;
+  #requests = 0;
+  #activeAtMs: number;
+
+  constructor(ticket: Ticket, socket: Socket, refusal: Fault | null) {
+    this.ticket = ticket;
+    this.socket = socket;
+    this.peer = hostPort(socket.remoteAddress ?? '', socket.remotePort ?? 0);
+    this.refusal = refusal;
+    this.#activeAtMs = ticket.enteredMs;
+  }
+
+  /** Of a connection whose requests node reads. */
+  requestBegins(nowMs: number): void {
+    this.#requests += 1;
+    this.#activeAtMs = nowMs;
+  }
+
+  requestOver(nowMs: number): void {
+    this.#requests -= 1;
+    this.#activeAtMs = nowMs;
+  }
+
+  get isIdle(): boolean {
+    return this.served?.isIdle ?? this.#requests === 0;
+  }
+
+  get activeAtMs(): number {
+    return this.served?.activeAtMs ?? this.#activeAtMs;
+  }
+
+  describe(): ConnectionState {
+    if (this.served !== null) return this.served.describe();
+    return this.#requests > 0 ? { phase: 'answering', waitsFor: 'us' } : { phase: 'accepted', waitsFor: 'a request' };
+  }
+
+  close(): void {
+    if (this.served !== null) this.served.close();
+    else this.socket.destroy();
+  }
+}
+
+export interface ConnectionGateOptions {
+  readonly admission: Admission;
+  readonly trustedProxies: readonly string[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export class ConnectionGate {
+  readonly admission: Admission;
+  readonly #proxies: TrustedProxies;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #log: LogLimiter;
+  /** By both ends: one port of a peer may hold connections to several ports of ours. */
+  readonly #byEnds = new Map<string, AcceptedConnection>();
+  readonly #isNearlyFull = { visitors: false, control: false, api: false };
+
+  constructor({ admission, trustedProxies, clock, logger }: ConnectionGateOptions) {
+    this.admission = admission;
+    this.#proxies = new TrustedProxies(trustedProxies);
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#log = new LogLimiter(logger, () => clock.monotonic());
+  }
+
+  /** null: it is gone, and so is its socket. */
+  accept(kind: ConnectionKind, socket: Socket): AcceptedConnection | null {
+    const { remoteAddress } = socket;
+    // Gone between the kernel's accept and ours.
+    if (remoteAddress === undefined) {
+      socket.destroy();
+      return null;
+    }
+    const address = plainAddress(remoteAddress);
+    // Bytes say nothing of whose they are, whoever passes them on.
+    const isProxy = kind !== 'tcp' && this.#proxies.trusts(address);
+    const entry = this.admission.enter(kind, isProxy ? null : networkOf(address), this.#clock.monotonic());
+    if (entry.kind === 'admitted') {
+      if (entry.shed !== null) this.#shed(entry.shed);
+      this.#warnWhenNearlyFull(shareOf(kind));
+      return this.#adopt(entry.ticket, socket, null);
+    }
+    const fault = faultOf(entry);
+    this.#logRefusal(entry.reason, shareOf(kind), { kind, visitor: address }, fault);
+    if (entry.ticket === null) {
+      socket.resetAndDestroy();
+      return null;
+    }
+    return this.#adopt(entry.ticket, socket, fault);
+  }
+
+  /** The connection that a request or an upgrade came on. */
+  find(socket: SocketEnds): AcceptedConnection | undefined {
+    return this.#byEnds.get(endsOf(socket));
+  }
+
+  /** What a trusted proxy says of a control connection; null: it may go on. */
+  speaksFor({ ticket }: AcceptedConnection, address: string): Fault | null {
+    const refusal = this.admission.speaksFor(ticket, networkOf(address));
+    if (refusal === null) return null;
+    const fault = faultOf(refusal);
+    this.#logRefusal(refusal.reason, 'control', { kind: 'control', visitor: address }, fault);
+    return fault;
+  }
+
+  /** null: it counts for that account from here on. */
+  identify({ ticket, peer }: AcceptedConnection, account: string, as: 'session' | 'carrier'): Fault | null {
+    const refusal = this.admission.identify(ticket, account, as);
+    if (refusal === null) return null;
+    const limit = this.admission.perAccount;
+    const reason =
+      refusal === 'holder-full'
+        ? `this account holds its limit of ${limit} connections`
+        : 'the edge is nearly full, and this account holds as many connections as others';
+    const fault = new Fault('SESSION_LIMIT', { reason });
+    const fields = { code: fault.code, reason: 'account-limit', kind: as, account, client: peer, limit };
+    this.#log.log('warn', `account-limit ${account}`, fields, `a client was turned away: ${fault.message}`);
+    return fault;
+  }
+
+  /** Of a connection whose requests node reads; one requestOver() is owed. */
+  requestBegins(connection: AcceptedConnection): void {
+    connection.requestBegins(this.#clock.monotonic());
+  }
+
+  requestOver(connection: AcceptedConnection): void {
+    connection.requestOver(this.#clock.monotonic());
+  }
+
+  /** A request of a visitor behind a trusted proxy. null: it counts, and one uncountVisitor() is owed. */
+  countVisitor(address: string): Fault | null {
+    if (this.admission.requestBegins(networkOf(address))) return null;
+    const fault = faultOf({ reason: 'address-limit', limit: this.admission.perNetwork });
+    this.#logRefusal('address-limit', 'visitors', { kind: 'request', visitor: address }, fault);
+    return fault;
+  }
+
+  uncountVisitor(address: string): void {
+    this.admission.requestOver(networkOf(address));
+  }
+
+  /** An accept that failed, as when no descriptors are left: it costs that connection alone. */
+  onAcceptError(error: Error): void {
+    this.#log.log('warn', 'accept-error', { err: error }, 'a connection could not be accepted');
+  }
+
+  #adopt(ticket: Ticket, socket: Socket, refusal: Fault | null): AcceptedConnection {
+    const accepted = new AcceptedConnection(ticket, socket, refusal);
+    ticket.held = accepted;
+    const ends = IS_FOUND_AGAIN.has(ticket.kind) ? endsOf(socket) : null;
+    if (ends !== null) this.#byEnds.set(ends, accepted);
+    const deadline = refusal === null ? null : this.#clock.setTimeout(() => accepted.close(), REFUSAL_MS);
+    socket.once('close', () => {
+      deadline?.cancel();
+      this.admission.leave(ticket);
+      if (ends !== null && this.#byEnds.get(ends) === accepted) this.#byEnds.delete(ends);
+    });
+    return accepted;
+  }
+
+  #shed({ held, kind, network }: Ticket): void {
+    const share = shareOf(kind);
+    const fields = { reason: 'shed', share, kind, visitor: network, limit: this.admission.limits[share] };
+    this.#log.log('warn', `shed ${share}`, fields, 'a connection was closed to make room for another');
+    held?.close();
+  }
+
+  #logRefusal(reason: string, share: ConnectionShare, fields: object, fault: Fault): void {
+    const values = { ...fault.values, code: fault.code, reason, ...fields };
+    this.#log.log('warn', reason, values, `${WHO[share]} was turned away: ${fault.message}`);
+  }
+
+  #warnWhenNearlyFull(share: ConnectionShare): void {
+    const [used, limit] = [this.admission.used[share], this.admission.limits[share]];
+    if (used < limit * WARN_AGAIN_BELOW) this.#isNearlyFull[share] = false;
+    if (used < limit * WARN_ABOVE || this.#isNearlyFull[share]) return;
+    this.#isNearlyFull[share] = true;
+    this.#logger.warn({ share, connections: used, limit }, 'nearly all connections of a share are taken');
+  }
+}
+
+type SocketEnds = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>;
+
+const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: SocketEnds): string =>
+  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+
+const faultOf = ({ reason, limit }: AdmissionRefusal): Fault => {
+  if (reason === 'address-limit') return new Fault('CONNECTIONS_PER_ADDRESS', { limit });
+  return new Fault(reason === 'unauthenticated-limit' ? 'CONTROL_WAITING_LIMIT' : 'CONNECTIONS_FULL', { limit });
+};

@@ -1,0 +1,42 @@
+// The gate of one process: how many connections it takes, from its descriptors and `[limits]`, which it says once, at its start.
+import { Admission, apiAlone, connectionTotal, type ShareLimits, shareLimits } from '@tunnel/core';
+import { type Clock, descriptorLimit, type Logger, type ServerConfig } from '@tunnel/runtime';
+import { ConnectionGate } from './connection-gate.ts';
+
+type ConnectionLimits = Pick<ServerConfig['limits'], 'connections_total' | 'connections_per_address'>;
+
+export interface ProcessGateOptions {
+  readonly trustedProxies: readonly string[];
+  /** What the process takes in: an edge everybody, a platform callers of its API alone. */
+  readonly takes: 'visitors, clients and callers' | 'callers';
+  /** However many descriptors there are. */
+  readonly callersMax: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** As the system says, unless told. */
+  readonly descriptors?: number;
+}
+
+export interface ProcessGate {
+  readonly gate: ConnectionGate;
+  /** For the log, at the start. */
+  announce(): void;
+}
+
+export const createProcessGate = (limits: ConnectionLimits, options: ProcessGateOptions): ProcessGate => {
+  const { takes, callersMax, logger, descriptors = descriptorLimit() } = options;
+  const { total, isOverDescriptors } = connectionTotal(descriptors, limits.connections_total);
+  const shares: ShareLimits = takes === 'callers' ? apiAlone(total) : shareLimits(total);
+  const bounded = { ...shares, api: Math.min(shares.api, callersMax) };
+  const admission = new Admission({ limits: bounded, perNetwork: limits.connections_per_address });
+  const announce = (): void => {
+    logger.info({ descriptors, connections: total, ...bounded }, 'connections that this process takes');
+    if (!isOverDescriptors) return;
+    const fields = { connections_total: limits.connections_total, descriptors, connections: total };
+    logger.warn(
+      fields,
+      '[limits] connections_total is more than the descriptors of this process allow: the lower one holds',
+    );
+  };
+  return { gate: new ConnectionGate({ ...options, admission }), announce };
+};

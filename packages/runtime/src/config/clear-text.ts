@@ -1,0 +1,48 @@
+// What may go over a network in clear: nothing that carries a key or a credential, unless the operator says that the network is theirs.
+// Says where the edge's REST listens, and whether it speaks TLS there.
+import type { Finding } from './problem.ts';
+import type { ServerConfig } from './server-schema.ts';
+
+type LinkConfig = Pick<ServerConfig, 'server' | 'tls'>;
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i;
+const LOOPBACK_ADDRESS = '127.0.0.1';
+const ALLOWED_BY = '`server.allow_insecure_link = true` allows it on a network that is yours';
+
+export const isLoopbackHost = (host: string): boolean => LOOPBACK.test(host);
+
+export interface RestListener {
+  readonly host: string;
+  readonly tls: boolean;
+  /** `host` is another one, and this one is not: nobody has named it, and it cannot be reached in clear. */
+  readonly isWithdrawn: boolean;
+}
+
+export const restListenerOf = ({ server, tls }: LinkConfig): RestListener => {
+  const hasTls = tls.cert_path !== '';
+  const host = server.api_host === '' ? server.host : server.api_host;
+  if (isLoopbackHost(host)) return { host, tls: false, isWithdrawn: false };
+  if (hasTls || server.api_host !== '') return { host, tls: hasTls, isWithdrawn: false };
+  return { host: LOOPBACK_ADDRESS, tls: false, isWithdrawn: true };
+};
+
+export const clearTextFindings = (config: LinkConfig): Finding[] => {
+  const { server } = config;
+  const rest = restListenerOf(config);
+  if (rest.tls && server.api_url !== '' && !isHttps(server.api_url)) {
+    const expected = `an https URL while REST speaks TLS on \`${rest.host}\``;
+    return [{ path: ['server', 'api_url'], expected, got: JSON.stringify(server.api_url) }];
+  }
+  if (server.allow_insecure_link) return [];
+  const urls = (['platform_url', 'api_url'] as const).flatMap((key): Finding[] => {
+    const url = server[key];
+    if (url === '' || isHttps(url) || isLoopbackHost(new URL(url).hostname)) return [];
+    const expected = `an https URL (http only on this machine, because a credential goes along; ${ALLOWED_BY})`;
+    return [{ path: ['server', key], expected, got: JSON.stringify(url) }];
+  });
+  if (rest.tls || isLoopbackHost(rest.host)) return urls;
+  const expected = `\`127.0.0.1\` or another loopback address without \`[tls]\`, because keys go along (${ALLOWED_BY})`;
+  return [...urls, { path: ['server', 'api_host'], expected, got: JSON.stringify(server.api_host) }];
+};
+
+const isHttps = (url: string): boolean => /^https:/i.test(url);

@@ -1,0 +1,20 @@
+import { expect, it } from 'vitest';
+import { InternalErrors } from './internal-errors.ts';
+import type { Logger } from './logger/logger.ts';
+
+it('each place has one line a second with the stack, and every error counts', () => {
+  const lines: { where: string; err: Error; unsaid?: number }[] = [];
+  let now = 0;
+  const errors = new InternalErrors({ error: (fields: never) => lines.push(fields) } as unknown as Logger, () => now);
+  const error = new Error('x');
+  for (let n = 0; n < 5; n += 1) errors.report(error, 'socket.data');
+  errors.report(error, 'stream.data');
+  now = 1000;
+  errors.report(error, 'socket.data');
+  expect(lines).toEqual([
+    { where: 'socket.data', err: error },
+    { where: 'stream.data', err: error },
+    { where: 'socket.data', err: error, unsaid: 4 },
+  ]);
+  expect(Object.fromEntries(errors.counts)).toEqual({ 'socket.data': 6, 'stream.data': 1 });
+});

@@ -1,0 +1,63 @@
+// What an edge refuses to say in clear, as an operator meets it: the start, run.json, and the REST itself.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import { spawnProgram } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { SERVER_BIN } from '../../repo/checkout.fixture.ts';
+import { TLS_CERT, withoutOurEnvironment } from '../stack.fixture.ts';
+import { type Harness, it } from '../system-test.fixture.ts';
+
+/** What `tunnel-server edge` says and ends with, when it does not start. */
+const refusalOf = async (harness: Harness, server: string): Promise<{ code: number | null; text: string }> => {
+  const dir = await harness.folder();
+  const file = join(dir, 'server.toml');
+  writeFileSync(file, `[server]\n${server}\n`);
+  const program = await spawnProgram({
+    command: process.execPath,
+    args: [SERVER_BIN, 'edge', '--config', file, '--data-dir', join(dir, 'data')],
+    env: withoutOurEnvironment(),
+    cwd: dir,
+  });
+  harness.use(program);
+  const { code } = await program.waitForExit({ timeoutMs: 30_000 });
+  return { code, text: program.stderr.join('\n') };
+};
+
+const statusOf = (url: string, token: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const sent = request(`${url}/api/tunnels`, { ca: readFileSync(TLS_CERT), headers, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+
+describe.concurrent('an edge', () => {
+  it('does not start with a link in clear beyond this machine, and says which key allows it', async ({ harness }) => {
+    const link = 'platform_credential_file = "/nowhere"';
+    for (const server of [`platform_url = "http://platform.example"\n${link}`, 'api_host = "0.0.0.0"']) {
+      const { code, text } = await refusalOf(harness, server);
+      expect(code).toBe(2);
+      expect(text).toContain('server.allow_insecure_link = true');
+    }
+  });
+
+  it('on all addresses without a certificate keeps REST on loopback, and says so', async ({ harness }) => {
+    const stack = await harness.stack({ server: 'host = "0.0.0.0"' });
+    expect(new URL(stack.run.api_url).hostname).toBe('127.0.0.1');
+    expect((await stack.api('/api/status')).status).toBe(200);
+    const said = stack.program.stderr.filter((line) => line.includes('REST listens on this machine alone'));
+    expect(said).toHaveLength(1);
+  });
+
+  it('on all addresses with a certificate speaks TLS on REST', async ({ harness }) => {
+    const stack = await harness.stack({ server: 'host = "0.0.0.0"', tls: true });
+    const { api_url } = stack.run;
+    expect(new URL(api_url).protocol).toBe('https:');
+    expect(await statusOf(api_url, readFileSync(stack.tokenFile, 'utf8').trim())).toBe(200);
+    await expect(fetch(api_url.replace('https:', 'http:'))).rejects.toThrow('fetch failed');
+  });
+});

@@ -1,0 +1,25 @@
+// An edge that was killed, and clients that do not come back: how long it waits for them.
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { askForAll, endpointsOf, startClients, startEdgeWithStranger } from '../comeback.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+
+const RETURN_WINDOW_MS = 30_000;
+
+it('names and ports of an edge that was killed are free for all 30 s after its return, and not earlier', async ({
+  harness,
+}) => {
+  const stack = await startEdgeWithStranger(harness);
+  const programs = await startClients(harness, stack);
+  const endpoints = await endpointsOf(stack);
+  await stack.kill();
+  await Promise.all(programs.map((program) => program.kill()));
+  const startedAt = performance.now();
+  await stack.start();
+  expect(await askForAll(stack, endpoints)).not.toContain('opened');
+  await eventually(async () => expect(new Set(await askForAll(stack, endpoints))).toEqual(new Set(['opened'])), {
+    timeoutMs: RETURN_WINDOW_MS + 20_000,
+    intervalMs: 500,
+  });
+  expect(performance.now() - startedAt).toBeGreaterThan(RETURN_WINDOW_MS - 500);
+});

@@ -1,0 +1,136 @@
+// Few descriptors and very many connections: each part of a stack keeps its share, so that a flood of one is no end of another.
+import { request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { eventually } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { openHttp, type PublicEndpoint, startWeb } from './http-tunnels.fixture.ts';
+import type { Stack } from './stack.fixture.ts';
+import { type Harness, it } from './system-test.fixture.ts';
+
+const DESCRIPTORS = 1200;
+const FLOOD = 5000;
+const DIALS_AT_ONCE = 100;
+const PROBE_TIMEOUT_MS = 10_000;
+
+const portOf = (url: string): number => Number(new URL(url).port);
+
+/** A status on a connection of its own; the words of the failure where there is none. */
+const statusOf = (port: number, path: string, host = `127.0.0.1:${port}`): Promise<number | string> =>
+  new Promise((resolve) => {
+    const request = httpRequest({ host: '127.0.0.1', port, path, agent: false, headers: { host } }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    request.setTimeout(PROBE_TIMEOUT_MS, () => request.destroy(new Error('no answer')));
+    request.on('error', (error) => resolve(error.message));
+    request.end();
+  });
+
+interface Flood {
+  readonly opened: number;
+  close(): void;
+}
+
+/** Silent connections, so many from each address in turn; those that are turned away are not tried again. */
+const flood = async (port: number, addresses: readonly string[]): Promise<Flood> => {
+  const sockets: Socket[] = [];
+  let dialled = 0;
+  const dial = (): Promise<void> =>
+    new Promise((resolve) => {
+      const localAddress = addresses[dialled % addresses.length] as string;
+      dialled += 1;
+      const socket = connect({ host: '127.0.0.1', port, localAddress });
+      sockets.push(socket);
+      socket.on('error', () => resolve());
+      socket.on('connect', () => resolve());
+      socket.resume();
+    });
+  const dialler = async (): Promise<void> => {
+    while (dialled < FLOOD) await dial();
+  };
+  await Promise.all(Array.from({ length: DIALS_AT_ONCE }, dialler));
+  return { opened: dialled, close: () => sockets.forEach((socket) => socket.destroy()) };
+};
+
+const startLimited = async (harness: Harness): Promise<{ stack: Stack; endpoint: PublicEndpoint }> => {
+  const web = harness.use(await startWeb((_, response) => void response.end('here')));
+  const stack = await harness.stack({ command: 'stack', descriptors: DESCRIPTORS });
+  const { endpoint } = await openHttp(harness, stack, web.port);
+  return { stack, endpoint };
+};
+
+/** Who else comes meanwhile; 426: the control port answers to those who do not speak its protocol. */
+const probesOf = ({ run, controlPort }: Stack, { port, host }: PublicEndpoint) => ({
+  control: { expected: 426, ask: () => statusOf(controlPort, '/_control') },
+  rest: { expected: 200, ask: () => statusOf(portOf(run.api_url), '/api/status') },
+  metrics: { expected: 200, ask: () => statusOf(portOf(run.metrics_url), '/metrics') },
+  platform: { expected: 200, ask: () => statusOf(portOf(run.platform_url), '/health') },
+  visitor: { expected: 200, ask: () => statusOf(port, '/', host) },
+});
+
+const linesWith = (stack: Stack, pattern: RegExp): number =>
+  stack.program.stderr.filter((line) => pattern.test(line)).length;
+
+const seriesOf = async ({ run }: Stack, name: string): Promise<Map<string, number>> => {
+  const text = await (await fetch(run.metrics_url, { headers: { connection: 'close' } })).text();
+  const rows = [...text.matchAll(new RegExp(`^${name}\\{(?:reason|share)="([^"]+)"\\} (\\S+)$`, 'gm'))];
+  return new Map(rows.map(([, label = '', value]) => [label, Number(value)]));
+};
+
+const sumOf = (counts: ReadonlyMap<string, number>): number => [...counts.values()].reduce((sum, one) => sum + one, 0);
+
+const ONE = ['127.0.0.2'];
+const HUNDRED = Array.from({ length: 100 }, (_, n) => `127.0.1.${n + 1}`);
+
+// Only Linux has the whole of 127.0.0.0/8 without being told.
+describe.runIf(process.platform === 'linux')(`${FLOOD} connections to a stack of ${DESCRIPTORS} descriptors`, () => {
+  it.for([
+    ['one address', ONE],
+    ['100 addresses', HUNDRED],
+  ] as const)(
+    'from %s, to each port in turn: all others are answered all the time',
+    async ([, addresses], { harness }) => {
+      const { stack, endpoint } = await startLimited(harness);
+      await stack.program.waitForLine(
+        /connections that this process takes.*1200|1200.*connections that this process takes/,
+      );
+      const probes = probesOf(stack, endpoint);
+      const ports = { visitor: endpoint.port, control: stack.controlPort, rest: portOf(stack.run.api_url) };
+      for (const [flooded, port] of Object.entries(ports)) {
+        const startedMs = performance.now();
+        const before = sumOf(await seriesOf(stack, 'tunnel_connections_refused_total'));
+        let isOver = false;
+        const failures: string[] = [];
+        const probing = Object.entries(probes).map(async ([name, { expected, ask }]) => {
+          let asked = 0;
+          while (!isOver || asked < 3) {
+            asked += 1;
+            const status = await ask();
+            if (status !== expected) failures.push(`${name} while ${flooded} is flooded: ${status}`);
+          }
+        });
+        const { opened, close } = await flood(port, addresses);
+        isOver = true;
+        await Promise.all(probing);
+        expect(failures).toEqual([]);
+        // What was turned away, or gave way, is counted; the rest is held. The last ones may still wait to be accepted.
+        const limit = Math.max(...(await seriesOf(stack, 'tunnel_connections_limit')).values());
+        await eventually(async () => {
+          const refused = sumOf(await seriesOf(stack, 'tunnel_connections_refused_total')) - before;
+          expect(refused).toBeGreaterThanOrEqual(opened - limit);
+        });
+        const seconds = Math.ceil((performance.now() - startedMs) / 1000) + 1;
+        expect(linesWith(stack, /turned away|make room/)).toBeLessThanOrEqual(3 * seconds * Object.keys(ports).length);
+        close();
+        await eventually(async () => {
+          const open = await seriesOf(stack, 'tunnel_connections_open');
+          expect([open.get('visitors'), Number(open.get('control')) < 10, Number(open.get('api')) < 10]).toEqual([
+            0,
+            true,
+            true,
+          ]);
+        });
+      }
+    },
+  );
+});

@@ -1,0 +1,246 @@
+// Visitors that do what visitors should not: odd requests, odd ways to leave. Each is over by itself after `stayMs` at most.
+import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectTcp } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { HTTP1_WAYS, HTTP2_WAYS, TCP_WAYS } from './odd-services.mjs';
+
+const LONGEST_STAY_MS = 40_000;
+const METHODS = ['GET', 'GET', 'GET', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'DELETE', 'get', 'CONNECT', 'BREW'];
+
+/** All that are here, so that the end of the soak can end them. */
+export class Visitors {
+  #chance;
+  #where;
+  #open = new Set();
+  counts = {};
+
+  /** `where`: { httpPort, httpsPort, controlPort, restPort, platformPort, tcpPort, hosts } */
+  constructor(chance, where) {
+    this.#chance = chance;
+    this.#where = where;
+  }
+
+  get open() {
+    return this.#open.size;
+  }
+
+  /** One more, of any kind. */
+  send() {
+    const kind = this.#chance.of(Object.keys(KINDS));
+    this.counts[kind] = (this.counts[kind] ?? 0) + 1;
+    KINDS[kind](this.#chance, this.#where, (end, destroy) => this.#stay(end, destroy));
+  }
+
+  /** Leaves by itself, and at the latest when all must. */
+  #stay(socket, leave) {
+    const chance = this.#chance;
+    this.#open.add(socket);
+    const stayMs = chance.isOneIn(8) ? LONGEST_STAY_MS : chance.between(5, 4000);
+    const timer = setTimeout(() => leave(), stayMs);
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      clearTimeout(timer);
+      this.#open.delete(socket);
+    });
+  }
+
+  leaveAll() {
+    for (const socket of this.#open) socket.destroy();
+  }
+}
+
+/** FIN, reset, or both ends at once. */
+const leaving = (chance, socket) => {
+  const way = chance.of(['end', 'reset', 'destroy', 'half']);
+  return () => {
+    if (way === 'reset' && socket.resetAndDestroy !== undefined && socket.encrypted !== true) socket.resetAndDestroy();
+    else if (way === 'end' || way === 'half') {
+      socket.end();
+      // One that only said that it has no more to say stays for the answer, for a while.
+      setTimeout(() => socket.destroy(), way === 'half' ? 5000 : 500).unref();
+    } else socket.destroy();
+  };
+};
+
+const plainOrTls = (chance, { httpPort, httpsPort }, stay) => {
+  const isTls = chance.isOneIn(2);
+  const socket = isTls
+    ? connectTls({ port: httpsPort, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
+    : connectTcp({ port: httpPort, host: '127.0.0.1' });
+  stay(socket, leaving(chance, socket));
+  if (chance.isOneIn(3)) socket.pause();
+  else socket.resume();
+  return socket;
+};
+
+const head = (chance, { hosts }, way, fields = '') => {
+  const method = chance.of(METHODS);
+  const version = chance.isOneIn(8) ? '1.0' : '1.1';
+  const path = chance.isOneIn(20) ? `http://${chance.of(hosts)}/${way}` : `/${way}`;
+  const host = chance.isOneIn(30) ? '' : `host: ${chance.of(hosts)}\r\n`;
+  return `${method} ${path} HTTP/${version}\r\n${host}${fields}`;
+};
+
+const oddFields = (chance) =>
+  chance.of([
+    '',
+    '',
+    '',
+    'connection: close\r\n',
+    'content-length: 5\r\n',
+    'content-length: 100000\r\n',
+    'content-length: 5\r\ntransfer-encoding: chunked\r\n',
+    'transfer-encoding: chunked\r\n',
+    'transfer-encoding: gzip, chunked\r\n',
+    'expect: 100-continue\r\ncontent-length: 10\r\n',
+    'connection: upgrade\r\nupgrade: odd\r\n',
+    'connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n',
+    'no colon\r\n',
+    ' folded: yes\r\n',
+    'x-long: LONG\r\n'.replace('LONG', 'a'.repeat(40_000)),
+    Array.from({ length: 150 }, (_, n) => `x-${n}: ${n}\r\n`).join(''),
+    Array.from({ length: 122 }, (_, n) => `x-${n}: ${n}\r\n`).join(''),
+  ]);
+
+const oddBody = (chance) =>
+  chance.of([
+    Buffer.alloc(0),
+    Buffer.from('hello'),
+    Buffer.from('5\r\nhello\r\n0\r\n\r\n'),
+    Buffer.from('5\r\nhello\r\nzz\r\n'),
+    Buffer.alloc(chance.between(1, 200_000), 'b'),
+    chance.bytes(64),
+  ]);
+
+const KINDS = {
+  request: (chance, where, stay) => {
+    const socket = plainOrTls(chance, where, stay);
+    for (let left = chance.between(1, 3); left > 0; left -= 1) {
+      socket.write(`${head(chance, where, chance.of(HTTP1_WAYS), oddFields(chance))}\r\n`);
+      socket.write(oddBody(chance));
+    }
+  },
+  pipelined: (chance, where, stay) => {
+    const socket = plainOrTls(chance, where, stay);
+    const way = chance.of(['ok', 'big', 'slow', 'never', 'trailers']);
+    const one = `GET /${way} HTTP/1.1\r\nhost: ${chance.of(where.hosts)}\r\n\r\n`;
+    socket.write(one.repeat(chance.between(2, 300)));
+  },
+  'unfinished head': (chance, where, stay) => {
+    const whole = `${head(chance, where, 'ok', oddFields(chance))}\r\n`;
+    plainOrTls(chance, where, stay).write(whole.slice(0, chance.between(1, whole.length - 1)));
+  },
+  'early bytes of an upgrade': (chance, where, stay) => {
+    const socket = plainOrTls(chance, where, stay);
+    const way = chance.of(['upgrade', 'upgrade-never', 'ok', 'slow']);
+    socket.write(
+      `GET /${way} HTTP/1.1\r\nhost: ${chance.of(where.hosts)}\r\nconnection: upgrade\r\nupgrade: odd\r\n\r\n`,
+    );
+    socket.write(Buffer.alloc(chance.between(1, 300_000), 'e'));
+  },
+  garbage: (chance, where, stay) => {
+    plainOrTls(chance, where, stay).write(chance.bytes(chance.between(1, 3000)));
+  },
+  'cut handshake': (chance, where, stay) => {
+    const port = chance.of([where.httpsPort, where.controlPort]);
+    const socket = connectTcp({ port, host: '127.0.0.1' });
+    stay(socket, leaving(chance, socket));
+    // The beginning of a ClientHello, and then nothing, or something else.
+    socket.write(
+      Buffer.concat([Buffer.from([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]), chance.bytes(chance.between(0, 300))]),
+    );
+  },
+  http2: (chance, where, stay) => {
+    const session = connectHttp2(`https://127.0.0.1:${where.httpsPort}`, { rejectUnauthorized: false });
+    session.setMaxListeners(0);
+    stay(session, () => (chance.isOneIn(2) ? session.close() : session.destroy()));
+    setTimeout(() => session.destroy(), LONGEST_STAY_MS + 5000).unref();
+    session.once('connect', () => {
+      for (let left = chance.between(1, 30); left > 0; left -= 1) oddStream(chance, where, session);
+    });
+  },
+  'http2 garbage': (chance, where, stay) => {
+    const socket = connectTls({
+      port: where.httpsPort,
+      host: '127.0.0.1',
+      rejectUnauthorized: false,
+      ALPNProtocols: ['h2'],
+    });
+    stay(socket, leaving(chance, socket));
+    socket.resume();
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    for (let left = chance.between(1, 50); left > 0; left -= 1) socket.write(oddFrame(chance));
+  },
+  tcp: (chance, where, stay) => {
+    const socket = connectTcp({ port: where.tcpPort, host: '127.0.0.1' });
+    stay(socket, leaving(chance, socket));
+    if (!chance.isOneIn(3)) socket.resume();
+    socket.write(chance.of(TCP_WAYS));
+    if (chance.isOneIn(2)) socket.write(Buffer.alloc(chance.between(1, 500_000), 'v'));
+  },
+  'control garbage': (chance, where, stay) => {
+    const socket = connectTls({ port: where.controlPort, host: '127.0.0.1', rejectUnauthorized: false });
+    stay(socket, leaving(chance, socket));
+    socket.resume();
+    const path = chance.of(['/_control', '/_carrier', '/', '/nonsense']);
+    if (chance.isOneIn(4)) return void socket.write(chance.bytes(300));
+    const fields =
+      'connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: edge\r\n${fields}\r\n`);
+    socket.write(chance.bytes(chance.between(0, 2000)));
+  },
+  'rest garbage': (chance, where, stay) => {
+    const socket = connectTcp({ port: chance.of([where.restPort, where.platformPort]), host: '127.0.0.1' });
+    stay(socket, leaving(chance, socket));
+    socket.resume();
+    const path = chance.of([
+      '/api/tunnels',
+      '/api/groups/%00/x',
+      '/auth/login',
+      '/auth/register',
+      '/nonsense',
+      '/health',
+    ]);
+    const body = chance.of(['', '{', '{"email":1}', '[[[[', '\u0000']);
+    const length = chance.of([body.length, 100_000, 5_000_000]);
+    const fields = `host: localhost:${where.platformPort}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n`;
+    socket.write(`${chance.of(METHODS)} ${path} HTTP/1.1\r\n${fields}authorization: Bearer nonsense\r\n\r\n${body}`);
+  },
+};
+
+const oddStream = (chance, { hosts }, session) => {
+  try {
+    const hasBody = chance.isOneIn(3);
+    const fields = chance.isOneIn(6)
+      ? Object.fromEntries(Array.from({ length: 121 }, (_, n) => [`x-${n}`, `${n}`]))
+      : {};
+    const stream = session.request(
+      {
+        ':path': `/${chance.of(HTTP2_WAYS)}`,
+        ':authority': chance.of(hosts),
+        ':method': hasBody ? 'POST' : 'GET',
+        ...fields,
+      },
+      { endStream: !hasBody },
+    );
+    stream.on('error', () => {});
+    if (chance.isOneIn(3)) stream.pause();
+    else stream.resume();
+    if (hasBody) stream.write(Buffer.alloc(chance.between(1, 100_000), 's'));
+    if (hasBody && chance.isOneIn(2)) stream.end();
+    if (chance.isOneIn(4)) setTimeout(() => stream.close(8), chance.between(0, 500)).unref();
+  } catch {
+    // The session was faster: it is gone.
+  }
+};
+
+const oddFrame = (chance) => {
+  const payload = chance.bytes(chance.between(0, 40));
+  const frame = Buffer.alloc(9 + payload.length);
+  frame.writeUIntBE(payload.length, 0, 3);
+  frame[3] = chance.between(0, 10);
+  frame[4] = chance.between(0, 255);
+  frame.writeUInt32BE(chance.of([0, 1, 1, 3, 5, 7]), 5);
+  payload.copy(frame, 9);
+  return frame;
+};
