@@ -8,6 +8,7 @@ const REACHED = ['ingress', 'control', 'alerts', 'routing', 'upstream', 'capture
 
 /** The text of a line that is written without the limiter, and why no stranger can cause many of it. */
 const ALLOWED: Readonly<Record<string, string>> = {
+  'alerts of tenants to private addresses': 'once, when the edge starts',
   'connections did not finish in time': 'once, when the edge stops',
   'the renewed certificate is in use for new connections': 'the operator changed a file',
   'the changed certificate is not used, the one before stays in use': 'the operator changed a file',

@@ -1,8 +1,7 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
-import { showProtocol } from '@tunnel/contract';
-import { ConnectionCounts, callerAddressOf, decidePrivateAlerts, type FramePaceRules, ownerKey } from '@tunnel/core';
+import { ConnectionCounts, callerAddressOf, type FramePaceRules } from '@tunnel/core';
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import {
   type Clock,
@@ -22,6 +21,7 @@ import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
 import { restUrlOf, secureRest } from './admin/rest-security.ts';
 import { RestServer } from './admin/rest-server.ts';
+import { alarmOf, privateAlertsOf, sayPrivateAlerts } from './alerts/alarm.ts';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
 import type { Backend } from './backend/backend.ts';
@@ -37,7 +37,7 @@ import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
-import { Groups, type GroupWatcher } from './routing/groups.ts';
+import { Groups } from './routing/groups.ts';
 import { Registry } from './routing/registry.ts';
 import { ReturningEndpoints } from './routing/returning-endpoints.ts';
 
@@ -183,9 +183,7 @@ class ComposedEdge implements Edge {
     await this.#life.start();
     this.#isOpen = true;
     this.#backend.ready();
-    if (!this.#config.load_balancing.enabled) return;
-    const { allowed, because } = this.#privateAlerts;
-    this.#deps.logger.info({ because }, `alerts of tenants ${allowed ? 'may' : 'may not'} go to private addresses`);
+    sayPrivateAlerts(this.#config, this.#deps.logger);
   }
 
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
@@ -285,22 +283,12 @@ class ComposedEdge implements Edge {
     });
   }
 
-  get #privateAlerts(): ReturnType<typeof decidePrivateAlerts> {
-    const { server, platform, load_balancing } = this.#config;
-    return decidePrivateAlerts(load_balancing.alert_allow_private, {
-      host: server.host,
-      domain: server.domain,
-      publicHost: new URL(platform.public_url).hostname,
-      trustedProxies: [...server.trusted_proxies, ...platform.trusted_proxies],
-    });
-  }
-
   #makeAlerts(): AlertSender {
     const { region, load_balancing } = this.#config;
     const { clock, logger } = this.#deps;
     return new AlertSender({
       operatorUrl: load_balancing.alert_webhook_url,
-      allowPrivate: this.#privateAlerts.allowed,
+      allowPrivate: privateAlertsOf(this.#config).allowed,
       secret: load_balancing.alert_secret,
       regionId: region.id,
       version: this.#version,
@@ -327,7 +315,7 @@ class ComposedEdge implements Edge {
     const { server, limits, region, load_balancing } = this.#config;
     const { clock, logger } = this.#deps;
     const [tunnels, endpoints, returning] = [this.#tunnels, this.#endpoints, this.#returning];
-    const watchers = [this.#feed, this.#groupMetrics, this.#alarm()];
+    const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts)];
     return new ControlPlane({
       host: server.host,
       port: server.control_port,
@@ -350,24 +338,6 @@ class ComposedEdge implements Edge {
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
       framePace: this.#deps.framePace,
     });
-  }
-
-  #alarm(): GroupWatcher {
-    return {
-      zeroHealthy: ({
-        group: { groupId, protocol, label, name: groupName, keyHashShort },
-        owner,
-        urls,
-        memberCount,
-        at,
-      }) =>
-        this.#alerts.send({
-          ...{ groupId, label, groupName, keyHashShort, memberCount, at },
-          account: ownerKey(owner),
-          protocol: showProtocol(protocol),
-          tenantUrls: urls,
-        }),
-    };
   }
 
   #makeMetricsServer(): MetricsServer {

@@ -17,6 +17,8 @@ export const EDGE_LIMITS = {
   CONTROL_FRAMES_PER_SECOND_ACCOUNT: 400,
   /** what they can save up together */
   CONTROL_FRAMES_BURST_ACCOUNT: 1600,
+  /** a longer frame costs one more token for each of these: to read 64 KiB of JSON takes as long as dozens of pings */
+  CONTROL_FRAME_CHARS_PER_TOKEN: 4 * KiB,
   /** frames of one control connection in one turn of the event loop; the others have theirs in between */
   CONTROL_FRAMES_PER_TURN: 64,
   /** the shortest time for which a connection without tokens is not read */

@@ -6,6 +6,7 @@ import { EventStream } from './lib/event-stream.mjs';
 import { startFlappingService } from './lib/flapping-service.mjs';
 import { Member } from './lib/member.mjs';
 import { startReceiver } from './lib/receiver.mjs';
+import { roomyEdge } from './lib/roomy-edge.mjs';
 import { runScript } from './lib/script.mjs';
 import { until } from './lib/until.mjs';
 
@@ -134,7 +135,7 @@ await runScript(
   { name: 'flapping', usage: USAGE, options: { seconds: 300 }, limitSecs: ({ seconds }) => 90 + 2 * seconds },
   async ({ values: { seconds }, say, check }) => {
     const operator = await startReceiver('good', '127.0.0.9');
-    const edge = await startEdge({ loadBalancing: `alert_webhook_url = "${operator.url}"` });
+    const edge = await startEdge({ server: await roomyEdge(), loadBalancing: `alert_webhook_url = "${operator.url}"` });
     const steady = await startFlappingService();
     const flags = ['--quiet', '--no-inspect'];
     await new Member(edge, { protocol: 'http', localPort: steady.port, group: 'beside', flags }).start();

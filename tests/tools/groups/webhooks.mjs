@@ -5,6 +5,7 @@ import { median, percentile } from '../../../bench/lib/statistics.mjs';
 import { ControlClient } from './lib/control-client.mjs';
 import { startEdge } from './lib/edge.mjs';
 import { startReceiver } from './lib/receiver.mjs';
+import { roomyEdge } from './lib/roomy-edge.mjs';
 import { runScript } from './lib/script.mjs';
 import { until } from './lib/until.mjs';
 
@@ -176,7 +177,7 @@ await runScript(
   { name: 'webhooks', usage: USAGE, options: { seconds: 6 }, limitSecs: ({ seconds }) => 90 + 10 * seconds },
   async ({ values: { seconds }, say, check }) => {
     const operator = await startReceiver('good', '127.0.0.9');
-    const edge = await startEdge({ loadBalancing: `alert_webhook_url = "${operator.url}"` });
+    const edge = await startEdge({ server: await roomyEdge(), loadBalancing: `alert_webhook_url = "${operator.url}"` });
     const client = await ControlClient.enter(edge);
     const bystander = { client, tunnelId: await client.join('bystander', { health_check: { type: 'tcp' } }) };
     const receiver = await startReceiver('good', '127.0.0.2');

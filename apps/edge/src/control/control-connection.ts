@@ -142,8 +142,13 @@ export class ControlConnection implements Guarded {
   }
 
   describe(): ConnectionState {
-    const waitsFor = this.#phase === 'awaiting-auth' ? 'Auth' : this.#isBusy ? 'a frame that is handled' : 'frames';
-    return { phase: this.#phase, waitsFor };
+    return { phase: this.#phase, waitsFor: this.#waitsFor };
+  }
+
+  get #waitsFor(): string {
+    if (this.#isHeldBack) return 'its pace';
+    if (this.#phase === 'awaiting-auth') return 'Auth';
+    return this.#isBusy ? 'a frame that is handled' : 'frames';
   }
 
   send(message: ControlMessageInput): void {
@@ -274,7 +279,7 @@ export class ControlConnection implements Guarded {
     try {
       this.#work();
     } catch (error) {
-      this.#failed(error);
+      this.abandon(error, 'control.frame');
     }
   }
 
@@ -293,17 +298,12 @@ export class ControlConnection implements Guarded {
     // Not after a close: its answer has to be read.
     if (this.isOpen) this.#ws.pause();
     void pending
-      .catch((error: unknown) => this.#failed(error))
+      .catch((error: unknown) => this.#fail(error))
       .then(() => {
         this.#isBusy = false;
-        this.#goOn();
-      });
-  }
-
-  #failed(error: unknown): void {
-    const fields = { client: this.peer.clientAddr, err: error };
-    this.#log.log('error', 'control-frame', fields, 'a control frame could not be handled');
-    this.fail(Fault.from(error));
+        this.#work();
+      })
+      .catch((error: unknown) => this.abandon(error, 'control.frame'));
   }
 
   #fail(error: unknown): void {
@@ -313,7 +313,7 @@ export class ControlConnection implements Guarded {
 
   #receive(text: string | null): Promise<void> | void {
     const decoded = text === null ? refusedBinary() : decodeControl(text);
-    this.#pace.charge(weightOf(decoded), this.#clock.monotonic());
+    this.#pace.charge(weightOf(decoded, text?.length ?? 0), this.#clock.monotonic());
     if (!decoded.ok) return this.#refuseFrame(decoded.fault);
     const { message } = decoded;
     if (message.type === 'Ping') return this.send({ type: 'Pong', id: message.id });

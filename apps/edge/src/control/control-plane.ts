@@ -260,7 +260,8 @@ export class ControlPlane {
   #onHeldBack(connection: ControlConnection): void {
     this.#heldBack += 1;
     const session = this.#sessions.of(connection);
-    const who = session === undefined ? connection.peer.address : ownerKey(session.owner);
+    // Strangers together: addresses are theirs to choose.
+    const who = session === undefined ? 'stranger' : ownerKey(session.owner);
     const fields = { client: connection.peer.clientAddr, session_id: session?.sessionId };
     this.#log.log(
       'warn',

@@ -85,6 +85,15 @@ it('with 100 tunnels is ready at once', async () => {
   expect(fixture.control.figures.heldBack).toBe(0);
 });
 
+it('pays for the length of what has to be read', async () => {
+  const client = await enter('op');
+  const filler = 'x'.repeat(63 * 1024);
+  for (let id = 0; id < 60; id += 1) client.send({ type: 'Ping', id, filler });
+  // 399 tokens at 16 each.
+  await eventually(() => expect(fixture.control.figures.heldBack).toBeGreaterThan(0));
+  await eventually(() => expect(pongs(client)).toBe(25));
+});
+
 it('is closed when its key goes, and cannot use the goodbye to send on', async () => {
   const client = await enter('alice');
   flood(client, 2000);

@@ -1,5 +1,6 @@
 // What each frame of a client costs it, in tokens of its connection and of its account.
 import type { ControlType, decodeControl } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../limits.ts';
 
 /** Answered with an error: a frame that is none, is not known, or is not for a client to send. */
 const ODD = 5;
@@ -20,5 +21,8 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
   RequestCarriers: 4,
 };
 
-export const weightOf = (decoded: ReturnType<typeof decodeControl>): number =>
-  decoded.ok ? (WEIGHTS[decoded.message.type] ?? ODD) : ODD;
+/** `characters` that had to be decoded: honest frames are far below what one more token is for. */
+export const weightOf = (decoded: ReturnType<typeof decodeControl>, characters: number): number => {
+  const ofKind = decoded.ok ? (WEIGHTS[decoded.message.type] ?? ODD) : ODD;
+  return ofKind + Math.floor(characters / EDGE_LIMITS.CONTROL_FRAME_CHARS_PER_TOKEN);
+};

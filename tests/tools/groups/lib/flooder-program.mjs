@@ -16,7 +16,7 @@ const enter = async () => {
   ws.on('error', () => {});
   await once(ws, 'open');
   const frames = [];
-  ws.on('message', (data) => {
+  ws.on('message', (/** @type {Buffer} */ data) => {
     if (frames.length < 1000) frames.push(JSON.parse(data.toString('utf8')));
   });
   ws.send(JSON.stringify({ type: 'Auth', versions: [1], token, agent: 'flood' }));

@@ -94,16 +94,16 @@ describe.each([
   ['HTTP/2 to HTTP/1.1', startHttp1, overHttp2, '443'],
   ['HTTP/2 to h2c', startH2c, overHttp2, '443'],
   ['a WebSocket', startHttp1, overWebSocket, '80'],
-] as const)('%s', (_name, start, ask, usualPort) => {
+] as const)('%s', (_name, start, askOver, usualPort) => {
   it.each(Object.keys(CLAIMS))('a visitor’s %s does not reach the service', async (name) => {
     const stand = await start({ trustedProxies: ['10.0.0.0/8'] });
     const claim = { [name]: CLAIMS[name] as string };
-    expect(await ask(stand, claim)).toEqual({ 'x-real-ip': '127.0.0.1', 'x-forwarded-port': usualPort });
+    expect(await askOver(stand, claim)).toEqual({ 'x-real-ip': '127.0.0.1', 'x-forwarded-port': usualPort });
   });
 
   it('what a trusted proxy says passes; address and port are ours, as it says', async () => {
     const stand = await start({ trustedProxies: ['127.0.0.0/8'] });
-    const told = await ask(stand, { ...CLAIMS, 'x-forwarded-for': '203.0.113.9' });
+    const told = await askOver(stand, { ...CLAIMS, 'x-forwarded-for': '203.0.113.9' });
     expect(Object.keys(told).sort()).toEqual([...OURS, ...CLAIMED].sort());
     expect(told).toMatchObject({ 'x-real-ip': '203.0.113.9', 'x-forwarded-port': '8443', forwarded: 'for=6.6.6.6' });
   });

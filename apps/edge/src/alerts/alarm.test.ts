@@ -1,0 +1,35 @@
+import { loadServerConfig } from '@tunnel/runtime';
+import { expect, it } from 'vitest';
+import { privateAlertsOf, sayPrivateAlerts } from './alarm.ts';
+import { memoryLog } from './alerts.fixture.ts';
+
+const LOAD_BALANCING = { enabled: true };
+const configOf = (overrides: object) =>
+  loadServerConfig({ env: {}, overrides: { load_balancing: LOAD_BALANCING, ...overrides } });
+
+it.each([
+  ['the defaults', {}, true],
+  ['another host', { server: { host: '0.0.0.0' } }, false],
+  ['another domain', { server: { domain: 'tunnels.example' } }, false],
+  ['a public platform', { platform: { public_url: 'https://console.example.net' } }, false],
+  ['a proxy before the edge', { server: { trusted_proxies: ['127.0.0.1'] } }, false],
+  ['a proxy before the platform', { platform: { trusted_proxies: ['127.0.0.1'] } }, false],
+  [
+    'another host that is told to allow them',
+    { server: { host: '0.0.0.0' }, load_balancing: { ...LOAD_BALANCING, alert_allow_private: true } },
+    true,
+  ],
+  ['the defaults, told not to', { load_balancing: { ...LOAD_BALANCING, alert_allow_private: false } }, false],
+])('with %s: alerts to private addresses are decided, and the start says so', (_name, overrides, allowed) => {
+  const config = configOf(overrides);
+  expect(privateAlertsOf(config).allowed).toBe(allowed);
+  const log = memoryLog();
+  sayPrivateAlerts(config, log.logger);
+  expect(log.lines).toMatchObject([{ level: 'info', allowed, because: expect.stringMatching(/\w/) }]);
+});
+
+it('nothing is said while load balancing is off: there are no alerts', () => {
+  const log = memoryLog();
+  sayPrivateAlerts(configOf({ load_balancing: { enabled: false } }), log.logger);
+  expect(log.lines).toEqual([]);
+});

@@ -1,0 +1,36 @@
+// Joins the alerts to the rest of the edge: what its configuration says of them, and the watcher of groups that raises them.
+import { showProtocol } from '@tunnel/contract';
+import { decidePrivateAlerts, ownerKey } from '@tunnel/core';
+import type { Logger, ServerConfig } from '@tunnel/runtime';
+import type { GroupWatcher } from '../routing/groups.ts';
+import type { AlertSender } from './alert-sender.ts';
+
+/** Whether alerts of tenants may go to private addresses, and which key decides. */
+export const privateAlertsOf = ({
+  server,
+  platform,
+  load_balancing,
+}: ServerConfig): ReturnType<typeof decidePrivateAlerts> =>
+  decidePrivateAlerts(load_balancing.alert_allow_private, {
+    host: server.host,
+    domain: server.domain,
+    publicHost: new URL(platform.public_url).hostname,
+    trustedProxies: [...server.trusted_proxies, ...platform.trusted_proxies],
+  });
+
+/** For the operator, once at the start: "auto" must not be a guess. */
+export const sayPrivateAlerts = (config: ServerConfig, logger: Logger): void => {
+  if (!config.load_balancing.enabled) return;
+  const { allowed, because } = privateAlertsOf(config);
+  logger.info({ allowed, because }, 'alerts of tenants to private addresses');
+};
+
+export const alarmOf = (alerts: AlertSender): GroupWatcher => ({
+  zeroHealthy: ({ group: { groupId, protocol, label, name: groupName, keyHashShort }, owner, urls, memberCount, at }) =>
+    alerts.send({
+      ...{ groupId, label, groupName, keyHashShort, memberCount, at },
+      account: ownerKey(owner),
+      protocol: showProtocol(protocol),
+      tenantUrls: urls,
+    }),
+});
