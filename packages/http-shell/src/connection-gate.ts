@@ -94,7 +94,7 @@ export class ConnectionGate {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #log: LogLimiter;
-  /** By the peer's address and port. */
+  /** By the peer's address and both ports. */
   readonly #byPeer = new Map<string, AcceptedConnection>();
   readonly #isNearlyFull = { visitors: false, control: false, api: false };
 
@@ -133,7 +133,7 @@ export class ConnectionGate {
   }
 
   /** The connection that a request or an upgrade came on. */
-  find(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): AcceptedConnection | undefined {
+  find(socket: SocketPeer): AcceptedConnection | undefined {
     return this.#byPeer.get(peerOf(socket));
   }
 
@@ -222,8 +222,11 @@ export class ConnectionGate {
   }
 }
 
-const peerOf = ({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string =>
-  `${remoteAddress ?? ''} ${remotePort ?? ''}`;
+type SocketPeer = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localPort'>;
+
+/** With the port of ours: a peer may use one port of its own for several of them. */
+const peerOf = ({ remoteAddress, remotePort, localPort }: SocketPeer): string =>
+  `${remoteAddress ?? ''} ${remotePort ?? ''} ${localPort ?? ''}`;
 
 const faultOf = ({ reason, limit }: AdmissionRefusal): Fault => {
   if (reason === 'address-limit') return new Fault('CONNECTIONS_PER_ADDRESS', { limit });
