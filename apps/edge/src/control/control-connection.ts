@@ -95,8 +95,8 @@ export class ControlConnection {
   }
 
   describe(): ConnectionState {
-    const waitsFor = this.#phase === 'awaiting-auth' ? 'Auth' : this.#isBusy ? 'a frame that is handled' : 'frames';
-    return { phase: this.#phase, waitsFor };
+    const next = this.#phase === 'awaiting-auth' ? 'Auth' : 'a frame';
+    return { phase: this.#phase, waitsFor: this.#isBusy ? 'us, with a frame' : next };
   }
 
   send(message: ControlMessageInput): void {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CORE_LIMITS } from '../limits.ts';
-import { Admission, type ConnectionKind, type HeldConnection, type Ticket } from './admission.ts';
+import { Admission, type ConnectionKind, type HeldConnection, shareOf, type Ticket } from './admission.ts';
 
 const LIMITS = { visitors: 30, control: 20, api: 12 };
 const PER_NETWORK = 25;
@@ -11,7 +11,7 @@ const FEW = CORE_LIMITS.NETWORK_ALLOWANCE;
 const KINDS: readonly ConnectionKind[] = ['http', 'https', 'tcp', 'control', 'rest', 'metrics'];
 
 interface Move {
-  readonly do: 'enter' | 'enter' | 'leave' | 'leave-twice' | 'act' | 'identify' | 'request' | 'answer';
+  readonly do: 'enter' | 'leave' | 'leave-twice' | 'act' | 'identify' | 'request' | 'answer';
   readonly kind: number;
   readonly network: number;
   readonly at: number;
@@ -50,8 +50,6 @@ class Held implements HeldConnection {
 const isVisitor = ({ kind }: Ticket): boolean => kind === 'http' || kind === 'https' || kind === 'tcp';
 const isControl = ({ kind }: Ticket): boolean => kind === 'control' || kind === 'carrier';
 const isApi = (ticket: Ticket): boolean => !isVisitor(ticket) && !isControl(ticket);
-const shareOf = (kind: ConnectionKind): 'visitors' | 'control' | 'api' =>
-  kind === 'control' || kind === 'carrier' ? 'control' : kind === 'rest' || kind === 'metrics' ? 'api' : 'visitors';
 const OF_SHARE = { visitors: isVisitor, control: isControl, api: isApi };
 
 const countByNetwork = (tickets: readonly Ticket[]): Map<string | null, number> => {
