@@ -169,6 +169,8 @@ export const EDGE_LIMITS = {
   REPLAY_RESPONSE_MAX_BYTES: 64 * MiB,
   /** replays of all tunnels under way; each holds a stream and an answer of the REST */
   REPLAYS_AT_ONCE: 64,
+  /** the same for one account: a service that never answers holds up its owner alone */
+  REPLAYS_AT_ONCE_PER_OWNER: 16,
 
   // --- alerts of groups without a healthy member ---
   /** of one alert, from the look-up of its name to the head of the answer; there is no second try */

@@ -52,6 +52,8 @@ export const CORE_LIMITS = {
   ACCOUNT_CONNECTIONS_MIN: 64,
   /** carriers that a session will want: without room for them it is not let in */
   CARRIERS_OF_A_SESSION: 4,
+  /** connections that a network may hold before it is one that holds more than others: a client that comes back dials five at once */
+  NETWORK_ALLOWANCE: 8,
   /** connections of the network that holds most that are looked at for the longest idle one: it happens at each accept of a flood */
   SHED_LOOKS_MAX: 256,
   /** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */

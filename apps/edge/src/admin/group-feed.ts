@@ -1,6 +1,6 @@
 // The hub of the groups' events: who listens to which group, what each may see of it, and when a stream is over.
 import { type GroupEvent, showProtocol } from '@tunnel/contract';
-import { type Owner, ownerKey, sameOwner, type TunnelGroup } from '@tunnel/core';
+import { type Owner, ownerKey, Shares, sameOwner, type TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Revocation } from '../backend/backend.ts';
@@ -30,7 +30,10 @@ export class GroupFeed implements GroupWatcher {
   readonly #consumers = new Set<Consumer>();
   /** Those whose streams go on. */
   readonly #byGroup = new Map<Group, Set<Consumer>>();
-  readonly #countByOwner = new Map<string, number>();
+  readonly #places = new Shares({
+    limit: EDGE_LIMITS.SSE_CONSUMERS_MAX,
+    perHolder: EDGE_LIMITS.SSE_CONSUMERS_PER_OWNER,
+  });
   /** Begins at the time, so that ids rise over a restart of the edge, too. */
   #lastId: number;
   #isClosed = false;
@@ -52,7 +55,7 @@ export class GroupFeed implements GroupWatcher {
     const ping = this.#clock.setInterval(() => stream.ping(), EDGE_LIMITS.SSE_KEEP_ALIVE_MS);
     const consumer: Consumer = { group, listener, ownerKey: ownerKey(listener.owner), stream, ping };
     this.#consumers.add(consumer);
-    this.#count(listener.owner, 1);
+    this.#places.take(ownerKey(listener.owner));
     const others = this.#byGroup.get(group) ?? new Set();
     this.#byGroup.set(group, others.add(consumer));
     return stream;
@@ -104,13 +107,10 @@ export class GroupFeed implements GroupWatcher {
 
   #admit(owner: Owner): void {
     if (this.#isClosed) throw new Fault('EDGE_SHUTTING_DOWN');
-    const seconds = EDGE_LIMITS.SSE_BUSY_RETRY_MS / 1000;
-    for (const [open, limit] of [
-      [this.#countByOwner.get(ownerKey(owner)) ?? 0, EDGE_LIMITS.SSE_CONSUMERS_PER_OWNER],
-      [this.#consumers.size, EDGE_LIMITS.SSE_CONSUMERS_MAX],
-    ] as const) {
-      if (open >= limit) throw new Fault('API_STREAMS_BUSY', { limit, seconds });
-    }
+    const refusal = this.#places.refusal(ownerKey(owner));
+    if (refusal === null) return;
+    const limit = refusal === 'holder-full' ? this.#places.perHolder : this.#places.taken;
+    throw new Fault('API_STREAMS_BUSY', { limit, seconds: EDGE_LIMITS.SSE_BUSY_RETRY_MS / 1000 });
   }
 
   #eventText({ group, member, healthy, reason, at }: HealthChange, viewer: Owner): string {
@@ -141,19 +141,12 @@ export class GroupFeed implements GroupWatcher {
     if (!this.#consumers.delete(consumer)) return;
     this.#leaveGroup(consumer);
     consumer.ping.cancel();
-    this.#count(consumer.listener.owner, -1);
+    this.#places.give(consumer.ownerKey);
   }
 
   #leaveGroup(consumer: Consumer): void {
     const consumers = this.#byGroup.get(consumer.group);
     consumers?.delete(consumer);
     if (consumers?.size === 0) this.#byGroup.delete(consumer.group);
-  }
-
-  #count(owner: Owner, change: 1 | -1): void {
-    const key = ownerKey(owner);
-    const count = (this.#countByOwner.get(key) ?? 0) + change;
-    if (count === 0) this.#countByOwner.delete(key);
-    else this.#countByOwner.set(key, count);
   }
 }

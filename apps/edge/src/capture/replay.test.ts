@@ -162,13 +162,13 @@ it('a service that says nothing is given up in time, an endless answer is cut of
   await eventually(() => expect(aborted).toBe(2));
 });
 
-it('so many replays at once, and no more', async () => {
+it('so many replays of one account at once, and no more', async () => {
   const original = await visit('GET / HTTP/1.1', '', '');
   const waiting: http.ServerResponse[] = [];
   answer = (response) => void waiting.push(response);
-  const all = Array.from({ length: EDGE_LIMITS.REPLAYS_AT_ONCE }, () => replay(original));
+  const all = Array.from({ length: EDGE_LIMITS.REPLAYS_AT_ONCE_PER_OWNER }, () => replay(original));
   await expect(replay(original)).rejects.toMatchObject({ code: 'CAPTURE_REPLAYS_BUSY' });
-  await eventually(() => expect(waiting).toHaveLength(EDGE_LIMITS.REPLAYS_AT_ONCE));
+  await eventually(() => expect(waiting).toHaveLength(EDGE_LIMITS.REPLAYS_AT_ONCE_PER_OWNER));
   for (const response of waiting) response.end();
   await Promise.all(all);
   answer = (response) => response.end();

@@ -1,5 +1,5 @@
 // Sends a captured request to the local service once more, and captures that in turn.
-import { parseRequestHead, type RequestHead, type ResponseHead } from '@tunnel/core';
+import { ownerKey, parseRequestHead, type RequestHead, type ResponseHead, Shares } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -29,7 +29,11 @@ export interface ReplayRequest {
 
 export class Replays {
   readonly #context: ReplayContext;
-  #underWay = 0;
+  /** By the owner of the tunnel: one account's slow services do not take the replays of others. */
+  readonly #underWay = new Shares({
+    limit: EDGE_LIMITS.REPLAYS_AT_ONCE,
+    perHolder: EDGE_LIMITS.REPLAYS_AT_ONCE_PER_OWNER,
+  });
 
   constructor(context: ReplayContext) {
     this.#context = context;
@@ -41,21 +45,20 @@ export class Replays {
     const reason =
       tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));
     if (tunnel === undefined || reason !== null) throw refusal(reason ?? '');
-    if (this.#underWay >= EDGE_LIMITS.REPLAYS_AT_ONCE) {
-      throw new Fault('CAPTURE_REPLAYS_BUSY', {
-        limit: EDGE_LIMITS.REPLAYS_AT_ONCE,
-        seconds: EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000,
-      });
+    const owner = ownerKey(tunnel.owner);
+    if (this.#underWay.refusal(owner) !== null) {
+      const [limit, seconds] = [this.#underWay.of(owner), EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000];
+      throw new Fault('CAPTURE_REPLAYS_BUSY', { limit, seconds });
     }
     const body = Buffer.from(original.requestBody?.kept ?? '', 'latin1');
     const head = headAgain(original.requestText, body.length);
     const recorder = store.begin(tunnel, head, clock.monotonic(), 'data', original);
     if (recorder === null) throw refusal('captures are off for its tunnel');
-    this.#underWay += 1;
+    this.#underWay.take(owner);
     try {
       await this.#send(tunnel, { head, body, visitorAddress }, recorder);
     } finally {
-      this.#underWay -= 1;
+      this.#underWay.give(owner);
     }
     return recorder;
   }

@@ -45,15 +45,22 @@ describe('visitors', () => {
   });
 
   it('of a full share, the longest idle one of the network that holds most gives way to a newcomer', () => {
-    const admission = newAdmission({ visitors: 6 });
-    const [first, second, third, fourth] = fill(admission, 'http', 'a', 4);
+    const admission = newAdmission({ visitors: 12 });
     fill(admission, 'http', 'b', 2);
+    const [first, second, third, ...others] = fill(admission, 'http', 'a', 10, 5);
     if (first) first.held = held(false, 0);
     if (second) second.held = held(true, 30);
     if (third) third.held = held(true, 20);
-    if (fourth) fourth.held = held(true, 40);
+    for (const ticket of others) ticket.held = held(true, 40);
     expect(admission.enter('http', 'c', 50)).toMatchObject({ kind: 'admitted', shed: third });
-    expect([admission.ofNetwork('a'), admission.used.visitors, admission.refusals.get('shed')]).toEqual([3, 6, 1]);
+    expect([admission.ofNetwork('a'), admission.used.visitors, admission.refusals.get('shed')]).toEqual([9, 12, 1]);
+  });
+
+  it('while nobody holds more than a few, all networks are alike, and the longest idle of all gives way', () => {
+    const admission = newAdmission({ visitors: 6 });
+    const [oldest] = fill(admission, 'http', 'b', 2);
+    fill(admission, 'http', 'a', 4, 5);
+    expect(admission.enter('http', 'a', 50)).toMatchObject({ kind: 'admitted', shed: oldest });
   });
 
   it('among equals what is idle gives way, and what is busy does not: the newcomer is told to come again', () => {
@@ -98,6 +105,13 @@ describe('visitors', () => {
   });
 });
 
+it('callers of a listener that is flooded give way first, and not those of another', () => {
+  const admission = newAdmission({ api: 10 });
+  const [scrape] = fill(admission, 'metrics', 'a', 1);
+  for (let n = 0; n < 100; n += 1) admission.enter('rest', `n${n % 50}`, n);
+  expect([scrape?.isIn, admission.used.api]).toEqual([true, 10]);
+});
+
 describe('refusals', () => {
   it('are told to a bounded number at a time, and to tcp visitors never', () => {
     const admission = newAdmission({ visitors: 1 });
@@ -124,12 +138,20 @@ describe('control connections', () => {
   });
 
   it('of a full share, the oldest of the largest network that has not authenticated gives way', () => {
-    const admission = newAdmission({ control: 6 });
-    const [session, oldest] = fill(admission, 'control', 'a', 4);
+    const admission = newAdmission({ control: 12 });
     fill(admission, 'control', 'b', 2);
+    const [session, oldest] = fill(admission, 'control', 'a', 10);
     admission.identify(session as Ticket, 'alice', 'session');
     expect(admission.enter('control', 'c', 9)).toMatchObject({ kind: 'admitted', shed: oldest });
     expect(session?.isIn).toBe(true);
+  });
+
+  it('a client that dials all its connections is not the largest of many strangers', () => {
+    const admission = newAdmission({ control: 20 });
+    for (let n = 0; n < 15; n += 1) fill(admission, 'control', `stranger ${n}`, 1);
+    const client = fill(admission, 'control', 'a', 5);
+    for (let n = 0; n < 15; n += 1) admission.enter('control', `stranger ${n}`, 1);
+    expect(client.every(({ isIn }) => isIn)).toBe(true);
   });
 
   it('when all have authenticated, there is no room', () => {

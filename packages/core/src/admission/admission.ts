@@ -85,7 +85,13 @@ export class Admission {
   /** Since the start, by reason; those that gave way are `shed`. */
   readonly refusals = new Map<string, number>();
   readonly #used = { visitors: 0, control: 0, api: 0 };
-  readonly #holdings = { visitors: new NetworkHoldings<Ticket>(), api: new NetworkHoldings<Ticket>() };
+  readonly #visitors = new NetworkHoldings<Ticket>();
+  /** By listener: callers of one that is flooded are first to give way, and not a scrape of the metrics. */
+  readonly #callers = {
+    rest: new NetworkHoldings<Ticket>(),
+    metrics: new NetworkHoldings<Ticket>(),
+    platform: new NetworkHoldings<Ticket>(),
+  };
   readonly #unauthenticated = new NetworkHoldings<Ticket>();
   #unauthenticatedCount = 0;
   /** Requests of visitors that came through a trusted proxy. */
@@ -116,7 +122,7 @@ export class Admission {
 
   /** Connections and requests that count for a network. */
   ofNetwork(network: string): number {
-    return this.#holdings.visitors.count(network) + (this.#requests.get(network) ?? 0);
+    return this.#visitors.count(network) + (this.#requests.get(network) ?? 0);
   }
 
   ofAccount(account: string): number {
@@ -154,7 +160,7 @@ export class Admission {
     const share = SHARE_OF[ticket.kind];
     this.#used[share] -= 1;
     this.#tickets.delete(ticket);
-    if (share !== 'control') this.#holdings[share].remove(ticket.network ?? THROUGH_PROXIES, ticket);
+    if (share !== 'control') this.#holdingsOf(ticket.kind).remove(ticket.network ?? THROUGH_PROXIES, ticket);
     else if (ticket.account === null) this.#removeUnauthenticated(ticket);
     else this.#accounts.give(ticket.account);
   }
@@ -234,20 +240,19 @@ export class Admission {
 
   /** An honest client authenticates within a round trip, so whoever has waited longest is given up, and not the newcomer. */
   #oldestUnauthenticated(): Ticket | null {
-    for (const ticket of this.#unauthenticated.largest?.held ?? []) return ticket;
+    for (const ticket of firstToGiveWay(this.#unauthenticated)) return ticket;
     return null;
   }
 
-  /** Of the network that holds most. What is idle gives way to anybody, what is busy only to one that will hold less even then. */
+  /** What is idle gives way to anybody; what is busy only in the network that holds most, to one that will hold less even then. */
   #longestIdle(share: 'visitors' | 'api', network: string | null): Ticket | null {
-    const holdings = this.#holdings[share];
+    const holdings = share === 'visitors' ? this.#visitors : this.#mostCalled();
+    const victim = longestIdleOf(firstToGiveWay(holdings));
+    if (victim === null || isIdle(victim)) return victim;
     const { largest } = holdings;
-    if (largest === null) return null;
-    const victim = longestIdleOf(largest.held);
-    if (victim === null) return null;
-    if (victim.held?.isIdle ?? true) return victim;
+    if (largest === null || largest.network === THROUGH_PROXIES) return null;
     const isBelow = holdings.count(network ?? THROUGH_PROXIES) + 1 < largest.held.size;
-    return isBelow && largest.network !== THROUGH_PROXIES ? victim : null;
+    return isBelow ? longestIdleOf(largest.held) : null;
   }
 
   #refuse(kind: ConnectionKind, network: string | null, nowMs: number, refusal: AdmissionRefusal): Entry {
@@ -259,9 +264,17 @@ export class Admission {
 
   #hold(share: ConnectionShare, ticket: Ticket): void {
     const network = ticket.network ?? THROUGH_PROXIES;
-    if (share !== 'control') return this.#holdings[share].add(network, ticket);
+    if (share !== 'control') return this.#holdingsOf(ticket.kind).add(network, ticket);
     this.#unauthenticated.add(network, ticket);
     this.#unauthenticatedCount += 1;
+  }
+
+  #holdingsOf(kind: ConnectionKind): NetworkHoldings<Ticket> {
+    return kind === 'rest' || kind === 'metrics' || kind === 'platform' ? this.#callers[kind] : this.#visitors;
+  }
+
+  #mostCalled(): NetworkHoldings<Ticket> {
+    return Object.values(this.#callers).reduce((most, one) => (one.all.size > most.all.size ? one : most));
   }
 
   #removeUnauthenticated(ticket: Ticket): void {
@@ -274,13 +287,21 @@ export class Admission {
   }
 }
 
-const activeAt = (ticket: Ticket): number => ticket.held?.activeAtMs ?? ticket.enteredMs;
+/**
+ * Those of the network that holds most. While nobody holds more than a few, all are alike, and the oldest go first: else a client that has just
+ * dialled all its connections would be the largest of a hundred strangers, and gone before it could say who it is.
+ */
+const firstToGiveWay = ({ largest, all }: NetworkHoldings<Ticket>): ReadonlySet<Ticket> =>
+  largest !== null && largest.held.size > CORE_LIMITS.NETWORK_ALLOWANCE ? largest.held : all;
 
-/** Idle ones first. Of a network that holds very many, only its oldest are looked at: this happens at each accept of a flood. */
-const longestIdleOf = (held: ReadonlySet<Ticket>): Ticket | null => {
+const isIdle = ({ held }: Ticket): boolean => held?.isIdle ?? true;
+const activeAt = ({ held, enteredMs }: Ticket): number => held?.activeAtMs ?? enteredMs;
+
+/** Idle ones first. Of very many only the oldest are looked at: this happens at each accept of a flood. */
+const longestIdleOf = (tickets: ReadonlySet<Ticket>): Ticket | null => {
   let found: Ticket | null = null;
   let looks = 0;
-  for (const ticket of held) {
+  for (const ticket of tickets) {
     if (found === null || givesWaySooner(ticket, found)) found = ticket;
     looks += 1;
     if (looks >= CORE_LIMITS.SHED_LOOKS_MAX) break;
@@ -288,7 +309,5 @@ const longestIdleOf = (held: ReadonlySet<Ticket>): Ticket | null => {
   return found;
 };
 
-const givesWaySooner = (one: Ticket, other: Ticket): boolean => {
-  const [oneIdle, otherIdle] = [one.held?.isIdle ?? true, other.held?.isIdle ?? true];
-  return oneIdle === otherIdle ? activeAt(one) < activeAt(other) : oneIdle;
-};
+const givesWaySooner = (one: Ticket, other: Ticket): boolean =>
+  isIdle(one) === isIdle(other) ? activeAt(one) < activeAt(other) : isIdle(one);

@@ -2,14 +2,15 @@
 // with each connection of a flood.
 
 export class NetworkHoldings<T> {
+  readonly #all = new Set<T>();
   readonly #of = new Map<string, Set<T>>();
   /** Networks by how many they hold; those of a level in the order in which they came to it. */
   readonly #levels = new Map<number, Set<string>>();
   #highest = 0;
 
-  /** Networks that hold something. */
-  get networks(): number {
-    return this.#of.size;
+  /** Of all networks, oldest first. */
+  get all(): ReadonlySet<T> {
+    return this.#all;
   }
 
   count(network: string): number {
@@ -30,12 +31,14 @@ export class NetworkHoldings<T> {
     this.#of.set(network, held);
     const before = held.size;
     held.add(item);
+    this.#all.add(item);
     if (held.size > before) this.#move(network, before, held.size);
   }
 
   remove(network: string, item: T): void {
     const held = this.#of.get(network);
     if (held === undefined || !held.delete(item)) return;
+    this.#all.delete(item);
     // Networks come and go for ever.
     if (held.size === 0) this.#of.delete(network);
     this.#move(network, held.size + 1, held.size);

@@ -1,8 +1,11 @@
 // Few descriptors and very many connections: each part of a stack keeps its share, so that a flood of one is no end of another.
+
+import { createHash } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
+import { WebSocket } from 'ws';
 import { openHttp, type PublicEndpoint, startWeb } from './http-tunnels.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
 import { type Harness, it } from './system-test.fixture.ts';
@@ -79,6 +82,20 @@ const seriesOf = async ({ run }: Stack, name: string): Promise<Map<string, numbe
 
 const sumOf = (counts: ReadonlyMap<string, number>): number => [...counts.values()].reduce((sum, one) => sum + one, 0);
 
+/** One try to open a session; its end is `AuthOk`, the code of a refusal, or what became of the connection. */
+const tryKey = (port: number, token: string, localAddress: string): Promise<{ ws: WebSocket; end: string }> =>
+  new Promise((resolve) => {
+    const ws = new WebSocket(`ws://127.0.0.1:${port}/_control`, { localAddress });
+    const over = (end: string): void => resolve({ ws, end });
+    ws.on('open', () => ws.send(JSON.stringify({ type: 'Auth', versions: [1], token, agent: 'test' })));
+    ws.on('message', (data) => {
+      const { type, code = '' } = JSON.parse(String(data)) as { type: string; code?: string };
+      over(type === 'AuthOk' ? type : code);
+    });
+    ws.on('error', (error) => over(error.message));
+    ws.on('close', () => over('closed'));
+  });
+
 const ONE = ['127.0.0.2'];
 const HUNDRED = Array.from({ length: 100 }, (_, n) => `127.0.1.${n + 1}`);
 
@@ -133,4 +150,35 @@ describe.runIf(process.platform === 'linux')(`${FLOOD} connections to a stack of
       }
     },
   );
+
+  it('one key with as many session attempts holds its part; another account comes in all the time', async ({
+    harness,
+  }) => {
+    const sha256 = createHash('sha256').update('key-of-alice').digest('hex');
+    const tables = `[[auth.keys]]\naccount = "alice"\nsha256 = "${sha256}"`;
+    const stack = await harness.stack({ descriptors: DESCRIPTORS, tables });
+    const ends = new Map<string, number>();
+    const open: WebSocket[] = [];
+    let tries = 0;
+    const flooder = async (): Promise<void> => {
+      while (tries < FLOOD) {
+        tries += 1;
+        const { ws, end } = await tryKey(stack.controlPort, 'key-of-alice', '127.0.0.2');
+        ends.set(end, (ends.get(end) ?? 0) + 1);
+        if (end === 'AuthOk') open.push(ws);
+        else ws.terminate();
+      }
+    };
+    const flooding = Promise.all(Array.from({ length: 20 }, flooder));
+    await eventually(() => expect(ends.get('SESSION_LIMIT')).toBeGreaterThan(0));
+    // With its carriers, while the flood goes on.
+    await (await harness.tcp(stack, 9)).ready();
+    await flooding;
+    expect(ends.get('AuthOk')).toBeLessThanOrEqual(64);
+    expect(ends.get('SESSION_LIMIT')).toBeGreaterThan(FLOOD / 2);
+    expect((await seriesOf(stack, 'tunnel_connections_refused_total')).get('account-limit')).toBe(
+      ends.get('SESSION_LIMIT'),
+    );
+    for (const ws of open) ws.terminate();
+  });
 });
