@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import { BROKEN } from './byte-duplex.ts';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
-import { type Guarded, listen, type ReportInternalError } from './guard.ts';
+import { type Guarded, guard, type ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import type { ReadPath } from './node-internals.ts';
 
@@ -56,11 +56,11 @@ class SocketCarrier implements Carrier, Guarded {
       onStuck: (bytes) => this.destroy(`${bytes} bytes wait: the peer does not read`),
       abandon: (error, where) => this.abandon(error, where),
     });
-    listen(this.#socket, 'error', this, 'carrier', (error: NodeJS.ErrnoException) =>
+    guard.listen(this.#socket, 'error', this, 'carrier', (error: NodeJS.ErrnoException) =>
       this.#close(error.code ?? error.message),
     );
-    listen(this.#socket, 'end', this, 'carrier', () => this.#close('closed by the peer'));
-    listen(this.#socket, 'close', this, 'carrier', () => this.#close('closed'));
+    guard.listen(this.#socket, 'end', this, 'carrier', () => this.#close('closed by the peer'));
+    guard.listen(this.#socket, 'close', this, 'carrier', () => this.#close('closed'));
   }
 
   get readPath(): ReadPath {
@@ -121,6 +121,8 @@ class SocketCarrier implements Carrier, Guarded {
       this.#close(BROKEN.text);
     } finally {
       this.#socket.destroy();
+      // Once more, where telling it was what threw: whoever knows already takes no notice.
+      this.#receiver?.onClosed(BROKEN.text);
     }
   }
 

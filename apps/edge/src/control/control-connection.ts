@@ -1,7 +1,7 @@
 // One WebSocket of a client: frames in order, one at a time; the first must be Auth; silence, slowness and strangers are closed.
 import { judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Guarded, listen, type ReportInternalError } from '@tunnel/mux';
+import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
 import {
   CLOSE_CODES,
   type ControlMessage,
@@ -78,16 +78,16 @@ export class ControlConnection implements Guarded {
     this.#lastHeardAt = clock.monotonic();
     this.#lastPingAt = this.#lastHeardAt;
     this.#timer = this.#after(WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS, () => this.#authTimedOut());
-    listen(ws, 'message', this, SCOPE, (data: RawData, isBinary: boolean) => this.#hear(data, isBinary));
-    listen(ws, 'ping', this, SCOPE, () => this.#heard());
-    listen(ws, 'pong', this, SCOPE, () => this.#heard());
+    guard.listen(ws, 'message', this, SCOPE, (data: RawData, isBinary: boolean) => this.#hear(data, isBinary));
+    guard.listen(ws, 'ping', this, SCOPE, () => this.#heard());
+    guard.listen(ws, 'pong', this, SCOPE, () => this.#heard());
     // ws closes by itself after an error: a frame over the limit (1009), bytes that are no frame (1002).
-    listen(ws, 'error', this, SCOPE, (error: Error) =>
+    guard.listen(ws, 'error', this, SCOPE, (error: Error) =>
       this.#logger.debug({ client: peer.clientAddr, reason: error.message }, 'control socket error'),
     );
     // Apart from what follows: the end of the edge waits for it.
     this.whenGone = new Promise((resolve) => ws.on('close', () => resolve()));
-    listen(ws, 'close', this, SCOPE, () => this.#closed());
+    guard.listen(ws, 'close', this, SCOPE, () => this.#closed());
   }
 
   /** The client is told, and comes back: its tunnels are held for it. */

@@ -6,7 +6,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
-import { accept, type ReportInternalError } from '@tunnel/mux';
+import { guard, type ReportInternalError } from '@tunnel/mux';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { secureOptionsOf, type TlsFiles } from '../ingress/tls/certificate.ts';
@@ -59,13 +59,13 @@ export class ControlServer {
   async start(tls: TlsFiles | null): Promise<void> {
     const server = openServer(tls);
     const { report } = this.#given;
-    accept(server, 'connection', report, SCOPE, (socket: Socket) => this.#waiting.add(socket));
-    accept(server, 'request', report, SCOPE, answerRequest);
-    accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
+    guard.accept(server, 'connection', report, SCOPE, (socket: Socket) => this.#waiting.add(socket));
+    guard.accept(server, 'request', report, SCOPE, answerRequest);
+    guard.accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
     );
     // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
-    accept(server, 'clientError', report, SCOPE, (_error, socket: Duplex) => socket.destroy());
+    guard.accept(server, 'clientError', report, SCOPE, (_error, socket: Duplex) => socket.destroy());
     this.#server = server;
     this.#address = await listenOrFault(server, this.#given.listenOn);
   }

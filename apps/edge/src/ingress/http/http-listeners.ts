@@ -3,7 +3,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { type ListenOn, listenOrFault } from '@tunnel/http-shell';
-import { accept } from '@tunnel/mux';
+import { guard } from '@tunnel/mux';
 import type { Logger, ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/certificate.ts';
@@ -101,7 +101,9 @@ export class HttpPort {
       keepAlive: true,
       keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
     });
-    accept(this.#server, 'connection', ingress.report, 'http', (socket: Socket) => ingress.accept(socket, 'http'));
+    guard.accept(this.#server, 'connection', ingress.report, 'http', (socket: Socket) =>
+      ingress.accept(socket, 'http'),
+    );
     this.#server.on('error', (error) => {
       if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
     });
@@ -154,10 +156,10 @@ export class HttpsPort {
     };
     this.#server = createTlsServer(options);
     const { report } = ingress;
-    accept(this.#server, 'connection', report, 'https', (socket: Socket) => this.#onConnection(socket));
-    accept(this.#server, 'secureConnection', report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
+    guard.accept(this.#server, 'connection', report, 'https', (socket: Socket) => this.#onConnection(socket));
+    guard.accept(this.#server, 'secureConnection', report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
     // Strangers' handshakes fail all the time, and plain HTTP comes here by mistake: closed without a word.
-    accept(this.#server, 'tlsClientError', report, 'https', (_error, socket: TLSSocket) => socket.destroy());
+    guard.accept(this.#server, 'tlsClientError', report, 'https', (_error, socket: TLSSocket) => socket.destroy());
     this.#server.on('error', (error: Error) => {
       if (this.#address !== undefined) logger.warn({ err: error }, 'a connection could not be accepted');
     });

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
-import { accept } from '@tunnel/mux';
+import { guard } from '@tunnel/mux';
 import type { Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Route } from '../../routing/registry.ts';
@@ -97,7 +97,7 @@ export class TcpListeners {
   #createServer(port: number): Server {
     const { routeOn, relay } = this.#options;
     const server = createServer(SERVER_OPTIONS);
-    accept(server, 'connection', relay.report, 'tcp', (socket: Socket) => {
+    guard.accept(server, 'connection', relay.report, 'tcp', (socket: Socket) => {
       const route = routeOn(port);
       if (route === undefined) relay.turnAway(socket, port);
       else relay.carry(socket, route);

@@ -8,7 +8,7 @@ import {
   type Settings,
 } from 'node:http2';
 import { Fault } from '@tunnel/errors';
-import { BROKEN, type Guarded, listen, type MuxStream, type OpenAnswer, type ReportInternalError } from '@tunnel/mux';
+import { BROKEN, type Guarded, guard, type MuxStream, type OpenAnswer, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { faultOfRefusal } from '../upstream.ts';
@@ -121,11 +121,11 @@ export class H2cConnection implements OpenAnswer {
     this.#stream = stream;
     this.#duplex = duplex;
     this.#session = session;
-    listen(session, 'remoteSettings', this, SCOPE, (settings: Settings) => this.#onSettings(settings));
-    listen(session, 'goaway', this, SCOPE, () => this.#retire());
+    guard.listen(session, 'remoteSettings', this, SCOPE, (settings: Settings) => this.#onSettings(settings));
+    guard.listen(session, 'goaway', this, SCOPE, () => this.#retire());
     // Told to each call by its own stream.
-    listen(session, 'error', this, SCOPE, () => {});
-    listen(session, 'close', this, SCOPE, () => this.#onClosed());
+    guard.listen(session, 'error', this, SCOPE, () => {});
+    guard.listen(session, 'close', this, SCOPE, () => this.#onClosed());
   }
 
   /** Something of the connection itself, not of one call: the calls hear of it by the ends of their streams. */
@@ -188,7 +188,7 @@ export class H2cConnection implements OpenAnswer {
     const stream = session.request(headers, options);
     this.#calls += 1;
     this.#callsEver += 1;
-    listen(stream, 'close', this, SCOPE, () => {
+    guard.listen(stream, 'close', this, 'h2c.call', () => {
       this.#calls -= 1;
       this.#idleSinceMs = this.#given.now();
     });

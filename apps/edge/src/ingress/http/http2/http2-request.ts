@@ -2,7 +2,7 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Framing, HeaderField, RequestHead, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Guarded, listen, type MuxStream } from '@tunnel/mux';
+import { type Guarded, guard, type MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { isOwnAnswer, type OwnAnswer, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
 import { type RawFields, requestHeadOf, trailersOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
@@ -48,10 +48,10 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     this.#request.startedMs = visitor.owner.services.preciseNow();
     this.#response = new Http2Response(stream, (status) => this.#request.answered(status), this);
     // What went wrong is told by the close that follows; without a listener it would end the process.
-    listen(stream, 'error', this, SCOPE, () => {});
-    listen(stream, 'aborted', this, SCOPE, () => this.#request.abort());
-    listen(stream, 'close', this, SCOPE, () => this.#onClosed());
-    listen(stream, 'drain', this, SCOPE, () => this.#request.resume());
+    guard.listen(stream, 'error', this, SCOPE, () => {});
+    guard.listen(stream, 'aborted', this, SCOPE, () => this.#request.abort());
+    guard.listen(stream, 'close', this, SCOPE, () => this.#onClosed());
+    guard.listen(stream, 'drain', this, SCOPE, () => this.#request.resume());
   }
 
   /** As HTTP/2 sees it: node may still wait for a write. */
@@ -75,7 +75,7 @@ export class Http2Request implements ResponseHandler, BodyOwner {
 
   #await(decision: Promise<RouteDecision>): void {
     // node tells them when they come, whether or not anybody reads the body before them.
-    listen(this.#stream, 'trailers', this, SCOPE, (_trailers, _flags, raw: RawFields) => {
+    guard.listen(this.#stream, 'trailers', this, SCOPE, (_trailers, _flags, raw: RawFields) => {
       this.#earlyTrailers = raw;
     });
     const decided = (made: RouteDecision): void => {
@@ -233,9 +233,11 @@ class Http2Body implements BodySource {
 
   start(earlyTrailers: RawFields | null): void {
     if (earlyTrailers !== null) this.#onTrailers(earlyTrailers);
-    listen(this.#stream, 'trailers', this.#owner, SCOPE, (_trailers, _flags, raw: RawFields) => this.#onTrailers(raw));
-    listen(this.#stream, 'data', this.#owner, SCOPE, (chunk: Buffer) => this.#onData(chunk));
-    listen(this.#stream, 'end', this.#owner, SCOPE, () => this.#onEnd());
+    guard.listen(this.#stream, 'trailers', this.#owner, SCOPE, (_trailers, _flags, raw: RawFields) =>
+      this.#onTrailers(raw),
+    );
+    guard.listen(this.#stream, 'data', this.#owner, SCOPE, (chunk: Buffer) => this.#onData(chunk));
+    guard.listen(this.#stream, 'end', this.#owner, SCOPE, () => this.#onEnd());
   }
 
   /** The service takes more. */
