@@ -1,6 +1,7 @@
 // Each place where Node calls the edge for one connection, with a fault raised below it while 200 others are in the middle of something.
 import * as http2 from 'node:http2';
 import * as net from 'node:net';
+import * as tls from 'node:tls';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RawClient } from './control/raw-client.fixture.ts';
@@ -88,7 +89,9 @@ const askHttp2 =
   (path: string, act: Act = (stream) => stream.resume(), headers: http2.OutgoingHttpHeaders = {}) =>
   async (): Promise<string> => {
     const session = stage.visitHttp2();
-    const stream = session.request({ ':path': path, ...headers }, { endStream: headers[':method'] !== 'POST' });
+    const isPost = headers[':method'] === 'POST';
+    const stream = session.request({ ':path': path, ...headers }, { endStream: !isPost, waitForTrailers: isPost });
+    stream.on('wantTrailers', () => stream.listenerCount('wantTrailers') === 1 && stream.sendTrailers({}));
     let status = 0;
     let hint = '';
     stream.on('error', () => {});
@@ -104,6 +107,11 @@ const askHttp2 =
 
 const postHttp2 = (path: string, act: Act) => askHttp2(path, act, { ':method': 'POST' });
 
+const sendTrailers: Act = (stream) => {
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'x-check': '1' }));
+  stream.resume().end('x');
+};
+
 const sayGarbage = async (): Promise<string> => {
   const socket = stage.dialTls('h2');
   socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
@@ -118,6 +126,14 @@ const connectTo = (port: () => number, text: string) => async (): Promise<string
   socket.on('error', () => {});
   socket.write(text);
   socket.resume();
+  await new Promise((resolve) => socket.once('close', resolve));
+  return 'reset';
+};
+
+const askControlPort = async (): Promise<string> => {
+  const socket = tls.connect({ host: '127.0.0.1', port: stage.controlPort, rejectUnauthorized: false });
+  socket.on('error', () => {}).resume();
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
   await new Promise((resolve) => socket.once('close', resolve));
   return 'reset';
 };
@@ -166,6 +182,12 @@ const PLACES: readonly (readonly [place: string, act: () => Promise<string>, out
   ],
   ['http2.stream.data', postHttp2('/', (stream) => stream.resume().end('x')), INTERNAL],
   ['http2.stream.end', postHttp2('/', (stream) => stream.resume().end('x')), INTERNAL],
+  ['http2.stream.trailers', postHttp2('/', sendTrailers), INTERNAL],
+  [
+    'http2.stream.finish',
+    askHttp2('/', (stream) => stream.resume(), { ':method': 'POST', ':authority': 'no.localhost' }),
+    ANY,
+  ],
   ['http2.stream.wantTrailers', askHttp2('/'), RESET],
   ['http2.stream.drain', askHttp2('/big', (stream) => setTimeout(() => stream.resume(), 200)), RESET],
   ['http2.stream.aborted', askHttp2('/hold', (stream) => stream.once('data', () => stream.close(8))), ANY],
@@ -196,6 +218,7 @@ const PLACES: readonly (readonly [place: string, act: () => Promise<string>, out
   ['https.tlsClientError', connectTo(() => stage.edge.addresses.https?.port ?? 0, 'GET / HTTP/1.1\r\n\r\n'), RESET],
   ['tcp.connection', connectTo(() => stage.tcpPort, 'x'), RESET],
   ['control-port.connection', control(() => {}), RESET],
+  ['control-port.request', askControlPort, RESET],
   ['control-port.upgrade', control(() => {}), RESET],
   ['control-port.clientError', connectTo(() => stage.controlPort, 'x\r\n\r\n'), RESET],
   ['control.message', control(() => {}), /^reset/],

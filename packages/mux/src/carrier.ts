@@ -108,7 +108,15 @@ class SocketCarrier implements Carrier, Guarded {
     this.#writer.flush();
     this.#socket.end();
     // The peer answers with its own end; one that does not is left behind.
-    setTimeout(() => this.destroy('closed'), MUX_LIMITS.CARRIER_LINGER_MS).unref();
+    setTimeout(() => this.#closeLate(), MUX_LIMITS.CARRIER_LINGER_MS).unref();
+  }
+
+  #closeLate(): void {
+    try {
+      this.#close('closed');
+    } catch (error) {
+      this.abandon(error, 'carrier.close');
+    }
   }
 
   destroy(reason: string): void {

@@ -4,6 +4,7 @@ import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
   connect,
+  constants,
   type OutgoingHttpHeaders,
   type Settings,
 } from 'node:http2';
@@ -40,6 +41,8 @@ const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
 
 /** Looks in a row at a connection that is not read any more, before it is taken for over. */
 const DEAF_LOOKS = 3;
+
+const { NGHTTP2_CANCEL } = constants;
 
 const SESSION_OPTIONS = {
   maxSessionMemory: Math.ceil(EDGE_LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
@@ -227,7 +230,9 @@ export class H2cConnection implements OpenAnswer {
   close(): void {
     if (this.#state === 'opening') this.#refuse(new Fault('TUNNEL_AWAY'));
     this.#state = 'closed';
-    if (this.#session !== null && !this.#session.destroyed) this.#session.destroy();
+    // With an error: without one node ends the calls under way, and half of a response would look whole.
+    if (this.#session !== null && !this.#session.destroyed)
+      this.#session.destroy(new Error(UNUSED.text), NGHTTP2_CANCEL);
   }
 }
 
