@@ -152,7 +152,7 @@ const control = (act: (client: RawClient) => void) => async (): Promise<string> 
 
 const UPGRADE = 'Connection: Upgrade\r\nUpgrade: echo\r\n';
 
-const PLACES: readonly (readonly [place: string, act: () => Promise<string>, outcome: RegExp])[] = [
+const GUARDED_CALLS: readonly (readonly [where: string, act: () => Promise<string>, outcome: RegExp])[] = [
   ['socket.data', ask('web', '/'), INTERNAL],
   ['socket.end', leave('', 'end'), ANY],
   ['socket.drain', askSlowly('web'), RESET],
@@ -233,16 +233,16 @@ let before = 0;
 const soon = (check: () => unknown): Promise<unknown> => eventually(check as () => void, { timeoutMs: 5000 });
 
 describe.sequential('a fault at', () => {
-  it.each(PLACES)('%s costs one connection and nobody else', async (place, act, outcome) => {
+  it.each(GUARDED_CALLS)('%s costs one connection and nobody else', async (where, act, outcome) => {
     before = await stage.metric('tunnel_active_connections');
-    const name = `tunnel_internal_errors_total{where="${place}"}`;
+    const name = `tunnel_internal_errors_total{where="${where}"}`;
     const sessionsBefore = await stage.metric('tunnel_active_sessions');
     stage.logger.errors.length = 0;
-    throwAt(place);
+    throwAt(where);
     expect(await act()).toMatch(outcome);
     await soon(() => expect(hasThrown()).toBe(true));
     await soon(async () => expect(await stage.metric(name)).toBe(1));
-    expect(stage.logger.errors.map(({ where }) => where)).toEqual([place]);
+    expect(stage.logger.errors.map(({ where }) => where)).toEqual([where]);
     expect(stage.logger.errors[0]?.err).toBeInstanceOf(Error);
     await soon(async () => expect(await stage.metric('tunnel_active_connections')).toBe(before));
     await soon(async () => expect(await stage.metric('tunnel_active_sessions')).toBe(sessionsBefore));

@@ -9,7 +9,7 @@ import { H2cUpstream } from './upstream/h2c/h2c-upstream.ts';
 import { Http1Upstream } from './upstream/http1/http1-upstream.ts';
 
 interface Below {
-  readonly place: string;
+  readonly where: string;
   readonly prototype: object;
   readonly method: string;
   /** Only when this is on the stack: the method has other callers. */
@@ -19,39 +19,39 @@ interface Below {
 }
 
 const METHODS: readonly Below[] = [
-  { place: 'socket.data', prototype: Http1Visitor.prototype, method: 'onData' },
-  { place: 'socket.end', prototype: Http1Visitor.prototype, method: 'onEnd' },
-  { place: 'socket.drain', prototype: Http1Visitor.prototype, method: 'onDrain' },
-  { place: 'socket.flushed', prototype: Linger.prototype, method: 'onSaidAll' },
-  { place: 'socket.reset', prototype: Http1Visitor.prototype, method: 'onReset' },
-  { place: 'stream.opened', prototype: Http1Upstream.prototype, method: 'onOpened' },
-  { place: 'stream.refused', prototype: Http1Upstream.prototype, method: 'onRefused' },
-  { place: 'stream.data', prototype: Http1Upstream.prototype, method: 'onData' },
-  { place: 'stream.end', prototype: Http1Upstream.prototype, method: 'onEnd' },
-  { place: 'stream.drain', prototype: Http1Upstream.prototype, method: 'onDrain' },
-  { place: 'stream.reset', prototype: Http1Upstream.prototype, method: 'onReset' },
-  { place: 'visitor.tick', prototype: Http1Visitor.prototype, method: 'tick', isNew: true },
-  { place: 'http2.tick', prototype: Http2Request.prototype, method: 'tick', isNew: true },
-  { place: 'http2.request', prototype: Http2Request.prototype, method: 'begin' },
-  { place: 'h2c.connected', prototype: H2cUpstream.prototype, method: 'onConnected' },
-  { place: 'h2c.refused', prototype: H2cUpstream.prototype, method: 'onNotConnected' },
-  { place: 'h2c.tick', prototype: H2cConnection.prototype, method: 'isKept', isNew: true },
-  { place: 'h2c.write', prototype: TunnelCounters.prototype, method: 'addBytes', caller: 'StreamDuplex' },
+  { where: 'socket.data', prototype: Http1Visitor.prototype, method: 'onData' },
+  { where: 'socket.end', prototype: Http1Visitor.prototype, method: 'onEnd' },
+  { where: 'socket.drain', prototype: Http1Visitor.prototype, method: 'onDrain' },
+  { where: 'socket.flushed', prototype: Linger.prototype, method: 'onSaidAll' },
+  { where: 'socket.reset', prototype: Http1Visitor.prototype, method: 'onReset' },
+  { where: 'stream.opened', prototype: Http1Upstream.prototype, method: 'onOpened' },
+  { where: 'stream.refused', prototype: Http1Upstream.prototype, method: 'onRefused' },
+  { where: 'stream.data', prototype: Http1Upstream.prototype, method: 'onData' },
+  { where: 'stream.end', prototype: Http1Upstream.prototype, method: 'onEnd' },
+  { where: 'stream.drain', prototype: Http1Upstream.prototype, method: 'onDrain' },
+  { where: 'stream.reset', prototype: Http1Upstream.prototype, method: 'onReset' },
+  { where: 'visitor.tick', prototype: Http1Visitor.prototype, method: 'tick', isNew: true },
+  { where: 'http2.tick', prototype: Http2Request.prototype, method: 'tick', isNew: true },
+  { where: 'http2.request', prototype: Http2Request.prototype, method: 'begin' },
+  { where: 'h2c.connected', prototype: H2cUpstream.prototype, method: 'onConnected' },
+  { where: 'h2c.refused', prototype: H2cUpstream.prototype, method: 'onNotConnected' },
+  { where: 'h2c.tick', prototype: H2cConnection.prototype, method: 'isKept', isNew: true },
+  { where: 'h2c.write', prototype: TunnelCounters.prototype, method: 'addBytes', caller: 'StreamDuplex' },
 ];
 
 let armed: string | null = null;
 
 /** The next call below this guard throws, once. */
-export const throwAt = (place: string): void => {
-  armed = place;
+export const throwAt = (where: string): void => {
+  armed = where;
 };
 
 /** Whether it has. */
 export const hasThrown = (): boolean => armed === null;
 
-const fire = (place: string): never => {
+const fire = (where: string): never => {
   armed = null;
-  throw new Error(`raised at ${place}`);
+  throw new Error(`raised at ${where}`);
 };
 
 const isSameMethod = (one: Below, other: Below): boolean =>
@@ -64,12 +64,12 @@ const replaceMethod = (prototype: object, method: string, points: readonly Below
   const real = methods[method] as Method;
   const seen = new WeakSet();
   methods[method] = function (this: object, ...given: unknown[]): unknown {
-    const point = points.find(({ place }) => place === armed);
+    const point = points.find(({ where }) => where === armed);
     const isMeant =
       point !== undefined &&
       !(point.isNew === true && seen.has(this)) &&
       (point.caller === undefined || new Error('who calls?').stack?.includes(point.caller) === true);
-    if (isMeant) fire(point.place);
+    if (isMeant) fire(point.where);
     if (point === undefined) seen.add(this);
     return real.apply(this, given);
   };
@@ -82,9 +82,9 @@ const replaceMethod = (prototype: object, method: string, points: readonly Below
 export const allowFaults = (): (() => void) => {
   const { listen, accept } = guard;
   const faulty =
-    (place: string, act: Listener): Listener =>
+    (where: string, act: Listener): Listener =>
     (a, b, c, d) => {
-      if (armed === place) fire(place);
+      if (armed === where) fire(where);
       act(a, b, c, d);
     };
   const spies = [

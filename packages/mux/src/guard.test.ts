@@ -60,14 +60,14 @@ describe('a socket', () => {
   it.each([
     ['onEnd', 'socket.end', 'end'],
     ['onReset', 'socket.reset', 'resetAndDestroy'],
-  ] as const)('whose %s throws is abandoned', async (method, place, leave) => {
+  ] as const)('whose %s throws is abandoned', async (method, where, leave) => {
     const [accepted, dialled] = await quietPair();
     const told: string[] = [];
     const end = adoptSocket(accepted);
     cleanups.push(() => end.reset({ code: 'cancelled', text: '' }));
     end.read(faulty(method, told));
     dialled[leave]();
-    await eventually(() => expect(told).toEqual([place]));
+    await eventually(() => expect(told).toEqual([where]));
   });
 
   it('whose reader cannot even let go is destroyed', async () => {
@@ -137,7 +137,7 @@ describe('a stream', () => {
     ['onReset', 'stream.reset', (stream: MuxStream) => stream.reset({ code: 'cancelled', text: '' })],
   ] as const)(
     'whose %s throws is reset; its carrier, its neighbours and its session live',
-    async (method, place, act) => {
+    async (method, where, act) => {
       const accepted: MuxStream[] = [];
       const { pair, reports } = await startSession((stream) => {
         stream.accept();
@@ -149,7 +149,7 @@ describe('a stream', () => {
       const stream = await open(pair, told);
       stream?.read(faulty(method, told));
       act(accepted[1] as MuxStream);
-      await eventually(() => expect(told).toEqual([place]));
+      await eventually(() => expect(told).toEqual([where]));
       expect(stream?.state).toBe('closed');
       expect([neighbour?.state, pair.edge.liveCarriers, pair.edge.liveStreams]).toEqual(['open', 2, 1]);
       expect(reports).toEqual({ edge: [], client: [] });
@@ -175,13 +175,13 @@ describe('a stream', () => {
   it.each([
     ['onOpened', 'stream.opened'],
     ['onRefused', 'stream.refused'],
-  ] as const)('whose %s throws costs nothing else', async (method, place) => {
+  ] as const)('whose %s throws costs nothing else', async (method, where) => {
     const { pair } = await startSession((stream) =>
       method === 'onOpened' ? stream.accept() : stream.refuse({ code: 'dial-refused', text: '' }),
     );
     const told: string[] = [];
     await open(pair, told, method);
-    await eventually(() => expect(told).toEqual([place]));
+    await eventually(() => expect(told).toEqual([where]));
     await eventually(() => expect([pair.edge.liveStreams, pair.edge.liveCarriers]).toEqual([0, 2]));
   });
 
@@ -216,14 +216,14 @@ describe('a carrier', () => {
     ['carrier.data', FramedConnection.prototype, 'onBytes'],
     ['carrier.written', CarrierWriter.prototype, 'flush'],
     ['carrier.tick', FramedConnection.prototype, 'tick'],
-  ] as const)('that throws at %s goes alone, and is told of once', async (place, prototype, method) => {
+  ] as const)('that throws at %s goes alone, and is told of once', async (where, prototype, method) => {
     const { pair, reports } = await startSession((stream) => stream.accept());
     await eventually(() => expect(pair.edge.liveCarriers).toBe(2));
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     raiseOnce(prototype, method);
     if (method === 'tick') pair.edge.tick(performance.now());
     else void open(pair, []);
-    await eventually(() => expect([...reports.edge, ...reports.client]).toEqual([place]));
+    await eventually(() => expect([...reports.edge, ...reports.client]).toEqual([where]));
     await eventually(() => expect([pair.edge.openCarriers, pair.client.openCarriers]).toEqual([1, 1]));
     expect((await open(pair, []))?.state).toBe('open');
   });

@@ -105,7 +105,7 @@ it.each([
   ['h2c.read', 'resume', (duplex: StreamDuplex) => duplex.resume()],
   ['h2c.end', 'end', (duplex: StreamDuplex) => duplex.end()],
   ['h2c.destroy', 'reset', (duplex: StreamDuplex) => duplex.destroy()],
-] as const)('a fault at %s ends the duplex, and is told once', async (place, method, act) => {
+] as const)('a fault at %s ends the duplex, and is told once', async (where, method, act) => {
   const reports: string[] = [];
   const { a, b, close } = await endPair('stream-plain');
   const duplex = new StreamDuplex(
@@ -124,6 +124,6 @@ it.each([
   const closed = new Promise((resolve) => duplex.once('close', resolve));
   act(duplex);
   await closed;
-  expect(reports).toEqual([place]);
+  expect(reports).toEqual([where]);
   close();
 });

@@ -1,5 +1,5 @@
 // Where Node calls us for one connection there is a guard: every callback in ingress, control, upstream and mux is either under one, or in
-// the list below with the reason why it needs none. And every guarded place has a test that raises a fault there.
+// the list below with the reason why it needs none. And every guarded call has a test that raises a fault there.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -88,7 +88,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   ],
 };
 
-/** Tests that raise a fault at the places they name. */
+/** Tests that raise a fault at the calls they name. */
 const RAISING = [
   `${EDGE}/guard.slow.test.ts`,
   `${EDGE}/control/control-connection.test.ts`,
@@ -128,7 +128,7 @@ it('every callback is under a guard, or in the list with its reason', () => {
 });
 
 /** `http2.stream.data`, as the metric and the log call it. */
-const placesIn = (path: string): string[] => {
+const callsIn = (path: string): string[] => {
   const text = linesOf(path).join('\n');
   const scopes = Object.fromEntries(
     [...text.matchAll(/const (\w+) = '([\w.-]+)';/gi)].map(([, name, scope]) => [name, scope]),
@@ -137,21 +137,21 @@ const placesIn = (path: string): string[] => {
   const listened = [
     ...text.matchAll(/guard\.(?:listen|accept)\(\s*[\w.#]+,\s*('\w+'|event),\s*[\w.#]+,\s*('[\w.-]+'|\w+),/g),
   ];
-  const places = listened.flatMap(([, event = '', scope = '']) => {
+  const calls = listened.flatMap(([, event = '', scope = '']) => {
     // A helper of the file: its own calls name the events.
     const events =
       event === 'event' ? [...text.matchAll(/\bon\('(\w+)'/g)].map(([, name]) => name) : [event.slice(1, -1)];
     return events.map((name) => `${scopeOf(scope)}.${name}`);
   });
   const caught = [...text.matchAll(/(?:abandon|report)\(([^;]*)\);/gi)].flatMap(([, given = '']) =>
-    [...given.matchAll(/'([a-z0-9-]+(?:\.\w+)+)'/gi)].map(([, place]) => place as string),
+    [...given.matchAll(/'([a-z0-9-]+(?:\.\w+)+)'/gi)].map(([, where]) => where as string),
   );
-  return [...places, ...caught];
+  return [...calls, ...caught];
 };
 
-it('at every guarded place a test raises a fault', () => {
-  const places = [...new Set(sources.flatMap(placesIn))].sort();
+it('at every guarded call a test raises a fault', () => {
+  const calls = [...new Set(sources.flatMap(callsIn))].sort();
   const tests = RAISING.map(read).join('\n');
-  expect(places.length).toBeGreaterThan(60);
-  expect(places.filter((place) => !tests.includes(`'${place}'`))).toEqual([]);
+  expect(calls.length).toBeGreaterThan(60);
+  expect(calls.filter((where) => !tests.includes(`'${where}'`))).toEqual([]);
 });
