@@ -130,8 +130,8 @@ it('every callback is under a guard, or in the list with its reason', () => {
 /** `http2.stream.data`, as the metric and the log call it. */
 const callsIn = (path: string): string[] => {
   const text = linesOf(path).join('\n');
-  const scopes = Object.fromEntries(
-    [...text.matchAll(/const (\w+) = '([\w.-]+)';/gi)].map(([, name, scope]) => [name, scope]),
+  const scopes: Readonly<Record<string, string>> = Object.fromEntries(
+    [...text.matchAll(/const (\w+) = '([\w.-]+)';/gi)].map(([, name = '', scope = '']) => [name, scope]),
   );
   const scopeOf = (word: string): string => (word.startsWith("'") ? word.slice(1, -1) : String(scopes[word]));
   const listened = [

@@ -1,5 +1,5 @@
 // Each place where Node calls the edge for one connection, with a fault raised below it while 200 others are in the middle of something.
-import * as http2 from 'node:http2';
+import type * as http2 from 'node:http2';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
 import { eventually } from '@tunnel/testkit';
@@ -232,7 +232,7 @@ let before = 0;
 
 const soon = (check: () => unknown): Promise<unknown> => eventually(check as () => void, { timeoutMs: 5000 });
 
-describe.sequential('a fault at', () => {
+describe('a fault at', () => {
   it.each(GUARDED_CALLS)('%s costs one connection and nobody else', async (where, act, outcome) => {
     before = await stage.metric('tunnel_active_connections');
     const name = `tunnel_internal_errors_total{where="${where}"}`;
@@ -242,7 +242,7 @@ describe.sequential('a fault at', () => {
     expect(await act()).toMatch(outcome);
     await soon(() => expect(hasThrown()).toBe(true));
     await soon(async () => expect(await stage.metric(name)).toBe(1));
-    expect(stage.logger.errors.map(({ where }) => where)).toEqual([where]);
+    expect(stage.logger.errors.map((line) => line.where)).toEqual([where]);
     expect(stage.logger.errors[0]?.err).toBeInstanceOf(Error);
     await soon(async () => expect(await stage.metric('tunnel_active_connections')).toBe(before));
     await soon(async () => expect(await stage.metric('tunnel_active_sessions')).toBe(sessionsBefore));
