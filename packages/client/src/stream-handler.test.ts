@@ -88,4 +88,23 @@ describe('StreamHandler', () => {
     await waiting;
     expect(handler.served).toBe(0);
   });
+
+  it('a fault while one is served costs this one, is counted, and nobody waits for it: client.forward', async () => {
+    const reports: string[] = [];
+    const resets: StreamReason[] = [];
+    const own = new StreamHandler({
+      clock: new FakeClock(),
+      find: () => tunnel,
+      expectsTunnels: () => false,
+      emit: () => {},
+      report: (_error, where) => reports.push(where),
+      tap: (visitor) => visitor,
+      forward: async () => {
+        throw new Error('raised on purpose');
+      },
+    });
+    own.onStream({ reset: (reason: StreamReason) => resets.push(reason) } as unknown as MuxStream, head);
+    await own.whenIdle();
+    expect([reports, resets.length, own.served]).toEqual([['client.forward'], 1, 0]);
+  });
 });

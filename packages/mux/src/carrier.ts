@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import { BROKEN } from './byte-duplex.ts';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
-import { type Guarded, listen, type ReportInternalError } from './guard.ts';
+import { type Guarded, guard, type ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import type { ReadPath } from './node-internals.ts';
 
@@ -56,11 +56,11 @@ class SocketCarrier implements Carrier, Guarded {
       onStuck: (bytes) => this.destroy(`${bytes} bytes wait: the peer does not read`),
       abandon: (error, where) => this.abandon(error, where),
     });
-    listen(this.#socket, 'error', this, 'carrier', (error: NodeJS.ErrnoException) =>
+    guard.listen(this.#socket, 'error', this, 'carrier', (error: NodeJS.ErrnoException) =>
       this.#close(error.code ?? error.message),
     );
-    listen(this.#socket, 'end', this, 'carrier', () => this.#close('closed by the peer'));
-    listen(this.#socket, 'close', this, 'carrier', () => this.#close('closed'));
+    guard.listen(this.#socket, 'end', this, 'carrier', () => this.#close('closed by the peer'));
+    guard.listen(this.#socket, 'close', this, 'carrier', () => this.#close('closed'));
   }
 
   get readPath(): ReadPath {
@@ -108,7 +108,15 @@ class SocketCarrier implements Carrier, Guarded {
     this.#writer.flush();
     this.#socket.end();
     // The peer answers with its own end; one that does not is left behind.
-    setTimeout(() => this.destroy('closed'), MUX_LIMITS.CARRIER_LINGER_MS).unref();
+    setTimeout(() => this.#closeLate(), MUX_LIMITS.CARRIER_LINGER_MS).unref();
+  }
+
+  #closeLate(): void {
+    try {
+      this.#close('closed');
+    } catch (error) {
+      this.abandon(error, 'carrier.close');
+    }
   }
 
   destroy(reason: string): void {
@@ -121,6 +129,8 @@ class SocketCarrier implements Carrier, Guarded {
       this.#close(BROKEN.text);
     } finally {
       this.#socket.destroy();
+      // Once more, where telling it was what threw: whoever knows already takes no notice.
+      this.#receiver?.onClosed(BROKEN.text);
     }
   }
 

@@ -15,6 +15,8 @@ export interface Guarded {
 /** Whoever keeps count of what was caught. */
 export type ReportInternalError = (error: unknown, where: string) => void;
 
+type Emitter = Pick<EventEmitter, 'on'>;
+
 interface Destroyable {
   destroy(): unknown;
 }
@@ -22,42 +24,32 @@ interface Destroyable {
 /** What an event brings is its emitter's business, and whoever listens knows it. */
 export type Listener = (a: never, b: never, c: never, d: never) => void;
 
-/**
- * The guarded place is called by its scope and the event: `http2.stream.data`. Four arguments are the most that an event brings
- * (HTTP/2's heads); a list of them would be made anew for each chunk.
- */
-export const listen = (
-  emitter: Pick<EventEmitter, 'on'>,
-  event: string,
-  owner: Guarded,
-  scope: string,
-  act: Listener,
-): void => {
-  emitter.on(event, (a: unknown, b: unknown, c: unknown, d: unknown) => {
-    try {
-      act(a as never, b as never, c as never, d as never);
-    } catch (error) {
-      abandonOrDestroy(owner, error, `${scope}.${event}`, emitter);
-    }
-  });
-};
+export const guard = {
+  /**
+   * The guarded place is called by its scope and the event: `http2.stream.data`. Four arguments are the most that an event brings
+   * (HTTP/2's heads); a list of them would be made anew for each chunk.
+   */
+  listen(emitter: Emitter, event: string, owner: Guarded, scope: string, act: Listener): void {
+    emitter.on(event, (a: unknown, b: unknown, c: unknown, d: unknown) => {
+      try {
+        act(a as never, b as never, c as never, d as never);
+      } catch (error) {
+        abandonOrDestroy(owner, error, `${scope}.${event}`, emitter);
+      }
+    });
+  },
 
-/** For what a server brings: there is no owner yet, so the socket among the arguments goes. */
-export const accept = (
-  server: Pick<EventEmitter, 'on'>,
-  event: string,
-  report: ReportInternalError,
-  scope: string,
-  act: Listener,
-): void => {
-  server.on(event, (a: unknown, b: unknown, c: unknown, d: unknown) => {
-    try {
-      act(a as never, b as never, c as never, d as never);
-    } catch (error) {
-      report(error, `${scope}.${event}`);
-      for (const given of [a, b, c, d]) if (isDestroyable(given)) given.destroy();
-    }
-  });
+  /** For what a server brings: there is no owner yet, so the socket among the arguments goes. */
+  accept(server: Emitter, event: string, report: ReportInternalError, scope: string, act: Listener): void {
+    server.on(event, (a: unknown, b: unknown, c: unknown, d: unknown) => {
+      try {
+        act(a as never, b as never, c as never, d as never);
+      } catch (error) {
+        report(error, `${scope}.${event}`);
+        for (const given of [a, b, c, d]) if (isDestroyable(given)) given.destroy();
+      }
+    });
+  },
 };
 
 /** An owner that cannot even let go in order loses its connection. */

@@ -3,7 +3,7 @@ export { ByteQueue } from './byte-queue.ts';
 export { type Carrier, createCarrier } from './carrier.ts';
 export { connectSocket, connectTlsSocket } from './connect-socket.ts';
 export { MemoryBudget, processBudget } from './flow-control.ts';
-export { abandonOrDestroy, accept, type Guarded, type Listener, listen, type ReportInternalError } from './guard.ts';
+export { type Guarded, guard, type Listener, type ReportInternalError } from './guard.ts';
 export { MUX_LIMITS } from './limits.ts';
 export {
   type MuxHandlers,

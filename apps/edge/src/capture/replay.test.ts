@@ -1,14 +1,14 @@
 import * as http from 'node:http';
 import type * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type HttpStand, startHttpStand, talk } from '../ingress/http/http.fixture.ts';
-import { startRecordingH2c } from '../ingress/http/service.fixture.ts';
+import { startRecordingH2c, startRecordingService } from '../ingress/http/service.fixture.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import { captureStore } from './capture.fixture.ts';
 import type { CaptureStore } from './capture-store.ts';
-import type { CaptureRecorder } from './recorder.ts';
+import { CaptureRecorder } from './recorder.ts';
 import { Replays } from './replay.ts';
 
 interface Seen {
@@ -190,4 +190,28 @@ it('a local service of HTTP/2 sees it again, too', async () => {
   expect(h2c.asked[1]).toEqual(h2c.asked[0]);
   own.stop();
   h2c.close();
+});
+
+it('a fault at its time limit rejects it, and is counted: replay.timer', async () => {
+  const reports: string[] = [];
+  const mute = await startRecordingService('mute', (_request, response) => {
+    if (mute.asked.length === 1) response.end('once');
+  });
+  const own = await startHttpStand(mute.port, { captures: store, report: (_error, where) => reports.push(where) });
+  await talk(own.port, 'GET / HTTP/1.1\r\nHost: web.edge.test\r\nConnection: close\r\n\r\n');
+  const [original] = store.list('tun_1', 1).recorders;
+  if (original === undefined) throw new Error('nothing was captured');
+  await eventually(() => expect(original.durationMs).not.toBeNull());
+  const ownReplays = new Replays({ store, clock: own.clock, http: own.ingress });
+  const replaying = ownReplays.replay({ tunnel: own.tunnel, original, visitorAddress: '10.1.2.3' });
+  const rejected = expect(replaying).rejects.toMatchObject({ code: 'INTERNAL' });
+  await eventually(() => expect(mute.asked).toHaveLength(2));
+  vi.spyOn(CaptureRecorder.prototype, 'finish').mockImplementationOnce(() => {
+    throw new Error('raised on purpose');
+  });
+  await own.clock.advance(EDGE_LIMITS.REPLAY_TIMEOUT_MS);
+  await rejected;
+  expect(reports).toEqual(['replay.timer']);
+  own.stop();
+  mute.close();
 });

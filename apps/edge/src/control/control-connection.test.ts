@@ -205,3 +205,54 @@ describe('an authenticated connection', () => {
     expect(losses).toBe(1);
   });
 });
+
+describe('a fault of our own', () => {
+  const start = (onMessage: () => Promise<void> | void) => {
+    const sent: { type: string; code?: string }[] = [];
+    const reports: string[] = [];
+    const closes: unknown[] = [];
+    let isBroken = false;
+    const ws = Object.assign(new EventEmitter(), {
+      bufferedAmount: 0,
+      send: (text: string) => {
+        if (isBroken) throw new Error('raised on purpose');
+        sent.push(JSON.parse(text) as { type: string });
+      },
+      close: (...how: unknown[]) => closes.push(how),
+      terminate: () => closes.push('terminated'),
+      pause: () => {},
+      resume: () => {},
+    });
+    let losses = 0;
+    new ControlConnection({
+      ...{ id: 1, ws: ws as unknown as WebSocket, clock, pace: paceOf(clock) },
+      log: new LogLimiter(createLogger({ level: 'silent', format: 'json' }), () => 0),
+      peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
+      handlers: { onAuth: async () => true, onMessage, onHeldBack: () => {}, onLost: () => (losses += 1) },
+      report: (_error, where) => reports.push(where),
+    });
+    const hear = (message: object) => ws.emit('message', Buffer.from(JSON.stringify(message)), false);
+    hear({ type: 'Auth', versions: [1], token: 't', agent: 'a' });
+    return { sent, reports, closes, hear, losses: () => losses, breakSocket: () => (isBroken = true) };
+  };
+
+  it('in a frame that takes its time is told, ends the connection, and counts: control.frame', async () => {
+    const { sent, reports, closes, hear, losses } = start(async () => {
+      throw new Error('raised on purpose');
+    });
+    await Promise.resolve();
+    hear({ type: 'RequestCarriers', count: 1 });
+    await eventually(() => expect(reports).toEqual(['control.frame']));
+    expect(sent.at(-1)).toMatchObject({ type: 'Error', code: 'INTERNAL', fatal: true });
+    expect([closes.length, losses()]).toEqual([1, 1]);
+  });
+
+  it('at a time limit ends the connection, also where not even that can be said: control.timer', async () => {
+    const { reports, closes, losses, breakSocket } = start(() => {});
+    await Promise.resolve();
+    breakSocket();
+    await clock.advance(60_000);
+    expect(reports).toEqual(['control.timer']);
+    expect([closes, losses()]).toEqual([['terminated'], 1]);
+  });
+});

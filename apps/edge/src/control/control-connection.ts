@@ -1,7 +1,7 @@
 // One WebSocket of a client: frames in order, one at a time, as fast as its pace allows; the first must be Auth; silence, slowness and strangers are closed.
 import { type ConnectionState, type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Guarded, listen, type ReportInternalError } from '@tunnel/mux';
+import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
 import {
   CLOSE_CODES,
   type ControlMessage,
@@ -96,11 +96,11 @@ export class ControlConnection implements Guarded {
     this.#lastHeardAt = clock.monotonic();
     this.#lastPingAt = this.#lastHeardAt;
     this.#timer = this.#after(WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS, () => this.#authTimedOut());
-    listen(ws, 'message', this, SCOPE, (data: RawData, isBinary: boolean) => this.#hear(data, isBinary));
-    listen(ws, 'ping', this, SCOPE, (data: Buffer) => this.#hearSignal(data));
-    listen(ws, 'pong', this, SCOPE, () => this.#hearSignal(null));
+    guard.listen(ws, 'message', this, SCOPE, (data: RawData, isBinary: boolean) => this.#hear(data, isBinary));
+    guard.listen(ws, 'ping', this, SCOPE, (data: Buffer) => this.#hearSignal(data));
+    guard.listen(ws, 'pong', this, SCOPE, () => this.#hearSignal(null));
     // ws closes by itself after an error: a frame over the limit (1009), bytes that are no frame (1002).
-    listen(ws, 'error', this, SCOPE, (error: Error) =>
+    guard.listen(ws, 'error', this, SCOPE, (error: Error) =>
       this.#log.log(
         'debug',
         'control-socket',
@@ -110,7 +110,7 @@ export class ControlConnection implements Guarded {
     );
     // Apart from what follows: the end of the edge waits for it.
     this.whenGone = new Promise((resolve) => ws.on('close', () => resolve()));
-    listen(ws, 'close', this, SCOPE, () => this.#closed());
+    guard.listen(ws, 'close', this, SCOPE, () => this.#closed());
   }
 
   /** The client is told, and comes back: its tunnels are held for it. */

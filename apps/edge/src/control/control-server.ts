@@ -13,7 +13,7 @@ import {
   listenOrFault,
   RETRY_AFTER_SECS,
 } from '@tunnel/http-shell';
-import { accept, type ReportInternalError } from '@tunnel/mux';
+import { guard, type ReportInternalError } from '@tunnel/mux';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { secureOptionsOf, type TlsFiles } from '../ingress/tls/certificate.ts';
@@ -64,15 +64,15 @@ export class ControlServer {
   async start(tls: TlsFiles | null): Promise<void> {
     const { gate, listenOn, report } = this.#given;
     const server = openServer(tls);
-    accept(server, 'connection', report, SCOPE, (socket: Socket) => void gate.accept('control', socket));
-    accept(server, 'request', report, SCOPE, (request: IncomingMessage, response: ServerResponse) =>
+    guard.accept(server, 'connection', report, SCOPE, (socket: Socket) => void gate.accept('control', socket));
+    guard.accept(server, 'request', report, SCOPE, (request: IncomingMessage, response: ServerResponse) =>
       answerRequest(request, response, gate.find(request.socket)?.refusal),
     );
-    accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
+    guard.accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
     );
     // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
-    accept(server, 'clientError', report, SCOPE, (_error, socket: Duplex) => socket.destroy());
+    guard.accept(server, 'clientError', report, SCOPE, (_error, socket: Duplex) => socket.destroy());
     this.#server = server;
     this.#address = await listenOrFault(server, listenOn, { onAcceptError: (error) => gate.onAcceptError(error) });
   }

@@ -2,7 +2,7 @@
 import type { ClientHttp2Session } from 'node:http2';
 import * as net from 'node:net';
 import { Fault } from '@tunnel/errors';
-import { eventually, hashOf } from '@tunnel/testkit';
+import { eventually, hashOf, rethrow } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import type { RouteDecision } from '../../routing/http-router.ts';
 import { type HttpStand, startHttpStand, talk } from './http.fixture.ts';
@@ -24,10 +24,12 @@ interface Asked {
 /** Every request waits in `asked` until the test decides. */
 const setUp = async (
   listener?: Parameters<typeof startRecordingService>[1],
+  report: (error: unknown, where: string) => void = rethrow,
 ): Promise<{ stand: HttpStand; service: RecordingService; asked: Asked[] }> => {
   const service = await startRecordingService('served', listener);
   const asked: Asked[] = [];
   const stand: HttpStand = await startHttpStand(service.port, {
+    report,
     router: {
       visitorOf: (address, scheme) => ({ address, scheme, isProxy: false }),
       route: (visitor, { host }) =>
@@ -180,3 +182,29 @@ it('HTTP/1.1 and HTTP/2: what is asked for when the edge drains is still answere
   await stand.ingress.whenIdle();
   expect(service.asked).toHaveLength(2);
 });
+
+it.each(['HTTP/1.1', 'HTTP/2'])(
+  '%s: a fault behind the decision is answered with 500 and counted: visitor.decided',
+  async (version) => {
+    const reports: string[] = [];
+    const { stand, asked } = await setUp(undefined, (_error, where) => reports.push(where));
+    const get = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+    const visit = async (): Promise<string> => {
+      if (version === 'HTTP/1.1') return talk(stand.port, get);
+      const port = await startHttpsPort(stand.ingress);
+      const session = visitHttp2({ port }, 'a');
+      cleanups.push(
+        () => session.destroy(),
+        () => port.stop(),
+      );
+      const { status, headers } = await ask(session, { ':path': '/' });
+      return `${status} ${String(headers['x-tunnel-error'])}`;
+    };
+    const visiting = visit();
+    // No route at all: whoever takes it up throws.
+    (await next(asked)).answer(undefined as unknown as RouteDecision);
+    expect(await visiting).toMatch(/500 [\s\S]*INTERNAL/);
+    expect(reports).toEqual(['visitor.decided']);
+    await eventually(() => expect(stand.tunnel.counters.openConnections).toBe(0));
+  },
+);

@@ -1,7 +1,9 @@
 // A visitor whom nobody serves: what it hears, as a real client would.
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { eventually } from '@tunnel/testkit';
+import { Fault } from '@tunnel/errors';
+import type { ByteDuplex } from '@tunnel/mux';
+import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
 import {
@@ -15,6 +17,7 @@ import {
   type RelayStand,
   refusing,
 } from '../tcp/relay.fixture.ts';
+import { HttpErrorFallback } from './http-error-fallback.ts';
 
 const stage = new RelayStage();
 afterEach(() => stage.clear());
@@ -183,4 +186,25 @@ it('a drain waits for nobody whom no one serves, and later ones are reset at onc
   expect(await listening).toBe('ECONNRESET');
   expect(await endOf(path.visit())).toBe('ECONNRESET');
   await expectOver(path, path.members);
+});
+
+it('a fault at its time limit costs this visitor, and is counted: fallback.timer', async () => {
+  const clock = new FakeClock();
+  const reports: string[] = [];
+  let resets = 0;
+  let ends = 0;
+  const visitor: ByteDuplex = {
+    read: () => {},
+    write: () => true,
+    resume: () => {},
+    end: () => {},
+    reset: () => {
+      resets += 1;
+      if (resets === 1) throw new Error('raised on purpose');
+    },
+  };
+  const report = (_error: unknown, where: string): void => void reports.push(where);
+  new HttpErrorFallback(visitor, new Fault('TUNNEL_AWAY'), clock, report, () => (ends += 1)).start();
+  await clock.advance(EDGE_LIMITS.TCP_HTTP_FALLBACK_MS);
+  expect([reports, resets, ends]).toEqual([['fallback.timer'], 2, 1]);
 });

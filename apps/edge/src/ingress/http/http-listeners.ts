@@ -3,7 +3,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { type AcceptedConnection, type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
-import { accept } from '@tunnel/mux';
+import { guard } from '@tunnel/mux';
 import type { ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/certificate.ts';
@@ -99,7 +99,7 @@ export class HttpPort {
       keepAlive: true,
       keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
     });
-    accept(this.#server, 'connection', ingress.report, 'http', (socket: Socket) => {
+    guard.accept(this.#server, 'connection', ingress.report, 'http', (socket: Socket) => {
       const accepted = gate.accept('http', socket);
       if (accepted !== null) ingress.accept(socket, 'http', accepted);
     });
@@ -156,10 +156,10 @@ export class HttpsPort {
     };
     this.#server = createTlsServer(options);
     const { report } = ingress;
-    accept(this.#server, 'connection', report, 'https', (socket: Socket) => this.#onConnection(socket));
-    accept(this.#server, 'secureConnection', report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
+    guard.accept(this.#server, 'connection', report, 'https', (socket: Socket) => this.#onConnection(socket));
+    guard.accept(this.#server, 'secureConnection', report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
     // Strangers' handshakes fail all the time, and plain HTTP comes here by mistake: closed without a word.
-    accept(this.#server, 'tlsClientError', report, 'https', (_error, socket: TLSSocket) => socket.destroy());
+    guard.accept(this.#server, 'tlsClientError', report, 'https', (_error, socket: TLSSocket) => socket.destroy());
   }
 
   get address(): { host: string; port: number } {

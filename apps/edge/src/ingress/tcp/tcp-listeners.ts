@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
-import { accept } from '@tunnel/mux';
+import { guard } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Relay } from './relay.ts';
@@ -95,7 +95,7 @@ export class TcpListeners {
   #createServer(port: number): Server {
     const { routeOn, relay, gate } = this.#options;
     const server = createServer(SERVER_OPTIONS);
-    accept(server, 'connection', relay.report, 'tcp', (socket: Socket) => {
+    guard.accept(server, 'connection', relay.report, 'tcp', (socket: Socket) => {
       const accepted = gate.accept('tcp', socket);
       if (accepted === null) return;
       const route = routeOn(port);

@@ -4,11 +4,12 @@ import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
   connect,
+  constants,
   type OutgoingHttpHeaders,
   type Settings,
 } from 'node:http2';
 import { Fault } from '@tunnel/errors';
-import { BROKEN, type Guarded, listen, type MuxStream, type OpenAnswer, type ReportInternalError } from '@tunnel/mux';
+import { BROKEN, type Guarded, guard, type MuxStream, type OpenAnswer, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { faultOfRefusal } from '../upstream.ts';
@@ -40,6 +41,8 @@ const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
 
 /** Looks in a row at a connection that is not read any more, before it is taken for over. */
 const DEAF_LOOKS = 3;
+
+const { NGHTTP2_CANCEL } = constants;
 
 const SESSION_OPTIONS = {
   maxSessionMemory: Math.ceil(EDGE_LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
@@ -121,11 +124,11 @@ export class H2cConnection implements OpenAnswer {
     this.#stream = stream;
     this.#duplex = duplex;
     this.#session = session;
-    listen(session, 'remoteSettings', this, SCOPE, (settings: Settings) => this.#onSettings(settings));
-    listen(session, 'goaway', this, SCOPE, () => this.#retire());
+    guard.listen(session, 'remoteSettings', this, SCOPE, (settings: Settings) => this.#onSettings(settings));
+    guard.listen(session, 'goaway', this, SCOPE, () => this.#retire());
     // Told to each call by its own stream.
-    listen(session, 'error', this, SCOPE, () => {});
-    listen(session, 'close', this, SCOPE, () => this.#onClosed());
+    guard.listen(session, 'error', this, SCOPE, () => {});
+    guard.listen(session, 'close', this, SCOPE, () => this.#onClosed());
   }
 
   /** Something of the connection itself, not of one call: the calls hear of it by the ends of their streams. */
@@ -188,7 +191,7 @@ export class H2cConnection implements OpenAnswer {
     const stream = session.request(headers, options);
     this.#calls += 1;
     this.#callsEver += 1;
-    listen(stream, 'close', this, SCOPE, () => {
+    guard.listen(stream, 'close', this, 'h2c.call', () => {
       this.#calls -= 1;
       this.#idleSinceMs = this.#given.now();
     });
@@ -227,7 +230,9 @@ export class H2cConnection implements OpenAnswer {
   close(): void {
     if (this.#state === 'opening') this.#refuse(new Fault('TUNNEL_AWAY'));
     this.#state = 'closed';
-    if (this.#session !== null && !this.#session.destroyed) this.#session.destroy();
+    // With an error: without one node ends the calls under way, and half of a response would look whole.
+    if (this.#session !== null && !this.#session.destroyed)
+      this.#session.destroy(new Error(UNUSED.text), NGHTTP2_CANCEL);
   }
 }
 

@@ -2,7 +2,7 @@
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import type { HeaderField, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Listener, listen } from '@tunnel/mux';
+import { guard, type Listener } from '@tunnel/mux';
 import type { ResponseHandler } from '../response-handler.ts';
 import {
   InterimHeads,
@@ -87,7 +87,7 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
   #listen(stream: ClientHttp2Stream): void {
     // What was left behind may still speak.
     const on = (event: string, act: Listener): void =>
-      listen(stream, event, this, SCOPE, (a: never, b: never, c: never, d: never) => {
+      guard.listen(stream, event, this, SCOPE, (a: never, b: never, c: never, d: never) => {
         if (this.#stream === stream) act(a, b, c, d);
       });
     on('headers', (_headers, _flags, raw: RawFields) => this.#onInterim(raw));
@@ -106,8 +106,8 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
     // Behind the end of a body there is no drain.
     if (this.request.hasBody) on('finish', onTaken);
     on('close', () => this.#onBroken(stream));
-    listen(stream, 'error', this, SCOPE, () => {});
-    listen(stream, 'wantTrailers', this, SCOPE, () => {
+    guard.listen(stream, 'error', this, SCOPE, () => {});
+    guard.listen(stream, 'wantTrailers', this, SCOPE, () => {
       // Not after an abort: node would mark the end of the body before the reset.
       if (this.requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.requestTrailers));
     });

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { MuxStream } from '@tunnel/mux';
 import { deterministicBytes, endPair, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { StreamDuplex } from './stream-duplex.ts';
 
 const MiB = 1024 * 1024;
@@ -99,4 +99,31 @@ describe.each(['stream-plain', 'stream-tls'] as const)('a duplex over a %s', (ki
     await eventually(() => expect(reader.reset).not.toBeNull());
     second.close();
   });
+});
+
+it.each([
+  ['h2c.read', 'resume', (duplex: StreamDuplex) => duplex.resume()],
+  ['h2c.end', 'end', (duplex: StreamDuplex) => duplex.end()],
+  ['h2c.destroy', 'reset', (duplex: StreamDuplex) => duplex.destroy()],
+] as const)('a fault at %s ends the duplex, and is told once', async (where, method, act) => {
+  const reports: string[] = [];
+  const { a, b, close } = await endPair('stream-plain');
+  const duplex = new StreamDuplex(
+    a as MuxStream,
+    () => {},
+    (_error, where) => reports.push(where),
+  );
+  duplex.on('error', () => {});
+  // It has stopped the stream, so that to be read means to go on.
+  const bytes = Buffer.alloc(4 * MiB);
+  b.write(bytes, 0, bytes.length, false);
+  await eventually(() => expect(duplex.readableLength).toBeGreaterThan(duplex.readableHighWaterMark / 2));
+  vi.spyOn(a, method).mockImplementationOnce(() => {
+    throw new Error('raised on purpose');
+  });
+  const closed = new Promise((resolve) => duplex.once('close', resolve));
+  act(duplex);
+  await closed;
+  expect(reports).toEqual([where]);
+  close();
 });

@@ -62,6 +62,11 @@ export class Http1Response implements ResponseHandler {
     this.#keepAlive = head?.keepAlive ?? false;
   }
 
+  /** Something of it has left, and cannot be taken back. */
+  get isOut(): boolean {
+    return this.#isBegun && this.#waitingStatus === null;
+  }
+
   // ---- the service's ----
 
   onInterim(head: ResponseHead): boolean {

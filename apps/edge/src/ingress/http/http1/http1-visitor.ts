@@ -360,29 +360,29 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
       if (isFirst && this.#awaitsAnswer(where)) this.#answerInternal();
       else this.close();
     } catch {
-      this.#cut();
+      try {
+        this.#end.reset(GONE);
+      } finally {
+        this.#closed();
+      }
     }
   }
 
   /** An idle connection has asked for nothing: an answer now would be taken for that to its next request. */
   #awaitsAnswer(where: string): boolean {
+    // Nobody is there any more.
+    if (where === 'socket.reset') return false;
     if (this.#phase === 'head') return this.#heads.begun || where === 'socket.data';
+    if (this.#response?.isOut) return false;
     return this.#phase === 'deciding' || this.#phase === 'body' || this.#phase === 'answering';
   }
 
+  /** As to one whose head could not be read: nobody knows what the next request would meet. */
   #answerInternal(): void {
     this.#body = null;
-    this.#response ??= new Http1Response(this, this.#out, null);
-    // Cuts the connection off where half of an answer is out.
-    this.#response.onError(new Fault('INTERNAL'), null);
-  }
-
-  #cut(): void {
-    try {
-      this.#end.reset(GONE);
-    } finally {
-      this.#closed();
-    }
+    this.#out.drop();
+    this.#response = new Http1Response(this, this.#out, null);
+    this.#response.answer({ fault: new Fault('INTERNAL') });
   }
 
   tick(nowMs: number): void {

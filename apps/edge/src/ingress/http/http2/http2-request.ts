@@ -2,7 +2,7 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import { type Framing, type HeaderField, type RequestHead, type ResponseHead, StallWatch } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Guarded, listen, type MuxStream } from '@tunnel/mux';
+import { type Guarded, guard, type MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { isOwnAnswer, type OwnAnswer, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
@@ -55,10 +55,10 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     this.#request.startedMs = visitor.owner.services.preciseNow();
     this.#response = new Http2Response(stream, visitor.outbound, (status) => this.#request.answered(status), this);
     // What went wrong is told by the close that follows; without a listener it would end the process.
-    listen(stream, 'error', this, SCOPE, () => {});
-    listen(stream, 'aborted', this, SCOPE, () => this.#request.abort());
-    listen(stream, 'close', this, SCOPE, () => this.#onClosed());
-    listen(stream, 'drain', this, SCOPE, () => {
+    guard.listen(stream, 'error', this, SCOPE, () => {});
+    guard.listen(stream, 'aborted', this, SCOPE, () => this.#request.abort());
+    guard.listen(stream, 'close', this, SCOPE, () => this.#onClosed());
+    guard.listen(stream, 'drain', this, SCOPE, () => {
       this.#response.onAllOut();
       this.#request.resume();
     });
@@ -92,7 +92,7 @@ export class Http2Request implements ResponseHandler, BodyOwner {
 
   #await(decision: Promise<RouteDecision>): void {
     // node tells them when they come, whether or not anybody reads the body before them.
-    listen(this.#stream, 'trailers', this, SCOPE, (_trailers, _flags, raw: RawFields) => {
+    guard.listen(this.#stream, 'trailers', this, SCOPE, (_trailers, _flags, raw: RawFields) => {
       this.#earlyTrailers = raw;
     });
     this.#decideByMs = this.#visitor.owner.services.now() + EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS;
@@ -275,9 +275,11 @@ class Http2Body implements BodySource {
 
   start(earlyTrailers: RawFields | null): void {
     if (earlyTrailers !== null) this.#onTrailers(earlyTrailers);
-    listen(this.#stream, 'trailers', this.#owner, SCOPE, (_trailers, _flags, raw: RawFields) => this.#onTrailers(raw));
-    listen(this.#stream, 'data', this.#owner, SCOPE, (chunk: Buffer) => this.#onData(chunk));
-    listen(this.#stream, 'end', this.#owner, SCOPE, () => this.#onEnd());
+    guard.listen(this.#stream, 'trailers', this.#owner, SCOPE, (_trailers, _flags, raw: RawFields) =>
+      this.#onTrailers(raw),
+    );
+    guard.listen(this.#stream, 'data', this.#owner, SCOPE, (chunk: Buffer) => this.#onData(chunk));
+    guard.listen(this.#stream, 'end', this.#owner, SCOPE, () => this.#onEnd());
   }
 
   /** The service takes no more of it for now. */

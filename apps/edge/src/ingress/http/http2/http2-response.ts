@@ -1,7 +1,7 @@
 // The answer to one request of an HTTP/2 visitor, as it is written: the service's, or one of our own.
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { HeaderField, ResponseHead } from '@tunnel/core';
-import { type Guarded, listen } from '@tunnel/mux';
+import { type Guarded, guard } from '@tunnel/mux';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import { ownFieldsOf, responseFieldsOf, trailerFieldsOf } from '../../../upstream/h2c/http2-fields.ts';
 import { renderAnswer } from '../own-answer.ts';
@@ -28,7 +28,7 @@ export class Http2Response {
     this.#outbound = outbound;
     this.#onBegun = onBegun;
     this.#owner = owner;
-    listen(stream, 'wantTrailers', owner, 'http2.stream', () => this.#sendTrailers());
+    guard.listen(stream, 'wantTrailers', owner, 'http2.stream', () => this.#sendTrailers());
   }
 
   get isBegun(): boolean {
@@ -106,7 +106,8 @@ export class Http2Response {
       this.#closesAtEnd = true;
       // With trailers the end comes after them.
       if (stream.writableFinished) this.#closeAtEnd();
-      else if (!this.#hasTrailers) listen(stream, 'finish', this.#owner, 'http2.stream', () => this.#closeAtEnd());
+      else if (!this.#hasTrailers)
+        guard.listen(stream, 'finish', this.#owner, 'http2.stream', () => this.#closeAtEnd());
     }
     stream.end();
   }

@@ -2,7 +2,7 @@
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { type ConnectionState, type RequestHead, StallWatch } from '@tunnel/core';
-import { listen, takenBytes, unsentBytes } from '@tunnel/mux';
+import { guard, takenBytes, unsentBytes } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import type { VisitorInfo } from '../../../routing/http-router.ts';
@@ -79,14 +79,14 @@ export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession
     const session = this.#session;
     session.setLocalWindowSize(EDGE_LIMITS.HTTP2_CONNECTION_WINDOW_BYTES);
     const scope = 'http2.session';
-    listen(session, 'stream', this, scope, (stream: ServerHttp2Stream, _headers, _flags, raw: RawFields) =>
+    guard.listen(session, 'stream', this, scope, (stream: ServerHttp2Stream, _headers, _flags, raw: RawFields) =>
       this.#onStream(stream, raw),
     );
-    listen(session, 'ping', this, scope, () => this.#onSignal());
-    listen(session, 'remoteSettings', this, scope, () => this.#onSignal());
+    guard.listen(session, 'ping', this, scope, () => this.#onSignal());
+    guard.listen(session, 'remoteSettings', this, scope, () => this.#onSignal());
     // Whatever it was, the close that follows is what counts.
-    listen(session, 'error', this, scope, () => {});
-    listen(session, 'close', this, scope, () => this.#onClosed());
+    guard.listen(session, 'error', this, scope, () => {});
+    guard.listen(session, 'close', this, scope, () => this.#onClosed());
   }
 
   #onStream(stream: ServerHttp2Stream, raw: RawFields): void {

@@ -1,0 +1,115 @@
+// Faults raised on purpose, below each guard of the edge, by replacing what the guard calls. Nothing of it is in the product. Used by tests only.
+import { guard, type Listener } from '@tunnel/mux';
+import { vi } from 'vitest';
+import { TunnelCounters } from './backend/tunnel-counters.ts';
+import { Http1Visitor } from './ingress/http/http1/http1-visitor.ts';
+import { Linger } from './ingress/http/http1/visitor-waits.ts';
+import { Http2Request } from './ingress/http/http2/http2-request.ts';
+import { H2cConnection } from './upstream/h2c/h2c-connections.ts';
+import { H2cUpstream } from './upstream/h2c/h2c-upstream.ts';
+import { Http1Upstream } from './upstream/http1/http1-upstream.ts';
+
+interface Below {
+  readonly where: string;
+  readonly prototype: object;
+  readonly method: string;
+  /** Only when this is on the stack: the method has other callers. */
+  readonly caller?: string;
+  /** Called for everybody in turn: only for one that was not there when the last turn was made. */
+  readonly isNew?: true;
+}
+
+const METHODS: readonly Below[] = [
+  { where: 'socket.data', prototype: Http1Visitor.prototype, method: 'onData' },
+  { where: 'socket.end', prototype: Http1Visitor.prototype, method: 'onEnd' },
+  { where: 'socket.drain', prototype: Http1Visitor.prototype, method: 'onDrain' },
+  { where: 'socket.flushed', prototype: Linger.prototype, method: 'onSaidAll' },
+  { where: 'socket.reset', prototype: Http1Visitor.prototype, method: 'onReset' },
+  { where: 'stream.opened', prototype: Http1Upstream.prototype, method: 'onOpened' },
+  { where: 'stream.refused', prototype: Http1Upstream.prototype, method: 'onRefused' },
+  { where: 'stream.data', prototype: Http1Upstream.prototype, method: 'onData' },
+  { where: 'stream.end', prototype: Http1Upstream.prototype, method: 'onEnd' },
+  { where: 'stream.drain', prototype: Http1Upstream.prototype, method: 'onDrain' },
+  { where: 'stream.reset', prototype: Http1Upstream.prototype, method: 'onReset' },
+  { where: 'visitor.tick', prototype: Http1Visitor.prototype, method: 'tick', isNew: true },
+  { where: 'http2.tick', prototype: Http2Request.prototype, method: 'tick', isNew: true },
+  { where: 'http2.request', prototype: Http2Request.prototype, method: 'begin' },
+  { where: 'h2c.connected', prototype: H2cUpstream.prototype, method: 'onConnected' },
+  { where: 'h2c.refused', prototype: H2cUpstream.prototype, method: 'onNotConnected' },
+  { where: 'h2c.tick', prototype: H2cConnection.prototype, method: 'isKept', isNew: true },
+  { where: 'h2c.write', prototype: TunnelCounters.prototype, method: 'addBytes', caller: 'StreamDuplex' },
+];
+
+let armed: string | null = null;
+
+/** The next call below this guard throws, once. */
+export const throwAt = (where: string): void => {
+  armed = where;
+};
+
+/** Whether it has. */
+export const hasThrown = (): boolean => armed === null;
+
+const fire = (where: string): never => {
+  armed = null;
+  throw new Error(`raised at ${where}`);
+};
+
+const isSameMethod = (one: Below, other: Below): boolean =>
+  one.prototype === other.prototype && one.method === other.method;
+
+type Method = (...given: unknown[]) => unknown;
+
+const replaceMethod = (prototype: object, method: string, points: readonly Below[]): (() => void) => {
+  const methods = prototype as Record<string, Method>;
+  const real = methods[method] as Method;
+  const seen = new WeakSet();
+  methods[method] = function (this: object, ...given: unknown[]): unknown {
+    const point = points.find(({ where }) => where === armed);
+    const isMeant =
+      point !== undefined &&
+      !(point.isNew === true && seen.has(this)) &&
+      (point.caller === undefined || new Error('who calls?').stack?.includes(point.caller) === true);
+    if (isMeant) fire(point.where);
+    if (point === undefined) seen.add(this);
+    return real.apply(this, given);
+  };
+  return () => {
+    methods[method] = real;
+  };
+};
+
+/** From here on, for whatever is made later; the result takes it back. */
+export const allowFaults = (): (() => void) => {
+  const { listen, accept } = guard;
+  const faulty =
+    (where: string, act: Listener): Listener =>
+    (a, b, c, d) => {
+      if (armed === where) fire(where);
+      act(a, b, c, d);
+    };
+  const spies = [
+    vi
+      .spyOn(guard, 'listen')
+      .mockImplementation((emitter, event, owner, scope, act) =>
+        listen(emitter, event, owner, scope, faulty(`${scope}.${event}`, act)),
+      ),
+    vi
+      .spyOn(guard, 'accept')
+      .mockImplementation((server, event, report, scope, act) =>
+        accept(server, event, report, scope, faulty(`${scope}.${event}`, act)),
+      ),
+  ];
+  const restores = METHODS.filter((point, at) => at === METHODS.findIndex((other) => isSameMethod(point, other))).map(
+    (point) =>
+      replaceMethod(
+        point.prototype,
+        point.method,
+        METHODS.filter((other) => isSameMethod(point, other)),
+      ),
+  );
+  return () => {
+    for (const spy of spies) spy.mockRestore();
+    for (const restore of restores) restore();
+  };
+};

@@ -1,0 +1,157 @@
+// Where Node calls us for one connection there is a guard: every callback in ingress, control, upstream and mux is either under one, or in
+// the list below with the reason why it needs none. And every guarded call has a test that raises a fault there.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ROOT } from './checkout.fixture.ts';
+
+const EDGE = 'apps/edge/src';
+const MUX = 'packages/mux/src';
+const FOLDERS = [`${EDGE}/ingress`, `${EDGE}/control`, `${EDGE}/upstream`, MUX];
+/** The helpers themselves. */
+const GUARD = `${MUX}/guard.ts`;
+
+/** What registers a callback of Node's, or leaves a promise to itself. */
+const REGISTERS =
+  /\.(?:on|once|addListener|prependListener|addEventListener)\(|\bset(?:Immediate|Timeout|Interval)\(|\bqueueMicrotask\(|\bnextTick\(|\.(?:then|catch|finally)\(|\bcreateServer\(.*=>/;
+/** A listener that does nothing cannot throw. */
+const DOES_NOTHING = /\.on\('error', \(\) => \{\}\);/;
+const COMMENT = /^\s*(?:\/\/|\*|\/\*)/;
+
+const OWN_TRY = 'the method has its own try';
+const SHARED = 'many share it: a fault ends the process';
+const NOTHING_OF_OURS = 'calls node, and nothing of ours';
+
+/** By file: a part of the line, and why it stands outside of the helpers. */
+const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: string])[]>> = {
+  [`${EDGE}/ingress/ingress.ts`]: [
+    ['setTimeout(() => resolve(false), ms)', 'the end of the edge, no connection'],
+    ['ingress.whenIdle())).then(() => {', 'the end of the edge, no connection'],
+  ],
+  [`${EDGE}/ingress/http/http-error-fallback.ts`]: [['this.#clock.setTimeout(() => {', OWN_TRY]],
+  [`${EDGE}/ingress/http/http-ingress.ts`]: [['clock.setInterval(() => this.#tick()', 'a try for each visitor inside']],
+  [`${EDGE}/ingress/http/http-listeners.ts`]: [
+    ["this.#server.on('error', (error) => {", 'one line of a server'],
+    ["this.#server.on('error', (error: Error) => {", 'one line of a server'],
+    ["socket.once('close', () => {", 'a number'],
+    ["socket.once('close', () => {", 'a number'],
+  ],
+  [`${EDGE}/ingress/tcp/tcp-listeners.ts`]: [
+    ["server.on('error', (error) =>", 'one line of a server'],
+    ['listener.opened.catch(() => {})', 'awaited elsewhere'],
+  ],
+  [`${EDGE}/ingress/tls/certificate.ts`]: [
+    ['clock.setInterval(() => void this.look()', 'no connection; look() catches'],
+  ],
+  [`${EDGE}/ingress/http/http1/http1-visitor.ts`]: [['decision.then(decided, ', OWN_TRY]],
+  [`${EDGE}/ingress/http/http2/http2-request.ts`]: [['decision.then(decided, ', OWN_TRY]],
+  [`${EDGE}/control/control-connection.ts`]: [
+    ["ws.on('close', () => resolve())", NOTHING_OF_OURS],
+    ['return this.#clock.setTimeout(() => {', OWN_TRY],
+    ['setTimeout(() => this.#ws.terminate()', NOTHING_OF_OURS],
+    ["this.#ws.once('close', () => timer.cancel())", NOTHING_OF_OURS],
+    ['.catch((error: unknown) => this.#fail(error))', 'the last catch is behind it'],
+    ['.then(() => {', 'the last catch is behind it'],
+    [".catch((error: unknown) => this.abandon(error, 'control.frame'))", 'the guard'],
+  ],
+  [`${EDGE}/control/control-plane.ts`]: [['clock.setInterval(() => this.#tick()', SHARED]],
+  [`${EDGE}/control/control-server.ts`]: [["socket.once('close', () => {", 'a number']],
+  [`${EDGE}/control/registrations.ts`]: [
+    ['session.registering.then(async () => {', 'awaited by the frame that asked'],
+    ['answered.catch(() => undefined)', 'awaited by the frame that asked'],
+  ],
+  [`${MUX}/carrier-reader.ts`]: [
+    ['setImmediate(this.#goOn)', NOTHING_OF_OURS],
+    ['setImmediate(this.#run)', OWN_TRY],
+  ],
+  [`${MUX}/carrier-writer.ts`]: [['setImmediate(this.#onTurn)', OWN_TRY]],
+  [`${MUX}/carrier.ts`]: [
+    ['given.setTimeout(0)', NOTHING_OF_OURS],
+    ['setImmediate(() => {', OWN_TRY],
+    ['setTimeout(() => this.#closeLate()', OWN_TRY],
+  ],
+  [`${MUX}/connect-socket.ts`]: [
+    ['const timer = setTimeout(() => {', 'rejects the dial'],
+    ["socket.on('error', fail)", 'rejects the dial'],
+    ['socket.once(event, () => {', OWN_TRY],
+  ],
+  [`${MUX}/node-internals.ts`]: [
+    ["socket.on('data', (chunk: Buffer) => {", 'both readers have their own try'],
+    ['setImmediate(() => setImmediate(settle))', 'the socket that is told has its own try'],
+    ["socket.once('finish', () => socket.resetAndDestroy())", NOTHING_OF_OURS],
+  ],
+  [`${MUX}/socket-duplex.ts`]: [
+    ["socket.on('end', this.#onEnd)", OWN_TRY],
+    ["socket.on('error', this.#onError)", OWN_TRY],
+    ["socket.on('close', this.#onClose)", OWN_TRY],
+    ['setImmediate(this.#goOn)', NOTHING_OF_OURS],
+  ],
+};
+
+/** Tests that raise a fault at the calls they name. */
+const RAISING = [
+  `${EDGE}/guard.slow.test.ts`,
+  `${EDGE}/control/control-connection.test.ts`,
+  `${EDGE}/ingress/http/deciding.test.ts`,
+  `${EDGE}/ingress/http/http-error-fallback.test.ts`,
+  `${EDGE}/upstream/h2c/stream-duplex.test.ts`,
+  `${MUX}/guard.test.ts`,
+];
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+const sources = FOLDERS.flatMap((folder) =>
+  (readdirSync(join(ROOT, folder), { recursive: true }) as string[])
+    .filter((file) => file.endsWith('.ts') && !/\.(?:test|fixture|conformance)\.ts$/.test(file))
+    .map((file) => `${folder}/${file}`),
+).filter((path) => path !== GUARD);
+
+const linesOf = (path: string): string[] =>
+  read(path)
+    .split('\n')
+    .filter((line) => !COMMENT.test(line));
+
+it('every callback is under a guard, or in the list with its reason', () => {
+  const found: Record<string, string[]> = {};
+  for (const path of sources) {
+    const lines = linesOf(path).filter((line) => REGISTERS.test(line) && !DOES_NOTHING.test(line));
+    const unknown = lines.map((line) => line.trim());
+    for (const [part] of OUTSIDE[path] ?? []) {
+      const at = unknown.findIndex((line) => line.includes(part));
+      expect(at, `${path} has no line with ${part} any more: take it out of the list`).not.toBe(-1);
+      unknown.splice(at, 1);
+    }
+    if (unknown.length > 0) found[path] = unknown;
+  }
+  expect(found, 'guard.listen and guard.accept of @tunnel/mux are the ways to be called').toEqual({});
+  for (const path of Object.keys(OUTSIDE)) expect(sources).toContain(path);
+});
+
+/** `http2.stream.data`, as the metric and the log call it. */
+const callsIn = (path: string): string[] => {
+  const text = linesOf(path).join('\n');
+  const scopes: Readonly<Record<string, string>> = Object.fromEntries(
+    [...text.matchAll(/const (\w+) = '([\w.-]+)';/gi)].map(([, name = '', scope = '']) => [name, scope]),
+  );
+  const scopeOf = (word: string): string => (word.startsWith("'") ? word.slice(1, -1) : String(scopes[word]));
+  const listened = [
+    ...text.matchAll(/guard\.(?:listen|accept)\(\s*[\w.#]+,\s*('\w+'|event),\s*[\w.#]+,\s*('[\w.-]+'|\w+),/g),
+  ];
+  const calls = listened.flatMap(([, event = '', scope = '']) => {
+    // A helper of the file: its own calls name the events.
+    const events =
+      event === 'event' ? [...text.matchAll(/\bon\('(\w+)'/g)].map(([, name]) => name) : [event.slice(1, -1)];
+    return events.map((name) => `${scopeOf(scope)}.${name}`);
+  });
+  const caught = [...text.matchAll(/(?:abandon|report)\(([^;]*)\);/gi)].flatMap(([, given = '']) =>
+    [...given.matchAll(/'([a-z0-9-]+(?:\.\w+)+)'/gi)].map(([, where]) => where as string),
+  );
+  return [...calls, ...caught];
+};
+
+it('at every guarded call a test raises a fault', () => {
+  const calls = [...new Set(sources.flatMap(callsIn))].sort();
+  const tests = RAISING.map(read).join('\n');
+  expect(calls.length).toBeGreaterThan(60);
+  expect(calls.filter((where) => !tests.includes(`'${where}'`))).toEqual([]);
+});
