@@ -28,27 +28,39 @@ describe('a receive window', () => {
       const half = window.windowBytes / 2;
       expect(window.take(half)).toBe(true);
       expect(window.consume(half)).toBe(true);
-      window.grant({ roundTripMs: 100, liveStreams: 1, nowMs: now });
+      window.grant({ roundTripMs: 100, shortestMs: 100, liveStreams: 1, nowMs: now });
     }
     expect(window.windowBytes).toBe(WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
   });
 
   it('stays smaller on a short path, where more would only be a queue', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
-    for (let now = 1; now < 20; now++) {
+    for (let now = 1; now < 100; now++) {
       const half = window.windowBytes / 2;
       window.take(half);
       window.consume(half);
-      window.grant({ roundTripMs: 0, liveStreams: 1, nowMs: now });
+      window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, nowMs: now });
     }
     expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
+  });
+
+  it('does not grow on a short path before more has passed than the kernel takes for one that never reads', () => {
+    const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
+    let passed = 0;
+    for (let now = 1; window.windowBytes === 256 * KiB; now++) {
+      window.take(128 * KiB);
+      window.consume(128 * KiB);
+      window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, nowMs: now });
+      passed += 128 * KiB;
+    }
+    expect(passed).toBe(MUX_LIMITS.STREAM_WINDOW_GROWS_AFTER_BYTES + 128 * KiB);
   });
 
   it('stays as it is on a stream that takes its time', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
     window.take(200 * KiB);
     window.consume(200 * KiB);
-    expect(window.grant({ roundTripMs: 20, liveStreams: 1, nowMs: 1000 })).toBe(200 * KiB);
+    expect(window.grant({ roundTripMs: 20, shortestMs: 20, liveStreams: 1, nowMs: 1000 })).toBe(200 * KiB);
     expect(window.windowBytes).toBe(256 * KiB);
   });
 
@@ -57,7 +69,7 @@ describe('a receive window', () => {
     const window = new ReceiveWindow(new MemoryBudget(64 * MiB, process), 256 * KiB, 0);
     window.take(128 * KiB);
     window.consume(128 * KiB);
-    expect(window.grant({ roundTripMs: 20, liveStreams: 1, nowMs: 1 })).toBe(128 * KiB);
+    expect(window.grant({ roundTripMs: 20, shortestMs: 20, liveStreams: 1, nowMs: 1 })).toBe(128 * KiB);
     expect(process.committedBytes).toBe(256 * KiB);
   });
 
@@ -67,7 +79,7 @@ describe('a receive window', () => {
     budget.commit(256 * KiB);
     large.take(512 * KiB);
     large.consume(512 * KiB);
-    expect(large.grant({ roundTripMs: 0, liveStreams: 4, nowMs: 1000 })).toBe(0);
+    expect(large.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 4, nowMs: 1000 })).toBe(0);
     expect(large.windowBytes).toBe(512 * KiB);
     expect(budget.exceeded).toBe(false);
   });
@@ -101,7 +113,7 @@ describe('a receive window', () => {
             queued -= passed;
             unspoken += passed;
             if (window.consume(passed)) {
-              credit += window.grant({ roundTripMs: 10, liveStreams, nowMs: now });
+              credit += window.grant({ roundTripMs: 10, shortestMs: 10, liveStreams, nowMs: now });
               unspoken = 0;
             }
             expect(credit + queued + unspoken).toBe(window.windowBytes);

@@ -7,6 +7,8 @@ import { MUX_LIMITS } from './limits.ts';
 
 /** Below this a round trip is noise of the scheduler: a loopback stream grows as if it were a path of 5 ms. */
 const SHORTEST_ROUND_TRIP_MS = 5;
+/** From here on the first window alone is felt: 256 KiB each round trip are 13 MB/s. */
+const LONG_ROUND_TRIP_MS = 20;
 
 /**
  * The first window of a stream: smaller the more streams a session has, so that their sum stays near a
@@ -23,6 +25,8 @@ export const firstWindowOf = (budget: MemoryBudget, liveStreams: number): number
 
 export interface PathFacts {
   readonly roundTripMs: number;
+  /** The least that was measured. */
+  readonly shortestMs: number;
   readonly liveStreams: number;
   readonly nowMs: number;
 }
@@ -34,6 +38,8 @@ export class ReceiveWindow {
   #creditBytes: number;
   /** Consumed since the last grant. */
   #consumedBytes = 0;
+  /** Consumed before it. */
+  #passedBytes = 0;
   #grantedAtMs = 0;
 
   constructor(budget: MemoryBudget, windowBytes: number, nowMs: number) {
@@ -65,9 +71,10 @@ export class ReceiveWindow {
   grant(path: PathFacts): number {
     const before = this.#windowBytes;
     if (this.#budget.exceeded) this.#shrink(path.liveStreams);
-    else if (this.#usedUpFast(path)) this.#grow(path.roundTripMs);
+    else if (this.#usedUpFast(path) && this.#isWorthMore(path)) this.#grow(path.roundTripMs);
     const credit = this.#consumedBytes + (this.#windowBytes - before);
     this.#grantedAtMs = path.nowMs;
+    this.#passedBytes += this.#consumedBytes;
     this.#consumedBytes = 0;
     this.#creditBytes += credit;
     return credit;
@@ -82,6 +89,14 @@ export class ReceiveWindow {
 
   #usedUpFast(path: PathFacts): boolean {
     return path.nowMs - this.#grantedAtMs < 2 * Math.max(path.roundTripMs, SHORTEST_ROUND_TRIP_MS);
+  }
+
+  /**
+   * At first the kernel takes what nobody may ever read, and quickly: a larger window would be filled for nothing. On a long path it is given
+   * all the same, since there the first megabytes would take many round trips.
+   */
+  #isWorthMore({ shortestMs }: PathFacts): boolean {
+    return shortestMs >= LONG_ROUND_TRIP_MS || this.#passedBytes >= MUX_LIMITS.STREAM_WINDOW_GROWS_AFTER_BYTES;
   }
 
   /** A window holds what one round trip carries; on a short path a large one is only a queue. */

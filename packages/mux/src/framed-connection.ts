@@ -53,6 +53,9 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   /** No new streams: the peer said so, or it is being rotated. */
   retiring = false;
   roundTripMs = 0;
+  /** The least that was measured: what the path takes, without what a busy machine adds. 0 until it is known. */
+  #shortestMs = 0;
+  #pongs = 0;
   readonly #owner: FramedConnectionOwner;
   readonly #carrier: Carrier;
   readonly #parser: FrameParser;
@@ -231,7 +234,11 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   /** The peer echoes our own time; an answer older than the carrier may live is none. */
   #onPong(sentMs: number): void {
     const elapsed = (Math.floor(this.#owner.now()) - sentMs) >>> 0;
-    if (elapsed < MUX_LIMITS.CARRIER_DEAD_AFTER_MS) this.roundTripMs = elapsed;
+    if (elapsed >= MUX_LIMITS.CARRIER_DEAD_AFTER_MS) return;
+    this.roundTripMs = elapsed;
+    // The first one is measured while both sides are busy with their start.
+    if (this.#pongs > 0) this.#shortestMs = this.#pongs === 1 ? elapsed : Math.min(this.#shortestMs, elapsed);
+    this.#pongs += 1;
   }
 
   /** Ids only rise, so everything up to the last one was open once. */
@@ -261,7 +268,12 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   sendWindow(stream: MuxStream, window: ReceiveWindow): void {
-    const path = { roundTripMs: this.roundTripMs, liveStreams: this.#owner.liveStreams, nowMs: this.#owner.now() };
+    const path = {
+      roundTripMs: this.roundTripMs,
+      shortestMs: this.#shortestMs,
+      liveStreams: this.#owner.liveStreams,
+      nowMs: this.#owner.now(),
+    };
     const credit = window.grant(path);
     if (credit > 0) this.#carrier.send(encodeCredit(FRAME.WINDOW, stream.id, credit));
   }

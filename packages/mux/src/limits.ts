@@ -11,6 +11,8 @@ export const MUX_LIMITS = {
   STREAM_WINDOW_FLOOR_BYTES: 16 * KiB,
   /** the first credit: enough for most answers in one round trip */
   STREAM_WINDOW_INITIAL_BYTES: 256 * KiB,
+  /** while a round trip takes under 20 ms a window does not grow before this has passed: less may lie in the kernel of a peer that never reads */
+  STREAM_WINDOW_GROWS_AFTER_BYTES: 8 * MiB,
   /** the largest window while a round trip takes under 5 ms; more would only stand in front of small frames */
   STREAM_WINDOW_SHORT_PATH_BYTES: 4 * MiB,
   /** the local dial and the way there and back; longer than LOCAL_DIAL_TIMEOUT_MS, so that the client says why first */

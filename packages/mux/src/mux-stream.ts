@@ -4,6 +4,7 @@ import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
 import type { ReceiveWindow } from './flow-control.ts';
 import type { Guarded, ReportInternalError } from './guard.ts';
+import { MUX_LIMITS } from './limits.ts';
 
 export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
 
@@ -77,6 +78,11 @@ export class MuxStream implements ByteDuplex {
   /** Its carrier is about to go: whoever keeps a stream for later use lets go of this one. */
   get isRetiring(): boolean {
     return this.#connection.retiring;
+  }
+
+  /** It moved much, so that its peer may send more at once than on a fresh one; what was promised cannot be taken back. */
+  get hasGrown(): boolean {
+    return (this.#window?.windowBytes ?? 0) > MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES;
   }
 
   get state(): StreamState {

@@ -130,8 +130,6 @@ describe('an answer that is cut off', () => {
       socket.write(begin);
       setTimeout(() => socket.write(rest), 2);
     });
-    const ticking = setInterval(() => void stand.clock.advance(EDGE_LIMITS.SESSION_TICK_MS), 5);
-    cleanups.push(() => clearInterval(ticking));
     for (let at = 0; at < 30; at += 1) {
       const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
       let text = '';
@@ -141,6 +139,11 @@ describe('an answer that is cut off', () => {
         socket.on('error', () => resolve('reset'));
       });
       socket.write(`GET / ${version}\r\nHost: web.edge.test\r\n\r\n`);
+      if (version === 'HTTP/1.0') {
+        // It has read what there is, as in the time that it is given.
+        await eventually(() => expect(text).toContain('abc'));
+        await stand.clock.advance(2 * EDGE_LIMITS.SESSION_TICK_MS);
+      }
       // With chunks the end itself is missing, however the connection ends.
       if ((await end) === 'end') expect([version, text.includes('\r\n0\r\n')]).toEqual(['HTTP/1.1', false]);
       socket.destroy();

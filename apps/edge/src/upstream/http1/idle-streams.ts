@@ -66,6 +66,8 @@ export class IdleStreams {
   }
 
   give(service: Service, stream: MuxStream, nowMs: number): void {
+    // The next visitor may be one that never reads: the large window was for the last one.
+    if (stream.hasGrown) return this.letClose(service, stream, nowMs);
     const idle = this.#byTunnel.get(service.tunnelId) ?? [];
     if (idle.length >= EDGE_LIMITS.HTTP_IDLE_STREAMS_PER_TUNNEL || stream.isRetiring) {
       stream.reset(UNUSED);
