@@ -4,11 +4,9 @@ import { join } from 'node:path';
 import { ConnectionCounts, callerAddressOf } from '@tunnel/core';
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import {
-  type Clock,
   createMetrics,
   InternalErrors,
   Lifecycle,
-  type Logger,
   randomId,
   randomToken,
   restListenerOf,
