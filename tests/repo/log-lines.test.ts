@@ -9,6 +9,10 @@ const REACHED = ['ingress', 'control', 'alerts', 'routing', 'upstream', 'capture
 /** The text of a line that is written without the limiter, and why no stranger can cause many of it. */
 const ALLOWED: Readonly<Record<string, string>> = {
   'alerts of tenants to private addresses': 'once, when the edge starts',
+  'the endpoints of the last run are held for those who had them': 'once, when the edge starts',
+  'the file of endpoints cannot be read: none is held for its client': 'once, when the edge starts',
+  'the file of endpoints cannot be written: after a crash they are held for nobody':
+    'once for each failure of the disk',
   'connections did not finish in time': 'once, when the edge stops',
   'the renewed certificate is in use for new connections': 'the operator changed a file',
   'the changed certificate is not used, the one before stays in use': 'the operator changed a file',

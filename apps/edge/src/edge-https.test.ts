@@ -15,7 +15,8 @@ import {
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge, type Edge } from './edge.ts';
+import { createEdge } from './edge.ts';
+import type { Edge } from './edge-interface.ts';
 import { talk } from './ingress/http/http.fixture.ts';
 
 let directory: TemporaryDirectory;

@@ -8,7 +8,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CREDENTIAL, ScriptedPlatform, servePlatform } from './backend/scripted-platform.fixture.ts';
 import { echoMux, openCarrier } from './control/raw-carrier.fixture.ts';
 import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge, type Edge } from './edge.ts';
+import { createEdge } from './edge.ts';
+import type { Edge } from './edge-interface.ts';
 import { EDGE_LIMITS } from './limits.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });

@@ -7,7 +7,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { tryPort } from './control/control.fixture.ts';
 import { echoMux, openCarrier } from './control/raw-carrier.fixture.ts';
 import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge, type Edge } from './edge.ts';
+import { createEdge } from './edge.ts';
+import type { Edge } from './edge-interface.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 const edges: Edge[] = [];

@@ -1,14 +1,12 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
-import { ConnectionCounts, callerAddressOf, type FramePaceRules } from '@tunnel/core';
+import { ConnectionCounts, callerAddressOf } from '@tunnel/core';
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import {
-  type Clock,
   createMetrics,
   InternalErrors,
   Lifecycle,
-  type Logger,
   randomId,
   randomToken,
   restListenerOf,
@@ -22,15 +20,15 @@ import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
 import { restUrlOf, secureRest } from './admin/rest-security.ts';
 import { RestServer } from './admin/rest-server.ts';
 import { alarmOf, privateAlertsOf, sayPrivateAlerts } from './alerts/alarm.ts';
-import type { AlertRates } from './alerts/alert-budgets.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
 import type { Backend } from './backend/backend.ts';
-import { chooseBackend, type InProcessPlatform } from './backend/choose-backend.ts';
+import { chooseBackend } from './backend/choose-backend.ts';
 import { CaptureService } from './capture/capture-service.ts';
 import { CaptureStore } from './capture/capture-store.ts';
 import { Replays } from './capture/replay.ts';
 import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
+import type { Edge, EdgeDeps } from './edge-interface.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges } from './ingress/kinds.ts';
 import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
@@ -40,53 +38,6 @@ import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
 import { Registry } from './routing/registry.ts';
 import { ReturningEndpoints } from './routing/returning-endpoints.ts';
-
-/** What an edge is given from outside, beside its configuration. */
-export interface EdgeDeps {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly adminToken: Secret;
-  /** Uniform in [0, 1); chooses ports and names. */
-  readonly random?: () => number;
-  /** What GET /api/status shows. */
-  readonly version?: string;
-  /** Holds the journal, in the configured one unless told; and who had which endpoint, which without it nobody writes down. */
-  readonly dataDir?: string;
-  /** A platform in this process. Without one `[server] platform_url` says where it is; without that, too, the edge is alone. */
-  readonly platform?: InProcessPlatform;
-  /** Instead of all that. */
-  readonly backend?: Backend;
-  /** Instead of those in the limits: for tests that need more. */
-  readonly alertRates?: AlertRates;
-  readonly framePace?: FramePaceRules;
-  /** How many descriptors this process may hold; as the system says, unless told. */
-  readonly descriptors?: number;
-}
-
-export interface EdgeAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
-export interface Edge {
-  /** Rejects with one fault that names the port and its key when a port is taken; nothing then stays open. */
-  start(): Promise<void>;
-  /** Lets connections finish for up to `drainMs`, then ends them. */
-  stop(options: { readonly drainMs: number }): Promise<void>;
-  /** Ends everything at once, without a goodbye. */
-  stopNow(): void;
-  /** A request to the REST without a socket: how a platform in this process asks. */
-  fetchApi(request: Request): Promise<Response>;
-  /** Only while it runs. */
-  readonly addresses: {
-    readonly control: EdgeAddress;
-    readonly http: EdgeAddress;
-    /** null: there is no certificate. */
-    readonly https: EdgeAddress | null;
-    readonly api: EdgeAddress & { readonly tls: boolean };
-    readonly metrics: EdgeAddress;
-  };
-}
 
 /** What the parts other than the drain may take to stop. */
 const STOP_GRACE_MS = 5000;

@@ -1,2 +1,3 @@
 export { checkTls } from './admin/rest-security.ts';
-export { createEdge, type Edge, type EdgeAddress, type EdgeDeps } from './edge.ts';
+export { createEdge } from './edge.ts';
+export type { Edge, EdgeAddress, EdgeDeps } from './edge-interface.ts';

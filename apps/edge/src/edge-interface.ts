@@ -1,0 +1,53 @@
+// An edge as others see it: what it is given, and what can be done with it.
+import type { FramePaceRules } from '@tunnel/core';
+import type { Clock, Logger, Secret } from '@tunnel/runtime';
+import type { AlertRates } from './alerts/alert-budgets.ts';
+import type { Backend } from './backend/backend.ts';
+import type { InProcessPlatform } from './backend/choose-backend.ts';
+
+/** What an edge is given from outside, beside its configuration. */
+export interface EdgeDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly adminToken: Secret;
+  /** Uniform in [0, 1); chooses ports and names. */
+  readonly random?: () => number;
+  /** What GET /api/status shows. */
+  readonly version?: string;
+  /** Holds the journal, in the configured one unless told; and who had which endpoint, which without it nobody writes down. */
+  readonly dataDir?: string;
+  /** A platform in this process. Without one `[server] platform_url` says where it is; without that, too, the edge is alone. */
+  readonly platform?: InProcessPlatform;
+  /** Instead of all that. */
+  readonly backend?: Backend;
+  /** Instead of those in the limits: for tests that need more. */
+  readonly alertRates?: AlertRates;
+  readonly framePace?: FramePaceRules;
+  /** How many descriptors this process may hold; as the system says, unless told. */
+  readonly descriptors?: number;
+}
+
+export interface EdgeAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface Edge {
+  /** Rejects with one fault that names the port and its key when a port is taken; nothing then stays open. */
+  start(): Promise<void>;
+  /** Lets connections finish for up to `drainMs`, then ends them. */
+  stop(options: { readonly drainMs: number }): Promise<void>;
+  /** Ends everything at once, without a goodbye. */
+  stopNow(): void;
+  /** A request to the REST without a socket: how a platform in this process asks. */
+  fetchApi(request: Request): Promise<Response>;
+  /** Only while it runs. */
+  readonly addresses: {
+    readonly control: EdgeAddress;
+    readonly http: EdgeAddress;
+    /** null: there is no certificate. */
+    readonly https: EdgeAddress | null;
+    readonly api: EdgeAddress & { readonly tls: boolean };
+    readonly metrics: EdgeAddress;
+  };
+}
