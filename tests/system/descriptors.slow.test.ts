@@ -89,7 +89,7 @@ const tryKey = (port: number, token: string, localAddress: string): Promise<{ ws
     const over = (end: string): void => resolve({ ws, end });
     ws.on('open', () => ws.send(JSON.stringify({ type: 'Auth', versions: [1], token, agent: 'test' })));
     ws.on('message', (data) => {
-      const { type, code = '' } = JSON.parse(String(data)) as { type: string; code?: string };
+      const { type, code = '' } = JSON.parse((data as Buffer).toString()) as { type: string; code?: string };
       over(type === 'AuthOk' ? type : code);
     });
     ws.on('error', (error) => over(error.message));

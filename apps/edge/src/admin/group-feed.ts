@@ -30,7 +30,7 @@ export class GroupFeed implements GroupWatcher {
   readonly #consumers = new Set<Consumer>();
   /** Those whose streams go on. */
   readonly #byGroup = new Map<Group, Set<Consumer>>();
-  readonly #places = new Shares({
+  readonly #slots = new Shares({
     limit: EDGE_LIMITS.SSE_CONSUMERS_MAX,
     perHolder: EDGE_LIMITS.SSE_CONSUMERS_PER_OWNER,
   });
@@ -55,7 +55,7 @@ export class GroupFeed implements GroupWatcher {
     const ping = this.#clock.setInterval(() => stream.ping(), EDGE_LIMITS.SSE_KEEP_ALIVE_MS);
     const consumer: Consumer = { group, listener, ownerKey: ownerKey(listener.owner), stream, ping };
     this.#consumers.add(consumer);
-    this.#places.take(ownerKey(listener.owner));
+    this.#slots.take(ownerKey(listener.owner));
     const others = this.#byGroup.get(group) ?? new Set();
     this.#byGroup.set(group, others.add(consumer));
     return stream;
@@ -107,9 +107,9 @@ export class GroupFeed implements GroupWatcher {
 
   #admit(owner: Owner): void {
     if (this.#isClosed) throw new Fault('EDGE_SHUTTING_DOWN');
-    const refusal = this.#places.refusal(ownerKey(owner));
+    const refusal = this.#slots.refusal(ownerKey(owner));
     if (refusal === null) return;
-    const limit = refusal === 'holder-full' ? this.#places.perHolder : this.#places.taken;
+    const limit = refusal === 'holder-full' ? this.#slots.perHolder : this.#slots.taken;
     throw new Fault('API_STREAMS_BUSY', { limit, seconds: EDGE_LIMITS.SSE_BUSY_RETRY_MS / 1000 });
   }
 
@@ -141,7 +141,7 @@ export class GroupFeed implements GroupWatcher {
     if (!this.#consumers.delete(consumer)) return;
     this.#leaveGroup(consumer);
     consumer.ping.cancel();
-    this.#places.give(consumer.ownerKey);
+    this.#slots.give(consumer.ownerKey);
   }
 
   #leaveGroup(consumer: Consumer): void {
