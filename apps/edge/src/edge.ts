@@ -16,10 +16,11 @@ import {
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
+import type { RestDependencies } from './admin/rest-context.ts';
 import { RestServer } from './admin/rest-server.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
 import type { Backend } from './backend/backend.ts';
-import { chooseBackend, type InProcessPlatform } from './backend/choose-backend.ts';
+import { chooseBackend, type StackPlatform } from './backend/choose-backend.ts';
 import { CaptureService } from './capture/capture-service.ts';
 import { CaptureStore } from './capture/capture-store.ts';
 import { Replays } from './capture/replay.ts';
@@ -44,8 +45,13 @@ export interface EdgeDeps {
   readonly version?: string;
   /** Holds the journal; the configured one unless told. */
   readonly dataDir?: string;
-  /** A platform in this process. Without one `[server] platform_url` says where it is; without that, too, the edge is alone. */
-  readonly platform?: InProcessPlatform;
+  /**
+   * The platform of the same stack, which asks the REST over a loopback listener of its own. Without one `[server] platform_url` says
+   * where the platform is; without that, too, the edge is alone.
+   */
+  readonly platform?: StackPlatform;
+  /** How often each part of the stack was started again; absent: nobody does that for this edge. */
+  readonly restarts?: () => Readonly<Record<string, number>>;
   /** Instead of all that. */
   readonly backend?: Backend;
 }
@@ -62,8 +68,8 @@ export interface Edge {
   stop(options: { readonly drainMs: number }): Promise<void>;
   /** Ends everything at once, without a goodbye. */
   stopNow(): void;
-  /** A request to the REST without a socket: how a platform in this process asks. */
-  fetchApi(request: Request): Promise<Response>;
+  /** How busy it is: what is kept of it when it crashes. */
+  readonly counters: Readonly<Record<string, number>>;
   /** Only while it runs. */
   readonly addresses: {
     readonly control: EdgeAddress;
@@ -72,6 +78,8 @@ export interface Edge {
     readonly https: EdgeAddress | null;
     readonly api: EdgeAddress;
     readonly metrics: EdgeAddress;
+    /** Where the platform of the same stack asks the REST; null: there is none. */
+    readonly stackApi: EdgeAddress | null;
   };
 }
 
@@ -79,6 +87,7 @@ export interface Edge {
 const STOP_GRACE_MS = 5000;
 /** The version of one that nobody has released. */
 const DEVELOPMENT = 'development';
+const LOOPBACK = '127.0.0.1';
 /** Names that the edge chooses must not be guessed: no ordinary random number will do. */
 const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
 
@@ -103,6 +112,8 @@ class ComposedEdge implements Edge {
   readonly #control: ControlPlane;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
+  /** For the platform of the same stack: whatever `api_host` and `[tls]` say does not concern it. */
+  readonly #stackRest: RestServer | null;
   readonly #certificate: Certificate;
   readonly #life: Lifecycle;
   #isRestOpen = false;
@@ -134,7 +145,10 @@ class ComposedEdge implements Edge {
     this.#control = this.#makeControl();
     // Who looks at all of it.
     this.#metricsServer = this.#makeMetricsServer();
-    this.#rest = this.#makeRest();
+    const restDeps = this.#restDependencies();
+    const { api_host, host, api_port } = config.server;
+    this.#rest = new RestServer({ host: api_host === '' ? host : api_host, port: api_port }, restDeps);
+    this.#stackRest = deps.platform === undefined ? null : new RestServer({ host: LOOPBACK, port: 0 }, restDeps);
     this.#certificate = this.#makeCertificate();
     this.#life = this.#makeLife();
   }
@@ -146,7 +160,15 @@ class ComposedEdge implements Edge {
       https: this.#ingress.httpListeners.https,
       api: this.#rest.address,
       metrics: this.#metricsServer.address,
+      stackApi: this.#stackRest?.address ?? null,
     };
+  }
+
+  get counters(): Edge['counters'] {
+    const { sessions, carriers, streams } = this.#control.figures;
+    const visitors = Object.values(this.#ingress.ports).reduce((sum, { connections }) => sum + connections, 0);
+    const connections = visitors + this.#ingress.http.connections;
+    return { sessions, carriers, streams, tunnels: this.#tunnels.size, connections };
   }
 
   async start(): Promise<void> {
@@ -169,10 +191,6 @@ class ComposedEdge implements Edge {
     void this.stop({ drainMs: 0 });
   }
 
-  fetchApi(request: Request): Promise<Response> {
-    return this.#rest.fetch(request);
-  }
-
   // ---- the order of start and stop ----
 
   /** Started in this order, stopped in the reverse one. */
@@ -189,7 +207,7 @@ class ComposedEdge implements Edge {
     life.add({ name: 'backend', start: () => this.#backend.start(), stop: () => this.#backend.stop() });
     // Watchers before what they watch: they see the start, and the whole drain.
     life.add({ name: 'metrics', start: () => this.#metricsServer.start(), stop: () => this.#metricsServer.stop() });
-    life.add({ name: 'rest', start: () => this.#openRest(), stop: () => this.#rest.stop() });
+    life.add({ name: 'rest', start: () => this.#openRest(), stop: () => this.#closeRest() });
     life.add({ name: 'captures', start: async () => captures.start(), stop: async () => captures.stop() });
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
     life.add({
@@ -208,7 +226,13 @@ class ComposedEdge implements Edge {
 
   async #openRest(): Promise<void> {
     await this.#rest.start();
+    await this.#stackRest?.start();
     this.#isRestOpen = true;
+  }
+
+  async #closeRest(): Promise<void> {
+    await this.#rest.stop();
+    await this.#stackRest?.stop();
   }
 
   async #drainAndEnd(): Promise<void> {
@@ -330,40 +354,38 @@ class ComposedEdge implements Edge {
       authFailures: () => this.#failures.total,
       droppedLogLines: () => logger.droppedLines,
       sseConsumers: () => this.#feed.consumers,
+      restarts: this.#deps.restarts ?? null,
       loadBalancing: load_balancing.enabled ? { groups: this.#groupMetrics, alerts: this.#alerts.totals } : null,
     });
     return new MetricsServer({ host: server.metrics_host, port: server.metrics_port }, metrics, logger);
   }
 
-  #makeRest(): RestServer {
+  #restDependencies(): RestDependencies {
     const { server, region } = this.#config;
     const { clock, logger } = this.#deps;
     const [tunnels, store, control] = [this.#tunnels, this.#captures, this.#control];
     const replays = new Replays({ store, clock, http: this.#ingress.http });
-    return new RestServer(
-      { host: server.api_host === '' ? server.host : server.api_host, port: server.api_port },
-      {
-        backend: this.#backend,
-        platformSecret: this.#platformSecret,
-        tunnels,
-        groups: tunnels.groups,
-        feed: this.#feed,
-        closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
-        captures: new CaptureService({ store, tunnels, replays }),
-        status: () => ({
-          sessions: control.figures.sessions,
-          tunnels: tunnels.size,
-          uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
-          draining: control.isDraining,
-        }),
-        region,
-        version: this.#version,
-        authFailures: this.#failures,
-        callerAddress: callerAddressOf(server.trusted_proxies),
-        newRequestId: () => randomId('req'),
-        logger,
-      },
-    );
+    return {
+      backend: this.#backend,
+      platformSecret: this.#platformSecret,
+      tunnels,
+      groups: tunnels.groups,
+      feed: this.#feed,
+      closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
+      captures: new CaptureService({ store, tunnels, replays }),
+      status: () => ({
+        sessions: control.figures.sessions,
+        tunnels: tunnels.size,
+        uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
+        draining: control.isDraining,
+      }),
+      region,
+      version: this.#version,
+      authFailures: this.#failures,
+      callerAddress: callerAddressOf(server.trusted_proxies),
+      newRequestId: () => randomId('req'),
+      logger,
+    };
   }
 
   #makeCertificate(): Certificate {

@@ -1,5 +1,5 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
-import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
+import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
@@ -23,7 +23,7 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
-import { ensureLocalEdge, localEdgeName, newEdgeCredential } from './services/edges/credentials.ts';
+import { ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
 import { upsertPlans } from './services/plans.ts';
 import { KeyUses } from './services/tunnels/verify-key.ts';
 
@@ -34,8 +34,8 @@ export interface PlatformDeps {
   /** postgres://…; the server may be away at the start. */
   readonly databaseUrl: Secret;
   readonly dataDir: string;
-  /** The edge of the same process, asked without a socket; absent: there is none. */
-  readonly localEdge?: Pick<LocalEdge, 'fetch'> | null;
+  /** The edge of the same stack; absent: there is none. */
+  readonly localEdge?: StackEdge;
   /** The payment processor's stand-in, which runs elsewhere; needed when the configuration says `simulator`. */
   readonly simulator?: ProcessorAccess;
   /** Where the dashboard was built to; absent, or empty: /app/ says that there is none. */
@@ -44,6 +44,14 @@ export interface PlatformDeps {
   readonly viewerFolder?: string;
   /** A mail went into a file: for the console. */
   readonly onMail?: (notice: MailNotice) => void;
+}
+
+/** What platform and edge of one stack know of each other. */
+export interface StackEdge extends Pick<LocalEdge, 'url'> {
+  /** By which it shows itself, minted by the stack for as long as that runs. */
+  readonly credential: Secret;
+  /** Of the loopback listener where it calls; 0: any free one. */
+  readonly callsAtPort: number;
 }
 
 export interface Platform {
@@ -55,16 +63,16 @@ export interface Platform {
   stop(): Promise<void>;
   /** Only while it runs. */
   readonly address: { readonly host: string; readonly port: number };
-  /** What the edge of the same process calls: the edge link without a socket. */
-  fetchInternal(request: Request): Promise<Response>;
-  /** That edge's credential, of this run. */
-  readonly localCredential: Secret;
+  /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
+  readonly stackAddress: { readonly host: string; readonly port: number } | null;
   /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
   readonly webhookUrl: string | null;
 }
 
 /** Addresses to listen on that nobody can be called at. */
 const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+const LOOPBACK = '127.0.0.1';
 
 /** What all parts together may take to stop. */
 const STOP_MS = 10_000;
@@ -73,7 +81,6 @@ export const createPlatform = (config: ServerConfig, deps: PlatformDeps): Platfo
   new ComposedPlatform(config, deps);
 
 class ComposedPlatform implements Platform {
-  readonly localCredential = newEdgeCredential();
   readonly #config: ServerConfig;
   readonly #deps: PlatformDeps;
   readonly #database: Database;
@@ -85,6 +92,8 @@ class ComposedPlatform implements Platform {
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
   readonly #server: HttpServer;
+  /** For the edge of the same stack: `[platform] host` and rules of the public port do not concern it. */
+  readonly #stackServer: HttpServer | null;
   readonly #life: Lifecycle;
 
   constructor(config: ServerConfig, deps: PlatformDeps) {
@@ -108,6 +117,7 @@ class ComposedPlatform implements Platform {
     this.#app = this.#makeApp();
     const { host, port } = config.platform;
     this.#server = new HttpServer({ host, port, app: this.#app, clock, logger });
+    this.#stackServer = this.#makeStackServer();
     this.#life = this.#makeLife();
   }
 
@@ -130,8 +140,15 @@ class ComposedPlatform implements Platform {
     return this.#life.stop({ deadlineMs: STOP_MS });
   }
 
-  async fetchInternal(request: Request): Promise<Response> {
-    return this.#app.fetch(request);
+  get stackAddress(): Platform['stackAddress'] {
+    return this.#stackServer?.address ?? null;
+  }
+
+  #makeStackServer(): HttpServer | null {
+    const { clock, logger, localEdge } = this.#deps;
+    if (localEdge === undefined) return null;
+    const on = { host: LOOPBACK, port: localEdge.callsAtPort };
+    return new HttpServer({ ...on, app: this.#app, onlyBelow: EDGE_LINK_PATH, clock, logger });
   }
 
   #makeBilling(): Billing {
@@ -161,7 +178,7 @@ class ComposedPlatform implements Platform {
         const applied = await migratePatiently({ url, logger });
         if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
         await upsertPlans(db, this.#config.platform.plans);
-        if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), this.localCredential);
+        if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), localEdge.credential);
       },
       onPrepared: () => this.#startBackground(),
       probe: async () => {
@@ -207,7 +224,7 @@ class ComposedPlatform implements Platform {
 
   #localEdge(): LocalEdge | null {
     const { localEdge, dataDir } = this.#deps;
-    return localEdge ? { name: localEdgeName(dataDir), fetch: (request) => localEdge.fetch(request) } : null;
+    return localEdge ? { name: localEdgeName(dataDir), url: localEdge.url } : null;
   }
 
   /** Stopped from the last to the first: streams of edges before the server that carries them, the database at the end. */
@@ -218,6 +235,8 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
     // Before the database is met, so that /health answers while it is away.
     life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
+    const own = this.#stackServer;
+    if (own !== null) life.add({ name: 'link of the own edge', start: () => own.start(), stop: () => own.stop() });
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });

@@ -1,13 +1,23 @@
 // The executable tunnel-server: reads the command line, runs one command, ends with its exit code.
 import { Command, CommanderError } from 'commander';
-import { admin, edgeCredential, migrate } from './commands/database-commands.ts';
-
 import { checkConfig, edge, platform, simulator, stack } from './commands/server-commands.ts';
 
 import { EXIT_OK, EXIT_USAGE, reportProblem } from './problem-report.ts';
 import { VERSION } from './version.ts';
 
-const buildProgram = (finish: (code: number) => void): Command => {
+type MakeCommand = (finish: (code: number) => void) => Command;
+
+/** Those that run a server: each loads the code of its part when it gets to it, and a stack's parent never does. */
+const SERVERS: readonly MakeCommand[] = [stack, edge, platform, simulator, checkConfig];
+const SERVER_NAMES = new Set(['stack', 'edge', 'platform', 'simulator', 'check-config']);
+
+/** In the order in which the help names them. */
+const allCommands = async (): Promise<readonly MakeCommand[]> => {
+  const { admin, edgeCredential, migrate } = await import('./commands/database-commands.ts');
+  return [stack, edge, platform, simulator, migrate, checkConfig, edgeCredential, admin];
+};
+
+const buildProgram = (commands: readonly MakeCommand[], finish: (code: number) => void): Command => {
   const program = new Command('tunnel-server')
     .description(
       'Publishes services of tunnel clients: the edge that visitors connect to, and the platform with accounts and keys.',
@@ -23,7 +33,7 @@ Every key of server.toml can be set by a variable: TUNNEL_SERVER__CONTROL_PORT=4
 TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows the stack of an unexpected error.`,
     )
     .exitOverride();
-  for (const make of [stack, edge, platform, simulator, migrate, checkConfig, edgeCredential, admin]) {
+  for (const make of commands) {
     const command = make(finish).copyInheritedSettings(program);
     for (const below of command.commands) below.copyInheritedSettings(command);
     program.addCommand(command);
@@ -37,7 +47,8 @@ const run = async (args: readonly string[]): Promise<number> => {
     exitCode = code;
   };
   try {
-    await buildProgram(finish).parseAsync(args, { from: 'user' });
+    const commands = SERVER_NAMES.has(args[0] ?? '') ? SERVERS : await allCommands();
+    await buildProgram(commands, finish).parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
     // commander has printed what is wrong, or the help that was asked for.

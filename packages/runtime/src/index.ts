@@ -12,6 +12,15 @@ export type { ServerConfig } from './config/server-schema.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
 export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
 export { LogLimiter } from './logger/log-limiter.ts';
-export { createLogger, type Logger, type LoggerOptions, type LogLevel } from './logger/logger.ts';
+export {
+  createLineRelay,
+  createLogger,
+  isLogLine,
+  type LineRelay,
+  type Logger,
+  type LoggerOptions,
+  type LogLevel,
+} from './logger/logger.ts';
+export { maskFields, maskText } from './logger/mask.ts';
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, type Sample } from './metrics.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';

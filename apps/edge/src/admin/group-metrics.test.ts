@@ -25,6 +25,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     authFailures: () => 0,
     droppedLogLines: () => 0,
     sseConsumers: () => 0,
+    restarts: null,
     loadBalancing: groups === null ? null : { groups, alerts },
   });
 

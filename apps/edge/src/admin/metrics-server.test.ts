@@ -25,6 +25,7 @@ beforeEach(async () => {
     authFailures: () => 1,
     droppedLogLines: () => 0,
     sseConsumers: () => 6,
+    restarts: () => ({ edge: 2, platform: 0 }),
     loadBalancing: null,
   };
   server = new MetricsServer({ host: '127.0.0.1', port: 0 }, new EdgeMetrics(createMetrics(), figures), logger);
@@ -58,6 +59,8 @@ it('every series is there from the first scrape', async () => {
     tunnel_active_streams: 7,
     tunnel_active_connections: 9,
     tunnel_sse_consumers: 6,
+    'tunnel_restarts_total{part="edge"}': 2,
+    'tunnel_restarts_total{part="platform"}': 0,
     'tunnel_requests_total{protocol="http",region="local"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="out"}': 0,

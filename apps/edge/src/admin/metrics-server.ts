@@ -60,6 +60,8 @@ export interface EdgeFigures {
   readonly authFailures: () => number;
   readonly droppedLogLines: () => number;
   readonly sseConsumers: () => number;
+  /** By part of the stack; null: nobody starts this edge again. */
+  readonly restarts: (() => Readonly<Record<string, number>>) | null;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
@@ -78,6 +80,7 @@ export class EdgeMetrics {
     this.#metrics = metrics;
     addGauges(metrics, figures);
     addGroupSeries(metrics, figures);
+    addRestartSeries(metrics, figures);
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
 
@@ -114,6 +117,14 @@ const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigur
     Object.entries(loadBalancing.alerts).flatMap(([destination, outcomes]) =>
       Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome, destination }, value })),
     ),
+  );
+};
+
+/** Told by the supervisor, which outlives the part that crashed. */
+const addRestartSeries = (metrics: Metrics, { restarts }: EdgeFigures): void => {
+  if (restarts === null) return;
+  metrics.seriesOf('tunnel_restarts_total', 'Parts of the stack started again after an unexpected end', 'counter', () =>
+    Object.entries(restarts()).map(([part, value]) => ({ labels: { part }, value })),
   );
 };
 

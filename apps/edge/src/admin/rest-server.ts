@@ -29,8 +29,6 @@ export const API_BOUNDS: HttpListenerOptions['bounds'] = {
 };
 
 export class RestServer extends HttpListener {
-  readonly #app: ReturnType<typeof createRestApp>;
-
   constructor(on: Omit<ListenOn, 'key'>, deps: RestDependencies) {
     const app = createRestApp(deps);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env));
@@ -40,12 +38,6 @@ export class RestServer extends HttpListener {
       bounds: API_BOUNDS,
       unreadable: unreadableAsJson(deps.newRequestId),
     });
-    this.#app = app;
-  }
-
-  /** The same without a socket. */
-  async fetch(request: Request): Promise<Response> {
-    return this.#app.fetch(request, {});
   }
 }
 

@@ -70,8 +70,6 @@ export interface RestFixture {
     path: string,
     options?: { method?: string; token?: string; headers?: Record<string, string>; body?: RequestInit['body'] },
   ): Promise<Response>;
-  /** Without a socket. */
-  fetch(request: Request): Promise<Response>;
   stop(): Promise<void>;
 }
 
@@ -157,7 +155,6 @@ export const startRest = async (options: RestOptions = {}): Promise<RestFixture>
         headers: { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
         ...(body === undefined ? {} : { body, duplex: 'half' }),
       }),
-    fetch: (request) => server.fetch(request),
     stop: () => server.stop(),
   };
   return fixture;

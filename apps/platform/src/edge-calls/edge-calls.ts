@@ -28,7 +28,7 @@ export interface EdgeCallsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The edge of this very process, which is asked without a socket. */
+  /** Of the same stack. */
   readonly localEdge?: LocalEdge | null;
   /** `fetch` unless told. */
   readonly fetch?: typeof fetch;

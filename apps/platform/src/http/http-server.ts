@@ -13,19 +13,24 @@ export interface HttpServerOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly app: PlatformApp;
+  /** Nothing but this path and those below it is there; absent: everything is. */
+  readonly onlyBelow?: string;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 export class HttpServer extends HttpListener {
-  constructor({ host, port, app, clock, logger }: HttpServerOptions) {
+  constructor({ host, port, app, onlyBelow = '', clock, logger }: HttpServerOptions) {
     const answerOf = platformErrorMapper(logger);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env), {
       errorHandler: (error) => answerUnread(error, answerOf),
     });
     super({
       on: { host, port, key: '[platform] port' },
-      onRequest: (request, response) => void onRequest(request, response),
+      onRequest: (request, response) => {
+        if (request.url?.startsWith(onlyBelow) === true) void onRequest(request, response);
+        else response.writeHead(404).end();
+      },
       bounds: {
         headTimeoutMs: LIMITS.HEAD_TIMEOUT_MS,
         requestTimeoutMs: LIMITS.REQUEST_TIMEOUT_MS,
