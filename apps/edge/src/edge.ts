@@ -16,7 +16,6 @@ import {
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
-import type { RestDependencies } from './admin/rest-context.ts';
 import { RestServer } from './admin/rest-server.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
 import type { Backend } from './backend/backend.ts';
@@ -87,7 +86,6 @@ export interface Edge {
 const STOP_GRACE_MS = 5000;
 /** The version of one that nobody has released. */
 const DEVELOPMENT = 'development';
-const LOOPBACK = '127.0.0.1';
 /** Names that the edge chooses must not be guessed: no ordinary random number will do. */
 const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
 
@@ -112,8 +110,6 @@ class ComposedEdge implements Edge {
   readonly #control: ControlPlane;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
-  /** For the platform of the same stack: whatever `api_host` and `[tls]` say does not concern it. */
-  readonly #stackRest: RestServer | null;
   readonly #certificate: Certificate;
   readonly #life: Lifecycle;
   #isRestOpen = false;
@@ -145,10 +141,7 @@ class ComposedEdge implements Edge {
     this.#control = this.#makeControl();
     // Who looks at all of it.
     this.#metricsServer = this.#makeMetricsServer();
-    const restDeps = this.#restDependencies();
-    const { api_host, host, api_port } = config.server;
-    this.#rest = new RestServer({ host: api_host === '' ? host : api_host, port: api_port }, restDeps);
-    this.#stackRest = deps.platform === undefined ? null : new RestServer({ host: LOOPBACK, port: 0 }, restDeps);
+    this.#rest = this.#makeRest();
     this.#certificate = this.#makeCertificate();
     this.#life = this.#makeLife();
   }
@@ -160,7 +153,7 @@ class ComposedEdge implements Edge {
       https: this.#ingress.httpListeners.https,
       api: this.#rest.address,
       metrics: this.#metricsServer.address,
-      stackApi: this.#stackRest?.address ?? null,
+      stackApi: this.#rest.stackAddress,
     };
   }
 
@@ -207,7 +200,7 @@ class ComposedEdge implements Edge {
     life.add({ name: 'backend', start: () => this.#backend.start(), stop: () => this.#backend.stop() });
     // Watchers before what they watch: they see the start, and the whole drain.
     life.add({ name: 'metrics', start: () => this.#metricsServer.start(), stop: () => this.#metricsServer.stop() });
-    life.add({ name: 'rest', start: () => this.#openRest(), stop: () => this.#closeRest() });
+    life.add({ name: 'rest', start: () => this.#openRest(), stop: () => this.#rest.stop() });
     life.add({ name: 'captures', start: async () => captures.start(), stop: async () => captures.stop() });
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
     life.add({
@@ -226,13 +219,7 @@ class ComposedEdge implements Edge {
 
   async #openRest(): Promise<void> {
     await this.#rest.start();
-    await this.#stackRest?.start();
     this.#isRestOpen = true;
-  }
-
-  async #closeRest(): Promise<void> {
-    await this.#rest.stop();
-    await this.#stackRest?.stop();
   }
 
   async #drainAndEnd(): Promise<void> {
@@ -360,32 +347,36 @@ class ComposedEdge implements Edge {
     return new MetricsServer({ host: server.metrics_host, port: server.metrics_port }, metrics, logger);
   }
 
-  #restDependencies(): RestDependencies {
+  #makeRest(): RestServer {
     const { server, region } = this.#config;
     const { clock, logger } = this.#deps;
     const [tunnels, store, control] = [this.#tunnels, this.#captures, this.#control];
     const replays = new Replays({ store, clock, http: this.#ingress.http });
-    return {
-      backend: this.#backend,
-      platformSecret: this.#platformSecret,
-      tunnels,
-      groups: tunnels.groups,
-      feed: this.#feed,
-      closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
-      captures: new CaptureService({ store, tunnels, replays }),
-      status: () => ({
-        sessions: control.figures.sessions,
-        tunnels: tunnels.size,
-        uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
-        draining: control.isDraining,
-      }),
-      region,
-      version: this.#version,
-      authFailures: this.#failures,
-      callerAddress: callerAddressOf(server.trusted_proxies),
-      newRequestId: () => randomId('req'),
-      logger,
-    };
+    return new RestServer(
+      { host: server.api_host === '' ? server.host : server.api_host, port: server.api_port },
+      {
+        backend: this.#backend,
+        platformSecret: this.#platformSecret,
+        tunnels,
+        groups: tunnels.groups,
+        feed: this.#feed,
+        closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
+        captures: new CaptureService({ store, tunnels, replays }),
+        status: () => ({
+          sessions: control.figures.sessions,
+          tunnels: tunnels.size,
+          uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
+          draining: control.isDraining,
+        }),
+        region,
+        version: this.#version,
+        authFailures: this.#failures,
+        callerAddress: callerAddressOf(server.trusted_proxies),
+        newRequestId: () => randomId('req'),
+        logger,
+      },
+      { isInStack: this.#deps.platform !== undefined },
+    );
   }
 
   #makeCertificate(): Certificate {

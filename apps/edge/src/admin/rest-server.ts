@@ -28,18 +28,44 @@ export const API_BOUNDS: HttpListenerOptions['bounds'] = {
   connectionsMax: EDGE_LIMITS.API_CONNECTIONS_MAX,
 };
 
+interface RestServerOptions {
+  /** The platform of the same stack asks here, too, at a loopback port of its own: neither `api_host` nor `[tls]` concerns it. */
+  readonly isInStack?: boolean;
+}
+
 export class RestServer extends HttpListener {
-  constructor(on: Omit<ListenOn, 'key'>, deps: RestDependencies) {
+  readonly #ofStack: HttpListener | null;
+
+  constructor(on: Omit<ListenOn, 'key'>, deps: RestDependencies, { isInStack = false }: RestServerOptions = {}) {
     const app = createRestApp(deps);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env));
-    super({
+    const options = {
       on: { ...on, key: '[server] api_port' },
       onRequest: (request, response) => void onRequest(request, response),
       bounds: API_BOUNDS,
       unreadable: unreadableAsJson(deps.newRequestId),
-    });
+    } satisfies HttpListenerOptions;
+    super(options);
+    this.#ofStack = isInStack ? new HttpListener({ ...options, on: STACK_LISTENER }) : null;
+  }
+
+  /** Only while it runs; null: the edge is in no stack. */
+  get stackAddress(): HttpListener['address'] | null {
+    return this.#ofStack?.address ?? null;
+  }
+
+  override async start(): Promise<void> {
+    await super.start();
+    await this.#ofStack?.start();
+  }
+
+  override async stop(): Promise<void> {
+    await this.#ofStack?.stop();
+    await super.stop();
   }
 }
+
+const STACK_LISTENER: ListenOn = { host: '127.0.0.1', port: 0, key: 'the listener for the platform' };
 
 const statusRoute = createRoute({
   method: 'get',

@@ -1,6 +1,7 @@
 // The life of a part as a child of the stack: it loads, is told to start, says where it is, and ends when it is told to, or at once when
 // the parent is gone. Signals are the parent's affair: those of a terminal reach every process of the group.
 import { join } from 'node:path';
+import { Fault } from '@tunnel/errors';
 import {
   type Clock,
   createLogger,
@@ -13,7 +14,6 @@ import {
   systemClock,
   takeLock,
 } from '@tunnel/runtime';
-import { Fault } from '@tunnel/errors';
 import { crashErrorOf, processCounters } from '../crash-reports.ts';
 import { EXIT_OK, EXIT_UNEXPECTED, faultOf } from '../problem-report.ts';
 import { mailText } from '../ready-text.ts';
@@ -148,7 +148,7 @@ class ParentChannel {
   constructor(host: NodeJS.Process) {
     this.#host = host;
     const end = (): void => host.exit(EXIT_UNEXPECTED);
-    if (host.connected !== true) end();
+    if (!host.connected) end();
     host.on('disconnect', end);
     let [toldToStart, toldToStop] = [(_: StartPart): void => {}, (_: Extract<ToPart, { kind: 'stop' }>): void => {}];
     this.start = new Promise((resolve) => {
@@ -177,7 +177,7 @@ class ParentChannel {
         clearTimeout(late);
         resolve();
       };
-      if (this.#host.connected === true) this.#host.send?.(message, done);
+      if (this.#host.connected) this.#host.send?.(message, done);
       else done();
     });
   }

@@ -77,7 +77,8 @@ export class SupervisedPart {
       this.#firstStart = { resolve, reject };
     });
     this.#mayStart = true;
-    if (this.#state === 'idle') this.#failFirstStart({ code: null, signal: null, output: 'it ended while it was loading' });
+    if (this.#state === 'idle')
+      this.#failFirstStart({ code: null, signal: null, output: 'it ended while it was loading' });
     else if (this.#isLoaded) this.#tellToStart();
     return started;
   }
