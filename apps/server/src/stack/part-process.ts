@@ -31,6 +31,9 @@ export interface PartEnd {
   readonly output: string;
 }
 
+/** As its supervisor sees it. */
+export type PartRun = Pick<PartProcess, 'ended' | 'send' | 'kill'>;
+
 export class PartProcess {
   /** Settles when it has ended and its last line was read; never rejects. */
   readonly ended: Promise<PartEnd>;
@@ -62,10 +65,6 @@ export class PartProcess {
         for (const line of text.split(/(?<=\n)/)) this.#said(line, output.log);
       });
     }
-  }
-
-  get pid(): number | undefined {
-    return this.#child.pid;
   }
 
   send(message: ToPart): void {

@@ -3,7 +3,7 @@ import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { CrashError } from '../crash-reports.ts';
 import type { FromPart, PartName, PartReady, StartPart, ToPart } from './messages.ts';
-import type { PartEnd, PartProcess } from './part-process.ts';
+import type { PartEnd, PartRun } from './part-process.ts';
 import { afterEnd, RESTART_BOUNDS, type RestartState, UNTRIED } from './restart-policy.ts';
 
 export const STOP_BOUNDS = {
@@ -21,7 +21,7 @@ export interface UnexpectedEnd extends PartEnd {
 
 export interface SupervisedPartOptions {
   readonly part: PartName;
-  readonly launch: (onMessage: (message: FromPart) => void) => PartProcess;
+  readonly launch: (onMessage: (message: FromPart) => void) => PartRun;
   /** What it is told at a start; asked for at each. */
   readonly startMessage: () => StartPart;
   readonly clock: Clock;
@@ -38,7 +38,7 @@ type State = 'idle' | 'loading' | 'starting' | 'running' | 'waiting' | 'stopping
 export class SupervisedPart {
   readonly #options: SupervisedPartOptions;
   #state: State = 'idle';
-  #process: PartProcess | null = null;
+  #process: PartRun | null = null;
   #launchedAt = 0;
   #isLoaded = false;
   /** It may be told to start as soon as its code is there. */
@@ -116,7 +116,7 @@ export class SupervisedPart {
     this.#process?.send(this.#options.startMessage());
   }
 
-  #said(run: PartProcess, message: FromPart): void {
+  #said(run: PartRun, message: FromPart): void {
     if (run !== this.#process) return;
     switch (message.kind) {
       case 'loaded':
@@ -147,7 +147,7 @@ export class SupervisedPart {
     this.#firstStart?.resolve();
   }
 
-  #ended(run: PartProcess, end: PartEnd): void {
+  #ended(run: PartRun, end: PartEnd): void {
     if (run !== this.#process) return;
     this.#process = null;
     if (this.#state === 'stopping') return;
