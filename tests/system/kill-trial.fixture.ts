@@ -266,7 +266,7 @@ const reach = (port: number): Promise<void> =>
   });
 
 /** Platform and edge of the stack on this data directory, as the list of processes shows them. */
-const partsOf = (dataDir: string): { readonly name: string; readonly pid: number }[] =>
+export const partsOf = (dataDir: string): { readonly name: string; readonly pid: number }[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => {

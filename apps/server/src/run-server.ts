@@ -22,9 +22,9 @@ import {
 } from './data-dir.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
 import { describeRun, mailText, type Reach, readyText } from './ready-text.ts';
-import { type PartsDeps, type ServerKind, ServerParts } from './server-parts.ts';
+import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
 import type { PartOutput } from './stack/part-process.ts';
-import { Stack, type StackDeps } from './stack/stack.ts';
+import type { StackDeps } from './stack/stack.ts';
 import { VERSION } from './version.ts';
 
 /** A simulator that runs alone has nothing that an operator is let into. */
@@ -34,9 +34,11 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 // Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm.
 const SAME_SIGNAL_WITHIN_MS = 1000;
 
+/** What is given to whatever runs. */
+export type RunDeps = PartsDeps & StackDeps;
+
 export interface RunOptions {
-  /** Of a simulator that runs alone. */
-  readonly webhookUrl?: string;
+  readonly make: (deps: RunDeps) => Running;
   /** What is said when it is ready is for programs: the simulator's URL and keys. */
   readonly isJson?: boolean;
 }
@@ -56,19 +58,18 @@ export const runServer = async (
   kind: ServerKind | 'stack',
   config: ServerConfig,
   host: NodeJS.Process,
-  { webhookUrl, isJson = false }: RunOptions = {},
+  { make, isJson = false }: RunOptions,
 ): Promise<number> => {
   const dataDir = openDataDir(config.data_dir);
   const lock = lockDataDir(dataDir);
   const logger = createLogger({ format: logFormat(host), stream: host.stderr });
   try {
     const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
-    const running = makeRunning(kind, config, {
+    const running = make({
       ...{ clock: systemClock, logger, version: VERSION, dataDir, adminToken: admin.token },
       onMail: (notice) => host.stdout.write(mailText(notice)),
       onMakingDatabase: () => logger.info({}, 'starting the embedded database'),
       output: () => outputOfPart(host),
-      ...(webhookUrl === undefined ? {} : { webhookUrl }),
     });
     const stop = waitForStop({ kind, running, logger, host, dataDir });
     try {
@@ -97,9 +98,6 @@ export const runServer = async (
     await logger.flush();
   }
 };
-
-const makeRunning = (kind: ServerKind | 'stack', config: ServerConfig, deps: PartsDeps & StackDeps): Running =>
-  kind === 'stack' ? new Stack(config, deps) : new ServerParts(kind, config, deps);
 
 /** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
 const outputOfPart = (host: NodeJS.Process): PartOutput => ({

@@ -1,23 +1,10 @@
-// The commands that run a server, `stack`, `edge`, `platform` and `simulator`, and `check-config`, which says whether one would start.
+// The commands that run a server alone, `edge`, `platform` and `simulator`, and `check-config`, which says whether one would start.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../problem-report.ts';
-import { runServer } from '../run-server.ts';
+import { type RunDeps, runServer } from '../run-server.ts';
+import { type ServerKind, ServerParts } from '../server-parts.ts';
 import { runPart } from '../stack/run-part.ts';
 import { JSON_OPTION, type JsonFlags, loadConfig, type ServerFlags, serverCommand } from './shared.ts';
-
-/** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
-const STACK_DEFAULTS = {
-  load_balancing: { enabled: true },
-  platform: { plans: { free: { tunnel_limit: 100 } } },
-};
-
-export const stack = (finish: (code: number) => void): Command =>
-  serverCommand('stack', 'Run everything on this machine: the platform, an edge, and a database.')
-    .addHelpText('after', '\nExample:\n  tunnel-server stack --config server.toml --data-dir /var/lib/tunnel')
-    .action(async (flags: ServerFlags) => {
-      const config = loadConfig(flags, process.env, flags.config === undefined ? { defaults: STACK_DEFAULTS } : {});
-      finish(await runServer('stack', config, process));
-    });
 
 interface PartFlags extends ServerFlags {
   /** As a part of a stack, which says all else over the channel to it. */
@@ -26,8 +13,10 @@ interface PartFlags extends ServerFlags {
 
 const supervised = (): Option => new Option('--supervised', 'as a part of a stack').hideHelp();
 
-const runAlone = (part: 'edge' | 'platform', flags: ServerFlags): Promise<number> =>
-  runServer(part, loadConfig(flags, process.env), process);
+const runAlone = (part: ServerKind, flags: ServerFlags): Promise<number> => {
+  const config = loadConfig(flags, process.env);
+  return runServer(part, config, process, { make: (deps) => new ServerParts(part, config, deps) });
+};
 
 /** An edge that runs alone: with a platform elsewhere, or on its admin token and [[auth.keys]]. */
 export const edge = (finish: (code: number) => void): Command =>
@@ -72,7 +61,8 @@ export const simulator = (finish: (code: number) => void): Command =>
       const billing = port === undefined ? {} : { simulator_port: Number(port) };
       const config = loadConfig(flags, process.env, { overrides: { platform: { billing } } });
       const given = webhookUrl === undefined ? {} : { webhookUrl };
-      finish(await runServer('simulator', config, process, { isJson, ...given }));
+      const make = (deps: RunDeps): ServerParts => new ServerParts('simulator', config, { ...deps, ...given });
+      finish(await runServer('simulator', config, process, { isJson, make }));
     });
 
 interface Verdict {
