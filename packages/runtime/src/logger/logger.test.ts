@@ -135,19 +135,19 @@ describe('lines of another process', () => {
   test('are passed on as they are, or as people read them; what is no log line stays itself', async () => {
     const { logger, text } = logTo();
     logger.warn({ port: 1 }, 'taken');
-    const line = await text();
-    expect([isLogLine(line), isLogLine('{"level":"warn"\n'), isLogLine('Error: {"level":"warn"}\n')]).toEqual([
+    const warned = await text();
+    expect([isLogLine(warned), isLogLine('{"level":"warn"\n'), isLogLine('Error: {"level":"warn"}\n')]).toEqual([
       true,
       false,
       false,
     ]);
     for (const [format, shown] of [
-      ['json', line],
+      ['json', warned],
       ['human', '00:00:00 WARN  taken port=1\n'],
     ] as const) {
       const stream = new PassThrough();
       const relay = relayTo(stream, format);
-      relay.push(line);
+      relay.push(warned);
       relay.push('FATAL ERROR: out of memory\n');
       await relay.flush();
       let taken = '';
