@@ -10,7 +10,6 @@ import {
   loadServerConfig,
   lockHolder,
   Secret,
-  type ServerConfig,
   systemClock,
   takeLock,
 } from '@tunnel/runtime';
@@ -69,12 +68,11 @@ export const runPart = async (part: PartName, host: NodeJS.Process): Promise<num
     const said = parent.lastWord({ kind: 'crashed', error: crashErrorOf(error) });
     void Promise.all([said, logger.flush()]).finally(() => host.exit(EXIT_UNEXPECTED));
   });
-  return serve(part, { parts, config, start, parent, logger, counters });
+  return serve(part, { parts, start, parent, logger, counters });
 };
 
 interface Served {
   readonly parts: ServerParts;
-  readonly config: ServerConfig;
   readonly start: StartPart;
   readonly parent: ParentChannel;
   readonly logger: Logger;
