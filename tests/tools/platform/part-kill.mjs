@@ -1,5 +1,6 @@
 // kill -9 of each part of a stack in turn, and of all of it, while visitors use the tunnels of a paying account: every part comes back in
 // its time, clients by themselves, nothing is charged twice, and what an edge had not written down is at most what 100 ms carry.
+import { availableParallelism, loadavg } from 'node:os';
 import { runScript } from '../groups/lib/script.mjs';
 import { loadBundled } from './lib/load-bundled.mjs';
 
@@ -26,6 +27,8 @@ await runScript(
     );
     const trial = await KillTrial.open();
     try {
+      // Starting a program takes as long as the machine makes it take: our own load is about one process a core.
+      const isBusy = loadavg()[0] > 2 * availableParallelism();
       const times = new Map(PARTS.map((part) => [part, []]));
       // In turn, the parent last: with a new one no part has a past that it would be started later for.
       for (let round = 1; round <= kills; round += 1) {
@@ -34,7 +37,9 @@ await runScript(
       }
       for (const [part, all] of times) {
         const [half, longest] = [Math.round(median(all)), Math.round(Math.max(...all))];
-        check(half <= BACK_MS[part], `${part}: back after ${half} ms in half of ${kills} kills, ${longest} ms at most`);
+        const what = `${part}: back after ${half} ms in half of ${kills} kills, ${longest} ms at most`;
+        if (isBusy) say(`${what}; not judged, for others use the machine`);
+        else check(half <= BACK_MS[part], what);
       }
       // A killed parent takes the edge with it.
       const { charged, least, most, carried } = await trial.totals(2 * kills, unbilledMs);
