@@ -1,7 +1,7 @@
-// Bundles each executable, and the client library, into one file, puts the viewer of the API reference beside the server, and builds
+// Bundles each executable and the client library, puts the viewer of the API reference beside the server, and builds
 // the dashboard. `--types` also makes the library's declarations.
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -25,11 +25,15 @@ const COMMONJS_NAMES = [
   "const __dirname = __fileURLToPath(new URL('.', import.meta.url));",
 ].join(' ');
 
-async function bundle({ entry, outfile }) {
+/** `isSplit`: what is imported only when it is needed goes into files of its own beside it. */
+async function bundle({ entry, outfile, isSplit = false }) {
   const result = await build({
     absWorkingDir: ROOT,
-    entryPoints: [entry],
-    outfile,
+    entryPoints: [{ in: entry, out: basename(outfile, '.js') }],
+    outdir: dirname(outfile),
+    splitting: isSplit,
+    // Not in a folder below: files find their neighbours by where they are themselves.
+    chunkNames: `${basename(outfile, '.js')}-[hash]`,
     bundle: true,
     write: false,
     format: 'esm',
@@ -45,9 +49,21 @@ async function bundle({ entry, outfile }) {
     banner: { js: COMMONJS_NAMES },
     logLevel: 'warning',
   });
-  for (const file of result.outputFiles) writeAtomically(file.path, file.contents);
-  const kib = Math.round((result.outputFiles.find(({ path }) => path.endsWith('.js'))?.contents.length ?? 0) / 1024);
+  // The entry last: it names the others, and whoever starts meanwhile must find them.
+  for (const file of result.outputFiles.toSorted((a, b) => a.path.length - b.path.length).reverse()) {
+    writeAtomically(file.path, file.contents);
+  }
+  removeOldChunks(outfile, new Set(result.outputFiles.map(({ path }) => basename(path))));
+  const scripts = result.outputFiles.filter(({ path }) => path.endsWith('.js'));
+  const kib = Math.round(scripts.reduce((sum, { contents }) => sum + contents.length, 0) / 1024);
   process.stderr.write(`  ${basename(outfile)}  ${kib} KiB\n`);
+}
+
+/** Of the last build. Their names have a hash of what is in them. */
+function removeOldChunks(outfile, made) {
+  const folder = join(ROOT, dirname(outfile));
+  const chunk = new RegExp(`^${basename(outfile, '.js')}-[A-Z0-9]+\\.js(\\.map)?$`);
+  for (const name of readdirSync(folder)) if (chunk.test(name) && !made.has(name)) rmSync(join(folder, name));
 }
 
 /** As it is, and packed for the wire. */

@@ -8,7 +8,8 @@ import { CACHE_DIR, filesBelow, ROOT, workspaceDirs } from './paths.mjs';
 const MARKER = join(CACHE_DIR, 'build.json');
 
 export const BUNDLES = [
-  { entry: 'apps/server/src/main.ts', outfile: 'apps/server/dist/tunnel-server.js' },
+  { entry: 'apps/server/src/main.ts', outfile: 'apps/server/dist/tunnel-server.js', isSplit: true },
+  { entry: 'apps/server/src/stack-main.ts', outfile: 'apps/server/dist/tunnel-stack.js' },
   { entry: 'apps/cli/src/main.ts', outfile: 'apps/cli/dist/tunnel.js' },
   { entry: 'packages/client/src/index.ts', outfile: 'packages/client/dist/index.js' },
 ];

@@ -18,6 +18,7 @@ const BINS = { tunnel: 'apps/cli/bin/tunnel.mjs', 'tunnel-server': 'apps/server/
 const BUNDLES = [
   'apps/cli/dist/tunnel.js',
   'apps/server/dist/tunnel-server.js',
+  'apps/server/dist/tunnel-stack.js',
   'apps/server/dist/api-reference/swagger-ui-bundle.js',
   'packages/client/dist/index.js',
 ];

@@ -6,6 +6,8 @@ export interface CountedService {
   readonly port: number;
   /** Both ways, of all its connections. */
   readonly bytes: number;
+  readonly bytesRead: number;
+  readonly bytesWritten: number;
   close(): Promise<void>;
 }
 
@@ -19,10 +21,18 @@ const counted = async (server: ReturnType<typeof createServer>): Promise<Counted
     socket.on('error', () => {});
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const sumOf = (bytes: (socket: Socket) => number): number =>
+    [...sockets].reduce((sum, socket) => sum + bytes(socket), 0);
   return {
     port: (server.address() as AddressInfo).port,
     get bytes() {
-      return [...sockets].reduce((sum, { bytesRead, bytesWritten }) => sum + bytesRead + bytesWritten, 0);
+      return sumOf(({ bytesRead, bytesWritten }) => bytesRead + bytesWritten);
+    },
+    get bytesRead() {
+      return sumOf(({ bytesRead }) => bytesRead);
+    },
+    get bytesWritten() {
+      return sumOf(({ bytesWritten }) => bytesWritten);
     },
     close: () =>
       new Promise((resolve) => {

@@ -3,7 +3,7 @@ import type { FramePaceRules } from '@tunnel/core';
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import type { Backend } from './backend/backend.ts';
-import type { InProcessPlatform } from './backend/choose-backend.ts';
+import type { StackPlatform } from './backend/choose-backend.ts';
 
 /** What an edge is given from outside, beside its configuration. */
 export interface EdgeDeps {
@@ -16,8 +16,13 @@ export interface EdgeDeps {
   readonly version?: string;
   /** Holds the journal, in the configured one unless told; and who had which endpoint, which without it nobody writes down. */
   readonly dataDir?: string;
-  /** A platform in this process. Without one `[server] platform_url` says where it is; without that, too, the edge is alone. */
-  readonly platform?: InProcessPlatform;
+  /**
+   * The platform of the same stack, which asks the REST over a loopback listener of its own. Without one `[server] platform_url` says
+   * where the platform is; without that, too, the edge is alone.
+   */
+  readonly platform?: StackPlatform;
+  /** How often each part of the stack was started again; absent: nobody does that for this edge. */
+  readonly restarts?: () => Readonly<Record<string, number>>;
   /** Instead of all that. */
   readonly backend?: Backend;
   /** Instead of those in the limits: for tests that need more. */
@@ -39,8 +44,8 @@ export interface Edge {
   stop(options: { readonly drainMs: number }): Promise<void>;
   /** Ends everything at once, without a goodbye. */
   stopNow(): void;
-  /** A request to the REST without a socket: how a platform in this process asks. */
-  fetchApi(request: Request): Promise<Response>;
+  /** How busy it is: what is kept of it when it crashes. */
+  readonly counters: Readonly<Record<string, number>>;
   /** Only while it runs. */
   readonly addresses: {
     readonly control: EdgeAddress;
@@ -49,5 +54,7 @@ export interface Edge {
     readonly https: EdgeAddress | null;
     readonly api: EdgeAddress & { readonly tls: boolean };
     readonly metrics: EdgeAddress;
+    /** Where the platform of the same stack asks the REST; null: there is none. */
+    readonly stackApi: EdgeAddress | null;
   };
 }

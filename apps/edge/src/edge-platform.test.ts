@@ -37,12 +37,14 @@ const configOf = (server: object = {}) =>
     },
   });
 
-const startInProcess = async (): Promise<Edge> => {
+const startInStack = async (): Promise<Edge> => {
+  const server = await servePlatform(platform);
+  stops.push(() => server.close());
   const edge = createEdge(configOf(), {
     clock: systemClock,
     logger,
     adminToken: new Secret('admin'),
-    platform: { fetch: platform.fetch, credential: new Secret(CREDENTIAL) },
+    platform: { url: server.url, credential: new Secret(CREDENTIAL) },
   });
   return started(edge);
 };
@@ -81,8 +83,8 @@ const sayThrough = async (port: number, text: string): Promise<void> => {
 };
 
 describe.each([
-  ['in the process', startInProcess],
-  ['over HTTP', startRemote],
+  ['of its stack', startInStack],
+  ['elsewhere', startRemote],
 ])('an edge with a platform %s', (_, start) => {
   it('tells of its tunnels, of every byte they carry, and of their end', async () => {
     const edge = await start();
@@ -141,12 +143,12 @@ describe.each([
     await publishEcho(edge, 'admin');
     const { api_secret, api_url } = platform.heartbeats.at(-1) as { api_secret: string; api_url: string };
     const headers = { authorization: `Bearer ${api_secret}`, 'x-tunnel-account': 'alice' };
-    const answers = [
-      await fetch(`${api_url}/api/tunnels`, { headers }),
-      await edge.fetchApi(new Request('http://edge.internal/api/tunnels', { headers })),
-    ];
-    for (const answer of answers) expect(await answer.json()).toMatchObject([{ tunnel_id: tunnelId }]);
-    const { control, http } = edge.addresses;
+    const { control, http, stackApi } = edge.addresses;
+    const urls = [api_url, ...(stackApi === null ? [] : [`http://${stackApi.host}:${stackApi.port}`])];
+    for (const url of urls) {
+      const answer = await fetch(`${url}/api/tunnels`, { headers });
+      expect(await answer.json()).toMatchObject([{ tunnel_id: tunnelId }]);
+    }
     const reach = {
       control: `127.0.0.1:${control.port}`,
       control_tls: false,

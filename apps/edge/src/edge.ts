@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { ConnectionCounts, callerAddressOf } from '@tunnel/core';
-import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
+import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import {
   createMetrics,
   InternalErrors,
@@ -125,7 +125,15 @@ class ComposedEdge implements Edge {
       https: this.#ingress.httpListeners.https,
       api: { ...this.#rest.address, tls: restListenerOf(this.#config).tls },
       metrics: this.#metricsServer.address,
+      stackApi: this.#rest.stackAddress,
     };
+  }
+
+  get counters(): Edge['counters'] {
+    const { sessions, carriers, streams } = this.#control.figures;
+    const visitors = Object.values(this.#ingress.ports).reduce((sum, { connections }) => sum + connections, 0);
+    const connections = visitors + this.#ingress.http.connections;
+    return { sessions, carriers, streams, tunnels: this.#tunnels.size, connections };
   }
 
   async start(): Promise<void> {
@@ -148,10 +156,6 @@ class ComposedEdge implements Edge {
     this.#control.cut();
     this.#ingress.cut();
     void this.stop({ drainMs: 0 });
-  }
-
-  fetchApi(request: Request): Promise<Response> {
-    return this.#rest.fetch(request);
   }
 
   // ---- the order of start and stop ----
@@ -309,6 +313,7 @@ class ComposedEdge implements Edge {
       admission: this.#connections.gate.admission,
       internalErrors: this.#internalErrors.counts,
       journalQueue: () => this.#backend.journalQueue,
+      restarts: this.#deps.restarts ?? null,
       sseConsumers: () => this.#feed.consumers,
       loadBalancing: load_balancing.enabled
         ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }
@@ -323,30 +328,35 @@ class ComposedEdge implements Edge {
     const { clock, logger } = this.#deps;
     const [tunnels, store, control] = [this.#tunnels, this.#captures, this.#control];
     const { gate } = this.#connections;
+    const stackGate = this.#deps.platform === undefined ? null : createStackGate({ clock, logger });
     const replays = new Replays({ store, clock, http: this.#ingress.http });
-    return new RestServer({ ...restListenerOf(this.#config), port: server.api_port }, gate, {
-      admission: gate.admission,
-      monotonic: () => clock.monotonic(),
-      backend: this.#backend,
-      platformSecret: this.#platformSecret,
-      tunnels,
-      groups: tunnels.groups,
-      feed: this.#feed,
-      closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
-      captures: new CaptureService({ store, tunnels, replays }),
-      status: () => ({
-        sessions: control.figures.sessions,
-        tunnels: tunnels.size,
-        uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
-        draining: control.isDraining,
-      }),
-      region,
-      version: this.#version,
-      authFailures: this.#failures,
-      callerAddress: callerAddressOf(server.trusted_proxies),
-      newRequestId: () => randomId('req'),
-      logger,
-    });
+    return new RestServer(
+      { ...restListenerOf(this.#config), port: server.api_port },
+      { gate, stackGate },
+      {
+        admission: gate.admission,
+        monotonic: () => clock.monotonic(),
+        backend: this.#backend,
+        platformSecret: this.#platformSecret,
+        tunnels,
+        groups: tunnels.groups,
+        feed: this.#feed,
+        closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
+        captures: new CaptureService({ store, tunnels, replays }),
+        status: () => ({
+          sessions: control.figures.sessions,
+          tunnels: tunnels.size,
+          uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
+          draining: control.isDraining,
+        }),
+        region,
+        version: this.#version,
+        authFailures: this.#failures,
+        callerAddress: callerAddressOf(server.trusted_proxies),
+        newRequestId: () => randomId('req'),
+        logger,
+      },
+    );
   }
 
   #makeCertificate(): Certificate {

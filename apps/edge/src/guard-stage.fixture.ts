@@ -11,7 +11,8 @@ import { type Logger, loadServerConfig, Secret, systemClock } from '@tunnel/runt
 import { eventually, rethrow, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { askUpgrade } from './control/raw-carrier.fixture.ts';
 import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge, type Edge } from './edge.ts';
+import { createEdge } from './edge.ts';
+import type { Edge } from './edge-interface.ts';
 import { dialLocal } from './ingress/http/http.fixture.ts';
 
 export const BIG_BYTES = 24 * 1024 * 1024;

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
-import { createLogger, loadServerConfig, type Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DatabaseProxy } from './db/database-proxy.fixture.ts';
@@ -129,34 +128,24 @@ describe('the platform', () => {
     expect([...seen].filter((code) => code >= 500 && code !== 503)).toEqual([]);
   });
 
-  it('takes the calls of its own edge in the process, by a credential of this run', async () => {
+  it('takes the calls of the edge of its stack at a listener of their own, by the credential that the stack made', async () => {
     const { url } = await openDatabase();
-    const localEdge = { fetch: async () => Response.json([]) };
+    const localEdge = { credential: new Secret('tne_of-this-stack'), url: () => null, callsAtPort: 0 };
     const { platform } = await startPlatform(url, { localEdge });
+    const { host, port } = platform.stackAddress!;
+    expect([host, port]).not.toEqual([host, platform.address.port]);
     const call = (credential: string) =>
-      platform.fetchInternal(
-        new Request('http://platform.internal/internal/edge/keys/verify', {
-          ...post({ token_hash: '0'.repeat(64) }, { authorization: `Bearer ${credential}` }),
-        }),
+      fetch(
+        `http://${host}:${port}/internal/edge/keys/verify`,
+        post({ token_hash: '0'.repeat(64) }, { authorization: `Bearer ${credential}` }),
       );
     expect((await call('tne_wrong')).status).toBe(401);
-    const answer = await call(platform.localCredential.reveal());
+    const answer = await call(localEdge.credential.reveal());
     expect([answer.status, await answer.json()]).toMatchObject([200, { ok: false }]);
-  });
-
-  it('tells a call of its own edge that comes while it stops to come again, and not that something broke', async () => {
-    const { url } = await openDatabase();
-    const output = new PassThrough();
-    const told = createLogger({ level: 'warn', format: 'json', stream: output });
-    const localEdge = { fetch: async () => Response.json([]) };
-    const { platform } = await startPlatform(url, { localEdge, logger: told });
-    await platform.stop();
-    const call = post({ token_hash: '0'.repeat(64) }, { authorization: `Bearer ${platform.localCredential.reveal()}` });
-    const answer = await platform.fetchInternal(
-      new Request('http://platform.internal/internal/edge/keys/verify', call),
-    );
-    await told.flush();
-    expect([answer.status, output.read()]).toEqual([503, null]);
+    // Nothing else is there: neither the API nor its pages.
+    for (const path of ['/health', '/keys', '/app/']) {
+      expect((await fetch(`http://${host}:${port}${path}`)).status).toBe(404);
+    }
   });
 
   it('leaves nothing open when its port is taken', async () => {

@@ -1,6 +1,6 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
-import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
-import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
+import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
+import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
@@ -30,7 +30,7 @@ import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
-import { ensureLocalEdge, localEdgeName, newEdgeCredential } from './services/edges/credentials.ts';
+import { ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
 import { upsertPlans } from './services/plans.ts';
 import { KeyUses } from './services/tunnels/verify-key.ts';
 
@@ -41,8 +41,8 @@ export interface PlatformDeps {
   /** postgres://…; the server may be away at the start. */
   readonly databaseUrl: Secret;
   readonly dataDir: string;
-  /** The edge of the same process, asked without a socket; absent: there is none. */
-  readonly localEdge?: Pick<LocalEdge, 'fetch'> | null;
+  /** The edge of the same stack; absent: there is none. */
+  readonly localEdge?: StackEdge;
   /** The payment processor's stand-in, which runs elsewhere; needed when the configuration says `simulator`. */
   readonly simulator?: ProcessorAccess;
   /** Where the dashboard was built to; absent, or empty: /app/ says that there is none. */
@@ -51,6 +51,14 @@ export interface PlatformDeps {
   readonly viewerFolder?: string;
   /** A mail went into a file: for the console. */
   readonly onMail?: (notice: MailNotice) => void;
+}
+
+/** What platform and edge of one stack know of each other. */
+export interface StackEdge extends Pick<LocalEdge, 'url'> {
+  /** By which it shows itself, minted by the stack for as long as that runs. */
+  readonly credential: Secret;
+  /** Of the loopback listener where it calls; 0: any free one. */
+  readonly callsAtPort: number;
 }
 
 export interface Platform {
@@ -62,16 +70,16 @@ export interface Platform {
   stop(): Promise<void>;
   /** Only while it runs. */
   readonly address: { readonly host: string; readonly port: number };
-  /** What the edge of the same process calls: the edge link without a socket. */
-  fetchInternal(request: Request): Promise<Response>;
-  /** That edge's credential, of this run. */
-  readonly localCredential: Secret;
+  /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
+  readonly stackAddress: { readonly host: string; readonly port: number } | null;
   /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
   readonly webhookUrl: string | null;
 }
 
 /** Addresses to listen on that nobody can be called at. */
 const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+const LOOPBACK = '127.0.0.1';
 
 /** What all parts together may take to stop. */
 const STOP_MS = 10_000;
@@ -80,7 +88,6 @@ export const createPlatform = (config: ServerConfig, deps: PlatformDeps): Platfo
   new ComposedPlatform(config, deps);
 
 class ComposedPlatform implements Platform {
-  readonly localCredential = newEdgeCredential();
   readonly #config: ServerConfig;
   readonly #deps: PlatformDeps;
   readonly #database: Database;
@@ -93,6 +100,8 @@ class ComposedPlatform implements Platform {
   readonly #app: PlatformApp;
   readonly #connections: ProcessGate;
   readonly #server: HttpServer;
+  /** For the edge of the same stack: `[platform] host` and rules of the public port do not concern it. */
+  readonly #stackServer: HttpServer | null;
   readonly #life: Lifecycle;
   #masterKey: MasterKey | undefined;
 
@@ -124,6 +133,7 @@ class ComposedPlatform implements Platform {
       trustedProxies: config.platform.trusted_proxies,
     });
     this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, clock, logger });
+    this.#stackServer = this.#makeStackServer();
     this.#life = this.#makeLife();
   }
 
@@ -147,8 +157,22 @@ class ComposedPlatform implements Platform {
     return this.#life.stop({ deadlineMs: STOP_MS });
   }
 
-  async fetchInternal(request: Request): Promise<Response> {
-    return this.#app.fetch(request);
+  get stackAddress(): Platform['stackAddress'] {
+    return this.#stackServer?.address ?? null;
+  }
+
+  #makeStackServer(): HttpServer | null {
+    const { clock, logger, localEdge } = this.#deps;
+    if (localEdge === undefined) return null;
+    const on = { host: LOOPBACK, port: localEdge.callsAtPort };
+    return new HttpServer({
+      ...on,
+      app: this.#app,
+      onlyBelow: EDGE_LINK_PATH,
+      gate: createStackGate({ clock, logger }),
+      clock,
+      logger,
+    });
   }
 
   #makeBilling(): Billing {
@@ -180,7 +204,7 @@ class ComposedPlatform implements Platform {
         if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
         this.#masterKey = await prepareSigningKeys(db, masterKeySource(settings, dataDir), clock.now());
         await upsertPlans(db, settings.plans);
-        if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), this.localCredential);
+        if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), localEdge.credential);
       },
       onPrepared: () => this.#startBackground(),
       probe: async () => {
@@ -233,7 +257,7 @@ class ComposedPlatform implements Platform {
 
   #localEdge(): LocalEdge | null {
     const { localEdge, dataDir } = this.#deps;
-    return localEdge ? { name: localEdgeName(dataDir), fetch: (request) => localEdge.fetch(request) } : null;
+    return localEdge ? { name: localEdgeName(dataDir), url: localEdge.url } : null;
   }
 
   /** Stopped from the last to the first: streams of edges before the server that carries them, the database at the end. */
@@ -244,6 +268,8 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
     // Before the database is met, so that /health answers while it is away.
     life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
+    const own = this.#stackServer;
+    if (own !== null) life.add({ name: 'link of the own edge', start: () => own.start(), stop: () => own.stop() });
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   loadAdminToken,
+  lockDataDir,
   openDataDir,
   type RunFile,
   refuseSecondServer,
@@ -119,4 +120,20 @@ describe('run.json', () => {
       refuseSecondServer(dir);
     },
   );
+});
+
+describe('the lock of the data directory', () => {
+  it('is held by one, those that start at the same moment too', () => {
+    const lock = lockDataDir(dir);
+    expect(() => lockDataDir(dir)).toThrow(`is in use by a running server (pid ${process.pid})`);
+    lock.release();
+    lockDataDir(dir).release();
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('of a killed server is taken over, though its pid lives again', () => {
+    const identity = { host: hostname(), pid: process.pid, started: 'of a process before this one', nonce: 'n' };
+    writeFileSync(join(dir, 'server.lock'), JSON.stringify(identity));
+    lockDataDir(dir).release();
+  });
 });

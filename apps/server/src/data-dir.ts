@@ -3,7 +3,7 @@
 import { accessSync, constants, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { isProcessAlive, randomToken, Secret } from '@tunnel/runtime';
+import { type FileLock, isProcessAlive, lockHolder, randomToken, Secret, takeLock } from '@tunnel/runtime';
 
 /** The absolute path of a directory that exists and can be written. */
 export const openDataDir = (configured: string): string => {
@@ -88,6 +88,19 @@ export interface RunFile {
 }
 
 const pathIn = (dataDir: string): string => join(dataDir, 'run.json');
+
+/** One server a data directory, those that start at the same moment too. */
+export const lockDataDir = (dataDir: string): FileLock => {
+  refuseSecondServer(dataDir);
+  const path = join(dataDir, 'server.lock');
+  try {
+    const lock = takeLock(path);
+    if (lock !== null) return lock;
+  } catch (error) {
+    throw dataDirFault(dataDir, error);
+  }
+  throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid: lockHolder(path) ?? 0 });
+};
 
 /** Refuses a data directory whose server lives. A file left by a killed server is no reason. */
 export const refuseSecondServer = (dataDir: string): void => {

@@ -1,6 +1,7 @@
-// What a person reads when the server is ready: where everything is, and the next command to type.
+// What a person reads on the console: when the server is ready where everything is and the next command to type; and each mail's link.
 import { join, relative } from 'node:path';
 import type { Edge } from '@tunnel/edge';
+import type { MailNotice } from '@tunnel/platform';
 import type { RunFile } from './data-dir.ts';
 
 const DEFAULT_CONTROL = '127.0.0.1:4040';
@@ -81,6 +82,32 @@ const shortPath = (path: string, workingDir: string): string => {
 const quoted = (text: string): string => (/^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 type Address = Edge['addresses']['control'];
+
+/** Where the parts of a server are; null: it does not run them. */
+export interface Reach {
+  readonly platform: Address | null;
+  readonly edge: Omit<Edge['addresses'], 'stackApi'> | null;
+  readonly simulatorUrl: string | null;
+}
+
+export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: number): RunFile => {
+  const { platform, edge, simulatorUrl } = reach;
+  return {
+    pid,
+    platform_url: platform === null ? null : httpUrl(platform),
+    api_url: edge === null ? null : `${edge.api.tls ? 'https' : 'http'}://${hostPort(edge.api)}`,
+    control: edge === null ? null : hostPort(edge.control),
+    http_url: edge === null ? null : httpUrl(edge.http),
+    https_url: edge?.https ? `https://${hostPort(edge.https)}` : null,
+    metrics_url: edge === null ? null : httpUrl(edge.metrics, '/metrics'),
+    simulator_url: simulatorUrl,
+    admin_token_file: edge === null ? null : adminTokenFile,
+  };
+};
+
+/** Without a mail server, the console is where its reader finds the link. */
+export const mailText = ({ recipient, subject, link, file }: MailNotice): string =>
+  `mail to ${recipient}: ${subject}\n  ${link === null ? file : link.reveal()}\n`;
 
 const EVERY_ADDRESS = new Set(['0.0.0.0', '::', '']);
 

@@ -1,19 +1,30 @@
 // The life of one server process: claim the data directory, start, say so, run until a signal, drain, clean up.
 import { constants } from 'node:os';
-import type { MailNotice } from '@tunnel/platform';
-import { createLogger, type Logger, onSignals, Secret, type ServerConfig, systemClock } from '@tunnel/runtime';
+import {
+  createLineRelay,
+  createLogger,
+  type Logger,
+  type LoggerOptions,
+  onSignals,
+  Secret,
+  type ServerConfig,
+  systemClock,
+} from '@tunnel/runtime';
+import { crashErrorOf, processCounters, writeCrash } from './crash-reports.ts';
 import {
   type AdminToken,
   loadAdminToken,
+  lockDataDir,
   openDataDir,
   type RunFile,
-  refuseSecondServer,
   removeRunFile,
   writeRunFile,
 } from './data-dir.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
-import { hostPort, httpUrl, readyText } from './ready-text.ts';
-import { type ServerKind, ServerParts } from './server-parts.ts';
+import { describeRun, mailText, type Reach, readyText } from './ready-text.ts';
+import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
+import type { PartOutput } from './stack/part-process.ts';
+import type { StackDeps } from './stack/stack.ts';
 import { VERSION } from './version.ts';
 
 /** A simulator that runs alone has nothing that an operator is let into. */
@@ -23,106 +34,129 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 // Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm.
 const SAME_SIGNAL_WITHIN_MS = 1000;
 
+/** What is given to whatever runs. */
+export type RunDeps = PartsDeps & StackDeps;
+
 export interface RunOptions {
-  /** Of a simulator that runs alone. */
-  readonly webhookUrl?: string;
+  readonly make: (deps: RunDeps) => Running;
   /** What is said when it is ready is for programs: the simulator's URL and keys. */
   readonly isJson?: boolean;
 }
 
+/** What runs: the parts of this process, or the stack with parts that are processes of their own. */
+interface Running {
+  start(): Promise<void>;
+  stop(options: { readonly drainMs: number }): Promise<void>;
+  stopNow(): void;
+  readonly reach: Reach;
+  readonly simulator?: ServerParts['simulator'];
+  readonly counters?: Readonly<Record<string, number>>;
+}
+
 /** Runs until it is told to stop; gives the exit code. */
 export const runServer = async (
-  kind: ServerKind,
+  kind: ServerKind | 'stack',
   config: ServerConfig,
   host: NodeJS.Process,
-  { webhookUrl, isJson = false }: RunOptions = {},
+  { make, isJson = false }: RunOptions,
 ): Promise<number> => {
   const dataDir = openDataDir(config.data_dir);
-  refuseSecondServer(dataDir);
-  const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
+  const lock = lockDataDir(dataDir);
   const logger = createLogger({ format: logFormat(host), stream: host.stderr });
-  const parts = new ServerParts(kind, config, {
-    ...{ clock: systemClock, logger, version: VERSION, dataDir, adminToken: admin.token },
-    onMail: (notice) => host.stdout.write(mailText(notice)),
-    onMakingDatabase: () => logger.info({}, 'starting the embedded database'),
-    ...(webhookUrl === undefined ? {} : { webhookUrl }),
-  });
-  const stopping = waitForStop(parts, logger, host, dataDir);
   try {
-    await parts.start();
-    const run = describeRun(parts, admin, host.pid);
+    const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
+    const running = make({
+      ...{ clock: systemClock, logger, version: VERSION, dataDir, adminToken: admin.token },
+      onMail: (notice) => host.stdout.write(mailText(notice)),
+      onMakingDatabase: () => logger.info({}, 'starting the embedded database'),
+      output: () => outputOfPart(host),
+    });
+    const stop = waitForStop({ kind, running, logger, host, dataDir });
+    try {
+      await running.start();
+    } catch (error) {
+      // Ctrl-C reaches every process of the terminal: a part may die of it before it has learnt to leave that to us.
+      if (stop.isAsked()) return EXIT_OK;
+      throw error;
+    }
+    const run = describeRun(running.reach, admin.file, host.pid);
     writeRunFile(dataDir, run);
     const facts = {
       ...{ run, dataDir, workingDir: host.cwd(), domain: config.server.domain },
       tcpPortRange: config.limits.tcp_port_range,
       tls: config.tls.cert_path !== '',
     };
-    host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(parts, run))}\n` : readyText(facts));
-    const signal = await stopping;
+    host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
+    const signal = await stop.asked;
     logger.info({ signal, drain_secs: config.server.drain_secs }, 'stopping: open connections may finish');
-    await parts.stop({ drainMs: config.server.drain_secs * 1000 });
+    await running.stop({ drainMs: config.server.drain_secs * 1000 });
     logger.info({}, 'stopped');
     return EXIT_OK;
   } finally {
     removeRunFile(dataDir);
+    lock.release();
     await logger.flush();
   }
 };
 
+/** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
+const outputOfPart = (host: NodeJS.Process): PartOutput => ({
+  out: createLineRelay({ stream: host.stdout, format: 'json' }),
+  log: createLineRelay({ stream: host.stderr, format: logFormat(host) }),
+});
+
+interface Watched {
+  readonly kind: string;
+  readonly running: Running;
+  readonly logger: Logger;
+  readonly host: NodeJS.Process;
+  readonly dataDir: string;
+}
+
 /** The first signal resolves; a later one, or an error nobody caught, ends the process there and then. */
-const waitForStop = (
-  parts: ServerParts,
-  logger: Logger,
-  host: NodeJS.Process,
-  dataDir: string,
-): Promise<NodeJS.Signals> => {
+const waitForStop = ({
+  kind,
+  running,
+  logger,
+  host,
+  dataDir,
+}: Watched): { readonly asked: Promise<NodeJS.Signals>; readonly isAsked: () => boolean } => {
   const endNow = (code: number): void => {
-    parts.stopNow();
+    running.stopNow();
     removeRunFile(dataDir);
     host.exit(code);
   };
   const onUncaught = (error: unknown): void => {
     logger.error({ err: error }, 'unexpected error, ending');
+    const counters = { ...processCounters(), ...running.counters };
+    const facts = { part: kind, version: VERSION, uptimeMs: host.uptime() * 1000, counters };
+    writeCrash(dataDir, { ...facts, error: crashErrorOf(error), exitCode: EXIT_UNEXPECTED }, systemClock.now());
     void logger.flush().finally(() => endNow(EXIT_UNEXPECTED));
   };
   host.on('uncaughtException', onUncaught);
-  return new Promise((resolve) => {
+  let isAsked = false;
+  const asked = new Promise<NodeJS.Signals>((resolve) => {
     onSignals({
       signals: [...STOP_SIGNALS],
       sameWithinMs: SAME_SIGNAL_WITHIN_MS,
-      onFirst: resolve,
+      onFirst: (signal) => {
+        isAsked = true;
+        resolve(signal);
+      },
       onSecond: (signal) => endNow(128 + (constants.signals[signal] ?? 0)),
     });
   });
+  return { asked, isAsked: () => isAsked };
 };
 
-const describeRun = ({ edge, platform, simulator }: ServerParts, admin: AdminToken, pid: number): RunFile => {
-  const addresses = edge?.addresses ?? null;
-  return {
-    pid,
-    platform_url: platform === null ? null : httpUrl(platform.address),
-    api_url: addresses === null ? null : `${addresses.api.tls ? 'https' : 'http'}://${hostPort(addresses.api)}`,
-    control: addresses === null ? null : hostPort(addresses.control),
-    http_url: addresses === null ? null : httpUrl(addresses.http),
-    https_url: addresses?.https ? `https://${hostPort(addresses.https)}` : null,
-    metrics_url: addresses === null ? null : httpUrl(addresses.metrics, '/metrics'),
-    simulator_url: simulator?.url ?? null,
-    admin_token_file: addresses === null ? null : admin.file,
-  };
-};
-
-const simulatorFacts = ({ simulator }: ServerParts, { pid, simulator_url }: RunFile): object => ({
+const simulatorFacts = ({ simulator }: Running, { pid, simulator_url }: RunFile): object => ({
   ...{ pid, simulator_url },
   secret_key: simulator?.secretKey.reveal(),
   webhook_secret: simulator?.webhookSecret.reveal(),
 });
 
-/** Without a mail server, the console is where its reader finds the link. */
-const mailText = ({ recipient, subject, link, file }: MailNotice): string =>
-  `mail to ${recipient}: ${subject}\n  ${link === null ? file : link.reveal()}\n`;
-
 /** Log lines go to stderr, so that stdout holds only what is for people. */
-const logFormat = (host: NodeJS.Process): 'human' | 'json' => {
+const logFormat = (host: NodeJS.Process): LoggerOptions['format'] => {
   const wanted = host.env['TUNNEL_LOG'];
   if (wanted === 'human' || wanted === 'json') return wanted;
   return host.stderr.isTTY ? 'human' : 'json';

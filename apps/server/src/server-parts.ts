@@ -1,20 +1,31 @@
 // The parts of one server process, joined: which of them there are depends on the command. Started in the order in which they
 // need each other, stopped the other way round: edge, platform, the payment processor's stand-in, and the database last, after the
-// final flush.
+// final flush. Code is loaded with the part that needs it: no process holds what it does not run.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createEdge, type Edge } from '@tunnel/edge';
-import { createPlatform, type MailNotice, type Platform, type ProcessorAccess } from '@tunnel/platform';
+import type { Edge } from '@tunnel/edge';
+import type { MailNotice, Platform, ProcessorAccess } from '@tunnel/platform';
 import type { Clock, Logger, Secret, ServerConfig } from '@tunnel/runtime';
-import { Simulator } from '@tunnel/simulator';
-import { EmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
+import type { Simulator } from '@tunnel/simulator';
+import type { EmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
+import type { Reach } from './ready-text.ts';
 
 /** Seen from the bundle as from this file: both lie one folder below their app. */
 const DASHBOARD_FOLDER = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
 const VIEWER_FOLDER = fileURLToPath(new URL('../dist/api-reference', import.meta.url));
 
-/** `stack`: everything in one process; `simulator`: the payment processor's stand-in alone. */
-export type ServerKind = 'stack' | 'edge' | 'platform' | 'simulator';
+/** `simulator`: the payment processor's stand-in alone. */
+export type ServerKind = 'edge' | 'platform' | 'simulator';
+
+/** What the parts of a stack are told of each other. */
+export interface StackLinks {
+  readonly databaseUrl: Secret;
+  readonly edgeCredential: Secret;
+  readonly linkPort: number;
+  readonly platformUrl: string;
+  readonly edgeUrl: () => string | null;
+  readonly restarts: () => Readonly<Record<string, number>>;
+}
 
 export interface PartsDeps {
   readonly clock: Clock;
@@ -27,7 +38,15 @@ export interface PartsDeps {
   readonly onMakingDatabase: () => void;
   /** Of a simulator that runs alone; absent: its webhooks wait. */
   readonly webhookUrl?: string;
+  /** Absent: this process runs alone, and has what its configuration names. */
+  readonly stack?: StackLinks;
 }
+
+/** Ahead of the start, while whatever that waits for is under way. */
+export const loadCodeOf = async (kind: 'edge' | 'platform'): Promise<void> => {
+  if (kind === 'edge') await import('@tunnel/edge');
+  else await Promise.all([import('@tunnel/platform'), import('@tunnel/simulator')]);
+};
 
 export class ServerParts {
   readonly #config: ServerConfig;
@@ -57,14 +76,31 @@ export class ServerParts {
     return this.#edge;
   }
 
+  /** Only while it runs. */
+  get reach(): Reach {
+    return {
+      platform: this.#platform?.address ?? null,
+      edge: this.#edge?.addresses ?? null,
+      simulatorUrl: this.#simulator?.url ?? null,
+    };
+  }
+
+  /** How busy the edge is. Asked for when something broke: one that cannot say it says nothing. */
+  get counters(): Readonly<Record<string, number>> {
+    try {
+      return this.#edge?.counters ?? {};
+    } catch {
+      return {};
+    }
+  }
+
   /** Rejects with one fault; nothing then stays open. */
   async start(): Promise<void> {
     try {
-      const hasPlatform = this.#kind === 'stack' || this.#kind === 'platform';
-      const databaseUrl = hasPlatform ? await this.#findDatabase() : null;
+      const databaseUrl = this.#kind === 'platform' ? await this.#findDatabase() : null;
       await this.#startSimulator();
       if (databaseUrl !== null) await this.#startPlatform(databaseUrl);
-      if (this.#kind === 'stack' || this.#kind === 'edge') await this.#startEdge();
+      if (this.#kind === 'edge') await this.#startEdge();
     } catch (error) {
       await this.stop({ drainMs: 0 });
       throw error;
@@ -88,8 +124,10 @@ export class ServerParts {
 
   async #findDatabase(): Promise<Secret> {
     const { database } = this.#config;
+    const { dataDir, logger, clock, onMakingDatabase, stack } = this.#deps;
+    if (stack !== undefined) return stack.databaseUrl;
     if (database.url.reveal() !== '') return database.url;
-    const { dataDir, logger, clock, onMakingDatabase } = this.#deps;
+    const { EmbeddedPostgres } = await import('./embedded-postgres/embedded-postgres.ts');
     const postgres = new EmbeddedPostgres({ dataDir, logger, clock });
     this.#postgres = postgres;
     onMakingDatabase();
@@ -102,6 +140,7 @@ export class ServerParts {
     const isAlone = this.#kind === 'simulator';
     if (this.#kind === 'edge' || (processor !== 'simulator' && !isAlone)) return;
     const { clock, logger, dataDir, webhookUrl = null } = this.#deps;
+    const { Simulator } = await import('@tunnel/simulator');
     const simulator = new Simulator({
       folder: join(dataDir, 'simulator'),
       ...{ host: '127.0.0.1', port, portKey: isAlone ? '--port' : 'platform.billing.simulator_port', clock, logger },
@@ -112,18 +151,15 @@ export class ServerParts {
   }
 
   async #startPlatform(databaseUrl: Secret): Promise<void> {
-    const { clock, logger, version, dataDir, onMail } = this.#deps;
-    // Asked for only once a caller asks, when the edge is there.
-    const localEdge = {
-      fetch: (request: Request) =>
-        this.#edge?.fetchApi(request) ?? Promise.reject(new Error('the edge is not running')),
-    };
-    const isStack = this.#kind === 'stack';
+    const { clock, logger, version, dataDir, onMail, stack } = this.#deps;
     const simulator = this.#simulator;
+    const { createPlatform } = await import('@tunnel/platform');
     const platform = createPlatform(this.#config, {
       ...{ clock, logger, version, dataDir, databaseUrl, onMail },
       ...{ dashboardFolder: DASHBOARD_FOLDER, viewerFolder: VIEWER_FOLDER },
-      ...(isStack ? { localEdge } : {}),
+      ...(stack === undefined
+        ? {}
+        : { localEdge: { credential: stack.edgeCredential, url: stack.edgeUrl, callsAtPort: stack.linkPort } }),
       ...(simulator === null ? {} : { simulator: accessTo(simulator) }),
     });
     this.#platform = platform;
@@ -131,13 +167,13 @@ export class ServerParts {
   }
 
   async #startEdge(): Promise<void> {
-    const { clock, logger, version, dataDir, adminToken } = this.#deps;
-    const platform = this.#platform;
+    const { clock, logger, version, dataDir, adminToken, stack } = this.#deps;
+    const { createEdge } = await import('@tunnel/edge');
     const edge = createEdge(this.#config, {
       ...{ clock, logger, version, dataDir, adminToken },
-      ...(platform === null
+      ...(stack === undefined
         ? {}
-        : { platform: { fetch: (request) => platform.fetchInternal(request), credential: platform.localCredential } }),
+        : { platform: { url: stack.platformUrl, credential: stack.edgeCredential }, restarts: stack.restarts }),
     });
     this.#edge = edge;
     await edge.start();

@@ -2,6 +2,6 @@ export { AcceptedConnection, ConnectionGate, RETRY_AFTER_SECS } from './connecti
 export { createErrorMapper, createUnroutedFault, type ErrorMapper, sendError } from './error-mapper.ts';
 export { HttpListener, type HttpListenerOptions, refusedAsJson } from './http-listener.ts';
 export { type ListenOn, listenOrFault } from './listen-or-fault.ts';
-export { createProcessGate, type ProcessGate } from './process-gate.ts';
+export { createProcessGate, createStackGate, type ProcessGate } from './process-gate.ts';
 export { boundedInteger, choiceParameter, integerParameter } from './query.ts';
 export { boundBody, callerGone, headerOf, readBounded, requestIdOf, socketOf } from './request.ts';

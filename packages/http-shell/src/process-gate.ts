@@ -40,3 +40,11 @@ export const createProcessGate = (limits: ConnectionLimits, options: ProcessGate
   };
   return { gate: new ConnectionGate({ ...options, admission }), announce };
 };
+
+/** Far above what edge and platform of one stack hold: the link between them has its own, so that no flood of callers cuts it. */
+const STACK_CONNECTIONS_MAX = 256;
+
+export const createStackGate = (options: Pick<ProcessGateOptions, 'clock' | 'logger'>): ConnectionGate => {
+  const admission = new Admission({ limits: apiAlone(STACK_CONNECTIONS_MAX), perNetwork: STACK_CONNECTIONS_MAX });
+  return new ConnectionGate({ ...options, admission, trustedProxies: [] });
+};

@@ -15,7 +15,16 @@ export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock
 export { InternalErrors, wholeOrEnd } from './internal-errors.ts';
 export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
 export { LogLimiter } from './logger/log-limiter.ts';
-export { createLogger, type Logger, type LoggerOptions, type LogLevel } from './logger/logger.ts';
+export {
+  createLineRelay,
+  createLogger,
+  isLogLine,
+  type LineRelay,
+  type Logger,
+  type LoggerOptions,
+  type LogLevel,
+} from './logger/logger.ts';
+export { maskFields, maskText } from './logger/mask.ts';
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, type Sample } from './metrics.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
 export { ensureSecretFile, readSecretFile } from './secret-file.ts';

@@ -28,6 +28,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     droppedLogLines: () => 0,
     internalErrors: new Map(),
     journalQueue: () => undefined,
+    restarts: null,
     sseConsumers: () => 0,
     admission: openGate().admission,
     loadBalancing: groups === null ? null : { groups, alerts, droppedAlerts: { group: 0, account: 2 } },

@@ -33,6 +33,7 @@ beforeEach(async () => {
     journalQueue: () => ({ bytes: 70, timesFull: 2 }),
     sseConsumers: () => 6,
     admission: gate.admission,
+    restarts: () => ({ edge: 2, platform: 0 }),
     loadBalancing: null,
   };
   server = new MetricsServer({ host: '127.0.0.1', port: 0 }, gate, new EdgeMetrics(createMetrics(), figures), logger);
@@ -75,6 +76,8 @@ it('every series is there from the first scrape', async () => {
     'tunnel_connections_limit{share="visitors"}': 1000,
     'tunnel_connections_limit{share="control"}': 1000,
     'tunnel_connections_limit{share="api"}': 1000,
+    'tunnel_restarts_total{part="edge"}': 2,
+    'tunnel_restarts_total{part="platform"}': 0,
     'tunnel_requests_total{protocol="http",region="local"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="out"}': 0,

@@ -69,6 +69,8 @@ export interface EdgeFigures {
   readonly sseConsumers: () => number;
   /** undefined: this edge has no journal. */
   readonly journalQueue: () => { readonly bytes: number; readonly timesFull: number } | undefined;
+  /** By part of the stack; null: nobody starts this edge again. */
+  readonly restarts: (() => Readonly<Record<string, number>>) | null;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
@@ -95,6 +97,7 @@ export class EdgeMetrics {
       'counter',
       () => [...figures.internalErrors].map(([where, value]) => ({ labels: { where }, value })),
     );
+    addRestartSeries(metrics, figures);
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
 
@@ -160,6 +163,14 @@ const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigur
   );
   metrics.seriesOf('tunnel_alerts_dropped_total', 'Alerts that were not sent, by what was used up', 'counter', () =>
     Object.entries(loadBalancing.droppedAlerts).map(([reason, value]) => ({ labels: { reason }, value })),
+  );
+};
+
+/** Told by the supervisor, which outlives the part that crashed. */
+const addRestartSeries = (metrics: Metrics, { restarts }: EdgeFigures): void => {
+  if (restarts === null) return;
+  metrics.seriesOf('tunnel_restarts_total', 'Parts of the stack started again after an unexpected end', 'counter', () =>
+    Object.entries(restarts()).map(([part, value]) => ({ labels: { part }, value })),
   );
 };
 

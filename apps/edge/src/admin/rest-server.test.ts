@@ -273,7 +273,7 @@ it('a taken port is told with the key that sets it', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   const { port } = holder.address() as { port: number };
-  const second = new RestServer({ host: '127.0.0.1', port }, openGate(), { newRequestId: () => '' } as never);
+  const second = new RestServer({ host: '127.0.0.1', port }, { gate: openGate() }, { newRequestId: () => '' } as never);
   await expect(second.start()).rejects.toMatchObject({
     code: 'CONFIG_PORT_TAKEN',
     message: `port ${port} on 127.0.0.1 is already in use ([server] api_port)`,

@@ -30,32 +30,50 @@ export const API_BOUNDS: HttpListenerOptions['bounds'] = {
   requestTimeoutMs: EDGE_LIMITS.API_REQUEST_TIMEOUT_MS,
 };
 
+interface RestGates {
+  readonly gate: ConnectionGate;
+  /** The platform of the same stack asks here, too, at a loopback port of its own: neither `api_host`, `[tls]` nor callers of the other concern it. */
+  readonly stackGate?: ConnectionGate | null;
+}
+
 export class RestServer extends HttpListener {
-  readonly #app: ReturnType<typeof createRestApp>;
+  readonly #ofStack: HttpListener | null;
 
   constructor(
     { tls = false, ...on }: Omit<ListenOn, 'key'> & { readonly tls?: boolean },
-    gate: ConnectionGate,
+    { gate, stackGate = null }: RestGates,
     deps: RestDependencies,
   ) {
     const app = createRestApp(deps);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env));
-    super({
+    const options = {
       on: { ...on, key: '[server] api_port' },
       onRequest: (request, response) => void onRequest(request, response),
       ...{ gate, kind: 'rest' },
       bounds: API_BOUNDS,
-      tls,
       refused: refusedAsJson(deps.newRequestId),
-    });
-    this.#app = app;
+    } satisfies HttpListenerOptions;
+    super({ ...options, tls });
+    this.#ofStack = stackGate === null ? null : new HttpListener({ ...options, gate: stackGate, on: STACK_LISTENER });
   }
 
-  /** The same without a socket. */
-  async fetch(request: Request): Promise<Response> {
-    return this.#app.fetch(request, {});
+  /** Only while it runs; null: the edge is in no stack. */
+  get stackAddress(): HttpListener['address'] | null {
+    return this.#ofStack?.address ?? null;
+  }
+
+  override async start(): Promise<void> {
+    await super.start();
+    await this.#ofStack?.start();
+  }
+
+  override async stop(): Promise<void> {
+    await this.#ofStack?.stop();
+    await super.stop();
   }
 }
+
+const STACK_LISTENER: ListenOn = { host: '127.0.0.1', port: 0, key: 'the listener for the platform' };
 
 const statusRoute = createRoute({
   method: 'get',

@@ -73,8 +73,6 @@ export interface RestFixture {
     path: string,
     options?: { method?: string; token?: string; headers?: Record<string, string>; body?: RequestInit['body'] },
   ): Promise<Response>;
-  /** Without a socket. */
-  fetch(request: Request): Promise<Response>;
   stop(): Promise<void>;
 }
 
@@ -155,7 +153,7 @@ export const startRest = async (options: RestOptions = {}): Promise<RestFixture>
     gate: openGate(options.gate),
   };
   const deps = dependencies(shared, options, (request) => fixture.onReplay(request));
-  const server = new RestServer({ host: '127.0.0.1', port: 0 }, shared.gate, deps);
+  const server = new RestServer({ host: '127.0.0.1', port: 0 }, { gate: shared.gate }, deps);
   await server.start();
   const { port } = server.address;
   const url = `http://127.0.0.1:${port}`;
@@ -170,7 +168,6 @@ export const startRest = async (options: RestOptions = {}): Promise<RestFixture>
         headers: { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
         ...(body === undefined ? {} : { body, duplex: 'half' }),
       }),
-    fetch: (request) => server.fetch(request),
     stop: () => server.stop(),
   };
   return fixture;

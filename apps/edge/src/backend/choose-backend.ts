@@ -1,4 +1,4 @@
-// Which backend an edge has: a platform in this process, one elsewhere, or none; and what a platform is told of this edge.
+// Which backend an edge has: the platform of its stack, one elsewhere, or none; and what a platform is told of this edge.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Heartbeat } from '@tunnel/contract';
@@ -6,16 +6,13 @@ import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, randomId, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { Backend } from './backend.ts';
 import { PlatformBackend, type PlatformBackendOptions } from './platform-backend.ts';
-import type { LinkFetch } from './platform-link.ts';
 import { StandaloneBackend } from './standalone-backend.ts';
 
 const JOURNAL_FOLDER = 'edge-journal';
-/** Nobody resolves it: requests to it stay in the process. */
-const IN_PROCESS_URL = 'http://platform.internal';
 
-/** A platform in the edge's own process. */
-export interface InProcessPlatform {
-  readonly fetch: LinkFetch;
+/** The platform of the edge's own stack, on this machine: its listener for edges, and what lets this one in. */
+export interface StackPlatform {
+  readonly url: string;
   readonly credential: Secret;
 }
 
@@ -27,7 +24,8 @@ export interface BackendChoice {
   readonly version: string;
   /** Holds the journal; the configured one unless told. */
   readonly dataDir?: string | undefined;
-  readonly platform?: InProcessPlatform | undefined;
+  /** Instead of the configured one. */
+  readonly platform?: StackPlatform | undefined;
   /** How the platform shows itself to this run of the edge. */
   readonly apiSecret: Secret;
   /** Empty until the REST is open. */
@@ -65,9 +63,9 @@ export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Back
 
 const platformOf = (
   { server }: ServerConfig,
-  inProcess: InProcessPlatform | undefined,
+  ofStack: StackPlatform | undefined,
 ): PlatformBackendOptions['platform'] | null => {
-  if (inProcess !== undefined) return { ...inProcess, url: IN_PROCESS_URL };
+  if (ofStack !== undefined) return { fetch: (request) => fetch(request), ...ofStack };
   if (server.platform_url === '') return null;
   const credential = readCredential(server.platform_credential_file);
   return { fetch: (request) => fetch(request), url: server.platform_url, credential };

@@ -17,7 +17,7 @@ import type { Clock, Secret } from '@tunnel/runtime';
 import type { ZodType } from 'zod';
 import { EDGE_LIMITS } from '../limits.ts';
 
-/** The global fetch, or the platform itself when it runs in this process. */
+/** The global fetch, unless a test stands in for the platform. */
 export type LinkFetch = (request: Request) => Promise<Response>;
 
 /** `away`: later it may work. `refused`: the platform does not take what we say, our credential above all. */
@@ -110,7 +110,7 @@ export class PlatformLink {
 
   async #within<T>(ending: AbortController, call: () => Promise<T>): Promise<T> {
     const { clock } = this.#options;
-    // One in the process need not look at the signal.
+    // Whoever answers need not look at the signal.
     const late = new Promise<never>((_, reject) => {
       ending.signal.addEventListener('abort', () => reject(new LinkFailure('away', 'no answer in time')));
     });

@@ -1,4 +1,4 @@
-// Which edges there are to ask, and one question to one of them: over HTTP or inside the process, within a time and a size.
+// Which edges there are to ask, and one question to one of them over HTTP, within a time and a size.
 import { ACCOUNT_HEADER, apiError } from '@tunnel/contract';
 import { Fault, isErrorCode } from '@tunnel/errors';
 import { readBounded } from '@tunnel/http-shell';
@@ -9,10 +9,12 @@ import type { Db } from '../db/database.ts';
 import { isEncrypted, type MasterKey } from '../db/master-key.ts';
 import { LIMITS } from '../limits.ts';
 
+/** The edge of the same stack, which is asked at a loopback listener of its own. */
 export interface LocalEdge {
   /** Of its row: other stacks on the same database have edges of their own. */
   readonly name: string;
-  fetch(request: Request): Promise<Response>;
+  /** null: it does not run right now. */
+  readonly url: () => string | null;
 }
 
 export interface CallDeps {
@@ -31,11 +33,8 @@ export interface EdgeRequest {
   readonly timeoutMs: number;
 }
 
-/** The host is never looked up. */
-const IN_PROCESS = 'http://edge.internal';
-
 /**
- * One question to one edge, over HTTP or inside the process, within a time and a size; the answer is checked by its schema.
+ * One question to one edge, within a time and a size; the answer is checked by its schema.
  * EDGE_AWAY when there is no good answer in time; other faults are what the edge itself says to the caller.
  */
 export const callEdge = async <T extends z.ZodType>(
@@ -55,7 +54,7 @@ export const callEdge = async <T extends z.ZodType>(
     abort.abort();
   }, question.timeoutMs);
   try {
-    // An edge in the process need not look at the signal.
+    // Whoever answers need not look at the signal.
     const answer = await Promise.race([send(deps, edge, question, abort.signal), tooLate]);
     return resultOf(answer, schema, away);
   } catch (error) {
@@ -77,10 +76,7 @@ const send = async (
   { method, path, accountId }: EdgeRequest,
   signal: AbortSignal,
 ): Promise<Answer> => {
-  const inProcess = edge.name === deps.localEdge?.name ? deps.localEdge : null;
-  if (inProcess === null && edge.apiUrl === '') throw new Error('it has no api_url');
-  const base = inProcess === null ? edge.apiUrl.replace(/\/+$/, '') : IN_PROCESS;
-  const request = new Request(`${base}${path}`, {
+  const request = new Request(`${addressOf(edge, deps)}${path}`, {
     method,
     headers: {
       authorization: `Bearer ${openApiSecret(deps, edge)}`,
@@ -91,7 +87,7 @@ const send = async (
     redirect: 'error',
     signal,
   });
-  const response = await (inProcess === null ? (deps.fetch ?? fetch)(request) : inProcess.fetch(request));
+  const response = await (deps.fetch ?? fetch)(request);
   const text = await readBounded(response, LIMITS.EDGE_ANSWER_MAX_BYTES);
   return { status: response.status, body: JSON.parse(text) as unknown };
 };
@@ -104,6 +100,13 @@ const openApiSecret = ({ masterKey }: CallDeps, { id, apiSecret }: ReachableEdge
   } catch (error) {
     throw new Error('its secret cannot be opened', { cause: error });
   }
+};
+
+const addressOf = ({ name, apiUrl }: ReachableEdge, { localEdge }: CallDeps): string => {
+  const url = name === localEdge?.name ? localEdge.url() : apiUrl;
+  if (url === null) throw new Error('it does not run right now');
+  if (url === '') throw new Error('it has no api_url');
+  return url.replace(/\/+$/, '');
 };
 
 const resultOf = <T extends z.ZodType>({ status, body }: Answer, schema: T, away: Away): z.output<T> => {

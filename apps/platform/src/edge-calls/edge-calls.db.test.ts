@@ -159,24 +159,25 @@ describe('asking all regions for pools', () => {
     expect(await calls(at()).groups(stranger.accountId)).toEqual({ groups: [], warnings: [] });
   });
 
-  it('asks the edge of its own process without a socket', async () => {
+  it('asks the edge of its own stack where the stack says that it is, and nowhere while it does not run', async () => {
+    const asked: unknown[] = [];
+    const server = createServer((request, response) => {
+      const { authorization, 'x-tunnel-account': who } = request.headers;
+      asked.push([request.url, authorization, who]);
+      json([groupOf('home')])(request, response);
+    });
+    servers.push(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
     const edgeId = await ensureLocalEdge(fixture.db, 'local', newEdgeCredential());
-    await heartbeat(fixture, { kind: 'edge', edgeId }, beatOf('run_1', 'home'));
-    const asked: Request[] = [];
-    const localEdge = {
-      name: 'local',
-      fetch: async (request: Request) => {
-        asked.push(request);
-        return Response.json([groupOf('home')]);
-      },
-    };
-    const { groups } = await calls({ ...at(), localEdge }).groups(account.accountId);
-    expect(groups).toHaveLength(1);
-    expect(new URL(asked[0]!.url).pathname).toBe('/api/groups');
-    expect(asked[0]!.headers.get('authorization')).toBe('Bearer a-secret-of-this-run');
-    expect(asked[0]!.headers.get('x-tunnel-account')).toBe(account.accountId);
-    const stuck = { name: 'local', fetch: () => new Promise<Response>(() => {}) };
-    const { warnings } = await calls({ ...at(), localEdge: stuck }).groups(account.accountId);
+    // What others are told: nobody listens there.
+    await heartbeat(fixture, { kind: 'edge', edgeId }, { ...beatOf('run_1', 'home'), api_url: 'http://127.0.0.1:1' });
+    const { port } = server.address() as AddressInfo;
+    const here = { name: 'local', url: () => `http://127.0.0.1:${port}` };
+    expect((await calls({ ...at(), localEdge: here }).groups(account.accountId)).groups).toHaveLength(1);
+    expect(asked).toEqual([['/api/groups', 'Bearer a-secret-of-this-run', account.accountId]]);
+    const gone = { name: 'local', url: () => null };
+    const { warnings } = await calls({ ...at(), localEdge: gone }).groups(account.accountId);
     expect(warnings).toEqual([expect.stringContaining('region home')]);
   });
 });

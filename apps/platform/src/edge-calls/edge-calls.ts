@@ -31,7 +31,7 @@ export interface EdgeCallsDeps {
   readonly logger: Logger;
   /** There once the tables are. */
   readonly masterKey: () => MasterKey;
-  /** The edge of this very process, which is asked without a socket. */
+  /** Of the same stack. */
   readonly localEdge?: LocalEdge | null;
   /** `fetch` unless told. */
   readonly fetch?: typeof fetch;

@@ -14,19 +14,24 @@ export interface HttpServerOptions {
   readonly port: number;
   readonly app: PlatformApp;
   readonly gate: ConnectionGate;
+  /** Nothing but this path and those below it is there; absent: everything is. */
+  readonly onlyBelow?: string;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 export class HttpServer extends HttpListener {
-  constructor({ host, port, app, gate, clock, logger }: HttpServerOptions) {
+  constructor({ host, port, app, gate, onlyBelow = '', clock, logger }: HttpServerOptions) {
     const answerOf = platformErrorMapper(logger);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env), {
       errorHandler: (error) => answerUnread(error, answerOf),
     });
     super({
       on: { host, port, key: '[platform] port' },
-      onRequest: (request, response) => void onRequest(request, response),
+      onRequest: (request, response) => {
+        if (request.url?.startsWith(onlyBelow) === true) void onRequest(request, response);
+        else response.writeHead(404).end();
+      },
       ...{ gate, kind: 'platform' },
       bounds: { headTimeoutMs: LIMITS.HEAD_TIMEOUT_MS, requestTimeoutMs: LIMITS.REQUEST_TIMEOUT_MS },
       takesOddRequests: true,

@@ -1,38 +1,39 @@
-// The commands that run a server, `stack`, `edge`, `platform` and `simulator`, and `check-config`, which says whether one would start.
-import { checkTls } from '@tunnel/edge';
-import { type Command, InvalidArgumentError } from 'commander';
+// The commands that run a server alone, `edge`, `platform` and `simulator`, and `check-config`, which says whether one would start.
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../problem-report.ts';
-import { runServer } from '../run-server.ts';
+import { type RunDeps, runServer } from '../run-server.ts';
+import { type ServerKind, ServerParts } from '../server-parts.ts';
+import { runPart } from '../stack/run-part.ts';
 import { JSON_OPTION, type JsonFlags, loadConfig, type ServerFlags, serverCommand } from './shared.ts';
 
-/** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
-const STACK_DEFAULTS = {
-  load_balancing: { enabled: true },
-  platform: { plans: { free: { tunnel_limit: 100 } } },
-};
+interface PartFlags extends ServerFlags {
+  /** As a part of a stack, which says all else over the channel to it. */
+  readonly supervised?: boolean;
+}
 
-export const stack = (finish: (code: number) => void): Command =>
-  serverCommand('stack', 'Run everything in one process.')
-    .addHelpText('after', '\nExample:\n  tunnel-server stack --config server.toml --data-dir /var/lib/tunnel')
-    .action(async (flags: ServerFlags) => {
-      const config = loadConfig(flags, process.env, flags.config === undefined ? { defaults: STACK_DEFAULTS } : {});
-      finish(await runServer('stack', config, process));
-    });
+const supervised = (): Option => new Option('--supervised', 'as a part of a stack').hideHelp();
+
+const runAlone = (part: ServerKind, flags: ServerFlags): Promise<number> => {
+  const config = loadConfig(flags, process.env);
+  return runServer(part, config, process, { make: (deps) => new ServerParts(part, config, deps) });
+};
 
 /** An edge that runs alone: with a platform elsewhere, or on its admin token and [[auth.keys]]. */
 export const edge = (finish: (code: number) => void): Command =>
   serverCommand('edge', 'Run an edge alone.')
+    .addOption(supervised())
     .addHelpText('after', '\nExample:\n  tunnel-server edge --config /etc/tunnel/server.toml')
-    .action(async (flags: ServerFlags) => {
-      finish(await runServer('edge', loadConfig(flags, process.env), process));
+    .action(async (flags: PartFlags) => {
+      finish(await (flags.supervised === true ? runPart('edge', process) : runAlone('edge', flags)));
     });
 
 /** The platform API alone; edges elsewhere connect to it with credentials. */
 export const platform = (finish: (code: number) => void): Command =>
   serverCommand('platform', 'Run the platform API alone.')
+    .addOption(supervised())
     .addHelpText('after', '\nExample:\n  tunnel-server platform --config /etc/tunnel/server.toml')
-    .action(async (flags: ServerFlags) => {
-      finish(await runServer('platform', loadConfig(flags, process.env), process));
+    .action(async (flags: PartFlags) => {
+      finish(await (flags.supervised === true ? runPart('platform', process) : runAlone('platform', flags)));
     });
 
 interface SimulatorFlags extends JsonFlags {
@@ -60,7 +61,8 @@ export const simulator = (finish: (code: number) => void): Command =>
       const billing = port === undefined ? {} : { simulator_port: Number(port) };
       const config = loadConfig(flags, process.env, { overrides: { platform: { billing } } });
       const given = webhookUrl === undefined ? {} : { webhookUrl };
-      finish(await runServer('simulator', config, process, { isJson, ...given }));
+      const make = (deps: RunDeps): ServerParts => new ServerParts('simulator', config, { ...deps, ...given });
+      finish(await runServer('simulator', config, process, { isJson, make }));
     });
 
 interface Verdict {
@@ -71,7 +73,9 @@ interface Verdict {
 
 export const judgeConfig = async (flags: ServerFlags, env: NodeJS.ProcessEnv): Promise<Verdict> => {
   try {
-    await checkTls(loadConfig(flags, env));
+    const config = loadConfig(flags, env);
+    const { checkTls } = await import('@tunnel/edge');
+    await checkTls(config);
     return { exitCode: EXIT_OK, text: `ok: ${flags.config ?? 'built-in defaults'}`, json: { ok: true } };
   } catch (error) {
     const fault = faultOf(error);

@@ -11,6 +11,8 @@ import { ServerProcess, stopOrphan } from './server-process.ts';
 export interface EmbeddedPostgresOptions extends InstallationOptions {
   readonly logger: Logger;
   readonly clock: Clock;
+  /** The server ended without being asked to; it is started again. */
+  readonly onDied?: () => void;
 }
 
 // idle -> starting -> running <-> restarting; stop() leads from each of them over stopping to idle.
@@ -131,6 +133,7 @@ export class EmbeddedPostgres {
     if (this.#state !== 'running' || this.#server !== server) return;
     this.#logger.warn({ pid: server.pid }, 'the embedded database ended unexpectedly and is started again');
     this.#state = 'restarting';
+    this.#options.onDied?.();
     this.#restartIn(POSTGRES_BOUNDS.RESTART_FIRST_MS);
   }
 

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import * as z from 'zod';
 import { Secret } from '../secret.ts';
-import { readFailure, yamlLayer } from './file-layers.ts';
+import { readFailure } from './file-layers.ts';
 import type { Layer } from './layer.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
 import {
@@ -23,6 +23,7 @@ import {
   url,
   wholeNumber,
 } from './values.ts';
+import { yamlLayer } from './yaml-layer.ts';
 
 const PATH = 'a path that begins with / and has no spaces or control characters';
 

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect, test } from 'vitest';
-import { createLogger, formatForPeople, type LoggerOptions } from './logger.ts';
+import { createLineRelay, createLogger, formatForPeople, isLogLine, type LoggerOptions } from './logger.ts';
 
 const KEY = 'tnl_0123456789abcdefghijABCDEFGHIJ01abcdef';
 
@@ -127,4 +127,46 @@ test('nor turn the direction of a line: what a member says of its health is in t
 
 test('colour only when asked for', () => {
   expect(formatForPeople(line({ msg: 'x' }), true)).toContain('\u001b[36mINFO');
+});
+
+describe('lines of another process', () => {
+  const relayTo = (stream: PassThrough, format: LoggerOptions['format']) => createLineRelay({ stream, format });
+
+  test('are passed on as they are, or as people read them; what is no log line stays itself', async () => {
+    const { logger, text } = logTo();
+    logger.warn({ port: 1 }, 'taken');
+    const warned = await text();
+    expect([isLogLine(warned), isLogLine('{"level":"warn"\n'), isLogLine('Error: {"level":"warn"}\n')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    for (const [format, shown] of [
+      ['json', warned],
+      ['human', '00:00:00 WARN  taken port=1\n'],
+    ] as const) {
+      const stream = new PassThrough();
+      const relay = relayTo(stream, format);
+      relay.push(warned);
+      relay.push('FATAL ERROR: out of memory\n');
+      await relay.flush();
+      let taken = '';
+      while (stream.readableLength > 0) taken += String(stream.read());
+      expect(taken).toBe(`${shown}FATAL ERROR: out of memory\n`);
+    }
+  });
+
+  test('cost a bounded room while nobody reads, and those that were dropped are told of', async () => {
+    const stream = new PassThrough({ highWaterMark: 1024 });
+    const [flooding, other] = [relayTo(stream, 'json'), relayTo(stream, 'json')];
+    const long = `${'x'.repeat(9999)}\n`;
+    for (let lines = 0; lines < 1000; lines += 1) flooding.push(long);
+    other.push('of another\n');
+    let taken = '';
+    stream.on('data', (piece: Buffer) => (taken += String(piece)));
+    await eventually(() => expect(taken).toMatch(/\d+ log lines were dropped/));
+    expect(taken.length).toBeLessThan(1_300_000);
+    // One part's flood is its own affair.
+    expect(taken).toContain('of another\n');
+  });
 });

@@ -48,6 +48,31 @@ export const createLogger = (options: LoggerOptions): Logger => {
   return new MaskingLogger(root, sink);
 };
 
+/** Lines that another process has finished: passed on whole and within the same bound, whatever state the output is in. */
+export interface LineRelay {
+  /** With its end. One of our loggers is shown in the wanted format, any other text as it is. */
+  push(line: string): void;
+  flush(): Promise<void>;
+}
+
+export const createLineRelay = (options: Pick<LoggerOptions, 'stream' | 'format' | 'colour'>): LineRelay => {
+  const stream = options.stream ?? process.stdout;
+  const colour = options.colour ?? wantsColour(stream);
+  const isHuman = options.format === 'human';
+  const sink = new LineSink(outletOf(stream), {
+    droppedNotice: (count) => dropped(count, Date.now(), isHuman, colour),
+  });
+  return {
+    push: (line) => sink.push(isHuman && isLogLine(line) ? formatForPeople(line, colour) : line),
+    flush: () => sink.flush(),
+  };
+};
+
+/** As pino writes them: the level comes first. */
+const LOG_LINE = /^\{"level":"\w+",.*\}\n$/;
+
+export const isLogLine = (line: string): boolean => LOG_LINE.test(line);
+
 class MaskingLogger implements Logger {
   readonly #pino: pino.Logger;
   readonly #sink: LineSink;

@@ -125,7 +125,7 @@ export const revokedAmong = async (db: Db, edgeIds: readonly string[]): Promise<
 };
 
 /**
- * The stack's own edge, which shows a credential that the process made for itself. One for each data directory: several
+ * The stack's own edge, which shows a credential that the stack made for itself. One for each data directory: several
  * stacks may share a database, each with an edge of its own.
  */
 export const localEdgeName = (dataDir: string): string =>

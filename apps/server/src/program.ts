@@ -1,0 +1,54 @@
+// The frame of the executable tunnel-server: reads the command line, runs one command, ends with its exit code.
+import { Command, CommanderError } from 'commander';
+import { EXIT_OK, EXIT_USAGE, reportProblem } from './problem-report.ts';
+import { VERSION } from './version.ts';
+
+export type MakeCommand = (finish: (code: number) => void) => Command;
+
+const buildProgram = (commands: readonly MakeCommand[], finish: (code: number) => void): Command => {
+  const program = new Command('tunnel-server')
+    .description(
+      'Publishes services of tunnel clients: the edge that visitors connect to, and the platform with accounts and keys.',
+    )
+    .version(VERSION)
+    .configureOutput({ outputError: (text, write) => write(`tunnel-server: ${text.replace(/^error: /, '')}`) })
+    .showHelpAfterError('See `tunnel-server --help`.')
+    .addHelpText(
+      'after',
+      `
+Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 130/143 ended at once by a second signal.
+Every key of server.toml can be set by a variable: TUNNEL_SERVER__CONTROL_PORT=4440 sets [server] control_port.
+TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows the stack of an unexpected error.`,
+    )
+    .exitOverride();
+  for (const make of commands) {
+    const command = make(finish).copyInheritedSettings(program);
+    for (const below of command.commands) below.copyInheritedSettings(command);
+    program.addCommand(command);
+  }
+  return program;
+};
+
+const run = async (commands: readonly MakeCommand[], args: readonly string[]): Promise<number> => {
+  let exitCode = EXIT_OK;
+  const finish = (code: number): void => {
+    exitCode = code;
+  };
+  try {
+    await buildProgram(commands, finish).parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    // commander has printed what is wrong, or the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE;
+    return reportProblem(error, process.stderr, process.env);
+  }
+};
+
+/** Never returns. */
+export const runProgram = async (commands: readonly MakeCommand[]): Promise<void> => {
+  // A terminal that went away must not take the server with it.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  const code = await run(commands, process.argv.slice(2));
+  // Everything was stopped in order by now: a handle that someone forgot does not keep the process.
+  process.exit(code);
+};

@@ -1,0 +1,22 @@
+import { loadServerConfig } from '@tunnel/runtime';
+import { expect, it } from 'vitest';
+import { settingsOf } from './messages.ts';
+
+it('a part has the very configuration that the parent has read, secrets and all', () => {
+  const config = loadServerConfig({
+    env: { TUNNEL_SERVER__CONTROL_PORT: '0', TUNNEL_DATABASE__URL: 'postgres://tunnel:hunter2@db.test/tunnel' },
+    defaults: { load_balancing: { enabled: true }, platform: { plans: { free: { tunnel_limit: 100 } } } },
+    overrides: {
+      data_dir: '/somewhere',
+      auth: { admin_token: 'the-admin-token', keys: [{ account: 'alice', sha256: 'a'.repeat(64) }] },
+      limits: { tcp_port_range: [30_000, 30_009] },
+      platform: { mail: { transport: 'smtp', smtp_url: 'smtp://user:password@mail.test:587' } },
+    },
+  });
+  const told = JSON.parse(JSON.stringify(settingsOf(config))) as object;
+  const again = loadServerConfig({ env: {}, overrides: told });
+  expect(again).toEqual(config);
+  expect(settingsOf(again)).toEqual(settingsOf(config));
+  expect(again.auth.admin_token.reveal()).toBe('the-admin-token');
+  expect(again.database.url.reveal()).toBe('postgres://tunnel:hunter2@db.test/tunnel');
+});

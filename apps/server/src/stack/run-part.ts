@@ -1,0 +1,182 @@
+// The life of a part as a child of the stack: it loads, is told to start, says where it is, and ends when it is told to, or at once when
+// the parent is gone. Signals are the parent's affair: those of a terminal reach every process of the group.
+import { join } from 'node:path';
+import { Fault } from '@tunnel/errors';
+import {
+  type Clock,
+  createLogger,
+  type FileLock,
+  type Logger,
+  loadServerConfig,
+  lockHolder,
+  Secret,
+  systemClock,
+  takeLock,
+} from '@tunnel/runtime';
+import { crashErrorOf, processCounters } from '../crash-reports.ts';
+import { EXIT_OK, EXIT_UNEXPECTED, faultOf } from '../problem-report.ts';
+import { mailText } from '../ready-text.ts';
+import { loadCodeOf, ServerParts } from '../server-parts.ts';
+import { VERSION } from '../version.ts';
+import type { FromPart, PartName, PartReady, StartPart, ToPart } from './messages.ts';
+
+const IGNORED_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+const PART_BOUNDS = {
+  /** How often the parent is told how busy the part is. */
+  COUNTERS_EVERY_MS: 5000,
+  /** How long the part of a stack that was killed may take to be gone; it ends within moments. */
+  PREDECESSOR_MS: 10_000,
+  PREDECESSOR_POLL_MS: 20,
+  /** What a last word to the parent may take. */
+  LAST_WORD_MS: 500,
+} as const;
+
+export const runPart = async (part: PartName, host: NodeJS.Process): Promise<number> => {
+  for (const signal of IGNORED_SIGNALS) host.on(signal, () => {});
+  const parent = new ParentChannel(host);
+  // For the parent alone, which shows lines as they are wanted.
+  const logger = createLogger({ format: 'json', stream: host.stderr });
+  await loadCodeOf(part);
+  parent.say({ kind: 'loaded' });
+  const start = await parent.start;
+  let edgeUrl: string | null = null;
+  let restarts: Readonly<Record<string, number>> = {};
+  parent.onMessage = (message) => {
+    if (message.kind === 'edge-at') edgeUrl = message.url;
+    if (message.kind === 'restarts') restarts = message.restarts;
+  };
+  const config = loadServerConfig({ env: {}, overrides: start.settings });
+  const parts = new ServerParts(part, config, {
+    ...{ clock: systemClock, logger, version: VERSION, dataDir: start.dataDir },
+    adminToken: new Secret(start.adminToken),
+    onMail: (notice) => host.stdout.write(mailText(notice)),
+    onMakingDatabase: () => {},
+    stack: {
+      databaseUrl: new Secret(start.databaseUrl),
+      edgeCredential: new Secret(start.edgeCredential),
+      linkPort: start.linkPort,
+      platformUrl: start.platformUrl,
+      edgeUrl: () => edgeUrl,
+      restarts: () => restarts,
+    },
+  });
+  const counters = (): Record<string, number> => ({ ...processCounters(), ...parts.counters });
+  host.on('uncaughtException', (error) => {
+    logger.error({ err: error }, 'unexpected error, ending');
+    parent.say({ kind: 'counters', counters: counters() });
+    const said = parent.lastWord({ kind: 'crashed', error: crashErrorOf(error) });
+    void Promise.all([said, logger.flush()]).finally(() => host.exit(EXIT_UNEXPECTED));
+  });
+  return serve(part, { parts, start, parent, logger, counters });
+};
+
+interface Served {
+  readonly parts: ServerParts;
+  readonly start: StartPart;
+  readonly parent: ParentChannel;
+  readonly logger: Logger;
+  readonly counters: () => Record<string, number>;
+}
+
+const serve = async (part: PartName, { parts, start, parent, logger, counters }: Served): Promise<number> => {
+  let lock: FileLock | null = null;
+  try {
+    lock = await follow(part, start.dataDir, systemClock);
+    await parts.start();
+  } catch (error) {
+    const fault = faultOf(error);
+    await parent.lastWord({
+      kind: 'failed',
+      fault: fault === undefined ? null : { code: fault.code, message: fault.message, values: fault.values },
+      error: crashErrorOf(error),
+    });
+    lock?.release();
+    await logger.flush();
+    return EXIT_UNEXPECTED;
+  }
+  parent.say(describe(parts));
+  const ticking = systemClock.setInterval(
+    () => parent.say({ kind: 'counters', counters: counters() }),
+    PART_BOUNDS.COUNTERS_EVERY_MS,
+  );
+  const { drainMs } = await parent.stop;
+  ticking.cancel();
+  await parts.stop({ drainMs });
+  lock.release();
+  await logger.flush();
+  return EXIT_OK;
+};
+
+/**
+ * After a stack that was killed, its part ends by itself within moments and holds its ports until then. So the lock of a part is waited
+ * for, before any port is opened.
+ */
+const follow = async (part: PartName, dataDir: string, clock: Clock): Promise<FileLock> => {
+  const path = join(dataDir, `${part}.lock`);
+  const giveUpAt = clock.monotonic() + PART_BOUNDS.PREDECESSOR_MS;
+  for (;;) {
+    const lock = takeLock(path);
+    if (lock !== null) return lock;
+    if (clock.monotonic() >= giveUpAt) {
+      throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid: lockHolder(path) ?? 0 });
+    }
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, PART_BOUNDS.PREDECESSOR_POLL_MS));
+  }
+};
+
+const describe = ({ edge, platform, simulator }: ServerParts): PartReady => {
+  const { addresses } = edge ?? {};
+  return {
+    kind: 'ready',
+    platform: platform?.stackAddress
+      ? { api: platform.address, link: platform.stackAddress, simulatorUrl: simulator?.url ?? null }
+      : null,
+    edge: addresses?.stackApi ? { ...addresses, stackApi: addresses.stackApi } : null,
+  };
+};
+
+/** Our end of the channel. When it closes, so do we: without a parent nobody would ever end us. */
+class ParentChannel {
+  readonly start: Promise<StartPart>;
+  readonly stop: Promise<Extract<ToPart, { kind: 'stop' }>>;
+  onMessage: (message: ToPart) => void = () => {};
+  readonly #host: NodeJS.Process;
+
+  constructor(host: NodeJS.Process) {
+    this.#host = host;
+    const end = (): void => host.exit(EXIT_UNEXPECTED);
+    if (!host.connected) end();
+    host.on('disconnect', end);
+    let [toldToStart, toldToStop] = [(_: StartPart): void => {}, (_: Extract<ToPart, { kind: 'stop' }>): void => {}];
+    this.start = new Promise((resolve) => {
+      toldToStart = resolve;
+    });
+    this.stop = new Promise((resolve) => {
+      toldToStop = resolve;
+    });
+    host.on('message', (raw) => {
+      const message = raw as ToPart;
+      if (message.kind === 'start') toldToStart(message);
+      else if (message.kind === 'stop') toldToStop(message);
+      else this.onMessage(message);
+    });
+  }
+
+  say(message: FromPart): void {
+    void this.lastWord(message);
+  }
+
+  /** Settles when it is on its way, or when that takes too long. */
+  lastWord(message: FromPart): Promise<void> {
+    return new Promise((resolve) => {
+      const late = setTimeout(resolve, PART_BOUNDS.LAST_WORD_MS);
+      const done = (): void => {
+        clearTimeout(late);
+        resolve();
+      };
+      if (this.#host.connected) this.#host.send?.(message, done);
+      else done();
+    });
+  }
+}

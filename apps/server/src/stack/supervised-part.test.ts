@@ -1,0 +1,187 @@
+// The supervisor of one part, with runs that end when a test says so and a clock that stands still.
+import { PassThrough } from 'node:stream';
+import { createLogger } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import type { FromPart, PartReady, StartPart, ToPart } from './messages.ts';
+import type { PartEnd, PartRun } from './part-process.ts';
+import { STOP_BOUNDS, SupervisedPart, type UnexpectedEnd } from './supervised-part.ts';
+
+const READY: PartReady = { kind: 'ready', platform: null, edge: null };
+const KILLED: PartEnd = { code: null, signal: 'SIGKILL', output: '' };
+const FAILURE = { kind: 'failed', error: { type: 'Error', message: 'no such thing', stack: 'at here' } } as const;
+
+class FakeRun implements PartRun {
+  readonly told: ToPart[] = [];
+  readonly ended: Promise<PartEnd>;
+  readonly say: (message: FromPart) => void;
+  isKilled = false;
+  #end: (end: PartEnd) => void = () => {};
+
+  constructor(say: (message: FromPart) => void) {
+    this.say = say;
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  send(message: ToPart): void {
+    this.told.push(message);
+  }
+
+  kill(): void {
+    this.isKilled = true;
+    this.#end(KILLED);
+  }
+
+  async end(end: PartEnd = KILLED): Promise<void> {
+    this.#end(end);
+    await this.ended;
+    await Promise.resolve();
+  }
+
+  /** Loaded, told to start, and running. */
+  run(): void {
+    this.say({ kind: 'loaded' });
+    this.say(READY);
+  }
+}
+
+const supervise = () => {
+  const clock = new FakeClock();
+  const output = new PassThrough();
+  const runs: FakeRun[] = [];
+  const ends: UnexpectedEnd[] = [];
+  const ready: PartReady[] = [];
+  let starts = 0;
+  const part = new SupervisedPart({
+    part: 'edge',
+    launch: (onMessage) => {
+      runs.push(new FakeRun(onMessage));
+      return runs.at(-1)!;
+    },
+    startMessage: () => ({ kind: 'start', linkPort: (starts += 1) }) as unknown as StartPart,
+    clock,
+    logger: createLogger({ format: 'json', stream: output }),
+    onReady: (message) => ready.push(message),
+    onEnded: (end) => ends.push(end),
+  });
+  const said = (): string => String(output.read() ?? '');
+  return { part, clock, runs, ends, ready, said };
+};
+
+/** Started, and running. */
+const superviseRunning = async () => {
+  const fixture = supervise();
+  fixture.part.load();
+  const started = fixture.part.start();
+  fixture.runs[0]!.run();
+  await started;
+  return fixture;
+};
+
+it('loads first, and is told to start when both it and its stack are ready for that', async () => {
+  const { part, runs, ready } = supervise();
+  part.load();
+  runs[0]!.say({ kind: 'loaded' });
+  expect(runs[0]!.told).toEqual([]);
+  const started = part.start();
+  expect(runs[0]!.told).toMatchObject([{ kind: 'start' }]);
+  expect(part.isRunning).toBe(false);
+  runs[0]!.say(READY);
+  await started;
+  expect([part.isRunning, ready]).toEqual([true, [READY]]);
+});
+
+it('what cannot start at all says why, and is not tried again', async () => {
+  const { part, clock, runs, ends } = supervise();
+  part.load();
+  const started = part.start();
+  const values = { host: '127.0.0.1', port: 4040, key: '[server] control_port' };
+  runs[0]!.say({ kind: 'loaded' });
+  runs[0]!.say({ ...FAILURE, fault: { code: 'CONFIG_PORT_TAKEN', message: 'port 4040 is taken', values } });
+  await expect(started).rejects.toMatchObject({ code: 'CONFIG_PORT_TAKEN', message: 'port 4040 is taken', values });
+  await runs[0]!.end();
+  await clock.advance(120_000);
+  expect([runs.length, ends]).toEqual([1, []]);
+});
+
+it('a first start that ends without a word is told by what it printed, or by how it ended', async () => {
+  const [one, two] = [supervise(), supervise()];
+  for (const { part } of [one, two]) part.load();
+  const starts = [one.part.start(), two.part.start()];
+  for (const start of starts) start.catch(() => {});
+  await one.runs[0]!.end({ code: 134, signal: null, output: 'something\nFATAL ERROR: heap out of memory\n' });
+  await two.runs[0]!.end();
+  await expect(starts[0]).rejects.toThrow('the edge did not start: FATAL ERROR: heap out of memory');
+  await expect(starts[1]).rejects.toThrow('the edge did not start: it ended with SIGKILL');
+});
+
+it('a part that ended is started again at once, with what is known by then, and told of', async () => {
+  const { part, clock, runs, ends, ready, said } = await superviseRunning();
+  runs[0]!.say({ kind: 'counters', counters: { sessions: 3 } });
+  runs[0]!.say({ kind: 'crashed', error: FAILURE.error });
+  await clock.advance(1500);
+  await runs[0]!.end({ code: 1, signal: null, output: '' });
+  expect([part.isRunning, runs.length]).toEqual([false, 1]);
+  expect(ends).toMatchObject([
+    { part: 'edge', code: 1, livedMs: 1500, error: FAILURE.error, counters: { sessions: 3 } },
+  ]);
+  await clock.advance(0);
+  expect(runs).toHaveLength(2);
+  runs[1]!.run();
+  expect(runs[1]!.told).toMatchObject([{ kind: 'start', linkPort: 2 }]);
+  expect([part.isRunning, ready.length]).toEqual([true, 2]);
+  expect(said()).toMatch(/"error".*ended unexpectedly[^]*runs again/);
+});
+
+it('one that does not stay up is tried for ever, ever later, and is told of loudly once', async () => {
+  const { clock, runs, said } = await superviseRunning();
+  await runs[0]!.end();
+  for (const [at, delayMs] of [0, 200, 500, 1000, 2000, 5000, 5000, 5000].entries()) {
+    if (delayMs > 0) await clock.advance(delayMs - 1);
+    if (delayMs > 0) expect(runs).toHaveLength(at + 1);
+    await clock.advance(1);
+    expect(runs).toHaveLength(at + 2);
+    // Its port is taken, say.
+    runs.at(-1)!.say({ kind: 'loaded' });
+    runs.at(-1)!.say({ ...FAILURE, fault: null });
+    await runs.at(-1)!.end();
+  }
+  expect(said().match(/DOES NOT STAY UP/g)).toHaveLength(1);
+});
+
+it('is told to stop, and is not started again; a message to one that does not run goes nowhere', async () => {
+  const { part, clock, runs, ends } = await superviseRunning();
+  part.tell({ kind: 'restarts', restarts: { edge: 1 } });
+  const stopped = part.stop({ drainMs: 3000 });
+  expect(runs[0]!.told.slice(1)).toEqual([
+    { kind: 'restarts', restarts: { edge: 1 } },
+    { kind: 'stop', drainMs: 3000 },
+  ]);
+  part.tell({ kind: 'restarts', restarts: {} });
+  await clock.advance(3000 + STOP_BOUNDS.STOP_GRACE_MS - 1);
+  expect(runs[0]!.isKilled).toBe(false);
+  await runs[0]!.end({ code: 0, signal: null, output: '' });
+  await stopped;
+  await clock.advance(120_000);
+  expect([runs.length, ends, runs[0]!.told.length]).toEqual([1, [], 3]);
+});
+
+it('one that takes too long to stop is killed', async () => {
+  const { part, clock, runs } = await superviseRunning();
+  const stopped = part.stop({ drainMs: 0 });
+  await clock.advance(STOP_BOUNDS.STOP_GRACE_MS);
+  await stopped;
+  expect(runs[0]!.isKilled).toBe(true);
+});
+
+it('a stop while it waits to be started again leaves it ended', async () => {
+  const { part, clock, runs } = await superviseRunning();
+  await runs[0]!.end();
+  await clock.advance(0);
+  await runs[1]!.end();
+  await part.stop({ drainMs: 1000 });
+  await clock.advance(60_000);
+  expect(runs).toHaveLength(2);
+});

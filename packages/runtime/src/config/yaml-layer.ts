@@ -1,0 +1,84 @@
+// A YAML file as a layer, with the line of each key. Apart from TOML: a server reads none, and need not hold the reader.
+import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
+import { readConfigText } from './file-layers.ts';
+import { type ConfigPath, isTable, type Layer, type Tree } from './layer.ts';
+import { ConfigProblem } from './problem.ts';
+
+export const yamlLayer = (file: string): Layer => {
+  const lineCounter = new LineCounter();
+  const text = readConfigText(file);
+  const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' });
+  const lineAt = (offset: number): number => Math.max(1, lineCounter.linePos(offset).line);
+  const refuse = (line: number, reason: string): ConfigProblem =>
+    new ConfigProblem('CONFIG_SYNTAX', { file, line, reason });
+
+  // A warning is a value that was read as something else than its author thought.
+  const [error] = [...document.errors, ...document.warnings];
+  if (error !== undefined) throw refuse(lineAt(errorOffset(text, error)), yamlReason(error));
+  visit(document, {
+    Alias: (_, alias) => {
+      if (alias.resolve(document) === undefined)
+        throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias cannot be resolved');
+    },
+    // The one name that objects do not keep as a key of their own: it would vanish without a word.
+    Pair: (_, { key }) => {
+      if (isScalar(key) && key.value === '__proto__')
+        throw refuse(lineAt(key.range?.[0] ?? 0), '`__proto__` cannot be a name');
+    },
+  });
+  const line = (path: ConfigPath): number => lineAt(offsetOf(document, path));
+  return { tree: toTree(document, refuse), where: (path) => `${file}:${line(path)}`, line };
+};
+
+const toTree = (document: Document, refuse: (line: number, reason: string) => ConfigProblem): Tree => {
+  let value: unknown;
+  try {
+    value = document.toJS();
+  } catch {
+    // So many aliases that the parser takes them for an attack.
+    throw refuse(1, 'there are too many aliases');
+  }
+  if (value === null || value === undefined) return {};
+  if (!isTable(value)) throw refuse(1, 'the file must be a table of keys and values');
+  return value;
+};
+
+/** The parser's messages of these kinds repeat nothing of the text they met, which may be a secret. */
+const PLAIN_REASONS = new Set<string>([
+  'BAD_INDENT',
+  'BAD_SCALAR_START',
+  'BLOCK_AS_IMPLICIT_KEY',
+  'BLOCK_IN_FLOW',
+  'DUPLICATE_KEY',
+  'MISSING_CHAR',
+  'MULTILINE_IMPLICIT_KEY',
+  'TAB_AS_INDENT',
+]);
+
+const yamlReason = ({ code, message }: YAMLError): string => {
+  if (code === 'TAG_RESOLVE_FAILED') return 'a text that begins with ! needs quotes';
+  if (code === 'MULTIPLE_DOCS') return 'a second document begins here; the file may hold one';
+  return PLAIN_REASONS.has(code) ? message.replace(/\s+/g, ' ') : 'unexpected text';
+};
+
+/** A quote that is never closed is noticed at the end of the text; the last words before that tell more. */
+const errorOffset = (text: string, error: YAMLError): number =>
+  error.code === 'MISSING_CHAR' ? text.slice(0, error.pos[0]).trimEnd().length : error.pos[0];
+
+/** Where the key at the path begins; of a missing key, where its nearest table begins. */
+const offsetOf = (document: Document, path: ConfigPath): number => {
+  let node: unknown = document.contents;
+  let offset = 0;
+  for (const key of path) {
+    if (isMap(node)) {
+      const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(key));
+      if (pair === undefined || !isScalar(pair.key)) return offset;
+      offset = pair.key.range?.[0] ?? offset;
+      node = pair.value;
+    } else if (isSeq(node)) {
+      node = node.items[Number(key)];
+      offset = isScalar(node) || isMap(node) ? (node.range?.[0] ?? offset) : offset;
+    } else return offset;
+  }
+  return offset;
+};

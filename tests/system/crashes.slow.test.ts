@@ -1,0 +1,118 @@
+// An error that nobody caught: what is left of it, who goes on, and what a server that runs alone does.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
+import { expect, it as plainIt } from 'vitest';
+import { SERVER_BIN } from '../repo/checkout.fixture.ts';
+import { makeServerDir, type ServerDir, startServer, waitUntilReady } from '../repo/server-program.fixture.ts';
+import { INSPECTABLE, throwIn } from './inspector.fixture.ts';
+import { partsOf } from './kill-trial.fixture.ts';
+import { it, Person } from './platform-test.fixture.ts';
+import { withoutOurEnvironment } from './stack.fixture.ts';
+
+interface CrashReport {
+  readonly part: string;
+  readonly uptime_secs: number;
+  readonly exit_code: number;
+  readonly error: { readonly message: string; readonly stack: string };
+  readonly counters: Record<string, number>;
+}
+
+const SOON = { timeoutMs: 30_000 };
+const SECRET = 'tnl_0123456789abcdefghijABCDEFGHIJ01abcdef';
+
+const crashesIn = ({ dataDir }: Pick<ServerDir, 'dataDir'>): CrashReport[] => {
+  const folder = join(dataDir, 'crashes');
+  return readdirSync(folder)
+    .sort()
+    .map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as CrashReport);
+};
+
+/** Programs that are given to `use` are gone at the end, the folder too. */
+const withServerDir = async (
+  act: (at: ServerDir, use: (program: Program) => Program) => Promise<void>,
+): Promise<void> => {
+  const at = await makeServerDir();
+  const programs: Program[] = [];
+  try {
+    await act(at, (program) => {
+      programs.push(program);
+      return program;
+    });
+  } finally {
+    for (const program of programs) await program.close();
+    await at.dir.close();
+  }
+};
+
+const pidOf = (dataDir: string, part: string): number => partsOf(dataDir).find(({ name }) => name === part)?.pid ?? 0;
+
+plainIt('in a part of a stack: a report with its stack and without secrets, and the part is back', () =>
+  withServerDir(async (at, use) => {
+    const program = use(await startServer(at, INSPECTABLE));
+    const parent = await waitUntilReady(program);
+    const run = readFileSync(join(at.dataDir, 'run.json'), 'utf8');
+    for (const part of ['edge', 'platform']) {
+      const pid = pidOf(at.dataDir, part);
+      await throwIn(program, pid, `broken by ${SECRET}`);
+      await eventually(() => expect([0, pid]).not.toContain(pidOf(at.dataDir, part)), SOON);
+      const line = new RegExp(`"part":"${part}","msg":"a part runs again"`);
+      await program.waitForLine(line, SOON);
+      const [report] = crashesIn(at).slice(-1);
+      expect(report).toMatchObject({ part, exit_code: 1, error: { message: 'broken by tnl_[secret]' } });
+      expect(report?.error.stack).toContain('raised');
+      expect(report?.uptime_secs).toBeGreaterThan(0);
+      expect(report?.counters['rss_bytes']).toBeGreaterThan(1_000_000);
+    }
+    expect(crashesIn(at)[0]?.counters).toMatchObject({ sessions: 0, tunnels: 0, connections: 0 });
+    // The same process, at the same addresses.
+    expect(readFileSync(join(at.dataDir, 'run.json'), 'utf8')).toBe(run);
+    const { pid, metrics_url, platform_url } = JSON.parse(run) as Record<string, string>;
+    expect(pid).toBe(parent);
+    expect((await fetch(metrics_url ?? '')).status).toBe(200);
+    expect(await (await fetch(`${platform_url}/health`)).json()).toEqual({ ok: true });
+    program.signal('SIGTERM');
+    expect(await program.waitForExit()).toEqual({ code: 0, signal: null });
+    expect(program.stderr.join('\n')).not.toContain(SECRET);
+  }),
+);
+
+plainIt('in the parent: a report, exit code 1, and nothing is left', () =>
+  withServerDir(async (at, use) => {
+    const program = use(await startServer(at, INSPECTABLE));
+    await throwIn(program, await waitUntilReady(program), 'broken');
+    expect(await program.waitForExit()).toMatchObject({ code: 1 });
+    expect(crashesIn(at)).toMatchObject([{ part: 'stack', error: { message: 'broken' } }]);
+    await eventually(() => expect(partsOf(at.dataDir)).toEqual([]), SOON);
+  }),
+);
+
+plainIt('in an edge that runs alone: a report, exit code 1, and nobody starts it again', () =>
+  withServerDir(async (at, use) => {
+    const env = { ...withoutOurEnvironment(), ...INSPECTABLE };
+    const args = [SERVER_BIN, 'edge', ...at.flags];
+    const program = use(await spawnProgram({ command: process.execPath, args, env, cwd: at.dir.path }));
+    await throwIn(program, await waitUntilReady(program), 'broken');
+    expect(await program.waitForExit()).toMatchObject({ code: 1 });
+    expect(crashesIn(at)).toMatchObject([{ part: 'edge', exit_code: 1, counters: { sessions: 0 } }]);
+  }),
+);
+
+it('while the edge is away the API answers, and says so where it needs the edge', async ({ stack }) => {
+  const person = await Person.signUp(stack);
+  const { id: keyId } = await person.newKey();
+  expect((await person.pools()).warnings).toEqual([]);
+  const [edge, control] = [pidOf(stack.dataDir, 'edge'), stack.control];
+  // Stopped, not killed: it would be back before anybody could ask.
+  process.kill(edge, 'SIGSTOP');
+  try {
+    const { warnings } = await person.pools();
+    expect(warnings).toEqual([expect.stringContaining('did not answer')]);
+    const keys = await person.get<{ id: string }[]>('/keys');
+    expect(keys.map(({ id }) => id)).toEqual([keyId]);
+  } finally {
+    process.kill(edge, 'SIGKILL');
+  }
+  await eventually(async () => expect((await person.pools()).warnings).toEqual([]), SOON);
+  expect(stack.control).toBe(control);
+});

@@ -1,0 +1,41 @@
+// kill -9 of the parts of a stack under load: the short version of tests/tools/platform/part-kill.mjs.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { KillTrial, PARTS } from './kill-trial.fixture.ts';
+
+/** A busy machine is late with the 100 ms. */
+const UNBILLED_MS = 300;
+/** A second and two are the promise, which the script measures; two busy cores need longer to start a program. */
+const BACK_MS = 30_000;
+
+it('each part comes back, clients with it; nothing is charged twice, and next to nothing is lost', async () => {
+  const trial = await KillTrial.open();
+  try {
+    const parent = trial.pidOf('parent');
+    for (const part of ['edge', 'platform', 'database'] as const) {
+      const others = PARTS.filter((other) => other !== part && other !== 'database').map((other) => trial.pidOf(other));
+      expect(await trial.kill(part)).toBeLessThan(BACK_MS);
+      const now = PARTS.filter((other) => other !== part && other !== 'database').map((other) => trial.pidOf(other));
+      expect(now, `the others go on while ${part} is away`).toEqual(others);
+    }
+    expect(trial.pidOf('parent')).toBe(parent);
+    const metrics = await (await fetch(trial.stack.run.metrics_url)).text();
+    for (const part of ['edge', 'platform', 'database'])
+      expect(metrics).toContain(`tunnel_restarts_total{part="${part}"} 1`);
+    const folder = join(trial.stack.dataDir, 'crashes');
+    const crashes = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as object);
+    expect(crashes).toMatchObject([
+      { part: 'edge', signal: 'SIGKILL', error: null },
+      { part: 'platform', signal: 'SIGKILL', error: null },
+      { part: 'database' },
+    ]);
+    await trial.kill('parent');
+    const { charged, least, most } = await trial.totals(2, UNBILLED_MS);
+    expect(charged).toBeGreaterThanOrEqual(least);
+    expect(charged).toBeLessThanOrEqual(most);
+    expect(await trial.stop()).toEqual({ processes: [], ports: [] });
+  } finally {
+    await trial.close();
+  }
+}, 300_000);
