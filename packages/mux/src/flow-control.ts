@@ -176,3 +176,18 @@ export const processBudget = (): MemoryBudget => {
   }
   return ofProcess;
 };
+
+/** How long a carrier's path takes, as its pings say. */
+export class RoundTrip {
+  latestMs = 0;
+  /** What the path takes without what a busy machine adds. 0 until it is known. */
+  shortestMs = 0;
+  #count = 0;
+
+  measured(elapsedMs: number): void {
+    this.latestMs = elapsedMs;
+    // The first one is measured while both sides are busy with their start.
+    if (this.#count > 0) this.shortestMs = this.#count === 1 ? elapsedMs : Math.min(this.shortestMs, elapsedMs);
+    this.#count += 1;
+  }
+}

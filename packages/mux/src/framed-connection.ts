@@ -22,7 +22,7 @@ import {
 } from '@tunnel/protocol';
 import { BROKEN } from './byte-duplex.ts';
 import type { Carrier, CarrierReceiver } from './carrier.ts';
-import { firstWindowOf, type MemoryBudget, ReceiveWindow } from './flow-control.ts';
+import { firstWindowOf, type MemoryBudget, ReceiveWindow, RoundTrip } from './flow-control.ts';
 import type { ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import { MuxStream, type OpenAnswer, type StreamConnection } from './mux-stream.ts';
@@ -52,10 +52,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   readonly openedAtMs: number;
   /** No new streams: the peer said so, or it is being rotated. */
   retiring = false;
-  roundTripMs = 0;
-  /** The least that was measured: what the path takes, without what a busy machine adds. 0 until it is known. */
-  #shortestMs = 0;
-  #pongs = 0;
+  readonly roundTrip = new RoundTrip();
   readonly #owner: FramedConnectionOwner;
   readonly #carrier: Carrier;
   readonly #parser: FrameParser;
@@ -235,10 +232,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #onPong(sentMs: number): void {
     const elapsed = (Math.floor(this.#owner.now()) - sentMs) >>> 0;
     if (elapsed >= MUX_LIMITS.CARRIER_DEAD_AFTER_MS) return;
-    this.roundTripMs = elapsed;
-    // The first one is measured while both sides are busy with their start.
-    if (this.#pongs > 0) this.#shortestMs = this.#pongs === 1 ? elapsed : Math.min(this.#shortestMs, elapsed);
-    this.#pongs += 1;
+    this.roundTrip.measured(elapsed);
   }
 
   /** Ids only rise, so everything up to the last one was open once. */
@@ -269,8 +263,8 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   sendWindow(stream: MuxStream, window: ReceiveWindow): void {
     const path = {
-      roundTripMs: this.roundTripMs,
-      shortestMs: this.#shortestMs,
+      roundTripMs: this.roundTrip.latestMs,
+      shortestMs: this.roundTrip.shortestMs,
       liveStreams: this.#owner.liveStreams,
       nowMs: this.#owner.now(),
     };

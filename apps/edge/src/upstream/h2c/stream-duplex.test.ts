@@ -111,7 +111,7 @@ it.each([
   const duplex = new StreamDuplex(
     a as MuxStream,
     () => {},
-    (_error, where) => reports.push(where),
+    (_error, told) => reports.push(told),
   );
   duplex.on('error', () => {});
   // It has stopped the stream, so that to be read means to go on.
