@@ -31,10 +31,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${EDGE}/ingress/http/http-error-fallback.ts`]: [['this.#clock.setTimeout(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/http-ingress.ts`]: [['clock.setInterval(() => this.#tick()', 'a try for each visitor inside']],
   [`${EDGE}/ingress/http/http-listeners.ts`]: [
-    ["this.#server.on('error', (error) => {", 'one line of a server'],
-    ["this.#server.on('error', (error: Error) => {", 'one line of a server'],
-    ["socket.once('close', () => {", 'a number'],
-    ["socket.once('close', () => {", 'a number'],
+    ["socket.once('close', () => this.#handshakes.delete(accepted))", NOTHING_OF_OURS],
   ],
   [`${EDGE}/ingress/tcp/tcp-listeners.ts`]: [
     ["server.on('error', (error) =>", 'one line of a server'],
@@ -48,6 +45,8 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${EDGE}/control/control-connection.ts`]: [
     ["ws.on('close', () => resolve())", NOTHING_OF_OURS],
     ['return this.#clock.setTimeout(() => {', OWN_TRY],
+    ['setImmediate(() => this.#turnOver())', OWN_TRY],
+    ['this.#heldBack = this.#clock.setTimeout(() => {', OWN_TRY],
     ['setTimeout(() => this.#ws.terminate()', NOTHING_OF_OURS],
     ["this.#ws.once('close', () => timer.cancel())", NOTHING_OF_OURS],
     ['.catch((error: unknown) => this.#fail(error))', 'the last catch is behind it'],
@@ -55,7 +54,6 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     [".catch((error: unknown) => this.abandon(error, 'control.frame'))", 'the guard'],
   ],
   [`${EDGE}/control/control-plane.ts`]: [['clock.setInterval(() => this.#tick()', SHARED]],
-  [`${EDGE}/control/control-server.ts`]: [["socket.once('close', () => {", 'a number']],
   [`${EDGE}/control/registrations.ts`]: [
     ['session.registering.then(async () => {', 'awaited by the frame that asked'],
     ['answered.catch(() => undefined)', 'awaited by the frame that asked'],

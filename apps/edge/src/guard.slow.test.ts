@@ -50,12 +50,12 @@ const post = (name: string, path: string, bytes: number) => () =>
     `POST ${path} HTTP/1.1\r\nHost: ${name}.localhost\r\nContent-Length: ${bytes}\r\nConnection: close\r\n\r\n${'x'.repeat(bytes)}`,
   ).catch((error: unknown) => `reset ${String(error)}`);
 
-/** Reads nothing for a while, then all. */
+/** Reads nothing until bytes wait for it, then all. */
 const askSlowly = (name: string) => async (): Promise<string> => {
   const socket = net.connect(stage.httpPort, '127.0.0.1').pause();
   socket.on('error', () => {});
   socket.write(headOf(name, '/big'));
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await eventually(async () => expect(await stage.metric('tunnel_queued_bytes')).toBeGreaterThan(0));
   socket.resume();
   await new Promise((resolve) => socket.once('close', resolve));
   return 'reset';
@@ -200,6 +200,7 @@ const GUARDED_CALLS: readonly (readonly [where: string, act: () => Promise<strin
   ['h2c.stream.trailers', ask('calls', '/trailers'), CUT],
   ['h2c.stream.drain', post('calls', '/slow', 8_000_000), INTERNAL],
   ['h2c.stream.wantTrailers', post('calls', '/', 10), ANY],
+  ['h2c.stream.finish', post('calls', '/', 10), ANY],
   ['h2c.stream.error', ask('calls', '/error'), INTERNAL],
   ['h2c.stream.close', ask('calls', '/error'), INTERNAL],
   // First of this service: its connection is one that no tick has seen.

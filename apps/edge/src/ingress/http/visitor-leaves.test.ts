@@ -51,7 +51,7 @@ interface Phase {
   readonly request: string;
   readonly service?: (socket: net.Socket) => void;
   /** The edge asks where the request goes, and gets no answer. */
-  readonly isUndecided?: boolean;
+  readonly isBeingDecided?: boolean;
   /** The client takes the stream, and does not open it. */
   readonly isDialling?: boolean;
   /** The visitor waits for this before it goes on. */
@@ -59,7 +59,7 @@ interface Phase {
 }
 
 const PHASES: Phase[] = [
-  { name: 'before it is decided where the request goes', request: GET, isUndecided: true },
+  { name: 'before it is decided where the request goes', request: GET, isBeingDecided: true },
   { name: 'while the service is dialled', request: GET, isDialling: true },
   {
     name: 'while it is dialled, with a body',
@@ -98,15 +98,15 @@ const BEHIND: [string, string][] = [
   ['more than is kept', 'x'.repeat(300_000)],
 ];
 
-const start = async ({ service: answer, isUndecided, isDialling }: Phase): Promise<[HttpStand, Service]> => {
+const start = async ({ service: answer, isBeingDecided, isDialling }: Phase): Promise<[HttpStand, Service]> => {
   const service = await startService((socket) => answer?.(socket));
-  const undecided = {
+  const slowRouter = {
     visitorOf: (address: string, scheme: 'http' | 'https') => ({ address, scheme, isProxy: false }),
     route: () => new Promise<RouteDecision>(() => {}),
   };
   const stand = await startHttpStand(service.port, {
     domain: 'localhost',
-    ...(isUndecided === true ? { router: undecided } : {}),
+    ...(isBeingDecided === true ? { router: slowRouter } : {}),
     ...(isDialling === true ? { onStream: () => {} } : {}),
   });
   cleanups.push(() => stand.stop());
@@ -115,14 +115,14 @@ const start = async ({ service: answer, isUndecided, isDialling }: Phase): Promi
 
 /** The phase is reached when the service has the request, or the edge asks for the way to it. */
 const reached = async (
-  { isUndecided, isDialling, until }: Phase,
+  { isBeingDecided, isDialling, until }: Phase,
   stand: HttpStand,
   service: Service,
   seen: () => string,
 ) => {
   await eventually(() => expect(stand.ingress.connections).toBe(1));
   if (isDialling === true) await eventually(() => expect(stand.pair.edge.liveStreams).toBe(1));
-  else if (isUndecided !== true) await eventually(() => expect(service.received).not.toBe(''));
+  else if (isBeingDecided !== true) await eventually(() => expect(service.received).not.toBe(''));
   if (until !== undefined) await eventually(() => expect(seen()).toContain(until));
 };
 
