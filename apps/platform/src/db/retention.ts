@@ -105,7 +105,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     old: (before) => sql`at < ${before}`,
     appendOnly: true,
   },
-  signing_keys: { forEver: 'a few; tokens are checked with them until an operator ends one' },
+  signing_keys: { forEver: 'a few; one that was rotated out without its private part, until the next rotation' },
   billing_accounts: { forEver: 'with their account: its customer and subscription at the processor' },
   cap_notices: {
     text: `${LIMITS.CAP_NOTICES_KEPT_DAYS} days`,
