@@ -370,6 +370,8 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   close(): void {
     this.request.abort();
     if (this.#splice !== null) this.#splice.reset(GONE);
+    // It has a whole answer, and may be reading it.
+    else if (this.#linger?.saidAll) this.#end.letGo();
     else this.#end.reset(GONE);
     this.#closed();
   }
