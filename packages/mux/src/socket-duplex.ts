@@ -236,6 +236,16 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     resetSafely(this.#socket);
   }
 
+  /**
+   * Our direction has ended, and the kernel has all of it: it goes on delivering that without us. A reset would take it away from a peer that has
+   * not read so far. What the peer sends from here on is answered by a reset.
+   */
+  letGo(): void {
+    if (this.#over) return;
+    this.#finish();
+    this.#socket.destroy();
+  }
+
   readonly #onError = (error: NodeJS.ErrnoException): void => {
     this.#loseWith(error.code ?? error.message);
   };

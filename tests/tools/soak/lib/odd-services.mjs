@@ -130,21 +130,50 @@ const listening = (server) =>
     server.listen({ port: 0, host: '127.0.0.1' }, () => resolve({ port: server.address().port }));
   });
 
-/** Answers the heads as they come; bodies are let go. */
+/** Where in what has come behind its head (latin1) a body ends; -1: it is not complete. */
+const endOfBody = (text, head) => {
+  if (!/^transfer-encoding:.*chunked/im.test(head)) {
+    const end = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
+    return text.length < end ? -1 : end;
+  }
+  for (let next = 0; ; ) {
+    const line = text.indexOf('\r\n', next);
+    if (line === -1) return -1;
+    const size = Number.parseInt(text.slice(next, line), 16);
+    if (size === 0) {
+      const end = text.indexOf('\r\n\r\n', line);
+      return end === -1 ? -1 : end + 4;
+    }
+    next = line + 2 + size + 2;
+  }
+};
+
+/**
+ * Answers a head as soon as it comes, and lets the body go. Where the next head begins it must know: the connection is shared by odd visitors and
+ * the honest one.
+ */
 export const startHttp1Service = () =>
   listening(
     createServer((socket) => {
-      let head = '';
+      let text = '';
+      let head = null;
       socket.on('error', () => {});
       socket.on('data', (bytes) => {
         if (socket.isEcho) return void socket.write(bytes);
-        head = (head + bytes.toString('latin1')).slice(-65_536);
+        text += bytes.toString('latin1');
         for (;;) {
-          const end = head.indexOf('\r\n\r\n');
+          if (head === null) {
+            const end = text.indexOf('\r\n\r\n');
+            if (end === -1) return;
+            head = text.slice(0, end);
+            text = text.slice(end + 4);
+            const [, path] = /^[A-Z]+ (\S+) HTTP/im.exec(head) ?? [];
+            if (path !== undefined && !socket.destroyed) wayOf(HTTP1, path)(socket);
+          }
+          const end = endOfBody(text, head);
           if (end === -1) return;
-          const [, path] = /^[A-Z]+ (\S+) HTTP/m.exec(head.slice(0, end)) ?? [];
-          head = head.slice(end + 4);
-          if (path !== undefined && !socket.destroyed) wayOf(HTTP1, path)(socket);
+          text = text.slice(end);
+          head = null;
         }
       });
     }),

@@ -22,6 +22,8 @@ export interface Visitor extends HeldConnection, Guarded {
 export interface VisitorDuplex extends ByteDuplex {
   readonly queuedBytes: number;
   readonly takenBytes: number;
+  /** After end(), when all of it is out: the visitor may read on, and nobody waits for it. */
+  letGo(): void;
 }
 
 export interface VisitorOwner {

@@ -1,4 +1,4 @@
-// Where an HTTP/1.1 connection of a visitor is, and what it waits for there.
+// Where an HTTP/1.1 connection of a visitor is, what it waits for there, and what the visitor does.
 import type { ConnectionState } from '@tunnel/core';
 
 export type Phase =
@@ -36,4 +36,15 @@ export const describePhase = (phase: Phase, isPaused: boolean, queuedBytes: numb
   if (isPaused) return { phase, waitsFor: 'the service to take the body' };
   const isUnread = phase !== 'upgraded' && phase !== 'closed' && queuedBytes > 0;
   return { phase, waitsFor: isUnread ? WAITS_FOR.sending : WAITS_FOR[phase] };
+};
+
+/**
+ * Something of ours threw at `where`: does the visitor wait for an answer, of which nothing is out? An idle connection has asked for nothing: an
+ * answer now would be taken for that to its next request.
+ */
+export const awaitsAnswer = (phase: Phase, where: string, isHeadBegun: boolean, isAnswerOut: boolean): boolean => {
+  // Nobody is there any more.
+  if (where === 'socket.reset') return false;
+  if (phase === 'head') return isHeadBegun || where === 'socket.data';
+  return !isAnswerOut && (phase === 'deciding' || phase === 'body' || phase === 'answering');
 };

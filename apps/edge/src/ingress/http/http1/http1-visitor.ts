@@ -1,5 +1,4 @@
-// One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each taken up when the answer before it has left. It is
-// read all the time, for a visitor that is not read cannot be heard leaving; only a body that its service does not take stops it.
+// One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each taken up when the answer before it has left.
 import { type ConnectionState, parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
@@ -11,10 +10,11 @@ import type { Tunnel } from '../../../routing/tunnel.ts';
 import { HeadReader } from '../../../upstream/http1/head-reader.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import { refusalCodeOf } from '../own-answer.ts';
+import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
 import type { Visitor, VisitorDuplex, VisitorOwner } from '../visitor.ts';
-import { EarlyBytes } from './early-bytes.ts';
-import { describePhase, type Phase } from './http1-phase.ts';
+import { Http1Input, type InputTaker } from './http1-input.ts';
+import { awaitsAnswer, describePhase, type Phase } from './http1-phase.ts';
 import { Http1Response, type RespondingVisitor } from './http1-response.ts';
 import { Http1Writer } from './http1-writer.ts';
 import { RequestBody } from './request-body.ts';
@@ -22,11 +22,12 @@ import { Linger, Stalls } from './visitor-waits.ts';
 
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
-export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, LeaseHolder {
+export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, RespondingVisitor, Visitor, LeaseHolder {
   readonly request: ProxiedRequest;
   readonly #info: VisitorInfo;
   readonly #end: VisitorDuplex;
   readonly #owner: VisitorOwner;
+  readonly #input: Http1Input;
   readonly #out: Http1Writer;
   /** Of the whole connection. */
   readonly #lease: Lease;
@@ -37,15 +38,10 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   #response: Http1Response | null = null;
   #isAbandoned = false;
   #hasBody = false;
-  #goOn = true;
-  /** The visitor is not read. */
-  #isPaused = false;
-  /** What came behind the request that is being answered. */
-  #early: EarlyBytes | null = null;
-  #isTakingEarly = false;
-  /** The request of which it is being asked where it goes. */
-  #deciding: RequestHead | null = null;
-  #readBytes = 0;
+  /** In 'deciding', where it takes its time. */
+  #pending: PendingDecision | null = null;
+  /** Of the request that is being taken up. */
+  #head!: RequestHead;
   readonly #stalls = new Stalls();
   #splice: Splice | null = null;
   /** In 'lingering'. */
@@ -59,6 +55,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     this.#end = end;
     this.#info = info;
     this.#owner = owner;
+    this.#input = new Http1Input(end, this);
     this.#out = new Http1Writer(end, () => this.#onOverrun());
     this.#lease = new Lease();
     this.request = new ProxiedRequest(owner, this);
@@ -78,7 +75,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   describe(): ConnectionState {
     const isReadingHead = this.#phase === 'head' && this.#heads.begun;
-    const state = describePhase(this.#phase, this.#isPaused, this.queuedBytes);
+    const state = describePhase(this.#phase, this.#input.isPaused, this.queuedBytes);
     const waitsFor = isReadingHead ? 'the rest of a request head' : state.waitsFor;
     return { ...state, waitsFor, tunnelId: this.#lease.member?.tunnelId ?? null };
   }
@@ -92,7 +89,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   }
 
   get hasLostBytes(): boolean {
-    return this.#early?.isLost ?? false;
+    return this.#input.hasLostBytes;
   }
 
   get queuedBytes(): number {
@@ -116,17 +113,15 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   // ---- reading ----
 
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
-    this.#readBytes += end - start;
-    this.#goOn = true;
-    const at = this.#take(bytes, start, end, borrowed);
-    if (at < end) this.#keep(bytes, at, end);
-    // After our last word nothing is held back, whatever a service may have left lying.
-    if (!this.#goOn && this.#phase !== 'lingering') this.#isPaused = true;
-    return !this.#isPaused;
+    if (this.#linger !== null) this.#linger.onBytes(this.#now());
+    return this.#input.onData(bytes, start, end, borrowed);
   }
 
-  /** Returns where it stopped: what is behind must wait, or is not wanted. */
-  #take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
+  get isBodyWaiting(): boolean {
+    return this.#phase === 'deciding' && this.#hasBody;
+  }
+
+  take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
     let at = start;
     while (at < end) {
       if (this.#phase === 'head') at = this.#takeHead(bytes, at, end);
@@ -134,17 +129,6 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
       else return at;
     }
     return at;
-  }
-
-  #keep(bytes: Buffer, start: number, end: number): void {
-    const phase = this.#phase;
-    if (phase === 'lingering') return this.#linger?.onBytes(this.#now());
-    if (phase === 'cutting' || phase === 'closed') return;
-    // Of a body nothing may be lost; while it has no service it has no credit.
-    const isBody = phase === 'deciding' && this.#hasBody;
-    this.#early ??= new EarlyBytes();
-    if (isBody) this.#goOn = this.#early.push(bytes, start, end);
-    else this.#early.pushOrLose(bytes, start, end);
   }
 
   #takeHead(bytes: Buffer, start: number, end: number): number {
@@ -163,37 +147,23 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   #begin(head: RequestHead): void {
     this.#phase = 'deciding';
+    this.#head = head;
     this.#hasBody = hasBodyOf(head.framing);
     this.#deadlineMs = Number.POSITIVE_INFINITY;
     this.#activeAtMs = this.request.startedMs;
     const decision = this.#owner.route(this.#info, head);
-    if (decision instanceof Promise) this.#await(decision, head);
-    else this.#decided(decision, head);
+    if (decision instanceof Promise) this.#pending = new PendingDecision(decision, this, this.#now());
+    else this.#decided(decision);
   }
 
-  #await(decision: Promise<RouteDecision>, head: RequestHead): void {
-    this.#deciding = head;
-    this.#deadlineMs = this.#now() + EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS;
-    const decided = (made: RouteDecision): void => {
-      // The visitor may have left meanwhile, or its time be over.
-      if (this.#deciding !== head) return;
-      try {
-        this.#decidedLate(made, head);
-      } catch (error) {
-        this.abandon(error, 'visitor.decided');
-      }
-    };
-    decision.then(decided, (error: unknown) => decided({ fault: Fault.from(error) }));
+  onDecided(decision: RouteDecision): void {
+    this.#pending = null;
+    this.#decided(decision);
+    this.#input.takeEarly();
   }
 
-  #decidedLate(decision: RouteDecision, head: RequestHead): void {
-    this.#deciding = null;
-    this.#deadlineMs = Number.POSITIVE_INFINITY;
-    this.#decided(decision, head);
-    this.#takeEarly();
-  }
-
-  #decided(decision: RouteDecision, head: RequestHead): void {
+  #decided(decision: RouteDecision): void {
+    const head = this.#head;
     this.#phase = this.#hasBody ? 'body' : 'answering';
     const response = new Http1Response(this, this.#out, head);
     this.#response = response;
@@ -216,7 +186,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     if (body === null) return end;
     const step = body.push(bytes, start, end, borrowed);
     if (step.kind === 'bad') return this.#refuse(400, step.reason, end);
-    if (!step.goOn) this.#goOn = false;
+    if (!step.goOn) this.#input.holdBack();
     if (step.kind === 'more') return end;
     if (this.#phase === 'body') {
       this.#phase = 'answering';
@@ -247,7 +217,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     this.#response = null;
     this.request.done();
     // What its service has not taken of a body may still lie in the memory that the next request would be read into.
-    if (!keepAlive || this.#isPaused) this.#lastWord();
+    if (!keepAlive || this.#input.isPaused) this.#lastWord();
     else if (this.#out.isFree) this.#next();
     else this.#phase = 'sending';
   }
@@ -256,23 +226,18 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     if (!looksWhole) return this.close();
     this.request.abort();
     this.#phase = 'cutting';
-    this.#early = null;
+    this.#input.discard();
     this.#deadlineMs = this.#now() + EDGE_LIMITS.HTTP_CUT_DELAY_MS;
-    this.#resume();
+    this.#input.resume();
   }
 
   /** After 101: bytes both ways between the visitor and the local service, until both have ended. */
   onUpgraded(stream: MuxStream): void {
-    const early = this.#early;
     const { member } = this.#lease;
     this.#body = null;
     this.request.detach();
     this.#phase = 'upgraded';
-    this.#early = null;
-    while (early !== null && early.length > 0) {
-      const piece = early.shift();
-      stream.write(piece, 0, piece.length, false);
-    }
+    this.#input.handOver(stream);
     const joined = splice(this.#end, stream, {
       onBytes: (direction, count) => this.#countUpgraded(member, direction === 'a-to-b', count),
       onDone: () => this.#closed(),
@@ -288,42 +253,18 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   }
 
   onRequestDrain(): void {
-    if (this.#phase === 'body' || this.#phase === 'answering') this.#resume();
-  }
-
-  #resume(): void {
-    if (!this.#isPaused) return;
-    this.#isPaused = false;
-    this.#end.resume();
+    if (this.#phase === 'body' || this.#phase === 'answering') this.#input.resume();
   }
 
   /** The next request, which may have come already. */
   #next(): void {
     // Nobody is waited for when the edge shuts down; what was asked already is still answered.
-    const isLast = this.#owner.isDraining && (this.#early?.length ?? 0) === 0;
+    const isLast = this.#owner.isDraining && this.#input.waitingBytes === 0;
     if (isLast || this.hasLostBytes) return this.#lastWord();
     this.#phase = 'head';
     this.#activeAtMs = this.#now();
     this.#deadlineMs = this.#activeAtMs + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
-    this.#takeEarly();
-  }
-
-  #takeEarly(): void {
-    const early = this.#early;
-    // What is being taken goes on by itself.
-    if (early === null || early.isLost || this.#isTakingEarly) return;
-    this.#isTakingEarly = true;
-    this.#goOn = true;
-    let isStopped = false;
-    while (!isStopped && early.length > 0 && this.#early === early) {
-      const piece = early.shift();
-      const at = this.#take(piece, 0, piece.length, false);
-      isStopped = at < piece.length;
-      if (isStopped) early.putBack(piece.subarray(at));
-    }
-    this.#isTakingEarly = false;
-    if (early.length === 0 && this.#early === early) this.#early = null;
-    if (this.#goOn) this.#resume();
+    this.#input.takeEarly();
   }
 
   // ---- the visitor ----
@@ -357,7 +298,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     try {
       this.#owner.report(error, where);
       this.request.giveUp();
-      if (isFirst && this.#awaitsAnswer(where)) this.#answerInternal();
+      const isOut = this.#response?.isOut ?? false;
+      if (isFirst && awaitsAnswer(this.#phase, where, this.#heads.begun, isOut)) this.#answerInternal();
       else this.close();
     } catch {
       try {
@@ -366,15 +308,6 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
         this.#closed();
       }
     }
-  }
-
-  /** An idle connection has asked for nothing: an answer now would be taken for that to its next request. */
-  #awaitsAnswer(where: string): boolean {
-    // Nobody is there any more.
-    if (where === 'socket.reset') return false;
-    if (this.#phase === 'head') return this.#heads.begun || where === 'socket.data';
-    if (this.#response?.isOut) return false;
-    return this.#phase === 'deciding' || this.#phase === 'body' || this.#phase === 'answering';
   }
 
   /** As to one whose head could not be read: nobody knows what the next request would meet. */
@@ -387,6 +320,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
 
   tick(nowMs: number): void {
     this.request.tick(nowMs);
+    this.#pending?.tick(nowMs);
     if (this.#linger?.isOver(nowMs) || this.#isStalled(nowMs)) this.close();
     else if (nowMs >= this.#deadlineMs) this.#onDeadline(nowMs);
   }
@@ -396,9 +330,6 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
       // The reset comes alone: behind bytes that are not read yet some would take it for the end of a whole body.
       if (this.queuedBytes === 0) this.close();
       else this.#deadlineMs = nowMs + EDGE_LIMITS.HTTP_CUT_DELAY_MS;
-    } else if (this.#phase === 'deciding' && this.#deciding !== null) {
-      const fault = new Fault('HTTP_ROUTE_TIMEOUT', { seconds: EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS / 1000 });
-      this.#decidedLate({ fault, retryAfterSecs: 1 }, this.#deciding);
     } else if (this.#phase !== 'head') return;
     else if (this.#heads.begun) this.#refuse(408, '', 0);
     else this.#lastWord();
@@ -407,7 +338,7 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   /** Not after 101: a terminal that stands still for an hour is no fault there. */
   #isStalled(nowMs: number): boolean {
     if (this.#phase === 'upgraded' || this.#isClosed()) return false;
-    return this.#stalls.isOver(nowMs, this.#end, this.#isPaused, this.#readBytes);
+    return this.#stalls.isOver(nowMs, this.#end, this.#input);
   }
 
   /** The edge is shutting down: an idle connection ends now, a busy one after its response. */
@@ -419,14 +350,15 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   #lastWord(): void {
     if (this.#isClosed()) return;
     this.#phase = 'lingering';
-    this.#early = null;
+    this.#pending?.cancel();
+    this.#input.discard();
     const linger = new Linger();
     this.#linger = linger;
     this.#end.end(() => {
       linger.onSaidAll(this.#now());
       if (this.#visitorEnded) this.#closed();
     });
-    this.#resume();
+    this.#input.resume();
   }
 
   #onOverrun(): void {
@@ -438,6 +370,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
   close(): void {
     this.request.abort();
     if (this.#splice !== null) this.#splice.reset(GONE);
+    // It has a whole answer, and may be reading it.
+    else if (this.#linger?.saidAll) this.#end.letGo();
     else this.#end.reset(GONE);
     this.#closed();
   }
@@ -446,8 +380,8 @@ export class Http1Visitor implements ByteReader, RespondingVisitor, Visitor, Lea
     if (this.#isClosed()) return;
     this.#phase = 'closed';
     this.#body = null;
-    this.#early = null;
-    this.#deciding = null;
+    this.#input.discard();
+    this.#pending?.cancel();
     // Whatever goes wrong on the way, nobody stays counted.
     try {
       this.request.done();

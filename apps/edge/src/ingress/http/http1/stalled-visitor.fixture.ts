@@ -56,6 +56,8 @@ export class StalledVisitor implements VisitorDuplex {
     if (this.queuedBytes === 0) onFlushed?.();
   }
 
+  letGo(): void {}
+
   reset(): void {
     this.isReset = true;
     this.queuedBytes = 0;

@@ -10,6 +10,7 @@ import { type RawFields, requestHeadOf, trailersOf, valueIn } from '../../../ups
 import type { ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import { refusalCodeOf } from '../own-answer.ts';
+import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { type BodySource, type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
 import type { VisitorOwner } from '../visitor.ts';
 import type { Http2Outbound } from './http2-outbound.ts';
@@ -31,7 +32,7 @@ export interface RequestingVisitor extends LeaseHolder {
 /** Of what node tells of a request's stream. */
 const SCOPE = 'http2.stream';
 
-export class Http2Request implements ResponseHandler, BodyOwner {
+export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
   readonly #visitor: RequestingVisitor;
   readonly #stream: ServerHttp2Stream;
   readonly #request: ProxiedRequest;
@@ -43,7 +44,7 @@ export class Http2Request implements ResponseHandler, BodyOwner {
   /** Those that came before it was decided where the body goes. */
   #earlyTrailers: RawFields | null = null;
   /** While it is being asked where the request goes. */
-  #decideByMs = Number.POSITIVE_INFINITY;
+  #pending: PendingDecision | null = null;
   readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
   readonly #uploading = new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
   #isOver = false;
@@ -95,18 +96,13 @@ export class Http2Request implements ResponseHandler, BodyOwner {
     guard.listen(this.#stream, 'trailers', this, SCOPE, (_trailers, _flags, raw: RawFields) => {
       this.#earlyTrailers = raw;
     });
-    this.#decideByMs = this.#visitor.owner.services.now() + EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS;
-    const decided = (made: RouteDecision): void => {
-      // The visitor may have left meanwhile, or its time be over.
-      if (this.#isOver || this.#stream.aborted || this.#decideByMs === Number.POSITIVE_INFINITY) return;
-      this.#decideByMs = Number.POSITIVE_INFINITY;
-      try {
-        this.#decided(made);
-      } catch (error) {
-        this.abandon(error, 'visitor.decided');
-      }
-    };
-    decision.then(decided, (error: unknown) => decided({ fault: Fault.from(error) }));
+    this.#pending = new PendingDecision(decision, this, this.#visitor.owner.services.now());
+  }
+
+  onDecided(decision: RouteDecision): void {
+    this.#pending = null;
+    // The visitor may have left meanwhile.
+    if (!this.#isOver && !this.#stream.aborted) this.#decided(decision);
   }
 
   #decided(decision: RouteDecision): void {
@@ -204,11 +200,8 @@ export class Http2Request implements ResponseHandler, BodyOwner {
 
   tick(nowMs: number): void {
     this.#request.tick(nowMs);
-    if (nowMs >= this.#decideByMs) {
-      this.#decideByMs = Number.POSITIVE_INFINITY;
-      const fault = new Fault('HTTP_ROUTE_TIMEOUT', { seconds: EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS / 1000 });
-      this.#decided({ fault, retryAfterSecs: 1 });
-    } else if (this.#isStalled(nowMs)) {
+    this.#pending?.tick(nowMs);
+    if (this.#isStalled(nowMs)) {
       this.#request.abort();
       this.#response.cut();
     }

@@ -1,0 +1,111 @@
+// What an HTTP/1.1 visitor sends. It is read all the time, for a visitor that is not read cannot be heard leaving: what comes before its turn is
+// kept within a bound, what is no longer wanted is thrown away, and only a body that its service does not take stops it.
+import type { ByteDuplex } from '@tunnel/mux';
+import { EarlyBytes } from './early-bytes.ts';
+
+export interface InputTaker {
+  /** Returns where it stopped: what is behind must wait, or is not wanted. */
+  take(bytes: Buffer, start: number, end: number, borrowed: boolean): number;
+  /** What waits is a body: nothing of it may be lost, and while it has no service it has no credit. */
+  readonly isBodyWaiting: boolean;
+}
+
+export class Http1Input {
+  readonly #end: ByteDuplex;
+  readonly #taker: InputTaker;
+  /** What came behind the request that is being answered. */
+  #early: EarlyBytes | null = null;
+  #isTakingEarly = false;
+  #isDiscarding = false;
+  #isPaused = false;
+  #goOn = true;
+  #readBytes = 0;
+
+  constructor(end: ByteDuplex, taker: InputTaker) {
+    this.#end = end;
+    this.#taker = taker;
+  }
+
+  /** The visitor is not read. */
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** What it has sent since it came. */
+  get readBytes(): number {
+    return this.#readBytes;
+  }
+
+  get waitingBytes(): number {
+    return this.#early?.length ?? 0;
+  }
+
+  /** More came behind the present request than is kept. */
+  get hasLostBytes(): boolean {
+    return this.#early?.isLost ?? false;
+  }
+
+  /** Same rule as ByteReader.onData. */
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    this.#readBytes += end - start;
+    this.#goOn = true;
+    const at = this.#taker.take(bytes, start, end, borrowed);
+    if (at < end) this.#keep(bytes, at, end);
+    // After our last word nothing is held back, whatever a service may have left lying.
+    if (!this.#goOn && !this.#isDiscarding) this.#isPaused = true;
+    return !this.#isPaused;
+  }
+
+  #keep(bytes: Buffer, start: number, end: number): void {
+    if (this.#isDiscarding) return;
+    this.#early ??= new EarlyBytes();
+    if (this.#taker.isBodyWaiting) this.#goOn = this.#early.push(bytes, start, end);
+    else this.#early.pushOrLose(bytes, start, end);
+  }
+
+  /** From within take(): no more until resume(). */
+  holdBack(): void {
+    this.#goOn = false;
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#end.resume();
+  }
+
+  /** The turn of what waits has come. */
+  takeEarly(): void {
+    const early = this.#early;
+    // What is being taken goes on by itself.
+    if (early === null || early.isLost || this.#isTakingEarly) return;
+    this.#isTakingEarly = true;
+    this.#goOn = true;
+    let isStopped = false;
+    while (!isStopped && early.length > 0 && this.#early === early) {
+      const piece = early.shift();
+      const at = this.#taker.take(piece, 0, piece.length, false);
+      isStopped = at < piece.length;
+      if (isStopped) early.putBack(piece.subarray(at));
+    }
+    this.#isTakingEarly = false;
+    if (early.length === 0 && this.#early === early) this.#early = null;
+    if (this.#goOn) this.resume();
+  }
+
+  /** What waits goes there; who reads the visitor from here on is the caller's business. */
+  handOver(to: ByteDuplex): void {
+    const early = this.#early;
+    this.discard();
+    while (early !== null && early.length > 0) {
+      const piece = early.shift();
+      to.write(piece, 0, piece.length, false);
+    }
+  }
+
+  /** Nothing of it is wanted any more, now or later. */
+  discard(): void {
+    this.#isDiscarding = true;
+    this.#early = null;
+  }
+}
