@@ -43,6 +43,8 @@ export const EDGE_LIMITS = {
   ENDPOINTS_FILE_MAX_BYTES: 64 * MiB,
   /** sessions of one edge, those that wait for their client included */
   SESSIONS_MAX: 20_000,
+  /** of these of one account: a quarter. A key that comes and goes leaves each time one behind that waits */
+  SESSIONS_PER_ACCOUNT: 5000,
   /** how often the edge looks for what has become due: pings, dead carriers, held ports */
   SESSION_TICK_MS: 1000,
   /** a port of the range that another program holds is not tried again before this */

@@ -105,8 +105,8 @@ export class FramePace {
     this.#own = new TokenBucket(rules.connection, now);
   }
 
-  /** It is known whose the connection is: from now on its frames cost that account as well. */
-  shareWith(account: string): void {
+  /** Whom its frames cost as well, from now on: strangers their network, a client its account. null: nobody. */
+  shareWith(account: string | null): void {
     this.#account = account;
   }
 

@@ -1,3 +1,4 @@
+export type { ControlRole } from './admission/account-connections.ts';
 export {
   Admission,
   type AdmissionRefusal,

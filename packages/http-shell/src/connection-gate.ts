@@ -7,6 +7,7 @@ import {
   type ConnectionKind,
   type ConnectionShare,
   type ConnectionState,
+  type ControlRole,
   type HeldConnection,
   hostPort,
   networkOf,
@@ -34,8 +35,6 @@ const WHO: Readonly<Record<ConnectionShare, string>> = { visitors: 'a visitor', 
 export class AcceptedConnection implements HeldConnection {
   readonly ticket: Ticket;
   readonly socket: Socket;
-  /** host:port, for people. */
-  readonly peer: string;
   /** It may be told this, and nothing else; null: it is in. */
   readonly refusal: Fault | null;
   /** Who serves it; null: nobody does yet, or node's HTTP server. */
@@ -46,9 +45,13 @@ export class AcceptedConnection implements HeldConnection {
   constructor(ticket: Ticket, socket: Socket, refusal: Fault | null) {
     this.ticket = ticket;
     this.socket = socket;
-    this.peer = hostPort(socket.remoteAddress ?? '', socket.remotePort ?? 0);
     this.refusal = refusal;
     this.#activeAtMs = ticket.enteredMs;
+  }
+
+  /** host:port, for people. */
+  get peer(): string {
+    return hostPort(this.socket.remoteAddress ?? '', this.socket.remotePort ?? 0);
   }
 
   /** Of a connection whose requests node reads. */
@@ -147,7 +150,7 @@ export class ConnectionGate {
   }
 
   /** null: it counts for that account from here on. */
-  identify({ ticket, peer }: AcceptedConnection, account: string, as: 'session' | 'carrier'): Fault | null {
+  identify({ ticket, peer }: AcceptedConnection, account: string, as: ControlRole): Fault | null {
     const refusal = this.admission.identify(ticket, account, as);
     if (refusal === null) return null;
     const limit = this.admission.perAccount;

@@ -18,7 +18,7 @@ export interface AuthenticateContext {
   readonly regionId: string;
   readonly isDraining: () => boolean;
   /** Whose connection it is, is known; a fault: there is no room for one more of theirs. */
-  readonly admit: (owner: Owner) => Fault | null;
+  readonly admit: (owner: Owner, as: 'session' | 'replacement') => Fault | null;
   /** What this edge can do beyond the version; all that the build knows unless said otherwise. */
   readonly capabilities?: readonly string[];
 }
@@ -45,7 +45,10 @@ export const authenticate = async (
     connection.refuseAuth(verdict.fault);
     return false;
   }
-  const refusal = context.admit(verdict.owner);
+  const refusal = context.admit(
+    verdict.owner,
+    replacesConnection(context, message, verdict.owner) ? 'replacement' : 'session',
+  );
   if (refusal !== null) {
     connection.refuseAuth(refusal);
     return false;
@@ -79,6 +82,11 @@ const retryAfterOf = (fault: Fault): number | undefined => {
   const { seconds } = fault.values;
   return typeof seconds === 'number' ? seconds : undefined;
 };
+
+/** The edge still believes in the client's old connection, which ends with this. */
+const replacesConnection = ({ sessions }: AuthenticateContext, { resume }: Auth, owner: Owner): boolean =>
+  resume !== undefined &&
+  sessions.claimed({ sessionId: resume.session_id, secret: resume.secret, owner })?.state.kind === 'live';
 
 /** A claim that does not hold gives a new session: the client then asks for what it had. */
 const openSession = (

@@ -3,11 +3,13 @@ import type { IncomingMessage } from 'node:http';
 import {
   AccountBuckets,
   type CallerAddress,
+  type ControlRole,
   callerAddressOf,
   FramePace,
   type FramePaceRules,
   type HeldConnection,
   hostPort,
+  networkOf,
   type Owner,
   ownerKey,
 } from '@tunnel/core';
@@ -30,7 +32,7 @@ import { SessionMuxes, upgradeCarrier } from './carriers.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
 import { ControlServer } from './control-server.ts';
 import { handleMessage } from './messages.ts';
-import { type Session, Sessions } from './sessions.ts';
+import { type Session, type SessionLimits, Sessions } from './sessions.ts';
 
 export interface ControlPlaneOptions extends PublicAddress {
   readonly host: string;
@@ -55,6 +57,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   /** How fast frames are taken up; as in the limits unless said otherwise. */
   readonly framePace?: FramePaceRules | undefined;
+  readonly sessionLimits?: SessionLimits | undefined;
 }
 
 const FRAME_PACE: FramePaceRules = {
@@ -95,6 +98,7 @@ export class ControlPlane {
     this.#sessions = new Sessions({
       ...{ clock, log: this.#log, backend, endpoints, groups, tunnels, returning },
       muxes: this.#muxes,
+      sessionLimits: options.sessionLimits,
     });
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
@@ -222,11 +226,14 @@ export class ControlPlane {
     const { clock, gate, report } = this.#given;
     this.#lastConnectionId += 1;
     const pace = new FramePace(this.#framePace, this.#accountBuckets, clock.monotonic());
+    const peer = peerOf(request, this.#callerAddress);
+    // Nobody's yet: each new connection would bring tokens of its own along.
+    pace.shareWith(`network ${networkOf(peer.address)}`);
     const connection = new ControlConnection({
       id: this.#lastConnectionId,
       pace,
       ws,
-      peer: peerOf(request, this.#callerAddress),
+      peer,
       clock,
       log: this.#log,
       report,
@@ -237,12 +244,12 @@ export class ControlPlane {
             sessions: this.#sessions,
             muxes: this.#muxes,
             isDraining: () => this.#isDraining,
-            admit: (owner: Owner) => gate.identify(accepted, ownerKey(owner), 'session'),
+            admit: (owner: Owner, as: ControlRole) => gate.identify(accepted, ownerKey(owner), as),
           };
           const isIn = await authenticate(context, from, message);
           const owner = this.#sessions.of(from)?.owner;
           // The operator's clients may be any number, and it is nobody's tenant: only their connections are paced.
-          if (isIn && owner?.kind === 'account') pace.shareWith(ownerKey(owner));
+          if (isIn) pace.shareWith(owner?.kind === 'account' ? ownerKey(owner) : null);
           return isIn;
         },
         onMessage: (from, message) => this.#onMessage(from, message),

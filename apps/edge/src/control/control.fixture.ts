@@ -17,6 +17,7 @@ import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import { Registry } from '../routing/registry.ts';
 import { AuthFailures } from './authentication.ts';
 import { ControlPlane } from './control-plane.ts';
+import type { SessionLimits } from './sessions.ts';
 
 const HOST = '127.0.0.1';
 const silent = createLogger({ level: 'silent', format: 'json' });
@@ -98,6 +99,7 @@ export interface ControlFixtureOptions {
   readonly gate?: GateOptions;
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
   readonly framePace?: FramePaceRules;
+  readonly sessionLimits?: SessionLimits;
   readonly logger?: Logger;
 }
 
@@ -151,6 +153,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
     checkAlertUrl: options.checkAlertUrl ?? refuseByName,
     framePace: options.framePace,
+    sessionLimits: options.sessionLimits,
   });
   await control.start(options.tls ?? null);
   const stop = async (): Promise<void> => {

@@ -122,3 +122,14 @@ it('cannot get around its pace by parts of messages that never end', async () =>
   parts.write(Buffer.concat([part(0x01), ...Array.from({ length: 1000 }, () => part(0x00))]));
   expect((await client.closed).code).toBe(1008);
 });
+
+it('before it has said who it is, shares the tokens of its network: a new connection brings no new ones', async () => {
+  const strangers = await Promise.all(Array.from({ length: 6 }, () => RawClient.connect(fixture.port)));
+  for (const stranger of strangers) flood(stranger, 400);
+  const sum = (): number => strangers.reduce((all, stranger) => all + pongs(stranger), 0);
+  await eventually(() => expect(sum()).toBe(1600));
+  await eventually(() => expect(fixture.control.figures.heldBack).toBeGreaterThan(0));
+  expect(sum()).toBe(1600);
+  for (let n = 0; n < 40; n += 1) await clock.advance(100);
+  await eventually(() => expect(sum()).toBe(2400));
+});

@@ -14,8 +14,11 @@ afterEach(async () => {
   await fixture.stop();
 });
 
-const start = async (gate: Parameters<typeof startControl>[0]['gate'] = {}): Promise<void> => {
-  fixture = await startControl({ clock: new FakeClock(), gate });
+const start = async (
+  gate: Parameters<typeof startControl>[0]['gate'] = {},
+  more: Partial<Parameters<typeof startControl>[0]> = {},
+): Promise<void> => {
+  fixture = await startControl({ clock: new FakeClock(), gate, ...more });
 };
 
 const refusalOf = async (token: string): Promise<{ code: string; message: string; retryable: boolean }> => {
@@ -29,7 +32,7 @@ describe('one account', () => {
   it('holds so many connections; its next session is told SESSION_LIMIT, another account’s is let in', async () => {
     await start({ control: 200 });
     const { admission } = fixture.gate;
-    for (let n = 0; n < 60; n += 1) await RawClient.enter(fixture.port, n % 2 === 0 ? 'alice' : 'alice-2');
+    for (let n = 0; n < 12; n += 1) await RawClient.enter(fixture.port, n % 2 === 0 ? 'alice' : 'alice-2');
     expect(await refusalOf('alice')).toEqual({
       code: 'SESSION_LIMIT',
       message: 'no room for another session: this account holds its limit of 64 connections',
@@ -37,7 +40,38 @@ describe('one account', () => {
     });
     await RawClient.enter(fixture.port, 'bob');
     expect(admission.refusals.get('account-limit')).toBe(1);
-    expect([...admission.tickets].filter(({ account }) => account === 'account alice')).toHaveLength(60);
+    expect([...admission.tickets].filter(({ account }) => account === 'account alice')).toHaveLength(12);
+  });
+
+  it('whoever is let in gets its carriers, however many came at once', async () => {
+    await start({ control: 200 });
+    const clients = await Promise.all(Array.from({ length: 20 }, () => RawClient.connect(fixture.port)));
+    for (const client of clients) client.auth('alice');
+    const answers = await Promise.allSettled(clients.map((client) => client.next('AuthOk')));
+    const welcomes = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+    expect(welcomes).toHaveLength(12);
+    const tokens = welcomes.flatMap(({ carriers }) => carriers.tokens);
+    const statuses = await Promise.all(tokens.map((token) => askUpgrade(fixture.port, { token })));
+    for (const { socket } of statuses) sockets.push(socket);
+    expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set([101]));
+    expect(fixture.gate.admission.used.control).toBe(60);
+  });
+
+  it('a client that comes back while its old connection lives is let in at a full quota', async () => {
+    await start({ control: 200 });
+    const { welcome } = await RawClient.enter(fixture.port, 'alice');
+    for (let n = 1; n < 12; n += 1) await RawClient.enter(fixture.port, 'alice');
+    const claim = { session_id: welcome.session_id, secret: welcome.resume_secret };
+    const back = await RawClient.enter(fixture.port, 'alice', claim);
+    expect(back.welcome).toMatchObject({ resumed: true, session_id: welcome.session_id });
+    expect((await refusalOf('alice')).code).toBe('SESSION_LIMIT');
+  });
+
+  it('whose clients come and go leaves no more sessions behind than its part; another account’s are let in', async () => {
+    await start({}, { sessionLimits: { limit: 20, perHolder: 5 } });
+    for (let n = 0; n < 5; n += 1) (await RawClient.enter(fixture.port, 'alice')).client.ws.terminate();
+    expect((await refusalOf('alice')).message).toMatch(/its limit of 5 sessions, those that wait for their client/);
+    await RawClient.enter(fixture.port, 'bob');
   });
 
   it('counts carriers, too, and has its place back when they close', async () => {

@@ -7,6 +7,7 @@ import {
   type SessionEffect,
   type SessionEvent,
   type SessionState,
+  Shares,
   sameEndpoint,
   sameOwner,
   startSession,
@@ -78,6 +79,17 @@ export class Session {
 
 const RULES = { windowMs: EDGE_LIMITS.RESUME_WINDOW_MS };
 
+export interface SessionLimits {
+  readonly limit: number;
+  /** Of one account. */
+  readonly perHolder: number;
+}
+
+const SESSION_LIMITS: SessionLimits = {
+  limit: EDGE_LIMITS.SESSIONS_MAX,
+  perHolder: EDGE_LIMITS.SESSIONS_PER_ACCOUNT,
+};
+
 interface SessionsOptions {
   readonly clock: Clock;
   readonly log: LogLimiter;
@@ -88,15 +100,22 @@ interface SessionsOptions {
   /** Absent: nothing is kept across runs. */
   readonly returning?: ReturningEndpoints | undefined;
   readonly muxes: SessionMuxes;
+  /** As in the limits unless said otherwise. */
+  readonly sessionLimits?: SessionLimits | undefined;
 }
 
 export class Sessions {
   readonly #given: SessionsOptions;
   readonly #sessions = new Map<string, Session>();
+  readonly #room: Shares;
   readonly #byConnection = new Map<ControlConnection, Session>();
 
   constructor(options: SessionsOptions) {
     this.#given = options;
+    this.#room = new Shares({
+      ...(options.sessionLimits ?? SESSION_LIMITS),
+      unlimited: ownerKey({ kind: 'operator' }),
+    });
   }
 
   /** Sessions whose client is connected. */
@@ -121,14 +140,26 @@ export class Sessions {
     who: { readonly owner: Owner; readonly keyId: string; readonly capabilities: readonly string[] },
     secretOfBefore?: string,
   ): { session: Session; secret: string } {
-    if (this.#sessions.size >= EDGE_LIMITS.SESSIONS_MAX)
-      throw new Fault('SESSION_LIMIT', { reason: `this edge holds its limit of ${EDGE_LIMITS.SESSIONS_MAX} sessions` });
+    this.#checkRoom(ownerKey(who.owner));
     const secret = this.#secretFor(who.owner, secretOfBefore);
     const sessionId = randomId('ses');
     const session = new Session({ sessionId, secretHash: sha256Hex(secret), ...who, connection });
     this.#sessions.set(sessionId, session);
+    this.#room.take(ownerKey(who.owner));
     this.#attach(session, connection);
     return { session, secret };
+  }
+
+  /** Sessions that wait for their client take no connection, so that nothing else bounds how many somebody leaves behind. */
+  #checkRoom(owner: string): void {
+    const refusal = this.#room.refusal(owner);
+    if (refusal === null) return;
+    const { limit, perHolder } = this.#room;
+    const reason =
+      refusal === 'holder-full'
+        ? `this account holds its limit of ${perHolder} sessions, those that wait for their client included`
+        : `this edge holds its limit of ${limit} sessions`;
+    throw new Fault('SESSION_LIMIT', { reason });
   }
 
   /** A client that had endpoints in the edge's last run keeps its secret: were this run to end now, the next one would know it, too. */
@@ -139,6 +170,16 @@ export class Sessions {
   }
 
   /** null: no such session now, another secret, or another owner. */
+  claimed(claim: { readonly sessionId: string; readonly secret: string; readonly owner: Owner }): Session | null {
+    const session = this.#sessions.get(claim.sessionId);
+    if (session === undefined) return null;
+    // The tick may not have come by yet: what is over is over.
+    this.feed(session, { kind: 'time-passed' });
+    if (session.state.kind === 'ended' || !sameOwner(session.owner, claim.owner)) return null;
+    return equalInConstantTime(session.secretHash, sha256Hex(claim.secret)) ? session : null;
+  }
+
+  /** null as with claimed(). */
   resume(
     connection: ControlConnection,
     claim: {
@@ -149,12 +190,8 @@ export class Sessions {
       readonly capabilities: readonly string[];
     },
   ): Session | null {
-    const session = this.#sessions.get(claim.sessionId);
-    if (session === undefined) return null;
-    // The tick may not have come by yet: what is over is over.
-    this.feed(session, { kind: 'time-passed' });
-    if (session.state.kind === 'ended' || !sameOwner(session.owner, claim.owner)) return null;
-    if (!equalInConstantTime(session.secretHash, sha256Hex(claim.secret))) return null;
+    const session = this.claimed(claim);
+    if (session === null) return null;
     this.feed(session, { kind: 'resumed', connectionId: connection.id });
     session.keyId = claim.keyId;
     session.capabilities = claim.capabilities;
@@ -261,7 +298,9 @@ export class Sessions {
         return;
       }
       case 'forget-session':
-        if (this.#sessions.get(session.sessionId) === session) this.#sessions.delete(session.sessionId);
+        if (this.#sessions.get(session.sessionId) !== session) return;
+        this.#sessions.delete(session.sessionId);
+        this.#room.give(ownerKey(session.owner));
     }
   }
 

@@ -85,6 +85,17 @@ describe('visitors', () => {
     expect(reasonOf(admission.enter('tcp', 'b', 30))).toBe('visitors-full');
   });
 
+  it('what is busy in the network that holds most does not give way while others have idle ones', () => {
+    const admission = newAdmission({ visitors: 30 });
+    const office = fill(admission, 'http', 'office', 20);
+    for (const ticket of office) ticket.held = held(false, 0);
+    const [oldest] = fill(admission, 'http', 'b', 5, 10);
+    fill(admission, 'http', 'c', 5, 20);
+    expect(admission.enter('http', 'd', 50)).toMatchObject({ kind: 'admitted', shed: oldest });
+    // But not to the one that holds most itself.
+    expect(reasonOf(admission.enter('http', 'office', 50))).toBe('visitors-full');
+  });
+
   it('busy ones of a trusted proxy never give way, idle ones do', () => {
     const admission = newAdmission({ visitors: 2 });
     const proxied = [admitted(admission.enter('http', null, 0)), admitted(admission.enter('http', null, 0))];
@@ -171,14 +182,15 @@ describe('control connections', () => {
 });
 
 describe('sessions', () => {
-  const identify = (admission: Admission, account: string, as: 'session' | 'carrier') =>
+  const identify = (admission: Admission, account: string, as: 'session' | 'replacement' | 'carrier') =>
     admission.identify(admitted(admission.enter('control', `${account} net`, 0)), account, as);
+  const times = (count: number, act: () => unknown): unknown[] => [...new Set(Array.from({ length: count }, act))];
 
-  it('one account holds a quarter of the share, and its sessions have room for their carriers', () => {
+  it('one account holds a quarter of the share; whoever is let in has room for its carriers, however many come at once', () => {
     const admission = newAdmission({ control: 400 });
-    for (let n = 0; n < 96; n += 1) expect(identify(admission, 'alice', 'session')).toBeNull();
+    expect(times(20, () => identify(admission, 'alice', 'session'))).toEqual([null]);
     expect(identify(admission, 'alice', 'session')).toBe('holder-full');
-    for (let n = 0; n < 4; n += 1) expect(identify(admission, 'alice', 'carrier')).toBeNull();
+    expect(times(80, () => identify(admission, 'alice', 'carrier'))).toEqual([null]);
     expect(identify(admission, 'alice', 'carrier')).toBe('holder-full');
     expect(identify(admission, 'bob', 'session')).toBeNull();
     expect(admission.refusals.get('account-limit')).toBe(2);
@@ -186,25 +198,41 @@ describe('sessions', () => {
 
   it('it may hold 64 however small the share is', () => {
     const admission = newAdmission({ control: 100 });
-    for (let n = 0; n < 60; n += 1) expect(identify(admission, 'alice', 'session')).toBeNull();
+    expect(times(12, () => identify(admission, 'alice', 'session'))).toEqual([null]);
     expect(identify(admission, 'alice', 'session')).toBe('holder-full');
+  });
+
+  it('one that takes the place of its old connection is let in at a full quota, as often as there are places', () => {
+    const admission = newAdmission({ control: 1000 });
+    expect(times(50, () => identify(admission, 'alice', 'session'))).toEqual([null]);
+    expect(times(50, () => identify(admission, 'alice', 'replacement'))).toEqual([null]);
+    expect(identify(admission, 'alice', 'replacement')).toBe('holder-full');
+    for (const ticket of [...admission.tickets]) admission.leave(ticket);
+    expect(admission.ofAccount('alice')).toBe(0);
+  });
+
+  it('the operator is nobody’s tenant: its clients take all but what is kept for others', () => {
+    const admission = newAdmission({ control: 100 });
+    expect(times(18, () => identify(admission, 'operator', 'session'))).toEqual([null]);
+    expect(identify(admission, 'operator', 'session')).toBe('nearly-all-taken');
+    expect(identify(admission, 'alice', 'session')).toBeNull();
   });
 
   it('when nearly all is taken, only accounts below the mean come in; carriers of sessions still do', () => {
     const admission = newAdmission({ control: 100 });
-    for (let n = 0; n < 60; n += 1) identify(admission, 'alice', 'session');
-    for (let n = 0; n < 30; n += 1) identify(admission, 'bob', 'session');
+    for (let n = 0; n < 12; n += 1) identify(admission, 'alice', 'session');
+    for (let n = 0; n < 6; n += 1) identify(admission, 'bob', 'session');
+    expect(identify(admission, 'alice', 'session')).toBe('holder-full');
     expect(identify(admission, 'carol', 'session')).toBeNull();
-    expect(identify(admission, 'bob', 'session')).toBeNull();
-    expect(identify(admission, 'bob', 'session')).toBe('nearly-all-taken');
     expect(identify(admission, 'bob', 'carrier')).toBeNull();
     expect(identify(admission, 'dave', 'session')).toBeNull();
+    expect(identify(admission, 'erin', 'session')).toBe('all-taken');
   });
 
   it('strangers who only connect do not make it full for anybody', () => {
     const admission = newAdmission({ control: 100 });
     for (let n = 0; n < 200; n += 1) admission.enter('control', `n${n % 50}`, 0);
     expect(admission.used.control).toBe(100);
-    for (let n = 0; n < 20; n += 1) expect(identify(admission, 'alice', 'session')).toBeNull();
+    expect(times(12, () => identify(admission, 'alice', 'session'))).toEqual([null]);
   });
 });

@@ -1,9 +1,10 @@
 // Whether a connection may come in, asked at every accept, and whose has to give way for it. Counts what is held, from accept to close, whether
 // or not it ever says a word: in shares of the process, by network, and by account once that is known. Says; never does.
 import { CORE_LIMITS } from '../limits.ts';
+import { AccountConnections, type ControlRole } from './account-connections.ts';
 import type { ConnectionShare, ShareLimits } from './descriptors.ts';
 import { NetworkHoldings } from './network-holdings.ts';
-import { type ShareRefusal, Shares } from './shares.ts';
+import type { ShareRefusal } from './shares.ts';
 
 const SHARE_OF = {
   http: 'visitors',
@@ -96,7 +97,7 @@ export class Admission {
   #unauthenticatedCount = 0;
   /** Requests of visitors that came through a trusted proxy. */
   readonly #requests = new Map<string, number>();
-  readonly #accounts: Shares;
+  readonly #accounts: AccountConnections;
   /** In the order of their entry. */
   readonly #tickets = new Set<Ticket>();
   #beingTold = 0;
@@ -104,11 +105,7 @@ export class Admission {
   constructor({ limits, perNetwork }: AdmissionOptions) {
     this.limits = limits;
     this.perNetwork = perNetwork;
-    const quarter = Math.floor(limits.control / 4);
-    this.#accounts = new Shares({
-      limit: limits.control,
-      perHolder: Math.max(CORE_LIMITS.ACCOUNT_CONNECTIONS_MIN, quarter),
-    });
+    this.#accounts = new AccountConnections(limits.control);
   }
 
   get used(): ShareLimits {
@@ -162,7 +159,7 @@ export class Admission {
     this.#tickets.delete(ticket);
     if (share !== 'control') this.#holdingsOf(ticket.kind).remove(ticket.network ?? THROUGH_PROXIES, ticket);
     else if (ticket.account === null) this.#removeUnauthenticated(ticket);
-    else this.#accounts.give(ticket.account);
+    else this.#accounts.give(ticket.account, ticket.kind === 'carrier' ? 'carrier' : 'session');
   }
 
   // ---- control connections and carriers ----
@@ -182,24 +179,23 @@ export class Admission {
   }
 
   /** It has shown whose it is. null: it counts for that account now, and strangers cannot push it out any more. */
-  identify(ticket: Ticket, account: string, as: 'session' | 'carrier'): ShareRefusal | null {
+  identify(ticket: Ticket, account: string, as: ControlRole): ShareRefusal | null {
     if (!ticket.isIn || ticket.account !== null) return null;
-    const refusal = this.#accounts.refusal(account, as === 'session' ? CORE_LIMITS.CARRIERS_OF_A_SESSION : 0);
-    // A session that was let in gets its carriers, or it would be none.
-    if (refusal !== null && (as === 'session' || refusal !== 'nearly-all-taken')) {
+    const refusal = this.#accounts.refusal(account, as);
+    if (refusal !== null) {
       this.#count('account-limit');
       return refusal;
     }
     this.#removeUnauthenticated(ticket);
     if (as === 'carrier') ticket.kind = 'carrier';
     ticket.account = account;
-    this.#accounts.take(account);
+    this.#accounts.take(account, as);
     return null;
   }
 
   /** Connections that one account may hold. */
   get perAccount(): number {
-    return this.#accounts.perHolder;
+    return this.#accounts.perAccount;
   }
 
   // ---- requests through trusted proxies ----
@@ -244,15 +240,17 @@ export class Admission {
     return null;
   }
 
-  /** What is idle gives way to anybody; what is busy only in the network that holds most, to one that will hold less even then. */
+  /** What is idle in the network that holds most gives way to anybody. Where all of it is busy, only to one that will hold less even then. */
   #longestIdle(share: 'visitors' | 'api', network: string | null): Ticket | null {
     const holdings = share === 'visitors' ? this.#visitors : this.#mostCalled();
     const victim = longestIdleOf(firstToGiveWay(holdings));
     if (victim === null || isIdle(victim)) return victim;
     const { largest } = holdings;
-    if (largest === null || largest.network === THROUGH_PROXIES) return null;
-    const isBelow = holdings.count(network ?? THROUGH_PROXIES) + 1 < largest.held.size;
-    return isBelow ? longestIdleOf(largest.held) : null;
+    if (largest === null || holdings.count(network ?? THROUGH_PROXIES) + 1 >= largest.held.size) return null;
+    // Not a download of an office, while strangers who hold less have idle ones.
+    const ofAnybody = longestIdleOf(holdings.all);
+    if (ofAnybody !== null && isIdle(ofAnybody)) return ofAnybody;
+    return largest.network === THROUGH_PROXIES ? null : longestIdleOf(largest.held);
   }
 
   #refuse(kind: ConnectionKind, network: string | null, nowMs: number, refusal: AdmissionRefusal): Entry {

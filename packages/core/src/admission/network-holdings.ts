@@ -4,8 +4,8 @@
 export class NetworkHoldings<T> {
   readonly #all = new Set<T>();
   readonly #of = new Map<string, Set<T>>();
-  /** Networks by how many they hold; those of a level in the order in which they came to it. */
-  readonly #levels = new Map<number, Set<string>>();
+  /** Networks by how many they hold; those of a level in the order in which they came to it. Empty levels stay: the next connection is back at them. */
+  readonly #levels: Set<string>[] = [];
   #highest = 0;
 
   /** Of all networks, oldest first. */
@@ -19,7 +19,7 @@ export class NetworkHoldings<T> {
 
   /** Of the network that holds most, oldest first; among equals the one that has held so many for longest. */
   get largest(): { readonly network: string; readonly held: ReadonlySet<T> } | null {
-    for (const network of this.#levels.get(this.#highest) ?? []) {
+    for (const network of this.#levels[this.#highest] ?? []) {
       const held = this.#of.get(network);
       if (held !== undefined) return { network, held };
     }
@@ -27,8 +27,11 @@ export class NetworkHoldings<T> {
   }
 
   add(network: string, item: T): void {
-    const held = this.#of.get(network) ?? new Set<T>();
-    this.#of.set(network, held);
+    let held = this.#of.get(network);
+    if (held === undefined) {
+      held = new Set();
+      this.#of.set(network, held);
+    }
     const before = held.size;
     held.add(item);
     this.#all.add(item);
@@ -45,15 +48,18 @@ export class NetworkHoldings<T> {
   }
 
   #move(network: string, from: number, to: number): void {
-    const left = this.#levels.get(from);
-    left?.delete(network);
-    if (left?.size === 0) this.#levels.delete(from);
-    if (to > 0) {
-      const entered = this.#levels.get(to) ?? new Set<string>();
-      this.#levels.set(to, entered.add(network));
-    }
+    this.#levels[from]?.delete(network);
+    if (to > 0) this.#level(to).add(network);
     // One step at a time, so that the highest level is never further away than the next.
     if (to > this.#highest) this.#highest = to;
-    else if (from === this.#highest && !this.#levels.has(from)) this.#highest = to;
+    else if (from === this.#highest && this.#levels[from]?.size === 0) this.#highest = to;
+  }
+
+  #level(count: number): Set<string> {
+    const level = this.#levels[count];
+    if (level !== undefined) return level;
+    const made = new Set<string>();
+    this.#levels[count] = made;
+    return made;
   }
 }

@@ -7,6 +7,8 @@ const NEARLY_ALL = 0.9;
 export interface SharesOptions {
   readonly limit: number;
   readonly perHolder: number;
+  /** A holder that may take all but what is left for those below the mean. */
+  readonly unlimited?: string;
 }
 
 export type ShareRefusal = 'holder-full' | 'nearly-all-taken' | 'all-taken';
@@ -14,12 +16,14 @@ export type ShareRefusal = 'holder-full' | 'nearly-all-taken' | 'all-taken';
 export class Shares {
   readonly limit: number;
   readonly perHolder: number;
+  readonly #unlimited: string | undefined;
   readonly #of = new Map<string, number>();
   #taken = 0;
 
-  constructor({ limit, perHolder }: SharesOptions) {
+  constructor({ limit, perHolder, unlimited }: SharesOptions) {
     this.limit = limit;
     this.perHolder = perHolder;
+    this.#unlimited = unlimited;
   }
 
   get taken(): number {
@@ -30,26 +34,26 @@ export class Shares {
     return this.#of.get(holder) ?? 0;
   }
 
-  /** Why not; null: one more may be taken. `forFurther`: how many more will be wanted with it. */
-  refusal(holder: string, forFurther = 0): ShareRefusal | null {
+  /** Why not; null: so many more may be taken. */
+  refusal(holder: string, count = 1, perHolder = this.perHolder): ShareRefusal | null {
     const held = this.of(holder);
-    if (held + 1 + forFurther > this.perHolder) return 'holder-full';
-    if (this.#taken + 1 > this.limit) return 'all-taken';
+    if (held + count > perHolder && holder !== this.#unlimited) return 'holder-full';
+    if (this.#taken + count > this.limit) return 'all-taken';
     if (this.#taken < this.limit * NEARLY_ALL) return null;
     return held * this.#of.size < this.#taken ? null : 'nearly-all-taken';
   }
 
-  /** Whoever takes owes one give() with the same holder. */
-  take(holder: string): void {
-    this.#of.set(holder, this.of(holder) + 1);
-    this.#taken += 1;
+  /** Whoever takes owes as much to give(), with the same holder. */
+  take(holder: string, count = 1): void {
+    this.#of.set(holder, this.of(holder) + count);
+    this.#taken += count;
   }
 
-  give(holder: string): void {
-    const held = this.of(holder) - 1;
+  give(holder: string, count = 1): void {
+    const held = this.of(holder) - count;
     if (held < 0) return;
     if (held === 0) this.#of.delete(holder);
     else this.#of.set(holder, held);
-    this.#taken -= 1;
+    this.#taken -= count;
   }
 }

@@ -4,7 +4,9 @@ import ipaddr from 'ipaddr.js';
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
 /** A dual-stack listener sees IPv4 peers as ::ffff:1.2.3.4; people, limits and local services mean 1.2.3.4. */
-export const plainAddress = (address: string): string => MAPPED_IPV4.exec(address)?.[1] ?? address;
+export const plainAddress = (address: string): string =>
+  // Asked at each accept: most are IPv4 as such.
+  address.includes(':') ? (MAPPED_IPV4.exec(address)?.[1] ?? address) : address;
 
 /**
  * What a limit per address counts: an IPv4 address, or the /64 of an IPv6 one, which is what one customer of a provider is given.
