@@ -87,6 +87,26 @@ plainIt('in the parent: a report, exit code 1, and nothing is left', () =>
   }),
 );
 
+plainIt('a part that hangs does not outlive its stack for long: the next start ends it and has its ports', () =>
+  withServerDir(async (at, use) => {
+    const killed = use(await startServer(at));
+    await waitUntilReady(killed);
+    const hung = pidOf(at.dataDir, 'edge');
+    process.kill(hung, 'SIGSTOP');
+    killed.signal('SIGKILL');
+    await killed.waitForExit();
+    try {
+      const program = use(await startServer(at));
+      await waitUntilReady(program);
+      expect(partsOf(at.dataDir).map(({ pid }) => pid)).not.toContain(hung);
+      program.signal('SIGTERM');
+      expect(await program.waitForExit()).toEqual({ code: 0, signal: null });
+    } finally {
+      if (partsOf(at.dataDir).some(({ pid }) => pid === hung)) process.kill(hung, 'SIGKILL');
+    }
+  }),
+);
+
 plainIt('in an edge that runs alone: a report, exit code 1, and nobody starts it again', () =>
   withServerDir(async (at, use) => {
     const env = { ...withoutOurEnvironment(), ...INSPECTABLE };

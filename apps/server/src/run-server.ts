@@ -63,13 +63,17 @@ export const runServer = async (
   const dataDir = openDataDir(config.data_dir);
   const lock = lockDataDir(dataDir);
   const logger = createLogger({ format: logFormat(host), stream: host.stderr });
+  const outputs: PartOutput[] = [];
   try {
     const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
     const running = make({
       ...{ clock: systemClock, logger, version: VERSION, dataDir, adminToken: admin.token },
       onMail: (notice) => host.stdout.write(mailText(notice)),
       onMakingDatabase: () => logger.info({}, 'starting the embedded database'),
-      output: () => outputOfPart(host),
+      output: () => {
+        outputs.push(outputOfPart(host));
+        return outputs.at(-1) as PartOutput;
+      },
     });
     const stop = waitForStop({ kind, running, logger, host, dataDir });
     try {
@@ -95,7 +99,7 @@ export const runServer = async (
   } finally {
     removeRunFile(dataDir);
     lock.release();
-    await logger.flush();
+    await Promise.all([logger, ...outputs.flatMap(({ out, log }) => [out, log])].map((lines) => lines.flush()));
   }
 };
 

@@ -25,8 +25,10 @@ const IGNORED_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const PART_BOUNDS = {
   /** How often the parent is told how busy the part is. */
   COUNTERS_EVERY_MS: 5000,
-  /** How long the part of a stack that was killed may take to be gone; it ends within moments. */
-  PREDECESSOR_MS: 10_000,
+  /** How long the part of a stack that was killed may take to be gone; it ends within moments, unless it hangs: then it is killed. */
+  PREDECESSOR_MS: 3000,
+  /** What even a kill may take, with a disk that does not answer. */
+  PREDECESSOR_KILLED_MS: 10_000,
   PREDECESSOR_POLL_MS: 20,
   /** What a last word to the parent may take. */
   LAST_WORD_MS: 500,
@@ -82,7 +84,7 @@ interface Served {
 const serve = async (part: PartName, { parts, start, parent, logger, counters }: Served): Promise<number> => {
   let lock: FileLock | null = null;
   try {
-    lock = await follow(part, start.dataDir, systemClock);
+    lock = await follow(part, start.dataDir, systemClock, logger);
     await parts.start();
   } catch (error) {
     const fault = faultOf(error);
@@ -96,10 +98,9 @@ const serve = async (part: PartName, { parts, start, parent, logger, counters }:
     return EXIT_UNEXPECTED;
   }
   parent.say(describe(parts));
-  const ticking = systemClock.setInterval(
-    () => parent.say({ kind: 'counters', counters: counters() }),
-    PART_BOUNDS.COUNTERS_EVERY_MS,
-  );
+  const sayCounters = (): void => parent.say({ kind: 'counters', counters: counters() });
+  sayCounters();
+  const ticking = systemClock.setInterval(sayCounters, PART_BOUNDS.COUNTERS_EVERY_MS);
   const { drainMs } = await parent.stop;
   ticking.cancel();
   await parts.stop({ drainMs });
@@ -110,17 +111,23 @@ const serve = async (part: PartName, { parts, start, parent, logger, counters }:
 
 /**
  * After a stack that was killed, its part ends by itself within moments and holds its ports until then. So the lock of a part is waited
- * for, before any port is opened.
+ * for, before any port is opened. Whoever holds it has no parent any more: that would have the lock of the directory, which ours has.
  */
-const follow = async (part: PartName, dataDir: string, clock: Clock): Promise<FileLock> => {
+const follow = async (part: PartName, dataDir: string, clock: Clock, logger: Logger): Promise<FileLock> => {
   const path = join(dataDir, `${part}.lock`);
-  const giveUpAt = clock.monotonic() + PART_BOUNDS.PREDECESSOR_MS;
+  const killAt = clock.monotonic() + PART_BOUNDS.PREDECESSOR_MS;
+  const giveUpAt = killAt + PART_BOUNDS.PREDECESSOR_KILLED_MS;
+  let isKilled = false;
   for (;;) {
     const lock = takeLock(path);
     if (lock !== null) return lock;
-    if (clock.monotonic() >= giveUpAt) {
-      throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid: lockHolder(path) ?? 0 });
+    const pid = lockHolder(path);
+    if (pid !== null && !isKilled && clock.monotonic() >= killAt) {
+      isKilled = true;
+      logger.warn({ part, pid }, 'a part of an earlier run hangs and is ended');
+      process.kill(pid, 'SIGKILL');
     }
+    if (clock.monotonic() >= giveUpAt) throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid: pid ?? 0 });
     await new Promise<void>((resolve) => void clock.setTimeout(resolve, PART_BOUNDS.PREDECESSOR_POLL_MS));
   }
 };

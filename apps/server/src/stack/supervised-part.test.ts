@@ -5,7 +5,7 @@ import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import type { FromPart, PartReady, StartPart, ToPart } from './messages.ts';
 import type { PartEnd, PartRun } from './part-process.ts';
-import { STOP_BOUNDS, SupervisedPart, type UnexpectedEnd } from './supervised-part.ts';
+import { PART_LIFE_BOUNDS, SupervisedPart, type UnexpectedEnd } from './supervised-part.ts';
 
 const READY: PartReady = { kind: 'ready', platform: null, edge: null };
 const KILLED: PartEnd = { code: null, signal: 'SIGKILL', output: '' };
@@ -54,9 +54,11 @@ const supervise = () => {
   const ends: UnexpectedEnd[] = [];
   const ready: PartReady[] = [];
   let starts = 0;
+  let isRefused = false;
   const part = new SupervisedPart({
     part: 'edge',
     launch: (onMessage) => {
+      if (isRefused) throw new Error('spawn ENOMEM');
       runs.push(new FakeRun(onMessage));
       return runs.at(-1)!;
     },
@@ -67,7 +69,8 @@ const supervise = () => {
     onEnded: (end) => ends.push(end),
   });
   const said = (): string => String(output.read() ?? '');
-  return { part, clock, runs, ends, ready, said };
+  const refuseLaunch = (isNow: boolean): void => void (isRefused = isNow);
+  return { part, clock, runs, ends, ready, said, refuseLaunch };
 };
 
 /** Started, and running. */
@@ -151,6 +154,56 @@ it('one that does not stay up is tried for ever, ever later, and is told of loud
   expect(said().match(/DOES NOT STAY UP/g)).toHaveLength(1);
 });
 
+it('one that hangs while it is started again is killed, and that is an end like any other; a first start has no limit', async () => {
+  const { clock, runs, ends, part } = await superviseRunning();
+  await clock.advance(10 * PART_LIFE_BOUNDS.START_AGAIN_MS);
+  expect(runs[0]!.isKilled).toBe(false);
+  await runs[0]!.end();
+  await clock.advance(0);
+  // One hangs before its code is there, one after it was told to start.
+  for (const [at, [loads, delayMs]] of (
+    [
+      [false, 200],
+      [true, 500],
+    ] as const
+  ).entries()) {
+    const run = runs[at + 1]!;
+    if (loads) run.say({ kind: 'loaded' });
+    await clock.advance(PART_LIFE_BOUNDS.START_AGAIN_MS - 1);
+    expect(run.isKilled).toBe(false);
+    await clock.advance(1);
+    expect(run.isKilled).toBe(true);
+    await clock.advance(delayMs);
+  }
+  expect(ends.map(({ error }) => error?.message)).toEqual([
+    undefined,
+    'it hung while starting',
+    'it hung while starting',
+  ]);
+  runs[3]!.run();
+  await clock.advance(10 * PART_LIFE_BOUNDS.START_AGAIN_MS);
+  expect([part.isRunning, runs[3]!.isKilled, runs.length]).toEqual([true, false, 4]);
+  const slow = supervise();
+  slow.part.load();
+  const started = slow.part.start();
+  await slow.clock.advance(10 * PART_LIFE_BOUNDS.START_AGAIN_MS);
+  slow.runs[0]!.run();
+  await started;
+});
+
+it('a program that the system cannot launch any more is an end like any other', async () => {
+  const { part, clock, runs, ends, refuseLaunch } = await superviseRunning();
+  refuseLaunch(true);
+  await runs[0]!.end();
+  await clock.advance(0);
+  await clock.advance(200);
+  expect(ends.map(({ error }) => error?.message)).toEqual([undefined, 'spawn ENOMEM', 'spawn ENOMEM']);
+  refuseLaunch(false);
+  await clock.advance(500);
+  runs[1]!.run();
+  expect(part.isRunning).toBe(true);
+});
+
 it('is told to stop, and is not started again; a message to one that does not run goes nowhere', async () => {
   const { part, clock, runs, ends } = await superviseRunning();
   part.tell({ kind: 'restarts', restarts: { edge: 1 } });
@@ -160,7 +213,7 @@ it('is told to stop, and is not started again; a message to one that does not ru
     { kind: 'stop', drainMs: 3000 },
   ]);
   part.tell({ kind: 'restarts', restarts: {} });
-  await clock.advance(3000 + STOP_BOUNDS.STOP_GRACE_MS - 1);
+  await clock.advance(3000 + PART_LIFE_BOUNDS.STOP_GRACE_MS - 1);
   expect(runs[0]!.isKilled).toBe(false);
   await runs[0]!.end({ code: 0, signal: null, output: '' });
   await stopped;
@@ -171,7 +224,7 @@ it('is told to stop, and is not started again; a message to one that does not ru
 it('one that takes too long to stop is killed', async () => {
   const { part, clock, runs } = await superviseRunning();
   const stopped = part.stop({ drainMs: 0 });
-  await clock.advance(STOP_BOUNDS.STOP_GRACE_MS);
+  await clock.advance(PART_LIFE_BOUNDS.STOP_GRACE_MS);
   await stopped;
   expect(runs[0]!.isKilled).toBe(true);
 });

@@ -1,12 +1,14 @@
 // One part of the stack over all its runs: started once in earnest, then started again whenever it ends without being asked to.
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
-import type { CrashError } from '../crash-reports.ts';
+import { type CrashError, crashErrorOf } from '../crash-reports.ts';
 import type { FromPart, PartName, PartReady, StartPart, ToPart } from './messages.ts';
 import type { PartEnd, PartRun } from './part-process.ts';
 import { afterEnd, RESTART_BOUNDS, type RestartState, UNTRIED } from './restart-policy.ts';
 
-export const STOP_BOUNDS = {
+export const PART_LIFE_BOUNDS = {
+  /** From its launch until it runs again; then it is killed and tried anew. A first start may have tables to change: it has no limit. */
+  START_AGAIN_MS: 45_000,
   /** Beyond its drain, what a part may take to end by itself; then it is killed. */
   STOP_GRACE_MS: 12_000,
 } as const;
@@ -48,6 +50,7 @@ export class SupervisedPart {
   #policy: RestartState = UNTRIED;
   #hasEverRun = false;
   #restart: Timer | undefined;
+  #startLimit: Timer | undefined;
   /** Of the first start; what comes after the first word on it changes nothing. */
   #firstStart: { resolve: () => void; reject: (error: unknown) => void } | null = null;
 
@@ -69,6 +72,22 @@ export class SupervisedPart {
     const run = this.#options.launch((message) => this.#said(run, message));
     this.#process = run;
     void run.ended.then((end) => this.#ended(run, end));
+  }
+
+  #loadAgain(): void {
+    try {
+      this.load();
+    } catch (error) {
+      // No memory for one more process, say: there may be some later.
+      this.#error = crashErrorOf(error);
+      this.#startAgain({ code: null, signal: null, output: '' });
+      return;
+    }
+    this.#startLimit = this.#options.clock.setTimeout(() => {
+      this.#error = crashErrorOf(new Error('it hung while starting'));
+      this.#options.logger.error({ part: this.#options.part }, 'a part hangs while it is started again and is ended');
+      this.#process?.kill();
+    }, PART_LIFE_BOUNDS.START_AGAIN_MS);
   }
 
   /** The first start. Rejects with what kept it from starting; it is then not tried again. */
@@ -93,13 +112,14 @@ export class SupervisedPart {
     const hadStarted = this.#state === 'starting' || this.#state === 'running';
     this.#state = 'stopping';
     this.#restart?.cancel();
+    this.#startLimit?.cancel();
     if (run === null) return;
     if (hadStarted) run.send({ kind: 'stop', drainMs });
     else run.kill();
     const late = this.#options.clock.setTimeout(() => {
       this.#options.logger.warn({ part: this.#options.part }, 'a part did not stop in time and is ended');
       run.kill();
-    }, drainMs + STOP_BOUNDS.STOP_GRACE_MS);
+    }, drainMs + PART_LIFE_BOUNDS.STOP_GRACE_MS);
     await run.ended;
     late.cancel();
   }
@@ -108,6 +128,7 @@ export class SupervisedPart {
   kill(): void {
     this.#state = 'stopping';
     this.#restart?.cancel();
+    this.#startLimit?.cancel();
     this.#process?.kill();
   }
 
@@ -141,6 +162,7 @@ export class SupervisedPart {
   #ready(ready: PartReady): void {
     if (this.#state !== 'starting') return;
     this.#state = 'running';
+    this.#startLimit?.cancel();
     this.#options.onReady(ready);
     if (this.#hasEverRun) this.#options.logger.info({ part: this.#options.part }, 'a part runs again');
     this.#hasEverRun = true;
@@ -150,6 +172,7 @@ export class SupervisedPart {
   #ended(run: PartRun, end: PartEnd): void {
     if (run !== this.#process) return;
     this.#process = null;
+    this.#startLimit?.cancel();
     if (this.#state === 'stopping') return;
     if (this.#hasEverRun) {
       this.#startAgain(end);
@@ -180,7 +203,7 @@ export class SupervisedPart {
       logger.error({ part }, `THE ${part.toUpperCase()} DOES NOT STAY UP: it ended ${LOUD_ENDS} times within a minute`);
     }
     // Not in this very turn even for 0: whoever asks to stop right now is heard first.
-    this.#restart = clock.setTimeout(() => this.load(), delayMs);
+    this.#restart = clock.setTimeout(() => this.#loadAgain(), delayMs);
   }
 }
 

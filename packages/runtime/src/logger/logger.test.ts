@@ -156,6 +156,15 @@ describe('lines of another process', () => {
     }
   });
 
+  test('that only look like one of a logger, as a long one that was cut, stay themselves', async () => {
+    const stream = new PassThrough();
+    const relay = relayTo(stream, 'human');
+    const odd = ['{"level":"warn","reason":"{a}\n', '{"level":"warn","a":1}}\n'];
+    for (const line of odd) relay.push(line);
+    await relay.flush();
+    expect(String(stream.read())).toBe(`${odd[0]}${odd[1]}`);
+  });
+
   test('cost a bounded room while nobody reads, and those that were dropped are told of', async () => {
     const stream = new PassThrough({ highWaterMark: 1024 });
     const [flooding, other] = [relayTo(stream, 'json'), relayTo(stream, 'json')];

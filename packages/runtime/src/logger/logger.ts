@@ -63,9 +63,19 @@ export const createLineRelay = (options: Pick<LoggerOptions, 'stream' | 'format'
     droppedNotice: (count) => dropped(count, Date.now(), isHuman, colour),
   });
   return {
-    push: (line) => sink.push(isHuman && isLogLine(line) ? formatForPeople(line, colour) : line),
+    push: (line) => sink.push(isHuman ? shownToPeople(line, colour) : line),
     flush: () => sink.flush(),
   };
+};
+
+/** Of a process that may have been killed while it wrote: what looks like a line of a logger need not be one. */
+const shownToPeople = (line: string, colour: boolean): string => {
+  if (!isLogLine(line)) return line;
+  try {
+    return formatForPeople(line, colour);
+  } catch {
+    return line;
+  }
 };
 
 /** As pino writes them: the level comes first. */
