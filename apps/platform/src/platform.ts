@@ -203,6 +203,8 @@ class ComposedPlatform implements Platform {
         const applied = await migratePatiently({ url, logger });
         if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
         this.#masterKey = await prepareSigningKeys(db, masterKeySource(settings, dataDir), clock.now());
+        const { file, isOpenToAll } = this.#masterKey;
+        if (isOpenToAll) logger.warn({ file }, 'the key file can be read by every user of this machine');
         await encryptApiSecrets(db, this.#masterKey);
         await upsertPlans(db, settings.plans);
         if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), localEdge.credential);
