@@ -30,7 +30,7 @@ import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
-import { ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
+import { encryptApiSecrets, ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
 import { upsertPlans } from './services/plans.ts';
 import { KeyUses } from './services/tunnels/verify-key.ts';
 
@@ -203,6 +203,9 @@ class ComposedPlatform implements Platform {
         const applied = await migratePatiently({ url, logger });
         if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
         this.#masterKey = await prepareSigningKeys(db, masterKeySource(settings, dataDir), clock.now());
+        const { file, isOpenToAll } = this.#masterKey;
+        if (isOpenToAll) logger.warn({ file }, 'the key file can be read by every user of this machine');
+        await encryptApiSecrets(db, this.#masterKey);
         await upsertPlans(db, settings.plans);
         if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), localEdge.credential);
       },

@@ -1,6 +1,7 @@
 // The key that secrets in the database are encrypted with. It is in a file outside of the database, so that a dump or a backup of the
 // tables alone gives nobody a secret away.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { ensureSecretFile, readSecretFile, type Secret, type ServerConfig } from '@tunnel/runtime';
@@ -17,6 +18,9 @@ const FORM = /^v1\.([\w-]+)\.([\w-]+)$/;
 /** Shorter ones can be guessed. 32 random bytes have 43 characters in base64 and 64 in hex. */
 const SECRET_MIN_CHARACTERS = 32;
 
+/** What bytes that are no UTF-8 are read as, all the same; and what no editor or `openssl rand -base64` writes. */
+const NO_TEXT = /[\p{Cc}\uFFFD]/u;
+
 /** What a secret is for, and whose it is: neither can be put in the place of another. */
 export interface SecretPurpose {
   readonly kind: 'signing-key' | 'edge-api-secret';
@@ -25,13 +29,17 @@ export interface SecretPurpose {
 
 export class MasterKey {
   readonly file: string;
+  /** Every user of the machine can read it. */
+  readonly isOpenToAll: boolean;
   readonly #secret: Secret;
 
-  constructor(file: string, secret: Secret) {
+  constructor(file: string, secret: Secret, isOpenToAll = false) {
+    if (NO_TEXT.test(secret.reveal())) throw unusable(file, 'it holds bytes that are no text');
     if (secret.reveal().length < SECRET_MIN_CHARACTERS) {
       throw unusable(file, `it holds less than ${SECRET_MIN_CHARACTERS} characters`);
     }
     this.file = file;
+    this.isOpenToAll = isOpenToAll;
     this.#secret = secret;
   }
 
@@ -77,6 +85,8 @@ export const masterKeySource = (
 ): MasterKeySource =>
   given === '' ? { file: join(dataDir, 'master-key'), isGiven: false } : { file: resolve(given), isGiven: true };
 
+const READ_BY_ALL = 0o004;
+
 /** `isNeeded`: something in the database was encrypted, so that a new one would be of no use. Throws a fault that names the file. */
 export const openMasterKey = ({ file, isGiven }: MasterKeySource, isNeeded: boolean): MasterKey => {
   try {
@@ -85,7 +95,8 @@ export const openMasterKey = ({ file, isGiven }: MasterKeySource, isNeeded: bool
     if (found === null && isNeeded) {
       throw unusable(file, 'it does not exist, and secrets in the database were encrypted with it');
     }
-    return new MasterKey(file, found ?? ensureSecretFile(file));
+    const secret = found ?? ensureSecretFile(file);
+    return new MasterKey(file, secret, (statSync(file).mode & READ_BY_ALL) !== 0);
   } catch (error) {
     throw error instanceof Fault ? error : unusable(file, (error as Error).message, error);
   }

@@ -92,7 +92,7 @@ const send = async (
   return { status: response.status, body: JSON.parse(text) as unknown };
 };
 
-/** Not a fault of the caller's, which would be told the file of the key. In clear: of an edge that was not heard since an update. */
+/** Not a fault of the caller's, which would be told the file of the key. In clear: told by a platform of before that still runs. */
 const openApiSecret = ({ masterKey }: CallDeps, { id, apiSecret }: ReachableEdge): string => {
   if (!isEncrypted(apiSecret)) return apiSecret;
   try {

@@ -147,6 +147,16 @@ describe('the HTTP server of the platform', () => {
     expect(await statusOf(port, 'http://localhost/address')).toBe('421');
   });
 
+  it.each(['GET %s HTTP/1.0\r\n\r\n', 'GET %s HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n'])(
+    'answers a probe that names no host (%j), and nothing else',
+    async (head) => {
+      const { server } = await start();
+      const ask = async (path: string) => (await say(server.address.port, head.replace('%s', path))).slice(9, 12);
+      for (const path of ['/health', '/health/db']) expect([path, await ask(path)]).toEqual([path, '200']);
+      for (const path of ['/address', '/nothing']) expect([path, await ask(path)]).toEqual([path, '400']);
+    },
+  );
+
   it('on an address that others reach answers to public_url alone', async () => {
     const { server } = await start({
       settings: { ...settings, host: '0.0.0.0', public_url: 'https://tunnel.example' },

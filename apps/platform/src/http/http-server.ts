@@ -1,11 +1,10 @@
 // The HTTP server of the platform: its port, its time limits, and what it says to requests that never reach the app.
 import { maxHeaderSize } from 'node:http';
 import { getRequestListener, RequestError } from '@hono/node-server';
-import { Fault } from '@tunnel/errors';
 import { type ConnectionGate, type ErrorMapper, HttpListener, refusedAsJson } from '@tunnel/http-shell';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { LIMITS } from '../limits.ts';
-import { newRequestId, platformErrorMapper } from './platform-app.ts';
+import { newRequestId, noAddress, platformErrorMapper } from './platform-app.ts';
 import type { PlatformApp } from './platform-env.ts';
 
 export interface HttpServerOptions {
@@ -25,6 +24,7 @@ export class HttpServer extends HttpListener {
     const answerOf = platformErrorMapper(logger);
     const onRequest = getRequestListener((request, env) => app.fetch(request, env), {
       errorHandler: (error) => answerUnread(error, answerOf),
+      hostname: NO_HOST,
     });
     super({
       on: { host, port, key: '[platform] port' },
@@ -43,12 +43,12 @@ export class HttpServer extends HttpListener {
   }
 }
 
+/** In the URL of a request without one: balancers probe by HTTP/1.0. Whether it needs one is the app's business. */
+const NO_HOST = 'no-host.invalid';
+
 /** Their target or host makes no URL. */
 const answerUnread = (error: unknown, answerOf: ErrorMapper): Response => {
-  const known =
-    error instanceof RequestError
-      ? new Fault('API_BAD_REQUEST', { reason: 'the request has no valid address' }, { cause: error })
-      : error;
+  const known = error instanceof RequestError ? noAddress(error) : error;
   const requestId = newRequestId();
   const { status, headers, body } = answerOf(known, requestId);
   return Response.json(body, { status, headers: { ...headers, 'x-request-id': requestId } });

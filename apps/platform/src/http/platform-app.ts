@@ -96,6 +96,7 @@ const hostCheck = ({ public_url, host: listensOn }: PlatformAppDeps['settings'])
     // A target with a host of its own (RFC 9112, 3.2.2) counts before the header; a browser sends neither one against the other.
     const target = incoming.url?.startsWith('/') === false ? new URL(context.req.url).host : named;
     if (named === lastOwn && target === named) return;
+    if (target === '') throw noAddress();
     const isOwnHere = context.req.path === BILLING_WEBHOOK_PATH ? isOwnOfWebhooks : isOwn;
     for (const authority of [target, named]) {
       if (!isOwnHere(authority)) throw new Fault('API_WRONG_HOST', { host: authority.slice(0, HOST_SHOWN_CHARACTERS) });
@@ -103,6 +104,10 @@ const hostCheck = ({ public_url, host: listensOn }: PlatformAppDeps['settings'])
     if (isOwnHere === isOwn) lastOwn = named;
   };
 };
+
+/** Of a request whose target and host make no URL. */
+export const noAddress = (cause?: Error): Fault =>
+  new Fault('API_BAD_REQUEST', { reason: 'the request has no valid address' }, cause === undefined ? {} : { cause });
 
 const isForAnyHost = (path: string): boolean =>
   path === '/health' || path === '/health/db' || path.startsWith(`${EDGE_LINK_PATH}/`);

@@ -33,6 +33,8 @@ export interface AccountsFixtureOptions {
   readonly beside?: AccountsFixture;
 }
 
+const HOST = 'localhost:8080';
+
 export class AccountsFixture {
   readonly database: TestDatabase;
   readonly clock: FakeClock;
@@ -68,7 +70,8 @@ export class AccountsFixture {
       headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     };
-    return this.app.request(path, init, { incoming: { socket: { remoteAddress: this.peer } } });
+    const incoming = { url: path, headers: { host: HOST, ...init.headers }, socket: { remoteAddress: this.peer } };
+    return this.app.request(path, init, { incoming });
   }
 
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response> {

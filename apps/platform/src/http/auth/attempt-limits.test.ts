@@ -37,11 +37,13 @@ it('counts the addresses of one IPv6 network together', async () => {
   expect(await outcome(attempts.countAddress('::1'))).toBe(0);
 });
 
-it('counts the mails of an account whatever the case of its address, and logins apart from them', async () => {
+it('counts the mails of an account whatever the case of its address, each kind apart, and logins too', async () => {
   const attempts = new AttemptLimits(limits, monotonic);
-  expect(await outcome(attempts.countMail('ann@example.com'))).toBe(0);
-  expect(await outcome(attempts.countMail(' Ann@Example.com'))).toBe(0);
-  expect(await outcome(attempts.countMail('ANN@example.com'))).toBeGreaterThan(0);
+  for (const kind of ['registration', 'verification', 'reset'] as const) {
+    expect(await outcome(attempts.countMail(kind, 'ann@example.com'))).toBe(0);
+    expect(await outcome(attempts.countMail(kind, ' Ann@Example.com'))).toBe(0);
+    expect(await outcome(attempts.countMail(kind, 'ANN@example.com'))).toBeGreaterThan(0);
+  }
   const login = async () =>
     attempts.beginLogin({ account: 'ann', network: '203.0.113.7', device: null, isKnownNetwork: false });
   expect([await outcome(login()), await outcome(login()), await outcome(login())]).toEqual([0, 0, 60]);

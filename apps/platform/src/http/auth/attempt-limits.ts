@@ -7,6 +7,9 @@ import { LIMITS } from '../../limits.ts';
 
 const WINDOW_SECS = 60;
 
+/** What somebody types an address for. */
+export type AskedMail = 'registration' | 'verification' | 'reset';
+
 export class AttemptLimits {
   readonly #perAddress: BoundedLimiter;
   readonly #mails: BoundedLimiter;
@@ -30,10 +33,13 @@ export class AttemptLimits {
     refuseAfter(await this.#perAddress.take(networkOf(address)));
   }
 
-  /** Throws LOGIN_THROTTLED. Apart from logins: guessing a password keeps nobody from asking for a new one. */
-  async countMail(email: string): Promise<void> {
+  /**
+   * Throws LOGIN_THROTTLED. Each kind apart, and from logins: neither guessing a password nor asking for what sends no mail, as a
+   * registration of an address that somebody has, keeps its owner from asking for a new password.
+   */
+  async countMail(kind: AskedMail, email: string): Promise<void> {
     // Hashed: people type all kinds of things of any length.
-    refuseAfter(await this.#mails.take(sha256Hex(normalizeAddress(email))));
+    refuseAfter(await this.#mails.take(`${kind} ${sha256Hex(normalizeAddress(email))}`));
   }
 
   /** Throws LOGIN_THROTTLED. Counts as a failure until it has succeeded, so that many at once are no way around. */

@@ -13,7 +13,7 @@ import {
   resetPassword,
   verifyEmail,
 } from '../../services/auth/accounts.ts';
-import { AttemptLimits } from '../auth/attempt-limits.ts';
+import { type AskedMail, AttemptLimits } from '../auth/attempt-limits.ts';
 import { RefreshCookie } from '../auth/refresh-cookie.ts';
 import { NOT_VERIFIED_PAGE, type Page, VERIFIED_PAGE, wantsPage } from '../pages.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
@@ -110,7 +110,7 @@ const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptL
   app.openapi(registerRoute, async (context) => {
     const input = context.req.valid('json');
     await limits.countAddress(context.get('address'));
-    await limits.countMail(input.email);
+    await limits.countMail('registration', input.email);
     return context.json(await register(deps, input), 201);
   });
   app.openapi(verifyRoute, async (context) => {
@@ -128,7 +128,7 @@ const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptL
   });
   app.openapi(resendRoute, async (context) => {
     const input = context.req.valid('json');
-    if (!(await mayAskForMail(context, limits, input.email))) return context.json(RESEND_ANSWER, 200);
+    if (!(await mayAskForMail(context, limits, ['verification', input.email]))) return context.json(RESEND_ANSWER, 200);
     return context.json(await resendVerification(deps, input), 200);
   });
 };
@@ -136,7 +136,7 @@ const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptL
 const addPasswordRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptLimits): void => {
   app.openapi(forgotRoute, async (context) => {
     const input = context.req.valid('json');
-    if (!(await mayAskForMail(context, limits, input.email))) return context.json(FORGOT_ANSWER, 200);
+    if (!(await mayAskForMail(context, limits, ['reset', input.email]))) return context.json(FORGOT_ANSWER, 200);
     return context.json(await forgotPassword(deps, input), 200);
   });
   app.openapi(resetRoute, async (context) => {
@@ -146,10 +146,14 @@ const addPasswordRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: Attemp
 };
 
 /** For what answers the same in any case. */
-const mayAskForMail = async (context: Context<PlatformEnv>, limits: AttemptLimits, email: string): Promise<boolean> => {
+const mayAskForMail = async (
+  context: Context<PlatformEnv>,
+  limits: AttemptLimits,
+  [kind, email]: [AskedMail, string],
+): Promise<boolean> => {
   try {
     await limits.countAddress(context.get('address'));
-    await limits.countMail(email);
+    await limits.countMail(kind, email);
     return true;
   } catch (error) {
     if (error instanceof Fault && error.code === 'LOGIN_THROTTLED') return false;

@@ -1,9 +1,10 @@
+import { loadServerConfig } from '@tunnel/runtime';
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AccountsFixture, openAccounts } from '../../http/auth/accounts.fixture.ts';
 import { sendRequested } from '../../jobs/send-requested-mails.ts';
 import { LIMITS } from '../../limits.ts';
-import { requestMail } from './mail-requests.ts';
+import { requestMail, sendRequestedMails } from './mail-requests.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 const publicUrl = 'https://tunnel.example';
@@ -60,6 +61,38 @@ describe.each(['forgot-password', 'resend-verification'])('POST /auth/%s', (path
 });
 
 describe('mails that strangers can cause', () => {
+  it('wait for each other in no circle when several platforms deal with them', async () => {
+    const emails = Array.from({ length: 10 }, (_, index) => `circle-${index}@example.com`);
+    const { db, clock } = { db: fixture.database.db, clock: fixture.clock };
+    await db
+      .insertInto('users')
+      .values(emails.map((email) => ({ email, plan: 'free' })))
+      .execute();
+    // Half of the batches have them in the one order, half in the other.
+    const requests = Array.from({ length: 6 * LIMITS.MAIL_REQUESTS_BATCH }, (_, index) => {
+      const turn = Math.floor(index / LIMITS.MAIL_REQUESTS_BATCH) % 2 === 0 ? index % 10 : 9 - (index % 10);
+      return { email: emails[turn] ?? '', kind: 'reset' as const, at: new Date(clock.now()) };
+    });
+    await db.insertInto('mail_requests').values(requests).execute();
+    await Promise.all(Array.from({ length: 6 }, () => sendRequestedMails(db, { publicUrl, now: clock.now() })));
+    const sent = await db.selectFrom('mail_outbox').select('recipient').where('recipient', 'in', emails).execute();
+    expect(sent).toHaveLength(emails.length * LIMITS.STRANGERS_MAILS_PER_HOUR);
+  });
+
+  it('keep no owner from asking for a new password by way of requests that send none', async () => {
+    const limits = { auth_per_minute: 1e6, auth_per_account_per_minute: 2 };
+    const { platform: settings } = loadServerConfig({ env: {} });
+    const strict = await openAccounts({ settings: { ...settings, limits }, beside: fixture });
+    const email = 'pestered@example.com';
+    await fixture.signUp(email);
+    for (let count = 0; count < 3; count += 1) {
+      await strict.register(email);
+      await strict.post('/auth/resend-verification', { email });
+    }
+    await strict.post('/auth/forgot-password', { email });
+    expect(await subjects(email)).toContain('Choose a new password');
+  });
+
   it('are three an hour and ten a day to one recipient, all kinds together, and the answer stays 200', async () => {
     const email = 'often@example.com';
     await fixture.register(email);

@@ -42,13 +42,15 @@ export const sendRequestedMails = (
 ): Promise<{ readonly taken: number; readonly queued: number }> =>
   db.transaction().execute(async (trx) => {
     // Another platform passes over those that this one holds.
-    const { rows } = await sql<{ email: string; kind: MailTokenKind }>`
+    const { rows } = await sql<{ id: number; email: string; kind: MailTokenKind }>`
       delete from mail_requests where id in (
         select id from mail_requests order by id limit ${LIMITS.MAIL_REQUESTS_BATCH} for update skip locked
-      ) returning email, kind
+      ) returning id, email, kind
     `.execute(trx);
     let queued = 0;
-    for (const { email, kind } of rows) if (await queueLink(trx, email, kind, settings)) queued += 1;
+    // Everybody counts recipients in this order, so that nobody waits in a circle.
+    const inOrder = rows.toSorted((a, b) => (a.email === b.email ? a.id - b.id : a.email < b.email ? -1 : 1));
+    for (const { email, kind } of inOrder) if (await queueLink(trx, email, kind, settings)) queued += 1;
     return { taken: rows.length, queued };
   });
 

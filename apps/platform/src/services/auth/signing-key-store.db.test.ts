@@ -1,5 +1,5 @@
 // What the database holds of signing keys, and what the start says of a master key that is not the right one.
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
@@ -111,6 +111,22 @@ describe('a start', () => {
     expect(existsSync(join(dataDir, 'master-key'))).toBe(false);
     // A second platform with a key of its own is not let near.
     await expect(prepare()).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
+  });
+
+  it('refuses a file of bytes that are no text: most of them would be read as one and the same character', async () => {
+    const given = join(dataDir, 'bytes');
+    const reason = `${given} cannot be used: it holds bytes that are no text`;
+    for (const bytes of [Buffer.alloc(64, 0xe9), Buffer.alloc(64, 0x07), Buffer.from(`${'k'.repeat(64)}\0`)]) {
+      writeFileSync(given, bytes);
+      await expect(prepare(source(given))).rejects.toThrow(reason);
+    }
+    expect(await rows()).toEqual([]);
+  });
+
+  it('knows of a file that every user of the machine can read', async () => {
+    expect((await prepare()).isOpenToAll).toBe(false);
+    chmodSync(join(dataDir, 'master-key'), 0o644);
+    expect((await prepare()).isOpenToAll).toBe(true);
   });
 
   it('notices keys that were exchanged in the table', async () => {

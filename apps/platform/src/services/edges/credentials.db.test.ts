@@ -2,13 +2,14 @@ import { Secret } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   createCredential,
+  encryptApiSecrets,
   ensureLocalEdge,
   listCredentials,
   newEdgeCredential,
   revokeCredential,
   verifyCredential,
 } from './credentials.ts';
-import { createLinkFixture, type LinkFixture, OPERATOR } from './link.fixture.ts';
+import { addEdge, createLinkFixture, type LinkFixture, OPERATOR } from './link.fixture.ts';
 
 let fixture: LinkFixture;
 beforeAll(async () => {
@@ -49,6 +50,23 @@ describe('credentials of edges', () => {
     for (const name of ['', 'a b', 'a\0', 'x'.repeat(101)]) {
       await expect(createCredential(fixture, OPERATOR, name)).rejects.toMatchObject({ code: 'EDGE_NAME_INVALID' });
     }
+  });
+});
+
+describe('what lets the platform in at an edge', () => {
+  it('was kept in clear before, and is encrypted at the next start, also of an edge that is never heard again', async () => {
+    const [{ actor }, heard] = [await addEdge(fixture, 'eu', 'silent'), await addEdge(fixture, 'eu', 'heard')];
+    const secretOf = async ({ edgeId: id }: typeof actor) =>
+      (await fixture.db.selectFrom('edges').select('api_secret').where('id', '=', id).executeTakeFirstOrThrow())
+        .api_secret;
+    const before = await secretOf(heard.actor);
+    await fixture.db.updateTable('edges').set({ api_secret: 'in-clear' }).where('id', '=', actor.edgeId).execute();
+    await encryptApiSecrets(fixture.db, fixture.masterKey());
+    const purpose = { kind: 'edge-api-secret', id: actor.edgeId } as const;
+    expect(fixture.masterKey().decrypt(purpose, await secretOf(actor))).toBe('in-clear');
+    expect(await secretOf(heard.actor)).toBe(before);
+    const rows = await fixture.db.selectFrom('edges').selectAll().execute();
+    expect(JSON.stringify(rows)).not.toContain('in-clear');
   });
 });
 

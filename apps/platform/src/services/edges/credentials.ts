@@ -5,6 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { equalInConstantTime, randomToken, Secret, sha256Hex } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
+import { isEncrypted, type MasterKey } from '../../db/master-key.ts';
 import { isUuid } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../audit.ts';
 import { CHANGES_CHANNEL } from '../edge-changes.ts';
@@ -111,6 +112,15 @@ export const verifyCredential = async (db: Db, credential: Secret): Promise<Edge
   // The search itself tells at most a few characters of the hash, which lead to no credential.
   if (row === undefined || !equalInConstantTime(row.credential_hash, hash)) return null;
   return { kind: 'edge', edgeId: row.id };
+};
+
+/** What lets us in at edges was kept in clear once; an edge that is not heard again never tells it anew. */
+export const encryptApiSecrets = async (db: Db, masterKey: MasterKey): Promise<void> => {
+  const rows = await db.selectFrom('edges').select(['id', 'api_secret']).where('api_secret', '<>', '').execute();
+  for (const { id, api_secret: text } of rows.filter((row) => !isEncrypted(row.api_secret))) {
+    const api_secret = masterKey.encrypt({ kind: 'edge-api-secret', id }, text);
+    await db.updateTable('edges').set({ api_secret }).where('id', '=', id).where('api_secret', '=', text).execute();
+  }
 };
 
 /** Which of these edges were shut out. */
