@@ -1,9 +1,9 @@
 // The data directory: made on first use, for this user alone; and what a server keeps in it: the admin token, and run.json, by which
 // scripts find a running server and which keeps a second one out.
-import { accessSync, constants, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type FileLock, isProcessAlive, lockHolder, randomToken, Secret, takeLock } from '@tunnel/runtime';
+import { ensureSecretFile, type FileLock, isProcessAlive, lockHolder, type Secret, takeLock } from '@tunnel/runtime';
 
 /** The absolute path of a directory that exists and can be written. */
 export const openDataDir = (configured: string): string => {
@@ -41,34 +41,12 @@ export const loadAdminToken = (configured: Secret, dataDir: string): AdminToken 
   if (configured.reveal() !== '') return { token: configured, file: null };
   const file = join(dataDir, 'admin-token');
   try {
-    const text = (readIfThere(file) ?? generate(file)).trim();
-    if (text === '') throw new Fault('CONFIG_DATA_DIR', { dir: dataDir, reason: 'its file admin-token is empty' });
-    return { token: new Secret(text), file };
+    const token = ensureSecretFile(file);
+    if (token.reveal() === '')
+      throw new Fault('CONFIG_DATA_DIR', { dir: dataDir, reason: 'its file admin-token is empty' });
+    return { token, file };
   } catch (error) {
     throw error instanceof Fault ? error : dataDirFault(dataDir, error);
-  }
-};
-
-/** Written aside and linked into place: nobody reads half a token, and of two first starts one wins for both. */
-const generate = (file: string): string => {
-  const aside = `${file}.${process.pid}.tmp`;
-  writeFileSync(aside, `${randomToken()}\n`, { mode: 0o600 });
-  try {
-    linkSync(aside, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    rmSync(aside, { force: true });
-  }
-  return readFileSync(file, 'utf8');
-};
-
-const readIfThere = (file: string): string | undefined => {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
   }
 };
 
