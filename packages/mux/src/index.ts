@@ -11,6 +11,6 @@ export {
   type PendingStream,
 } from './mux-session.ts';
 export { MuxStream, type OpenAnswer } from './mux-stream.ts';
-export { allowStaticReads, takenBytes, unsentBytes } from './node-internals.ts';
+export { allowStaticReads, hasLostPeer, takenBytes, unsentBytes } from './node-internals.ts';
 export { adoptSocket, SocketDuplex } from './socket-duplex.ts';
 export { type Splice, type SpliceHandlers, splice } from './splice.ts';

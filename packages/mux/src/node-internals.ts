@@ -169,6 +169,15 @@ export const resetSafely = (socket: net.Socket): void => {
 const isEnding = (socket: net.Socket): boolean =>
   socket.writableEnded && !socket.writableFinished && socket.writableLength === 0;
 
+/**
+ * The connection is over in both directions, whether or not anybody was told: only one that lives has an address at its other end. Below HTTP/2 and
+ * TLS node forgets a write that failed, and reads no more while it waits for it.
+ */
+export const hasLostPeer = (socket: net.Socket): boolean => {
+  const handle = (socket as SocketInside)._handle;
+  return typeof handle?.getpeername === 'function' && handle.getpeername({}) !== 0;
+};
+
 // ---- what waits to be sent ----
 
 /** HTTP/2 writes past the socket's own queue, and Node has no public word for what the kernel has not taken. 0 where it is not told. */

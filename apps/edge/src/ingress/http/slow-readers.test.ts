@@ -35,7 +35,12 @@ const connect = async (stand: HttpStand, scheme: string): Promise<net.Socket> =>
   if (scheme === 'http') return net.connect({ port: stand.port, host: '127.0.0.1' });
   const port = await startHttpsPort(stand.ingress);
   cleanups.push(() => port.stop());
-  return tls.connect({ port: port.address.port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] });
+  return tls.connect({
+    port: port.address.port,
+    host: '127.0.0.1',
+    rejectUnauthorized: false,
+    ALPNProtocols: ['http/1.1'],
+  });
 };
 
 /** Length of what came, and how the connection ended. */

@@ -94,6 +94,12 @@ class RawHttp2 {
     this.#socket.pause();
   }
 
+  /** What it has not read makes a reset of it. */
+  async leave(): Promise<void> {
+    this.#socket.destroy();
+    await once(this.#socket, 'close');
+  }
+
   flood(next: () => Buffer): void {
     const flood = setInterval(() => {
       if (this.#socket.writable) this.#socket.write(next());
@@ -273,7 +279,7 @@ describe('one HTTP/2 connection', () => {
     expect(stand.http.tunnel.counters.openConnections).toBe(0);
   });
 
-  it('is left alone when it is only quiet, or does not read', async () => {
+  it('is left alone when it is only quiet, or does not read, until it leaves', async () => {
     let written = 0;
     const onRequest: http.RequestListener = (request, response) => {
       if (request.url !== '/endless') return;
@@ -304,8 +310,16 @@ describe('one HTTP/2 connection', () => {
       },
       { intervalMs: 200 },
     );
-    for (let at = 0; at < 5; at += 1) await stand.http.clock.advance(EDGE_LIMITS.HTTP2_QUIET_MS);
-    expect([stand.http.ingress.connections, quiet.closed]).toEqual([2, false]);
+    const { ingress, clock, pair } = stand.http;
+    for (let at = 0; at < 5; at += 1) await clock.advance(EDGE_LIMITS.HTTP2_QUIET_MS);
+    expect([ingress.connections, quiet.closed]).toEqual([2, false]);
+    // node tells nobody that the one which did not read has gone.
+    await raw.leave();
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(2 * EDGE_LIMITS.SESSION_TICK_MS);
+    await eventually(() =>
+      expect([ingress.connections, pair.edge.liveStreams, ingress.queuedBytes]).toEqual([1, 1, 0]),
+    );
   });
 
   it('counts once for each tunnel that it asks for', async () => {

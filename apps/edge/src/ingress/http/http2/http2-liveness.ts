@@ -1,10 +1,11 @@
 // Notices an HTTP/2 session of which nobody says that it is over: after an error of the protocol nghttp2 sends a GOAWAY, reads and
 // writes no more, and node 20 leaves session and socket open, for ever where a request is under way. The sign of it: a ping
 // that is not even sent, although the socket has nothing to send. And one whose visitor has said goodbye and whose requests are all
-// closed, while node waits for the end of a write that nobody takes any more.
+// closed, while node waits for the end of a write that nobody takes any more. And one whose visitor went without having read all: node stops reading
+// while it writes, and does not tell that the write has failed.
 import type { Http2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import { unsentBytes } from '@tunnel/mux';
+import { hasLostPeer, unsentBytes } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
 
 /** Looks in vain before it is certain: in the turns before, the ping may be on its way through node. */
@@ -27,6 +28,7 @@ export class Http2Liveness {
   /** Once a second. true: the session is over. `areClosed`: whether all of its requests are, on both sides. */
   isOver(nowMs: number, areClosed: () => boolean): boolean {
     if (this.#session.destroyed) return false;
+    if (unsentBytes(this.#socket) > 0 && hasLostPeer(this.#socket)) return true;
     const { bytesRead } = this.#socket;
     if (bytesRead !== this.#seenBytes) {
       this.#seenBytes = bytesRead;
