@@ -14,6 +14,7 @@ export {
   connectionTotal,
   type ShareLimits,
   shareLimits,
+  spareDescriptors,
 } from './admission/descriptors.ts';
 export { Shares } from './admission/shares.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';

@@ -50,6 +50,8 @@ export const CORE_LIMITS = {
   UNAUTHENTICATED_MAX: 4096,
   /** control connections and carriers that one account may hold however few descriptors there are; else a quarter of those for control */
   ACCOUNT_CONNECTIONS_MIN: 64,
+  /** ports of tunnels that one account may have open however few descriptors there are; else a quarter of those for ports */
+  ACCOUNT_PORTS_MIN: 128,
   /** carriers that a session will want: without room for them it is not let in */
   CARRIERS_OF_A_SESSION: 4,
   /** connections that a network may hold before it is one that holds more than others: a client that comes back dials five at once */

@@ -64,6 +64,7 @@ export const CATALOGUE = {
   TUNNEL_PROTOCOL_UNSUPPORTED: entry(400, false, 'tunnels of protocol `{protocol}` are not in this version', 'Use a protocol of this version, or update the edge.'),
   TUNNEL_LIMIT: entry(403, false, 'this session holds its limit of {limit} tunnels', 'Close a tunnel, or start another client.'),
   TUNNEL_PORTS_EXHAUSTED: entry(503, true, 'no free port left in tcp_port_range {from}-{to}', 'Close a tunnel, or widen `[limits] tcp_port_range` on the edge.'),
+  TUNNEL_PORT_LIMIT: entry(503, true, 'no room for another port: {reason}', 'Close a tunnel, or give the edge more descriptors: docs/operations.md.'),
   TUNNEL_PORT_IN_USE: entry(409, true, 'port {port} is already in use', 'Ask for another port, or leave the choice to the edge.'),
   TUNNEL_PORT_OUT_OF_RANGE: entry(400, false, 'port {port} is outside of tcp_port_range {from}-{to}', 'Ask for a port inside the range.'),
   TUNNEL_SUBDOMAIN_INVALID: entry(400, false, "subdomain '{subdomain}' is not valid: {reason}", 'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words.'),

@@ -164,6 +164,28 @@ export class ConnectionGate {
     return fault;
   }
 
+  /** A listener of a tunnel of this account; one closePort() is owed, unless it throws. */
+  openPort(account: string): void {
+    const entry = this.admission.openPort(account);
+    if (entry.kind === 'admitted') {
+      if (entry.shed !== null) this.#shed(entry.shed);
+      return;
+    }
+    const limit = this.admission.portsPerAccount;
+    const reason =
+      entry.reason === 'holder-full'
+        ? `this account holds its limit of ${limit} ports`
+        : 'the edge has hardly a descriptor left for ports';
+    const fault = new Fault('TUNNEL_PORT_LIMIT', { reason });
+    const fields = { code: fault.code, reason: 'port-limit', account, limit };
+    this.#log.log('warn', `port-limit ${account}`, fields, `a tunnel was turned away: ${fault.message}`);
+    throw fault;
+  }
+
+  closePort(account: string): void {
+    this.admission.closePort(account);
+  }
+
   /** Of a connection whose requests node reads; one requestOver() is owed. */
   requestBegins(connection: AcceptedConnection): void {
     connection.requestBegins(this.#clock.monotonic());

@@ -3,6 +3,9 @@ import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import { Fault } from '@tunnel/errors';
 
+/** Connections the system accepts on our behalf while we are busy: with node's 511 a flood costs an honest caller seconds of repeated SYNs. */
+const BACKLOG = 4096;
+
 export interface ListenOn {
   readonly host: string;
   /** 0: any free port. */
@@ -28,9 +31,9 @@ const REASONS: Readonly<Record<string, string>> = {
 export const listenOrFault = async (
   server: Server,
   on: ListenOn,
-  { backlog, onAcceptError = () => {}, reasons = REASONS }: ListenOptions = {},
+  { backlog = BACKLOG, onAcceptError = () => {}, reasons = REASONS }: ListenOptions = {},
 ): Promise<{ host: string; port: number }> => {
-  server.listen({ host: on.host, port: on.port, ...(backlog === undefined ? {} : { backlog }) });
+  server.listen({ host: on.host, port: on.port, backlog });
   try {
     await once(server, 'listening');
   } catch (error) {

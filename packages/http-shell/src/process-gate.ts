@@ -1,5 +1,5 @@
 // The gate of one process: how many connections it takes, from its descriptors and `[limits]`, which it says once, at its start.
-import { Admission, apiAlone, connectionTotal, type ShareLimits, shareLimits } from '@tunnel/core';
+import { Admission, apiAlone, connectionTotal, type ShareLimits, shareLimits, spareDescriptors } from '@tunnel/core';
 import { type Clock, descriptorLimit, type Logger, type ServerConfig } from '@tunnel/runtime';
 import { ConnectionGate } from './connection-gate.ts';
 
@@ -28,7 +28,11 @@ export const createProcessGate = (limits: ConnectionLimits, options: ProcessGate
   const { total, isOverDescriptors } = connectionTotal(descriptors, limits.connections_total);
   const shares: ShareLimits = takes === 'callers' ? apiAlone(total) : shareLimits(total);
   const bounded = { ...shares, api: Math.min(shares.api, callersMax) };
-  const admission = new Admission({ limits: bounded, perNetwork: limits.connections_per_address });
+  const admission = new Admission({
+    limits: bounded,
+    perNetwork: limits.connections_per_address,
+    spare: spareDescriptors(descriptors, total),
+  });
   const announce = (): void => {
     logger.info({ descriptors, connections: total, ...bounded }, 'connections that this process takes');
     if (!isOverDescriptors) return;

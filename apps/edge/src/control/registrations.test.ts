@@ -105,10 +105,10 @@ describe('a refusal', () => {
   it('says that the edge is shutting down, also when that began while the port was being opened', async () => {
     const listen = fixture.listeners.listen.bind(fixture.listeners);
     let opened = 0;
-    fixture.listeners.listen = async (port) => {
+    fixture.listeners.listen = async (port, account) => {
       fixture.control.drain(5);
       opened = port;
-      return listen(port);
+      return listen(port, account);
     };
     for (const request_id of ['under way', 'later']) {
       client.register({}, request_id);

@@ -6,6 +6,7 @@ import {
   findTunnel,
   type LeasedEndpoint,
   MemberHealth,
+  ownerKey,
   type ProbeKind,
   type PublicEndpoint,
   type RegistrationDecision,
@@ -262,7 +263,7 @@ const openEndpoint = async (
   wanted: WantedLease,
 ): Promise<LeasedEndpoint> => {
   returning?.claim(tunnelId, wanted, session.owner, session.secretHash);
-  const endpoint = await endpoints.open(tunnelId, wanted);
+  const endpoint = await endpoints.open(tunnelId, wanted, ownerKey(session.owner));
   if (!isDraining()) return endpoint;
   // The drain has closed all endpoints and did not see this one come.
   endpoints.close(endpoint);

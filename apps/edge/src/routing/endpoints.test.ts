@@ -40,42 +40,42 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
 describe('opening', () => {
   it('skips ports of other programs, and tries them again after a while', async () => {
     const { pool, clock, outside } = setUp({ outside: [1, 2] });
-    expect(await pool.open('a', { kind: 'any' })).toBe(3);
-    expect(await codeOf(pool.open('b', { kind: 'any' }))).toBe('TUNNEL_PORTS_EXHAUSTED');
+    expect(await pool.open('a', { kind: 'any' }, 'alice')).toBe(3);
+    expect(await codeOf(pool.open('b', { kind: 'any' }, 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
     outside.clear();
     await clock.advance(10_000);
-    expect([1, 2]).toContain(await pool.open('b', { kind: 'any' }));
+    expect([1, 2]).toContain(await pool.open('b', { kind: 'any' }, 'alice'));
   });
 
   it('takes another port when the preferred one is held outside, and none when exactly that was wanted', async () => {
     const { pool } = setUp({ outside: [2] });
-    expect(await codeOf(pool.open('a', { kind: 'exact', port: 2 }))).toBe('TUNNEL_PORT_IN_USE');
-    expect(await pool.open('a', { kind: 'preferred', port: 2 })).not.toBe(2);
+    expect(await codeOf(pool.open('a', { kind: 'exact', port: 2 }, 'alice'))).toBe('TUNNEL_PORT_IN_USE');
+    expect(await pool.open('a', { kind: 'preferred', port: 2 }, 'alice')).not.toBe(2);
   });
 });
 
 describe('the way back', () => {
   it('of a port ends when its listener has closed, not before', async () => {
     const { pool, letGo } = setUp({ to: 1 });
-    await pool.open('a', { kind: 'any' });
+    await pool.open('a', { kind: 'any' }, 'alice');
     pool.close(1);
     pool.release(1, 'a');
-    expect(await codeOf(pool.open('b', { kind: 'any' }))).toBe('TUNNEL_PORTS_EXHAUSTED');
-    const waiting = pool.open('b', { kind: 'exact', port: 1 });
+    expect(await codeOf(pool.open('b', { kind: 'any' }, 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
+    const waiting = pool.open('b', { kind: 'exact', port: 1 }, 'alice');
     letGo();
     expect(await waiting).toBe(1);
   });
 
   it('of the same tunnel to its own port waits for the old listener', async () => {
     const { pool, open, letGo } = setUp({ to: 1 });
-    await pool.open('a', { kind: 'any' });
+    await pool.open('a', { kind: 'any' }, 'alice');
     pool.close(1);
     pool.hold(1, 'a', 1000);
-    const again = pool.open('a', { kind: 'preferred', port: 1 });
+    const again = pool.open('a', { kind: 'preferred', port: 1 }, 'alice');
     letGo();
     expect(await again).toBe(1);
     expect(open.has(1)).toBe(true);
-    expect(await codeOf(pool.open('b', { kind: 'any' }))).toBe('TUNNEL_PORTS_EXHAUSTED');
+    expect(await codeOf(pool.open('b', { kind: 'any' }, 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
   });
 });
 
@@ -115,20 +115,20 @@ describe('transports', () => {
   it('have their own numbers, leases and listeners', async () => {
     const { endpoints, calls, anyOf } = twoTransports();
     const opened: LeasedEndpoint[] = [];
-    for (const transport of ['tcp', 'udp']) opened.push(await endpoints.open('a', anyOf(transport)));
+    for (const transport of ['tcp', 'udp']) opened.push(await endpoints.open('a', anyOf(transport), 'alice'));
     expect(opened).toEqual([
       { kind: 'port', transport: 'tcp', port: 1 },
       { kind: 'port', transport: 'udp', port: 1 },
     ]);
     for (const transport of ['tcp', 'udp']) {
-      expect(await codeOf(endpoints.open('b', anyOf(transport)))).toBe('TUNNEL_PORTS_EXHAUSTED');
+      expect(await codeOf(endpoints.open('b', anyOf(transport), 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
     }
     const [, second] = opened as [LeasedEndpoint, LeasedEndpoint];
     endpoints.close(second);
     endpoints.release(second, 'a');
     await nextTurn();
-    expect(await endpoints.open('b', anyOf('udp'))).toEqual(second);
-    expect(await codeOf(endpoints.open('b', anyOf('tcp')))).toBe('TUNNEL_PORTS_EXHAUSTED');
+    expect(await endpoints.open('b', anyOf('udp'), 'alice')).toEqual(second);
+    expect(await codeOf(endpoints.open('b', anyOf('tcp'), 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
     expect(calls).toEqual(['listen tcp 1', 'listen udp 1', 'close udp 1', 'listen udp 1']);
   });
 });

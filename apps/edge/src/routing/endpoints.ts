@@ -42,10 +42,10 @@ export class EndpointRegistry {
   }
 
   /** Throws a fault when there is no such endpoint. */
-  async open(owner: string, wanted: WantedLease): Promise<LeasedEndpoint> {
+  async open(owner: string, wanted: WantedLease, account: string): Promise<LeasedEndpoint> {
     if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(owner, wanted.wanted) };
     const { kind, transport } = wanted;
-    return { kind, transport, port: await this.#ports[transport].open(owner, wanted.wanted) };
+    return { kind, transport, port: await this.#ports[transport].open(owner, wanted.wanted, account) };
   }
 
   /** No visitor comes in any more; the lease stays until hold or release. A name stops with its entry in the table. */
@@ -78,7 +78,8 @@ export class EndpointRegistry {
 }
 
 export interface PortListeners {
-  listen(port: number): Promise<'listening' | 'taken'>;
+  /** `account`: whom its descriptor counts for. */
+  listen(port: number, account: string): Promise<'listening' | 'taken'>;
   close(port: number): Promise<void>;
 }
 
@@ -107,13 +108,13 @@ export class PortRegistry {
   }
 
   /** Leases a port and opens it. Throws a fault when there is none; a port of another program is skipped. */
-  async open(owner: string, wanted: WantedPort): Promise<number> {
+  async open(owner: string, wanted: WantedPort, account: string): Promise<number> {
     // A port on its way back is waited for: its release must come before a new lease, not after it.
     if (wanted.kind !== 'any') await this.#closing.get(wanted.port);
     let next = wanted;
     for (;;) {
       const port = this.#lease(owner, next);
-      if (await this.#listen(port, owner)) return port;
+      if (await this.#listen(port, owner, account)) return port;
       this.#leases.markOutside(port, owner, this.#clock.monotonic() + EDGE_LIMITS.PORT_TAKEN_RETRY_MS);
       if (next.kind === 'exact') throw new Fault('TUNNEL_PORT_IN_USE', { port });
       next = { kind: 'any' };
@@ -163,9 +164,9 @@ export class PortRegistry {
     }
   }
 
-  async #listen(port: number, owner: string): Promise<boolean> {
+  async #listen(port: number, owner: string, account: string): Promise<boolean> {
     try {
-      return (await this.#listeners.listen(port)) === 'listening';
+      return (await this.#listeners.listen(port, account)) === 'listening';
     } catch (error) {
       this.#leases.release(port, owner);
       throw error;

@@ -123,6 +123,36 @@ it('callers of a listener that is flooded give way first, and not those of anoth
   expect([scrape?.isIn, admission.used.api]).toEqual([true, 10]);
 });
 
+describe('ports of tunnels', () => {
+  const openPorts = (admission: Admission, account: string, count: number): string[] =>
+    Array.from({ length: count }, () => {
+      const entry = admission.openPort(account);
+      return entry.kind === 'refused' ? entry.reason : entry.kind;
+    });
+
+  it('take descriptors of visitors, beyond those that are to spare', () => {
+    const admission = new Admission({ limits: { visitors: 10, control: 10, api: 10 }, perNetwork: 100, spare: 2 });
+    expect(openPorts(admission, 'alice', 2)).toEqual(['admitted', 'admitted']);
+    const [oldest] = fill(admission, 'http', 'a', 10);
+    expect(admission.openPort('alice')).toEqual({ kind: 'admitted', shed: oldest });
+    expect(admission.used.visitors).toBe(9);
+    admission.enter('http', 'b', 1);
+    expect(admission.used.visitors).toBe(9);
+    admission.closePort('alice');
+    admission.enter('http', 'b', 1);
+    expect(admission.used.visitors).toBe(10);
+  });
+
+  it('are half of the visitors’ at most, and a quarter of those of one account, 128 at least', () => {
+    const admission = newAdmission({ visitors: 2000 });
+    expect(openPorts(admission, 'alice', 251).at(-1)).toBe('holder-full');
+    expect(openPorts(admission, 'operator', 651).at(-1)).toBe('nearly-all-taken');
+    expect(openPorts(admission, 'bob', 1)).toEqual(['admitted']);
+    expect(openPorts(newAdmission({ visitors: 500 }), 'alice', 129).at(-1)).toBe('holder-full');
+    expect(admission.refusals.get('port-limit')).toBe(2);
+  });
+});
+
 describe('refusals', () => {
   it('are told to a bounded number at a time, and to tcp visitors never', () => {
     const admission = newAdmission({ visitors: 1 });

@@ -1,10 +1,11 @@
 // Whether a connection may come in, asked at every accept, and whose has to give way for it. Counts what is held, from accept to close, whether
 // or not it ever says a word: in shares of the process, by network, and by account once that is known. Says; never does.
 import { CORE_LIMITS } from '../limits.ts';
+import { ownerKey } from '../owner.ts';
 import { AccountConnections, type ControlRole } from './account-connections.ts';
 import type { ConnectionShare, ShareLimits } from './descriptors.ts';
 import { NetworkHoldings } from './network-holdings.ts';
-import type { ShareRefusal } from './shares.ts';
+import { type ShareRefusal, Shares } from './shares.ts';
 
 const SHARE_OF = {
   http: 'visitors',
@@ -71,14 +72,22 @@ export type Entry =
   /** `ticket`: for as long as it takes to say why; null: too many are being told, and it is reset. */
   | ({ readonly kind: 'refused'; readonly ticket: Ticket | null } & AdmissionRefusal);
 
+export type PortEntry =
+  | { readonly kind: 'admitted'; readonly shed: Ticket | null }
+  | { readonly kind: 'refused'; readonly reason: ShareRefusal };
+
 export interface AdmissionOptions {
   readonly limits: ShareLimits;
   /** [limits] connections_per_address. */
   readonly perNetwork: number;
+  /** Descriptors that ports of tunnels may take before they take those of visitors; none unless told. */
+  readonly spare?: number;
 }
 
 /** How connections through trusted proxies are held together. They are many people's, so that only idle ones give way. */
 const THROUGH_PROXIES = '';
+/** No network of visitors. */
+const NOBODY = 'nobody';
 
 export class Admission {
   readonly limits: ShareLimits;
@@ -98,14 +107,24 @@ export class Admission {
   /** Requests of visitors that came through a trusted proxy. */
   readonly #requests = new Map<string, number>();
   readonly #accounts: AccountConnections;
+  /** Listeners of tunnels. */
+  readonly #ports: Shares;
+  readonly #spare: number;
   /** In the order of their entry. */
   readonly #tickets = new Set<Ticket>();
   #beingTold = 0;
 
-  constructor({ limits, perNetwork }: AdmissionOptions) {
+  constructor({ limits, perNetwork, spare = 0 }: AdmissionOptions) {
     this.limits = limits;
     this.perNetwork = perNetwork;
     this.#accounts = new AccountConnections(limits.control);
+    this.#spare = spare;
+    const ports = spare + Math.max(1, Math.floor(limits.visitors / 2));
+    this.#ports = new Shares({
+      limit: ports,
+      perHolder: Math.max(CORE_LIMITS.ACCOUNT_PORTS_MIN, Math.floor(ports / 4)),
+      unlimited: ownerKey({ kind: 'operator' }),
+    });
   }
 
   get used(): ShareLimits {
@@ -198,6 +217,42 @@ export class Admission {
     return this.#accounts.perAccount;
   }
 
+  // ---- ports of tunnels ----
+
+  /** A listener is a descriptor, too, and one account could else open so many that nobody is accepted any more. One closePort() is owed. */
+  openPort(account: string): PortEntry {
+    const refusal = this.#ports.refusal(account);
+    if (refusal !== null) return this.#refusePort(refusal);
+    this.#ports.take(account);
+    if (this.#used.visitors <= this.#visitorsLimit) return { kind: 'admitted', shed: null };
+    const shed = this.#longestIdle('visitors', NOBODY);
+    if (shed === null) {
+      this.#ports.give(account);
+      return this.#refusePort('all-taken');
+    }
+    this.leave(shed);
+    this.#count('shed');
+    return { kind: 'admitted', shed };
+  }
+
+  closePort(account: string): void {
+    this.#ports.give(account);
+  }
+
+  /** Ports that one account may hold. */
+  get portsPerAccount(): number {
+    return this.#ports.perHolder;
+  }
+
+  #refusePort(reason: ShareRefusal): PortEntry {
+    this.#count('port-limit');
+    return { kind: 'refused', reason };
+  }
+
+  get #visitorsLimit(): number {
+    return this.limits.visitors - Math.max(0, this.#ports.taken - this.#spare);
+  }
+
   // ---- requests through trusted proxies ----
 
   /** true: it counts for its visitor, and one requestOver() is owed. */
@@ -230,7 +285,7 @@ export class Admission {
   }
 
   #isFull(share: ConnectionShare): boolean {
-    if (this.#used[share] >= this.limits[share]) return true;
+    if (this.#used[share] >= (share === 'visitors' ? this.#visitorsLimit : this.limits[share])) return true;
     return share === 'control' && this.#unauthenticatedCount >= CORE_LIMITS.UNAUTHENTICATED_MAX;
   }
 

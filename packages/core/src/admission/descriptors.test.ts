@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { connectionTotal, shareLimits } from './descriptors.ts';
+import { connectionTotal, shareLimits, spareDescriptors } from './descriptors.ts';
 
 it.each([
   [1200, 0, 1072, false],
@@ -9,6 +9,15 @@ it.each([
   [64, 0, 1, false],
 ])('of %i descriptors, with connections_total %i, %i are for connections', (descriptors, configured, total, isOver) => {
   expect(connectionTotal(descriptors, configured)).toEqual({ total, isOverDescriptors: isOver });
+});
+
+it.each([
+  [1200, 1072, 0],
+  [20_000, 18_000, 1872],
+  [1200, 500, 572],
+  [64, 1, 0],
+])('of %i descriptors with %i for connections, %i are to spare', (descriptors, total, spare) => {
+  expect(spareDescriptors(descriptors, total)).toBe(spare);
 });
 
 it('visitors get 70 %, control 20 % and APIs 10 %, and each one at least', () => {

@@ -24,6 +24,10 @@ export const connectionTotal = (descriptors: number, configured: number): Connec
   return { total, isOverDescriptors: configured > allowed };
 };
 
+/** What nobody is promised: kept back beyond the least, and what `connections_total` leaves. Ports of tunnels come out of it first. */
+export const spareDescriptors = (descriptors: number, total: number): number =>
+  Math.max(0, descriptors - KEPT_BACK_MIN - total);
+
 /** Of an edge. Each gets one at least: an edge that takes nobody in says why, and does not stand still. */
 export const shareLimits = (total: number): ShareLimits => ({
   visitors: Math.max(1, Math.floor(total * PARTS.visitors)),

@@ -19,7 +19,7 @@ const freePort = async (): Promise<number> => {
   return server.port;
 };
 
-const start = (host = '127.0.0.1') => {
+const start = (host = '127.0.0.1', gate = openGate()) => {
   const carried: Socket[] = [];
   const turnedAway: number[] = [];
   const known = new Set<number>();
@@ -42,7 +42,7 @@ const start = (host = '127.0.0.1') => {
     report: rethrow,
   };
   const routeOn = (port: number) => (known.has(port) ? tunnel : undefined);
-  const listeners = new TcpListeners({ host, routeOn, relay, gate: openGate() });
+  const listeners = new TcpListeners({ host, routeOn, relay, gate });
   cleanups.push(async () => {
     await listeners.closeAll();
     relay.resetAll();
@@ -62,7 +62,7 @@ it('a visitor of a known port is handed over unread, with half-open and no delay
   const { listeners, carried, known } = start();
   const port = await freePort();
   known.add(port);
-  expect(await listeners.listen(port)).toBe('listening');
+  expect(await listeners.listen(port, 'alice')).toBe('listening');
   expect(await visit(port)).toBe('connected');
   await eventually(() => expect(carried).toHaveLength(1));
   expect(carried[0]).toMatchObject({ allowHalfOpen: true, bytesRead: 0 });
@@ -73,14 +73,17 @@ it('a port held by another program, or by ourselves, is taken', async () => {
   const { listeners } = start();
   const other = await startTcpServer(() => {});
   cleanups.push(() => other.close());
-  expect(await listeners.listen(other.port)).toBe('taken');
+  expect(await listeners.listen(other.port, 'alice')).toBe('taken');
   const port = await freePort();
-  expect(await Promise.all([listeners.listen(port), listeners.listen(port)])).toEqual(['listening', 'taken']);
+  expect(await Promise.all([listeners.listen(port, 'alice'), listeners.listen(port, 'alice')])).toEqual([
+    'listening',
+    'taken',
+  ]);
 });
 
 it('an address that is not ours is a fault that names the port range', async () => {
   const { listeners } = start('192.0.2.1');
-  await expect(listeners.listen(20_000)).rejects.toMatchObject({
+  await expect(listeners.listen(20_000, 'alice')).rejects.toMatchObject({
     code: 'CONFIG_PORT_DENIED',
     values: { key: '[limits] tcp_port_range', reason: 'EADDRNOTAVAIL' },
   });
@@ -90,20 +93,20 @@ it('closing a port refuses new visitors, keeps the connections and frees the por
   const { listeners, carried, known } = start();
   const port = await freePort();
   known.add(port);
-  await listeners.listen(port);
+  await listeners.listen(port, 'alice');
   await visit(port);
   await eventually(() => expect(carried).toHaveLength(1));
   await listeners.close(port);
   expect(await visit(port)).toBe('ECONNREFUSED');
   expect(carried[0]?.destroyed).toBe(false);
   expect(listeners.connections).toBe(1);
-  expect(await listeners.listen(port)).toBe('listening');
+  expect(await listeners.listen(port, 'alice')).toBe('listening');
 });
 
 it('a port that is closed while it is being opened does not stay open', async () => {
   const { listeners } = start();
   const port = await freePort();
-  const opening = listeners.listen(port);
+  const opening = listeners.listen(port, 'alice');
   await listeners.close(port);
   expect(await opening).toBe('taken');
   expect(await visit(port)).toBe('ECONNREFUSED');
@@ -112,7 +115,7 @@ it('a port that is closed while it is being opened does not stay open', async ()
 it('a visitor of a port whose tunnel is gone is turned away', async () => {
   const { listeners, turnedAway } = start();
   const port = await freePort();
-  await listeners.listen(port);
+  await listeners.listen(port, 'alice');
   await visit(port);
   await eventually(() => expect(turnedAway).toEqual([port]));
 });
@@ -120,9 +123,29 @@ it('a visitor of a port whose tunnel is gone is turned away', async () => {
 it('closing all ports begins the drain of the connections', async () => {
   const { listeners, drained } = start();
   const port = await freePort();
-  await listeners.listen(port);
+  await listeners.listen(port, 'alice');
   await listeners.close(port);
   expect(drained.count).toBe(0);
   await listeners.closeAll();
   expect(drained.count).toBe(1);
+});
+
+it('a port counts for its account until it is closed, also while its visitors live on, and not when it could not be opened', async () => {
+  const gate = openGate({ visitors: 400 });
+  const { listeners, carried, known } = start('127.0.0.1', gate);
+  const other = await startTcpServer(() => {});
+  cleanups.push(() => other.close());
+  const port = await freePort();
+  known.add(port);
+  for (let n = 0; n < gate.admission.portsPerAccount - 1; n += 1) gate.openPort('alice');
+  expect(await listeners.listen(other.port, 'alice')).toBe('taken');
+  expect(await listeners.listen(port, 'alice')).toBe('listening');
+  await visit(port);
+  await eventually(() => expect(carried).toHaveLength(1));
+  await expect(listeners.listen(await freePort(), 'alice')).rejects.toMatchObject({
+    code: 'TUNNEL_PORT_LIMIT',
+    message: 'no room for another port: this account holds its limit of 128 ports',
+  });
+  await listeners.close(port);
+  expect(await listeners.listen(port, 'alice')).toBe('listening');
 });

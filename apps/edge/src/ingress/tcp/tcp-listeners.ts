@@ -9,6 +9,13 @@ import type { Route } from '../../routing/registry.ts';
 import type { Relay } from './relay.ts';
 import type { RelayTotals } from './relay-totals.ts';
 
+interface Listener {
+  readonly server: Server;
+  readonly opened: Promise<unknown>;
+  /** Whom its descriptor counts for; null: it is given back. */
+  account: string | null;
+}
+
 interface TcpListenersOptions {
   readonly host: string;
   readonly routeOn: (port: number) => Route | undefined;
@@ -31,7 +38,7 @@ const SERVER_OPTIONS = {
 
 export class TcpListeners {
   readonly #options: TcpListenersOptions;
-  readonly #listeners = new Map<number, { readonly server: Server; readonly opened: Promise<unknown> }>();
+  readonly #listeners = new Map<number, Listener>();
 
   constructor(options: TcpListenersOptions) {
     this.#options = options;
@@ -47,11 +54,13 @@ export class TcpListeners {
   }
 
   /** 'taken': another program, or another tunnel, holds the port. */
-  async listen(port: number): Promise<'listening' | 'taken'> {
+  async listen(port: number, account: string): Promise<'listening' | 'taken'> {
     if (this.#listeners.has(port)) return 'taken';
+    const { gate } = this.#options;
+    gate.openPort(account);
     const server = this.#createServer(port);
     const opened = once(server, 'listening');
-    const listener = { server, opened };
+    const listener: Listener = { server, opened, account };
     // From before the bind, so that two calls at once do not both try.
     this.#listeners.set(port, listener);
     server.listen({ host: this.#options.host, port, backlog: EDGE_LIMITS.VISITOR_BACKLOG });
@@ -59,6 +68,7 @@ export class TcpListeners {
       await opened;
     } catch (error) {
       if (this.#listeners.get(port) === listener) this.#listeners.delete(port);
+      this.#uncount(listener);
       if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return 'taken';
       throw toFault(error, this.#options.host, port);
     }
@@ -75,6 +85,13 @@ export class TcpListeners {
     // A server that is closed while it opens would open all the same.
     await listener.opened.catch(() => {});
     listener.server.close();
+    // Not with its event `close`, which waits for the last visitor.
+    this.#uncount(listener);
+  }
+
+  #uncount(listener: Listener): void {
+    if (listener.account !== null) this.#options.gate.closePort(listener.account);
+    listener.account = null;
   }
 
   /** For the end of the edge: visitors whom nobody serves are not waited for. */
