@@ -1,5 +1,5 @@
 // An error that nobody caught: what is left of it, who goes on, and what a server that runs alone does.
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
 import { expect, it as plainIt } from 'vitest';
@@ -84,6 +84,25 @@ plainIt('in the parent: a report, exit code 1, and nothing is left', () =>
     expect(await program.waitForExit()).toMatchObject({ code: 1 });
     expect(crashesIn(at)).toMatchObject([{ part: 'stack', error: { message: 'broken' } }]);
     await eventually(() => expect(partsOf(at.dataDir)).toEqual([]), SOON);
+  }),
+);
+
+plainIt('a part is back also when its files cannot be written', () =>
+  withServerDir(async (at, use) => {
+    const program = use(await startServer(at));
+    await waitUntilReady(program);
+    const edge = pidOf(at.dataDir, 'edge');
+    // As on a full disk: root writes whatever the mode says, but not over a folder.
+    for (const name of ['edge.lock', 'edge-endpoints.jsonl', 'edge-journal', 'crashes']) {
+      const path = join(at.dataDir, name);
+      rmSync(path, { recursive: true, force: true });
+      if (name === 'edge-journal' || name === 'crashes') writeFileSync(path, '');
+      else mkdirSync(path);
+    }
+    process.kill(edge, 'SIGKILL');
+    await program.waitForLine(/"part":"edge","msg":"a part runs again"/, SOON);
+    program.signal('SIGTERM');
+    expect(await program.waitForExit()).toEqual({ code: 0, signal: null });
   }),
 );
 

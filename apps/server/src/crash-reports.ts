@@ -64,7 +64,10 @@ const writeUnder = (folder: string, text: string, now: number): string => {
       writeFileSync(file, text, { mode: 0o600, flag: 'wx' });
       return file;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
+      // A full disk has room for a name, and would let empty reports push out those that say something.
+      rmSync(file, { force: true });
+      throw error;
     }
   }
 };

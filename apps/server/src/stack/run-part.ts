@@ -119,7 +119,7 @@ const follow = async (part: PartName, dataDir: string, clock: Clock, logger: Log
   const giveUpAt = killAt + PART_BOUNDS.PREDECESSOR_KILLED_MS;
   let isKilled = false;
   for (;;) {
-    const lock = takeLock(path);
+    const lock = takeOrGoWithout(path, logger);
     if (lock !== null) return lock;
     const pid = lockHolder(path);
     if (pid !== null && !isKilled && clock.monotonic() >= killAt) {
@@ -129,6 +129,19 @@ const follow = async (part: PartName, dataDir: string, clock: Clock, logger: Log
     }
     if (clock.monotonic() >= giveUpAt) throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid: pid ?? 0 });
     await new Promise<void>((resolve) => void clock.setTimeout(resolve, PART_BOUNDS.PREDECESSOR_POLL_MS));
+  }
+};
+
+const NO_LOCK: FileLock = { touch: () => {}, release: () => {} };
+
+/** A disk that is full must not keep a part down that can do without: the lock is for the rare case that its stack was killed. */
+const takeOrGoWithout = (path: string, logger: Logger): FileLock | null => {
+  try {
+    return takeLock(path);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    logger.error({ file: path, reason }, 'the lock of a part cannot be written; it goes on without');
+    return NO_LOCK;
   }
 };
 

@@ -151,7 +151,9 @@ it('one that does not stay up is tried for ever, ever later, and is told of loud
     runs.at(-1)!.say({ ...FAILURE, fault: null });
     await runs.at(-1)!.end();
   }
-  expect(said().match(/DOES NOT STAY UP/g)).toHaveLength(1);
+  const lines = said();
+  expect(lines.match(/DOES NOT STAY UP/g)).toHaveLength(1);
+  expect(lines.match(/"reason":"no such thing".*is started again/g)).toHaveLength(8);
 });
 
 it('one that hangs while it is started again is killed, and that is an end like any other; a first start has no limit', async () => {

@@ -197,7 +197,9 @@ export class SupervisedPart {
     this.#state = 'waiting';
     onEnded({ ...end, part, livedMs, error: this.#error, counters: this.#counters });
     const { code, signal } = end;
-    logger.error({ part, code, signal, restart_in_ms: delayMs }, 'a part ended unexpectedly and is started again');
+    const why = this.#error === null ? {} : { reason: this.#error.message };
+    const fields = { part, code, signal, ...why, restart_in_ms: delayMs };
+    logger.error(fields, 'a part ended unexpectedly and is started again');
     if (isLoud) {
       const { LOUD_ENDS } = RESTART_BOUNDS;
       logger.error({ part }, `THE ${part.toUpperCase()} DOES NOT STAY UP: it ended ${LOUD_ENDS} times within a minute`);

@@ -160,7 +160,7 @@ describe('lines of another process', () => {
     const stream = new PassThrough();
     const relay = relayTo(stream, 'human');
     const odd = ['{"level":"warn","reason":"{a}\n', '{"level":"warn","a":1}}\n'];
-    for (const line of odd) relay.push(line);
+    for (const looksLikeOne of odd) relay.push(looksLikeOne);
     await relay.flush();
     expect(String(stream.read())).toBe(`${odd[0]}${odd[1]}`);
   });

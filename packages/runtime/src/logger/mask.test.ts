@@ -39,6 +39,9 @@ test('texts that look like keys are masked wherever they stand', () => {
   expect(maskText('edge tne_Ab3-_defghijklmnop refused')).toBe('edge tne_[secret] refused');
   expect(maskText('authorization: Bearer abc.def-123 sent')).toBe('authorization: Bearer [secret] sent');
   expect(maskText('postgres://tunnel:hunter2@db/tunnel')).toBe('postgres://tunnel:[secret]@db/tunnel');
+  expect(maskText('at postgres:///tunnel?user=tunnel&password=hunter2&host=%2Frun')).toBe(
+    'at postgres:///tunnel?user=tunnel&password=[secret]&host=%2Frun',
+  );
   expect(JSON.stringify(maskFields({ note: [`x ${KEY}`], err: new Error(`bad ${KEY}`) }))).not.toContain(KEY);
   expect(JSON.stringify(maskFields({ any: new Secret('hidden') }))).not.toContain('hidden');
 });

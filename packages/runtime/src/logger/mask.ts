@@ -14,9 +14,15 @@ const SECRET_NAME =
 const OWN_KEY = /\b(tn[le]_)[\w-]{6,}/g;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi;
 const URL_PASSWORD = /(:\/\/[^\s/:@]*):[^\s/@]+@/g;
+/** As in the URL of a database that is reached by a socket. */
+const QUERY_PASSWORD = /([?&]password=)[^\s&"'#]+/gi;
 
 export const maskText = (text: string): string =>
-  text.replace(OWN_KEY, `$1${MASK}`).replace(BEARER, `$1 ${MASK}`).replace(URL_PASSWORD, `$1:${MASK}@`);
+  text
+    .replace(OWN_KEY, `$1${MASK}`)
+    .replace(BEARER, `$1 ${MASK}`)
+    .replace(URL_PASSWORD, `$1:${MASK}@`)
+    .replace(QUERY_PASSWORD, `$1${MASK}`);
 
 export const maskFields = (fields: object): Record<string, unknown> =>
   fields instanceof Error ? { err: maskError(fields, MOST_LEVELS) } : maskEntries(fields, MOST_LEVELS);
