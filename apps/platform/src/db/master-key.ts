@@ -31,16 +31,19 @@ export class MasterKey {
   readonly file: string;
   /** Every user of the machine can read it. */
   readonly isOpenToAll: boolean;
-  readonly #secret: Secret;
+  #secret: Secret;
 
   constructor(file: string, secret: Secret, isOpenToAll = false) {
-    if (NO_TEXT.test(secret.reveal())) throw unusable(file, 'it holds bytes that are no text');
-    if (secret.reveal().length < SECRET_MIN_CHARACTERS) {
-      throw unusable(file, `it holds less than ${SECRET_MIN_CHARACTERS} characters`);
-    }
     this.file = file;
     this.isOpenToAll = isOpenToAll;
-    this.#secret = secret;
+    this.#secret = usable(file, secret);
+  }
+
+  /** Somebody who lost it made a new one beside us, and encrypted with that. Throws a fault that names the file. */
+  readAgain(): void {
+    const found = readSecretFile(this.file);
+    if (found === null) throw unusable(this.file, 'it does not exist');
+    this.#secret = usable(this.file, found);
   }
 
   encrypt(purpose: SecretPurpose, text: string): string {
@@ -70,6 +73,12 @@ export class MasterKey {
     return Buffer.from(hkdfSync('sha256', this.#secret.reveal(), '', `tunnel ${VERSION} ${kind}`, KEY_BYTES));
   }
 }
+
+const usable = (file: string, secret: Secret): Secret => {
+  if (NO_TEXT.test(secret.reveal())) throw unusable(file, 'it holds bytes that are no text');
+  if (secret.reveal().length >= SECRET_MIN_CHARACTERS) return secret;
+  throw unusable(file, `it holds less than ${SECRET_MIN_CHARACTERS} characters`);
+};
 
 export const isEncrypted = (text: string): boolean => text.startsWith(`${VERSION}.`);
 

@@ -3,17 +3,22 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { LIMITS } from '../limits.ts';
 import { addBilledAccount } from '../services/billing/billed-account.fixture.ts';
 import { readChanges } from '../services/edge-changes.ts';
+import { heartbeat } from '../services/edges/heartbeat.ts';
 import {
   type Account,
   addEdge,
   addKey,
+  beatOf,
   createLinkFixture,
   type Edge,
   type LinkFixture,
   NOON,
+  openedOf,
   questionOf,
 } from '../services/edges/link.fixture.ts';
+import { closeEntries } from '../services/tunnels/log-entries.ts';
 import { openTunnel } from '../services/tunnels/open-tunnel.ts';
+import { storeRecords } from '../services/tunnels/store-records.ts';
 import { enforceEntitlements } from './enforce-entitlements.ts';
 
 const PAST_DUE = 'the account is past due: a payment failed, and the 7 days since are over';
@@ -117,6 +122,39 @@ describe('tunnels of an account past due', () => {
 });
 
 describe('tunnels of an account whose subscription has ended', () => {
+  const over = (tunnel_ids: readonly string[]) => ({ kind: 'tunnels-closed', tunnel_ids });
+
+  it('are looked at again when an edge that was taken for dead comes back with them', async () => {
+    const account = await addBilledAccount(fixture.db);
+    const ids = await open(account, 11);
+    await fixture.db.transaction().execute((trx) => closeEntries(trx, { ...edge.actor, at: new Date(NOON) }));
+    await endSubscription(account);
+    await run();
+    expect([await told(), await checkAt(account)]).toEqual([[], null]);
+    await heartbeat(fixture, edge.actor, beatOf(edge.runId));
+    await run();
+    expect(await told()).toMatchObject([over(ids.slice(10))]);
+    await close(ids);
+  });
+
+  it('are looked at when an edge tells of some that it let in while it could not ask', async () => {
+    const account = await addBilledAccount(fixture.db);
+    const ids = await open(account, 10);
+    await endSubscription(account);
+    await run();
+    expect([await told(), await checkAt(account)]).toEqual([[], null]);
+    const record = openedOf(edge, account, 'tun_unasked', NOON);
+    await storeRecords(fixture, edge.actor, {
+      run_id: edge.runId,
+      journal_id: 'journal_x',
+      first: 1,
+      records: [record],
+    });
+    await run();
+    expect(await told()).toMatchObject([over(['tun_unasked'])]);
+    await close([...ids, 'tun_unasked']);
+  });
+
   it('are ended when they are over the plan of now, the newest first, and those of an unlimited key stay', async () => {
     const account = await addBilledAccount(fixture.db);
     const free = await addKey(fixture.db, account.accountId, true);

@@ -2,12 +2,15 @@
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Fault } from '@tunnel/errors';
 import { systemClock } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { masterKeySource } from '../../db/master-key.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
+import { LIMITS } from '../../limits.ts';
 import {
   listSigningKeys,
   openPrivateKey,
@@ -15,6 +18,7 @@ import {
   rotateSigningKeys,
   signingKeyRows,
 } from './signing-key-store.ts';
+import { SigningKeys } from './signing-keys.ts';
 
 let database: TestDatabase;
 let dataDir: string;
@@ -167,6 +171,34 @@ describe('a rotation', () => {
     const kid = await rotate(true);
     expect((await rows()).map((row) => row.kid)).toEqual([kid]);
     await prepare();
+  });
+
+  it('under a new master key is taken up by a platform that runs', async () => {
+    const held = await prepare();
+    const fake = new FakeClock();
+    const keys = new SigningKeys({ db: database.db, clock: fake, masterKey: () => held });
+    await keys.current();
+    rmSync(join(dataDir, 'master-key'));
+    const kid = await rotate(true);
+    await fake.advance(LIMITS.SIGNING_KEYS_KNOWN_MS);
+    expect((await keys.current()).kid).toBe(kid);
+    expect((await keys.published()).keys.map((key) => key.kid)).toEqual([kid]);
+  });
+
+  it('that a platform cannot open ends the old keys there too; callers are not told the file', async () => {
+    const held = await prepare();
+    const fake = new FakeClock();
+    const keys = new SigningKeys({ db: database.db, clock: fake, masterKey: () => held });
+    await keys.current();
+    rmSync(join(dataDir, 'master-key'));
+    await rotate(true);
+    rmSync(join(dataDir, 'master-key'));
+    await fake.advance(LIMITS.SIGNING_KEYS_KNOWN_MS);
+    for (let tries = 0; tries < 2; tries += 1) {
+      const refused = await keys.current().catch((error: unknown) => error);
+      expect(refused).toEqual(new Error('the key that signs access tokens cannot be opened'));
+      expect(refused).not.toBeInstanceOf(Fault);
+    }
   });
 
   it('by several at once leaves one key that signs', async () => {

@@ -3,6 +3,7 @@ import type { PublicKeys } from '@tunnel/contract';
 import type { Clock } from '@tunnel/runtime';
 import { type CryptoKey, importJWK, type JWK } from 'jose';
 import type { Db } from '../../db/database.ts';
+import { DatabaseAway } from '../../db/database-away.ts';
 import type { MasterKey } from '../../db/master-key.ts';
 import { LIMITS } from '../../limits.ts';
 import { makeFirstSigningKey, openPrivateKey, type SigningKeyRow, signingKeyRows } from './signing-key-store.ts';
@@ -101,10 +102,17 @@ export class SigningKeys {
   #read(): Promise<KnownKeys> {
     this.#readAt = this.#options.clock.monotonic();
     this.#reads += 1;
-    const reading = this.#load(this.#reads).then((known) => {
-      this.#known = known;
-      return known;
-    });
+    const reading = this.#load(this.#reads).then(
+      (known) => {
+        this.#known = known;
+        return known;
+      },
+      (error: unknown) => {
+        // Those that are known may have been ended. While the database is away nobody knows, and nobody is let in either.
+        if (!(error instanceof DatabaseAway)) this.#known = undefined;
+        throw error;
+      },
+    );
     this.#reading = reading.finally(() => {
       this.#reading = undefined;
     });
@@ -121,7 +129,7 @@ export class SigningKeys {
     }
     const [first] = rows;
     if (first === undefined) throw new Error('there is no key to sign access tokens with');
-    const privateJwk = openPrivateKey(masterKey(), first);
+    const privateJwk = openWith(masterKey(), first);
     return {
       read,
       keys: await Promise.all(rows.map(verifyingKey)),
@@ -129,6 +137,20 @@ export class SigningKeys {
     };
   }
 }
+
+/** Not a fault, whose text names the file: callers read that. */
+const openWith = (masterKey: MasterKey, row: SigningKeyRow): JWK => {
+  try {
+    return openPrivateKey(masterKey, row);
+  } catch {
+    try {
+      masterKey.readAgain();
+      return openPrivateKey(masterKey, row);
+    } catch (error) {
+      throw new Error('the key that signs access tokens cannot be opened', { cause: error });
+    }
+  }
+};
 
 const verifyingKey = async ({ kid, public_key }: SigningKeyRow): Promise<VerifyingKey> => {
   const publicJwk = public_key as JWK;

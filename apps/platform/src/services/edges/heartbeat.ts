@@ -31,7 +31,7 @@ export const heartbeat = async (
       before.run_id === null || before.run_id === told.run_id
         ? 0
         : await closeEntries(trx, { edgeId, at: before.last_heartbeat_at ?? now, notOfRun: told.run_id });
-    return { closed, opened: await openAgain(trx, edgeId, told.run_id) };
+    return { closed, opened: await openAgain(trx, { edgeId, runId: told.run_id, now }) };
   });
   if (counts.closed > 0) logger.info({ edge_id: edgeId, tunnels: counts.closed }, 'an edge began a new run');
   if (counts.opened > 0) logger.info({ edge_id: edgeId, tunnels: counts.opened }, 'an edge that fell silent is back');

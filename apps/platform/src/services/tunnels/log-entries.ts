@@ -186,9 +186,12 @@ export const closeEntries = async (
   return Number(numAffectedRows ?? 0);
 };
 
-/** Those of a run that is heard again: they were closed too early. */
-export const openAgain = async (trx: Transaction<Schema>, edgeId: string, runId: string): Promise<number> => {
-  const { numAffectedRows } = await sql`
+/** Those of a run that is heard again: they were closed too early. How many. */
+export const openAgain = async (
+  trx: Transaction<Schema>,
+  { edgeId, runId, now }: { readonly edgeId: string; readonly runId: string; readonly now: Date },
+): Promise<number> => {
+  const { rows } = await sql<{ user_id: string }>`
     with living as (
       select id from tunnel_log
       where edge_id = ${edgeId} and run_id = ${runId} and presumed_closed
@@ -196,6 +199,30 @@ export const openAgain = async (trx: Transaction<Schema>, edgeId: string, runId:
     )
     update tunnel_log set unregistered_at = null, presumed_closed = false
     from living where tunnel_log.id = living.id
+    returning tunnel_log.user_id
   `.execute(trx);
-  return Number(numAffectedRows ?? 0);
+  const accountIds = rows.map((row) => row.user_id);
+  await checkLimits(trx, accountIds, now);
+  return rows.length;
+};
+
+/**
+ * Has the job look at accounts with tunnels that nobody was asked for: those of an edge that was taken for dead, or that could not ask.
+ * Their plan may allow less by now.
+ */
+export const checkLimits = async (
+  trx: Transaction<Schema>,
+  accountIds: readonly string[],
+  now: Date,
+): Promise<void> => {
+  if (accountIds.length === 0) return;
+  await sql`
+    with unchecked as (
+      select user_id from billing_accounts
+      where user_id = any(${accountIds}::uuid[]) and limit_check_at is null
+      order by user_id for no key update
+    )
+    update billing_accounts set limit_check_at = ${now}
+    from unchecked where billing_accounts.user_id = unchecked.user_id
+  `.execute(trx);
 };

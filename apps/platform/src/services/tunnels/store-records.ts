@@ -7,7 +7,7 @@ import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { applyRecords, type UsedBytes } from './entry-changes.ts';
-import { insertOpened, lockEntries, writeChanges } from './log-entries.ts';
+import { checkLimits, insertOpened, lockEntries, writeChanges } from './log-entries.ts';
 
 type Trx = Transaction<Schema>;
 
@@ -63,8 +63,17 @@ const store = async (trx: Trx, edgeId: string, records: readonly JournalRecord[]
   const fresh = await insertOpened(trx, edgeId, records);
   const tunnelIds = [...new Set(records.map((record) => record.tunnel_id))];
   const entries = await lockEntries(trx, edgeId, tunnelIds, fresh);
+  const notOpen = [...entries.values()].filter(
+    ({ fresh: isFresh, unregisteredAt }) => isFresh || unregisteredAt !== null,
+  );
   const changes = applyRecords(entries, records, await currentRun(trx, edgeId));
   await writeChanges(trx, changes);
+  const unasked = notOpen.filter(({ unregisteredAt, abandoned }) => unregisteredAt === null && !abandoned);
+  await checkLimits(
+    trx,
+    unasked.map(({ userId }) => userId),
+    new Date(now),
+  );
   await addMetered(trx, changes.used, now);
   return changes.ignored;
 };
