@@ -49,7 +49,10 @@ export const sendRequestedMails = (
     `.execute(trx);
     let queued = 0;
     // Everybody counts recipients in this order, so that nobody waits in a circle.
-    const inOrder = rows.toSorted((a, b) => (a.email === b.email ? a.id - b.id : a.email < b.email ? -1 : 1));
+    const inOrder = rows.toSorted((a, b) => {
+      if (a.email === b.email) return a.id - b.id;
+      return a.email < b.email ? -1 : 1;
+    });
     for (const { email, kind } of inOrder) if (await queueLink(trx, email, kind, settings)) queued += 1;
     return { taken: rows.length, queued };
   });
