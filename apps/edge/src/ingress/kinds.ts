@@ -5,7 +5,7 @@ import { hostOfAuthority, type Transport, type TunnelProtocol } from '@tunnel/co
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
-import { type Clock, type Logger, type ServerConfig } from '@tunnel/runtime';
+import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import type { Balancer } from '../routing/balancer.ts';
 import type { PortListeners, PortRange } from '../routing/endpoints.ts';
 import type { Registry } from '../routing/registry.ts';
