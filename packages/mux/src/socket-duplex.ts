@@ -8,6 +8,7 @@ import { abandonOrDestroy } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import {
   confirmEnd,
+  hasLostPeer,
   type ReadPath,
   readStatically,
   resetSafely,
@@ -59,6 +60,11 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
   /** What the kernel has taken so far, bit by bit: while bytes are queued and this stands still, so does the peer. */
   get takenBytes(): number {
     return takenBytes(this.#socket);
+  }
+
+  /** Asked of a peer that is not read: of that one nobody else would tell. */
+  get hasLostPeer(): boolean {
+    return hasLostPeer(this.#socket);
   }
 
   read(reader: ByteReader): void {

@@ -1,7 +1,9 @@
 // A visitor that sends more and leaves, in every phase: it is heard, its service is told within a second, and nothing is left of it.
+import { once } from 'node:events';
 import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { RouteDecision } from '../../routing/http-router.ts';
 import { type HttpStand, startHttpStand } from './http.fixture.ts';
 import { dialTls, startHttpsPort, visitHttp2 } from './https.fixture.ts';
@@ -188,6 +190,28 @@ describe.each<[string, Dial]>([
       },
     );
   });
+});
+
+it('is heard by its reset also while its service takes nothing of its body', async () => {
+  const [stand] = await start({ name: '', request: '', service: (socket) => socket.pause() });
+  const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
+  socket.on('error', () => {});
+  socket.write(`POST / HTTP/1.1\r\n${HOST}Content-Length: 100000000\r\n\r\n`);
+  socket.write(Buffer.alloc(100_000_000));
+  let before = -1;
+  await eventually(
+    () => {
+      const seen = before;
+      before = stand.tunnel.counters.bytes;
+      expect([seen > 1_000_000, seen]).toEqual([true, before]);
+    },
+    { intervalMs: 200 },
+  );
+  socket.resetAndDestroy();
+  await once(socket, 'close');
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  await stand.clock.advance(2 * EDGE_LIMITS.SESSION_TICK_MS);
+  expect([stand.ingress.connections, stand.pair.edge.liveStreams]).toEqual([0, 0]);
 });
 
 describe('HTTP/2', () => {

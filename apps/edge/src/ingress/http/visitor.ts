@@ -22,6 +22,8 @@ export interface Visitor extends HeldConnection, Guarded {
 export interface VisitorDuplex extends ByteDuplex {
   readonly queuedBytes: number;
   readonly takenBytes: number;
+  /** The visitor has reset the connection; while it is not read nobody else tells. */
+  readonly hasLostPeer: boolean;
   /** After end(), when all of it is out: the visitor may read on, and nobody waits for it. */
   letGo(): void;
 }

@@ -9,6 +9,7 @@ export class StalledVisitor implements VisitorDuplex {
   takenBytes = 0;
   /** The most that ever waited. */
   mostQueuedBytes = 0;
+  readonly hasLostPeer = false;
   isReset = false;
   isEnded = false;
   /** Whether the visitor is read; bytes that come while it is not are a mistake of the test. */
