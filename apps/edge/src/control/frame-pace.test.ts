@@ -85,6 +85,19 @@ it('with 100 tunnels is ready at once', async () => {
   expect(fixture.control.figures.heldBack).toBe(0);
 });
 
+it('with 100 tunnels and their probes is not behind when it has just come: each registration pays for a first report', async () => {
+  const client = await enter('alice');
+  const registered: string[] = [];
+  for (let n = 0; n < 99; n += 1) client.register({ protocol: 'http' }, `r${n}`);
+  for (let n = 0; n < 99; n += 1) registered.push((await client.next('TunnelRegistered')).tunnel_id);
+  for (const tunnel_id of registered) client.send({ type: 'TunnelHealthy', tunnel_id });
+  await client.settle();
+  expect(fixture.control.figures.heldBack).toBe(0);
+  // The next ones cost what reports cost: of the 400 tokens, Auth, 99 registrations and a ping have left 2.
+  for (const tunnel_id of registered) client.send({ type: 'TunnelHealthy', tunnel_id });
+  await eventually(() => expect(fixture.control.figures.heldBack).toBe(1));
+});
+
 it('pays for the length of what has to be read', async () => {
   const client = await enter('op');
   const filler = 'x'.repeat(63 * 1024);
