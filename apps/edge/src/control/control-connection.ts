@@ -14,7 +14,7 @@ import {
 import type { Clock, LogLimiter, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 import { EDGE_LIMITS } from '../limits.ts';
-import { SIGNAL_WEIGHT, weightOf } from './frame-weights.ts';
+import { FrameWeights, SIGNAL_WEIGHT } from './frame-weights.ts';
 
 export interface ControlPeer {
   /** The address that limits count: without a port, IPv4 as such. */
@@ -62,6 +62,7 @@ export class ControlConnection implements Guarded {
   readonly #log: LogLimiter;
   readonly #handlers: ControlHandlers;
   readonly #pace: FramePace;
+  readonly #weights = new FrameWeights();
   readonly #report: ReportInternalError;
   #phase: Phase = 'awaiting-auth';
   /**
@@ -313,7 +314,7 @@ export class ControlConnection implements Guarded {
 
   #receive(text: string | null): Promise<void> | void {
     const decoded = text === null ? refusedBinary() : decodeControl(text);
-    this.#pace.charge(weightOf(decoded, text?.length ?? 0), this.#clock.monotonic());
+    this.#pace.charge(this.#weights.of(decoded, text?.length ?? 0), this.#clock.monotonic());
     if (!decoded.ok) return this.#refuseFrame(decoded.fault);
     const { message } = decoded;
     if (message.type === 'Ping') return this.send({ type: 'Pong', id: message.id });

@@ -46,6 +46,8 @@ export class ControlServer {
     maxFragments: EDGE_LIMITS.CONTROL_FRAGMENTS_MAX,
     // The connection answers pings, when it has a token for them.
     autoPong: false,
+    // One frame a turn: of the smallest frames one read holds ten thousand, and to take them apart at once would keep everybody else waiting.
+    allowSynchronousEvents: false,
     clientTracking: false,
   });
   /** Made at the start, when the certificate is known. */

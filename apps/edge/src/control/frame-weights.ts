@@ -21,8 +21,26 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
   RequestCarriers: 4,
 };
 
-/** `characters` that had to be decoded: honest frames are far below what one more token is for. */
-export const weightOf = (decoded: ReturnType<typeof decodeControl>, characters: number): number => {
-  const ofKind = decoded.ok ? (WEIGHTS[decoded.message.type] ?? ODD) : ODD;
-  return ofKind + Math.floor(characters / EDGE_LIMITS.CONTROL_FRAME_CHARS_PER_TOKEN);
-};
+/** As many first reports as tunnels that a burst registers; more cannot be saved up. */
+const FIRST_REPORTS_MAX = EDGE_LIMITS.CONTROL_FRAMES_BURST / 4;
+
+/** Of one connection. */
+export class FrameWeights {
+  /** A registration pays for the first report of its tunnel: a client of 100 tunnels with probes would else be behind when it has just come. */
+  #firstReports = 0;
+
+  /** `characters` that had to be decoded: honest frames are far below what one more token is for. */
+  of(decoded: ReturnType<typeof decodeControl>, characters: number): number {
+    const forLength = Math.floor(characters / EDGE_LIMITS.CONTROL_FRAME_CHARS_PER_TOKEN);
+    return forLength + (decoded.ok ? this.#ofMessage(decoded.message.type) : ODD);
+  }
+
+  #ofMessage(type: ControlType): number {
+    const weight = WEIGHTS[type] ?? ODD;
+    if (type === 'RegisterTunnel') this.#firstReports = Math.min(FIRST_REPORTS_MAX, this.#firstReports + 1);
+    const isReport = type === 'TunnelHealthy' || type === 'TunnelUnhealthy';
+    if (!isReport || this.#firstReports === 0) return weight;
+    this.#firstReports -= 1;
+    return 0;
+  }
+}
