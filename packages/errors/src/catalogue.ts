@@ -28,6 +28,7 @@ export const CATALOGUE = {
   CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir`.'),
   CONFIG_DATA_DIR_IN_USE: entry(500, false, 'data directory {dir} is in use by a running server (pid {pid})', 'Stop that server, or give this one a directory of its own: --data-dir.'),
   CONFIG_DATABASE_EMBEDDED: entry(500, false, 'the embedded database cannot run in {dir}: {reason}', 'Choose another place with --data-dir, or set `[database] url` to a PostgreSQL of yours.'),
+  CONFIG_DATABASE_NEWER: entry(500, false, 'the database was used by a newer version of this server: {migration} is unknown to this one', 'Run that version again, or a later one. To stay with this one, put back a copy of the database from before the upgrade.'),
   CONFIG_SECRET_KEY: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[platform] secret_key_file`; all platforms of one database need the same. If it is lost for good: `tunnel-server signing-keys rotate --discard-old`.'),
   CONFIG_TLS_FILES: entry(500, false, 'TLS certificate cannot be loaded from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
   CONFIG_API_URL_HOST: entry(500, false, 'the platform would reach REST at {host}, which the certificate {file} is not for (it is for {names})', 'Name one of its hosts in `[server] api_url`, or use a certificate for that host.'),

@@ -34,7 +34,10 @@ export class EndpointsFile {
   async read(): Promise<LastRun | null> {
     const { path, logger } = this.#options;
     try {
-      const { size } = await stat(path);
+      const found = await stat(path);
+      const { size } = found;
+      // Whatever else lies there may keep us waiting for ever.
+      if (!found.isFile()) throw new Error('it is no file');
       if (size > EDGE_LIMITS.ENDPOINTS_FILE_MAX_BYTES) throw new Error(`it has ${size} bytes`);
       return parseEndpoints(await readFile(path, 'utf8'));
     } catch (error) {
@@ -171,7 +174,7 @@ const parseEndpoints = (text: string): LastRun => {
     if (said['kind'] === 'open') claims.set(textOf(said['tunnel_id']), claimOf(said));
     else if (said['kind'] === 'closed') claims.delete(textOf(said['tunnel_id']));
     else if (said['kind'] === 'alive' || said['kind'] === 'stopped') {
-      lastAliveAt = Number(said['at']);
+      lastAliveAt = timeOf(said['at']);
       end = said['kind'] === 'stopped' ? 'stopped' : 'crashed';
     } else throw new Error('it has a line that says nothing');
   }
@@ -207,6 +210,11 @@ const endpointOf = ({ transport, port, name }: Fields): LeasedEndpoint => {
 const fieldsOf = (value: unknown): Fields => {
   if (typeof value !== 'object' || value === null) throw new Error('it has a line that is no object');
   return value as Fields;
+};
+
+const timeOf = (value: unknown): number => {
+  if (typeof value !== 'number') throw new Error('it has a time that is none');
+  return value;
 };
 
 const textOf = (value: unknown): string => {

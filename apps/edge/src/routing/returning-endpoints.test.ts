@@ -190,6 +190,8 @@ describe('a file', () => {
     ['of another version', '{"kind":"endpoints","version":2}\n'],
     ['broken in the midst', '{"kind":"endpoints","version":1}\n\u0000\u0000\n{"kind":"alive","at":1}\n'],
     ['with a line of another kind', '{"kind":"endpoints","version":1}\n{"kind":"moved","at":1}\n'],
+    ['with a time that is none', '{"kind":"endpoints","version":1}\n{"kind":"alive","at":"x"}\n'],
+    ['with no time', '{"kind":"endpoints","version":1}\n{"kind":"stopped"}\n'],
     ['with a line that is a number', '{"kind":"endpoints","version":1}\n7\n'],
     ['with an endpoint that is none', fileWith({ endpoint: { transport: 'tcp', port: 1.5 } })],
     ['without an endpoint', fileWith({ endpoint: undefined })],

@@ -39,6 +39,16 @@ it('is safe when two processes do it at once', async () => {
   expect([...one, ...two]).toEqual(pending);
 });
 
+it('says so when the tables are of a newer version, and leaves them as they are', async () => {
+  const { db } = await open();
+  await sql`insert into kysely_migration (name, timestamp) values ('9999-of-tomorrow', 'now')`.execute(db);
+  await expect(migrate(db)).rejects.toMatchObject({
+    code: 'CONFIG_DATABASE_NEWER',
+    values: { migration: '9999-of-tomorrow' },
+  });
+  await expect(migrate(db)).rejects.toThrow('newer version');
+});
+
 it('gives each test a database of its own', async () => {
   const [one, two] = [await open(), await open()];
   await one.db.insertInto('audit_log').values({ actor: 'operator', action: 'tried' }).execute();

@@ -1,5 +1,6 @@
 // Brings the tables up to date: forward only, one process at a time (kysely takes an advisory lock of PostgreSQL).
-import { type Migration, Migrator } from 'kysely';
+import { Fault } from '@tunnel/errors';
+import { type Migration, Migrator, sql } from 'kysely';
 import { Database, type DatabaseOptions, type Db } from './database.ts';
 import { up as accounts } from './migrations/0001-accounts.ts';
 import { up as keysAndUsage } from './migrations/0002-keys-and-usage.ts';
@@ -26,8 +27,18 @@ const migratorOf = (db: Db): Migrator =>
 /** Names of those that were applied now. Throws what went wrong; those before it stay applied. */
 export const migrate = async (db: Db): Promise<string[]> => {
   const { error, results = [] } = await migratorOf(db).migrateToLatest();
+  const migration = error === undefined ? undefined : await unknownMigration(db);
+  if (migration !== undefined) throw new Fault('CONFIG_DATABASE_NEWER', { migration }, { cause: error });
   if (error !== undefined) throw error instanceof Error ? error : new Error('the migrations failed', { cause: error });
   return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);
+};
+
+/** One that the tables have had and that is none of ours: whoever goes back to an earlier version is told so, not that something is corrupt. */
+const unknownMigration = async (db: Db): Promise<string | undefined> => {
+  const applied = sql<{ name: string }>`select name from kysely_migration order by name`;
+  // There may be no such table yet, or no database: then the first error says it.
+  const { rows } = await applied.execute(db).catch(() => ({ rows: [] }));
+  return rows.find(({ name }) => !Object.hasOwn(MIGRATIONS, name))?.name;
 };
 
 /**

@@ -118,6 +118,10 @@ it('a first start that ends without a word is told by what it printed, or by how
   await two.runs[0]!.end();
   await expect(starts[0]).rejects.toThrow('the edge did not start: FATAL ERROR: heap out of memory');
   await expect(starts[1]).rejects.toThrow('the edge did not start: it ended with SIGKILL');
+  const early = supervise();
+  early.part.load();
+  await early.runs[0]!.end({ code: 1, signal: null, output: 'Error: no such file\n' });
+  await expect(early.part.start()).rejects.toThrow('the edge did not start: Error: no such file');
 });
 
 it('a part that ended is started again at once, with what is known by then, and told of', async () => {

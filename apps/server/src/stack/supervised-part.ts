@@ -49,6 +49,8 @@ export class SupervisedPart {
   #counters: Readonly<Record<string, number>> = {};
   #policy: RestartState = UNTRIED;
   #hasEverRun = false;
+  /** The end of a first run, maybe before anybody asked it to start. */
+  #endedEarly: PartEnd | null = null;
   #restart: Timer | undefined;
   #startLimit: Timer | undefined;
   /** Of the first start; what comes after the first word on it changes nothing. */
@@ -96,8 +98,7 @@ export class SupervisedPart {
       this.#firstStart = { resolve, reject };
     });
     this.#mayStart = true;
-    if (this.#state === 'idle')
-      this.#failFirstStart({ code: null, signal: null, output: 'it ended while it was loading' });
+    if (this.#endedEarly !== null) this.#failFirstStart(this.#endedEarly);
     else if (this.#isLoaded) this.#tellToStart();
     return started;
   }
@@ -179,6 +180,7 @@ export class SupervisedPart {
       return;
     }
     this.#state = 'idle';
+    this.#endedEarly = end;
     this.#failFirstStart(end);
   }
 
