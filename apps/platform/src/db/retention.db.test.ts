@@ -98,6 +98,25 @@ describe('the audit', () => {
   });
 });
 
+describe('a table that cannot be cleaned up', () => {
+  it('keeps no other from it, and is told of', async () => {
+    const { db } = fixture;
+    await sql`create function refuse_here() returns trigger language plpgsql as
+      $$ begin raise exception 'not this one'; end $$`.execute(db);
+    await sql`create trigger refuse_here before delete on users execute function refuse_here()`.execute(db);
+    const at = new Date(NOON);
+    await db.insertInto('mail_quotas').values({ recipient_hash: 'old', last_at: at }).execute();
+    await db.insertInto('processor_events').values({ id: 'evt_old', type: 'x', received_at: at }).execute();
+    await expect(cleanAt(NOON + 31 * DAY_MS)).rejects.toThrow('not this one');
+    const left = await Promise.all([
+      db.selectFrom('mail_quotas').select('recipient_hash').execute(),
+      db.selectFrom('processor_events').select('id').execute(),
+    ]);
+    expect(left).toEqual([[], []]);
+    await sql`drop trigger refuse_here on users`.execute(db);
+  });
+});
+
 describe('the log of tunnels', () => {
   it('loses ended tunnels after its days; living ones, day sums and counts stay as they are', async () => {
     const { db } = fixture;

@@ -2,6 +2,7 @@
 import type { ServerConfig } from '@tunnel/runtime';
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
+import { DatabaseAway } from '../db/database-away.ts';
 import { oldBefore, RETENTION, type Retention } from '../db/retention.ts';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
@@ -20,12 +21,21 @@ export const cleanUp = (settings: ServerConfig['platform']['retention']): Job =>
   name: 'clean up',
   everyMs: LIMITS.CLEAN_UP_EVERY_MS,
   run: async ({ db, clock, logger }) => {
+    const failures: unknown[] = [];
     for (const each of CLEAN_UPS) {
       const now = clock.now();
       const before = oldBefore(each, settings, now);
-      const rows = before === null ? 0 : await deleteAll(db, each, each.old(before, new Date(now)));
-      if (rows > 0) logger.debug({ table: each.table, rows }, 'old rows were deleted');
+      if (before === null) continue;
+      try {
+        const rows = await deleteAll(db, each, each.old(before, new Date(now)));
+        if (rows > 0) logger.debug({ table: each.table, rows }, 'old rows were deleted');
+      } catch (error) {
+        // One that cannot be cleaned up keeps no other from it.
+        if (error instanceof DatabaseAway) throw error;
+        failures.push(error);
+      }
     }
+    if (failures.length > 0) throw failures[0];
   },
 });
 
