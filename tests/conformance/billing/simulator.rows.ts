@@ -56,7 +56,7 @@ export const simulatorRows = (harness: BillingHarness): void => {
   });
 
   it(row('Contract', 19, 'and nobody from elsewhere'), async () => {
-    expect(await statusWith({ host: 'evil.example' })).toBe(403);
+    expect(await statusWith({ host: 'evil.example' })).toBe(421);
     expect(await statusWith({ origin: 'https://evil.example' })).toBe(403);
     expect(await statusWith({})).toBe(200);
   });

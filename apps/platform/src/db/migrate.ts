@@ -9,6 +9,7 @@ import { up as billing } from './migrations/0004-billing.ts';
 import { up as regionsAndFilters } from './migrations/0005-regions-and-filters.ts';
 import { up as retentionAndEntitlement } from './migrations/0006-retention-and-entitlement.ts';
 import { up as encryptedSigningKeys } from './migrations/0007-encrypted-signing-keys.ts';
+import { up as keysByAccount } from './migrations/0008-keys-by-account.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -19,6 +20,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0005-regions-and-filters': { up: regionsAndFilters },
   '0006-retention-and-entitlement': { up: retentionAndEntitlement },
   '0007-encrypted-signing-keys': { up: encryptedSigningKeys },
+  '0008-keys-by-account': { up: keysByAccount },
 };
 
 const migratorOf = (db: Db): Migrator =>

@@ -9,12 +9,15 @@ import {
   addAccount,
   addEdge,
   createLinkFixture,
+  daysOf,
   type Edge,
+  entryOf,
   type LinkFixture,
   NOON,
   questionOf,
   tunnelCountOf,
 } from '../services/edges/link.fixture.ts';
+import { closeEntries } from '../services/tunnels/log-entries.ts';
 import { openTunnel } from '../services/tunnels/open-tunnel.ts';
 import { storeRecords } from '../services/tunnels/store-records.ts';
 import { listTunnels } from '../services/usage/tunnel-log.ts';
@@ -95,6 +98,25 @@ describe('the audit', () => {
   });
 });
 
+describe('a table that cannot be cleaned up', () => {
+  it('keeps no other from it, and is told of', async () => {
+    const { db } = fixture;
+    await sql`create function refuse_here() returns trigger language plpgsql as
+      $$ begin raise exception 'not this one'; end $$`.execute(db);
+    await sql`create trigger refuse_here before delete on users execute function refuse_here()`.execute(db);
+    const at = new Date(NOON);
+    await db.insertInto('mail_quotas').values({ recipient_hash: 'old', last_at: at }).execute();
+    await db.insertInto('processor_events').values({ id: 'evt_old', type: 'x', received_at: at }).execute();
+    await expect(cleanAt(NOON + 31 * DAY_MS)).rejects.toThrow('not this one');
+    const left = await Promise.all([
+      db.selectFrom('mail_quotas').select('recipient_hash').execute(),
+      db.selectFrom('processor_events').select('id').execute(),
+    ]);
+    expect(left).toEqual([[], []]);
+    await sql`drop trigger refuse_here on users`.execute(db);
+  });
+});
+
 describe('the log of tunnels', () => {
   it('loses ended tunnels after its days; living ones, day sums and counts stay as they are', async () => {
     const { db } = fixture;
@@ -132,6 +154,25 @@ describe('the log of tunnels', () => {
     const late = [{ kind: 'usage', tunnel_id: 'tun_ended', requests: 1, bytes: 1, at: NOON } as const];
     const batch = { run_id: edge.runId, journal_id: 'jrn', first: 4, records: late };
     expect(await storeRecords(fixture, edge.actor, batch)).toMatchObject({ last_record: 4, refused: null });
+  });
+});
+
+describe('a tunnel whose edge fell silent', () => {
+  it('stays for two months however short the log is kept: what it carried is billed when the edge is back', async () => {
+    fixture.clock.setWallClock(NOON);
+    const silent = await addEdge(fixture);
+    const payer = await addAccount(fixture.db);
+    const question = questionOf(silent, payer, { tunnel_id: 'tun_silent' });
+    expect(await openTunnel(fixture, silent.actor, question)).toEqual({ ok: true });
+    await fixture.db.transaction().execute((trx) => closeEntries(trx, { ...silent.actor, at: new Date(NOON) }));
+    const short = { ...KEPT, tunnel_log_days: 1 };
+    await cleanAt(NOON + 62 * DAY_MS, short);
+    const used = { kind: 'usage', tunnel_id: 'tun_silent', requests: 1, bytes: 1000, at: NOON } as const;
+    const batch = { run_id: silent.runId, journal_id: 'jrn', first: 1, records: [used] };
+    await storeRecords(fixture, silent.actor, batch);
+    expect(await daysOf(fixture.db, payer.accountId)).toMatchObject([{ bytes: 1000 }]);
+    await cleanAt(NOON + 62 * DAY_MS + 1, short);
+    expect(await entryOf(fixture.db, 'tun_silent')).toBeUndefined();
   });
 });
 

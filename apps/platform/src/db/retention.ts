@@ -19,8 +19,8 @@ interface KeptForDays {
   readonly days: number | keyof RetentionSettings;
   /** What tells a row from others. ctid: where it lies, for a table whose key has two columns. */
   readonly key: 'token_hash' | 'id' | 'identifier' | 'recipient_hash' | 'ctid';
-  /** Which rows are old, by the time before which they are. */
-  readonly old: (before: Date) => RawBuilder<unknown>;
+  /** Which rows are old, by the time before which they are, and the time of now. */
+  readonly old: (before: Date, now: Date) => RawBuilder<unknown>;
   /** Only ever added to, unless the transaction says that it is cleaned up. */
   readonly appendOnly?: true;
 }
@@ -30,6 +30,9 @@ export type Retention = KeptForEver | KeptForDays;
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Longer than any token lives: a session without one is over. */
 const SESSION_KEPT_DAYS = 31;
+
+/** Longer than a month is billed for, however late. */
+const SILENT_KEPT_DAYS = 62;
 
 export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   plans: { forEver: 'accounts have them; written from server.toml' },
@@ -85,10 +88,13 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   edges: { forEver: 'a few; a revoked one is what old entries of the log point at' },
   edge_journals: { forEver: 'one number a journal: a batch that comes late is stored once' },
   tunnel_log: {
-    text: '`tunnel_log_days` after the tunnel ended; a living one stays',
+    text: `\`tunnel_log_days\` after the tunnel ended; a living one stays, one whose edge fell silent ${SILENT_KEPT_DAYS} days at least`,
     days: 'tunnel_log_days',
     key: 'id',
-    old: (before) => sql`unregistered_at < ${before}`,
+    // An edge that is back tells what its tunnels carried, and nothing is billed to one that the log does not know.
+    old: (before, now) => sql`
+      unregistered_at < ${before}
+      and (not presumed_closed or unregistered_at < ${new Date(now.getTime() - SILENT_KEPT_DAYS * DAY_MS)})`,
   },
   usage_daily: { forEver: 'with their account: a row a day, which charts and sums are made of' },
   edge_changes: {

@@ -101,3 +101,18 @@ it('counts come as numbers, days as text, times as dates', async () => {
   `.execute(database.db);
   expect(rows[0]).toEqual({ big: 9007199254740991, day: '2026-02-28', time: new Date('2026-02-28T12:00:00Z') });
 });
+
+it('finds what belongs to a row by an index, so that deleting it does not read a whole table for each', async () => {
+  const { rows } = await sql<{ name: string }>`
+    select link.conrelid::regclass || '.' || column_of.attname as name
+    from pg_constraint link
+    join pg_attribute column_of on column_of.attrelid = link.conrelid and column_of.attnum = link.conkey[1]
+    where link.contype = 'f' and not exists (
+      select from pg_index
+      where indrelid = link.conrelid and indkey[0] = column_of.attnum and indpred is null
+    )
+    order by name
+  `.execute(database.db);
+  // Plans and edges are never deleted.
+  expect(rows.map(({ name }) => name)).toEqual(['tunnel_log.edge_id', 'users.plan']);
+});

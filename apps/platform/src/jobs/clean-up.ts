@@ -1,7 +1,8 @@
 // Deletes what is kept for a time and older than that. How long is the business of db/retention.ts.
 import type { ServerConfig } from '@tunnel/runtime';
-import { sql, type Transaction } from 'kysely';
+import { type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
+import { DatabaseAway } from '../db/database-away.ts';
 import { oldBefore, RETENTION, type Retention } from '../db/retention.ts';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
@@ -20,19 +21,29 @@ export const cleanUp = (settings: ServerConfig['platform']['retention']): Job =>
   name: 'clean up',
   everyMs: LIMITS.CLEAN_UP_EVERY_MS,
   run: async ({ db, clock, logger }) => {
+    const failures: unknown[] = [];
     for (const each of CLEAN_UPS) {
-      const before = oldBefore(each, settings, clock.now());
-      const rows = before === null ? 0 : await deleteAll(db, each, before);
-      if (rows > 0) logger.debug({ table: each.table, rows }, 'old rows were deleted');
+      const now = clock.now();
+      const before = oldBefore(each, settings, now);
+      if (before === null) continue;
+      try {
+        const rows = await deleteAll(db, each, each.old(before, new Date(now)));
+        if (rows > 0) logger.debug({ table: each.table, rows }, 'old rows were deleted');
+      } catch (error) {
+        // One that cannot be cleaned up keeps no other from it.
+        if (error instanceof DatabaseAway) throw error;
+        failures.push(error);
+      }
     }
+    if (failures.length > 0) throw failures[0];
   },
 });
 
 /** A few at a time: no lock is held for long, and no statement runs into its time limit. */
-const deleteAll = async (db: Db, each: CleanUp, before: Date): Promise<number> => {
+const deleteAll = async (db: Db, each: CleanUp, isOld: RawBuilder<unknown>): Promise<number> => {
   let total = 0;
   for (;;) {
-    const deleted = (await withJobLock(db, LOCK, (trx) => deleteSome(trx, each, before))) ?? 0;
+    const deleted = (await withJobLock(db, LOCK, (trx) => deleteSome(trx, each, isOld))) ?? 0;
     total += deleted;
     if (deleted < LIMITS.CLEAN_UP_ROWS) return total;
   }
@@ -40,14 +51,14 @@ const deleteAll = async (db: Db, each: CleanUp, before: Date): Promise<number> =
 
 const deleteSome = async (
   trx: Transaction<Schema>,
-  { table, key, old, appendOnly }: CleanUp,
-  before: Date,
+  { table, key, appendOnly }: CleanUp,
+  isOld: RawBuilder<unknown>,
 ): Promise<number> => {
   if (appendOnly === true) await sql`select set_config('tunnel.retention', 'on', true)`.execute(trx);
   const { numAffectedRows } = await sql`
     delete from ${sql.table(table)} where ${sql.ref(key)} in (
       select ${sql.ref(key)} from ${sql.table(table)}
-      where ${old(before)} limit ${LIMITS.CLEAN_UP_ROWS} for update skip locked
+      where ${isOld} limit ${LIMITS.CLEAN_UP_ROWS} for update skip locked
     )`.execute(trx);
   return Number(numAffectedRows ?? 0);
 };
