@@ -35,6 +35,12 @@ export interface MailRequestSettings {
   readonly now: number;
 }
 
+interface RequestRow {
+  readonly id: number;
+  readonly email: string;
+  readonly kind: MailTokenKind;
+}
+
 /** Deals with those that wait longest. How many they were, and how many mails they became. */
 export const sendRequestedMails = (
   db: Db,
@@ -42,20 +48,22 @@ export const sendRequestedMails = (
 ): Promise<{ readonly taken: number; readonly queued: number }> =>
   db.transaction().execute(async (trx) => {
     // Another platform passes over those that this one holds.
-    const { rows } = await sql<{ id: number; email: string; kind: MailTokenKind }>`
+    const { rows } = await sql<RequestRow>`
       delete from mail_requests where id in (
         select id from mail_requests order by id limit ${LIMITS.MAIL_REQUESTS_BATCH} for update skip locked
       ) returning id, email, kind
     `.execute(trx);
     let queued = 0;
     // Everybody counts recipients in this order, so that nobody waits in a circle.
-    const inOrder = rows.toSorted((a, b) => {
-      if (a.email === b.email) return a.id - b.id;
-      return a.email < b.email ? -1 : 1;
-    });
-    for (const { email, kind } of inOrder) if (await queueLink(trx, email, kind, settings)) queued += 1;
+    for (const { email, kind } of rows.toSorted(byRecipient))
+      if (await queueLink(trx, email, kind, settings)) queued += 1;
     return { taken: rows.length, queued };
   });
+
+const byRecipient = (a: RequestRow, b: RequestRow): number => {
+  if (a.email === b.email) return a.id - b.id;
+  return a.email < b.email ? -1 : 1;
+};
 
 const MAIL_OF = { verify: verificationMail, reset: resetMail };
 
