@@ -1,6 +1,5 @@
 import { connect, type Socket } from 'node:net';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import { createLogger } from '@tunnel/runtime';
 import { eventually, rethrow, startTcpServer } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import type { Tunnel } from '../../routing/tunnel.ts';
