@@ -15,18 +15,18 @@ interface Held {
 const NOTHING: Held = { sessions: 0, carriers: 0 };
 
 /** Carriers beyond those of its sessions count as they are: more of them than usual, or of a connection that was replaced. */
-const placesOf = ({ sessions, carriers }: Held): number =>
+const slotsOf = ({ sessions, carriers }: Held): number =>
   Math.max(sessions * (1 + CORE_LIMITS.CARRIERS_OF_A_SESSION), sessions + carriers);
 
 const withOneMore = ({ sessions, carriers }: Held, role: ControlRole): Held =>
   role === 'carrier' ? { sessions, carriers: carriers + 1 } : { sessions: sessions + 1, carriers };
 
 export class AccountConnections {
-  readonly #places: Shares;
+  readonly #slots: Shares;
   readonly #of = new Map<string, Held>();
 
   constructor(limit: number) {
-    this.#places = new Shares({
+    this.#slots = new Shares({
       limit,
       perHolder: Math.max(CORE_LIMITS.ACCOUNT_CONNECTIONS_MIN, Math.floor(limit / 4)),
       // Its clients may be any number, and it is nobody's tenant; what is left when nearly all is taken is for others all the same.
@@ -35,22 +35,22 @@ export class AccountConnections {
   }
 
   get perAccount(): number {
-    return this.#places.perHolder;
+    return this.#slots.perHolder;
   }
 
   /** Connections, and carriers that are still to come. */
   of(account: string): number {
-    return this.#places.of(account);
+    return this.#slots.of(account);
   }
 
   refusal(account: string, role: ControlRole): ShareRefusal | null {
     const held = this.#of.get(account) ?? NOTHING;
-    const more = placesOf(withOneMore(held, role)) - placesOf(held);
+    const more = slotsOf(withOneMore(held, role)) - slotsOf(held);
     if (more === 0) return null;
-    if (role === 'session') return this.#places.refusal(account, more);
-    // While it comes back, a client holds its places twice: what was before takes a moment to close.
+    if (role === 'session') return this.#slots.refusal(account, more);
+    // While it comes back, a client holds its slots twice: what was before takes a moment to close.
     const perHolder = role === 'replacement' ? 2 * this.perAccount : this.perAccount;
-    const refusal = this.#places.refusal(account, more, perHolder);
+    const refusal = this.#slots.refusal(account, more, perHolder);
     // A session that was let in gets its carriers, or it would be none.
     return refusal === 'nearly-all-taken' ? null : refusal;
   }
@@ -74,8 +74,8 @@ export class AccountConnections {
   #set(account: string, before: Held, after: Held): void {
     if (after.sessions + after.carriers === 0) this.#of.delete(account);
     else this.#of.set(account, after);
-    const more = placesOf(after) - placesOf(before);
-    if (more > 0) this.#places.take(account, more);
-    else this.#places.give(account, -more);
+    const more = slotsOf(after) - slotsOf(before);
+    if (more > 0) this.#slots.take(account, more);
+    else this.#slots.give(account, -more);
   }
 }
