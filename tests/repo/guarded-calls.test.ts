@@ -40,8 +40,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${EDGE}/ingress/tls/certificate.ts`]: [
     ['clock.setInterval(() => void this.look()', 'no connection; look() catches'],
   ],
-  [`${EDGE}/ingress/http/http1/http1-visitor.ts`]: [['decision.then(decided, ', OWN_TRY]],
-  [`${EDGE}/ingress/http/http2/http2-request.ts`]: [['decision.then(decided, ', OWN_TRY]],
+  [`${EDGE}/ingress/http/pending-decision.ts`]: [['decision.then(decided, ', OWN_TRY]],
   [`${EDGE}/control/control-connection.ts`]: [
     ["ws.on('close', () => resolve())", NOTHING_OF_OURS],
     ['return this.#clock.setTimeout(() => {', OWN_TRY],
