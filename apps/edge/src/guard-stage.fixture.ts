@@ -108,6 +108,8 @@ const answerH2c = (stream: http2.ServerHttp2Stream, path: string): void => {
     case '/slow':
       setTimeout(() => stream.resume(), 300);
       stream.on('end', () => {
+        // The fault that is raised may have taken it away.
+        if (stream.destroyed) return;
         stream.respond({ ':status': 200 });
         stream.end('taken');
       });

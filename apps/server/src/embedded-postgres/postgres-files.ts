@@ -56,6 +56,8 @@ export const POSTGRES_BOUNDS = {
   /** Workers of a server that was killed hold its memory for a moment; a first start waits for them this long. */
   LEFTOVERS_MS: 15_000,
   POLL_MS: 20,
+  /** For what a server that has ended said last: it says why. */
+  LAST_LINES_MS: 1000,
   /** The shortest of the systems we run on: 104 on macOS with its end mark, 108 on Linux. */
   SOCKET_PATH_BYTES: 103,
   LOG_LINE_CHARS: 1000,

@@ -30,6 +30,8 @@ export class ServerProcess {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #lines: string[] = [];
+  /** Settles when it can say no more. */
+  readonly #saidAll: Promise<void>;
   #onReady: () => void = () => {};
   #stopping = false;
 
@@ -45,7 +47,12 @@ export class ServerProcess {
       });
       this.#child.once('exit', () => resolve());
     });
-    if (this.#child.stderr) createInterface({ input: this.#child.stderr }).on('line', (line) => this.#said(line));
+    const { stderr } = this.#child;
+    if (stderr === null) this.#saidAll = Promise.resolve();
+    else {
+      const lines = createInterface({ input: stderr }).on('line', (line) => this.#said(line));
+      this.#saidAll = new Promise((resolve) => lines.once('close', () => resolve()));
+    }
   }
 
   /** Rejects with what it said when it ends before it is ready. */
@@ -57,6 +64,8 @@ export class ServerProcess {
     const outcome = await this.#within(Promise.race([ready, ended]), POSTGRES_BOUNDS.START_TIMEOUT_MS);
     if (outcome === 'ready') return;
     if (outcome === 'late') await this.stop();
+    // The end of a process may be told before its last lines; a child of it may hold them open.
+    await this.#within(this.#saidAll, POSTGRES_BOUNDS.LAST_LINES_MS);
     throw new Error(lastProblem(this.#lines.join('\n')) ?? 'PostgreSQL did not start and did not say why');
   }
 
