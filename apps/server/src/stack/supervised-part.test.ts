@@ -68,7 +68,12 @@ const supervise = () => {
     onReady: (message) => ready.push(message),
     onEnded: (end) => ends.push(end),
   });
-  const said = (): string => String(output.read() ?? '');
+  // A newer Node.js gives one line a read.
+  const said = (): string => {
+    let lines = '';
+    while (output.readableLength > 0) lines += String(output.read());
+    return lines;
+  };
   const refuseLaunch = (isNow: boolean): void => void (isRefused = isNow);
   return { part, clock, runs, ends, ready, said, refuseLaunch };
 };
