@@ -51,6 +51,8 @@ export class MuxSession implements FramedConnectionOwner {
   readonly #now: () => number;
   readonly #handlers: MuxHandlers;
   readonly #connections = new Map<number, FramedConnection>();
+  /** Those that stand above the others. */
+  readonly #ranks = new WeakMap<FramedConnection, number>();
   readonly #waiting = new OpenQueue();
   #nextCarrierId = 1;
   #liveStreams = 0;
@@ -89,7 +91,8 @@ export class MuxSession implements FramedConnectionOwner {
     return this.#connections.size;
   }
 
-  addCarrier(carrier: Carrier): number {
+  /** New streams take a carrier of the highest rank that has one to give; all of one rank share them. */
+  addCarrier(carrier: Carrier, rank = 0): number {
     const id = this.#nextCarrierId++;
     if (this.#state === 'closed') {
       carrier.destroy('the session is closed');
@@ -97,6 +100,7 @@ export class MuxSession implements FramedConnectionOwner {
     }
     const connection = new FramedConnection(this, id, carrier);
     this.#connections.set(id, connection);
+    if (rank !== 0) this.#ranks.set(connection, rank);
     connection.start();
     this.#waiting.begin((head, answer) => this.#bestConnection()?.open(head, answer) ?? null);
     return id;
@@ -115,9 +119,14 @@ export class MuxSession implements FramedConnectionOwner {
   #bestConnection(): FramedConnection | null {
     let best: FramedConnection | null = null;
     for (const connection of this.#connections.values()) {
-      if (connection.takesStreams && (best === null || connection.load < best.load)) best = connection;
+      if (connection.takesStreams && (best === null || this.#isBetter(connection, best))) best = connection;
     }
     return best;
+  }
+
+  #isBetter(one: FramedConnection, other: FramedConnection): boolean {
+    const ahead = (this.#ranks.get(one) ?? 0) - (this.#ranks.get(other) ?? 0);
+    return ahead === 0 ? one.load < other.load : ahead > 0;
   }
 
   /** No new streams from either side; those under way go on. */
