@@ -4,7 +4,13 @@ import { type LookupOptions, lookup } from 'node:dns';
 import { isIP } from 'node:net';
 import { type Guarded, guard, type ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
-import { FLOW_ID_BYTES, SEALED_KIND, SEALED_OVERHEAD_BYTES, type SealedKind, type SealingKey } from './sealed-datagram.ts';
+import {
+  FLOW_ID_BYTES,
+  SEALED_KIND,
+  SEALED_OVERHEAD_BYTES,
+  type SealedKind,
+  type SealingKey,
+} from './sealed-datagram.ts';
 
 const BODY_MAX_BYTES = FLOW_ID_BYTES + MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
 const SLOT_BYTES = SEALED_OVERHEAD_BYTES + BODY_MAX_BYTES;
