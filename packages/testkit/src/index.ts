@@ -29,3 +29,4 @@ export {
   type TcpServerOptions,
 } from './tcp-servers.ts';
 export { type TemporaryDirectory, temporaryDirectory } from './temporary-directory.ts';
+export { startUdpRelay, type UdpBlock, type UdpRelay, type UdpRelayOptions } from './udp-relay.ts';
