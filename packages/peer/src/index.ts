@@ -9,3 +9,4 @@ export type {
 } from './peer-transport.ts';
 export type { PeerBytes, PeerNetwork, PeerPath, PeerService, PeerSettings, RelayReason } from './peer-types.ts';
 export { SealedCarrier } from './sealed-carrier.ts';
+export { loadUdxTransport } from './udx-transport.ts';

@@ -19,4 +19,8 @@ export const PEER_LIMITS = {
   PEER_SEND_QUEUE_BYTES: 512 * KiB,
   /** small frames of a peer that does not read; over it the carrier is closed */
   PEER_SEND_QUEUE_MAX_BYTES: 8 * MiB,
+
+  // --- the direct path ---
+  /** read from a direct connection and not taken; its owner has credit of its own and never comes near it */
+  PEER_TRANSPORT_UNREAD_MAX_BYTES: 4 * MiB,
 } as const;

@@ -24,8 +24,8 @@ export interface PeerSocket {
   readonly port: number;
   /** Fire and forget. The memory belongs to the socket from here on. The first byte is never 0xFF. */
   send(bytes: Buffer, to: PeerAddress): void;
-  /** Bytes of send() that the kernel has not taken yet. */
-  readonly queuedBytes: number;
+  /** Of send(), which the kernel has not taken yet. */
+  readonly queuedDatagrams: number;
   /**
    * The reliable connection. There is no handshake: both sides call it, and bytes flow when both have. After a false of onData at most
    * PEER_TRANSPORT_UNREAD_MAX_BYTES wait, then it is reset: whoever reads here has credit of its own.

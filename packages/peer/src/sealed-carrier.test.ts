@@ -1,6 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { type ByteDuplex, MUX_LIMITS, type MuxStream } from '@tunnel/mux';
-import { deterministicBytes, type EndKind, endPair, eventually, FakeClock, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
+import {
+  deterministicBytes,
+  type EndKind,
+  endPair,
+  eventually,
+  FakeClock,
+  hashOf,
+  RecordingReader,
+  rethrow,
+} from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { PEER_LIMITS } from './limits.ts';
 import { pskOf } from './noise.ts';
@@ -190,25 +199,28 @@ describe('the handshake over a duplex', () => {
 });
 
 describe('whoever is between', () => {
-  it.each([0, 1, 5_000])('alters byte %i behind the handshake: the carrier ends, no altered byte is handed on', async (offset) => {
-    let atPublisher: RecordingReader | null = null;
-    // Two messages of the handshake come first.
-    const pair = await sessions(
-      'stream-plain',
-      (stream) => {
-        stream.accept();
-        atPublisher = new RecordingReader(stream);
-        const bytes = Buffer.alloc(100_000, 'x');
-        stream.write(bytes, 0, bytes.length, false);
-      },
-      (duplex) => altering(duplex, 2 + 48 + 'hello of the responder'.length + 200 + offset),
-    );
-    const stream = await open(pair).catch(() => null);
-    const reader = stream === null ? null : new RecordingReader(stream);
-    await eventually(() => expect([pair.subscriber.openCarriers, pair.publisher.openCarriers]).toEqual([0, 0]));
-    if (reader !== null) expect(reader.digest()).toBe(hashOf(Buffer.alloc(reader.bytes, 'x')));
-    expect(atPublisher === null || (atPublisher as RecordingReader).reset !== null).toBe(true);
-  });
+  it.each([0, 1, 5_000])(
+    'alters byte %i behind the handshake: the carrier ends, no altered byte is handed on',
+    async (offset) => {
+      let atPublisher: RecordingReader | null = null;
+      // Two messages of the handshake come first.
+      const pair = await sessions(
+        'stream-plain',
+        (stream) => {
+          stream.accept();
+          atPublisher = new RecordingReader(stream);
+          const bytes = Buffer.alloc(100_000, 'x');
+          stream.write(bytes, 0, bytes.length, false);
+        },
+        (duplex) => altering(duplex, 2 + 48 + 'hello of the responder'.length + 200 + offset),
+      );
+      const stream = await open(pair).catch(() => null);
+      const reader = stream === null ? null : new RecordingReader(stream);
+      await eventually(() => expect([pair.subscriber.openCarriers, pair.publisher.openCarriers]).toEqual([0, 0]));
+      if (reader !== null) expect(reader.digest()).toBe(hashOf(Buffer.alloc(reader.bytes, 'x')));
+      expect(atPublisher === null || (atPublisher as RecordingReader).reset !== null).toBe(true);
+    },
+  );
 
   it('cuts the connection: nothing looks like an end', async () => {
     let atPublisher: RecordingReader | null = null;
@@ -219,7 +231,9 @@ describe('whoever is between', () => {
     const stream = await open(pair);
     const atSubscriber = new RecordingReader(stream);
     pair.carriers[0].destroy('cut');
-    await eventually(() => expect([atSubscriber.reset?.code, atPublisher?.reset?.code]).toEqual(['carrier-lost', 'carrier-lost']));
+    await eventually(() =>
+      expect([atSubscriber.reset?.code, atPublisher?.reset?.code]).toEqual(['carrier-lost', 'carrier-lost']),
+    );
     expect([atSubscriber.ended, atPublisher!.ended]).toEqual([false, false]);
     expect(MUX_LIMITS.CARRIER_LINGER_MS).toBeGreaterThan(0);
   });

@@ -1,7 +1,7 @@
 // Two ends of one sealed carrier over a duplex of tests, proven or not, and two sessions on it.
 import { type ByteDuplex, MemoryBudget, type MuxHandlers, MuxSession } from '@tunnel/mux';
-import { type EndKind, endPair, rethrow } from '@tunnel/testkit';
 import { systemClock } from '@tunnel/runtime';
+import { type EndKind, endPair, rethrow } from '@tunnel/testkit';
 import { pskOf } from './noise.ts';
 import { SealedCarrier, type SealedEnd, type SealedOptions, type SealedOwner } from './sealed-carrier.ts';
 
