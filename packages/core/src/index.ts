@@ -97,6 +97,18 @@ export {
   p2pNameOf,
   refuseP2pSecret,
 } from './p2p/p2p-offer.ts';
+export {
+  isPathUsed,
+  PATH_OFF,
+  type PathEffect,
+  type PathEvent,
+  type PathReason,
+  type PathState,
+  type PathStep,
+  pathReasonOf,
+  transitionPath,
+  wantsUse,
+} from './path/path-machine.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
