@@ -9,7 +9,7 @@ export const MAY_IMPORT = {
   capture: ['core', 'errors'],
   contract: ['errors'],
   'http-shell': ['core', 'contract', 'errors', 'runtime'],
-  mux: ['protocol', 'errors'],
+  mux: ['protocol', 'core', 'errors'],
   simulator: ['contract', 'errors', 'runtime'],
   peer: ['protocol', 'mux', 'core', 'errors', 'runtime'],
   client: ['protocol', 'mux', 'peer', 'core', 'capture', 'errors', 'runtime'],

@@ -31,7 +31,14 @@ export {
   type SealedRefusal,
   SealingKey,
 } from './sealed-datagram.ts';
-export { decodePing, decodePong, encodePing, encodePong, type Ping, type PingWord, type Pong } from './sealed-ping.ts';
+export { decodePing, decodePong, encodePing, encodePong, type Pong } from './sealed-ping.ts';
 export { adoptSocket, SocketDuplex } from './socket-duplex.ts';
 export { type Splice, type SpliceHandlers, splice } from './splice.ts';
-export { AnswerBudget, type PathKeys, type PathRoute, UdpPath, type UdpPathHandlers } from './udp-path.ts';
+export {
+  AnswerBudget,
+  DATAGRAMS_OFF,
+  type DatagramWay,
+  type PathKeys,
+  type PathRefusal,
+  UdpPath,
+} from './udp-path.ts';

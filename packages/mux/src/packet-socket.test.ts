@@ -1,6 +1,7 @@
 import type { RemoteInfo } from 'node:dgram';
 import { eventually, rethrow } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
+import type { ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import { PacketSocket } from './packet-socket.ts';
 import { OpeningKey, SEALED_KIND, SealingKey } from './sealed-datagram.ts';

@@ -2,19 +2,9 @@
 // so that no answer is larger than its question.
 
 const TOKEN_BYTES = 8;
-const WORD_AT = TOKEN_BYTES;
 const ADDRESS_AT = TOKEN_BYTES;
 const PORT_AT = ADDRESS_AT + 16;
 export const PING_BODY_BYTES = PORT_AT + 2;
-
-/** What a PING says beside its token: nothing, or that its sender has left this path, for it heard no answer. */
-export type PingWord = 'none' | 'left';
-const WORDS: readonly PingWord[] = ['none', 'left'];
-
-export interface Ping {
-  readonly token: Buffer;
-  readonly word: PingWord;
-}
 
 export interface Pong {
   readonly token: Buffer;
@@ -24,18 +14,15 @@ export interface Pong {
 }
 
 /** The rest is zero: a PING is padded to the size of its PONG. */
-export const encodePing = (token: Buffer, word: PingWord): Buffer => {
+export const encodePing = (token: Buffer): Buffer => {
   const body = Buffer.alloc(PING_BODY_BYTES);
   token.copy(body, 0, 0, TOKEN_BYTES);
-  body[WORD_AT] = WORDS.indexOf(word);
   return body;
 };
 
-/** null: not of the size of one. What is not known in the padding is passed over. */
-export const decodePing = (body: Buffer): Ping | null => {
-  if (body.length !== PING_BODY_BYTES) return null;
-  return { token: body.subarray(0, TOKEN_BYTES), word: WORDS[body[WORD_AT] as number] ?? 'none' };
-};
+/** The token; null: not of the size of a PING. What stands in the padding is passed over. */
+export const decodePing = (body: Buffer): Buffer | null =>
+  body.length === PING_BODY_BYTES ? body.subarray(0, TOKEN_BYTES) : null;
 
 /** null: no address that can be told. */
 export const encodePong = (token: Buffer, address: string, port: number): Buffer | null => {
