@@ -109,6 +109,11 @@ export class MuxSession implements FramedConnectionOwner {
     return id;
   }
 
+  /** As its last ping says; 0 until one was answered, and for a carrier that is gone. */
+  roundTripMs(carrierId: number): number {
+    return this.#connections.get(carrierId)?.roundTrip.latestMs ?? 0;
+  }
+
   /**
    * Exactly one of the answers comes, unless the opening is reset before. Without a carrier it waits a little for one.
    * null: the session takes no streams any more, or too many wait.
