@@ -14,7 +14,10 @@ const LINK_LOCAL_V4 = new BlockList();
 LINK_LOCAL_V4.addSubnet('169.254.0.0', 16, 'ipv4');
 
 /** Loopback addresses alone when the edge is on this machine, and never otherwise: there the other peer is itself. */
-export const ownAddresses = (isEdgeLoopback: boolean, interfaces: Interfaces = networkInterfaces()): readonly string[] => {
+export const ownAddresses = (
+  isEdgeLoopback: boolean,
+  interfaces: Interfaces = networkInterfaces(),
+): readonly string[] => {
   const found: string[] = [];
   for (const { address, family, internal } of Object.values(interfaces).flatMap((addresses) => addresses ?? [])) {
     const isUsable = family === 'IPv6' ? internal || GLOBAL_V6.check(address, 'ipv6') : !LINK_LOCAL_V4.check(address);
@@ -36,4 +39,5 @@ export const candidatesOf = (
   return [...byKey.values()].slice(0, PEER_LIMITS.PEER_CANDIDATES_MAX);
 };
 
-export const addressKey = ({ host, port }: PeerAddress): string => (isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`);
+export const addressKey = ({ host, port }: PeerAddress): string =>
+  isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;

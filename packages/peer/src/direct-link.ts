@@ -309,13 +309,17 @@ export class DirectLink {
     // Both paths end at the same two programs, or this one does not open: the relay's handshake stands before it.
     const sealed = { psk, clock, prologue: round.relayHash, hello: NOTHING };
     const role = this.#isSubscriber ? 'initiator' : 'responder';
-    round.carrier = new SealedCarrier(connection, { role, ...sealed }, {
-      onProven: (carrier) => this.#onProven(carrier),
-      // Nothing is said on a direct path: it must be heard without it, too.
-      onMessage: () => {},
-      onFailed: (carrier) => this.#lose(carrier, PEER_LIMITS.PEER_HANDSHAKE_RETRY_MS),
-      abandon: (error, where) => this.#options.events.abandon(error, where),
-    });
+    round.carrier = new SealedCarrier(
+      connection,
+      { role, ...sealed },
+      {
+        onProven: (carrier) => this.#onProven(carrier),
+        // Nothing is said on a direct path: it must be heard without it, too.
+        onMessage: () => {},
+        onFailed: (carrier) => this.#lose(carrier, PEER_LIMITS.PEER_HANDSHAKE_RETRY_MS),
+        abandon: (error, where) => this.#options.events.abandon(error, where),
+      },
+    );
     if (!this.#isSubscriber) this.#options.events.send({ type: 'listening', round: round.number });
   }
 

@@ -89,7 +89,11 @@ class EdgeQuery implements AddressQuery {
 }
 
 /** In memory of its own, which a socket may keep. null: the key is worn out. */
-export const sealedPacket = (key: SealingKey, kind: (typeof SEALED_KIND)[keyof typeof SEALED_KIND], body: Buffer): Buffer | null => {
+export const sealedPacket = (
+  key: SealingKey,
+  kind: (typeof SEALED_KIND)[keyof typeof SEALED_KIND],
+  body: Buffer,
+): Buffer | null => {
   const packet = Buffer.allocUnsafe(SEALED_OVERHEAD_BYTES + body.length);
   return key.seal(kind, body, packet, 0) < 0 ? null : packet;
 };

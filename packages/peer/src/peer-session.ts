@@ -129,7 +129,8 @@ export class PeerSession {
   /** For good: told to the other program on whatever way there is. */
   close(reason: StreamReason): void {
     this.#timer.cancel();
-    for (const carrier of this.#carriers.values()) carrier.sendMessage(encodeMessage({ type: 'bye', reason: reason.text }));
+    for (const carrier of this.#carriers.values())
+      carrier.sendMessage(encodeMessage({ type: 'bye', reason: reason.text }));
     // The carriers end behind what was said; the link behind them has nothing to say any more.
     this.#mux.close(reason);
     this.#direct.close();

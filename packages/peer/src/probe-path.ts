@@ -72,7 +72,8 @@ export class ProbePath implements DatagramPathSlot {
 
   tryAt(addresses: readonly PeerAddress[]): void {
     for (const address of addresses) {
-      if (this.#addresses.size < PEER_LIMITS.PEER_PROBED_ADDRESSES_MAX) this.#addresses.set(addressKey(address), address);
+      if (this.#addresses.size < PEER_LIMITS.PEER_PROBED_ADDRESSES_MAX)
+        this.#addresses.set(addressKey(address), address);
     }
   }
 

@@ -120,6 +120,10 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     return true;
   }
 
+  sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
+    return !this.#closed && (this.#writer?.sendDatagram(streamId, bytes, start, end) ?? false);
+  }
+
   isFull(bytes: number): boolean {
     return this.#writer?.isFull(bytes) ?? false;
   }

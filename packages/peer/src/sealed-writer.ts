@@ -1,7 +1,7 @@
 // The writing half of a sealed carrier. Small frames of one turn of the loop become one record; large payloads are sealed where they lie,
 // in front of nothing of ours, so no memory is ever in use after a call. At most one write is under way; what comes meanwhile is gathered.
 import { type ByteDuplex, type Guarded, HEAD_ROOM_BYTES } from '@tunnel/mux';
-import { FRAME, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
+import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 import { PEER_LIMITS } from './limits.ts';
 import { RECORD_OVERHEAD_BYTES, RECORD_PLAIN_MAX_BYTES, type RecordSealer } from './record-cipher.ts';
 
@@ -87,9 +87,15 @@ export class SealedWriter {
       this.flush();
       if (!this.#busy) return this.#sendInPlace(streamId, bytes, start, end);
     }
-    writeFrameHeader(this.#header, 1, FRAME.DATA, length, streamId);
-    this.#gather(this.#header, 1, 1 + HEADER);
-    this.#gather(bytes, start, end);
+    this.#gatherFrame(FRAME.DATA, streamId, bytes, start, end);
+  }
+
+  /** One DATAGRAM frame. What a busy duplex leaves behind is no queue for datagrams: false, it is dropped. */
+  sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
+    if (this.#gatheredBytes >= RECORD_PLAIN_MAX_BYTES) this.flush();
+    if (this.#gatheredBytes > PEER_LIMITS.PEER_SEND_QUEUE_BYTES) return false;
+    this.#gatherFrame(FRAME.DATAGRAM, streamId, bytes, start, end);
+    return true;
   }
 
   /** Seals and sends what was gathered, unless a write is under way: its end does it then. */
@@ -170,6 +176,12 @@ export class SealedWriter {
       this.#events.abandon(error, 'peer.written');
     }
   };
+
+  #gatherFrame(type: FrameType, streamId: number, bytes: Buffer, start: number, end: number): void {
+    writeFrameHeader(this.#header, 1, type, end - start, streamId);
+    this.#gather(this.#header, 1, 1 + HEADER);
+    this.#gather(bytes, start, end);
+  }
 
   /** A frame may be cut between two records: they leave in order. */
   #gather(bytes: Uint8Array, start: number, end: number): void {
