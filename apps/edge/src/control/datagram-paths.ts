@@ -28,10 +28,6 @@ import type { DatagramPorts } from './datagram-ports.ts';
 
 export interface DatagramPathsOptions {
   readonly ports: DatagramPorts;
-  /** `[udp] path = "auto"`, and udp tunnels are wanted. */
-  readonly carriesDatagrams: boolean;
-  /** P2P may go direct: clients are shown how they look from outside. */
-  readonly observes: boolean;
   readonly clock: Clock;
   readonly report: ReportInternalError;
   /** The keys of a client have served long enough, and others take their place. */
@@ -75,11 +71,11 @@ export class DatagramPaths {
 
   /** A connection of a client begins. */
   open(mux: MuxSession): void {
-    const { ports, carriesDatagrams, observes } = this.#options;
+    const { ports } = this.#options;
     if (ports.numbers.length === 0) return;
     const offers: Offer[] = [];
-    if (carriesDatagrams && mux.capabilities.includes(CAPABILITY.DATAGRAM)) offers.push(this.#offer(mux, 'path'));
-    if (observes && mux.capabilities.includes(CAPABILITY.P2P)) offers.push(this.#offer(mux, 'observe'));
+    if (ports.carriesDatagrams && mux.capabilities.includes(CAPABILITY.DATAGRAM)) offers.push(this.#offer(mux, 'path'));
+    if (ports.observes && mux.capabilities.includes(CAPABILITY.P2P)) offers.push(this.#offer(mux, 'observe'));
     if (offers.length > 0) this.#ofMux.set(mux, offers);
   }
 
@@ -107,8 +103,8 @@ export class DatagramPaths {
 
   /** How datagrams go to the client of this mux; null: it is away. */
   wayOf(mux: MuxSession | null): DatagramWay {
-    const { ports, carriesDatagrams } = this.#options;
-    if (!carriesDatagrams || ports.numbers.length === 0) return DATAGRAMS_OFF;
+    const { ports } = this.#options;
+    if (!ports.carriesDatagrams || ports.numbers.length === 0) return DATAGRAMS_OFF;
     const end = mux === null ? null : this.#ofMux.get(mux)?.find(({ kind }) => kind === 'path')?.end;
     // It has not begun to try.
     return end instanceof UdpPath ? end.way : { path: 'carrier', reason: 'probing' };
