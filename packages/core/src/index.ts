@@ -53,7 +53,7 @@ export { ConnectionCounts } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
-export { refuseGroupFields } from './groups/group-request.ts';
+export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
 export {
   type GroupEffect,
@@ -91,6 +91,13 @@ export { ownAuthority } from './net/own-authorities.ts';
 export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
+export {
+  type P2pAudience,
+  type P2pOffer,
+  type P2pService,
+  p2pNameOf,
+  refuseP2pSecret,
+} from './p2p/p2p-offer.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
@@ -103,6 +110,7 @@ export {
 export { RateWindow } from './rate-window.ts';
 export {
   decideRegistration,
+  endpointOfLease,
   type RegistrationDecision,
   type WantedEndpoint,
   type WantedGroup,
@@ -137,4 +145,10 @@ export {
   problemOfPassword,
   type RefreshDecision,
 } from './sign-in.ts';
-export { isGroupProtocol, isTunnelProtocol, type Transport, type TunnelProtocol } from './tunnel-protocols.ts';
+export {
+  isGroupProtocol,
+  isTunnelProtocol,
+  PORT_RANGE_KEYS,
+  type Transport,
+  type TunnelProtocol,
+} from './tunnel-protocols.ts';
