@@ -55,6 +55,9 @@ export class LocalFlow implements DatagramReader {
   readonly #order: FlowOrder;
   readonly #handlers: FlowHandlers;
   readonly #socket: Socket;
+  readonly #onSent = (error: Error | null): void => {
+    if (error !== null) this.#onNotSent(error);
+  };
 
   constructor(order: FlowOrder, handlers: FlowHandlers, now: number) {
     this.#order = order;
@@ -104,7 +107,7 @@ export class LocalFlow implements DatagramReader {
       this.#header = null;
     }
     bytes.copy(scratch, headerBytes, start, end);
-    this.#socket.send(scratch, 0, length);
+    this.#socket.send(scratch, 0, length, this.#onSent);
     this.bytesAToB += end - start;
     if (this.#socket.getSendQueueCount() === 0) return;
     this.#hasBacklog = true;
@@ -140,6 +143,13 @@ export class LocalFlow implements DatagramReader {
     } catch (error) {
       this.abandon(error, 'flow.message');
     }
+  }
+
+  /** The machine did not take it: longer than it sends at once, or the news of an earlier one that nobody wanted. */
+  #onNotSent(error: Error): void {
+    if (this.#state !== 'open') return;
+    this.#order.traffic.dropped(codeOf(error) === 'EMSGSIZE' ? 'too-large' : 'local');
+    this.#onError(error);
   }
 
   #onConnected(error?: Error): void {

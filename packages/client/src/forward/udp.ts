@@ -1,5 +1,6 @@
 // Tunnels of kind udp: a public port, and datagrams as they come, each whole and once. A visitor's address and port is a flow.
 import { proxyHeader, readHostPort, type SocketAddress } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
 import type { DatagramStream } from '@tunnel/mux';
 import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
 import { CLIENT_LIMITS } from '../limits.ts';
@@ -22,7 +23,9 @@ export const udpKind: TunnelKind = {
   forwardFlow: async (stream, head, tunnel, context) => {
     const { flows, clock } = context;
     if (flows.size >= flows.limit) {
-      stream.refuse({ code: 'limit', text: `this client holds its limit of ${flows.limit} flows` });
+      const fault = new Fault('CLIENT_FLOW_LIMIT', { limit: flows.limit });
+      stream.refuse({ code: 'limit', text: fault.message });
+      context.onLocalError(fault);
       return context.onDone();
     }
     const known = tunnel.addresses.current(clock.monotonic());
