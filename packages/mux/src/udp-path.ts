@@ -13,7 +13,7 @@ import {
   transitionPath,
   wantsUse,
 } from '@tunnel/core';
-import type { DatagramPathSlot } from './datagram-stream.ts';
+import type { DatagramPathSlot } from './datagram-flows.ts';
 import type { Guarded, ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import type { PacketSocket, PacketTarget } from './packet-socket.ts';
