@@ -7,6 +7,7 @@ import { type ConnectionGate, HttpListener, type ListenOn } from '@tunnel/http-s
 import type { Counter, Logger, Metrics } from '@tunnel/runtime';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
 import type { RelayTotals } from '../ingress/tcp/relay-totals.ts';
+import type { UdpTotals } from '../ingress/udp/udp-totals.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupMetrics } from './group-metrics.ts';
 import { API_BOUNDS } from './rest-server.ts';
@@ -54,6 +55,7 @@ export interface EdgeFigures {
   readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
   /** Of tunnels with a port of their own. */
   readonly ports: Readonly<Record<Transport, { readonly totals: RelayTotals; readonly connections: number }>>;
+  readonly udp: { readonly totals: UdpTotals; readonly connections: number };
   readonly http: { readonly totals: HttpTotals; readonly connections: number; readonly queuedBytes: number };
   readonly sessions: () => number;
   readonly carriers: () => number;
@@ -91,6 +93,7 @@ export class EdgeMetrics {
     this.#metrics = metrics;
     addGauges(metrics, figures);
     addGroupSeries(metrics, figures);
+    addUdpSeries(metrics, figures);
     metrics.seriesOf(
       'tunnel_internal_errors_total',
       'Errors of the edge itself, each at the cost of one connection',
@@ -163,6 +166,17 @@ const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigur
   );
   metrics.seriesOf('tunnel_alerts_dropped_total', 'Alerts that were not sent, by what was used up', 'counter', () =>
     Object.entries(loadBalancing.droppedAlerts).map(([reason, value]) => ({ labels: { reason }, value })),
+  );
+};
+
+const addUdpSeries = (metrics: Metrics, { udp }: EdgeFigures): void => {
+  metrics.gauge('tunnel_udp_flows', 'Living flows of udp tunnels', [], () => udp.connections);
+  metrics.seriesOf('tunnel_udp_datagrams_total', 'Datagrams passed; in: from a visitor', 'counter', () => [
+    { labels: { direction: 'in' }, value: udp.totals.datagramsIn },
+    { labels: { direction: 'out' }, value: udp.totals.datagramsOut },
+  ]);
+  metrics.seriesOf('tunnel_udp_dropped_total', 'Datagrams that were not passed, by reason', 'counter', () =>
+    Object.entries(udp.totals.dropped).map(([reason, value]) => ({ labels: { reason }, value })),
   );
 };
 
