@@ -53,7 +53,7 @@ export { ConnectionCounts } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
-export { refuseGroupFields } from './groups/group-request.ts';
+export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
 export {
   type GroupEffect,
@@ -90,6 +90,13 @@ export {
 export { ownAuthority } from './net/own-authorities.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
+export {
+  type P2pAudience,
+  type P2pOffer,
+  type P2pService,
+  p2pNameOf,
+  refuseP2pSecret,
+} from './p2p/p2p-offer.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
@@ -102,6 +109,7 @@ export {
 export { RateWindow } from './rate-window.ts';
 export {
   decideRegistration,
+  endpointOfLease,
   type RegistrationDecision,
   type WantedEndpoint,
   type WantedGroup,
@@ -136,4 +144,10 @@ export {
   problemOfPassword,
   type RefreshDecision,
 } from './sign-in.ts';
-export { isGroupProtocol, isTunnelProtocol, type Transport, type TunnelProtocol } from './tunnel-protocols.ts';
+export {
+  isGroupProtocol,
+  isTunnelProtocol,
+  PORT_RANGE_KEYS,
+  type Transport,
+  type TunnelProtocol,
+} from './tunnel-protocols.ts';

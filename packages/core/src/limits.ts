@@ -61,6 +61,12 @@ export const CORE_LIMITS = {
   /** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */
   REFUSALS_BEING_TOLD: 64,
 
+  // --- peers ---
+  /** of UTF-8: the edge holds the SHA-256 of a secret, and must not find it by trying */
+  P2P_SECRET_MIN_BYTES: 16,
+  /** of UTF-8: more is a file that was not meant */
+  P2P_SECRET_MAX_BYTES: 1024,
+
   // --- health ---
   /** transitions of one tunnel’s health that are kept, the oldest go first */
   HEALTH_HISTORY_MAX: 50,
