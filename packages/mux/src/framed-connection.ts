@@ -156,6 +156,10 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     }
   }
 
+  onDatagram(streamId: number): void {
+    this.#parser.fail(`datagram on stream ${streamId}`);
+  }
+
   onFrame(type: FrameType, streamId: number, payload: Uint8Array): void {
     if (type === FRAME.OPEN) this.#onOpen(streamId, payload);
     else if (streamId === 0) this.#onCarrierFrame(type, payload);

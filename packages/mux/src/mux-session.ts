@@ -1,6 +1,7 @@
 // One client's multiplexed session: a few carriers, streams spread over them. It outlives any single carrier.
 import { type FrameTable, frameTable, type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Carrier } from './carrier.ts';
+import type { DatagramAnswer, DatagramPathSlot, DatagramStream } from './datagram-stream.ts';
 import { MemoryBudget } from './flow-control.ts';
 import { FramedConnection, type FramedConnectionOwner } from './framed-connection.ts';
 import type { ReportInternalError } from './guard.ts';
@@ -18,6 +19,8 @@ export interface CarrierLoss {
 export interface MuxHandlers {
   /** A stream the peer opens: answer with accept() or refuse(). Without a handler every one is refused. */
   onStream?(stream: MuxStream, head: StreamHead): void;
+  /** A stream in datagram mode, a flow: likewise. */
+  onDatagramStream?(stream: DatagramStream, head: StreamHead): void;
   /** A carrier is gone, or takes no new streams any more: dial another one if the session goes on. */
   onCarrierLost(loss: CarrierLoss): void;
   /** After drain(): the last stream has ended. */
@@ -110,6 +113,25 @@ export class MuxSession implements FramedConnectionOwner {
     if (this.#state !== 'live') return null;
     const connection = this.#bestConnection();
     return connection === null ? this.#waiting.add(head, answer, this.now()) : connection.open(head, answer);
+  }
+
+  /** Flows that are open go by it while it is up. */
+  datagramPath: DatagramPathSlot | null = null;
+
+  /**
+   * Opens a flow; datagrams may follow at once. Exactly one of the answers comes, unless it is reset before. The flow's number is chosen here.
+   * null: there is no carrier now, and a datagram does not wait for one.
+   */
+  openDatagrams(_head: Omit<StreamHead, 'flow'>, _answer: DatagramAnswer): DatagramStream | null {
+    return null;
+  }
+
+  /** From the first udp tunnel on: one carrier is for datagrams, byte streams go elsewhere while another one takes them. */
+  reserveForDatagrams(): void {}
+
+  /** One that came by the path. false: there is no such flow, or it is not open yet. */
+  deliverDatagram(_flow: number, _bytes: Buffer, _start: number, _end: number): boolean {
+    return false;
   }
 
   #bestConnection(): FramedConnection | null {
