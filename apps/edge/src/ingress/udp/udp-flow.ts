@@ -1,10 +1,11 @@
-// One visitor of a udp tunnel: its lease, the stream that carries its datagrams, and what has passed. A flow outlives its streams: one
-// that is lost with its carrier is followed by another with the next datagram.
+// One visitor of a udp tunnel as the ingress serves it: its lease, and the stream that carries its datagrams. A flow outlives its streams:
+// one that is lost with its carrier is followed by another with the next datagram.
 // One object per flow takes all callbacks, so that an idle flow costs no closures and no timers.
-import type { DropReason } from '@tunnel/contract';
+import type { DropReason, Flow } from '@tunnel/core';
 import { BROKEN, type DatagramAnswer, type DatagramReader, type DatagramStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import type { Lease } from '../../routing/balancer.ts';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { Lease } from '../../routing/balancer.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 
 export interface UdpFlowOwner {
@@ -17,28 +18,22 @@ export interface UdpFlowOwner {
   onReply(flow: UdpFlow, bytes: Buffer, start: number, end: number): void;
   /** The client does not take it. */
   onRefused(flow: UdpFlow): void;
-  /** Something of ours threw. */
+  /** Something of ours threw: the flow ends. */
   onBroken(flow: UdpFlow, error: unknown, where: string): void;
 }
 
 const ELSEWHERE: StreamReason = { code: 'cancelled', text: 'the flow goes on another connection of the client' };
 
 export class UdpFlow implements DatagramAnswer, DatagramReader {
-  /** As the socket has it: that of an IPv4 visitor may be mapped. */
-  readonly address: string;
-  readonly port: number;
-  /** host:port, as people and the client are told. */
-  readonly visitor: string;
-  readonly lease: Lease;
+  readonly flow: Flow<UdpFlow>;
   readonly tunnel: Tunnel;
-  /** Milliseconds since the epoch. */
-  readonly since: number;
-  datagramsIn = 0;
-  datagramsOut = 0;
-  bytesIn = 0;
-  bytesOut = 0;
-  dropped = 0;
+  readonly lease = new Lease();
+  /** host:port, as the client is told. */
+  readonly #visitor: string;
   readonly #owner: UdpFlowOwner;
+  /** What came while it is not decided yet whether it may come at all; null: it may. */
+  #waiting: Buffer[] | null = null;
+  #waitingBytes = 0;
   #stream: DatagramStream | null = null;
   /** What the stream was opened on. */
   #connection: object | null = null;
@@ -48,38 +43,61 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   #isServed = false;
   #isOver = false;
 
-  constructor(
-    given: Pick<UdpFlow, 'address' | 'port' | 'visitor' | 'lease' | 'tunnel' | 'since'>,
-    owner: UdpFlowOwner,
-  ) {
-    this.address = given.address;
-    this.port = given.port;
-    this.visitor = given.visitor;
-    this.lease = given.lease;
-    this.tunnel = given.tunnel;
-    this.since = given.since;
+  constructor(flow: Flow<UdpFlow>, tunnel: Tunnel, visitor: string, owner: UdpFlowOwner) {
+    this.flow = flow;
+    this.tunnel = tunnel;
+    this.#visitor = visitor;
     this.#owner = owner;
   }
 
-  /** From the visitor: it is passed, or counted under the reason why not. */
+  // ---- while it is decided ----
+
+  holdBack(): void {
+    this.#waiting = [];
+  }
+
+  /** It may come: what waited goes. */
+  letIn(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = null;
+    for (const bytes of waiting) this.send(bytes, 0, bytes.length);
+  }
+
+  #wait(bytes: Buffer, start: number, end: number, waiting: Buffer[]): void {
+    const size = end - start;
+    const isFull =
+      waiting.length >= EDGE_LIMITS.UDP_DECIDING_DATAGRAMS ||
+      this.#waitingBytes + size > EDGE_LIMITS.UDP_DECIDING_BYTES;
+    if (isFull) return this.#owner.onDropped(this, 'limit', 1);
+    this.#waitingBytes += size;
+    waiting.push(bytes.subarray(start, end));
+  }
+
+  // ---- from the visitor ----
+
+  /** It is passed, or counted under the reason why not. */
   send(bytes: Buffer, start: number, end: number): void {
+    if (this.#waiting !== null) return this.#wait(bytes, start, end, this.#waiting);
     const stream = this.#stream ?? this.#open();
-    const outcome = stream?.send(bytes, start, end) ?? 'away';
-    if (outcome === 'sent') return this.#sent(stream as DatagramStream, end - start);
+    let outcome = stream?.send(bytes, start, end) ?? 'away';
+    if (outcome === 'sent' && stream !== null) return this.#sent(stream, end - start);
     // Its client has come back on another connection, and the old one is gone or stands still.
     if ((outcome === 'behind' || outcome === 'away') && stream !== null && this.#isLeftBehind()) {
       const next = this.#open();
-      const again = next?.send(bytes, start, end) ?? outcome;
-      if (next !== null && again === 'sent') return this.#sent(next, end - start);
+      outcome = next?.send(bytes, start, end) ?? outcome;
+      if (outcome === 'sent' && next !== null) return this.#sent(next, end - start);
     }
-    this.#owner.onDropped(this, outcome, 1);
+    this.#owner.onDropped(this, outcome === 'sent' ? 'away' : outcome, 1);
   }
 
-  /** Whoever ends it gives its lease back. */
-  end(reason: StreamReason): void {
+  /** `reason`: what becomes of datagrams that nobody has answered for. */
+  end(why: StreamReason, reason: DropReason): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#letGo('away')?.reset(reason);
+    const waited = this.#waiting?.length ?? 0;
+    this.#waiting = null;
+    if (waited > 0) this.#owner.onDropped(this, reason, waited);
+    this.#letGo(reason)?.reset(why);
   }
 
   #sent(stream: DatagramStream, bytes: number): void {
@@ -99,7 +117,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     const { upstream, tunnelId } = this.tunnel;
     // First: an answer does not say which stream it is for.
     this.#letGo('away')?.reset(ELSEWHERE);
-    const opened = upstream.openDatagrams({ tunnelId, visitor: this.visitor }, this);
+    const opened = upstream.openDatagrams({ tunnelId, visitor: this.#visitor }, this);
     // A carrier that breaks under this very stream answers within the call.
     if (opened === null || opened.state === 'closed') return null;
     this.#stream = opened;
@@ -129,11 +147,11 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     if (datagrams > 0) this.#owner.onPassed(this, datagrams, bytes);
   }
 
-  onRefused(reason: StreamReason): void {
+  onRefused({ code }: StreamReason): void {
     if (this.#isOver) return;
-    const isLost = reason.code === 'carrier-lost' || reason.code === 'shutting-down';
-    this.#letGo(isLost ? 'away' : 'local');
-    if (!isLost) this.#owner.onRefused(this);
+    const isAway = code === 'carrier-lost' || code === 'shutting-down';
+    this.#letGo(isAway ? 'away' : 'local');
+    if (!isAway) this.#owner.onRefused(this);
   }
 
   // ---- from the client ----

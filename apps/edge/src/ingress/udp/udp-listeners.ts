@@ -1,22 +1,21 @@
 // The public ports of udp tunnels: one socket each, bound as long as the port is somebody's. A port whose client is away stays bound, so
-// that nobody else gets it, visitors are not told that nobody is there, and flows go on when the client is back.
+// that no other program gets it, visitors are not told that nobody is there, and their flows go on when the client is back.
+import { networkInterfaces } from 'node:os';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
-import { guard } from '@tunnel/mux';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { type ShownFlows, UdpPort, type UdpPortParts } from './udp-port.ts';
 import { SendBlocks, UdpSocket } from './udp-socket.ts';
-import type { UdpTotals } from './udp-totals.ts';
+import { noDrops, type UdpTotals } from './udp-totals.ts';
 
 interface Listener {
   readonly port: UdpPort;
-  readonly opened: Promise<UdpSocket>;
   /** Whom its descriptor counts for. */
   account: string;
 }
 
-export interface UdpListenersOptions extends UdpPortParts {
+export interface UdpListenersOptions extends Omit<UdpPortParts, 'isOwnAddress'> {
   readonly host: string;
   readonly gate: Pick<ConnectionGate, 'openPort' | 'closePort'>;
   readonly clock: Clock;
@@ -26,12 +25,156 @@ export interface UdpListenersOptions extends UdpPortParts {
 export class UdpListeners {
   readonly #options: UdpListenersOptions;
   readonly #log: LogLimiter;
+  readonly #parts: UdpPortParts;
   readonly #blocks = new SendBlocks();
   readonly #listeners = new Map<number, Listener>();
-  /** Sockets on their way out: the port is bound until then. */
-  readonly #closing = new Map<number, Promise<void>>();
+  /** Sockets that are being bound, or on their way out. */
+  readonly #busy = new Map<number, Promise<unknown>>();
+  #ownAddresses: ReadonlySet<string> = new Set();
+  #ownAddressesAtMs = Number.NEGATIVE_INFINITY;
   #ticking: Timer | null = null;
   #isDraining = false;
   #isBufferLogged = false;
   #idleWaiters: (() => void)[] = [];
+
+  constructor(options: UdpListenersOptions) {
+    this.#options = options;
+    this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
+    this.#parts = { ...options, isOwnAddress: (address) => this.#ownAddresses.has(address) };
+  }
+
+  /** Living flows of all ports. */
+  get connections(): number {
+    let flows = 0;
+    for (const { port } of this.#listeners.values()) flows += port.flowCount;
+    return flows;
+  }
+
+  get totals(): UdpTotals {
+    return this.#options.totals;
+  }
+
+  /** The last active ones of a port. */
+  flowsOn(port: number, limit: number): ShownFlows {
+    return this.#listeners.get(port)?.port.show(limit) ?? { flows: [], total: 0, dropped: noDrops() };
+  }
+
+  /** 'taken': another program, or another tunnel, holds the port. */
+  async listen(port: number, account: string): Promise<'listening' | 'taken'> {
+    await this.#busy.get(port)?.catch(() => {});
+    const held = this.#listeners.get(port);
+    if (held !== undefined) return this.#reopen(held, account);
+    if (this.#busy.has(port)) return 'taken';
+    const { host, gate } = this.#options;
+    gate.openPort(account);
+    const binding = UdpSocket.bind(host, port, this.#blocks);
+    this.#busy.set(port, binding);
+    try {
+      this.#opened(port, await binding, account);
+      return 'listening';
+    } catch (error) {
+      gate.closePort(account);
+      if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return 'taken';
+      throw toFault(error, host, port);
+    } finally {
+      this.#busy.delete(port);
+    }
+  }
+
+  /** Whoever has the lease now takes the socket over, and with the same tunnel its flows. */
+  #reopen(listener: Listener, account: string): 'listening' | 'taken' {
+    if (listener.port.isOpen) return 'taken';
+    if (listener.account !== account) {
+      this.#options.gate.openPort(account);
+      this.#options.gate.closePort(listener.account);
+      listener.account = account;
+    }
+    listener.port.open();
+    return 'listening';
+  }
+
+  #opened(number: number, socket: UdpSocket, account: string): void {
+    const { clock, logger } = this.#options;
+    if (!this.#isBufferLogged) {
+      const { askedBytes: asked, givenBytes: given } = socket.receiveBuffer;
+      logger.info({ asked_bytes: asked, given_bytes: given }, 'receive buffer of udp ports');
+      this.#isBufferLogged = true;
+    }
+    this.#lookAtOwnAddresses(clock.monotonic());
+    const onError = (error: Error): void =>
+      this.#log.log('warn', 'udp-socket', { err: error, port: number }, 'a udp port has an error');
+    const port = new UdpPort(number, socket, this.#parts, { onError, onFlowOver: () => this.#tellIfIdle() });
+    if (this.#isDraining) port.drain();
+    this.#listeners.set(number, { port, account });
+    this.#ticking ??= clock.setInterval(() => this.#tick(), EDGE_LIMITS.UDP_TICK_MS);
+  }
+
+  /** Datagrams are dropped from now on. It stays bound until free(): its client may come back. */
+  async close(port: number): Promise<void> {
+    this.#listeners.get(port)?.port.hold();
+  }
+
+  /** Flows end, and the socket closes. */
+  free(port: number): void {
+    const listener = this.#listeners.get(port);
+    if (listener === undefined || listener.port.isOpen) return;
+    this.#unbind(port, listener);
+  }
+
+  #unbind(port: number, listener: Listener): void {
+    this.#listeners.delete(port);
+    if (this.#listeners.size === 0) {
+      this.#ticking?.cancel();
+      this.#ticking = null;
+    }
+    const closing = listener.port.close().finally(() => {
+      this.#options.gate.closePort(listener.account);
+      this.#busy.delete(port);
+    });
+    this.#busy.set(port, closing);
+  }
+
+  /** For the end of the edge: no new flows; replies to those that live still leave. */
+  async closeAll(): Promise<void> {
+    this.#isDraining = true;
+    for (const { port } of this.#listeners.values()) port.drain();
+  }
+
+  resetConnections(): void {
+    for (const [port, listener] of [...this.#listeners]) this.#unbind(port, listener);
+  }
+
+  /** Settles when no flow is left; at once when there is none. */
+  whenIdle(): Promise<void> {
+    if (this.connections === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+    });
+  }
+
+  #tellIfIdle(): void {
+    if (this.#idleWaiters.length === 0 || this.connections > 0) return;
+    const waiters = this.#idleWaiters;
+    this.#idleWaiters = [];
+    for (const resolve of waiters) resolve();
+  }
+
+  #tick(): void {
+    const nowMs = this.#options.clock.monotonic();
+    this.#lookAtOwnAddresses(nowMs);
+    for (const { port } of [...this.#listeners.values()]) port.tick(nowMs);
+  }
+
+  #lookAtOwnAddresses(nowMs: number): void {
+    if (nowMs - this.#ownAddressesAtMs < EDGE_LIMITS.UDP_OWN_ADDRESSES_MS) return;
+    this.#ownAddressesAtMs = nowMs;
+    const addresses = Object.values(networkInterfaces()).flatMap((of) => of ?? []);
+    this.#ownAddresses = new Set(addresses.map(({ address }) => address));
+  }
 }
+
+const toFault = (error: unknown, host: string, port: number): Fault => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const values = { host, port, reason: code ?? message, key: '[limits] udp_port_range' };
+  return new Fault('CONFIG_PORT_DENIED', values, { cause: error });
+};
