@@ -77,8 +77,8 @@ export const EDGE_LIMITS = {
   UDP_DECIDING_DATAGRAMS: 8,
   /** the same by their size */
   UDP_DECIDING_BYTES: 16 * KiB,
-  /** a flow whose decision takes longer is refused */
-  UDP_DECIDING_MS: 10_000,
+  /** flows of all udp tunnels together, at some 3 KB each; further ones do not begin (`limit`) */
+  UDP_FLOWS_MAX: 200_000,
   /** how often flows that have been silent for too long are looked for; one timer for all */
   UDP_TICK_MS: 1000,
   /** how often the addresses of this machine are looked up, whose datagrams may be a loop */

@@ -1,13 +1,14 @@
 // The public ports of udp tunnels: one socket each, bound as long as the port is somebody's. A port whose client is away stays bound, so
 // that no other program gets it, visitors are not told that nobody is there, and their flows go on when the client is back.
 import { networkInterfaces } from 'node:os';
+import type { LoopFacts } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { type ShownFlows, UdpPort, type UdpPortParts } from './udp-port.ts';
+import { UdpPort, type UdpPortParts } from './udp-port.ts';
 import { SendBlocks, UdpSocket } from './udp-socket.ts';
-import { noDrops, type UdpTotals } from './udp-totals.ts';
+import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
 
 interface Listener {
   readonly port: UdpPort;
@@ -15,8 +16,11 @@ interface Listener {
   account: string;
 }
 
-export interface UdpListenersOptions extends Omit<UdpPortParts, 'isOwnAddress'> {
+export interface UdpListenersOptions extends Omit<UdpPortParts, 'loopFacts'> {
   readonly host: string;
+  readonly range: LoopFacts['range'];
+  /** The two of the path between client and edge; none: they are not open. */
+  readonly pathPorts: () => readonly number[];
   readonly gate: Pick<ConnectionGate, 'openPort' | 'closePort'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -26,12 +30,12 @@ export class UdpListeners {
   readonly #options: UdpListenersOptions;
   readonly #log: LogLimiter;
   readonly #parts: UdpPortParts;
+  #loopFacts: LoopFacts;
   readonly #blocks = new SendBlocks();
   readonly #listeners = new Map<number, Listener>();
   /** Sockets that are being bound, or on their way out. */
   readonly #busy = new Map<number, Promise<unknown>>();
-  #ownAddresses: ReadonlySet<string> = new Set();
-  #ownAddressesAtMs = Number.NEGATIVE_INFINITY;
+  #loopFactsAtMs = Number.NEGATIVE_INFINITY;
   #ticking: Timer | null = null;
   #isDraining = false;
   #isBufferLogged = false;
@@ -40,23 +44,29 @@ export class UdpListeners {
   constructor(options: UdpListenersOptions) {
     this.#options = options;
     this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
-    this.#parts = { ...options, isOwnAddress: (address) => this.#ownAddresses.has(address) };
+    this.#parts = { ...options, loopFacts: () => this.#loopFacts };
+    this.#loopFacts = { ownAddresses: new Set(), range: options.range, pathPorts: [] };
   }
 
   /** Living flows of all ports. */
   get connections(): number {
-    let flows = 0;
-    for (const { port } of this.#listeners.values()) flows += port.flowCount;
-    return flows;
+    return this.totals.flows;
+  }
+
+  /** Datagrams that were not passed since the start, by reason. */
+  get dropped(): DropCounts {
+    const sum = { ...this.totals.droppedBefore };
+    for (const { port } of this.#listeners.values()) addDrops(sum, port.dropped);
+    return sum;
   }
 
   get totals(): UdpTotals {
     return this.#options.totals;
   }
 
-  /** The last active ones of a port. */
-  flowsOn(port: number, limit: number): ShownFlows {
-    return this.#listeners.get(port)?.port.show(limit) ?? { flows: [], total: 0, dropped: noDrops() };
+  /** The flows and drops of the tunnel on a port; undefined: it is not bound. */
+  at(port: number): Pick<UdpPort, 'flows' | 'flowCount' | 'dropped'> | undefined {
+    return this.#listeners.get(port)?.port;
   }
 
   /** 'taken': another program, or another tunnel, holds the port. */
@@ -100,7 +110,7 @@ export class UdpListeners {
       logger.info({ asked_bytes: asked, given_bytes: given }, 'receive buffer of udp ports');
       this.#isBufferLogged = true;
     }
-    this.#lookAtOwnAddresses(clock.monotonic());
+    this.#lookAtSelf(clock.monotonic());
     const onError = (error: Error): void =>
       this.#log.log('warn', 'udp-socket', { err: error, port: number }, 'a udp port has an error');
     const port = new UdpPort(number, socket, this.#parts, { onError, onFlowOver: () => this.#tellIfIdle() });
@@ -161,15 +171,24 @@ export class UdpListeners {
 
   #tick(): void {
     const nowMs = this.#options.clock.monotonic();
-    this.#lookAtOwnAddresses(nowMs);
-    for (const { port } of [...this.#listeners.values()]) port.tick(nowMs);
+    this.#lookAtSelf(nowMs);
+    for (const { port } of [...this.#listeners.values()]) {
+      try {
+        port.tick(nowMs);
+      } catch (error) {
+        this.#options.report(error, 'udp.tick');
+      }
+    }
   }
 
-  #lookAtOwnAddresses(nowMs: number): void {
-    if (nowMs - this.#ownAddressesAtMs < EDGE_LIMITS.UDP_OWN_ADDRESSES_MS) return;
-    this.#ownAddressesAtMs = nowMs;
+  /** Addresses of a machine change. */
+  #lookAtSelf(nowMs: number): void {
+    if (nowMs - this.#loopFactsAtMs < EDGE_LIMITS.UDP_OWN_ADDRESSES_MS) return;
+    this.#loopFactsAtMs = nowMs;
+    const { range, pathPorts } = this.#options;
     const addresses = Object.values(networkInterfaces()).flatMap((of) => of ?? []);
-    this.#ownAddresses = new Set(addresses.map(({ address }) => address));
+    const ownAddresses = new Set(addresses.map(({ address }) => address));
+    this.#loopFacts = { ownAddresses, range, pathPorts: pathPorts() };
   }
 }
 
