@@ -230,12 +230,18 @@ class ComposedEdge implements Edge {
   #makeIngress(): Ingress {
     const { server, limits } = this.#config;
     const { clock, logger, random = Math.random } = this.#deps;
-    const counts = new ConnectionCounts({ perTunnel: limits.connections_per_tunnel });
+    const balancer = () => {
+      const counts = new ConnectionCounts({ perTunnel: limits.connections_per_tunnel });
+      return new Balancer({ counts, random });
+    };
     return new Ingress({
       server,
       tunnels: this.#tunnels,
       names: this.#names,
-      balancer: new Balancer({ counts, random }),
+      balancer: balancer(),
+      flowBalancer: balancer(),
+      config: this.#config,
+      pathPorts: () => this.#datagramPorts.numbers,
       gate: this.#connections.gate,
       captures: this.#captures,
       clock,
@@ -316,6 +322,7 @@ class ComposedEdge implements Edge {
       sessions: () => control.figures.sessions,
       carriers: () => control.figures.carriers,
       streams: () => control.figures.streams,
+      datagramPaths: () => control.datagramPaths,
       authFailures: () => this.#failures.total,
       clientsHeldBack: () => control.figures.heldBack,
       droppedLogLines: () => logger.droppedLines,
@@ -345,11 +352,14 @@ class ComposedEdge implements Edge {
       {
         admission: gate.admission,
         monotonic: () => clock.monotonic(),
+        now: () => clock.now(),
         backend: this.#backend,
         platformSecret: this.#platformSecret,
         tunnels,
         groups: tunnels.groups,
         feed: this.#feed,
+        udp: this.#ingress.ports.udp,
+        datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),
         closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
         captures: new CaptureService({ store, tunnels, replays }),
         status: () => ({

@@ -144,10 +144,6 @@ export class ControlPlane {
     readonly streams: number;
     /** How often a connection was not read for a while, since the start. */
     readonly heldBack: number;
-    /** Clients with udp tunnels, by the way their datagrams go. */
-    readonly datagramPaths: Readonly<Record<DatagramWay['path'], number>>;
-    /** Packets at the two UDP ports that came to nothing, by reason. */
-    readonly droppedPackets: Readonly<Record<string, number>>;
   } {
     const [sessions, muxes] = [this.#sessions, this.#muxes];
     return {
@@ -155,8 +151,6 @@ export class ControlPlane {
       carriers: muxes.carriers,
       streams: muxes.streams,
       heldBack: this.#heldBack,
-      datagramPaths: this.#countPaths(),
-      droppedPackets: this.#paths.dropped,
     };
   }
 
@@ -165,13 +159,17 @@ export class ControlPlane {
     return this.#paths.wayOf(this.#sessions.get(sessionId)?.upstream.mux ?? null);
   }
 
-  #countPaths(): Record<DatagramWay['path'], number> {
-    const counts = { udp: 0, carrier: 0 };
+  /** Clients that are here and have udp tunnels, by the way their datagrams go; packets at the two UDP ports that came to nothing, by reason. */
+  get datagramPaths(): {
+    readonly clients: Readonly<Record<DatagramWay['path'], number>>;
+    readonly refused: Readonly<Record<string, number>>;
+  } {
+    const clients = { udp: 0, carrier: 0 };
     for (const { upstream, tunnels } of this.#sessions.values()) {
       const hasDatagrams = [...tunnels.values()].some(({ protocol }) => protocol === 'udp');
-      if (upstream.mux !== null && hasDatagrams) counts[this.#paths.wayOf(upstream.mux).path] += 1;
+      if (upstream.mux !== null && hasDatagrams) clients[this.#paths.wayOf(upstream.mux).path] += 1;
     }
-    return counts;
+    return { clients, refused: this.#paths.refused };
   }
 
   async start(tls: TlsFiles | null): Promise<void> {

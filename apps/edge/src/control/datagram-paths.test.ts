@@ -87,7 +87,7 @@ const pingAt = (counter: number, offered: SealedPath): Buffer => {
 };
 
 const wayOf = ({ claim }: Entered) => fixture.control.datagramPathOf({ sessionId: claim.session_id });
-const dropped = () => fixture.control.figures.droppedPackets;
+const dropped = () => fixture.control.datagramPaths.refused;
 
 describe('what a client is offered', () => {
   it('two ports, a path for its datagrams and one to be seen by, each with its own id and keys', async () => {

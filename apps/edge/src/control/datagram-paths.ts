@@ -49,11 +49,11 @@ interface Offer {
   end: PathEnd | null;
 }
 
-type DropReason = PathRefusal | 'unknown-path';
+type RefusalReason = PathRefusal | 'unknown-path';
 
 export class DatagramPaths {
   /** Packets of either port that came to nothing, by reason, since the start. */
-  readonly dropped: Record<DropReason, number> = {
+  readonly refused: Record<RefusalReason, number> = {
     'unknown-path': 0,
     malformed: 0,
     replayed: 0,
@@ -127,10 +127,10 @@ export class DatagramPaths {
 
   #onPacket(packet: Buffer, from: RemoteInfo, via: PacketSocket): void {
     const refusal = this.#receive(packet, from, via);
-    if (refusal !== null) this.dropped[refusal] += 1;
+    if (refusal !== null) this.refused[refusal] += 1;
   }
 
-  #receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): DropReason | null {
+  #receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): RefusalReason | null {
     if (packet.length < SEALED_OVERHEAD_BYTES || sealedKindOf(packet) === null) return 'malformed';
     const offer = this.#byId.get(keyOf(packet, 1));
     if (offer === undefined) return 'unknown-path';
