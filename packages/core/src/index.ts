@@ -51,6 +51,17 @@ export {
 } from './billing/subscription.ts';
 export { ConnectionCounts } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
+export { Flow } from './flows/flow.ts';
+export { FlowAddresses } from './flows/flow-addresses.ts';
+export type { LoopFacts } from './flows/flow-key.ts';
+export {
+  DROP_REASONS,
+  type DropReason,
+  type FlowEnd,
+  type FlowRules,
+  FlowTable,
+  type FlowTableOptions,
+} from './flows/flow-table.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
 export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
@@ -88,6 +99,7 @@ export {
   TrustedProxies,
 } from './net/caller-address.ts';
 export { ownAuthority } from './net/own-authorities.ts';
+export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export {

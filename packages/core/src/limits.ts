@@ -61,10 +61,18 @@ export const CORE_LIMITS = {
   /** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */
   REFUSALS_BEING_TOLD: 64,
 
+  // --- flows of udp tunnels ---
+  /** networks whose new flows are counted, twice over; above it the rates of a flood are those of networks that come once */
+  FLOW_NETWORKS_MAX: 16_384,
+  /** how long a flow that a policy refused is not asked for again */
+  FLOW_DENIED_MS: 10_000,
+  /** seconds in the wheel of expiry; one that is over later is looked at once more */
+  FLOW_WHEEL_SLOTS: 64,
+
   // --- the better path: UDP between client and edge, or between two peers ---
   /** tries in a row; nearly all that succeed do so at the first */
   PATH_TRIES: 3,
-  /** of one try */
+  /** how long a try lasts: an answer that needs longer is of no use to anybody */
   PATH_TRY_MS: 3000,
   /** the beginning of a try, in which probes are dense: both sides must send while the other does */
   PATH_DENSE_MS: 500,

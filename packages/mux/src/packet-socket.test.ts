@@ -12,7 +12,7 @@ const open: PacketSocket[] = [];
 
 const makeSocket = (
   onPacket: (packet: Buffer, from: RemoteInfo) => void = () => {},
-  report = rethrow,
+  report: ReportInternalError = rethrow,
 ): PacketSocket => {
   const socket = new PacketSocket({ family: 4, onPacket, report });
   open.push(socket);

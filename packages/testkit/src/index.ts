@@ -31,3 +31,4 @@ export {
 } from './tcp-servers.ts';
 export { type TemporaryDirectory, temporaryDirectory } from './temporary-directory.ts';
 export { startUdpRelay, type UdpBlock, type UdpRelay, type UdpRelayOptions } from './udp-relay.ts';
+export { startUdpEcho, startUdpService, type UdpService, type UdpServiceOptions } from './udp-services.ts';

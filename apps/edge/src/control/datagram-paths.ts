@@ -28,10 +28,6 @@ import type { DatagramPorts } from './datagram-ports.ts';
 
 export interface DatagramPathsOptions {
   readonly ports: DatagramPorts;
-  /** `[udp] path = "auto"`, and udp tunnels are wanted. */
-  readonly carriesDatagrams: boolean;
-  /** P2P may go direct: clients are shown how they look from outside. */
-  readonly observes: boolean;
   readonly clock: Clock;
   readonly report: ReportInternalError;
   /** The keys of a client have served long enough, and others take their place. */
@@ -53,11 +49,11 @@ interface Offer {
   end: PathEnd | null;
 }
 
-type DropReason = PathRefusal | 'unknown-path';
+type RefusalReason = PathRefusal | 'unknown-path';
 
 export class DatagramPaths {
   /** Packets of either port that came to nothing, by reason, since the start. */
-  readonly dropped: Record<DropReason, number> = {
+  readonly refused: Record<RefusalReason, number> = {
     'unknown-path': 0,
     malformed: 0,
     replayed: 0,
@@ -75,11 +71,11 @@ export class DatagramPaths {
 
   /** A connection of a client begins. */
   open(mux: MuxSession): void {
-    const { ports, carriesDatagrams, observes } = this.#options;
+    const { ports } = this.#options;
     if (ports.numbers.length === 0) return;
     const offers: Offer[] = [];
-    if (carriesDatagrams && mux.capabilities.includes(CAPABILITY.DATAGRAM)) offers.push(this.#offer(mux, 'path'));
-    if (observes && mux.capabilities.includes(CAPABILITY.P2P)) offers.push(this.#offer(mux, 'observe'));
+    if (ports.carriesDatagrams && mux.capabilities.includes(CAPABILITY.DATAGRAM)) offers.push(this.#offer(mux, 'path'));
+    if (ports.observes && mux.capabilities.includes(CAPABILITY.P2P)) offers.push(this.#offer(mux, 'observe'));
     if (offers.length > 0) this.#ofMux.set(mux, offers);
   }
 
@@ -107,8 +103,8 @@ export class DatagramPaths {
 
   /** How datagrams go to the client of this mux; null: it is away. */
   wayOf(mux: MuxSession | null): DatagramWay {
-    const { ports, carriesDatagrams } = this.#options;
-    if (!carriesDatagrams || ports.numbers.length === 0) return DATAGRAMS_OFF;
+    const { ports } = this.#options;
+    if (!ports.carriesDatagrams || ports.numbers.length === 0) return DATAGRAMS_OFF;
     const end = mux === null ? null : this.#ofMux.get(mux)?.find(({ kind }) => kind === 'path')?.end;
     // It has not begun to try.
     return end instanceof UdpPath ? end.way : { path: 'carrier', reason: 'probing' };
@@ -131,10 +127,10 @@ export class DatagramPaths {
 
   #onPacket(packet: Buffer, from: RemoteInfo, via: PacketSocket): void {
     const refusal = this.#receive(packet, from, via);
-    if (refusal !== null) this.dropped[refusal] += 1;
+    if (refusal !== null) this.refused[refusal] += 1;
   }
 
-  #receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): DropReason | null {
+  #receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): RefusalReason | null {
     if (packet.length < SEALED_OVERHEAD_BYTES || sealedKindOf(packet) === null) return 'malformed';
     const offer = this.#byId.get(keyOf(packet, 1));
     if (offer === undefined) return 'unknown-path';

@@ -5,18 +5,19 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { PacketSocket, type ReportInternalError } from '@tunnel/mux';
-import type { Logger } from '@tunnel/runtime';
+import type { ServerConfig } from '@tunnel/runtime';
 import type { EndpointRegistry, PortRange } from '../routing/endpoints.ts';
 
-export interface DatagramPortsOptions {
-  /** false: nothing needs them. */
-  readonly wanted: boolean;
-  readonly host: string;
-  /** `[udp] ports`: two, or none for the two highest free ones of the range. */
-  readonly ports: readonly number[];
-  readonly range: PortRange;
+export interface DatagramPortsConfig {
+  readonly server: Pick<ServerConfig['server'], 'host'>;
+  readonly udp: Pick<ServerConfig['udp'], 'enabled' | 'path' | 'ports'>;
+  readonly p2p: Pick<ServerConfig['p2p'], 'enabled' | 'direct'>;
+  readonly limits: Pick<ServerConfig['limits'], 'udp_port_range'>;
+}
+
+interface DatagramPortsParts {
   readonly endpoints: Pick<EndpointRegistry, 'reserve' | 'release'>;
-  readonly logger: Pick<Logger, 'info' | 'warn'>;
+  readonly logger: Record<'info' | 'warn', (fields: object, text: string) => void>;
   readonly report: ReportInternalError;
 }
 
@@ -34,12 +35,26 @@ interface OpenPort {
 }
 
 export class DatagramPorts {
-  readonly #options: DatagramPortsOptions;
+  readonly name = 'udp ports';
+  /** Datagrams of udp tunnels may go by them. */
+  readonly carriesDatagrams: boolean;
+  /** P2P may go direct: clients are shown how they look from outside. */
+  readonly observes: boolean;
+  readonly #host: string;
+  /** Two, or none for the two highest free ones of the range. */
+  readonly #wanted: readonly number[];
+  readonly #range: PortRange;
+  readonly #parts: DatagramPortsParts;
   #open: readonly OpenPort[] = [];
   #listener: PacketListener = () => {};
 
-  constructor(options: DatagramPortsOptions) {
-    this.#options = options;
+  constructor({ server, udp, p2p, limits }: DatagramPortsConfig, parts: DatagramPortsParts) {
+    this.carriesDatagrams = udp.enabled && udp.path === 'auto';
+    this.observes = p2p.enabled && p2p.direct;
+    this.#host = server.host;
+    this.#wanted = udp.ports;
+    this.#range = { from: limits.udp_port_range[0], to: limits.udp_port_range[1] };
+    this.#parts = parts;
   }
 
   /** The two, or none. */
@@ -53,17 +68,16 @@ export class DatagramPorts {
 
   /** Rejects with a fault that names the port when a configured one cannot be had. */
   async start(): Promise<void> {
-    const { wanted, host, ports } = this.#options;
-    if (!wanted) return;
-    const family = await familyOf(host);
-    this.#open = ports.length === 0 ? await this.#openHighest(family) : await this.#openConfigured(family);
+    if (!this.carriesDatagrams && !this.observes) return;
+    const family = await familyOf(this.#host);
+    this.#open = this.#wanted.length === 0 ? await this.#openHighest(family) : await this.#openConfigured(family);
     const [first] = this.#open;
     if (first === undefined) return this.#sayNone();
     const fields = { ports: this.numbers, receive_buffer_bytes: first.socket.receiveBufferBytes };
-    this.#options.logger.info(fields, 'the UDP ports for datagrams and peers are open');
+    this.#parts.logger.info(fields, 'the UDP ports for datagrams and peers are open');
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     for (const { socket } of this.#open) socket.close();
     this.#open = [];
   }
@@ -71,9 +85,9 @@ export class DatagramPorts {
   async #openConfigured(family: 4 | 6): Promise<OpenPort[]> {
     const open: OpenPort[] = [];
     try {
-      for (const port of this.#options.ports) {
+      for (const port of this.#wanted) {
         const opened = await this.#bind(family, port);
-        if (opened === null) throw new Fault('CONFIG_PORT_TAKEN', { host: this.#options.host, port, key: KEY });
+        if (opened === null) throw new Fault('CONFIG_PORT_TAKEN', { host: this.#host, port, key: KEY });
         open.push(opened);
         this.#keepFromTunnels(opened.port);
       }
@@ -85,24 +99,28 @@ export class DatagramPorts {
   }
 
   async #openHighest(family: 4 | 6): Promise<OpenPort[]> {
-    const { from, to } = this.#options.range;
+    const { from, to } = this.#range;
     const open: OpenPort[] = [];
     if (to - from + 1 < RANGE_MIN_PORTS) return open;
     for (let port = to; port >= from && open.length < 2; port -= 1) {
       // One that a client of the last run may come back to is not free.
       if (!this.#keepFromTunnels(port)) continue;
       const opened = await this.#bind(family, port);
-      if (opened === null) this.#options.endpoints.release({ kind: 'port', transport: 'udp', port }, OWNER);
+      if (opened === null) this.#giveBack(port);
       else open.push(opened);
     }
     if (open.length === 2) return open;
-    for (const { socket } of open) socket.close();
+    for (const { socket, port } of open) {
+      socket.close();
+      this.#giveBack(port);
+    }
     return [];
   }
 
   /** null: another program has it. */
   async #bind(family: 4 | 6, port: number): Promise<OpenPort | null> {
-    const { host, report } = this.#options;
+    const host = this.#host;
+    const { report } = this.#parts;
     const socket: PacketSocket = new PacketSocket({
       family,
       report,
@@ -121,12 +139,16 @@ export class DatagramPorts {
   /** false: it is out of the range, or somebody's. */
   #keepFromTunnels(port: number): boolean {
     const endpoint = { kind: 'port', transport: 'udp', port } as const;
-    return this.#options.endpoints.reserve(endpoint, OWNER, Number.POSITIVE_INFINITY);
+    return this.#parts.endpoints.reserve(endpoint, OWNER, Number.POSITIVE_INFINITY);
+  }
+
+  #giveBack(port: number): void {
+    this.#parts.endpoints.release({ kind: 'port', transport: 'udp', port }, OWNER);
   }
 
   #sayNone(): void {
-    const { from, to } = this.#options.range;
-    this.#options.logger.warn(
+    const { from, to } = this.#range;
+    this.#parts.logger.warn(
       { range: `${from}-${to}` },
       'udp_port_range has no two free ports beside those for tunnels: datagrams stay on carriers and peers on the relay; give [udp] ports or a larger range',
     );
