@@ -54,6 +54,11 @@ export class MemoryNetwork {
     this.block(other, one);
   }
 
+  /** A connection of this network breaks: both ends see a reset. */
+  lose(connection: ByteDuplex): void {
+    if (connection instanceof MemoryConnection) connection.lose();
+  }
+
   close(address: PeerAddress): void {
     this.#sockets.delete(keyOf(address));
   }
@@ -205,6 +210,12 @@ class MemoryConnection implements ByteDuplex {
     this.#finish();
     // As a packet without an answer: a way that is cut loses it.
     this.#network.carry(this.#from, this.#to.host, () => this.#other()?.receive(reason));
+  }
+
+  lose(): void {
+    const lost = { code: 'peer-reset', text: 'the network broke' } as const;
+    this.#other()?.receive(lost);
+    this.receive(lost);
   }
 
   /** Hands one parcel after another to the other end, while there is one. */
