@@ -18,6 +18,7 @@ export {
 } from './mux-pairs.ts';
 export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
+export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
 export { type Program, type ProgramExit, type ProgramOptions, spawnProgram } from './spawn-program.ts';
 export {
   type SinkConnection,
@@ -32,3 +33,4 @@ export {
 export { type TemporaryDirectory, temporaryDirectory } from './temporary-directory.ts';
 export { startUdpRelay, type UdpBlock, type UdpRelay, type UdpRelayOptions } from './udp-relay.ts';
 export { startUdpEcho, startUdpService, type UdpService, type UdpServiceOptions } from './udp-services.ts';
+export { type NatKind, startUserSpaceNat, type UserSpaceNat } from './user-space-nat.ts';
