@@ -29,6 +29,9 @@ export const edgeObserver = (edge: EdgeUdp, clock: Clock): AddressObserver => ({
   ask: (send) => new EdgeQuery(edge, clock, send),
 });
 
+/** By how many addresses were seen. One that both ports see, or that one alone told of, is taken for what it looks like. */
+const PORTS_BY_COUNT = ['none', 'consistent', 'random'] as const;
+
 class EdgeQuery implements AddressQuery {
   readonly result: Promise<ObservedAddresses>;
   readonly #edge: EdgeUdp;
@@ -69,8 +72,7 @@ class EdgeQuery implements AddressQuery {
     this.#timer?.cancel();
     this.#timer = null;
     const addresses = new Map([...this.#seen.values()].map((address) => [addressKey(address), address]));
-    const ports = addresses.size === 0 ? 'none' : addresses.size === 1 ? 'consistent' : 'random';
-    this.#resolve({ addresses: [...addresses.values()], ports });
+    this.#resolve({ addresses: [...addresses.values()], ports: PORTS_BY_COUNT[addresses.size] ?? 'random' });
   }
 
   #ping(): void {

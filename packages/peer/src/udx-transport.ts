@@ -1,21 +1,20 @@
 // PeerTransport by udx-native: reliable, congestion-controlled streams over UDP, beside datagrams of ours on the same socket. It is native
 // code and optional: loaded at the first try to go direct, and where it cannot be, connections stay on the relay.
-import type UDX from 'udx-native';
-import type { UdxSocket } from 'udx-native';
 import type { ConnectionIds, PeerAddress, PeerSocket, PeerSocketHandlers, PeerTransport } from './peer-transport.ts';
 import { UdxDuplex } from './udx-duplex.ts';
+import type { Udx, UdxModule, UdxSocket } from './udx-types.ts';
 
 const UDX_MAGIC_BYTE = 0xff;
 
 class UdxPeerSocket implements PeerSocket {
   readonly port: number;
-  readonly #udx: UDX;
+  readonly #udx: Udx;
   readonly #socket: UdxSocket;
   readonly #connections = new Set<UdxDuplex>();
   #closed = false;
   queuedDatagrams = 0;
 
-  constructor(udx: UDX, handlers: PeerSocketHandlers, host: string | undefined) {
+  constructor(udx: Udx, handlers: PeerSocketHandlers, host: string | undefined) {
     this.#udx = udx;
     this.#socket = udx.createSocket();
     // Both families where there are both; udx shows IPv4 addresses as such.
@@ -61,9 +60,9 @@ class UdxPeerSocket implements PeerSocket {
 }
 
 class UdxTransport implements PeerTransport {
-  readonly #udx: UDX;
+  readonly #udx: Udx;
 
-  constructor(udx: UDX) {
+  constructor(udx: Udx) {
     this.#udx = udx;
   }
 
@@ -76,9 +75,16 @@ let loading: Promise<PeerTransport | null> | null = null;
 
 /** null where there is no build of it for this machine, or it was not installed. One for the whole process. */
 export const loadUdxTransport = (): Promise<PeerTransport | null> => {
-  loading ??= import('udx-native').then(
-    ({ default: Udx }) => new UdxTransport(new Udx()),
-    () => null,
-  );
+  loading ??= load();
   return loading;
+};
+
+const load = async (): Promise<PeerTransport | null> => {
+  try {
+    // @ts-expect-error It brings no types; udx-types has what we use of it.
+    const { default: UdxOfModule } = (await import('udx-native')) as UdxModule;
+    return new UdxTransport(new UdxOfModule());
+  } catch {
+    return null;
+  }
 };

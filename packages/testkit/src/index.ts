@@ -16,9 +16,9 @@ export {
   socketPair,
   testCertificate,
 } from './mux-pairs.ts';
+export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
 export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
-export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
 export { type Program, type ProgramExit, type ProgramOptions, spawnProgram } from './spawn-program.ts';
 export {
   type SinkConnection,
