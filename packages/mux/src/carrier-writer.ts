@@ -2,7 +2,7 @@
 // large payloads leave in place, behind a header in their head room. At most one write is under way that the kernel
 // (or TLS, which never takes bytes at once) has not finished; what comes meanwhile is gathered for the next one.
 import type * as net from 'node:net';
-import { FRAME, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
+import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 import type { Guarded } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 
@@ -70,19 +70,30 @@ export class CarrierWriter {
     const length = end - start;
     // Memory without room in front of it is copied, however large it is.
     if (!borrowed || start < HEADER || length < IN_PLACE_FROM_BYTES || this.#busy) {
-      this.#gatherData(streamId, bytes, start, end);
+      this.#gatherFrame(FRAME.DATA, streamId, bytes, start, end);
       return true;
     }
     // Frames gathered in this turn came first and leave first.
     this.flush();
     if (this.#busy) {
-      this.#gatherData(streamId, bytes, start, end);
+      this.#gatherFrame(FRAME.DATA, streamId, bytes, start, end);
       return true;
     }
     writeFrameHeader(bytes, start - HEADER, FRAME.DATA, length, streamId);
     this.#write(bytes.subarray(start - HEADER, end));
     if (this.#busy) this.#someoneWaits = true;
     return !this.#busy;
+  }
+
+  /**
+   * One DATAGRAM frame. A turn that brings many does not wait for its end; what a busy socket leaves behind is no queue for datagrams: false,
+   * it is dropped.
+   */
+  sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
+    if (this.#gatheredBytes >= MUX_LIMITS.CARRIER_BATCH_BYTES) this.flush();
+    if (this.#gatheredBytes > MUX_LIMITS.CARRIER_SEND_QUEUE_BYTES) return false;
+    this.#gatherFrame(FRAME.DATAGRAM, streamId, bytes, start, end);
+    return true;
   }
 
   /** Sends what was gathered, unless a write is under way: its end does it then. */
@@ -146,9 +157,9 @@ export class CarrierWriter {
     }
   };
 
-  #gatherData(streamId: number, bytes: Buffer, start: number, end: number): void {
+  #gatherFrame(type: FrameType, streamId: number, bytes: Buffer, start: number, end: number): void {
     const tail = this.#tail(HEADER);
-    writeFrameHeader(tail.block, tail.fill, FRAME.DATA, end - start, streamId);
+    writeFrameHeader(tail.block, tail.fill, type, end - start, streamId);
     tail.fill += HEADER;
     this.#gatheredBytes += HEADER;
     this.#gather(bytes, start, end);

@@ -29,6 +29,8 @@ export interface Carrier {
   send(frame: Uint8Array): void;
   /** One DATA frame. See CarrierWriter for who owns the memory. */
   sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
+  /** One DATAGRAM frame, copied and sent with the others of this turn. false: too much waits already, it is dropped. */
+  sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean;
   /** Whether a DATA frame of this size has to wait for onReady. */
   isFull(bytes: number): boolean;
   /** Sends what waits, then closes. */
@@ -97,6 +99,10 @@ class SocketCarrier implements Carrier, Guarded {
 
   sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     return this.#closed !== null || this.#writer.sendData(streamId, bytes, start, end, borrowed);
+  }
+
+  sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
+    return this.#closed === null && this.#writer.sendDatagram(streamId, bytes, start, end);
   }
 
   isFull(bytes: number): boolean {

@@ -184,6 +184,10 @@ export class RoundTrip {
   shortestMs = 0;
   #count = 0;
 
+  get isKnown(): boolean {
+    return this.#count > 0;
+  }
+
   measured(elapsedMs: number): void {
     this.latestMs = elapsedMs;
     // The first one is measured while both sides are busy with their start.

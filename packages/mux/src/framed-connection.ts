@@ -1,5 +1,4 @@
-// One carrier inside a session: frames to streams and back, ids, liveness, and the end of all its streams when it goes.
-// Ids belong to the carrier and only rise, so a late frame of a stream that is over is told from one that never was.
+// One carrier inside a session: frames to streams and back, liveness, and the end of all its streams when it goes.
 import {
   decodeCredit,
   decodeOpen,
@@ -22,53 +21,52 @@ import {
 } from '@tunnel/protocol';
 import { BROKEN } from './byte-duplex.ts';
 import type { Carrier, CarrierReceiver } from './carrier.ts';
-import { firstWindowOf, type MemoryBudget, ReceiveWindow, RoundTrip } from './flow-control.ts';
+import { CarrierVitals } from './carrier-vitals.ts';
+import type { DatagramFlows } from './datagram-flows.ts';
+import { DatagramLane } from './datagram-lane.ts';
+import { type DatagramAnswer, type DatagramConnection, DatagramStream } from './datagram-stream.ts';
+import { firstWindowOf, type MemoryBudget, ReceiveWindow } from './flow-control.ts';
+import type { FramedStream } from './framed-stream.ts';
 import type { ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import { MuxStream, type OpenAnswer, type StreamConnection } from './mux-stream.ts';
+import { StreamTable } from './stream-table.ts';
 
 export interface FramedConnectionOwner {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
   /** The frames that both sides agreed on. */
   readonly frames: FrameTable;
-  readonly liveStreams: number;
+  /** Those of bytes, which share the budget. */
+  readonly byteStreams: number;
+  /** null: both sides did not agree on datagrams. */
+  readonly flows: DatagramFlows | null;
   now(): number;
   onStream(stream: MuxStream, head: StreamHead): void;
+  onDatagramStream(connection: FramedConnection, stream: DatagramStream, head: StreamHead): void;
   onStreamsChanged(delta: 1 | -1): void;
   onGoAway(connection: FramedConnection, reason: StreamReason): void;
   onClosed(connection: FramedConnection, reason: string, violation: boolean): void;
   readonly report: ReportInternalError;
 }
 
-/** Even ids are opened by the edge, odd ones by the client. */
-const FIRST_ID = { edge: 2, client: 1 } as const;
-/** A carrier this near to the end of its ids takes no new streams. */
-const LAST_ID = 0xffff_0000;
+const UNANSWERED: StreamReason = { code: 'timeout', text: 'no answer to OPEN' };
+const NONE: Buffer = Buffer.alloc(0);
 const MIB = 1024 * 1024;
 
-export class FramedConnection implements FrameHandler, CarrierReceiver, StreamConnection {
+export class FramedConnection implements FrameHandler, CarrierReceiver, StreamConnection, DatagramConnection {
   readonly id: number;
-  readonly openedAtMs: number;
   /** No new streams: the peer said so, or it is being rotated. */
   retiring = false;
-  readonly roundTrip = new RoundTrip();
   readonly #owner: FramedConnectionOwner;
   readonly #carrier: Carrier;
   readonly #parser: FrameParser;
-  readonly #streams = new Map<number, MuxStream>();
-  readonly #opening = new Set<MuxStream>();
-  #waiters = new Set<MuxStream>();
-  #nextId: number;
-  #lastPeerId = 0;
+  readonly #vitals: CarrierVitals;
+  readonly #lane: DatagramLane;
+  readonly #streams: StreamTable;
+  #waiters = new Set<FramedStream>();
   #pins = 0;
   #keptReference = false;
-  #lastHeardMs: number;
-  #lastPingMs: number;
-  #receivedBytes = 0;
-  /** Both ways, up to the last tick, and between the last two. */
-  #movedBytes = 0;
-  #recentBytes = 0;
   #closed = false;
   #current: Buffer = NONE;
   #borrowed = false;
@@ -78,10 +76,9 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.id = id;
     this.#carrier = carrier;
     this.#parser = new FrameParser(this, owner.frames);
-    this.#nextId = FIRST_ID[owner.role];
-    this.openedAtMs = owner.now();
-    this.#lastHeardMs = this.openedAtMs;
-    this.#lastPingMs = this.openedAtMs;
+    this.#streams = new StreamTable(owner.role);
+    this.#vitals = new CarrierVitals(owner.now());
+    this.#lane = new DatagramLane(carrier, this, owner, this.#vitals.roundTrip);
   }
 
   start(): void {
@@ -91,43 +88,50 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   /** What to weigh when a stream is placed: its streams, and what it carries (a MiB a second counts as one stream). */
   get load(): number {
-    return this.#streams.size + this.#recentBytes / MIB;
+    return this.#streams.size + this.#vitals.recentBytes / MIB;
   }
 
   get takesStreams(): boolean {
-    return (
-      !this.#closed && !this.retiring && this.#streams.size < MUX_LIMITS.STREAMS_PER_CARRIER && this.#nextId < LAST_ID
-    );
-  }
-
-  get bytesSent(): number {
-    return this.#carrier.bytesSent;
+    return !this.#closed && !this.retiring && this.#streams.hasRoom;
   }
 
   open(head: StreamHead, answer: OpenAnswer): MuxStream {
     const now = this.#owner.now();
-    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.liveStreams);
+    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.byteStreams);
     const window = new ReceiveWindow(this.#owner.budget, windowBytes, now);
-    const stream = new MuxStream(this, this.#nextId, now, { kind: 'opener', answer, window });
-    this.#nextId += 2;
-    this.#add(stream);
-    this.#opening.add(stream);
-    this.#carrier.send(encodeOpen(stream.id, head, windowBytes));
+    const stream = new MuxStream(this, this.#streams.nextId, now, { kind: 'opener', answer, window });
+    this.#begin(stream, head, windowBytes);
     return stream;
+  }
+
+  openDatagrams(flows: DatagramFlows, head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream {
+    const flow = flows.nextFlow();
+    const identity = { id: this.#streams.nextId, flow, openedAtMs: this.#owner.now() };
+    const stream = new DatagramStream(this, flows, identity, answer);
+    flows.add(stream);
+    this.#begin(stream, { ...head, flow }, 0);
+    return stream;
+  }
+
+  #begin(stream: FramedStream, head: StreamHead, windowBytes: number): void {
+    this.#streams.addOwn(stream);
+    this.#owner.onStreamsChanged(1);
+    this.#carrier.send(encodeOpen(stream.id, head, windowBytes));
   }
 
   // ---- from the carrier ----
 
   onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#closed) return false;
-    this.#lastHeardMs = this.#owner.now();
-    this.#receivedBytes += end - start;
+    const now = this.#owner.now();
+    this.#vitals.heard(end - start, now);
     this.#keptReference = false;
     this.#current = bytes;
     this.#borrowed = borrowed;
     const well = this.#parser.push(bytes, start, end);
     this.#current = NONE;
     if (!well) this.#violated(this.#parser.failure ?? 'not a frame');
+    else this.#lane.tellSeen(now);
     return this.#keptReference;
   }
 
@@ -145,15 +149,22 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   // ---- from the parser ----
 
   onData(streamId: number, _bytes: Uint8Array, start: number, end: number): void {
-    const stream = this.#streams.get(streamId);
-    if (stream === undefined) {
-      if (!this.#wasOpen(streamId)) this.#parser.fail(`data on stream ${streamId}, which was never open`);
-      return;
-    }
+    const stream = this.#find(streamId, 'data');
+    if (stream === undefined) return;
     const borrowed = this.#borrowed && this.#pins < MUX_LIMITS.CARRIER_PINNED_BUFFERS_MAX;
     if (!stream.handleData(this.#current, start, end, borrowed)) {
       this.#parser.fail(`${end - start} bytes on stream ${streamId} without credit`);
     }
+  }
+
+  onDatagram(streamId: number, bytes: Uint8Array, start: number, end: number): void {
+    // Also of a flow that is over: its sender has counted it.
+    this.#lane.took(end - start);
+    const stream = this.#find(streamId, 'datagram');
+    if (stream === undefined) return;
+    // One that was cut between two reads lies in memory of the parser.
+    const whole = bytes === this.#current ? this.#current : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    if (!stream.handleDatagram(whole, start, end)) this.#parser.fail(`datagram does not fit stream ${streamId}`);
   }
 
   onFrame(type: FrameType, streamId: number, payload: Uint8Array): void {
@@ -164,22 +175,32 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   #onOpen(streamId: number, payload: Uint8Array): void {
     const open = decodeOpen(payload);
-    const mine = streamId % 2 === FIRST_ID[this.#owner.role] % 2;
     if (open === null) return this.#parser.fail(`OPEN of stream ${streamId} is not readable`);
-    if (mine || streamId <= this.#lastPeerId) return this.#parser.fail(`stream ${streamId} was opened before`);
-    this.#lastPeerId = streamId;
-    const stream = new MuxStream(this, streamId, this.#owner.now(), {
-      kind: 'accepter',
-      creditBytes: open.windowBytes,
-    });
-    this.#add(stream);
-    if (this.#streams.size > MUX_LIMITS.STREAMS_PER_CARRIER) stream.refuse({ code: 'limit', text: 'too many streams' });
-    else this.#offer(stream, open.head);
+    if (!this.#streams.takePeerId(streamId)) return this.#parser.fail(`stream ${streamId} was opened before`);
+    if (open.head.flow !== undefined) return this.#onOpenDatagrams(streamId, open.head, open.head.flow);
+    const accepter = { kind: 'accepter', creditBytes: open.windowBytes } as const;
+    this.#offer(new MuxStream(this, streamId, this.#owner.now(), accepter), open.head);
   }
 
-  #offer(stream: MuxStream, head: StreamHead): void {
+  #onOpenDatagrams(streamId: number, head: StreamHead, flow: number): void {
+    const flows = this.#owner.flows;
+    if (flows === null) return this.#parser.fail(`OPEN of stream ${streamId}: datagrams were not agreed on`);
+    if (!flows.isFree(flow)) return this.#parser.fail(`flow ${flow} was opened before`);
+    const stream = new DatagramStream(this, flows, { id: streamId, flow, openedAtMs: this.#owner.now() }, null);
+    flows.add(stream);
+    this.#offer(stream, head);
+  }
+
+  #offer(stream: MuxStream | DatagramStream, head: StreamHead): void {
+    this.#streams.addPeers(stream);
+    this.#owner.onStreamsChanged(1);
+    if (this.#streams.size > MUX_LIMITS.STREAMS_PER_CARRIER) {
+      stream.refuse({ code: 'limit', text: 'too many streams' });
+      return;
+    }
     try {
-      this.#owner.onStream(stream, head);
+      if (stream instanceof DatagramStream) this.#owner.onDatagramStream(this, stream, head);
+      else this.#owner.onStream(stream, head);
     } catch (error) {
       this.report(error, 'stream.offered');
       stream.reset(BROKEN);
@@ -187,28 +208,31 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   #onStreamFrame(type: FrameType, streamId: number, payload: Uint8Array): void {
+    const stream = this.#find(streamId, `frame ${type}`);
+    if (stream === undefined || this.#handle(type, stream, payload)) return;
+    this.#parser.fail(`frame ${type} does not fit stream ${streamId}`);
+  }
+
+  /** undefined: it is over; or it never was, which is a violation. */
+  #find(streamId: number, what: string): FramedStream | undefined {
     const stream = this.#streams.get(streamId);
-    if (stream === undefined) {
-      if (!this.#wasOpen(streamId)) this.#parser.fail(`frame ${type} on stream ${streamId}, which was never open`);
-      return;
+    if (stream === undefined && !this.#streams.wasOpen(streamId)) {
+      this.#parser.fail(`${what} on stream ${streamId}, which was never open`);
     }
-    const credit = type === FRAME.OPENED || type === FRAME.WINDOW ? decodeCredit(payload) : null;
-    const reason = type === FRAME.REFUSED || type === FRAME.RESET ? decodeReason(payload) : null;
-    let taken = false;
-    if (type === FRAME.FIN) taken = payload.length === 0 && stream.handleFin();
-    else if (type === FRAME.OPENED) taken = credit !== null && this.#opened(stream, credit);
-    else if (type === FRAME.WINDOW) taken = credit !== null && stream.handleCredit(credit);
-    else if (reason !== null) taken = this.#ended(type, stream, reason);
-    if (!taken) this.#parser.fail(`frame ${type} does not fit stream ${streamId}`);
+    return stream;
   }
 
-  #opened(stream: MuxStream, credit: number): boolean {
-    this.#opening.delete(stream);
-    return stream.handleOpened(credit);
-  }
-
-  #ended(type: FrameType, stream: MuxStream, reason: StreamReason): boolean {
-    this.#opening.delete(stream);
+  #handle(type: FrameType, stream: FramedStream, payload: Uint8Array): boolean {
+    if (type === FRAME.FIN) return stream.handleFin();
+    if (type === FRAME.OPENED || type === FRAME.WINDOW) {
+      const credit = decodeCredit(payload);
+      if (credit === null || type === FRAME.WINDOW) return credit !== null && stream.handleCredit(credit);
+      this.#streams.answered(stream);
+      return stream.handleOpened(credit);
+    }
+    const reason = decodeReason(payload);
+    if (reason === null) return false;
+    this.#streams.answered(stream);
     if (type === FRAME.REFUSED) return stream.handleRefused(reason);
     stream.handleReset(reason);
     return true;
@@ -217,39 +241,31 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #onCarrierFrame(type: FrameType, payload: Uint8Array): void {
     if (type === FRAME.GO_AWAY) {
       const reason = decodeReason(payload);
-      if (reason === null) return this.#parser.fail('GO_AWAY is not readable');
-      this.retiring = true;
-      this.#owner.onGoAway(this, reason);
-      this.#closeIfRetired();
-      return;
-    }
-    if (payload.length !== PING_PAYLOAD_BYTES) return this.#parser.fail(`ping of ${payload.length} bytes`);
-    if (type === FRAME.PING) this.#carrier.send(encodePing(FRAME.PONG, payload));
-    else this.#onPong(readUint32(payload, 4));
-  }
-
-  /** The peer echoes our own time; an answer older than the carrier may live is none. */
-  #onPong(sentMs: number): void {
-    const elapsed = (Math.floor(this.#owner.now()) - sentMs) >>> 0;
-    if (elapsed >= MUX_LIMITS.CARRIER_DEAD_AFTER_MS) return;
-    this.roundTrip.measured(elapsed);
-  }
-
-  /** Ids only rise, so everything up to the last one was open once. */
-  #wasOpen(streamId: number): boolean {
-    const mine = streamId % 2 === FIRST_ID[this.#owner.role] % 2;
-    return mine ? streamId < this.#nextId : streamId <= this.#lastPeerId;
+      if (reason === null) this.#parser.fail('GO_AWAY is not readable');
+      else this.#retired(reason);
+    } else if (type === FRAME.SEEN) {
+      if (!this.#lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
+    } else if (type === FRAME.PING) this.#carrier.send(encodePing(FRAME.PONG, payload));
+    else this.#vitals.onPong(readUint32(payload, 4), this.#owner.now());
   }
 
   // ---- from the streams ----
 
   sendOpened(stream: MuxStream): ReceiveWindow {
-    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.liveStreams);
+    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.byteStreams);
     this.#carrier.send(encodeCredit(FRAME.OPENED, stream.id, windowBytes));
     return new ReceiveWindow(this.#owner.budget, windowBytes, this.#owner.now());
   }
 
-  sendRefused(stream: MuxStream, reason: StreamReason): void {
+  sendAccepted(stream: DatagramStream): void {
+    this.#carrier.send(encodeCredit(FRAME.OPENED, stream.id, 0));
+  }
+
+  sendDatagram(stream: DatagramStream, bytes: Buffer, start: number, end: number): 'sent' | 'behind' {
+    return this.#lane.send(stream.id, bytes, start, end);
+  }
+
+  sendRefused(stream: FramedStream, reason: StreamReason): void {
     this.#carrier.send(encodeReason(FRAME.REFUSED, stream.id, reason));
   }
 
@@ -257,15 +273,15 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#carrier.send(encodeFin(stream.id));
   }
 
-  sendReset(stream: MuxStream, reason: StreamReason): void {
+  sendReset(stream: FramedStream, reason: StreamReason): void {
     this.#carrier.send(encodeReason(FRAME.RESET, stream.id, reason));
   }
 
   sendWindow(stream: MuxStream, window: ReceiveWindow): void {
     const path = {
-      roundTripMs: this.roundTrip.latestMs,
-      shortestMs: this.roundTrip.shortestMs,
-      liveStreams: this.#owner.liveStreams,
+      roundTripMs: this.#vitals.roundTrip.latestMs,
+      shortestMs: this.#vitals.roundTrip.shortestMs,
+      liveStreams: this.#owner.byteStreams,
       nowMs: this.#owner.now(),
     };
     const credit = window.grant(path);
@@ -297,53 +313,33 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#owner.report(error, where);
   }
 
-  forget(stream: MuxStream): void {
-    if (!this.#streams.delete(stream.id)) return;
-    this.#opening.delete(stream);
+  forget(stream: FramedStream): void {
+    if (!this.#streams.remove(stream)) return;
     this.#waiters.delete(stream);
     this.#owner.onStreamsChanged(-1);
     this.#closeIfRetired();
-  }
-
-  #add(stream: MuxStream): void {
-    this.#streams.set(stream.id, stream);
-    this.#owner.onStreamsChanged(1);
   }
 
   // ---- time ----
 
   tick(nowMs: number): void {
     if (this.#closed) return;
-    const movedBytes = this.#receivedBytes + this.bytesSent;
-    this.#recentBytes = movedBytes - this.#movedBytes;
-    this.#movedBytes = movedBytes;
-    if (nowMs - this.#lastHeardMs >= MUX_LIMITS.CARRIER_DEAD_AFTER_MS) {
+    this.#vitals.tick(this.#carrier.bytesSent);
+    if (this.#vitals.isDead(nowMs)) {
       this.#carrier.destroy(`nothing heard for ${MUX_LIMITS.CARRIER_DEAD_AFTER_MS / 1000} s`);
       return;
     }
-    if (nowMs - this.#lastPingMs >= MUX_LIMITS.CARRIER_PING_INTERVAL_MS) this.#ping(nowMs);
-    for (const stream of this.#opening) {
-      // In the order of opening: the first young one ends the look.
-      if (nowMs - stream.openedAtMs < MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS) break;
-      const reason = { code: 'timeout', text: 'no answer to OPEN' } as const;
-      this.#opening.delete(stream);
-      this.sendReset(stream, reason);
-      stream.handleReset(reason);
+    if (this.#vitals.isPingDue(nowMs)) this.#ping(nowMs);
+    for (const stream of this.#streams.overdue(nowMs)) {
+      this.sendReset(stream, UNANSWERED);
+      stream.handleReset(UNANSWERED);
     }
-    if (this.#worn(nowMs)) this.retire({ code: 'cancelled', text: 'rotated' });
-  }
-
-  #worn(nowMs: number): boolean {
-    if (this.retiring) return false;
-    return (
-      nowMs - this.openedAtMs >= MUX_LIMITS.CARRIER_ROTATE_AFTER_MS ||
-      this.bytesSent >= MUX_LIMITS.CARRIER_ROTATE_AFTER_BYTES ||
-      this.#nextId >= LAST_ID
-    );
+    const isWorn = this.#vitals.isWorn(nowMs, this.#carrier.bytesSent) || !this.#streams.hasIds;
+    if (isWorn && !this.retiring) this.retire({ code: 'cancelled', text: 'rotated' });
   }
 
   #ping(nowMs: number): void {
-    this.#lastPingMs = nowMs;
+    this.#vitals.pinged(nowMs);
     const payload = new Uint8Array(PING_PAYLOAD_BYTES);
     writeUint32(payload, 4, nowMs >>> 0);
     this.#carrier.send(encodePing(FRAME.PING, payload));
@@ -361,9 +357,14 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   retire(reason: StreamReason): void {
     if (this.#closed) return;
     this.#carrier.send(encodeReason(FRAME.GO_AWAY, 0, reason));
-    if (this.retiring) return;
+    if (!this.retiring) this.#retired(reason);
+  }
+
+  #retired(reason: StreamReason): void {
     this.retiring = true;
     this.#owner.onGoAway(this, reason);
+    // Where the session ends, too, there is no other carrier: flows go on here for as long as they may.
+    if (reason.code !== 'shutting-down') for (const stream of this.#streams.values()) stream.handleRetiring();
     this.#closeIfRetired();
   }
 
@@ -389,12 +390,9 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #end(text: string, reason: StreamReason, violation: boolean): void {
     if (this.#closed) return;
     this.#closed = true;
-    const streams = [...this.#streams.values()];
+    this.#lane.close();
     this.#waiters.clear();
-    this.#opening.clear();
-    for (const stream of streams) stream.handleReset(reason);
+    for (const stream of [...this.#streams.values()]) stream.handleReset(reason);
     this.#owner.onClosed(this, text, violation);
   }
 }
-
-const NONE: Buffer = Buffer.alloc(0);

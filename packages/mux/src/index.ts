@@ -2,6 +2,13 @@ export { BROKEN, type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byt
 export { ByteQueue } from './byte-queue.ts';
 export { type Carrier, createCarrier } from './carrier.ts';
 export { connectSocket, connectTlsSocket } from './connect-socket.ts';
+export type { DatagramPathSlot } from './datagram-flows.ts';
+export {
+  type DatagramAnswer,
+  type DatagramOutcome,
+  type DatagramReader,
+  DatagramStream,
+} from './datagram-stream.ts';
 export { MemoryBudget, processBudget } from './flow-control.ts';
 export { type Guarded, guard, type Listener, type ReportInternalError } from './guard.ts';
 export { MUX_LIMITS } from './limits.ts';

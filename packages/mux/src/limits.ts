@@ -26,6 +26,22 @@ export const MUX_LIMITS = {
   /** part of the machine’s memory that all sessions together may have us hold */
   PROCESS_BUDGET_MEMORY_SHARE: 0.25,
 
+  // --- datagrams ---
+  /** later than the round trip alone by more than this they are dropped: for a game or a call late is worse than lost */
+  DATAGRAM_BEHIND_MS: 100,
+  /** how often at most a receiver says what it has taken */
+  DATAGRAM_SEEN_INTERVAL_MS: 10,
+  /** of a carrier's datagrams that are not seen yet, before it is known what it bears: 100 ms at 20 Mbit/s */
+  DATAGRAM_UNSEEN_FIRST_BYTES: 256 * KiB,
+  /** the same of one that was found slow: 100 ms at 1.3 Mbit/s, or a few datagrams */
+  DATAGRAM_UNSEEN_FLOOR_BYTES: 16 * KiB,
+  /** the same of a fast one: 1 Gbit/s over a path of 130 ms; what of it the kernel does not take is bound by CARRIER_SEND_QUEUE_BYTES */
+  DATAGRAM_UNSEEN_MAX_BYTES: 16 * MiB,
+  /** of one flow, before somebody reads it; more are dropped */
+  DATAGRAMS_BEFORE_READ: 8,
+  /** the same in bytes */
+  DATAGRAMS_BEFORE_READ_BYTES: 16 * KiB,
+
   // --- carriers ---
   /** also measures the round trip by which windows grow */
   CARRIER_PING_INTERVAL_MS: 10_000,

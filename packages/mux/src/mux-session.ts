@@ -1,6 +1,8 @@
 // One client's multiplexed session: a few carriers, streams spread over them. It outlives any single carrier.
-import { type FrameTable, frameTable, type StreamHead, type StreamReason } from '@tunnel/protocol';
+import { CAPABILITY, type FrameTable, frameTable, type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Carrier } from './carrier.ts';
+import { DatagramFlows, type DatagramPathSlot } from './datagram-flows.ts';
+import type { DatagramAnswer, DatagramStream } from './datagram-stream.ts';
 import { MemoryBudget } from './flow-control.ts';
 import { FramedConnection, type FramedConnectionOwner } from './framed-connection.ts';
 import type { ReportInternalError } from './guard.ts';
@@ -18,6 +20,8 @@ export interface CarrierLoss {
 export interface MuxHandlers {
   /** A stream the peer opens: answer with accept() or refuse(). Without a handler every one is refused. */
   onStream?(stream: MuxStream, head: StreamHead): void;
+  /** A stream in datagram mode, a flow: likewise. */
+  onDatagramStream?(stream: DatagramStream, head: StreamHead): void;
   /** A carrier is gone, or takes no new streams any more: dial another one if the session goes on. */
   onCarrierLost(loss: CarrierLoss): void;
   /** After drain(): the last stream has ended. */
@@ -48,10 +52,14 @@ export class MuxSession implements FramedConnectionOwner {
   /** Whatever is not of version 1 is sent only when its name is here. */
   readonly capabilities: readonly string[];
   readonly frames: FrameTable;
+  /** null: both sides did not agree on datagrams. */
+  readonly flows: DatagramFlows | null;
   readonly #now: () => number;
   readonly #handlers: MuxHandlers;
   readonly #connections = new Map<number, FramedConnection>();
   readonly #waiting = new OpenQueue();
+  /** For datagrams, while it takes streams. */
+  #reserved: FramedConnection | null = null;
   #nextCarrierId = 1;
   #liveStreams = 0;
   #state: 'live' | 'draining' | 'closed' = 'live';
@@ -61,6 +69,7 @@ export class MuxSession implements FramedConnectionOwner {
     this.budget = new MemoryBudget(MUX_LIMITS.SESSION_BUDGET_BYTES, options.budget);
     this.capabilities = options.capabilities ?? [];
     this.frames = frameTable(this.capabilities);
+    this.flows = this.capabilities.includes(CAPABILITY.DATAGRAM) ? new DatagramFlows(options.role) : null;
     this.#now = options.now;
     this.#handlers = options.handlers;
   }
@@ -71,6 +80,10 @@ export class MuxSession implements FramedConnectionOwner {
 
   get liveStreams(): number {
     return this.#liveStreams;
+  }
+
+  get byteStreams(): number {
+    return this.#liveStreams - (this.flows?.size ?? 0);
   }
 
   get state(): 'live' | 'draining' | 'closed' {
@@ -115,9 +128,43 @@ export class MuxSession implements FramedConnectionOwner {
   #bestConnection(): FramedConnection | null {
     let best: FramedConnection | null = null;
     for (const connection of this.#connections.values()) {
-      if (connection.takesStreams && (best === null || connection.load < best.load)) best = connection;
+      if (!connection.takesStreams || connection === this.#reserved) continue;
+      if (best === null || connection.load < best.load) best = connection;
     }
-    return best;
+    return best ?? (this.#reserved?.takesStreams ? this.#reserved : null);
+  }
+
+  // ---- datagrams ----
+
+  /** Where open flows go while it is up. */
+  set datagramPath(path: DatagramPathSlot | null) {
+    if (this.flows !== null) this.flows.path = path;
+  }
+
+  get datagramPath(): DatagramPathSlot | null {
+    return this.flows?.path ?? null;
+  }
+
+  /**
+   * Opens a flow, whose number is chosen here; datagrams may follow at once. Exactly one of the answers comes, unless it is reset before.
+   * null: the session has no datagrams, takes no streams any more, or has no carrier now: a datagram does not wait for one.
+   */
+  openDatagrams(head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream | null {
+    if (this.#state !== 'live' || this.flows === null) return null;
+    this.reserveForDatagrams();
+    return this.#reserved?.openDatagrams(this.flows, head, answer) ?? null;
+  }
+
+  /** From the first udp tunnel on: one carrier is for datagrams, and byte streams go elsewhere while another one takes them. */
+  reserveForDatagrams(): void {
+    if (this.flows === null || this.#reserved?.takesStreams) return;
+    this.#reserved = null;
+    this.#reserved = this.#bestConnection();
+  }
+
+  /** One that came by the path. false: there is no such flow, or it is not open yet. */
+  deliverDatagram(flow: number, bytes: Buffer, start: number, end: number): boolean {
+    return this.flows?.deliver(flow, bytes, start, end) ?? false;
   }
 
   /** No new streams from either side; those under way go on. */
@@ -167,6 +214,15 @@ export class MuxSession implements FramedConnectionOwner {
     else handler.call(this.#handlers, stream, head);
   }
 
+  onDatagramStream(connection: FramedConnection, stream: DatagramStream, head: StreamHead): void {
+    const handler = this.#handlers.onDatagramStream;
+    // Whoever opens flows chooses their carrier; our own streams keep away from it, too.
+    this.#reserved = connection;
+    if (this.#state !== 'live') stream.refuse({ code: 'shutting-down', text: 'the session takes no new streams' });
+    else if (handler === undefined) stream.refuse({ code: 'unknown-tunnel', text: 'no flows are taken here' });
+    else handler.call(this.#handlers, stream, head);
+  }
+
   onStreamsChanged(delta: 1 | -1): void {
     this.#liveStreams += delta;
     if (this.#liveStreams === 0 && this.#state === 'draining') this.#handlers.onIdle?.();
@@ -179,6 +235,7 @@ export class MuxSession implements FramedConnectionOwner {
   onClosed(connection: FramedConnection, reason: string, violation: boolean): void {
     const known = !connection.retiring;
     this.#connections.delete(connection.id);
+    if (this.#reserved === connection) this.#reserved = null;
     if (this.#state === 'closed') return;
     if (violation) this.close({ code: 'protocol-violation', text: reason });
     if (known || violation) this.#tellLost(connection, reason, violation);

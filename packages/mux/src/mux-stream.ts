@@ -3,6 +3,7 @@ import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
 import type { ReceiveWindow } from './flow-control.ts';
+import type { FramedStream } from './framed-stream.ts';
 import type { Guarded, ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 
@@ -41,7 +42,7 @@ interface Held {
   readonly end: number;
 }
 
-export class MuxStream implements ByteDuplex {
+export class MuxStream implements ByteDuplex, FramedStream {
   readonly id: number;
   readonly openedAtMs: number;
   readonly #connection: StreamConnection;
@@ -177,6 +178,10 @@ export class MuxStream implements ByteDuplex {
     return true;
   }
 
+  handleDatagram(): boolean {
+    return false;
+  }
+
   #deliver(bytes: Buffer, start: number, end: number, borrowed: boolean): void {
     const mayBorrow = borrowed && this.#unconsumedBytes === 0;
     this.#unconsumedBytes += end - start;
@@ -220,7 +225,6 @@ export class MuxStream implements ByteDuplex {
     return true;
   }
 
-  /** The peer, the carrier or a time limit ended both directions. */
   handleReset(reason: StreamReason): void {
     if (this.#state === 'closed') return;
     const answer = this.#answer;
@@ -282,7 +286,6 @@ export class MuxStream implements ByteDuplex {
     return at;
   }
 
-  /** From the connection: the carrier has sent what it had. */
   carrierReady(): void {
     this.#inFlight = false;
     this.#goOn();
@@ -343,6 +346,9 @@ export class MuxStream implements ByteDuplex {
   }
 
   // ---- the end ----
+
+  /** Bytes stay where they began. */
+  handleRetiring(): void {}
 
   reset(reason: StreamReason): void {
     if (this.#state === 'closed') return;

@@ -28,6 +28,14 @@ const carrierTokensList = z.array(secret).max(WIRE_LIMITS.CARRIER_TOKENS_OUTSTAN
 /** Names alone: one that is not known is passed over, so a list may grow. */
 const capabilities = z.array(z.string().min(1).max(64)).max(64).optional();
 const carrierCount = z.int().min(1).max(WIRE_LIMITS.CARRIERS_PER_SESSION_MAX);
+/** The receiver judges its grammar, and says what is wrong with it. */
+const p2pName = z.string().max(300);
+/** SHA-256 of the secret, which itself is never sent. */
+const p2pSecretHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
+/** What stands behind a p2p tunnel; both ends say the same. */
+const p2pService = z.enum(['tcp', 'udp']);
+/** Of a client, as the edge sees it. */
+const clientAddr = z.string().max(300);
 
 export const tunnelProtocol = z.enum(['http', 'https', 'tcp', 'udp', 'p2p']);
 export type TunnelProtocol = z.infer<typeof tunnelProtocol>;
@@ -103,6 +111,13 @@ const registerTunnel = z.object({
   local_protocol: z.enum(['http1', 'h2c']).default('http1'),
   /** Whether requests may be kept for a look and a replay. */
   capture: z.boolean().default(true),
+  /** udp: how long a flow may be silent; absent: as the edge has it. */
+  idle_secs: z.int().min(5).max(3600).optional(),
+  p2p_name: p2pName.optional(),
+  p2p_secret_hash: p2pSecretHash.optional(),
+  p2p_service: p2pService.optional(),
+  /** Who may connect beside those of the publisher's account. */
+  p2p_allow: z.enum(['account', 'anyone']).optional(),
   group: z.string().max(300).optional(),
   group_key_hash: z.string().max(100).optional(),
   health_check: healthCheckSpec.optional(),
@@ -154,6 +169,92 @@ const pong = z.object({ type: z.literal('Pong'), id: z.int() });
 /** Either side: no new streams from here on; those under way may finish for `drain_secs`. From a client it also says that it ends on purpose. */
 const shuttingDown = z.object({ type: z.literal('ShuttingDown'), reason: textForPeople, drain_secs: seconds });
 
+// ---- the UDP path of datagrams (capability `datagram`), peers (capability `p2p`) ----
+
+/** AES-256 keys in base64url without padding. */
+const pathKey = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'must be 32 bytes in base64url');
+const sealedPath = z.object({
+  id: z.string().regex(/^[0-9a-f]{16}$/, 'must be 16 lower-case hex digits'),
+  key_to_edge: pathKey,
+  key_to_client: pathKey,
+});
+export type SealedPath = z.infer<typeof sealedPath>;
+
+/** Edge, after AuthOk and before any TunnelRegistered: fresh ids and keys of this connection. Those of an earlier one are dead. */
+const datagramPath = z.object({
+  type: z.literal('DatagramPath'),
+  /** Two UDP ports of the edge; either takes every packet, and the two together show how a NAT maps a socket. */
+  ports: z.tuple([port, port]),
+  /** Carries datagrams; its address is where the newest authenticated packet came from. null: datagrams stay on carriers. */
+  path: sealedPath.nullable(),
+  /** Carries PING and PONG alone, from any socket: how this client looks from outside. null: not offered. */
+  observe: sealedPath.nullable(),
+});
+
+/** Client: lets a subscriber in. `peer_id`: the one it had in this session before. */
+const connectPeer = z.object({
+  type: z.literal('ConnectPeer'),
+  request_id: requestId,
+  p2p_name: p2pName,
+  p2p_secret_hash: p2pSecretHash,
+  service: p2pService,
+  peer_id: id.optional(),
+});
+const peerConnected = z.object({ type: z.literal('PeerConnected'), request_id: requestId, peer_id: id });
+
+/** Answers a ConnectPeer (request_id), or ends a join (peer_id alone). */
+const peerError = z.object({
+  type: z.literal('PeerError'),
+  request_id: requestId.optional(),
+  peer_id: id.optional(),
+  code,
+  message: textForPeople,
+  retryable: z.boolean(),
+});
+
+/** The subscriber leaves. */
+const disconnectPeer = z.object({ type: z.literal('DisconnectPeer'), peer_id: id });
+
+/** To the publisher. */
+const peerJoined = z.object({ type: z.literal('PeerJoined'), tunnel_id: id, peer_id: id, client_addr: clientAddr });
+const peerGone = z.object({
+  type: z.literal('PeerGone'),
+  tunnel_id: id,
+  peer_id: id,
+  reason: z.enum(['left', 'dismissed', 'revoked', 'lost']),
+});
+
+/** Why a peer is on the relay; the empty one while it is direct. */
+const relayReason = z.enum([
+  '',
+  'punching',
+  'udp-blocked',
+  'random-ports',
+  'no-answer',
+  'went-silent',
+  'off',
+  'no-transport',
+]);
+export type RelayReason = z.infer<typeof relayReason>;
+
+/** How a try to go direct ended. */
+const directOutcome = z.enum(['direct', 'udp-blocked', 'random-ports', 'no-answer', 'no-transport']);
+export type DirectOutcome = z.infer<typeof directOutcome>;
+
+/** From the publisher, for people who look at the edge: at each change, and now and then while bytes pass. */
+const peerReport = z.object({
+  type: z.literal('PeerReport'),
+  tunnel_id: id,
+  peer_id: id,
+  path: z.enum(['direct', 'relay']),
+  reason: relayReason,
+  rtt_ms: z.number().min(0).max(1e9).nullable(),
+  /** Since the peer joined, both ways. */
+  direct_bytes: z.int().min(0),
+  /** A try that has just ended. */
+  attempt: directOutcome.optional(),
+});
+
 /** `fatal`: the session ends with this; the client does not come back by itself unless `retryable`. */
 const error = z.object({
   type: z.literal('Error'),
@@ -180,6 +281,14 @@ export const controlMessage = z.discriminatedUnion('type', [
   ping,
   pong,
   shuttingDown,
+  datagramPath,
+  connectPeer,
+  peerConnected,
+  peerError,
+  disconnectPeer,
+  peerJoined,
+  peerGone,
+  peerReport,
   error,
 ]);
 

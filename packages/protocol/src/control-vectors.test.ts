@@ -39,7 +39,9 @@ describe('control vectors', () => {
     expect([...new Set(vectors.map((vector) => vector.message.type))].sort()).toEqual([...CONTROL_TYPES].sort());
   });
 
-  it.each(read<InvalidVector>('control-invalid.json'))('$name: is refused', ({ parts, code }) => {
+  const invalid = ['control-invalid.json', 'control-capabilities-invalid.json'];
+
+  it.each(invalid.flatMap((file) => read<InvalidVector>(file)))('$name: is refused', ({ parts, code }) => {
     const decoded = decodeControl(parts.map(({ text, times }) => text.repeat(times)).join(''));
     expect(decoded).toMatchObject({ ok: false, fault: { code } });
   });

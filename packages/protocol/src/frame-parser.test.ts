@@ -9,7 +9,7 @@ const headerOf = (type: number, length: number, streamId: number): Uint8Array =>
   return header;
 };
 
-const silent: FrameHandler = { onData: () => {}, onFrame: () => {} };
+const silent: FrameHandler = { onData: () => {}, onDatagram: () => {}, onFrame: () => {} };
 
 const pushAll = (parser: FrameParser, ...parts: Uint8Array[]): boolean[] =>
   parts.map((part) => parser.push(part, 0, part.length));
@@ -31,10 +31,10 @@ describe('FrameParser', () => {
   it('takes a later type only with the table of a session that agreed on it', () => {
     const kinds = {
       ...FRAME_KINDS,
-      11: { min: 2, max: 2, of: 'stream', capability: 'example' },
-      12: { min: 0, max: 0, of: 'carrier', capability: 'example' },
+      13: { min: 2, max: 2, of: 'stream', capability: 'example' },
+      14: { min: 0, max: 0, of: 'carrier', capability: 'example' },
     } as const;
-    const bytes = Buffer.concat([headerOf(12, 0, 0), headerOf(11, 2, 4), Buffer.from('hi')]);
+    const bytes = Buffer.concat([headerOf(14, 0, 0), headerOf(13, 2, 4), Buffer.from('hi')]);
     const outcome = (capabilities: string[]): unknown => {
       const seen: unknown[] = [];
       const onFrame: FrameHandler['onFrame'] = (type, id, payload) => seen.push([type, id, payload.length]);
@@ -43,13 +43,36 @@ describe('FrameParser', () => {
       return parser.failure ?? seen;
     };
     expect(outcome(['example'])).toEqual([
-      [12, 0, 0],
-      [11, 4, 2],
+      [14, 0, 0],
+      [13, 4, 2],
     ]);
-    expect(outcome([])).toBe('unknown frame type 12');
-    expect(outcome(['another'])).toBe('unknown frame type 12');
+    expect(outcome([])).toBe('unknown frame type 14');
+    expect(outcome(['another'])).toBe('unknown frame type 14');
     const misplaced = new FrameParser(silent, frameTable(['example'], kinds));
-    expect(pushAll(misplaced, headerOf(12, 0, 4))).toEqual([false]);
+    expect(pushAll(misplaced, headerOf(14, 0, 4))).toEqual([false]);
+  });
+
+  it('hands a datagram on whole: in place where it came in one piece, gathered where it was cut, never joined', () => {
+    const seen: [number, Uint8Array, string][] = [];
+    const onDatagram: FrameHandler['onDatagram'] = (streamId, bytes, start, end) =>
+      seen.push([streamId, bytes, Buffer.from(bytes.subarray(start, end)).toString()]);
+    const parser = new FrameParser({ ...silent, onDatagram }, frameTable(['datagram']));
+    const whole = Buffer.concat([headerOf(FRAME.DATAGRAM, 3, 2), Buffer.from('one'), headerOf(FRAME.DATAGRAM, 0, 2)]);
+    parser.push(whole, 0, whole.length);
+    pushAll(
+      parser,
+      headerOf(FRAME.DATAGRAM, 4, 6),
+      Buffer.from('cu'),
+      Buffer.from('t!'),
+      headerOf(FRAME.DATAGRAM, 0, 6),
+    );
+    expect(seen.map(([streamId, , text]) => [streamId, text])).toEqual([
+      [2, 'one'],
+      [2, ''],
+      [6, 'cut!'],
+      [6, ''],
+    ]);
+    expect(seen[0]?.[1]).toBe(whole);
   });
 
   it('hands DATA on in place, without a copy', () => {

@@ -1,5 +1,5 @@
-// Bytes in, frames out, at any cut. DATA payloads are handed on piecewise and never gathered;
-// every other payload is small and handed on whole. A buffer is held only while such a payload is cut in two:
+// Bytes in, frames out, at any cut. DATA payloads are handed on piecewise and never gathered; a datagram is handed on whole, where it
+// lies unless it was cut in two; every other payload is small and handed on whole. A buffer is held only while such a payload is cut in two:
 // an idle carrier costs no more than this object.
 import { FRAME, type FrameTable, type FrameType, frameTable, readUint32 } from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
@@ -7,7 +7,9 @@ import { WIRE_LIMITS } from './limits.ts';
 export interface FrameHandler {
   /** bytes[start, end) belong to the DATA frame of this stream; valid only during the call unless the owner of `bytes` says otherwise. */
   onData(streamId: number, bytes: Uint8Array, start: number, end: number): void;
-  /** A whole frame that is not DATA. `payload` is valid only during the call. */
+  /** bytes[start, end) are the whole payload of the DATAGRAM frame of this stream; valid only during the call. */
+  onDatagram(streamId: number, bytes: Uint8Array, start: number, end: number): void;
+  /** A whole frame that is neither. `payload` is valid only during the call. */
   onFrame(type: FrameType, streamId: number, payload: Uint8Array): void;
 }
 
@@ -90,7 +92,7 @@ export class FrameParser {
     this.#type = type as FrameType;
     this.#streamId = streamId;
     this.#need = length;
-    if (length === 0) this.#handler.onFrame(this.#type, streamId, EMPTY);
+    if (length === 0) this.#hand(EMPTY, 0, 0);
     else this.#state = 'payload';
   }
 
@@ -106,22 +108,28 @@ export class FrameParser {
   #takePayload(bytes: Uint8Array, at: number, end: number): number {
     const stop = Math.min(end, at + this.#need);
     if (this.#have === 0 && stop - at === this.#need) {
-      this.#finishPayload(bytes.subarray(at, stop));
+      this.#finishPayload(bytes, at, stop);
       return stop;
     }
     if (this.#have === 0) this.#payload = new Uint8Array(this.#need);
     this.#payload.set(bytes.subarray(at, stop), this.#have);
     this.#have += stop - at;
     this.#need -= stop - at;
-    if (this.#need === 0) this.#finishPayload(this.#payload);
+    if (this.#need === 0) this.#finishPayload(this.#payload, 0, this.#payload.length);
     return stop;
   }
 
-  #finishPayload(payload: Uint8Array): void {
+  #finishPayload(bytes: Uint8Array, start: number, end: number): void {
     this.#payload = EMPTY;
     this.#have = 0;
     this.#state = 'header';
-    this.#handler.onFrame(this.#type, this.#streamId, payload);
+    this.#hand(bytes, start, end);
+  }
+
+  /** Datagrams come by the thousands: no view is made for them. */
+  #hand(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#type === FRAME.DATAGRAM) this.#handler.onDatagram(this.#streamId, bytes, start, end);
+    else this.#handler.onFrame(this.#type, this.#streamId, bytes.subarray(start, end));
   }
 
   /** For the handler: what it met breaks the protocol; no byte after this one is looked at. */

@@ -1,19 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { FrameParser } from './frame-parser.ts';
+import { type FrameHandler, FrameParser } from './frame-parser.ts';
 import {
   decodeCredit,
   decodeOpen,
   decodeReason,
+  decodeSeen,
   encodeCredit,
   encodeFin,
   encodeOpen,
   encodePing,
   encodeReason,
+  encodeSeen,
   FRAME,
   type FrameType,
+  frameTable,
   type StreamCode,
+  type StreamHead,
+  writeFrameHeader,
 } from './frames.ts';
+import { CAPABILITIES } from './handshake.ts';
 
 interface FrameVector {
   type: keyof typeof FRAME;
@@ -32,11 +38,23 @@ const nameOf = (type: FrameType): keyof typeof FRAME =>
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
+const openFields = ({ tunnelId, visitor, flow, peerId }: StreamHead, window: number): Record<string, unknown> => ({
+  tunnel_id: tunnelId,
+  visitor,
+  window,
+  ...(flow !== undefined && { mode: 'datagram', flow }),
+  ...(peerId !== undefined && { peer_id: peerId }),
+});
+
 /** The payload in the vocabulary of the vectors, or null when its bytes are refused. */
 const fieldsOf = (type: FrameType, payload: Uint8Array): Record<string, unknown> | null => {
   if (type === FRAME.OPEN) {
     const open = decodeOpen(payload);
-    return open && { tunnel_id: open.head.tunnelId, visitor: open.head.visitor, window: open.windowBytes };
+    return open && openFields(open.head, open.windowBytes);
+  }
+  if (type === FRAME.SEEN) {
+    const bytes = decodeSeen(payload);
+    return bytes === null ? null : { bytes };
   }
   if (type === FRAME.OPENED || type === FRAME.WINDOW) {
     const bytes = decodeCredit(payload);
@@ -47,10 +65,13 @@ const fieldsOf = (type: FrameType, payload: Uint8Array): Record<string, unknown>
   return decodeReason(payload) as Record<string, unknown> | null;
 };
 
-const parse = (chunks: string[]): { frames: (FrameVector | null)[]; failure: string | null } => {
+const parse = (
+  chunks: string[],
+  capabilities: readonly string[] = [],
+): { frames: (FrameVector | null)[]; failure: string | null } => {
   const frames: (FrameVector | null)[] = [];
   let open: { streamId: number; hex: string } | null = null;
-  const parser = new FrameParser({
+  const handler: FrameHandler = {
     onData: (streamId, bytes, start, end) => {
       open ??= { streamId, hex: '' };
       open.hex += hexOf(bytes.subarray(start, end));
@@ -58,11 +79,15 @@ const parse = (chunks: string[]): { frames: (FrameVector | null)[]; failure: str
       frames.push({ type: 'DATA', stream_id: streamId, payload: { bytes: open.hex } });
       open = null;
     },
+    onDatagram: (streamId, bytes, start, end) => {
+      frames.push({ type: 'DATAGRAM', stream_id: streamId, payload: { bytes: hexOf(bytes.subarray(start, end)) } });
+    },
     onFrame: (type, streamId, payload) => {
       const fields = fieldsOf(type, payload);
       frames.push(fields && { type: nameOf(type), stream_id: streamId, payload: fields });
     },
-  });
+  };
+  const parser = new FrameParser(handler, frameTable(capabilities));
   for (const chunk of chunks) {
     const bytes = Buffer.from(chunk, 'hex');
     parser.push(bytes, 0, bytes.length);
@@ -71,40 +96,78 @@ const parse = (chunks: string[]): { frames: (FrameVector | null)[]; failure: str
 };
 
 const encode = ({ type, stream_id, payload }: FrameVector): Uint8Array => {
-  const { tunnel_id, visitor, window, bytes, code, text } = payload as {
+  const { tunnel_id, visitor, window, flow, peer_id, bytes, code, text } = payload as {
     tunnel_id: string;
     visitor: string;
     window: number;
+    flow?: number;
+    peer_id?: string;
     bytes: string & number;
     code: StreamCode;
     text: string;
   };
-  if (type === 'OPEN') return encodeOpen(stream_id, { tunnelId: tunnel_id, visitor }, window);
+  if (type === 'OPEN') {
+    const more = { ...(flow !== undefined && { flow }), ...(peer_id !== undefined && { peerId: peer_id }) };
+    return encodeOpen(stream_id, { tunnelId: tunnel_id, visitor, ...more }, window);
+  }
   if (type === 'OPENED' || type === 'WINDOW') return encodeCredit(FRAME[type], stream_id, bytes);
   if (type === 'FIN') return encodeFin(stream_id);
   if (type === 'PING' || type === 'PONG') return encodePing(FRAME[type], Buffer.from(bytes, 'hex'));
-  if (type === 'DATA') throw new Error('DATA is written in place by its sender');
+  if (type === 'SEEN') return encodeSeen(bytes);
+  if (type === 'DATA' || type === 'DATAGRAM') return inPlace(FRAME[type], stream_id, Buffer.from(bytes, 'hex'));
   return encodeReason(FRAME[type], stream_id, { code, text });
 };
 
+/** Bytes of visitors are written by their sender, behind a header. */
+const inPlace = (type: FrameType, streamId: number, payload: Buffer): Uint8Array => {
+  const frame = Buffer.concat([Buffer.alloc(8), payload]);
+  writeFrameHeader(frame, 0, type, payload.length, streamId);
+  return frame;
+};
+
 describe('frame vectors', () => {
-  const vectors = read<NamedFrame>('frames.json');
+  const version1 = read<NamedFrame>('frames.json');
+  const later = read<NamedFrame>('frames-capabilities.json');
+  const vectors = [...version1, ...later];
 
   it.each(vectors)('$name: decodes', ({ hex, type, stream_id, payload }) => {
     const expected = type === 'DATA' && payload['bytes'] === '' ? [] : [{ type, stream_id, payload }];
-    expect(parse([hex])).toEqual({ frames: expected, failure: null });
+    expect(parse([hex], CAPABILITIES)).toEqual({ frames: expected, failure: null });
   });
 
-  it.each(vectors.filter((vector) => vector.type !== 'DATA' && !vector.decode_only))('$name: encodes', (vector) => {
+  it.each(version1)('$name: decodes without capabilities', ({ hex }) => {
+    expect(parse([hex])).toEqual(parse([hex], CAPABILITIES));
+  });
+
+  it.each(vectors.filter((vector) => !vector.decode_only))('$name: encodes', (vector) => {
     expect(hexOf(encode(vector))).toBe(vector.hex);
   });
 
-  it('has every frame type', () => {
-    expect([...new Set(vectors.map((vector) => vector.type))].sort()).toEqual(Object.keys(FRAME).sort());
+  it.each(later)('$name: byte by byte as in one piece', ({ hex }) => {
+    expect(parse(hex.match(/../g) ?? [], CAPABILITIES)).toEqual(parse([hex], CAPABILITIES));
   });
 
-  it.each(read<InvalidFrame>('frames-invalid.json'))('$name: is refused', ({ hex, refused_at }) => {
-    const { frames, failure } = parse([hex]);
+  it('has every frame type, and in version 1 those of version 1', () => {
+    expect([...new Set(vectors.map((vector) => vector.type))].sort()).toEqual(Object.keys(FRAME).sort());
+    expect(version1.filter(({ type }) => type === 'DATAGRAM' || type === 'SEEN')).toEqual([]);
+  });
+
+  it.each(later.filter(({ type }) => type === 'DATAGRAM' || type === 'SEEN'))(
+    '$name: is unknown where it was not agreed on',
+    ({ hex }) => {
+      const { frames, failure } = parse([hex], ['p2p']);
+      expect([frames, failure]).toEqual([[], expect.stringContaining('unknown frame type')]);
+    },
+  );
+
+  it.each([
+    ...read<InvalidFrame>('frames-invalid.json').map((vector) => ({ ...vector, capabilities: [] as string[] })),
+    ...read<InvalidFrame>('frames-capabilities-invalid.json').map((vector) => ({
+      ...vector,
+      capabilities: CAPABILITIES,
+    })),
+  ])('$name: is refused', ({ hex, refused_at, capabilities }) => {
+    const { frames, failure } = parse([hex], capabilities);
     if (refused_at === 'payload') expect({ frames, failure }).toEqual({ frames: [null], failure: null });
     else expect([frames, typeof failure]).toEqual([[], 'string']);
   });

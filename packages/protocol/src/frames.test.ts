@@ -14,6 +14,7 @@ import {
   writeFrameHeader,
   writeUint32,
 } from './frames.ts';
+import { CAPABILITIES } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
 const typesIn = (table: FrameTable): number[] => table.flatMap((kind, type) => (kind === undefined ? [] : [type]));
@@ -32,9 +33,9 @@ describe('frame header', () => {
   });
 
   it('knows its types and no other', () => {
-    const known = typesIn(frameTable([]));
-    expect(known).toEqual(Object.values(FRAME));
-    expect(known).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(typesIn(frameTable([]))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(typesIn(frameTable(['p2p']))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(typesIn(frameTable(CAPABILITIES))).toEqual(Object.values(FRAME));
   });
 
   it('bounds every payload from both sides, inside of 24 bits', () => {
@@ -47,11 +48,11 @@ describe('frame header', () => {
   });
 
   it('has a later type only where both sides agreed on it', () => {
-    const kinds = { ...FRAME_KINDS, 11: { min: 0, max: 9, of: 'stream', capability: 'example' } as const };
-    expect(typesIn(frameTable([], kinds))).not.toContain(11);
-    expect(typesIn(frameTable(['another'], kinds))).not.toContain(11);
-    expect(typesIn(frameTable(['another', 'example'], kinds))).toContain(11);
-    expect(typesIn(frameTable(['example']))).toEqual(Object.values(FRAME));
+    const kinds = { ...FRAME_KINDS, 13: { min: 0, max: 9, of: 'stream', capability: 'example' } as const };
+    expect(typesIn(frameTable([], kinds))).not.toContain(13);
+    expect(typesIn(frameTable(['another'], kinds))).not.toContain(13);
+    expect(typesIn(frameTable(['another', 'example'], kinds))).toContain(13);
+    expect(typesIn(frameTable(['example']))).toEqual(typesIn(frameTable([])));
   });
 });
 
@@ -62,10 +63,17 @@ describe('OPEN', () => {
     const head = {
       tunnelId: '\u0001'.repeat(WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS),
       visitor: '\u0001'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS),
+      peerId: '\u0001'.repeat(WIRE_LIMITS.OPEN_PEER_ID_MAX_CHARS),
     };
-    const frame = encodeOpen(2, head, WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
-    expect(frame.length - HEADER).toBeLessThanOrEqual(FRAME_KINDS[FRAME.OPEN].max);
-    expect(decodeOpen(frame.subarray(HEADER))).toEqual({ head, windowBytes: WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES });
+    const flow = 0xffff_ffff;
+    for (const [opened, windowBytes] of [
+      [head, WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES],
+      [{ ...head, flow }, 0],
+    ] as const) {
+      const frame = encodeOpen(2, opened, windowBytes);
+      expect(frame.length - HEADER).toBeLessThanOrEqual(FRAME_KINDS[FRAME.OPEN].max);
+      expect(decodeOpen(frame.subarray(HEADER))).toEqual({ head: opened, windowBytes });
+    }
   });
 
   it('cuts a visitor that the other side would refuse', () => {

@@ -1,5 +1,6 @@
 // The frames of a carrier: the 8-byte header (type u8, payload length u24, stream id u32, all big-endian), which types there are
-// and for whom, and the payloads of those that are not DATA: written whole with their header, read with every bound checked.
+// and for whom, and the payloads of those that carry no bytes of visitors: written whole with their header, read with every bound checked.
+import { CAPABILITY } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
 import { cutText, decodeText, decodeTextLoosely, encodeText, encodeTextCut, parseJson } from './text-codec.ts';
 
@@ -14,12 +15,17 @@ export const FRAME = {
   PING: 8,
   PONG: 9,
   GO_AWAY: 10,
+  DATAGRAM: 11,
+  SEEN: 12,
 } as const;
 
 export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 
 /** PING carries eight bytes of the sender's choice; PONG brings them back. */
 export const PING_PAYLOAD_BYTES = 8;
+
+/** SEEN carries one u64. */
+const SEEN_PAYLOAD_BYTES = 8;
 
 /** Writes the header at `offset`; the caller has checked that 8 bytes are there and that the length fits. */
 export const writeFrameHeader = (
@@ -56,11 +62,16 @@ interface FrameKind {
   readonly max: number;
   readonly of: 'stream' | 'carrier';
   /** A frame of version 1 has none; any other is a violation unless both sides agreed on this one. */
-  readonly capability?: string;
+  readonly capability?: string | undefined;
 }
 
 /** One shape for all of them: the parser looks here for every frame. */
-const kind = (of: FrameKind['of'], min: number, max = min): FrameKind => ({ min, max, of });
+const kind = (of: FrameKind['of'], min: number, max = min, capability?: string): FrameKind => ({
+  min,
+  max,
+  of,
+  capability,
+});
 
 const REASON_MAX = 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES;
 
@@ -75,6 +86,8 @@ export const FRAME_KINDS: Readonly<Record<FrameType, FrameKind>> = {
   [FRAME.PING]: kind('carrier', PING_PAYLOAD_BYTES),
   [FRAME.PONG]: kind('carrier', PING_PAYLOAD_BYTES),
   [FRAME.GO_AWAY]: kind('carrier', 4, REASON_MAX),
+  [FRAME.DATAGRAM]: kind('stream', 0, WIRE_LIMITS.DATAGRAM_MAX_BYTES, CAPABILITY.DATAGRAM),
+  [FRAME.SEEN]: kind('carrier', SEEN_PAYLOAD_BYTES, SEEN_PAYLOAD_BYTES, CAPABILITY.DATAGRAM),
 };
 
 /** By the first byte of a header: what it must look like, or undefined for a type that this session does not have. */
@@ -99,6 +112,10 @@ export interface StreamHead {
   readonly tunnelId: string;
   /** host:port of the visitor. */
   readonly visitor: string;
+  /** The stream is in datagram mode, and this is its number in the session: for datagrams that come by another way than its carrier. */
+  readonly flow?: number;
+  /** To the publisher of a p2p tunnel: whose relay this is. */
+  readonly peerId?: string;
 }
 
 /** Why a stream was refused or reset; the number is on the wire. */
@@ -133,14 +150,16 @@ const frameOf = (type: FrameType, streamId: number, payload: Uint8Array): Uint8A
   return frame;
 };
 
+/** A stream in datagram mode has no credit: its window is 0. */
 export const encodeOpen = (streamId: number, head: StreamHead, windowBytes: number): Uint8Array => {
+  const { tunnelId, flow, peerId } = head;
   const visitor = cutText(head.visitor, WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS);
-  return frameOf(
-    FRAME.OPEN,
-    streamId,
-    encodeText(JSON.stringify({ tunnel_id: head.tunnelId, visitor, window: windowBytes })),
-  );
+  const mode = flow === undefined ? undefined : DATAGRAM_MODE;
+  const fields = { tunnel_id: tunnelId, visitor, window: windowBytes, mode, flow, peer_id: peerId };
+  return frameOf(FRAME.OPEN, streamId, encodeText(JSON.stringify(fields)));
 };
+
+const DATAGRAM_MODE = 'datagram';
 
 export interface OpenPayload {
   readonly head: StreamHead;
@@ -152,19 +171,29 @@ export const decodeOpen = (payload: Uint8Array): OpenPayload | null => {
   if (text === null) return null;
   const value = parseJson(text);
   if (typeof value !== 'object' || value === null) return null;
-  const { tunnel_id, visitor, window } = value as Record<string, unknown>;
+  const { tunnel_id, visitor, window, mode, flow, peer_id } = value as Record<string, unknown>;
   if (!isTunnelId(tunnel_id) || !isVisitor(visitor) || !isWindow(window)) return null;
-  return { head: { tunnelId: tunnel_id, visitor }, windowBytes: window };
+  if (peer_id !== undefined && !isPeerId(peer_id)) return null;
+  const head = { tunnelId: tunnel_id, visitor, ...(peer_id !== undefined && { peerId: peer_id }) };
+  if (mode === undefined) return { head, windowBytes: window };
+  if (mode !== DATAGRAM_MODE || !isFlow(flow) || window !== 0) return null;
+  return { head: { ...head, flow }, windowBytes: 0 };
 };
 
 const isTunnelId = (value: unknown): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS;
+
+const isPeerId = (value: unknown): value is string =>
+  typeof value === 'string' && value.length > 0 && value.length <= WIRE_LIMITS.OPEN_PEER_ID_MAX_CHARS;
 
 const isVisitor = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS;
 
 const isWindow = (value: unknown): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
+
+const isFlow = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff;
 
 /** OPENED and WINDOW carry one u32: the first credit, and more of it. */
 export const encodeCredit = (
@@ -212,4 +241,19 @@ export const encodePing = (type: typeof FRAME.PING | typeof FRAME.PONG, payload:
   const bytes = new Uint8Array(PING_PAYLOAD_BYTES);
   bytes.set(payload.subarray(0, PING_PAYLOAD_BYTES));
   return frameOf(type, 0, bytes);
+};
+
+/** How many bytes of DATAGRAM frames, headers included, the sender of this has taken on the carrier since its begin. */
+export const encodeSeen = (takenBytes: number): Uint8Array => {
+  const payload = new Uint8Array(SEEN_PAYLOAD_BYTES);
+  writeUint32(payload, 0, Math.floor(takenBytes / 2 ** 32));
+  writeUint32(payload, 4, takenBytes % 2 ** 32);
+  return frameOf(FRAME.SEEN, 0, payload);
+};
+
+/** null: more than any carrier moves. */
+export const decodeSeen = (payload: Uint8Array): number | null => {
+  if (payload.length !== SEEN_PAYLOAD_BYTES) return null;
+  const bytes = readUint32(payload, 0) * 2 ** 32 + readUint32(payload, 4);
+  return Number.isSafeInteger(bytes) ? bytes : null;
 };

@@ -3,11 +3,16 @@
 export const PROTOCOL_VERSION = 1;
 export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
 
-/**
- * What this build can do beyond version 1, by name: frame types, control messages, fields that must not be ignored. None so far.
- * A client offers its list in Auth, the edge answers with what both know; everything else stays as version 1 has it.
- */
-export const CAPABILITIES: readonly string[] = [];
+/** What there is beyond version 1, by name: frame types, control messages, fields that must not be ignored. */
+export const CAPABILITY = {
+  /** Streams in datagram mode, DATAGRAM and SEEN, DatagramPath: udp tunnels. */
+  DATAGRAM: 'datagram',
+  /** Peers that join a publisher: ConnectPeer and what follows it. */
+  P2P: 'p2p',
+} as const;
+
+/** What this build can do of it. A client offers its list in Auth, the edge answers with what both know; all else stays as version 1 has it. */
+export const CAPABILITIES: readonly string[] = Object.values(CAPABILITY);
 
 /** What both know, in our own order; names that are not known here are the other side's future. */
 export const agreeOn = <T>(offered: readonly T[], known: readonly T[]): T[] =>

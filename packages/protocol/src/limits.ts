@@ -36,6 +36,11 @@ export const WIRE_LIMITS = {
   /** an address and a port with room to spare; OPEN fits its frame however it is escaped */
   OPEN_VISITOR_MAX_CHARS: 300,
 
+  /** the most that UDP over IPv4 carries */
+  DATAGRAM_MAX_BYTES: 65_507,
+  /** as every id on the control connection; OPEN fits its frame however it is escaped */
+  OPEN_PEER_ID_MAX_CHARS: 100,
+
   // --- streams and their windows ---
   /** 1 Gbit/s over a path of 130 ms; more credit than this at once is a violation */
   STREAM_WINDOW_MAX_BYTES: 16 * MiB,

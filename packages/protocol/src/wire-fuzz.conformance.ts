@@ -2,19 +2,23 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CONTROL_TYPES, type ControlMessageInput, decodeControl, encodeControl } from './control-messages.ts';
-import { FrameParser } from './frame-parser.ts';
+import { type FrameHandler, FrameParser } from './frame-parser.ts';
 import {
   decodeCredit,
   decodeOpen,
   decodeReason,
+  decodeSeen,
   encodeOpen,
   encodeReason,
+  encodeSeen,
   FRAME,
   FRAME_KINDS,
   type FrameType,
+  frameTable,
   STREAM_CODES,
   writeFrameHeader,
 } from './frames.ts';
+import { CAPABILITIES } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
@@ -24,10 +28,12 @@ interface Outcome {
   readonly failure: string | null;
 }
 
+const FRAMES = frameTable(CAPABILITIES);
+
 /** What a handler sees; pieces of DATA of one stream that follow each other count as one, as their cut is the network's. */
 const outcomeOf = (bytes: Uint8Array, cuts: readonly number[]): Outcome => {
   const events: { key: string; hex: string }[] = [];
-  const parser = new FrameParser({
+  const handler: FrameHandler = {
     onData: (streamId, from, start, end) => {
       const key = `data ${streamId} `;
       const hex = Buffer.from(from.subarray(start, end)).toString('hex');
@@ -35,12 +41,17 @@ const outcomeOf = (bytes: Uint8Array, cuts: readonly number[]): Outcome => {
       if (last?.key === key) last.hex += hex;
       else events.push({ key, hex });
     },
+    onDatagram: (streamId, from, start, end) => {
+      expect(end - start).toBeLessThanOrEqual(WIRE_LIMITS.DATAGRAM_MAX_BYTES);
+      events.push({ key: `datagram ${streamId} `, hex: Buffer.from(from.subarray(start, end)).toString('hex') });
+    },
     onFrame: (type, streamId, payload) => {
       expect(payload.length).toBeLessThanOrEqual(WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES);
-      for (const decode of [decodeOpen, decodeCredit, decodeReason]) decode(payload);
+      for (const decode of [decodeOpen, decodeCredit, decodeReason, decodeSeen]) decode(payload);
       events.push({ key: `frame ${type} ${streamId} `, hex: Buffer.from(payload).toString('hex') });
     },
-  });
+  };
+  const parser = new FrameParser(handler, FRAMES);
   let at = 0;
   for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
     parser.push(bytes, at, cut);
@@ -53,7 +64,7 @@ const streamId = fc.integer({ min: 1, max: 0xffffffff });
 
 /** Frames that are mostly right: random bytes alone rarely get past the first header. */
 const frame: fc.Arbitrary<Uint8Array> = fc.constantFrom(...Object.values(FRAME)).chain((type: FrameType) => {
-  const id = type >= FRAME.PING ? fc.constant(0) : streamId;
+  const id = FRAME_KINDS[type].of === 'carrier' ? fc.constant(0) : streamId;
   const size = { minLength: FRAME_KINDS[type].min, maxLength: Math.min(FRAME_KINDS[type].max, 300) };
   return fc.tuple(id, fc.uint8Array(size)).map(([stream, payload]) => {
     const bytes = new Uint8Array(HEADER + payload.length);
@@ -84,6 +95,12 @@ const messageLike: fc.Arbitrary<string> = fc
   )
   .map(([type, fields]) => JSON.stringify({ ...fields, type }));
 
+const sealedPath = fc.record({
+  id: fc.stringMatching(/^[0-9a-f]{16}$/),
+  key_to_edge: fc.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+  key_to_client: fc.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+});
+
 const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
   fc.record({ type: fc.constant('Ping' as const), id: fc.maxSafeInteger() }),
   fc.record({
@@ -104,6 +121,28 @@ const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
     host_header: fc.stringMatching(/^[!-~]{1,255}$/),
     local_protocol: fc.constantFrom('http1' as const, 'h2c' as const),
     capture: fc.boolean(),
+  }),
+  fc.record({
+    type: fc.constant('DatagramPath' as const),
+    ports: fc.tuple(fc.integer({ min: 1, max: 65535 }), fc.integer({ min: 1, max: 65535 })),
+    path: fc.option(sealedPath),
+    observe: fc.option(sealedPath),
+  }),
+  fc.record({
+    type: fc.constant('ConnectPeer' as const),
+    request_id: fc.string({ minLength: 1, maxLength: 20, unit: 'grapheme-ascii' }),
+    p2p_name: fc.string({ maxLength: 100 }),
+    p2p_secret_hash: fc.stringMatching(/^[0-9a-f]{64}$/),
+    service: fc.constantFrom('tcp' as const, 'udp' as const),
+  }),
+  fc.record({
+    type: fc.constant('PeerReport' as const),
+    tunnel_id: fc.string({ minLength: 1, maxLength: 100 }),
+    peer_id: fc.string({ minLength: 1, maxLength: 100 }),
+    path: fc.constantFrom('direct' as const, 'relay' as const),
+    reason: fc.constantFrom('' as const, 'no-answer' as const),
+    rtt_ms: fc.option(fc.double({ min: 0, max: 1e9, noNaN: true }).map((ms) => ms + 0)),
+    direct_bytes: fc.maxSafeNat(),
   }),
 );
 
@@ -156,16 +195,26 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('what encodeOpen and encodeReason write, their decoders read', () => {
+  it('what encodeOpen, encodeSeen and encodeReason write, their decoders read', () => {
     const head = fc.record({
       tunnelId: fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' }).filter((id) => id.length <= 100),
       visitor: fc.string({ maxLength: 50 }),
     });
+    const flow = fc.record({ flow: fc.nat({ max: 0xffffffff }) });
+    const peer = fc.record({ peerId: fc.string({ minLength: 1, maxLength: 100 }) });
+    const more = fc.tuple(fc.option(flow, { nil: {} }), fc.option(peer, { nil: {} }));
     const credit = fc.nat({ max: WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES });
     check(
-      fc.property(streamId, head, credit, (id, opened, windowBytes) => {
+      fc.property(streamId, head, more, credit, (id, common, [ofFlow, ofPeer], granted) => {
+        const opened = { ...common, ...ofFlow, ...ofPeer };
+        const windowBytes = 'flow' in opened ? 0 : granted;
         const payload = encodeOpen(id, opened, windowBytes).subarray(HEADER);
         expect(decodeOpen(payload)).toEqual({ head: opened, windowBytes });
+      }),
+    );
+    check(
+      fc.property(fc.maxSafeNat(), (bytes) => {
+        expect(decodeSeen(encodeSeen(bytes).subarray(HEADER))).toBe(bytes);
       }),
     );
     const code = fc.constantFrom(...(Object.keys(STREAM_CODES) as (keyof typeof STREAM_CODES)[]));

@@ -83,14 +83,19 @@ export interface SessionPairOptions {
   readonly client?: Partial<MuxHandlers>;
   readonly now?: () => number;
   readonly budgetBytes?: number;
+  /** What the two agreed on. */
+  readonly capabilities?: readonly string[];
 }
 
 export const sessionPair = async (options: SessionPairOptions): Promise<SessionPair> => {
   const now = options.now ?? (() => performance.now());
   const budget = (): MemoryBudget => new MemoryBudget(options.budgetBytes ?? 1024 * 1024 * 1024);
   const quiet = { onCarrierLost: () => {}, report: rethrow };
-  const edge = new MuxSession({ role: 'edge', budget: budget(), now, handlers: { ...quiet, ...options.edge } });
-  const client = new MuxSession({ role: 'client', budget: budget(), now, handlers: { ...quiet, ...options.client } });
+  const { capabilities = [] } = options;
+  const session = (role: 'edge' | 'client'): MuxSession =>
+    new MuxSession({ role, budget: budget(), now, capabilities, handlers: { ...quiet, ...options[role] } });
+  const edge = session('edge');
+  const client = session('client');
   const carriers: Carrier[] = [];
   for (let i = 0; i < (options.carriers ?? 1); i++) {
     const [accepted, dialled] = await carrierPair(options.kind);

@@ -19,6 +19,9 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
   Error: 1,
   RegisterTunnel: 4,
   RequestCarriers: 4,
+  ConnectPeer: 4,
+  DisconnectPeer: 1,
+  PeerReport: 1,
 };
 
 /** As many first reports as tunnels that a burst registers; more cannot be saved up. */

@@ -1,6 +1,6 @@
 // Where streams to a client are opened: today over the mux of its session, later also over another process or node.
 import { Fault } from '@tunnel/errors';
-import type { MuxSession, OpenAnswer, PendingStream } from '@tunnel/mux';
+import type { DatagramAnswer, DatagramStream, MuxSession, OpenAnswer, PendingStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 
 export interface Upstream {
@@ -10,6 +10,8 @@ export interface Upstream {
   readonly connection: object | null;
   /** Exactly one of the answers comes, unless the pending stream is reset before. null: no streams are taken now. */
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null;
+  /** A flow, whose first datagrams may follow at once. null: the client is away, or has no carrier; a datagram does not wait for one. */
+  openDatagrams(head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream | null;
 }
 
 /** A client of this process. Its session gets a new mux with each connection; the old one lets its streams finish. */
@@ -31,6 +33,10 @@ export class MuxUpstream implements Upstream {
 
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
     return this.mux?.open(head, answer) ?? null;
+  }
+
+  openDatagrams(head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream | null {
+    return this.mux?.openDatagrams(head, answer) ?? null;
   }
 }
 
