@@ -2,13 +2,13 @@
 import { Fault } from '@tunnel/errors';
 import type { ControlMessage, ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
+import { kindOf } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
 import { HealthReporter } from './probes/health-reporter.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
 import type { DatagramWay, TunnelEntry } from './tunnel.ts';
-import { kindOf } from './forward/kinds.ts';
 import { localAddress, registrationFields } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */
