@@ -51,6 +51,17 @@ export {
 } from './billing/subscription.ts';
 export { ConnectionCounts } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
+export { Flow } from './flows/flow.ts';
+export { FlowAddresses } from './flows/flow-addresses.ts';
+export type { LoopFacts } from './flows/flow-key.ts';
+export {
+  DROP_REASONS,
+  type DropReason,
+  type FlowEnd,
+  type FlowRules,
+  FlowTable,
+  type FlowTableOptions,
+} from './flows/flow-table.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
 export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
@@ -98,6 +109,18 @@ export {
   p2pNameOf,
   refuseP2pSecret,
 } from './p2p/p2p-offer.ts';
+export {
+  isPathUsed,
+  PATH_OFF,
+  type PathEffect,
+  type PathEvent,
+  type PathReason,
+  type PathState,
+  type PathStep,
+  pathReasonOf,
+  transitionPath,
+  wantsUse,
+} from './path/path-machine.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
