@@ -1,6 +1,6 @@
 // A client of this build with an edge of version 1 and with a newer one: what it sends, and what it makes of the answer.
 import { readFileSync } from 'node:fs';
-import { decodeControl, encodeControl, type MessageOf } from '@tunnel/protocol';
+import { CAPABILITIES, decodeControl, encodeControl, type MessageOf } from '@tunnel/protocol';
 import { Secret } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -58,8 +58,17 @@ describe('AuthOk', () => {
     const client = await connect({ server: edge.address, token: 'tnl_test' });
     const tunnel = await client.open({ protocol: 'tcp', localPort: 5432 });
     expect(tunnel.state).toBe('open');
-    expect(edge.session.all('Auth')[0]).not.toHaveProperty('capabilities');
+    expect(edge.session.all('Auth')[0]?.capabilities).toEqual(CAPABILITIES);
     await eventually(() => expect(edge.session.mux.liveCarriers).toBe(1));
     await client.close();
+  });
+
+  it('and what follows it in the same breath is heard', async () => {
+    edge.script.Auth = (_message, session) => {
+      edge.welcome(session, false);
+      session.send({ type: 'Error', code: 'ACCOUNT_SUSPENDED', message: 'suspended', fatal: true });
+      return true;
+    };
+    await expect(connect({ server: edge.address, token: 'tnl_test' })).rejects.toMatchObject({ message: 'suspended' });
   });
 });

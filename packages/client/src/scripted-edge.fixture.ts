@@ -5,6 +5,7 @@ import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { createCarrier, MuxSession, processBudget } from '@tunnel/mux';
 import {
+  CAPABILITIES,
   type ControlMessage,
   type ControlMessageInput,
   type ControlType,
@@ -31,6 +32,7 @@ export class ScriptedSession {
       role: 'edge',
       budget: processBudget(),
       now: () => performance.now(),
+      capabilities: CAPABILITIES,
       handlers: { onCarrierLost: () => {}, report: rethrow },
     });
   }
@@ -57,6 +59,8 @@ export class ScriptedEdge {
   script: Script = {};
   /** Whether a carrier that knocks is let in. */
   admitCarriers = true;
+  /** What it agrees on; an edge of before knows none. */
+  capabilities: readonly string[] = CAPABILITIES;
   readonly sessions: ScriptedSession[] = [];
   readonly #http: Server;
   readonly #webSockets = new WebSocketServer({ noServer: true });
@@ -125,6 +129,7 @@ export class ScriptedEdge {
       ping_interval_secs: 10,
       dead_after_secs: 25,
       carriers: { count: 2, path: '/_carrier', tokens: this.tokensFor(session, 2) },
+      capabilities: [...this.capabilities],
     });
   }
 
@@ -139,7 +144,7 @@ export class ScriptedEdge {
     const endpoint =
       protocol === 'http' || protocol === 'https'
         ? { label, public_url: `http://${label}.test:8000` }
-        : { label: String(port), public_url: `tcp://test:${port}`, assigned_port: port };
+        : { label: String(port), public_url: `${protocol}://test:${port}`, assigned_port: port };
     session.send({ type: 'TunnelRegistered', request_id, tunnel_id: tunnelId, name, protocol, ...endpoint });
     return tunnelId;
   }
