@@ -23,16 +23,20 @@ let clock: FakeClock;
 let tunnels: Map<string, TunnelEntry>;
 let events: StatusEvent[];
 let echo: UdpService;
+let arrived: number;
+let isExpecting: boolean;
 const services: UdpService[] = [];
 
 beforeEach(async () => {
   clock = new FakeClock();
   tunnels = new Map();
   events = [];
+  arrived = 0;
+  isExpecting = false;
   handler = new StreamHandler({
     clock,
     find: (tunnelId) => tunnels.get(tunnelId),
-    expectsTunnels: () => false,
+    expectsTunnels: () => isExpecting,
     emit: (event) => events.push(event),
     report: rethrow,
     tap: (visitor) => visitor,
@@ -43,7 +47,10 @@ beforeEach(async () => {
     capabilities: CAPABILITIES,
     client: {
       onStream: (stream, head) => handler.onStream(stream, head),
-      onDatagramStream: (stream, head) => handler.onDatagramStream(stream, head),
+      onDatagramStream: (stream, head) => {
+        arrived += 1;
+        handler.onDatagramStream(stream, head);
+      },
     },
   });
   echo = await serve(startUdpEcho());
@@ -86,7 +93,7 @@ class Visitor implements DatagramReader {
   reset: StreamReason | null = null;
   readonly stream: DatagramStream;
 
-  constructor({ tunnelId }: TunnelEntry, visitor = '203.0.113.9:50000') {
+  constructor({ tunnelId }: { readonly tunnelId: string }, visitor = '203.0.113.9:50000') {
     const stream = pair.edge.openDatagrams(
       { tunnelId, visitor },
       {
@@ -167,6 +174,17 @@ describe('a visitor of a udp tunnel', () => {
     await eventually(() => expect(visitor.heard).toHaveLength(1));
     echo.send('news', echo.received[0]?.from ?? 0);
     await eventually(() => expect(visitor.texts).toEqual(['here I am', 'news']));
+  });
+
+  it('who is quicker than the answer to the registration waits, with its datagrams', async () => {
+    isExpecting = true;
+    const visitor = new Visitor({ tunnelId: 'tun_1' });
+    visitor.say('early');
+    await eventually(() => expect(arrived).toBe(1));
+    expect(handler.served).toBe(0);
+    openTunnel(echo.port);
+    handler.recheck();
+    await eventually(() => expect(visitor.texts).toEqual(['early']));
   });
 
   it('that asks a tunnel of another kind, or sends a stream of another kind, is refused', async () => {

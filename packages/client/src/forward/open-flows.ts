@@ -12,7 +12,7 @@ export interface SilentFlow {
 
 const SILENT: StreamReason = { code: 'cancelled', text: 'nothing passed for too long' };
 
-export class FlowTable {
+export class OpenFlows {
   /** With how long each may be silent. */
   readonly #flows = new Map<SilentFlow, number>();
   readonly #descriptors: () => number;
