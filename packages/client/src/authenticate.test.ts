@@ -1,6 +1,6 @@
 // A client of this build with an edge of version 1 and with a newer one: what it sends, and what it makes of the answer.
 import { readFileSync } from 'node:fs';
-import { decodeControl, encodeControl, type MessageOf } from '@tunnel/protocol';
+import { CAPABILITIES, decodeControl, encodeControl, type MessageOf } from '@tunnel/protocol';
 import { Secret } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -32,6 +32,14 @@ describe('Auth', () => {
   });
 });
 
+describe('Auth of this build', () => {
+  it('offers datagrams and peers', () => {
+    const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
+    const text = vector('control-capabilities.json', 'Auth, a client that knows datagrams and peers');
+    expect(encodeControl(authMessage(who))).toBe(text);
+  });
+});
+
 describe('AuthOk', () => {
   let edge: ScriptedEdge;
   beforeEach(async () => {
@@ -58,7 +66,8 @@ describe('AuthOk', () => {
     const client = await connect({ server: edge.address, token: 'tnl_test' });
     const tunnel = await client.open({ protocol: 'tcp', localPort: 5432 });
     expect(tunnel.state).toBe('open');
-    expect(edge.session.all('Auth')[0]).not.toHaveProperty('capabilities');
+    expect(edge.session.all('Auth')[0]).toHaveProperty('capabilities', CAPABILITIES);
+    // The scripted edge knows none of them: a single frame beyond version 1 would end the session.
     await eventually(() => expect(edge.session.mux.liveCarriers).toBe(1));
     await client.close();
   });
