@@ -32,6 +32,14 @@ describe('Auth', () => {
   });
 });
 
+describe('Auth of this build', () => {
+  it('offers datagrams and peers', () => {
+    const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
+    const text = vector('control-capabilities.json', 'Auth, a client that knows datagrams and peers');
+    expect(encodeControl(authMessage(who))).toBe(text);
+  });
+});
+
 describe('AuthOk', () => {
   let edge: ScriptedEdge;
   beforeEach(async () => {
@@ -58,17 +66,9 @@ describe('AuthOk', () => {
     const client = await connect({ server: edge.address, token: 'tnl_test' });
     const tunnel = await client.open({ protocol: 'tcp', localPort: 5432 });
     expect(tunnel.state).toBe('open');
-    expect(edge.session.all('Auth')[0]?.capabilities).toEqual(CAPABILITIES);
+    expect(edge.session.all('Auth')[0]).toHaveProperty('capabilities', CAPABILITIES);
+    // The scripted edge knows none of them: a single frame beyond version 1 would end the session.
     await eventually(() => expect(edge.session.mux.liveCarriers).toBe(1));
     await client.close();
-  });
-
-  it('and what follows it in the same breath is heard', async () => {
-    edge.script.Auth = (_message, session) => {
-      edge.welcome(session, false);
-      session.send({ type: 'Error', code: 'ACCOUNT_SUSPENDED', message: 'suspended', fatal: true });
-      return true;
-    };
-    await expect(connect({ server: edge.address, token: 'tnl_test' })).rejects.toMatchObject({ message: 'suspended' });
   });
 });
