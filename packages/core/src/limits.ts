@@ -106,6 +106,14 @@ export const CORE_LIMITS = {
   P2P_SECRET_MIN_BYTES: 16,
   /** of UTF-8: more is a file that was not meant */
   P2P_SECRET_MAX_BYTES: 1024,
+  /** joins of one account that were refused for name, secret or permission; then none is looked at */
+  P2P_REFUSALS_PER_MINUTE: 60,
+  /** accounts whose refusals are remembered; the oldest is forgotten first */
+  P2P_REFUSED_ACCOUNTS_MAX: 10_000,
+  /** how long the client of a dismissed peer is told that there is nothing */
+  P2P_DISMISSED_MS: 60_000,
+  /** dismissed peers that are remembered; the oldest is forgotten first */
+  P2P_DISMISSED_MAX: 10_000,
 
   // --- health ---
   /** transitions of one tunnel’s health that are kept, the oldest go first */

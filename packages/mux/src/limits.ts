@@ -35,8 +35,8 @@ export const MUX_LIMITS = {
   DATAGRAM_UNSEEN_FIRST_BYTES: 256 * KiB,
   /** the same of one that was found slow: 100 ms at 1.3 Mbit/s, or a few datagrams */
   DATAGRAM_UNSEEN_FLOOR_BYTES: 16 * KiB,
-  /** the same of a fast one, half of what closes a carrier */
-  DATAGRAM_UNSEEN_MAX_BYTES: 4 * MiB,
+  /** the same of a fast one: 1 Gbit/s over a path of 130 ms; what of it the kernel does not take is bound by CARRIER_SEND_QUEUE_BYTES */
+  DATAGRAM_UNSEEN_MAX_BYTES: 16 * MiB,
   /** of one flow, before somebody reads it; more are dropped */
   DATAGRAMS_BEFORE_READ: 8,
   /** the same in bytes */

@@ -15,7 +15,7 @@ export {
   socketPair,
   testCertificate,
 } from './mux-pairs.ts';
-export { RecordingReader, rethrow } from './recording-reader.ts';
+export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
 export { type Program, type ProgramExit, type ProgramOptions, spawnProgram } from './spawn-program.ts';
 export {

@@ -1,6 +1,6 @@
-// A ByteReader for tests: hashes what comes, can stall, and says what happened.
+// Readers for tests, which say what happened: of bytes (hashes what comes, can stall) and of datagrams (keeps them).
 import { createHash, type Hash } from 'node:crypto';
-import type { ByteDuplex, ByteReader } from '@tunnel/mux';
+import type { ByteDuplex, ByteReader, DatagramReader, DatagramStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 
 /** For whoever must not throw in a test: what was caught at the rim is uncaught again, in a turn of its own, and fails the run. */
@@ -55,5 +55,35 @@ export class RecordingReader implements ByteReader {
   /** Once: the hash of all that came. */
   digest(): string {
     return this.#hash.digest('hex');
+  }
+}
+
+export class RecordingDatagrams implements DatagramReader {
+  readonly datagrams: Buffer[] = [];
+  reset: StreamReason | null = null;
+  /** What the reader does beside: to throw, or to answer. */
+  onEach: (bytes: Buffer) => void = () => {};
+  readonly abandoned: string[] = [];
+
+  constructor(stream: DatagramStream) {
+    stream.read(this);
+  }
+
+  onDatagram(bytes: Buffer, start: number, end: number): void {
+    const copy = Buffer.from(bytes.subarray(start, end));
+    this.datagrams.push(copy);
+    this.onEach(copy);
+  }
+
+  onReset(reason: StreamReason): void {
+    this.reset = reason;
+  }
+
+  abandon(error: unknown, where: string): void {
+    this.abandoned.push(`${where}: ${String(error)}`);
+  }
+
+  get texts(): string[] {
+    return this.datagrams.map(String);
   }
 }

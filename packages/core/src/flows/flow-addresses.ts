@@ -22,13 +22,13 @@ export class FlowAddresses<C> {
     return this.#of.size;
   }
 
-  /** Ends the oldest unconfirmed flow of the address where it has to. false: all that it has are confirmed. */
-  makeRoom(address: string): boolean {
-    const flows = this.#of.get(addressKeyOf(address));
-    if (flows === undefined || flows.count < this.#perAddress) return true;
-    const oldest = flows.unconfirmed.first;
-    oldest?.evict(oldest);
-    return oldest !== null;
+  isFull(address: string): boolean {
+    return (this.#of.get(addressKeyOf(address))?.count ?? 0) >= this.#perAddress;
+  }
+
+  /** Who would have to make room; null: all that it has are confirmed. */
+  oldestUnconfirmed(address: string): Flow<C> | null {
+    return this.#of.get(addressKeyOf(address))?.unconfirmed.first ?? null;
   }
 
   opened(flow: Flow<C>): void {

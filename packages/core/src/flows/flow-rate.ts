@@ -39,16 +39,19 @@ export class NewFlowRate {
   }
 
   #bucketOf(key: FlowKey, now: number): Bucket {
+    if (now - this.#turnedAt >= BURST_SECS * 1000) this.#turn(now);
     const known = this.#young.get(key);
     if (known !== undefined) return known;
     const bucket = this.#old.get(key) ?? { tokens: this.#perSecond * BURST_SECS, at: now };
-    if (this.#young.size >= CORE_LIMITS.FLOW_NETWORKS_MAX || now - this.#turnedAt >= BURST_SECS * 1000) {
-      this.#old = this.#young;
-      this.#young = new Map();
-      this.#turnedAt = now;
-    }
+    if (this.#young.size >= CORE_LIMITS.FLOW_NETWORKS_MAX) this.#turn(now);
     this.#old.delete(key);
     this.#young.set(key, bucket);
     return bucket;
+  }
+
+  #turn(now: number): void {
+    this.#old = this.#young;
+    this.#young = new Map();
+    this.#turnedAt = now;
   }
 }

@@ -165,10 +165,10 @@ export class FlowTable<C> {
   }
 
   #admit(address: string, port: number, now: number): Flow<C> | null {
-    const { rules, addresses, loopFacts } = this.#options;
+    const { addresses, loopFacts } = this.#options;
     if (isLoop(address, port, loopFacts())) return this.drop('loop', null);
     if (!this.#rate.take(address, now)) return this.drop('rate', null);
-    if (!this.#makeRoom(rules.flowsPerTunnel) || !addresses.makeRoom(address)) return this.drop('limit', null);
+    if (!this.#makeRoom(address)) return this.drop('limit', null);
     const flow = new Flow<C>(address, port, now, this.#evict);
     this.#flows.set(flow.key, flow);
     this.#unconfirmed.append(flow.inTable);
@@ -177,11 +177,18 @@ export class FlowTable<C> {
     return flow;
   }
 
-  #makeRoom(limit: number): boolean {
-    if (this.#flows.size < limit) return true;
-    const oldest = this.#unconfirmed.first;
-    if (oldest !== null) this.#end(oldest, 'evicted');
-    return oldest !== null;
+  /** The oldest unconfirmed flow goes, of the address and of the tunnel. false: one of them has confirmed flows alone; then nobody goes. */
+  #makeRoom(address: string): boolean {
+    const { rules, addresses } = this.#options;
+    const ofAddress = addresses.isFull(address) ? addresses.oldestUnconfirmed(address) : undefined;
+    const isFull = this.#flows.size >= rules.flowsPerTunnel;
+    // One that goes for its address may make room in this table by it.
+    const isRoomMade = ofAddress instanceof Flow && this.#flows.get(ofAddress.key) === ofAddress;
+    const ofTable = isFull && !isRoomMade ? this.#unconfirmed.first : undefined;
+    if (ofAddress === null || ofTable === null) return false;
+    ofAddress?.evict(ofAddress);
+    ofTable?.evict(ofTable);
+    return true;
   }
 
   /** From now on nobody takes its place. */
