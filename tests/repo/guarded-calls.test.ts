@@ -78,6 +78,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ["socket.on('error', fail)", 'rejects the dial'],
     ['socket.once(event, () => {', OWN_TRY],
   ],
+  [`${MUX}/datagram-lane.ts`]: [['setTimeout(this.#onTimer', OWN_TRY]],
   [`${MUX}/node-internals.ts`]: [
     ["socket.on('data', (chunk: Buffer) => {", 'both readers have their own try'],
     ['setImmediate(() => setImmediate(settle))', 'the socket that is told has its own try'],
@@ -99,6 +100,7 @@ const RAISING = [
   `${EDGE}/ingress/http/http-error-fallback.test.ts`,
   `${EDGE}/ingress/udp/udp-guard.test.ts`,
   `${EDGE}/upstream/h2c/stream-duplex.test.ts`,
+  `${MUX}/datagram-guard.test.ts`,
   `${MUX}/guard.test.ts`,
 ];
 
