@@ -169,21 +169,26 @@ export class Stack {
   }
 }
 
-const configText = (range: { from: number; to: number }, block: PortBlock, options: StackOptions): string =>
+const configText = (
+  range: { from: number; to: number },
+  { fixed, from, to }: PortBlock,
+  options: StackOptions,
+): string =>
   [
     '[platform]',
-    `port = ${options.fixedPorts === true ? block.fixed.platform : 0}`,
+    `port = ${options.fixedPorts === true ? fixed.platform : 0}`,
     options.platform ?? '',
     '[server]',
-    `control_port = ${options.fixedPorts === true ? block.fixed.control : 0}`,
-    `api_port = ${options.fixedPorts === true ? block.fixed.api : 0}`,
-    `metrics_port = ${options.fixedPorts === true ? block.fixed.metrics : 0}`,
+    `control_port = ${options.fixedPorts === true ? fixed.control : 0}`,
+    `api_port = ${options.fixedPorts === true ? fixed.api : 0}`,
+    `metrics_port = ${options.fixedPorts === true ? fixed.metrics : 0}`,
     'http_port = 0',
     'https_port = 0',
     options.server ?? '',
     '[limits]',
     `tcp_port_range = [${range.from}, ${range.to}]`,
-    `udp_port_range = [${block.from}, ${block.to}]`,
+    // Ports of UDP have numbers of their own.
+    `udp_port_range = [${from}, ${to}]`,
     options.limits ?? '',
     options.tls === true ? `[tls]\ncert_path = "${TLS_CERT}"\nkey_path = "${TLS_KEY}"` : '',
     options.tables ?? '',
