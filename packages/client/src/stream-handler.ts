@@ -22,6 +22,7 @@ export interface StreamHandlerDeps {
   readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry) => ByteDuplex;
   /** Instead of the one of the tunnel's kind. */
   readonly forward?: Forwarder;
+  readonly flows?: OpenFlows;
 }
 
 /** What can be said to an offered stream of either kind. */
@@ -38,7 +39,7 @@ interface Parked {
 
 export class StreamHandler {
   readonly #deps: StreamHandlerDeps;
-  readonly #flows = new OpenFlows();
+  readonly #flows: OpenFlows;
   /** A visitor may be quicker on a carrier than TunnelRegistered on the control connection. */
   #parked: Parked[] = [];
   #served = 0;
@@ -46,6 +47,7 @@ export class StreamHandler {
 
   constructor(deps: StreamHandlerDeps) {
     this.#deps = deps;
+    this.#flows = deps.flows ?? new OpenFlows();
   }
 
   get served(): number {

@@ -50,9 +50,9 @@ const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: Test
 
 const eventOf = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
   eventually(() => {
-    const event = io.events().find(({ event }) => event === name);
-    expect(event).toBeDefined();
-    return event as Record<string, unknown>;
+    const found = io.events().find(({ event }) => event === name);
+    expect(found).toBeDefined();
+    return found as Record<string, unknown>;
   });
 
 /** Asks until it is answered: a datagram may get lost, and nobody says so. */

@@ -16,6 +16,7 @@ import type { StatusEvent } from '../status.ts';
 import { StreamHandler } from '../stream-handler.ts';
 import { TunnelEntry } from '../tunnel.ts';
 import type { TunnelSpec } from '../tunnel-spec.ts';
+import { OpenFlows } from './open-flows.ts';
 
 let pair: SessionPair;
 let handler: StreamHandler;
@@ -40,6 +41,7 @@ beforeEach(async () => {
     emit: (event) => events.push(event),
     report: rethrow,
     tap: (visitor) => visitor,
+    flows: new OpenFlows(() => 32),
   });
   pair = await sessionPair({
     kind: 'plain',
@@ -185,6 +187,23 @@ describe('a visitor of a udp tunnel', () => {
     openTunnel(echo.port);
     handler.recheck();
     await eventually(() => expect(visitor.texts).toEqual(['early']));
+  });
+
+  it('over the limit of the client is refused, its owner hears of it, and the next one is let in when another leaves', async () => {
+    const tunnel = openTunnel(echo.port);
+    const visitors = Array.from({ length: 25 }, () => new Visitor(tunnel));
+    const [first] = visitors;
+    const over = visitors.at(-1);
+    await eventually(() => expect(over?.refused).toMatchObject({ code: 'limit' }));
+    expect(faults()).toMatchObject([
+      { fault: { code: 'CLIENT_FLOW_LIMIT', message: 'this client holds its limit of 24 flows' } },
+    ]);
+    expect(handler.served).toBe(24);
+    first?.stream.reset({ code: 'cancelled', text: 'idle' });
+    await eventually(() => expect(handler.served).toBe(23));
+    const next = new Visitor(tunnel);
+    next.say('let in');
+    await eventually(() => expect(next.texts).toEqual(['let in']));
   });
 
   it('that asks a tunnel of another kind, or sends a stream of another kind, is refused', async () => {
