@@ -37,6 +37,12 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ["server.on('error', (error) =>", 'one line of a server'],
     ['listener.opened.catch(() => {})', 'awaited elsewhere'],
   ],
+  [`${EDGE}/ingress/udp/udp-listeners.ts`]: [
+    ['this.#busy.get(port)?.catch(() => {})', 'awaited elsewhere'],
+    ['clock.setInterval(() => this.#tick()', 'a try for each port inside'],
+    ['listener.port.close().finally(() => {', NOTHING_OF_OURS],
+  ],
+  [`${EDGE}/ingress/udp/udp-port.ts`]: [['verdict.then(decided, ', OWN_TRY]],
   [`${EDGE}/ingress/tls/certificate.ts`]: [
     ['clock.setInterval(() => void this.look()', 'no connection; look() catches'],
   ],
@@ -72,6 +78,12 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ["socket.on('error', fail)", 'rejects the dial'],
     ['socket.once(event, () => {', OWN_TRY],
   ],
+  [`${MUX}/packet-socket.ts`]: [['socket.on(name, settle)', 'settles the opening']],
+  [`${MUX}/udp-path.ts`]: [
+    ['setTimeout(run: () => void', 'an interface'],
+    ['clock.setTimeout(() => this.#tick()', OWN_TRY],
+  ],
+  [`${MUX}/datagram-lane.ts`]: [['setTimeout(this.#onTimer', OWN_TRY]],
   [`${MUX}/node-internals.ts`]: [
     ["socket.on('data', (chunk: Buffer) => {", 'both readers have their own try'],
     ['setImmediate(() => setImmediate(settle))', 'the socket that is told has its own try'],
@@ -91,8 +103,12 @@ const RAISING = [
   `${EDGE}/control/control-connection.test.ts`,
   `${EDGE}/ingress/http/deciding.test.ts`,
   `${EDGE}/ingress/http/http-error-fallback.test.ts`,
+  `${EDGE}/ingress/udp/udp-guard.test.ts`,
   `${EDGE}/upstream/h2c/stream-duplex.test.ts`,
+  `${MUX}/datagram-guard.test.ts`,
   `${MUX}/guard.test.ts`,
+  `${MUX}/packet-socket.test.ts`,
+  `${MUX}/udp-path.test.ts`,
 ];
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');

@@ -25,14 +25,14 @@ export class ScriptedSession {
   readonly mux: MuxSession;
   readonly #socket: WebSocket;
 
-  constructor(id: string, socket: WebSocket) {
+  constructor(id: string, socket: WebSocket, capabilities: readonly string[]) {
     this.id = id;
     this.#socket = socket;
     this.mux = new MuxSession({
       role: 'edge',
       budget: processBudget(),
       now: () => performance.now(),
-      capabilities: CAPABILITIES,
+      capabilities,
       handlers: { onCarrierLost: () => {}, report: rethrow },
     });
   }
@@ -150,7 +150,7 @@ export class ScriptedEdge {
   }
 
   #acceptControl(socket: WebSocket): void {
-    const session = new ScriptedSession(`ses_${this.sessions.length + 1}`, socket);
+    const session = new ScriptedSession(`ses_${this.sessions.length + 1}`, socket, this.capabilities);
     this.sessions.push(session);
     socket.on('error', () => {});
     socket.on('message', (data: Buffer) => {

@@ -3,9 +3,9 @@ import { Fault } from '@tunnel/errors';
 import { BROKEN, type ByteDuplex, type DatagramStream, type MuxStream, type ReportInternalError } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import { FlowTable } from './forward/flow-table.ts';
 import { type Forwarder, kindOf } from './forward/kinds.ts';
 import { localFault } from './forward/local-service.ts';
+import { OpenFlows } from './forward/open-flows.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { StatusEvent } from './status.ts';
 import type { TunnelEntry } from './tunnel.ts';
@@ -22,6 +22,7 @@ export interface StreamHandlerDeps {
   readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry) => ByteDuplex;
   /** Instead of the one of the tunnel's kind. */
   readonly forward?: Forwarder;
+  readonly flows?: OpenFlows;
 }
 
 /** What can be said to an offered stream of either kind. */
@@ -38,7 +39,7 @@ interface Parked {
 
 export class StreamHandler {
   readonly #deps: StreamHandlerDeps;
-  readonly #flows = new FlowTable();
+  readonly #flows: OpenFlows;
   /** A visitor may be quicker on a carrier than TunnelRegistered on the control connection. */
   #parked: Parked[] = [];
   #served = 0;
@@ -46,6 +47,7 @@ export class StreamHandler {
 
   constructor(deps: StreamHandlerDeps) {
     this.#deps = deps;
+    this.#flows = deps.flows ?? new OpenFlows();
   }
 
   get served(): number {
@@ -53,14 +55,14 @@ export class StreamHandler {
   }
 
   onStream(stream: MuxStream, { tunnelId }: StreamHead): void {
-    this.#place({ stream, tunnelId, serve: (tunnel) => this.#serve(stream, tunnel) });
+    this.#dispatch({ stream, tunnelId, serve: (tunnel) => this.#serve(stream, tunnel) });
   }
 
   onDatagramStream(stream: DatagramStream, head: StreamHead): void {
-    this.#place({ stream, tunnelId: head.tunnelId, serve: (tunnel) => this.#serveFlow(stream, head, tunnel) });
+    this.#dispatch({ stream, tunnelId: head.tunnelId, serve: (tunnel) => this.#serveFlow(stream, head, tunnel) });
   }
 
-  #place(offered: Parked): void {
+  #dispatch(offered: Parked): void {
     const tunnel = this.#deps.find(offered.tunnelId);
     if (tunnel !== undefined) return offered.serve(tunnel);
     if (!this.#deps.expectsTunnels()) return refuseUnknown(offered.stream);
@@ -74,7 +76,7 @@ export class StreamHandler {
   recheck(): void {
     const waiting = this.#parked;
     this.#parked = [];
-    for (const offered of waiting) this.#place(offered);
+    for (const offered of waiting) this.#dispatch(offered);
   }
 
   /** Every CLIENT_TICK_MS, by the owner of the timer. */

@@ -1,14 +1,15 @@
 // The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
 import { Fault } from '@tunnel/errors';
+import type { DatagramWay } from '@tunnel/mux';
 import type { ControlMessage, ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
+import { kindOf } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
 import { HealthReporter } from './probes/health-reporter.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
-import type { DatagramWay, TunnelEntry } from './tunnel.ts';
-import { kindOf } from './forward/kinds.ts';
+import type { TunnelEntry } from './tunnel.ts';
 import { localAddress, registrationFields } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */
@@ -229,12 +230,13 @@ export class TunnelRegistry {
     this.#byId.delete(tunnel.tunnelId);
     const change = tunnel.registered(message);
     this.#byId.set(message.tunnel_id, tunnel);
-    if (kindOf(tunnel.protocol).forwardFlow !== null) this.#link?.reserveForDatagrams();
     // Before anybody hears of it and closes it.
     this.#health.registered(tunnel);
     this.#deps.onChanged();
     if (change === 'opened') this.#deps.emit({ type: 'tunnel-opened', tunnel });
     if (change === 'moved') this.#deps.emit({ type: 'tunnel-moved', tunnel, previousUrl });
+    // It may have something to say of the way they go, and of a tunnel that people have heard of.
+    if (kindOf(tunnel.protocol).forwardFlow !== null) this.#link?.reserveForDatagrams();
     this.#tellDatagrams(tunnel);
     this.#deps.onAnswer();
   }

@@ -50,21 +50,6 @@ it('a udp tunnel is asked for with what its owner said, and carries datagrams', 
   expect(client.openConnections).toBe(1);
 });
 
-it('a visitor who is quicker than the answer to the registration waits, with its datagrams', async () => {
-  const heard: string[] = [];
-  edge.script = {
-    RegisterTunnel: (message, session) => {
-      say(open(session, 'tun_early', heard), 'early');
-      void eventually(() => expect(session.mux.liveStreams).toBe(1)).then(() =>
-        edge.registered(session, { ...message, tunnel_id: 'tun_early' }),
-      );
-      return true;
-    },
-  };
-  await client.open({ protocol: 'udp', localPort: echo.port });
-  await eventually(() => expect(heard).toEqual(['early']));
-});
-
 it('an edge that does not know udp is not asked; the tunnel is refused in plain words', async () => {
   edge.capabilities = [];
   const faults: StatusEvent[] = [];

@@ -109,6 +109,7 @@ export {
   p2pNameOf,
   refuseP2pSecret,
 } from './p2p/p2p-offer.ts';
+export { type JoinDecision, P2pRegistry, type P2pRules, type Peer, type PeerRequest } from './p2p/p2p-registry.ts';
 export {
   isPathUsed,
   PATH_OFF,

@@ -62,8 +62,8 @@ export const CORE_LIMITS = {
   REFUSALS_BEING_TOLD: 64,
 
   // --- flows of udp tunnels ---
-  /** networks whose new flows are counted, twice over; above it the rates of a flood are those of networks that come once */
-  FLOW_NETWORKS_MAX: 16_384,
+  /** prefixes (a /24, of IPv6 a /56) whose new flows are counted on one tunnel, and as many of a moment ago; a flood from more is not told from visitors */
+  FLOW_PREFIXES_MAX: 16_384,
   /** how long a flow that a policy refused is not asked for again */
   FLOW_DENIED_MS: 10_000,
   /** seconds in the wheel of expiry; one that is over later is looked at once more */
@@ -106,6 +106,14 @@ export const CORE_LIMITS = {
   P2P_SECRET_MIN_BYTES: 16,
   /** of UTF-8: more is a file that was not meant */
   P2P_SECRET_MAX_BYTES: 1024,
+  /** joins of one account that were refused for name, secret or permission; then none is looked at */
+  P2P_REFUSALS_PER_MINUTE: 60,
+  /** accounts whose refusals are remembered; the oldest is forgotten first */
+  P2P_REFUSED_ACCOUNTS_MAX: 10_000,
+  /** how long the client of a dismissed peer is told that there is nothing */
+  P2P_DISMISSED_MS: 60_000,
+  /** dismissed peers that are remembered; the oldest is forgotten first */
+  P2P_DISMISSED_MAX: 10_000,
 
   // --- health ---
   /** transitions of one tunnel’s health that are kept, the oldest go first */

@@ -12,7 +12,7 @@ import {
   WIRE_LIMITS,
   writeFrameHeader,
 } from '@tunnel/protocol';
-import { eventually, RecordingDatagrams, rethrow, socketPair } from '@tunnel/testkit';
+import { eventually, rethrow, socketPair } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCarrier } from './carrier.ts';
 import type { DatagramStream } from './datagram-stream.ts';

@@ -43,7 +43,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
   let onFlow: (stream: DatagramStream) => void;
   let passedMs: number;
 
-  const start = async (carriers: number): Promise<void> => {
+  const connect = async (carriers: number): Promise<void> => {
     pair = await sessionPair({
       kind,
       carriers,
@@ -69,7 +69,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
       stream.accept();
       readers.push(new RecordingDatagrams(stream));
     };
-    await start(1);
+    await connect(1);
   });
 
   afterEach(() => pair.close());
@@ -107,7 +107,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect(['one', '', 'three'].map((text) => sendText(stream, text))).toEqual(['sent', 'sent', 'sent']);
     expect(stream.state).toBe('opening');
     await eventually(() => expect(readers[0]?.texts).toEqual(['one', '', 'three']));
-    expect([stream.flow, flows[0]?.flow, answer.opened]).toEqual([2, 2, [stream]]);
+    await eventually(() => expect([stream.flow, flows[0]?.flow, answer.opened]).toEqual([2, 2, [stream]]));
     sendText(flows[0] as DatagramStream, 'back');
     await eventually(() => expect(back.texts).toEqual(['back']));
   });
@@ -243,7 +243,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
 
   it('have a carrier for themselves while another one takes byte streams', async () => {
     pair.close();
-    await start(3);
+    await connect(3);
     pair.edge.reserveForDatagrams();
     const first = await opened();
     const answer = { onOpened: () => {}, onRefused: () => {}, abandon: rethrow };
@@ -252,7 +252,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     const second = await opened();
     // Ids are the carrier's: the two flows are neighbours, and nothing else is there.
     expect([first.stream.id, second.stream.id]).toEqual([2, 4]);
-    expect(byteStreams.map(({ id }) => id).sort()).toEqual([2, 2, 4, 4, 6, 6]);
+    expect(byteStreams.map(({ id }) => id).sort((a, b) => a - b)).toEqual([2, 2, 4, 4, 6, 6]);
     // The client keeps off the carrier that the edge has chosen, too.
     const own = pair.client.open(HEAD, answer);
     await eventually(() => expect((own as MuxStream).state).toBe('closed'));
@@ -261,7 +261,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
 
   it('are reset with their carrier, and go on with the next one', async () => {
     pair.close();
-    await start(2);
+    await connect(2);
     const { reader, stream } = await opened();
     // The first of two idle carriers is the one.
     pair.carriers[0]?.destroy('cut');
@@ -283,7 +283,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     );
     await eventually(() => expect([pair.edge.openCarriers, pair.client.openCarriers]).toEqual([0, 0]));
     pair.close();
-    await start(1);
+    await connect(1);
     const second = await opened();
     pair.edge.drain('ending');
     await eventually(() => expect(second.far.isRetiring).toBe(true));

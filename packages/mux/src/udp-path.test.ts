@@ -180,6 +180,26 @@ describe('a path that falls silent', () => {
   });
 });
 
+it('what throws while a path is looked after costs that path', async () => {
+  const caught: string[] = [];
+  const broken = makeEnd(
+    { id, sealing: toEdge, opening: toClient },
+    {
+      onChange: () => {
+        throw new Error('mine');
+      },
+      report: (_error, where) => caught.push(where),
+    },
+  );
+  broken.path.route = { socket: client.socket };
+  relay.block = 'everything';
+  expect(() => broken.path.start()).toThrow('mine');
+  await run(9500);
+  expect(caught).toEqual(['udp-path.tick']);
+  expect([broken.path.isUp, broken.path.way.reason]).toEqual([false, 'off']);
+  broken.socket.close();
+});
+
 describe('PING and PONG', () => {
   it('have one size: no answer is larger than its question', async () => {
     await bothUp();

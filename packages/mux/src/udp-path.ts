@@ -145,10 +145,13 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     }
   }
 
-  /** What threw was about this path alone: it is not used any more. */
+  /** What threw was about this path alone: it is not used any more. Nobody else is asked, or it might throw again. */
   abandon(error: unknown, where: string): void {
+    this.#isOver = true;
+    this.#state = PATH_OFF;
+    this.isUp = false;
+    this.#wake?.cancel();
     this.#options.report(error, where);
-    this.stop();
   }
 
   #follow(from: RemoteInfo, via: PacketSocket): void {

@@ -27,7 +27,11 @@ export const udpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
       .option('--name <name>', 'name of the tunnel (default: udp-<port>)')
       .option('--local-host <host>', 'host of the local service', '127.0.0.1')
       .option('--remote-port <port>', 'this public port or none', portNumber)
-      .option('--idle <seconds>', 'forget a visitor after so long without a datagram (default: as the edge has it)', wholeNumber(5, 3600))
+      .option(
+        '--idle <seconds>',
+        'forget a visitor after so long without a datagram (default: as the edge has it)',
+        wholeNumber(5, 3600),
+      )
       .addOption(
         new Option('--proxy-protocol <version>', 'name the visitor to the service before its first datagram').choices([
           'v2',

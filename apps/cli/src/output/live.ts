@@ -116,7 +116,10 @@ export class LiveOutput implements Output {
     const up = this.#since === null ? '' : `, up ${uptimeText(this.#io.clock.monotonic() - this.#since)}`;
     const lines = [`${this.#server}: ${this.#state}${up}`];
     for (const tunnel of this.#tunnels) {
-      const [mark, word] = [healthMark(tunnel), tunnel.datagrams === null ? healthWord(tunnel) : wayText(tunnel.datagrams)];
+      const [mark, word] = [
+        healthMark(tunnel),
+        tunnel.datagrams === null ? healthWord(tunnel) : wayText(tunnel.datagrams),
+      ];
       const name = mark === '' ? tunnel.name : `${mark} ${tunnel.name}`;
       const away = tunnel.state === 'away' ? '  (away)' : '';
       lines.push(`  ${name}  ${routeText(tunnel)}${groupText(tunnel)}${away}`);

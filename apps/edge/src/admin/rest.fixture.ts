@@ -95,6 +95,7 @@ export interface RestOptions {
   readonly logger?: Logger;
   /** Without it no port of a udp tunnel is bound. */
   readonly udp?: RestDependencies['udp'];
+  readonly monotonic?: () => number;
   /** Whenever a request has arrived. */
   readonly onRequest?: () => void;
 }
@@ -126,7 +127,7 @@ const dependencies = (
   },
   captures: new CaptureService({ store: captures, tunnels, replays: { replay } }),
   admission: gate.admission,
-  monotonic: () => systemClock.monotonic(),
+  monotonic: options.monotonic ?? (() => systemClock.monotonic()),
   now: () => systemClock.now(),
   status: () => {
     if (options.failing === true) throw new Error('the password is hunter2');

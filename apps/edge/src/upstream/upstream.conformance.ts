@@ -1,7 +1,7 @@
 // What every upstream promises to whoever opens a stream. Used by tests only: each implementation runs it on its own set-up.
-import type { MuxStream, OpenAnswer, PendingStream } from '@tunnel/mux';
+import type { DatagramStream, MuxStream, PendingStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
-import { eventually, rethrow } from '@tunnel/testkit';
+import { eventually, RecordingDatagrams, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Upstream } from './upstream.ts';
 
@@ -9,6 +9,8 @@ export interface UpstreamUnderTest {
   readonly upstream: Upstream;
   /** What the client does with the streams that it is offered; at first it takes none and refuses none. */
   onStream: (stream: MuxStream, head: StreamHead) => void;
+  /** The same for flows. */
+  onFlow: (stream: DatagramStream, head: StreamHead) => void;
   /** The client has no carrier any more, and its session lives. */
   loseCarriers(): Promise<void>;
   /** The client dials a carrier anew. */
@@ -27,11 +29,11 @@ const UNWANTED: StreamReason = { code: 'cancelled', text: 'not wanted any more' 
 /** More than any opening may wait. */
 const LONG_MS = 60_000;
 
-class Answer implements OpenAnswer {
-  readonly opened: MuxStream[] = [];
+class Answer<T = MuxStream> {
+  readonly opened: T[] = [];
   readonly refused: StreamReason[] = [];
 
-  onOpened(stream: MuxStream): void {
+  onOpened(stream: T): void {
     this.opened.push(stream);
   }
 
@@ -60,6 +62,14 @@ const echo = (stream: MuxStream): void => {
     onReset: () => {},
     abandon: rethrow,
   });
+};
+
+const echoDatagrams = (stream: DatagramStream): void => {
+  stream.accept();
+  const reader = new RecordingDatagrams(stream);
+  const send = (bytes: Buffer): unknown => stream.send(bytes, 0, bytes.length);
+  for (const bytes of reader.datagrams) send(bytes);
+  reader.onEach = send;
 };
 
 /** What is read of a stream, to its end. */
@@ -188,6 +198,80 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       stream.write(Buffer.from('still'), 0, 5, false);
       stream.end();
       expect(await all).toBe('still');
+    });
+
+    const openFlow = (): { answer: Answer<DatagramStream>; stream: DatagramStream | null } => {
+      const answer = new Answer<DatagramStream>();
+      return { answer, stream: set.upstream.openDatagrams(HEAD, answer) };
+    };
+
+    const sendText = (stream: DatagramStream | null, text: string): unknown =>
+      stream?.send(Buffer.from(text), 0, text.length);
+
+    it('offers the client a flow with its head and its first datagrams, and brings the answers', async () => {
+      const heads: StreamHead[] = [];
+      set.onFlow = (stream, head) => {
+        heads.push(head);
+        echoDatagrams(stream);
+      };
+      const { answer, stream } = openFlow();
+      const reader = new RecordingDatagrams(stream as DatagramStream);
+      expect(['first', '', 'third'].map((text) => sendText(stream, text))).toEqual(['sent', 'sent', 'sent']);
+      await eventually(() => expect(reader.texts).toEqual(['first', '', 'third']));
+      expect([heads, answer.opened, answer.refused]).toEqual([[{ ...HEAD, flow: stream?.flow }], [stream], []]);
+      stream?.reset(UNWANTED);
+      await eventually(() => expect(set.liveStreams).toBe(0));
+    });
+
+    it('gives each flow a number of its own, and its own answers', async () => {
+      set.onFlow = echoDatagrams;
+      const flows = Array.from({ length: 50 }, () => openFlow().stream as DatagramStream);
+      const readers = flows.map((stream) => new RecordingDatagrams(stream));
+      for (const [index, stream] of flows.entries()) sendText(stream, `${index}`);
+      await eventually(() => expect(readers.map(({ texts }) => texts)).toEqual(flows.map((_, index) => [`${index}`])));
+      expect(new Set(flows.map(({ flow }) => flow)).size).toBe(50);
+    });
+
+    it('tells why the client refused a flow, once, and takes nothing for it afterwards', async () => {
+      set.onFlow = (stream) => stream.refuse({ code: 'dial-refused', text: 'EMFILE' });
+      const { answer, stream } = openFlow();
+      await eventually(() => expect(answer.refused).toEqual([{ code: 'dial-refused', text: 'EMFILE' }]));
+      await set.pass(LONG_MS);
+      expect([answer.count, set.liveStreams, sendText(stream, 'late')]).toEqual([1, 0, 'away']);
+    });
+
+    it('gives up on a client that never answers a flow, and says nothing of one that was reset before', async () => {
+      const [waited, left] = [openFlow(), openFlow()];
+      left.stream?.reset(UNWANTED);
+      await set.pass(LONG_MS);
+      await eventually(() => expect([waited.answer.refused.length, set.liveStreams]).toEqual([1, 0]));
+      expect([waited.answer.count, left.answer.count]).toEqual([1, 0]);
+    });
+
+    it('resets flows with their carrier, opens none without one, and goes on with the next', async () => {
+      set.onFlow = echoDatagrams;
+      const { answer, stream } = openFlow();
+      await eventually(() => expect(answer.opened).toHaveLength(1));
+      const reader = new RecordingDatagrams(stream as DatagramStream);
+      await set.loseCarriers();
+      expect([reader.reset?.code, sendText(stream, 'late')]).toEqual(['carrier-lost', 'away']);
+      expect([openFlow().stream, set.liveStreams]).toEqual([null, 0]);
+      await set.addCarrier();
+      const again = openFlow();
+      const next = new RecordingDatagrams(again.stream as DatagramStream);
+      sendText(again.stream, 'again');
+      await eventually(() => expect(next.texts).toEqual(['again']));
+    });
+
+    it('opens no flow while the client is away; those under way go on, and are told from those to keep', async () => {
+      set.onFlow = echoDatagrams;
+      const { answer, stream } = openFlow();
+      const reader = new RecordingDatagrams(stream as DatagramStream);
+      await eventually(() => expect(answer.opened).toHaveLength(1));
+      await set.goAway();
+      expect([openFlow().stream, stream?.isRetiring]).toEqual([null, true]);
+      sendText(stream, 'still');
+      await eventually(() => expect(reader.texts).toEqual(['still']));
     });
   });
 };

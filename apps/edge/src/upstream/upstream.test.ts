@@ -1,4 +1,5 @@
 import { createCarrier } from '@tunnel/mux';
+import { CAPABILITIES } from '@tunnel/protocol';
 import { eventually, sessionPair, socketPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { type UpstreamUnderTest, upstreamConformance } from './upstream.conformance.ts';
@@ -8,12 +9,16 @@ for (const kind of ['plain', 'tls'] as const) {
   upstreamConformance(`of a session, ${kind}`, async () => {
     let passedMs = 0;
     const now = (): number => performance.now() + passedMs;
-    const set: { onStream: UpstreamUnderTest['onStream'] } = { onStream: () => {} };
+    const set: Pick<UpstreamUnderTest, 'onStream' | 'onFlow'> = { onStream: () => {}, onFlow: () => {} };
     const pair = await sessionPair({
       kind,
       carriers: 1,
       now,
-      client: { onStream: (stream, head) => set.onStream(stream, head) },
+      capabilities: CAPABILITIES,
+      client: {
+        onStream: (stream, head) => set.onStream(stream, head),
+        onDatagramStream: (stream, head) => set.onFlow(stream, head),
+      },
     });
     const upstream = new MuxUpstream(pair.edge);
     const own = {

@@ -3,10 +3,10 @@
 import type { ByteDuplex, DatagramStream, MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { ControlMessageInput, MessageOf, StreamHead, TunnelProtocol } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import type { FlowTable } from './flow-table.ts';
 import { httpKind, httpsKind } from './http.ts';
 import type { LocalAddresses } from './local-addresses.ts';
 import type { ForwardHandlers, LocalTarget } from './local-service.ts';
+import type { OpenFlows } from './open-flows.ts';
 import { tcpKind } from './tcp.ts';
 import type { Traffic } from './traffic.ts';
 import { udpKind } from './udp.ts';
@@ -68,7 +68,7 @@ export interface ForwardedTunnel {
 }
 
 export interface FlowContext {
-  readonly flows: FlowTable;
+  readonly flows: OpenFlows;
   readonly clock: Clock;
   /** The local service is not there. Told for every datagram; whoever listens says it less often. */
   readonly onLocalError: (error: unknown) => void;

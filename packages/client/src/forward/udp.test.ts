@@ -16,6 +16,7 @@ import type { StatusEvent } from '../status.ts';
 import { StreamHandler } from '../stream-handler.ts';
 import { TunnelEntry } from '../tunnel.ts';
 import type { TunnelSpec } from '../tunnel-spec.ts';
+import { OpenFlows } from './open-flows.ts';
 
 let pair: SessionPair;
 let handler: StreamHandler;
@@ -23,19 +24,24 @@ let clock: FakeClock;
 let tunnels: Map<string, TunnelEntry>;
 let events: StatusEvent[];
 let echo: UdpService;
+let arrived: number;
+let isExpecting: boolean;
 const services: UdpService[] = [];
 
 beforeEach(async () => {
   clock = new FakeClock();
   tunnels = new Map();
   events = [];
+  arrived = 0;
+  isExpecting = false;
   handler = new StreamHandler({
     clock,
     find: (tunnelId) => tunnels.get(tunnelId),
-    expectsTunnels: () => false,
+    expectsTunnels: () => isExpecting,
     emit: (event) => events.push(event),
     report: rethrow,
     tap: (visitor) => visitor,
+    flows: new OpenFlows(() => 32),
   });
   pair = await sessionPair({
     kind: 'plain',
@@ -43,7 +49,10 @@ beforeEach(async () => {
     capabilities: CAPABILITIES,
     client: {
       onStream: (stream, head) => handler.onStream(stream, head),
-      onDatagramStream: (stream, head) => handler.onDatagramStream(stream, head),
+      onDatagramStream: (stream, head) => {
+        arrived += 1;
+        handler.onDatagramStream(stream, head);
+      },
     },
   });
   echo = await serve(startUdpEcho());
@@ -86,7 +95,7 @@ class Visitor implements DatagramReader {
   reset: StreamReason | null = null;
   readonly stream: DatagramStream;
 
-  constructor({ tunnelId }: TunnelEntry, visitor = '203.0.113.9:50000') {
+  constructor({ tunnelId }: { readonly tunnelId: string }, visitor = '203.0.113.9:50000') {
     const stream = pair.edge.openDatagrams(
       { tunnelId, visitor },
       {
@@ -167,6 +176,34 @@ describe('a visitor of a udp tunnel', () => {
     await eventually(() => expect(visitor.heard).toHaveLength(1));
     echo.send('news', echo.received[0]?.from ?? 0);
     await eventually(() => expect(visitor.texts).toEqual(['here I am', 'news']));
+  });
+
+  it('who is quicker than the answer to the registration waits, with its datagrams', async () => {
+    isExpecting = true;
+    const visitor = new Visitor({ tunnelId: 'tun_1' });
+    visitor.say('early');
+    await eventually(() => expect(arrived).toBe(1));
+    expect(handler.served).toBe(0);
+    openTunnel(echo.port);
+    handler.recheck();
+    await eventually(() => expect(visitor.texts).toEqual(['early']));
+  });
+
+  it('over the limit of the client is refused, its owner hears of it, and the next one is let in when another leaves', async () => {
+    const tunnel = openTunnel(echo.port);
+    const visitors = Array.from({ length: 25 }, () => new Visitor(tunnel));
+    const [first] = visitors;
+    const over = visitors.at(-1);
+    await eventually(() => expect(over?.refused).toMatchObject({ code: 'limit' }));
+    expect(faults()).toMatchObject([
+      { fault: { code: 'CLIENT_FLOW_LIMIT', message: 'this client holds its limit of 24 flows' } },
+    ]);
+    expect(handler.served).toBe(24);
+    first?.stream.reset({ code: 'cancelled', text: 'idle' });
+    await eventually(() => expect(handler.served).toBe(23));
+    const next = new Visitor(tunnel);
+    next.say('let in');
+    await eventually(() => expect(next.texts).toEqual(['let in']));
   });
 
   it('that asks a tunnel of another kind, or sends a stream of another kind, is refused', async () => {
@@ -291,7 +328,7 @@ describe('the end of a flow', () => {
     tickFor(35);
     expect(tunnel.counts.open).toBe(1);
     tickFor(10);
-    await eventually(() => expect(visitor.reset?.code).toBe('cancelled'));
+    await eventually(() => expect(visitor.reset?.code).toBe('timeout'));
     expect(tunnel.counts.open).toBe(0);
   });
 
@@ -313,7 +350,7 @@ describe('the end of a flow', () => {
     await eventually(() => expect(silent.reset).not.toBeNull());
     expect([busy.reset, isIdle]).toEqual([null, false]);
     tickFor(3);
-    await eventually(() => expect([busy.reset?.code, isIdle]).toEqual(['cancelled', true]));
+    await eventually(() => expect([busy.reset?.code, isIdle]).toEqual(['timeout', true]));
   });
 
   it('comes with its carrier', async () => {

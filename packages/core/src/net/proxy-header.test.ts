@@ -60,7 +60,10 @@ describe('host and port', () => {
     expect(readHostPort(hostPort(host, port))).toEqual({ host, port });
   });
 
-  it.each(['', 'host', ':5', 'host:', 'host:65536', '2001:db8::9:5', '[::1]', 'a:b:5', 'host:5 '])('%j is none', (text) => {
-    expect(readHostPort(text)).toBeNull();
-  });
+  it.each(['', 'host', ':5', 'host:', 'host:65536', '2001:db8::9:5', '[::1]', 'a:b:5', 'host:5 '])(
+    '%j is none',
+    (text) => {
+      expect(readHostPort(text)).toBeNull();
+    },
+  );
 });

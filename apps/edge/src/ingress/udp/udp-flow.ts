@@ -22,8 +22,6 @@ export interface UdpFlowOwner {
   onBroken(flow: UdpFlow, error: unknown, where: string): void;
 }
 
-const ELSEWHERE: StreamReason = { code: 'cancelled', text: 'the flow goes on another connection of the client' };
-
 export class UdpFlow implements DatagramAnswer, DatagramReader {
   readonly flow: Flow<UdpFlow>;
   readonly tunnel: Tunnel;
@@ -35,8 +33,6 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   #waiting: Buffer[] | null = null;
   #waitingBytes = 0;
   #stream: DatagramStream | null = null;
-  /** What the stream was opened on. */
-  #connection: object | null = null;
   /** Sent on a stream that the client has not answered yet. */
   #unansweredDatagrams = 0;
   #unansweredBytes = 0;
@@ -79,15 +75,11 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   send(bytes: Buffer, start: number, end: number): void {
     if (this.#waiting !== null) return this.#wait(bytes, start, end, this.#waiting);
     const stream = this.#stream ?? this.#open();
-    let outcome = stream?.send(bytes, start, end) ?? 'away';
-    if (outcome === 'sent' && stream !== null) return this.#sent(stream, end - start);
-    // Its client has come back on another connection, and the old one is gone or stands still.
-    if ((outcome === 'behind' || outcome === 'away') && stream !== null && this.#isLeftBehind()) {
-      const next = this.#open();
-      outcome = next?.send(bytes, start, end) ?? outcome;
-      if (outcome === 'sent' && next !== null) return this.#sent(next, end - start);
-    }
-    this.#owner.onDropped(this, outcome === 'sent' ? 'away' : outcome, 1);
+    const outcome = stream === null ? 'away' : stream.send(bytes, start, end);
+    if (outcome !== 'sent') return this.#owner.onDropped(this, outcome, 1);
+    if (stream?.state === 'open') return this.#owner.onPassed(this, 1, end - start);
+    this.#unansweredDatagrams += 1;
+    this.#unansweredBytes += end - start;
   }
 
   /** `reason`: what becomes of datagrams that nobody has answered for. */
@@ -100,28 +92,14 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#letGo(reason)?.reset(why);
   }
 
-  #sent(stream: DatagramStream, bytes: number): void {
-    if (stream.state === 'open') return this.#owner.onPassed(this, 1, bytes);
-    this.#unansweredDatagrams += 1;
-    this.#unansweredBytes += bytes;
-  }
-
   // ---- its stream ----
-
-  #isLeftBehind(): boolean {
-    const { connection } = this.tunnel.upstream;
-    return !this.#isOver && connection !== null && connection !== this.#connection;
-  }
 
   #open(): DatagramStream | null {
     const { upstream, tunnelId } = this.tunnel;
-    // First: an answer does not say which stream it is for.
-    this.#letGo('away')?.reset(ELSEWHERE);
     const opened = upstream.openDatagrams({ tunnelId, visitor: this.#visitor }, this);
     // A carrier that breaks under this very stream answers within the call.
     if (opened === null || opened.state === 'closed') return null;
     this.#stream = opened;
-    this.#connection = upstream.connection;
     opened.read(this);
     return opened;
   }
@@ -130,7 +108,6 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   #letGo(reason: DropReason): DatagramStream | null {
     const [stream, unanswered] = [this.#stream, this.#unansweredDatagrams];
     this.#stream = null;
-    this.#connection = null;
     this.#unansweredDatagrams = 0;
     this.#unansweredBytes = 0;
     if (unanswered > 0) this.#owner.onDropped(this, reason, unanswered);

@@ -162,7 +162,13 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     }
     this.#tunnelId = route.tunnelId;
     this.#isTunnelKnown = true;
+    this.#takeRulesOf(route);
     return true;
+  }
+
+  /** A client that comes back may have changed its mind. */
+  #takeRulesOf({ flowIdleSecs }: Tunnel): void {
+    this.#rules.idleMs = flowIdleSecs === null ? this.#parts.rules.idleMs : flowIdleSecs * 1000;
   }
 
   /** null: it may not begin, and its datagram is counted. */
@@ -171,8 +177,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     const route = routeOn(this.#port);
     if (route === undefined || isGroup(route)) return this.#refuse(flow, 'away');
     if (totals.flows >= EDGE_LIMITS.UDP_FLOWS_MAX) return this.#refuse(flow, 'limit');
-    const { flowIdleSecs } = route;
-    this.#rules.idleMs = flowIdleSecs === null ? this.#parts.rules.idleMs : flowIdleSecs * 1000;
+    this.#takeRulesOf(route);
     const address = plainAddress(flow.address);
     const served = new UdpFlow(flow, route, hostPort(address, flow.port), this);
     if (balancer.acquire(served.lease, route) !== null) return this.#refuse(flow, 'limit');

@@ -1,16 +1,16 @@
 import type { StreamReason } from '@tunnel/protocol';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { FlowTable, type SilentFlow } from './flow-table.ts';
+import { OpenFlows, type SilentFlow } from './open-flows.ts';
 
 const { FLOW_IDLE_GRACE_MS, FLOW_LOOK_EVERY_MS, FLOW_DRAIN_SILENCE_MS } = CLIENT_LIMITS;
 
 class Flow implements SilentFlow {
   readonly ends: StreamReason[] = [];
   lastAt = 0;
-  readonly #table: FlowTable;
+  readonly #table: OpenFlows;
 
-  constructor(table: FlowTable, idleMs: number) {
+  constructor(table: OpenFlows, idleMs: number) {
     this.#table = table;
     table.add(this, idleMs);
   }
@@ -25,10 +25,10 @@ class Flow implements SilentFlow {
   }
 }
 
-let table: FlowTable;
+let table: OpenFlows;
 
 beforeEach(() => {
-  table = new FlowTable(() => 1000);
+  table = new OpenFlows(() => 1000);
 });
 
 const tickUntil = (ms: number): void => {
@@ -68,5 +68,5 @@ describe('a silent flow', () => {
 
 it('leaves descriptors to the rest of the client, however many there are', () => {
   expect(table.limit).toBe(750);
-  expect(new FlowTable(() => 1_000_000).limit).toBe(CLIENT_LIMITS.FLOWS_MAX);
+  expect(new OpenFlows(() => 1_000_000).limit).toBe(CLIENT_LIMITS.FLOWS_MAX);
 });

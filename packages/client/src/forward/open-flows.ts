@@ -10,9 +10,9 @@ export interface SilentFlow {
   end(reason: StreamReason): void;
 }
 
-const SILENT: StreamReason = { code: 'cancelled', text: 'nothing passed for too long' };
+const SILENT: StreamReason = { code: 'timeout', text: 'nothing passed for too long' };
 
-export class FlowTable {
+export class OpenFlows {
   /** With how long each may be silent. */
   readonly #flows = new Map<SilentFlow, number>();
   readonly #descriptors: () => number;
