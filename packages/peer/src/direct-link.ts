@@ -281,7 +281,7 @@ export class DirectLink {
 
   #abortRound(): void {
     this.#generation += 1;
-    this.#endpoint.stopAsking();
+    this.#endpoint.cancelQuery();
     const round = this.#round;
     this.#round = null;
     if (round === null) return;
@@ -320,6 +320,7 @@ export class DirectLink {
         abandon: (error, where) => this.#options.events.abandon(error, where),
       },
     );
+    round.carrier.begin();
     if (!this.#isSubscriber) this.#options.events.send({ type: 'listening', round: round.number });
   }
 

@@ -28,13 +28,13 @@ afterEach(() => {
   for (const close of closing.splice(0).reverse()) close();
 });
 
-type Place = NatKind | 'none';
+type Location = NatKind | 'none';
 
-const networkAt = async (place: Place): Promise<PeerNetwork & { breakAt(kind: NatKind): void }> => {
+const networkAt = async (location: Location): Promise<PeerNetwork & { breakAt(kind: NatKind): void }> => {
   const udx = (await loadUdxTransport()) as PeerTransport;
   const edge = await startObservingPorts();
   closing.push(edge.close);
-  const nat = place === 'none' ? null : await startUserSpaceNat(place);
+  const nat = location === 'none' ? null : await startUserSpaceNat(location);
   if (nat !== null) closing.push(nat.close);
   const alone: PeerTransport = { open: (handlers) => udx.open(handlers, '127.0.0.1') };
   const observer = edgeObserver({ host: '127.0.0.1', ports: edge.ports, ...edge.clientKeys() }, systemClock);
@@ -68,7 +68,7 @@ interface Pair {
   open(): Promise<MuxStream>;
 }
 
-const pairAt = async (one: Place, other: Place): Promise<Pair> => {
+const pairAt = async (one: Location, other: Location): Promise<Pair> => {
   const networks = await Promise.all([networkAt(one), networkAt(other)]);
   const relay = await endPair('stream-plain');
   closing.push(relay.close);
@@ -125,7 +125,7 @@ const echoes = async (pair: Pair, bytes: Buffer): Promise<void> => {
 };
 
 describe('two peers', () => {
-  it.each<[Place, Place]>([
+  it.each<[Location, Location]>([
     ['none', 'none'],
     ['moderate', 'moderate'],
     ['open', 'strict'],
@@ -139,7 +139,7 @@ describe('two peers', () => {
     expect(pair.subscriber.bytes.directBytes).toBeGreaterThan(8 * MiB);
   });
 
-  it.each<[Place, Place, string]>([
+  it.each<[Location, Location, string]>([
     ['strict', 'strict', 'relay random-ports'],
     ['none', 'blocked', 'relay udp-blocked'],
     ['blocked', 'blocked', 'relay udp-blocked'],

@@ -58,14 +58,14 @@ export class OwnEndpoint {
     return true;
   }
 
-  stopAsking(): void {
+  cancelQuery(): void {
     this.#query?.stop();
     this.#query = null;
   }
 
   close(): void {
     this.#closed = true;
-    this.stopAsking();
+    this.cancelQuery();
     this.#socket?.close();
   }
 

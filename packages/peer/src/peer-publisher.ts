@@ -9,7 +9,7 @@ import { PEER_LIMITS } from './limits.ts';
 import type { PeerMessage } from './peer-messages.ts';
 import { PeerSession } from './peer-session.ts';
 import type { PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
-import { startRelayHandshake } from './relay-handshake.ts';
+import { relayCarrier } from './relay-handshake.ts';
 import type { SealedCarrier } from './sealed-carrier.ts';
 
 /** A subscriber, as its publisher sees it. */
@@ -66,7 +66,7 @@ export class PeerPublisher {
       return;
     }
     let entry: PeerEntry | null = null;
-    const carrier = startRelayHandshake(
+    const carrier = relayCarrier(
       duplex,
       'responder',
       this.#settings,
@@ -78,14 +78,15 @@ export class PeerPublisher {
           else if (message.type === 'hello') entry = this.#join(from, message.session, peerId);
           else from.destroy('a word out of turn');
         },
-        onFailed: (failure) => {
-          this.#unproven.delete(carrier);
+        onFailed: (failed, failure) => {
+          this.#unproven.delete(failed);
           if (typeof failure !== 'string' && !this.#closed) this.#handlers.onFailed(peerId, failure);
         },
       },
       this.#program,
     );
     this.#unproven.add(carrier);
+    carrier.begin();
   }
 
   /** The edge has ended this join: what runs direct ends, too. Not for a peer that is merely lost. */

@@ -256,6 +256,19 @@ describe('who is at the other end', () => {
     expect(publisher.told).toEqual([]);
   });
 
+  it('bytes that came before anybody reads them are read all the same: garbage is refused', async () => {
+    subscriber = harness.subscriber();
+    publisher = harness.publisher();
+    const [one, other] = [harness.relay(), harness.relay()];
+    one.subscriber.write(Buffer.from([0, 3, 1, 2, 3]), 0, 5, false);
+    other.publisher.write(Buffer.from([0, 0]), 0, 2, false);
+    await harness.clock.advance(100);
+    publisher.side.acceptRelay(one.publisher, 'peer_1');
+    subscriber.side.attachRelay(other.subscriber);
+    await harness.clock.advance(100);
+    expect([subscriber.told, publisher.told]).toEqual([['P2P_PROOF_FAILED'], ['P2P_PROOF_FAILED peer_1']]);
+  });
+
   it('streams swapped between two pairs come to nothing', async () => {
     const others = { subscriber: harness.subscriber({ secret: 'the other secret' }) };
     subscriber = harness.subscriber();

@@ -7,7 +7,7 @@ import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { encodeMessage, type HandshakeHello, type PeerMessage } from './peer-messages.ts';
 import { PeerSession } from './peer-session.ts';
 import type { PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
-import { startRelayHandshake } from './relay-handshake.ts';
+import { relayCarrier } from './relay-handshake.ts';
 import type { SealedCarrier } from './sealed-carrier.ts';
 
 export interface SubscriberHandlers {
@@ -56,16 +56,19 @@ export class PeerSubscriber {
 
   /** A relay stream that the edge has joined. Of those that fail either onFailed or onRelayLost is told. */
   attachRelay(duplex: ByteDuplex): void {
-    const carrier = startRelayHandshake(duplex, 'initiator', this.#settings, {
-      onProven: (proven, hello) => this.#onProven(proven, hello),
-      onMessage: (from, message) => this.#onMessage(from, message),
-      onFailed: (failure) => {
+    const before = this.#relay;
+    this.#relay = relayCarrier(duplex, 'initiator', this.#settings, {
+      onProven: (carrier, hello) => this.#onProven(carrier, hello),
+      onMessage: (carrier, message) => this.#onMessage(carrier, message),
+      onFailed: (carrier, failure) => {
         if (this.#closed || this.#relay !== carrier) return;
         if (typeof failure === 'string') this.#handlers.onRelayLost(failure);
         else this.#handlers.onFailed(failure);
       },
     });
-    this.#relay = carrier;
+    // One that has proven nothing yet will not be waited for.
+    if (before?.isProven === false) before.destroy('another relay has come');
+    this.#relay.begin();
   }
 
   /** As MuxSession.open: it waits a little while there is no way. */

@@ -20,11 +20,11 @@ export interface RelayHandshakeEvents {
   onProven(carrier: SealedCarrier, hello: HandshakeHello): void;
   onMessage(carrier: SealedCarrier, message: PeerMessage): void;
   /** A fault for people, or the relay ended before it was proven. */
-  onFailed(failure: Fault | string): void;
+  onFailed(carrier: SealedCarrier, failure: Fault | string): void;
 }
 
-/** `program`: of the publisher, which is told to whoever proves the secret. */
-export const startRelayHandshake = (
+/** `program`: of the publisher, which is told to whoever proves the secret. Call begin() once it is known. */
+export const relayCarrier = (
   duplex: ByteDuplex,
   role: 'initiator' | 'responder',
   settings: PeerSettings,
@@ -63,8 +63,8 @@ export const startRelayHandshake = (
       if (message === null) carrier.destroy('a word that cannot be read');
       else if (message !== 'unknown') events.onMessage(carrier, message);
     },
-    onFailed: (_carrier, end, text) =>
-      events.onFailed(fault ?? (end === 'proof' ? new Fault('P2P_PROOF_FAILED') : text)),
+    onFailed: (carrier, end, text) =>
+      events.onFailed(carrier, fault ?? (end === 'proof' ? new Fault('P2P_PROOF_FAILED') : text)),
     abandon: report,
   });
 };

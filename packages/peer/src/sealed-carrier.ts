@@ -65,8 +65,12 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.#handshake = new NoiseHandshake(options);
     this.#reader = new RecordReader(this, PEER_LIMITS.PEER_HANDSHAKE_MAX_BYTES);
     this.#timer = options.clock.setTimeout(() => this.#closeLate(SILENT), PEER_LIMITS.PEER_HANDSHAKE_TIMEOUT_MS);
-    if (options.role === 'initiator') this.#sendHandshake();
-    duplex.read(this);
+  }
+
+  /** Once its owner knows it: what has come already is read at once. */
+  begin(): void {
+    if (this.#role === 'initiator') this.#sendHandshake();
+    this.#duplex.read(this);
   }
 
   /** What names this handshake; the direct path's begins with the relay's. */

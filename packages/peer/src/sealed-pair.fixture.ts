@@ -37,12 +37,13 @@ export const sealedEnd = (
   role: SealedOptions['role'],
   owner: RecordingOwner,
   changes: Partial<SealedOptions> = {},
-): SealedCarrier =>
-  new SealedCarrier(
-    duplex,
-    { role, psk: PSK, prologue: PROLOGUE, hello: Buffer.from(`hello of the ${role}`), clock: systemClock, ...changes },
-    owner,
-  );
+): SealedCarrier => {
+  const hello = Buffer.from(`hello of the ${role}`);
+  const options = { role, psk: PSK, prologue: PROLOGUE, hello, clock: systemClock, ...changes };
+  const carrier = new SealedCarrier(duplex, options, owner);
+  carrier.begin();
+  return carrier;
+};
 
 export interface SealedSessions {
   readonly subscriber: MuxSession;
