@@ -8,8 +8,9 @@ import { OwnEndpoint } from './own-endpoint.ts';
 import { PathDriver } from './path-driver.ts';
 import type { Inability, PeerMessage, Reachability, RoundKeys } from './peer-messages.ts';
 import type { PeerSocket } from './peer-transport.ts';
-import type { PeerNetwork, RelayReason } from './peer-types.ts';
+import type { DirectOutcome, PeerNetwork, RelayReason } from './peer-types.ts';
 import { ProbePath } from './probe-path.ts';
+import { outcomeOf, type RoundVerdict, relayReasonOf } from './relay-reason.ts';
 import { SealedCarrier } from './sealed-carrier.ts';
 
 type Offer = Extract<PeerMessage, { type: 'offer' }>;
@@ -33,6 +34,8 @@ export interface DirectLinkEvents extends Guarded {
   /** Proven by both: new streams may take it. */
   onCarrier(carrier: SealedCarrier): void;
   onDatagram(flow: number, bytes: Buffer, start: number, end: number): void;
+  /** A round has ended, or cannot be. */
+  onAttempt(outcome: DirectOutcome): void;
   /** Direct or not, or for another reason not. */
   onChange(): void;
 }
@@ -47,6 +50,8 @@ interface Round {
   readonly ownPorts: Reachability;
   theirConnection: number | null;
   isListening: boolean;
+  /** How it ended was told. */
+  isCounted: boolean;
   carrier: SealedCarrier | null;
 }
 
@@ -65,7 +70,7 @@ export class DirectLink {
   #theyAreUnable: Inability | null = null;
   /** How the two were seen the last time. */
   #ports: readonly Reachability[] = [];
-  #verdict: 'no-answer' | 'went-silent' | null = null;
+  #verdict: RoundVerdict = null;
   /** The one in use. */
   #carrier: SealedCarrier | null = null;
   /** Sealed bytes of carriers and rounds that are gone. */
@@ -92,6 +97,7 @@ export class DirectLink {
       use: () => this.#connect(),
       leave: () => this.#leave(),
       retry: () => this.#begin(),
+      failed: () => this.#onFailed(),
       changed: () => this.#tell(),
       abandon,
     });
@@ -105,16 +111,10 @@ export class DirectLink {
     return this.isUp ? (this.#round?.path.rttMs ?? null) : null;
   }
 
-  /** Why connections do not go direct. What was found out stays said while it is tried again. */
+  /** Why connections do not go direct. */
   get reason(): RelayReason {
     const unable = this.#unable ?? this.#theyAreUnable;
-    if (unable !== null) return unable;
-    if (this.#verdict === 'went-silent') return 'went-silent';
-    if (this.#ports.includes('none')) return 'udp-blocked';
-    const random = this.#ports.filter((side) => side === 'random').length;
-    if (random === 2) return 'random-ports';
-    if (this.#verdict === null) return 'punching';
-    return random === 1 ? 'random-ports' : 'no-answer';
+    return relayReasonOf({ unable, ports: this.#ports, verdict: this.#verdict });
   }
 
   /** For datagrams of udp services, while it is up. */
@@ -155,6 +155,7 @@ export class DirectLink {
       this.#theyAreUnable = message.reason;
       this.#abortRound();
       this.#tell();
+      if (message.reason === 'no-transport') this.#options.events.onAttempt('no-transport');
     } else if (this.#isSubscriber) {
       if (message.type === 'answer') this.#onAnswer(message);
       else if (message.type === 'listening') this.#onListening(message.round);
@@ -225,6 +226,13 @@ export class DirectLink {
     this.#tell();
   }
 
+  /** The machine goes on by itself at the publisher, too; what counts is the round that both have begun. */
+  #onFailed(): void {
+    if (this.#round === null || this.#round.isCounted) return;
+    this.#round.isCounted = true;
+    this.#options.events.onAttempt(outcomeOf(this.reason));
+  }
+
   /** One side is where nobody has looked: the reliable connection cannot follow it. */
   #onMoved(): void {
     if (!this.#isSubscriber) return this.#options.events.send({ type: 'again' });
@@ -250,7 +258,7 @@ export class DirectLink {
     const round: Round = {
       ...{ number, ownConnection, socket: own.socket, ownPorts: own.ports, relayHash: this.#relayHash },
       path: this.#newPath(own.socket, keys),
-      ...{ theirConnection: null, isListening: false, carrier: null },
+      ...{ theirConnection: null, isListening: false, isCounted: false, carrier: null },
     };
     this.#round = round;
     return { round, said: { round: number, connection: ownConnection, candidates: own.candidates, ports: own.ports } };
@@ -276,6 +284,7 @@ export class DirectLink {
     this.#unable = reason;
     this.#options.events.send({ type: 'unable', reason });
     this.#tell();
+    if (reason === 'no-transport') this.#options.events.onAttempt(reason);
     return null;
   }
 
@@ -332,6 +341,7 @@ export class DirectLink {
     this.#round.path.isUp = true;
     this.#options.events.onCarrier(carrier);
     this.#tell();
+    this.#options.events.onAttempt('direct');
   }
 
   /** The session has lost it: the other side has left. Or it is worn and only finishes its streams. */

@@ -7,5 +7,13 @@ export { PEER_LIMITS } from './limits.ts';
 export { type Peer, PeerPublisher, type PublisherHandlers } from './peer-publisher.ts';
 export { PeerSubscriber, type SubscriberHandlers } from './peer-subscriber.ts';
 export type { ConnectionIds, PeerAddress, PeerSocket, PeerSocketHandlers, PeerTransport } from './peer-transport.ts';
-export type { PeerBytes, PeerNetwork, PeerPath, PeerService, PeerSettings, RelayReason } from './peer-types.ts';
+export type {
+  DirectOutcome,
+  PeerBytes,
+  PeerNetwork,
+  PeerPath,
+  PeerService,
+  PeerSettings,
+  RelayReason,
+} from './peer-types.ts';
 export { loadUdxTransport } from './udx-transport.ts';

@@ -86,6 +86,7 @@ const pairAt = async (one: Location, other: Location): Promise<Pair> => {
     onDatagramStream: () => {},
     onJoined: () => {},
     onPath: () => {},
+    onAttempt: () => {},
     onGone: () => {},
     onFailed: (_peerId, fault) => rethrow(fault),
   });

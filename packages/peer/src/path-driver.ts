@@ -20,6 +20,8 @@ export interface PathActions {
   leave(): void;
   /** A round begins by itself: after its pause, or because an address has changed. */
   retry(): void;
+  /** All tries of a round were in vain. */
+  failed(): void;
   /** What `reason` says has changed. */
   changed(): void;
   /** Its timer threw. */
@@ -63,6 +65,7 @@ export class PathDriver {
       else this.#wake(effect.at);
     }
     if (pathReasonOf(before) !== this.reason) this.#actions.changed();
+    if (before.kind === 'probing' && this.#state.kind === 'down') this.#actions.failed();
     if (event.kind !== 'started' && isFreshRound(before, this.#state)) this.#actions.retry();
   }
 

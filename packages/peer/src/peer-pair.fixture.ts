@@ -149,6 +149,7 @@ export class PublisherSide {
   readonly side: PeerPublisher;
   readonly told: string[] = [];
   readonly paths: string[] = [];
+  readonly attempts: string[] = [];
   readonly peers: Peer[] = [];
   readonly streams: MuxStream[] = [];
 
@@ -178,6 +179,7 @@ export class PublisherSide {
         this.told.push(`${isNew ? 'joined' : 'back'} ${peer.peerId}`);
       },
       onPath: (_peer, path) => this.paths.push(textOf(path)),
+      onAttempt: (_peer, outcome) => this.attempts.push(outcome),
       onGone: (peer, reason) => this.told.push(`gone ${peer.peerId} ${reason}`),
       onFailed: (peerId, fault) => this.told.push(`${fault.code} ${peerId}`),
     });

@@ -8,7 +8,7 @@ import type { Timer } from '@tunnel/runtime';
 import { PEER_LIMITS } from './limits.ts';
 import type { PeerMessage } from './peer-messages.ts';
 import { PeerSession } from './peer-session.ts';
-import type { PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
+import type { DirectOutcome, PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
 import { relayCarrier } from './relay-handshake.ts';
 import type { SealedCarrier } from './sealed-carrier.ts';
 
@@ -26,6 +26,8 @@ export interface PublisherHandlers {
   /** It has proven the secret; again when it came back by another relay, perhaps with another peerId. */
   onJoined(peer: Peer, isNew: boolean): void;
   onPath(peer: Peer, path: PeerPath): void;
+  /** A try to go direct has ended. */
+  onAttempt(peer: Peer, outcome: DirectOutcome): void;
   onGone(peer: Peer, reason: string): void;
   /** A relay stream that came to nothing, for a reason that people are told. */
   onFailed(peerId: string, fault: Fault): void;
@@ -122,6 +124,7 @@ export class PeerPublisher {
         this.#handlers.onPath(entry, path);
         this.#watch(entry);
       },
+      onAttempt: (outcome) => this.#handlers.onAttempt(entry, outcome),
       onRelayLost: () => this.#watch(entry),
     });
     const entry: PeerEntry = {

@@ -85,6 +85,7 @@ describe('no direct path', () => {
     expect([subscriber.path, publisher.path]).toEqual([`relay (${reason})`, `relay (${reason})`]);
     expect((await echo('well')).bytes).toBe(4);
     expect(subscriber.side.bytes.directBytes).toBe(0);
+    expect(publisher.attempts).toEqual(reason === 'off' ? [] : ['no-transport']);
   });
 
   it.each([
@@ -108,6 +109,10 @@ describe('no direct path', () => {
     await harness.clock.advance(ROUND_MS);
     expect([subscriber.path, publisher.path]).toEqual([`relay (${reason})`, `relay (${reason})`]);
     expect((await echo('well')).bytes).toBe(4);
+    expect(publisher.attempts).toEqual([reason]);
+    // Each round counts once, however often the publisher looks by itself.
+    await harness.clock.advance(CORE_LIMITS.PATH_RETRY_FIRST_MS + 2 * SOON_MS + ROUND_MS);
+    expect(publisher.attempts).toEqual([reason, reason]);
   });
 
   it.each(['subscriber', 'publisher'] as const)('what the %s sends is lost: neither side calls it up', async (side) => {
@@ -126,6 +131,7 @@ describe('no direct path', () => {
     harness.network.restore();
     await harness.clock.advance(CORE_LIMITS.PATH_RETRY_FIRST_MS + SOON_MS);
     expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
+    expect(publisher.attempts).toEqual(['no-answer', 'direct']);
   });
 
   it('a third of all packets lost: it takes longer, and is found', async () => {

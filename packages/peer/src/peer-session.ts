@@ -15,7 +15,7 @@ import { DirectLink } from './direct-link.ts';
 import { PEER_LIMITS } from './limits.ts';
 import { pskOf } from './noise.ts';
 import { encodeMessage, type PeerMessage } from './peer-messages.ts';
-import type { PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
+import type { DirectOutcome, PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
 import type { SealedCarrier } from './sealed-carrier.ts';
 
 const RELAY_RANK = 0;
@@ -27,6 +27,8 @@ export interface PeerSessionHandlers {
   onDatagramStream?(stream: DatagramStream, head: StreamHead): void;
   /** Where new streams go has changed, or why. */
   onPath(path: PeerPath): void;
+  /** A try to go direct has ended. */
+  onAttempt?(outcome: DirectOutcome): void;
   /** The relay's carrier is gone, or takes no new streams; a direct path goes on. */
   onRelayLost(reason: string): void;
 }
@@ -72,6 +74,7 @@ export class PeerSession {
         relayRttMs: () => this.#relayRttMs ?? 0,
         onCarrier: (carrier) => void this.#add(carrier, DIRECT_RANK),
         onDatagram: (flow, bytes, start, end) => void this.#mux.deliverDatagram(flow, bytes, start, end),
+        onAttempt: (outcome) => handlers.onAttempt?.(outcome),
         onChange: () => this.#onChange(),
         abandon: report,
       },

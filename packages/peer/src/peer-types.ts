@@ -16,6 +16,9 @@ export type RelayReason =
   | 'off'
   | 'no-transport';
 
+/** How a try to go direct has ended. */
+export type DirectOutcome = 'direct' | 'udp-blocked' | 'random-ports' | 'no-answer' | 'no-transport';
+
 /** Where new connections go. */
 export interface PeerPath {
   readonly path: 'direct' | 'relay';
