@@ -1,4 +1,3 @@
-export type { DatagramWay } from '@tunnel/mux';
 export { type Client, type ClientState, type CloseOptions, connect } from './client.ts';
 export {
   DEFAULT_CONTROL_PORT,
@@ -13,5 +12,5 @@ export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
-export type { Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
+export type { DatagramWay, Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
 export { checkTunnelSpec, type HealthCheck, type TunnelSpec } from './tunnel-spec.ts';

@@ -1,7 +1,6 @@
 // What a client tells about itself while it runs: a closed list of events, and the one place that hands them out.
 import type { Fault } from '@tunnel/errors';
-import type { DatagramWay } from '@tunnel/mux';
-import type { Tunnel } from './tunnel.ts';
+import type { DatagramWay, Tunnel } from './tunnel.ts';
 
 export type StatusEvent =
   | { readonly type: 'connecting'; readonly server: string }

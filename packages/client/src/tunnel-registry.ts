@@ -1,6 +1,5 @@
 // The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
 import { Fault } from '@tunnel/errors';
-import type { DatagramWay } from '@tunnel/mux';
 import type { ControlMessage, ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import { kindOf } from './forward/kinds.ts';
@@ -9,7 +8,7 @@ import type { ClientSettings } from './options.ts';
 import { HealthReporter } from './probes/health-reporter.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
-import type { TunnelEntry } from './tunnel.ts';
+import type { DatagramWay, TunnelEntry } from './tunnel.ts';
 import { localAddress, registrationFields } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */

@@ -1,7 +1,6 @@
 // One tunnel as its owner sees it, and as the client holds it across connections, with its live counts.
 import type { HealthReport, ProbedHealth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { DatagramWay } from '@tunnel/mux';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { Backoff } from './backoff.ts';
 import { type Assignment, kindOf } from './forward/kinds.ts';
@@ -18,6 +17,12 @@ export type TunnelState = 'opening' | 'open' | 'away' | 'closed';
 
 /** `none`: nothing is probed. `unknown`: neither a success nor enough failures in a row so far. */
 export type TunnelHealth = ProbedHealth | 'none';
+
+/** How datagrams go between client and edge. `reason` says why they are on carriers; it is empty on the faster way. */
+export interface DatagramWay {
+  readonly path: 'udp' | 'carrier';
+  readonly reason: string;
+}
 
 export interface Tunnel {
   readonly state: TunnelState;
