@@ -96,7 +96,8 @@ export class DirectLink {
       sendPing: () => this.#round?.path.ping(),
       use: () => this.#connect(),
       leave: () => this.#leave(),
-      retry: () => this.#begin(),
+      // The publisher waits for the next offer.
+      retry: () => (this.#isSubscriber ? this.#begin() : this.#driver.close()),
       failed: () => this.#onFailed(),
       changed: () => this.#tell(),
       abandon,
@@ -226,7 +227,6 @@ export class DirectLink {
     this.#tell();
   }
 
-  /** The machine goes on by itself at the publisher, too; what counts is the round that both have begun. */
   #onFailed(): void {
     if (this.#round === null || this.#round.isCounted) return;
     this.#round.isCounted = true;
@@ -245,6 +245,7 @@ export class DirectLink {
     // A side that asks for a round, or is asked for one, has no direct path any more.
     this.#leave();
     this.#abortRound();
+    this.#retry?.cancel();
     const generation = this.#generation;
     const own = await this.#endpoint.gather(() => {
       this.#unable = null;
@@ -269,7 +270,7 @@ export class DirectLink {
       ? { id, sealing: toPublisher, opening: toSubscriber }
       : { id, sealing: toSubscriber, opening: toPublisher };
     const events = {
-      onHeard: (isAnswer: boolean) => this.#driver.feed({ kind: 'heard', isAnswer }),
+      onAnswered: () => this.#driver.feed({ kind: 'heard', isAnswer: true }),
       onMoved: () => this.#onMoved(),
       onDatagram: (flow: number, bytes: Buffer, start: number, end: number) =>
         this.#options.events.onDatagram(flow, bytes, start, end),
@@ -346,8 +347,10 @@ export class DirectLink {
 
   /** The session has lost it: the other side has left. Or it is worn and only finishes its streams. */
   carrierLost(carrier: SealedCarrier): void {
+    // Of one that was left the end is no news.
+    if (this.#carrier !== carrier || this.#round === null) return;
     if (carrier.isClosed) this.#lose(carrier, PEER_LIMITS.PEER_LOST_RETRY_MS);
-    else if (this.#carrier === carrier && this.#round !== null) {
+    else {
       this.#pastBytes += bytesOf(carrier);
       this.#carrier = null;
       this.#round.carrier = null;

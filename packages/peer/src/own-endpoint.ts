@@ -73,12 +73,18 @@ export class OwnEndpoint {
     if (this.#socket !== null) return this.#socket;
     const transport = await this.#options.network.loadTransport();
     if (transport === null || this.#closed) return null;
-    this.#socket ??= transport.open({
-      onDatagram: (bytes, from) => {
+    const handlers = {
+      onDatagram: (bytes: Buffer, from: PeerAddress): void => {
         if (this.#query?.onDatagram(bytes, from) !== true) this.#options.onDatagram(bytes, from);
       },
-      abandon: (error, where) => this.#options.abandon(error, where),
-    });
+      abandon: (error: unknown, where: string): void => this.#options.abandon(error, where),
+    };
+    try {
+      this.#socket ??= transport.open(handlers);
+    } catch {
+      // No descriptor, no port: as if there were none.
+      return null;
+    }
     return this.#socket;
   }
 }

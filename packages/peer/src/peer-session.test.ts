@@ -123,6 +123,17 @@ describe('no direct path', () => {
     expect((await echo('well')).bytes).toBe(4);
   });
 
+  it.each(['subscriber', 'publisher'] as const)(
+    'a slow network that is open one way, not from the %s: the pauses between rounds grow',
+    async (side) => {
+      harness.network.delayMs = 300;
+      harness.blockFrom(side);
+      await begin();
+      await harness.clock.advance(120_000);
+      expect(publisher.attempts).toEqual(['no-answer', 'no-answer', 'no-answer']);
+    },
+  );
+
   it('is tried again, and found when the way is open', async () => {
     harness.cut();
     await begin();

@@ -29,8 +29,8 @@ export interface ProbePathKeys {
 }
 
 export interface ProbePathEvents {
-  /** Something authenticated came. An answer repeats what a probe of ours said. */
-  onHeard(isAnswer: boolean): void;
+  /** To a probe of ours: both directions work. Whatever else comes says less, and nothing that the other side's words do not. */
+  onAnswered(): void;
   /** The other side pings from an address that was never tried: it has moved. */
   onMoved(): void;
   /** The memory is borrowed for the call. */
@@ -131,7 +131,6 @@ export class ProbePath implements DatagramPathSlot {
     if (isNew) this.tryAt([from]);
     // At once: the other side's NAT has this way open now, whatever ports it chooses.
     if (isNew && this.#remote === null) this.#probe(from, PURPOSE.SEARCH);
-    this.#events.onHeard(false);
     // The two sides may use two ways, each of which both have tried; this one nobody has.
     if (isNew && this.isUp && body[PURPOSE_AT] === PURPOSE.IN_USE) this.#events.onMoved();
   }
@@ -143,13 +142,12 @@ export class ProbePath implements DatagramPathSlot {
     this.#unanswered.delete(token);
     this.#remote ??= from;
     if (addressKey(this.#remote) === addressKey(from)) this.rttMs = this.#now() - sentAt;
-    this.#events.onHeard(true);
+    this.#events.onAnswered();
   }
 
   #onDatagram(body: Buffer): void {
     if (body.length < FLOW_BYTES) return;
     this.datagramBytes += SEALED_OVERHEAD_BYTES + body.length;
-    this.#events.onHeard(false);
     this.#events.onDatagram(body.readUInt32BE(0), body, FLOW_BYTES, body.length);
   }
 
