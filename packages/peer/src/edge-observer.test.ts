@@ -43,9 +43,7 @@ describe('what the edge sees of a socket', () => {
     const { query } = await ask((transport) => nat.behind(transport));
     const observed = await query.result;
     expect([observed.ports, observed.addresses.length]).toEqual([ports, count]);
-    expect(observed.addresses.map(({ port }) => port).toSorted()).toEqual(
-      [...nat.outerPorts].slice(0, count).toSorted(),
-    );
+    expect(new Set(observed.addresses.map(({ port }) => port))).toEqual(new Set(nat.outerPorts.slice(0, count)));
   });
 
   it('what is no answer to it is not taken, and a silent edge ends it in time', async () => {
