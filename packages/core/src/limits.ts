@@ -62,8 +62,8 @@ export const CORE_LIMITS = {
   REFUSALS_BEING_TOLD: 64,
 
   // --- flows of udp tunnels ---
-  /** networks whose new flows are counted, twice over; above it the rates of a flood are those of networks that come once */
-  FLOW_NETWORKS_MAX: 16_384,
+  /** prefixes (a /24, of IPv6 a /56) whose new flows are counted on one tunnel, and as many of a moment ago; a flood from more is not told from visitors */
+  FLOW_PREFIXES_MAX: 16_384,
   /** how long a flow that a policy refused is not asked for again */
   FLOW_DENIED_MS: 10_000,
   /** seconds in the wheel of expiry; one that is over later is looked at once more */

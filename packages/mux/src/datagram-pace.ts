@@ -10,6 +10,8 @@ const MARK_MS = 1;
 const MARKS_MAX = 256;
 /** Waiting longer than this beyond the round trip is a queue and no jitter. */
 const QUEUED_FROM_MS = MUX_LIMITS.DATAGRAM_BEHIND_MS / 2;
+/** One late answer is a link or a machine that stood still for a moment; so many in a row are a path that bears less. */
+const SLOW_AFTER = 2;
 /** So many of those that found nothing before them must agree that the path has become longer. */
 const LONGER_PATH_AFTER = 8;
 
@@ -26,6 +28,8 @@ export class DatagramPace {
   readonly #seenThen = new Float64Array(MARKS_MAX);
   #first = 0;
   #count = 0;
+  /** Answers in a row that showed a queue. */
+  #queued = 0;
   // Of the last ones that found nothing before them.
   #alone = 0;
   #aloneMs = Number.POSITIVE_INFINITY;
@@ -91,10 +95,10 @@ export class DatagramPace {
     const allowedMs = this.#roundTripMs + MUX_LIMITS.DATAGRAM_BEHIND_MS;
     // So much under way took so long: this much would have taken as long as is allowed.
     const fits = (underWay * allowedMs) / Math.max(tookMs, MARK_MS);
-    if (tookMs - this.#roundTripMs > QUEUED_FROM_MS) {
-      // By half at most: a link that stood still for a moment is not a slow one.
+    this.#queued = tookMs - this.#roundTripMs > QUEUED_FROM_MS ? this.#queued + 1 : 0;
+    if (this.#queued >= SLOW_AFTER) {
       this.#windowBytes = Math.max(fits, this.#windowBytes / 2, MUX_LIMITS.DATAGRAM_UNSEEN_FLOOR_BYTES);
-    } else this.#windowBytes = Math.max(this.#windowBytes, Math.min(fits, 2 * underWay));
+    } else if (this.#queued === 0) this.#windowBytes = Math.max(this.#windowBytes, Math.min(fits, 2 * underWay));
     this.#windowBytes = Math.min(this.#windowBytes, MUX_LIMITS.DATAGRAM_UNSEEN_MAX_BYTES);
   }
 

@@ -33,8 +33,8 @@ export const MUX_LIMITS = {
   DATAGRAM_SEEN_INTERVAL_MS: 10,
   /** of a carrier's datagrams that are not seen yet, before it is known what it bears: 100 ms at 20 Mbit/s */
   DATAGRAM_UNSEEN_FIRST_BYTES: 256 * KiB,
-  /** the same of one that was found slow: 100 ms at 1.3 Mbit/s, or a few datagrams */
-  DATAGRAM_UNSEEN_FLOOR_BYTES: 16 * KiB,
+  /** the same of one that was found slow: 100 ms at 2.6 Mbit/s, or a few datagrams */
+  DATAGRAM_UNSEEN_FLOOR_BYTES: 32 * KiB,
   /** the same of a fast one: 1 Gbit/s over a path of 130 ms; what of it the kernel does not take is bound by CARRIER_SEND_QUEUE_BYTES */
   DATAGRAM_UNSEEN_MAX_BYTES: 16 * MiB,
   /** of one flow, before somebody reads it; more are dropped */

@@ -194,6 +194,10 @@ const admit = (
       groupKeyHash: request.group_key_hash,
       healthCheck: request.health_check,
       hostHeader: request.host_header,
+      p2pName: request.p2p_name,
+      p2pSecretHash: request.p2p_secret_hash,
+      p2pService: request.p2p_service,
+      p2pAllow: request.p2p_allow,
     },
     {
       tunnelCount: session.tunnels.size,

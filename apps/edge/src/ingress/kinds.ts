@@ -108,10 +108,7 @@ export interface PortIngressParts {
   readonly onStreamEnd?: () => void;
 }
 
-export interface PortIngresses extends Record<Transport, PortIngress> {
-  readonly tcp: TcpListeners;
-  readonly udp: UdpListeners;
-}
+export type PortIngresses = Readonly<Record<Exclude<Transport, 'udp'>, PortIngress> & { udp: UdpListeners }>;
 
 export const makePortIngresses = (parts: PortIngressParts): PortIngresses => {
   const { host, tunnels, gate, clock, report } = parts;

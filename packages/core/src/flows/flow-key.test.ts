@@ -21,7 +21,7 @@ describe('the key of a flow', () => {
 
   it('is text for IPv6, and for whatever else may come', () => {
     expect(flowKeyOf('fe80::1%eth0', 5)).toBe('fe80::1%eth0 5');
-    fc.assert(fc.property(fc.ipV6(), (address) => void expect(typeof prefixKeyOf(address)).toBe('string')));
+    fc.assert(fc.property(fc.ipV6(), (address) => typeof prefixKeyOf(address) === 'string'));
     for (const odd of [
       '',
       '1.2.3',

@@ -1,4 +1,4 @@
-// What a visitor's address stands for: the key of its flow, the address that a limit counts, the network that new flows are counted for.
+// What a visitor's address stands for: the key of its flow, the address that a limit counts, the prefix that new flows are counted for.
 // IPv4 is a number all the way, so that finding the flow of a datagram costs no text. IPv4 in the form of IPv6 (::ffff:1.2.3.4) is IPv4.
 import ipaddr from 'ipaddr.js';
 import { networkOf } from '../net/caller-address.ts';
@@ -44,7 +44,7 @@ export const addressKeyOf = (address: string): FlowKey => {
   return ipv4 >= 0 ? ipv4 : networkOf(address);
 };
 
-/** What new flows are counted for: a /24 of IPv4, a /56 of IPv6. Whoever can forge one address of a network can forge them all. */
+/** What new flows are counted for: a /24 of IPv4, a /56 of IPv6. Whoever can forge one address of it can forge them all. */
 export const prefixKeyOf = (address: string): FlowKey => {
   const ipv4 = ipv4Of(address);
   if (ipv4 >= 0) return Math.floor(ipv4 / 256);

@@ -8,7 +8,7 @@ it('without a limit remembers nobody', () => {
   expect(rate.size).toBe(0);
 });
 
-it('a network that goes on has no more than its rate, whatever others do', () => {
+it('a prefix that goes on has no more than its rate, whatever others do', () => {
   const rate = new NewFlowRate(10);
   let taken = 0;
   for (let now = 0; now <= 60_000; now += 10) {
@@ -18,10 +18,10 @@ it('a network that goes on has no more than its rate, whatever others do', () =>
   expect(taken).toBe(20 + 600);
 });
 
-it('remembers a bounded number of networks, and those of the last two seconds among them', () => {
+it('remembers a bounded number of prefixes, and those of the last two seconds among them', () => {
   const rate = new NewFlowRate(1);
   for (let n = 0; n < 100_000; n += 1) rate.take(`${10 + (n >> 16)}.${(n >> 8) & 255}.${n & 255}.1`, 0);
-  expect(rate.size).toBeLessThanOrEqual(2 * CORE_LIMITS.FLOW_NETWORKS_MAX);
+  expect(rate.size).toBeLessThanOrEqual(2 * CORE_LIMITS.FLOW_PREFIXES_MAX);
   const last = '11.134.159.7';
   expect([rate.take(last, 0), rate.take(last, 0)]).toEqual([true, false]);
 });

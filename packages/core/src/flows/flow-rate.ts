@@ -1,5 +1,5 @@
-// How many new flows a network (a /24, of IPv6 a /56) may begin: so many a second, twice as many at once. The table is bounded and never searched:
-// it has two generations, and a network that did nothing for a whole one is forgotten; by then its tokens would be all there again, or nearly.
+// How many new flows a prefix (a /24, of IPv6 a /56) may begin: so many a second, twice as many at once. The table is bounded and never searched:
+// it has two generations, and a prefix that did nothing for a whole one is forgotten; by then its tokens would be all there again, or nearly.
 import { CORE_LIMITS } from '../limits.ts';
 import { type FlowKey, prefixKeyOf } from './flow-key.ts';
 
@@ -8,7 +8,7 @@ interface Bucket {
   at: number;
 }
 
-/** In seconds: what a network may save up. */
+/** In seconds: what a prefix may save up. */
 const BURST_SECS = 2;
 
 export class NewFlowRate {
@@ -43,7 +43,7 @@ export class NewFlowRate {
     const known = this.#young.get(key);
     if (known !== undefined) return known;
     const bucket = this.#old.get(key) ?? { tokens: this.#perSecond * BURST_SECS, at: now };
-    if (this.#young.size >= CORE_LIMITS.FLOW_NETWORKS_MAX) this.#turn(now);
+    if (this.#young.size >= CORE_LIMITS.FLOW_PREFIXES_MAX) this.#turn(now);
     this.#old.delete(key);
     this.#young.set(key, bucket);
     return bucket;

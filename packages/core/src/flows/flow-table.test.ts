@@ -160,7 +160,7 @@ describe('whoever may not be there', () => {
 });
 
 describe('new flows', () => {
-  it('of one network come at the rate and twice that at once; other networks do not notice', () => {
+  it('of one prefix come at the rate and twice that at once; others do not notice', () => {
     const { table } = makeTable({ newFlowsPerSecond: 100, flowsPerTunnel: 10_000 });
     const open = (host: number, now: number): number =>
       Array.from({ length: 1000 }, (_, port) => table.arrived(`192.0.2.${host}`, port + 1, now)).filter(Boolean).length;

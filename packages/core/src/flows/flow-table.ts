@@ -15,7 +15,7 @@ export const DROP_REASONS = [
   'path',
   /** the tunnel or the address holds its limit of flows, all of them confirmed */
   'limit',
-  /** too many new flows of one network */
+  /** too many new flows of one prefix */
   'rate',
   /** over what an unconfirmed flow may be sent */
   'unconfirmed',
@@ -39,7 +39,7 @@ export interface FlowRules {
   readonly idleMs: number;
   /** Of a flow that was answered and has not sent since; never longer than `idleMs`. */
   readonly answeredIdleMs: number;
-  /** Per network; 0: no limit. */
+  /** Per prefix; 0: no limit. */
   readonly newFlowsPerSecond: number;
   /** 0: no limit. */
   readonly unconfirmedReplyBytes: number;
@@ -116,7 +116,7 @@ export class FlowTable<C> {
     if (!flow.isAnswered) {
       flow.isAnswered = true;
       // It may be over sooner now.
-      if (!flow.isConfirmed) this.#wheel.place(flow);
+      if (!flow.isConfirmed) this.#wheel.schedule(flow);
     }
     return true;
   }
@@ -143,7 +143,7 @@ export class FlowTable<C> {
     if (flow.isEnded) return;
     flow.deniedUntil = now + CORE_LIMITS.FLOW_DENIED_MS;
     flow.context = null;
-    this.#wheel.place(flow);
+    this.#wheel.schedule(flow);
   }
 
   close(flow: Flow<C>): void {
@@ -173,7 +173,7 @@ export class FlowTable<C> {
     this.#flows.set(flow.key, flow);
     this.#unconfirmed.append(flow.inTable);
     addresses.opened(flow);
-    this.#wheel.place(flow);
+    this.#wheel.schedule(flow);
     return flow;
   }
 
@@ -232,7 +232,7 @@ class ExpiryWheel<C> {
     this.#second = Math.floor(now / SLOT_MS);
   }
 
-  place(flow: Flow<C>): void {
+  schedule(flow: Flow<C>): void {
     const due = Math.ceil(this.#expiryOf(flow) / SLOT_MS);
     // Never the slot that is being looked at, never one that has come round to it.
     const within = Math.min(Math.max(due, this.#second + 1), this.#second + this.#slots.length - 1);
@@ -248,7 +248,7 @@ class ExpiryWheel<C> {
       const slot = this.#slots[this.#second % this.#slots.length];
       for (let flow = slot?.shift() ?? null; flow !== null; flow = slot?.shift() ?? null) {
         if (this.#expiryOf(flow) <= now) onOver(flow);
-        else this.place(flow);
+        else this.schedule(flow);
       }
     }
   }

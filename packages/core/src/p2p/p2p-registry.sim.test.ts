@@ -88,8 +88,8 @@ it('agrees with plain lists of publishers and peers after each step', () => {
           const before = step.isReturn ? picked?.peerId : undefined;
           const request = { name: step.name, secretHash: hash, service, owner, clientId: client, peerId: before };
           const decision = registry.join(request, peerId, now);
-          const outcome = decision.kind === 'joined' ? (decision.isNew ? 'new' : 'same') : decision.fault.code;
-
+          const joined = decision.kind === 'joined' && decision.isNew ? 'new' : 'same';
+          const outcome = decision.kind === 'joined' ? joined : decision.fault.code;
           const key = owner.kind === 'operator' ? 'operator' : owner.accountId;
           let window = windows.get(key);
           if (window !== undefined && now >= window.from + 60_000) window = undefined;

@@ -153,8 +153,8 @@ it('a path is used with both directions proven alone, left in time when it is si
         }
         const until = simulation.now + step.durationMs;
         while (simulation.now < until) {
-          if (step.useEveryMs > 0)
-            for (const side of [0, 1]) if (step.user !== side) simulation.ends[side as 0 | 1].use();
+          const users = step.useEveryMs === 0 ? [] : simulation.ends.filter((_, side) => side !== step.user);
+          for (const user of users) user.use();
           simulation.runUntil(Math.min(until, simulation.now + (step.useEveryMs || step.durationMs)));
         }
       }

@@ -100,8 +100,8 @@ describe('a fault at', () => {
 
   it("'udp.error' costs nobody", async () => {
     throwAt('udp.error');
-    const [bound] = binds.mock.results;
-    (await bound?.value)?.socket.emit('error', new Error('no buffer space'));
+    const bound = (await binds.mock.results[0]?.value) as UdpSocket | undefined;
+    bound?.socket.emit('error', new Error('no buffer space'));
     expect(stand.reported).toEqual(['udp.error']);
     await bystander.echo('still');
   });
