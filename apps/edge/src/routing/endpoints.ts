@@ -202,6 +202,7 @@ export class PortRegistry {
       return (await this.#listeners.listen(port, account)) === 'listening';
     } catch (error) {
       this.#leases.release(port, owner);
+      this.#listeners.free?.(port);
       throw error;
     }
   }

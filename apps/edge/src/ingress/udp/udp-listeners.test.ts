@@ -162,6 +162,19 @@ describe('the end of the edge', () => {
     await eventually(async () => expect(await isFree(port)).toBe(true));
   });
 
+  it('waits for no flow whose client is away, or goes away meanwhile', async () => {
+    const stand = await stage.start();
+    const [away, going] = [await stand.open(), await stand.open()];
+    for (const port of [away, going]) await (await stand.visitor(port)).echo('hello');
+    await stand.listeners.close(away);
+    await stand.listeners.closeAll();
+    expect(stand.listeners.connections).toBe(1);
+    const idle = stand.listeners.whenIdle();
+    await stand.listeners.close(going);
+    await idle;
+    expect(stand.listeners.connections).toBe(0);
+  });
+
   it('is idle when the last flow has been silent for its time', async () => {
     const stand = await stage.start();
     const port = await stand.open();

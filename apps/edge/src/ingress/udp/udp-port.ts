@@ -117,12 +117,15 @@ export class UdpPort implements UdpFlowOwner, Guarded {
   /** Its client is away: datagrams are dropped, and no flow begins. */
   hold(): void {
     if (this.#state === 'closed') return;
+    // An edge that is about to end takes no client back.
+    if (this.#state === 'draining') this.#table.closeAll();
     this.#state = 'held';
     this.#table.takesNew = false;
   }
 
-  /** No new flows; those that live go on. */
+  /** No new flows; those that live go on, and of a client that is away none does. */
   drain(): void {
+    if (this.#state === 'held') this.#table.closeAll();
     if (this.#state === 'open') this.#state = 'draining';
     this.#table.takesNew = false;
   }

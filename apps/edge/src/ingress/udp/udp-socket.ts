@@ -41,10 +41,6 @@ export class UdpSocket {
     return new UdpSocket(socket, blocks);
   }
 
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
   /** The memory is the caller's again when this returns. false: too much waits already, and this was not sent. */
   send(bytes: Buffer, start: number, end: number, port: number, address: string): boolean {
     const { socket } = this;
@@ -63,9 +59,10 @@ export class UdpSocket {
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    const closed = once(this.socket, 'close');
-    this.socket.close();
-    await closed;
+    // Not by its event alone: `once` would reject with an error that comes meanwhile.
+    await new Promise<void>((resolve) => {
+      this.socket.close(() => resolve());
+    });
   }
 }
 
