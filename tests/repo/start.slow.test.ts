@@ -42,6 +42,7 @@ it('when ready it has written run.json, and prints the addresses and the next co
     https_url: null,
     metrics_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/),
     simulator_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    udp_ports: expect.any(Array),
     admin_token_file: join(at.dataDir, 'admin-token'),
   });
   await program.waitForLine(/npx tunnel http 3000 --token-file data\/admin-token --server 127\.0\.0\.1:\d+/);

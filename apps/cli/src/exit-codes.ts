@@ -38,18 +38,25 @@ const USAGE: readonly ErrorCode[] = [
   'CLIENT_NOT_AN_API',
   'CLIENT_NOT_A_PLATFORM',
   'CLIENT_FILE',
+  'CLIENT_P2P_SECRET_SHORT',
+  'CLIENT_P2P_SECRET_LONG',
+  'CLIENT_P2P_SECRET_MISSING',
+  'CLIENT_P2P_SECRET_FILE',
   'KEY_UNKNOWN',
   'KEY_LIMIT',
   'API_BAD_REQUEST',
   'BILLING_CAP_NOT_PAYG',
 ];
 
+/** Families of codes that say no to a tunnel or to a peer. */
+const REFUSES_TUNNELS: readonly string[] = ['TUNNEL_', 'GROUP_', 'P2P_', 'CLIENT_EDGE_TOO_OLD'];
+
 /** A fault that retrying could have healed only ends a client when its first start was over time. */
 export const exitCodeOf = (fault: Fault): ExitCode => {
   if (KEY_REFUSED.includes(fault.code)) return EXIT.keyRefused;
   if (ACCOUNT_CLOSED.includes(fault.code) || fault.code.startsWith('ACCOUNT_')) return EXIT.accountClosed;
   if (USAGE.includes(fault.code) || fault.code.startsWith('CONFIG_')) return EXIT.usage;
-  if (fault.code.startsWith('TUNNEL_') || fault.code.startsWith('GROUP_')) return EXIT.tunnelsRefused;
+  if (REFUSES_TUNNELS.some((family) => fault.code.startsWith(family))) return EXIT.tunnelsRefused;
   if (fault.retryable && fault.code !== 'INTERNAL') return EXIT.notReached;
   return EXIT.unexpected;
 };

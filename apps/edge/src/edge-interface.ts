@@ -54,6 +54,8 @@ export interface Edge {
     readonly https: EdgeAddress | null;
     readonly api: EdgeAddress & { readonly tls: boolean };
     readonly metrics: EdgeAddress;
+    /** The two UDP ports for the path of datagrams and for P2P; none: nothing needs them. */
+    readonly udpPorts: readonly number[];
     /** Where the platform of the same stack asks the REST; null: there is none. */
     readonly stackApi: EdgeAddress | null;
   };

@@ -30,7 +30,7 @@ import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import type { Edge, EdgeDeps } from './edge-interface.ts';
 import { Ingress } from './ingress/ingress.ts';
-import { portRanges } from './ingress/kinds.ts';
+import { portRanges, switchedOff } from './ingress/kinds.ts';
 import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
@@ -125,6 +125,7 @@ class ComposedEdge implements Edge {
       https: this.#ingress.httpListeners.https,
       api: { ...this.#rest.address, tls: restListenerOf(this.#config).tls },
       metrics: this.#metricsServer.address,
+      udpPorts: [],
       stackApi: this.#rest.stackAddress,
     };
   }
@@ -290,6 +291,7 @@ class ComposedEdge implements Edge {
       tunnels,
       returning,
       loadBalancing: load_balancing.enabled,
+      switchedOff: switchedOff(this.#config),
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
       framePace: this.#deps.framePace,
     });

@@ -101,6 +101,7 @@ export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: nu
     https_url: edge?.https ? `https://${hostPort(edge.https)}` : null,
     metrics_url: edge === null ? null : httpUrl(edge.metrics, '/metrics'),
     simulator_url: simulatorUrl,
+    udp_ports: edge?.udpPorts ?? [],
     admin_token_file: edge === null ? null : adminTokenFile,
   };
 };

@@ -51,9 +51,20 @@ export {
 } from './billing/subscription.ts';
 export { ConnectionCounts } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
+export { Flow } from './flows/flow.ts';
+export { FlowAddresses } from './flows/flow-addresses.ts';
+export type { LoopFacts } from './flows/flow-key.ts';
+export {
+  DROP_REASONS,
+  type DropReason,
+  type FlowEnd,
+  type FlowRules,
+  FlowTable,
+  type FlowTableOptions,
+} from './flows/flow-table.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
-export { refuseGroupFields } from './groups/group-request.ts';
+export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
 export {
   type GroupEffect,
@@ -90,6 +101,26 @@ export {
 export { ownAuthority } from './net/own-authorities.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
+export {
+  type P2pAudience,
+  type P2pOffer,
+  type P2pService,
+  p2pNameOf,
+  refuseP2pSecret,
+} from './p2p/p2p-offer.ts';
+export { type JoinDecision, P2pRegistry, type P2pRules, type Peer, type PeerRequest } from './p2p/p2p-registry.ts';
+export {
+  isPathUsed,
+  PATH_OFF,
+  type PathEffect,
+  type PathEvent,
+  type PathReason,
+  type PathState,
+  type PathStep,
+  pathReasonOf,
+  transitionPath,
+  wantsUse,
+} from './path/path-machine.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
@@ -102,6 +133,7 @@ export {
 export { RateWindow } from './rate-window.ts';
 export {
   decideRegistration,
+  endpointOfLease,
   type RegistrationDecision,
   type WantedEndpoint,
   type WantedGroup,
@@ -136,4 +168,10 @@ export {
   problemOfPassword,
   type RefreshDecision,
 } from './sign-in.ts';
-export { isGroupProtocol, isTunnelProtocol, type Transport, type TunnelProtocol } from './tunnel-protocols.ts';
+export {
+  isGroupProtocol,
+  isTunnelProtocol,
+  PORT_RANGE_KEYS,
+  type Transport,
+  type TunnelProtocol,
+} from './tunnel-protocols.ts';

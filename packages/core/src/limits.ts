@@ -61,6 +61,60 @@ export const CORE_LIMITS = {
   /** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */
   REFUSALS_BEING_TOLD: 64,
 
+  // --- flows of udp tunnels ---
+  /** prefixes (a /24, of IPv6 a /56) whose new flows are counted on one tunnel, and as many of a moment ago; a flood from more is not told from visitors */
+  FLOW_PREFIXES_MAX: 16_384,
+  /** how long a flow that a policy refused is not asked for again */
+  FLOW_DENIED_MS: 10_000,
+  /** seconds in the wheel of expiry; one that is over later is looked at once more */
+  FLOW_WHEEL_SLOTS: 64,
+
+  // --- the better path: UDP between client and edge, or between two peers ---
+  /** tries in a row; nearly all that succeed do so at the first */
+  PATH_TRIES: 3,
+  /** how long a try lasts: an answer that needs longer is of no use to anybody */
+  PATH_TRY_MS: 3000,
+  /** the beginning of a try, in which probes are dense: both sides must send while the other does */
+  PATH_DENSE_MS: 500,
+  /** between probes at the beginning of a try */
+  PATH_DENSE_EVERY_MS: 50,
+  /** between probes in the rest of it */
+  PATH_THIN_EVERY_MS: 250,
+  /** in use and without an answer for so long: a ping. With the doubt, silence costs 4 s: below the 5 s that are promised */
+  PATH_USED_QUIET_MS: 2000,
+  /** the same of an idle path: 12 s of the 15 that are promised. Also what keeps a NAT from forgetting it, the quickest after 20 s */
+  PATH_IDLE_QUIET_MS: 10_000,
+  /** of pings without an answer, then it is left */
+  PATH_DOUBT_MS: 2000,
+  /** between those pings: twenty, so that neither loss nor a flood in one’s own buffers ends a path that works */
+  PATH_DOUBT_PING_EVERY_MS: 100,
+  /** pings that were sent before it may be left, however late the process was */
+  PATH_DOUBT_PINGS_MIN: 2,
+  /** a path that held so long was good: the pauses begin anew */
+  PATH_STABLE_MS: 10_000,
+  /** the pause after the first round in vain, or after silence */
+  PATH_RETRY_FIRST_MS: 5000,
+  /** after the second */
+  PATH_RETRY_SECOND_MS: 30_000,
+  /** after the third */
+  PATH_RETRY_THIRD_MS: 120_000,
+  /** after each later one: for ever, since networks change without telling */
+  PATH_RETRY_LATER_MS: 600_000,
+
+  // --- peers ---
+  /** of UTF-8: the edge holds the SHA-256 of a secret, and must not find it by trying */
+  P2P_SECRET_MIN_BYTES: 16,
+  /** of UTF-8: more is a file that was not meant */
+  P2P_SECRET_MAX_BYTES: 1024,
+  /** joins of one account that were refused for name, secret or permission; then none is looked at */
+  P2P_REFUSALS_PER_MINUTE: 60,
+  /** accounts whose refusals are remembered; the oldest is forgotten first */
+  P2P_REFUSED_ACCOUNTS_MAX: 10_000,
+  /** how long the client of a dismissed peer is told that there is nothing */
+  P2P_DISMISSED_MS: 60_000,
+  /** dismissed peers that are remembered; the oldest is forgotten first */
+  P2P_DISMISSED_MAX: 10_000,
+
   // --- health ---
   /** transitions of one tunnel’s health that are kept, the oldest go first */
   HEALTH_HISTORY_MAX: 50,

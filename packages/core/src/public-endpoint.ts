@@ -1,9 +1,11 @@
-// Where the public reaches a tunnel: a port of its own, a name on the shared one, or as a member the port or name of its group.
+// Where a tunnel is reached: a port of its own, a name on the shared one, a name that peers ask for, or as a member the port or name of its group.
 import { type Transport, TUNNEL_PROTOCOLS, type TunnelProtocol } from './tunnel-protocols.ts';
 
 export type PublicEndpoint =
   | { readonly kind: 'port'; readonly transport: Transport; readonly port: number }
   | { readonly kind: 'name'; readonly name: string }
+  /** Of a p2p tunnel: no visitor of the public comes by it, and it is another name than the same word as a subdomain. */
+  | { readonly kind: 'peer-name'; readonly name: string }
   | { readonly kind: 'member'; readonly groupId: string };
 
 /** What can be leased: a member has none of its own. */
@@ -18,19 +20,21 @@ export const endpointKey = (endpoint: PublicEndpoint): string => {
       return `${endpoint.transport} ${endpoint.port}`;
     case 'name':
       return `name ${endpoint.name}`;
+    case 'peer-name':
+      return `peer-name ${endpoint.name}`;
     case 'member':
       return `member ${endpoint.groupId}`;
   }
 };
 
-/** What people call it: the subdomain, or the port. */
+/** What people call it: the name, or the port. */
 export const endpointLabel = (endpoint: LeasedEndpoint): string =>
   endpoint.kind === 'port' ? String(endpoint.port) : endpoint.name;
 
 /** The way back: what a protocol's label stands for; null: it is no label. */
 export const endpointOfLabel = (protocol: TunnelProtocol, label: string): LeasedEndpoint | null => {
   const { endpoint } = TUNNEL_PROTOCOLS[protocol];
-  if (endpoint.kind === 'name') return { kind: 'name', name: label };
+  if (endpoint.kind !== 'port') return { kind: endpoint.kind, name: label };
   // To the letter: `020000` is no port's name.
   return /^[1-9]\d{0,4}$/.test(label) ? { ...endpoint, port: Number(label) } : null;
 };

@@ -4,9 +4,11 @@ import { decideRegistration, type RegistrationFacts, type TunnelRequest } from '
 const FACTS: RegistrationFacts = {
   tunnelCount: 0,
   tunnelLimit: 2,
-  ports: { tcp: { from: 20000, to: 20099 } },
+  ports: { tcp: { from: 20000, to: 20099 }, udp: { from: 20100, to: 20199 } },
   heldEndpoint: null,
   loadBalancing: true,
+  capabilities: ['datagram', 'p2p'],
+  switchedOff: [],
 };
 
 const decide = (request: Partial<TunnelRequest>, facts: Partial<RegistrationFacts> = {}) =>
@@ -89,7 +91,24 @@ describe('what is refused', () => {
   });
 
   it('a protocol that is not in this version', () => {
-    expect(refusal({ protocol: 'udp' })).toBe('tunnels of protocol `udp` are not in this version');
+    expect(refusal({ protocol: 'sctp' })).toBe('tunnels of protocol `sctp` are not in this version');
+  });
+
+  it('udp and p2p where client and edge have not agreed on them, or the operator does not want them', () => {
+    for (const [protocol, capability] of [
+      ['udp', 'datagram'],
+      ['p2p', 'p2p'],
+    ] as const) {
+      const others = FACTS.capabilities.filter((agreed) => agreed !== capability);
+      expect(refusal({ protocol }, { capabilities: others })).toBe(
+        `tunnels of protocol \`${protocol}\` are not in this version`,
+      );
+      const decision = decide({ protocol }, { switchedOff: [protocol] });
+      expect(decision).toMatchObject({ kind: 'refused', fault: { code: 'TUNNEL_PROTOCOL_OFF', retryable: false } });
+      expect(refusal({ protocol }, { switchedOff: [protocol] })).toBe(
+        `${protocol} tunnels are switched off on this edge`,
+      );
+    }
   });
 
   it('a subdomain that cannot be one', () => {
@@ -99,11 +118,71 @@ describe('what is refused', () => {
 
   it('a port outside of the range, and a tunnel over the limit', () => {
     expect(refusal({ remotePort: 80 })).toBe('port 80 is outside of tcp_port_range 20000-20099');
+    expect(refusal({ protocol: 'udp', remotePort: 20000 })).toBe('port 20000 is outside of udp_port_range 20100-20199');
     expect(refusal({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
   });
 });
 
 const HASH = 'a'.repeat(64);
+
+describe('a udp tunnel', () => {
+  it('asks for a port of its own range, and goes back to the one it had, not to the same number of tcp', () => {
+    const wanted = (heldEndpoint: RegistrationFacts['heldEndpoint']) => decide({ protocol: 'udp' }, { heldEndpoint });
+    expect(wanted({ kind: 'port', transport: 'udp', port: 20105 })).toEqual({
+      kind: 'admitted',
+      wanted: { kind: 'port', transport: 'udp', wanted: { kind: 'preferred', port: 20105 } },
+    });
+    expect(wanted({ kind: 'port', transport: 'tcp', port: 20105 })).toMatchObject({
+      wanted: { transport: 'udp', wanted: { kind: 'any' } },
+    });
+  });
+});
+
+describe('a p2p tunnel', () => {
+  const p2p = { protocol: 'p2p', p2pName: 'Office-DB', p2pSecretHash: HASH };
+
+  it('asks for its name in lower case, with what it offers; tcp for its own account unless it says otherwise', () => {
+    expect(decide(p2p)).toEqual({
+      kind: 'admitted',
+      wanted: {
+        kind: 'peer-name',
+        wanted: { kind: 'exact', name: 'office-db' },
+        offer: { name: 'office-db', secretHash: HASH, service: 'tcp', allow: 'account' },
+      },
+    });
+    expect(decide({ ...p2p, p2pService: 'udp', p2pAllow: 'anyone' })).toMatchObject({
+      wanted: { offer: { service: 'udp', allow: 'anyone' } },
+    });
+  });
+
+  it.each([
+    [{ p2pName: 'a.b' }, "p2p name 'a.b' is not valid: only letters a-z, digits and hyphens are allowed"],
+    [{ p2pName: 'Admin' }, "p2p name 'Admin' is not valid: it is reserved"],
+    [{ p2pName: undefined }, "p2p name '' is not valid: it is empty"],
+    [{ p2pSecretHash: undefined }, 'p2p_secret_hash must be 64 lower-case hex digits'],
+    [{ p2pSecretHash: 'A'.repeat(64) }, 'p2p_secret_hash must be 64 lower-case hex digits'],
+  ])('with %j is refused', (fields, message) => {
+    expect(refusal({ ...p2p, ...fields })).toBe(message);
+  });
+});
+
+describe.each(['udp', 'p2p'])('groups and health of %s', (protocol) => {
+  const fields = { protocol, p2pName: 'db', p2pSecretHash: HASH };
+
+  it('do not exist', () => {
+    for (const group of [{ group: 'web' }, { groupKeyHash: HASH }, { group: 'web', groupKeyHash: HASH }]) {
+      expect(refusal({ ...fields, ...group })).toBe('groups exist for http and tcp tunnels only');
+    }
+    expect(refusal({ ...fields, healthCheck: { type: 'tcp' } })).toBe(
+      'health_check exists for http and tcp tunnels only',
+    );
+    expect(decide({ ...fields, group: 'web' })).toMatchObject({ fault: { code: 'GROUP_FIELDS_INVALID' } });
+  });
+
+  it('are ignored while load balancing is off, as those of the others', () => {
+    expect(refusal({ ...fields, group: 'web', groupKeyHash: HASH }, { loadBalancing: false })).toBe('admitted');
+  });
+});
 
 describe('a tunnel that wants into a group', () => {
   const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>) => {

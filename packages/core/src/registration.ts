@@ -1,22 +1,24 @@
 // Decides whether a session may register a tunnel, and which endpoint it may ask the leases for. Says; never does.
 import { Fault } from '@tunnel/errors';
-import { type GroupFields, groupSubdomain, refuseGroupFields } from './groups/group-request.ts';
+import { type GroupFields, groupSubdomain, refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 import { isHostHeader } from './http1/request-target.ts';
 import { CORE_LIMITS } from './limits.ts';
 import type { WantedName } from './name-leases.ts';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from './names.ts';
+import { type P2pOffer, type P2pOfferFields, p2pOfferOf } from './p2p/p2p-offer.ts';
 import type { WantedPort } from './port-leases.ts';
-import type { PublicEndpoint } from './public-endpoint.ts';
+import type { LeasedEndpoint, PublicEndpoint } from './public-endpoint.ts';
 import {
   type GroupProtocol,
   isGroupProtocol,
   isTunnelProtocol,
+  PORT_RANGE_KEYS,
   type Transport,
   TUNNEL_PROTOCOLS,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
 
-export interface TunnelRequest extends GroupFields {
+export interface TunnelRequest extends GroupFields, P2pOfferFields {
   readonly name: string;
   readonly protocol: string;
   /** This port or none. */
@@ -34,7 +36,21 @@ export interface TunnelRequest extends GroupFields {
 /** What can be leased to one tunnel. */
 export type WantedLease =
   | { readonly kind: 'port'; readonly transport: Transport; readonly wanted: WantedPort }
-  | { readonly kind: 'name'; readonly wanted: WantedName };
+  | { readonly kind: 'name'; readonly wanted: WantedName }
+  /** This name or none: the other end has to know it. */
+  | {
+      readonly kind: 'peer-name';
+      readonly wanted: { readonly kind: 'exact'; readonly name: string };
+      readonly offer: P2pOffer;
+    };
+
+/** The endpoint that is asked for; null: any will do. */
+export const endpointOfLease = (lease: WantedLease): LeasedEndpoint | null => {
+  if (lease.wanted.kind === 'any') return null;
+  return lease.kind === 'port'
+    ? { kind: 'port', transport: lease.transport, port: lease.wanted.port }
+    : { kind: lease.kind, name: lease.wanted.name };
+};
 
 export type WantedEndpoint = WantedLease | { readonly kind: 'group'; readonly wanted: WantedGroup };
 
@@ -55,6 +71,10 @@ export interface RegistrationFacts {
   readonly heldEndpoint: PublicEndpoint | null;
   /** The kill switch. Off: what is said about groups and health is accepted and ignored. */
   readonly loadBalancing: boolean;
+  /** What client and edge agreed on. */
+  readonly capabilities: readonly string[];
+  /** Protocols that the operator has switched off. */
+  readonly switchedOff: readonly TunnelProtocol[];
 }
 
 export type RegistrationDecision =
@@ -67,10 +87,11 @@ export const decideRegistration = (request: TunnelRequest, facts: RegistrationFa
     return refuse(new Fault('TUNNEL_NAME_INVALID', { name: shownText(request.name), reason: nameProblem }));
   }
   const { protocol } = request;
-  if (!isTunnelProtocol(protocol)) {
+  if (!isTunnelProtocol(protocol) || !isAgreedOn(protocol, facts)) {
     const supported = Object.keys(TUNNEL_PROTOCOLS).join(', ');
     return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol, supported }));
   }
+  if (facts.switchedOff.includes(protocol)) return refuse(new Fault('TUNNEL_PROTOCOL_OFF', { protocol }));
   const { hostHeader } = request;
   if (hostHeader !== undefined && !isHostHeader(hostHeader)) {
     return refuse(new Fault('TUNNEL_HOST_HEADER_INVALID', { host_header: shownText(hostHeader) }));
@@ -83,18 +104,24 @@ export const decideRegistration = (request: TunnelRequest, facts: RegistrationFa
   return placed;
 };
 
+const isAgreedOn = (protocol: TunnelProtocol, { capabilities }: RegistrationFacts): boolean => {
+  const { capability } = TUNNEL_PROTOCOLS[protocol];
+  return capability === null || capabilities.includes(capability);
+};
+
 const endpointFor = (
   protocol: TunnelProtocol,
   request: TunnelRequest,
   facts: RegistrationFacts,
 ): RegistrationDecision => {
   const { group, groupKeyHash } = request;
-  const oddity = facts.loadBalancing ? refuseGroupFields(request) : null;
+  const oddity = facts.loadBalancing ? (refuseGroupsOf(protocol, request) ?? refuseGroupFields(request)) : null;
   if (oddity !== null) return refuse(oddity);
   const { endpoint } = TUNNEL_PROTOCOLS[protocol];
   const isGrouped = facts.loadBalancing && group !== undefined && groupKeyHash !== undefined;
   if (!isGrouped || !isGroupProtocol(protocol)) {
-    return endpoint.kind === 'port' ? portFor(endpoint.transport, request, facts) : nameFor(request, facts);
+    if (endpoint.kind === 'port') return portFor(endpoint.transport, request, facts);
+    return endpoint.kind === 'name' ? nameFor(request, facts) : peerNameFor(request);
   }
   const named = { protocol, name: group, keyHash: groupKeyHash };
   if (endpoint.kind === 'port') {
@@ -121,7 +148,9 @@ const portFor = (
     wanted: { kind: 'port', transport, wanted },
   });
   if (remotePort !== undefined && (remotePort < range.from || remotePort > range.to)) {
-    return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, ...range }));
+    return refuse(
+      new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, range: PORT_RANGE_KEYS[transport], ...range }),
+    );
   }
   if (remotePort !== undefined) return admit({ kind: 'exact', port: remotePort });
   const isHeld = heldEndpoint?.kind === 'port' && heldEndpoint.transport === transport;
@@ -142,6 +171,15 @@ const nameFor = (
   const preferred = heldEndpoint?.kind === 'name' ? heldEndpoint.name : preferredSubdomain;
   const isUsable = preferred !== undefined && problemOfSubdomain(preferred) === null;
   return admitName(isUsable ? { kind: 'preferred', name: foldSubdomain(preferred) } : { kind: 'any' });
+};
+
+const peerNameFor = (request: TunnelRequest): RegistrationDecision => {
+  const offer = p2pOfferOf(request);
+  if (offer instanceof Fault) return refuse(offer);
+  return {
+    kind: 'admitted',
+    wanted: { kind: 'peer-name', wanted: { kind: 'exact', name: offer.name }, offer },
+  };
 };
 
 const admitName = (wanted: WantedName): RegistrationDecision => ({

@@ -30,7 +30,7 @@ describe('the catalogue', () => {
     expect(rest).not.toMatch(/[{}]/);
     expect(entry.status).toBeGreaterThanOrEqual(400);
     expect(entry.status).toBeLessThan(600);
-    expect(code).toMatch(/^[A-Z]+(_[A-Z]+)*$/);
+    expect(code).toMatch(/^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$/);
   });
 
   it('knows its own codes and no inherited ones', () => {

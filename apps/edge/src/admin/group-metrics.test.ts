@@ -18,7 +18,10 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
   new EdgeMetrics(createMetrics(), {
     regionId: 'eu',
     tunnels: { values: () => stage.tunnels.values() },
-    ports: { tcp: { totals: new RelayTotals(), connections: 0 } },
+    ports: {
+      tcp: { totals: new RelayTotals(), connections: 0 },
+      udp: { totals: new RelayTotals(), connections: 0 },
+    },
     http: { totals: new HttpTotals(), connections: 0, queuedBytes: 0 },
     sessions: () => 0,
     carriers: () => 0,

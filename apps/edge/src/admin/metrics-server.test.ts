@@ -21,7 +21,7 @@ beforeEach(async () => {
   const figures = {
     regionId: 'local',
     tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'https' as const }] },
-    ports: { tcp: { totals, connections: 5 } },
+    ports: { tcp: { totals, connections: 5 }, udp: { totals: new RelayTotals(), connections: 0 } },
     http: { totals: http, connections: 4, queuedBytes: 0 },
     sessions: () => sessions(),
     carriers: () => 8,
@@ -84,6 +84,9 @@ it('every series is there from the first scrape', async () => {
     'tunnel_requests_total{protocol="tcp",region="local"}': 0,
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 0,
+    'tunnel_requests_total{protocol="udp",region="local"}': 0,
+    'tunnel_bytes_proxied_total{protocol="udp",region="local",direction="in"}': 0,
+    'tunnel_bytes_proxied_total{protocol="udp",region="local",direction="out"}': 0,
     tunnel_auth_failures_total: 1,
     tunnel_clients_held_back_total: 3,
     tunnel_journal_full_total: 2,

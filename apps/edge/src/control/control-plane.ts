@@ -12,6 +12,7 @@ import {
   networkOf,
   type Owner,
   ownerKey,
+  type TunnelProtocol,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
@@ -53,6 +54,8 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly returning?: ReturningEndpoints | undefined;
   /** [load_balancing] enabled. */
   readonly loadBalancing: boolean;
+  /** Protocols that the operator does not want here. */
+  readonly switchedOff: readonly TunnelProtocol[];
   readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   /** How fast frames are taken up; as in the limits unless said otherwise. */

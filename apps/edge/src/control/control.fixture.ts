@@ -2,7 +2,14 @@
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
-import { AccountBuckets, ConnectionCounts, FramePace, type FramePaceRules, type Owner } from '@tunnel/core';
+import {
+  AccountBuckets,
+  ConnectionCounts,
+  FramePace,
+  type FramePaceRules,
+  type Owner,
+  type TunnelProtocol,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { type Clock, createLogger, type Logger } from '@tunnel/runtime';
@@ -93,6 +100,7 @@ export interface ControlFixtureOptions {
   readonly tunnelsPerSession?: number;
   readonly failuresPerMinute?: number;
   readonly loadBalancing?: boolean;
+  readonly switchedOff?: readonly TunnelProtocol[];
   readonly capabilities?: readonly string[];
   readonly watchers?: readonly GroupWatcher[];
   readonly checkAlertUrl?: (url: string, withinMs: number) => Promise<string | null>;
@@ -122,11 +130,12 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const tunnels = new Registry();
   const counts = new ConnectionCounts({ perTunnel: 100 });
   const balancer = new Balancer({ counts, random: Math.random });
-  const listeners = makePortIngresses({ host: HOST, tunnels, balancer, gate, clock, logger, report: rethrow }).tcp;
+  const ingresses = makePortIngresses({ host: HOST, tunnels, balancer, gate, clock, logger, report: rethrow });
   const { guard, ...range } = await claimRange(options.ports ?? 4);
+  const listeners = ingresses.tcp;
   const endpoints = new EndpointRegistry({
-    listeners: { tcp: listeners },
-    portRanges: { tcp: range },
+    listeners: ingresses,
+    portRanges: { tcp: range, udp: range },
     names: new NameRegistry({ clock, random: Math.random }),
     clock,
     random: () => 0,
@@ -150,6 +159,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     groups,
     tunnels,
     loadBalancing: options.loadBalancing ?? true,
+    switchedOff: options.switchedOff ?? [],
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
     checkAlertUrl: options.checkAlertUrl ?? refuseByName,
     framePace: options.framePace,

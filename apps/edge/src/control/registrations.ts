@@ -3,6 +3,7 @@
 import {
   decideRegistration,
   endpointLabel,
+  endpointOfLease,
   findTunnel,
   type LeasedEndpoint,
   MemberHealth,
@@ -40,6 +41,8 @@ export interface RegisterContext extends PublicAddress {
   readonly returning?: ReturningEndpoints | undefined;
   /** The kill switch. */
   readonly loadBalancing: boolean;
+  /** Protocols that the operator does not want here. */
+  readonly switchedOff: readonly TunnelProtocol[];
   /** What the client should be told of its alert URL; null: nothing. */
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   readonly tunnelLimit: number;
@@ -191,6 +194,10 @@ const admit = (
       groupKeyHash: request.group_key_hash,
       healthCheck: request.health_check,
       hostHeader: request.host_header,
+      p2pName: request.p2p_name,
+      p2pSecretHash: request.p2p_secret_hash,
+      p2pService: request.p2p_service,
+      p2pAllow: request.p2p_allow,
     },
     {
       tunnelCount: session.tunnels.size,
@@ -198,6 +205,8 @@ const admit = (
       ports: context.endpoints.portRanges,
       heldEndpoint: known?.endpoint ?? null,
       loadBalancing: context.loadBalancing,
+      capabilities: session.capabilities,
+      switchedOff: context.switchedOff,
     },
   );
 
@@ -249,13 +258,8 @@ const joinGroup = (registration: Registration, wanted: WantedGroup): Promise<Reg
 };
 
 const isWanted = (endpoint: LeasedEndpoint, lease: WantedLease): boolean => {
-  if (lease.wanted.kind === 'any') return false;
-  return sameEndpoint(
-    endpoint,
-    lease.kind === 'name'
-      ? { kind: 'name', name: lease.wanted.name }
-      : { kind: 'port', transport: lease.transport, port: lease.wanted.port },
-  );
+  const wanted = endpointOfLease(lease);
+  return wanted !== null && sameEndpoint(endpoint, wanted);
 };
 
 const openEndpoint = async (

@@ -2,6 +2,7 @@
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
 
 import { hostOfAuthority, type Transport, type TunnelProtocol } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
@@ -13,7 +14,7 @@ import type { HttpSettings } from '../upstream/upstream-request.ts';
 import { HttpErrorFallback } from './http/http-error-fallback.ts';
 import { httpUrl, type PublicHttp } from './http/http-listeners.ts';
 import { Relay } from './tcp/relay.ts';
-import type { RelayTotals } from './tcp/relay-totals.ts';
+import { RelayTotals } from './tcp/relay-totals.ts';
 import { TcpListeners } from './tcp/tcp-listeners.ts';
 
 type Registration = MessageOf<'RegisterTunnel'>;
@@ -46,7 +47,20 @@ const httpKind: TunnelKind = {
   }),
 };
 
-const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = { http: httpKind, https: httpKind, tcp: tcpKind };
+const udpKind: TunnelKind = {
+  publicUrl: (label, { domain }) => `udp://${domain}:${label}`,
+  httpSettings: () => null,
+};
+
+const p2pKind: TunnelKind = { publicUrl: (label) => `p2p://${label}`, httpSettings: () => null };
+
+const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {
+  http: httpKind,
+  https: httpKind,
+  tcp: tcpKind,
+  udp: udpKind,
+  p2p: p2pKind,
+};
 
 export const kindOf = (protocol: TunnelProtocol): TunnelKind => KINDS[protocol];
 
@@ -95,9 +109,28 @@ export const makePortIngresses = (parts: PortIngressParts): Readonly<Record<Tran
       }),
       gate,
     }),
+    udp: unopened('udp'),
   };
 };
 
-export const portRanges = ({ tcp_port_range }: ServerConfig['limits']): Readonly<Record<Transport, PortRange>> => ({
-  tcp: { from: tcp_port_range[0], to: tcp_port_range[1] },
+/** Of a transport whose ports this version does not open yet: a registration is refused. */
+const unopened = (protocol: string): PortIngress => ({
+  connections: 0,
+  totals: new RelayTotals(),
+  listen: () => Promise.reject(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol })),
+  close: () => Promise.resolve(),
+  closeAll: () => Promise.resolve(),
+  whenIdle: () => Promise.resolve(),
+  resetConnections: () => {},
 });
+
+export const portRanges = (limits: ServerConfig['limits']): Readonly<Record<Transport, PortRange>> => ({
+  tcp: { from: limits.tcp_port_range[0], to: limits.tcp_port_range[1] },
+  udp: { from: limits.udp_port_range[0], to: limits.udp_port_range[1] },
+});
+
+/** Protocols that the operator does not want here. */
+export const switchedOff = ({ udp, p2p }: Pick<ServerConfig, 'udp' | 'p2p'>): TunnelProtocol[] => [
+  ...(udp.enabled ? [] : (['udp'] as const)),
+  ...(p2p.enabled ? [] : (['p2p'] as const)),
+];

@@ -156,9 +156,14 @@ const openLine = ({ tunnelId, owner, secretHash, endpoint: at, group }: Endpoint
     // null: the operator.
     account_id: owner.kind === 'operator' ? null : owner.accountId,
     secret_hash: secretHash,
-    endpoint: at.kind === 'port' ? { transport: at.transport, port: at.port } : { name: at.name },
+    endpoint: fieldsOfEndpoint(at),
     ...(group === null ? {} : { group: { name: group.name, key_hash: group.keyHash } }),
   });
+
+const fieldsOfEndpoint = (at: LeasedEndpoint): object => {
+  if (at.kind === 'port') return { transport: at.transport, port: at.port };
+  return at.kind === 'name' ? { name: at.name } : { peer_name: at.name };
+};
 
 /** Throws at the first line that says nothing; only the last one may be torn. */
 const parseEndpoints = (text: string): LastRun => {
@@ -201,9 +206,11 @@ const groupOf = (group: Fields): NonNullable<EndpointClaim['group']> => ({
   keyHash: hashOf(group['key_hash']),
 });
 
-const endpointOf = ({ transport, port, name }: Fields): LeasedEndpoint => {
+const endpointOf = ({ transport, port, name, peer_name: peerName }: Fields): LeasedEndpoint => {
   if (name !== undefined) return { kind: 'name', name: textOf(name) };
-  if (transport !== 'tcp' || !Number.isInteger(port)) throw new Error('it has an endpoint that is none');
+  if (peerName !== undefined) return { kind: 'peer-name', name: textOf(peerName) };
+  if ((transport !== 'tcp' && transport !== 'udp') || !Number.isInteger(port))
+    throw new Error('it has an endpoint that is none');
   return { kind: 'port', transport, port: port as number };
 };
 

@@ -24,7 +24,11 @@ const setUp = (options: { readonly to?: number; readonly outside?: readonly numb
         });
       }),
   };
-  const pool = new PortRegistry({ range: { from: 1, to: options.to ?? 3 }, listeners, clock, random: () => 0 });
+  const pool = new PortRegistry({
+    rangeKey: 'tcp_port_range',
+    range: { from: 1, to: options.to ?? 3 },
+    ...{ listeners, clock, random: () => 0 },
+  });
   const letGo = (): void => {
     for (const finish of closing.splice(0)) finish();
   };

@@ -3,6 +3,7 @@ import {
   generateName,
   type LeasedEndpoint,
   NameLeases,
+  PORT_RANGE_KEYS,
   PortLeases,
   type Transport,
   type WantedLease,
@@ -37,13 +38,20 @@ export class EndpointRegistry {
     this.names = names;
     const transports = Object.keys(portRanges) as Transport[];
     const registryOf = (of: Transport) =>
-      new PortRegistry({ range: portRanges[of], listeners: listeners[of], clock, random });
+      new PortRegistry({
+        rangeKey: PORT_RANGE_KEYS[of],
+        range: portRanges[of],
+        listeners: listeners[of],
+        clock,
+        random,
+      });
     this.#ports = Object.fromEntries(transports.map((of) => [of, registryOf(of)])) as Record<Transport, PortRegistry>;
   }
 
   /** Throws a fault when there is no such endpoint. */
   async open(owner: string, wanted: WantedLease, account: string): Promise<LeasedEndpoint> {
     if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(owner, wanted.wanted) };
+    if (wanted.kind === 'peer-name') throw new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol: 'p2p' });
     const { kind, transport } = wanted;
     return { kind, transport, port: await this.#ports[transport].open(owner, wanted.wanted, account) };
   }
@@ -56,24 +64,24 @@ export class EndpointRegistry {
   /** `until` on the monotonic clock. */
   hold(endpoint: LeasedEndpoint, owner: string, until: number): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].hold(endpoint.port, owner, until);
-    else this.names.hold(endpoint.name, owner, until);
+    else if (endpoint.kind === 'name') this.names.hold(endpoint.name, owner, until);
   }
 
   /** Held without having been open. false: there is no such endpoint, or it is somebody's. */
   reserve(endpoint: LeasedEndpoint, owner: string, until: number): boolean {
     if (endpoint.kind === 'port') return this.#ports[endpoint.transport].reserve(endpoint.port, owner, until);
-    return this.names.reserve(endpoint.name, owner, until);
+    return endpoint.kind === 'name' && this.names.reserve(endpoint.name, owner, until);
   }
 
   /** What one owner holds is held for another from now on. */
   reassign(endpoint: LeasedEndpoint, owner: string, next: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].reassign(endpoint.port, owner, next);
-    else this.names.reassign(endpoint.name, owner, next);
+    else if (endpoint.kind === 'name') this.names.reassign(endpoint.name, owner, next);
   }
 
   release(endpoint: LeasedEndpoint, owner: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].release(endpoint.port, owner);
-    else this.names.release(endpoint.name, owner);
+    else if (endpoint.kind === 'name') this.names.release(endpoint.name, owner);
   }
 }
 
@@ -84,6 +92,8 @@ export interface PortListeners {
 }
 
 export interface PortRegistryOptions {
+  /** Its key in `[limits]`: what a refusal names. */
+  readonly rangeKey: string;
   readonly range: PortRange;
   readonly listeners: PortListeners;
   readonly clock: Clock;
@@ -93,14 +103,16 @@ export interface PortRegistryOptions {
 /** The ports of one transport with their listeners: a lease is given out once its listener is open, and goes back after its listener has closed. */
 export class PortRegistry {
   readonly range: PortRange;
+  readonly #rangeKey: string;
   readonly #leases: PortLeases;
   readonly #listeners: PortListeners;
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #closing = new Map<number, Promise<void>>();
 
-  constructor({ range, listeners, clock, random }: PortRegistryOptions) {
+  constructor({ rangeKey, range, listeners, clock, random }: PortRegistryOptions) {
     this.range = range;
+    this.#rangeKey = rangeKey;
     this.#leases = new PortLeases(range);
     this.#listeners = listeners;
     this.#clock = clock;
@@ -158,9 +170,9 @@ export class PortRegistry {
       case 'in-use':
         throw new Fault('TUNNEL_PORT_IN_USE', { port: answer.port });
       case 'out-of-range':
-        throw new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: answer.port, ...this.range });
+        throw new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: answer.port, range: this.#rangeKey, ...this.range });
       case 'exhausted':
-        throw new Fault('TUNNEL_PORTS_EXHAUSTED', { ...this.range });
+        throw new Fault('TUNNEL_PORTS_EXHAUSTED', { range: this.#rangeKey, ...this.range });
     }
   }
 

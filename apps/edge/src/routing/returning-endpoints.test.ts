@@ -15,9 +15,11 @@ const KEY = 'b'.repeat(64);
 const SHOP: LeasedEndpoint = { kind: 'name', name: 'shop' };
 const PORT: LeasedEndpoint = { kind: 'port', transport: 'tcp', port: 7 };
 const exactly = (endpoint: LeasedEndpoint): WantedLease =>
-  endpoint.kind === 'name'
-    ? { kind: 'name', wanted: { kind: 'exact', name: endpoint.name } }
-    : { kind: 'port', transport: 'tcp', wanted: { kind: 'exact', port: endpoint.port } };
+  endpoint.kind === 'port'
+    ? { kind: 'port', transport: 'tcp', wanted: { kind: 'exact', port: endpoint.port } }
+    : { kind: 'name', wanted: { kind: 'exact', name: endpoint.name } };
+
+const LISTENERS = { listen: async () => 'listening' as const, close: async () => {} };
 
 let folder: TemporaryDirectory;
 let clock: FakeClock;
@@ -36,8 +38,8 @@ const keepLine = (fields: object, message: string): void => void lines.push(`${m
 /** One run of an edge. One that is not stopped has crashed. */
 const startRun = async () => {
   const endpoints = new EndpointRegistry({
-    listeners: { tcp: { listen: async () => 'listening' as const, close: async () => {} } },
-    portRanges: { tcp: { from: 1, to: 9 } },
+    listeners: { tcp: LISTENERS, udp: LISTENERS },
+    portRanges: { tcp: { from: 1, to: 9 }, udp: { from: 1, to: 9 } },
     names: new NameRegistry({ clock, random: () => 0.5 }),
     clock,
     random: () => 0,

@@ -4,6 +4,7 @@ import {
   AwaitedEndpoints,
   type EndpointClaim,
   endpointKey,
+  endpointOfLease,
   isAwaited,
   type LeasedEndpoint,
   type Owner,
@@ -103,11 +104,8 @@ export class ReturningEndpoints {
 
   /** What is awaited of this client is its tunnel's now, held until it is opened. */
   claim(tunnelId: string, lease: WantedLease, owner: Owner, secretHash: string): void {
-    if (lease.wanted.kind === 'any') return;
-    const endpoint: LeasedEndpoint =
-      lease.kind === 'name'
-        ? { kind: 'name', name: lease.wanted.name }
-        : { kind: 'port', transport: lease.transport, port: lease.wanted.port };
+    const endpoint = endpointOfLease(lease);
+    if (endpoint === null) return;
     this.#settle(endpoint, tunnelId, this.#awaited.take(endpoint, owner, secretHash, this.#now()));
   }
 

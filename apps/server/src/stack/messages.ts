@@ -46,6 +46,7 @@ export interface PartReady {
     readonly https: Address | null;
     readonly api: Address & { readonly tls: boolean };
     readonly metrics: Address;
+    readonly udpPorts: readonly number[];
     readonly stackApi: Address;
   } | null;
 }

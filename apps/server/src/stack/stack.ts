@@ -151,9 +151,15 @@ export class Stack {
 
 const urlOf = ({ host, port }: Address): string => `http://${host}:${port}`;
 
+interface Settings {
+  readonly server: object;
+  readonly udp: object;
+  readonly platform: { readonly billing: object };
+}
+
 /** Ports that were any free one at the first start stay what they became: clients, bookmarks and run.json know them by now. */
 const withPorts = (settings: object, platform: PartReady['platform'], edge: PartReady['edge']): object => {
-  const { server, platform: api, ...rest } = settings as { server: object; platform: { billing: object } };
+  const { server, udp, platform: api, ...rest } = settings as Settings;
   const portOf = (url: string): number => Number(new URL(url).port);
   const simulator = platform?.simulatorUrl ? { simulator_port: portOf(platform.simulatorUrl) } : {};
   return {
@@ -170,6 +176,7 @@ const withPorts = (settings: object, platform: PartReady['platform'], edge: Part
             metrics_port: edge.metrics.port,
           }),
     },
+    udp: edge === null || edge.udpPorts.length === 0 ? udp : { ...udp, ports: edge.udpPorts },
     platform: {
       ...api,
       ...(platform === null ? {} : { port: platform.api.port }),

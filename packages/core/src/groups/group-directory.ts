@@ -51,7 +51,7 @@ export class GroupDirectory<M extends GroupMember> {
   add(group: TunnelGroup<M>): void {
     const { endpoint, name } = group;
     this.#groupsLike(endpoint).set(endpointKey(endpoint), group);
-    if (endpoint.kind === 'name') return;
+    if (endpoint.kind !== 'port') return;
     const key = namesakeKey(endpoint.transport, name);
     this.#namesakes.set(key, (this.#namesakes.get(key) ?? new Set()).add(group));
   }
@@ -60,7 +60,7 @@ export class GroupDirectory<M extends GroupMember> {
   remove(group: TunnelGroup<M>): void {
     const { endpoint, name } = group;
     if (this.at(endpoint) === group) this.#groupsLike(endpoint).delete(endpointKey(endpoint));
-    if (endpoint.kind === 'name') return;
+    if (endpoint.kind !== 'port') return;
     const key = namesakeKey(endpoint.transport, name);
     const namesakes = this.#namesakes.get(key);
     namesakes?.delete(group);

@@ -2,6 +2,7 @@
 import { Fault } from '@tunnel/errors';
 import { CORE_LIMITS } from '../limits.ts';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from '../names.ts';
+import { isGroupProtocol, type TunnelProtocol } from '../tunnel-protocols.ts';
 
 export interface GroupFields {
   readonly group?: string | undefined;
@@ -33,6 +34,16 @@ export const refuseGroupFields = ({ group, groupKeyHash, healthCheck }: GroupFie
     return invalid('the path of a health check begins with / and has no spaces or control characters');
   }
   return null;
+};
+
+/** null: the protocol has groups, or nothing is said about any. Comes before `refuseGroupFields`. */
+export const refuseGroupsOf = (
+  protocol: TunnelProtocol,
+  { group, groupKeyHash, healthCheck }: GroupFields,
+): Fault | null => {
+  if (isGroupProtocol(protocol)) return null;
+  if (group !== undefined || groupKeyHash !== undefined) return invalid('groups exist for http and tcp tunnels only');
+  return healthCheck === undefined ? null : invalid('health_check exists for http and tcp tunnels only');
 };
 
 /** The subdomain of an http group: the one that was asked for, or the group's name where it can be one. */

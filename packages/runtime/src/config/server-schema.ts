@@ -16,15 +16,17 @@ import {
   serviceUrl,
   table,
   text,
+  twoPortsOrNone,
   url,
   wholeNumber,
 } from './values.ts';
 
-// The tables of the edge: [server] [region] [auth] [tls] [limits] [capture] [load_balancing].
+// The tables of the edge: [server] [region] [auth] [tls] [limits] [capture] [load_balancing] [udp] [p2p].
 
 const DAY_SECS = 86_400;
 const HOUR_SECS = 3600;
 const MOST_CONNECTIONS = 1_000_000;
+const MOST_UNCONFIRMED_BYTES = 1_000_000_000;
 
 const DOMAIN = 'a host name such as "example.com"';
 const domain = z
@@ -103,6 +105,23 @@ const loadBalancingSchema = section({
   alert_secret: secretText().prefault(''),
 });
 
+const udpSchema = section({
+  enabled: flag().default(true),
+  path: oneOf(['auto', 'carrier']).default('auto'),
+  ports: twoPortsOrNone().default([]),
+  idle_secs: wholeNumber(5, HOUR_SECS).default(60),
+  /** Of a flow with a shorter idle_secs of its own: that. */
+  answered_idle_secs: wholeNumber(1, HOUR_SECS).default(10),
+  new_flows_per_second: wholeNumber(0, MOST_CONNECTIONS).default(100),
+  unconfirmed_reply_bytes: wholeNumber(0, MOST_UNCONFIRMED_BYTES).default(8192),
+});
+
+const p2pSchema = section({
+  enabled: flag().default(true),
+  direct: flag().default(true),
+  peers_per_tunnel: wholeNumber(1, MOST_CONNECTIONS).default(100),
+});
+
 // [platform] and its tables: the API, mail, billing, limits and plans.
 
 const MOST_CENTS = 1_000_000_000;
@@ -172,6 +191,8 @@ export const serverFileSchema = table({
   limits: limitsSchema,
   capture: captureSchema,
   load_balancing: loadBalancingSchema,
+  udp: udpSchema,
+  p2p: p2pSchema,
 });
 
 /** Keys are those of the file, to the letter; every key has its value or its default. */

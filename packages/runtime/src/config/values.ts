@@ -57,6 +57,16 @@ export const portRange = () => {
   return z.tuple([end, end], { error }).refine(([from, to]) => from <= to, { error });
 };
 
+/** 0 stands for any free port, so two of them are not the same. */
+export const twoPortsOrNone = () => {
+  const error = 'two different ports (0: any free one), or an empty list';
+  return z
+    .array(listenPort(), { error })
+    .refine((ports) => ports.length === 0 || (ports.length === 2 && (ports[0] !== ports[1] || ports[0] === 0)), {
+      error,
+    });
+};
+
 export const oneOf = <const T extends readonly (string | boolean)[]>(values: T) => {
   const error = `one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
   return z.literal(values, { error });

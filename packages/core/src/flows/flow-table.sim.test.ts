@@ -1,0 +1,192 @@
+// Random visitors, replies, refusals and pauses against a model that is slow and obvious.
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Flow } from './flow.ts';
+import { FlowAddresses } from './flow-addresses.ts';
+import { type DropReason, type FlowRules, FlowTable } from './flow-table.ts';
+
+const RULES: FlowRules = {
+  flowsPerTunnel: 5,
+  idleMs: 6000,
+  answeredIdleMs: 2000,
+  newFlowsPerSecond: 4,
+  unconfirmedReplyBytes: 100,
+};
+const PER_ADDRESS = 3;
+const DENIED_MS = 10_000;
+const OWN = '10.0.0.1';
+const ADDRESSES = ['192.0.2.1', '::ffff:192.0.2.1', '192.0.2.2', '198.51.100.1', '2001:db8::1', '2001:db8::2', OWN];
+/** Two spellings of one address are one. */
+const plain = (address: string): string => address.replace('::ffff:', '');
+const limitKeyOf = (address: string): string => (address.includes('2001') ? 'v6' : plain(address));
+const prefixOf = (address: string): string => {
+  if (address.includes('2001')) return 'v6';
+  return plain(address).split('.').slice(0, 3).join('.');
+};
+
+interface Known {
+  readonly name: string;
+  readonly address: string;
+  readonly born: number;
+  activeAt: number;
+  answered: boolean;
+  confirmed: boolean;
+  deniedUntil: number;
+  replied: number;
+}
+
+/** A list of flows, searched from the beginning for everything. */
+class Model {
+  flows: Known[] = [];
+  readonly starts = new Map<string, { tokens: number; at: number }>();
+  born = 0;
+
+  arrive(address: string, port: number, now: number): 'passed' | DropReason {
+    const name = `${plain(address)} ${port}`;
+    const known = this.flows.find((flow) => flow.name === name);
+    if (known !== undefined && known.deniedUntil === 0) {
+      known.activeAt = now;
+      known.confirmed ||= known.answered;
+      return 'passed';
+    }
+    if (known !== undefined && now < known.deniedUntil) return 'denied';
+    this.flows = this.flows.filter((flow) => flow !== known);
+    if (port === 0 || (plain(address) === OWN && port >= 20_100)) return 'loop';
+    if (!this.#mayStart(prefixOf(address), now)) return 'rate';
+    if (!this.#makeRoom(limitKeyOf(address))) return 'limit';
+    this.born += 1;
+    const fresh = { answered: false, confirmed: false, deniedUntil: 0, replied: 0 };
+    this.flows.push({ name, address: limitKeyOf(address), born: this.born, activeAt: now, ...fresh });
+    return 'passed';
+  }
+
+  reply(name: string, bytes: number, now: number): 'passed' | DropReason {
+    const flow = this.flows.find((known) => known.name === name);
+    if (flow === undefined || flow.deniedUntil !== 0) return 'unopened';
+    if (!flow.confirmed && flow.replied + bytes > RULES.unconfirmedReplyBytes) return 'unconfirmed';
+    if (!flow.confirmed) flow.replied += bytes;
+    flow.answered = true;
+    flow.activeAt = now;
+    return 'passed';
+  }
+
+  /** Never before its time; at the latest when the second after it is over. In between the wheel may have come by. */
+  expire(now: number, isThere: (name: string) => boolean): void {
+    this.flows = this.flows.filter((flow) => {
+      const idleMs = flow.answered && !flow.confirmed ? RULES.answeredIdleMs : RULES.idleMs;
+      const over = flow.deniedUntil === 0 ? flow.activeAt + idleMs : flow.deniedUntil;
+      if (now < over) return true;
+      return Math.ceil(over / 1000) > Math.floor(now / 1000) && isThere(flow.name);
+    });
+  }
+
+  #mayStart(prefix: string, now: number): boolean {
+    const burst = RULES.newFlowsPerSecond * 2;
+    const bucket = this.starts.get(prefix) ?? { tokens: burst, at: now };
+    const tokens = Math.min(burst, bucket.tokens + ((now - bucket.at) * RULES.newFlowsPerSecond) / 1000);
+    this.starts.set(prefix, { tokens: tokens < 1 ? tokens : tokens - 1, at: now });
+    return tokens >= 1;
+  }
+
+  #makeRoom(address: string): boolean {
+    const oldest = (among: Known[]): Known | undefined =>
+      among.filter(({ confirmed }) => !confirmed).sort((a, b) => a.born - b.born)[0];
+    const own = this.flows.filter((flow) => flow.address === address);
+    let rest = this.flows;
+    if (own.length >= PER_ADDRESS) {
+      const leaving = oldest(own);
+      if (leaving === undefined) return false;
+      rest = rest.filter((flow) => flow !== leaving);
+    }
+    if (rest.length >= RULES.flowsPerTunnel) {
+      const leaving = oldest(rest);
+      if (leaving === undefined) return false;
+      rest = rest.filter((flow) => flow !== leaving);
+    }
+    this.flows = rest;
+    return true;
+  }
+}
+
+const move = fc.record({
+  do: fc.constantFrom('arrive', 'arrive', 'arrive', 'arrive', 'reply', 'reply', 'reply', 'deny', 'close', 'expire'),
+  address: fc.constantFrom(...ADDRESSES),
+  port: fc.constantFrom(0, 1, 2, 3, 4, 20_100),
+  pick: fc.nat(),
+  bytes: fc.nat({ max: 60 }),
+  elapsedMs: fc.oneof(fc.nat({ max: 60 }), fc.nat({ max: 4000 })),
+});
+
+it('agrees with a plain list of flows after each step, and accounts for each datagram once', () => {
+  fc.assert(
+    fc.property(fc.array(move, { maxLength: 150, size: 'max' }), (moves) => {
+      const living = new Set<Flow<string>>();
+      /** Whoever has sent: nobody else may ever be sent anything. */
+      const heard = new Set<string>();
+      const everSeen: Flow<string>[] = [];
+      const addresses = new FlowAddresses<string>({ perAddress: PER_ADDRESS });
+      const table = new FlowTable<string>(
+        {
+          rules: RULES,
+          addresses,
+          loopFacts: () => ({ ownAddresses: new Set([OWN]), range: { from: 20_100, to: 20_199 }, pathPorts: [] }),
+          onEnded: (flow, end) => {
+            expect(living.delete(flow)).toBe(true);
+            if (end === 'evicted') expect(flow.isConfirmed).toBe(false);
+          },
+        },
+        0,
+      );
+      const model = new Model();
+      const counted = { passed: 0, offered: 0 };
+      const dropsOf = (reason: string): number => table.dropped[reason as DropReason];
+      let now = 0;
+      for (const { do: what, address, port, pick, bytes, elapsedMs } of moves) {
+        now += elapsedMs;
+        const flow = everSeen[pick % Math.max(1, everSeen.length)];
+        const nameOf = ({ address: at, port: on }: Flow<string>): string => `${plain(at)} ${on}`;
+        if (what === 'arrive') {
+          counted.offered += 1;
+          const expected = model.arrive(address, port, now);
+          const before = expected === 'passed' ? 0 : dropsOf(expected);
+          const found = table.arrived(address, port, now);
+          expect(found !== null).toBe(expected === 'passed');
+          if (expected !== 'passed') expect(dropsOf(expected)).toBe(before + 1);
+          if (found !== null) {
+            if (!living.has(found)) everSeen.push(found);
+            living.add(found);
+            heard.add(nameOf(found));
+            counted.passed += 1;
+            table.passedIn(found, bytes);
+          }
+        } else if (what === 'reply' && flow !== undefined) {
+          counted.offered += 1;
+          // One that is over has a successor of the same name at times: it is not the same flow.
+          const expected = living.has(flow) ? model.reply(nameOf(flow), bytes, now) : 'unopened';
+          expect(table.mayReply(flow, bytes, now)).toBe(expected === 'passed');
+          if (expected === 'passed') {
+            expect(heard.has(nameOf(flow))).toBe(true);
+            counted.passed += 1;
+            table.passedOut(flow, bytes);
+          }
+        } else if (what === 'deny' && flow !== undefined && living.has(flow)) {
+          table.deny(flow, now);
+          for (const known of model.flows) if (known.name === nameOf(flow)) known.deniedUntil = now + DENIED_MS;
+        } else if (what === 'close' && flow !== undefined && living.has(flow)) {
+          table.close(flow);
+          model.flows = model.flows.filter(({ name }) => name !== nameOf(flow));
+        } else if (what === 'expire') {
+          table.expire(now);
+          const left = new Set(table.list(100).map(nameOf));
+          model.expire(now, (name) => left.has(name));
+        }
+        expect(table.list(100).map(nameOf).sort()).toEqual(model.flows.map(({ name }) => name).sort());
+        expect([table.size, living.size]).toEqual([model.flows.length, model.flows.length]);
+        expect(addresses.size).toBe(new Set(model.flows.map((known) => known.address)).size);
+        const dropped = Object.values(table.dropped).reduce((sum, count) => sum + count, 0);
+        expect(counted.passed + dropped).toBe(counted.offered);
+      }
+    }),
+    { numRuns: 40 },
+  );
+});

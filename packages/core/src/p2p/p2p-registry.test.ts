@@ -1,0 +1,143 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Owner } from '../owner.ts';
+import type { P2pOffer } from './p2p-offer.ts';
+import { type JoinDecision, P2pRegistry, type PeerRequest } from './p2p-registry.ts';
+
+const account = (accountId: string): Owner => ({ kind: 'account', accountId });
+const ALICE = account('alice');
+const BOB = account('bob');
+const OPERATOR: Owner = { kind: 'operator' };
+const RIGHT = 'a'.repeat(64);
+const WRONG = 'b'.repeat(64);
+const OFFER: P2pOffer = { name: 'db', secretHash: RIGHT, service: 'tcp', allow: 'account' };
+
+let registry: P2pRegistry;
+let compared: number;
+let ids: number;
+beforeEach(() => {
+  compared = 0;
+  ids = 0;
+  const sameHash = (a: string, b: string): boolean => {
+    compared += 1;
+    return a === b;
+  };
+  registry = new P2pRegistry({ peersPerTunnel: 2, sameHash });
+  registry.open('tun_1', OFFER, ALICE, 0);
+});
+
+const join = (fields: Partial<PeerRequest> = {}, now = 1): JoinDecision => {
+  ids += 1;
+  const request = { name: 'db', secretHash: RIGHT, service: 'tcp', owner: ALICE, clientId: 'c1', ...fields } as const;
+  return registry.join(request, `peer_${ids}`, now);
+};
+const said = (decision: JoinDecision): string =>
+  decision.kind === 'refused' ? `${decision.fault.code}: ${decision.fault.message}` : decision.peer.peerId;
+
+const NOT_FOUND = "P2P_NOT_FOUND: p2p 'db' was not found, or the secret does not match";
+
+describe('who may join', () => {
+  it('keys of the account of the publisher, and the operator; anyone where the publisher says so', () => {
+    expect([said(join()), said(join({ owner: OPERATOR })), said(join({ owner: BOB }))]).toEqual([
+      'peer_1',
+      'peer_2',
+      NOT_FOUND,
+    ]);
+    registry.open('tun_2', { ...OFFER, name: 'open', allow: 'anyone' }, ALICE, 2);
+    expect(said(join({ name: 'OPEN', owner: BOB }))).toBe('peer_4');
+  });
+
+  it('nobody without the secret; all who may not get one answer, and are compared before it', () => {
+    const answers = [
+      join({ secretHash: WRONG }),
+      join({ owner: BOB }),
+      join({ owner: BOB, secretHash: WRONG, service: 'udp' }),
+    ].map(said);
+    expect(new Set(answers)).toEqual(new Set([NOT_FOUND]));
+    expect(said(join({ name: 'nobody' }))).toBe(NOT_FOUND.replace("'db'", "'nobody'"));
+    expect(compared).toBe(4);
+  });
+
+  it('is told of another service, a publisher that is away, and a full tunnel, only with the secret', () => {
+    expect(said(join({ service: 'udp' }))).toBe("P2P_SERVICE_MISMATCH: 'db' is a tcp service");
+    registry.hold('db', 'tun_1', 1000, 1);
+    expect(said(join({}, 2))).toBe("P2P_AWAY: the publisher of 'db' is not connected right now");
+    expect(said(join({ secretHash: WRONG }, 2))).toBe(NOT_FOUND);
+    registry.open('tun_1', OFFER, ALICE, 3);
+    join({}, 4);
+    join({}, 4);
+    expect(said(join({}, 4))).toBe("P2P_PEER_LIMIT: 'db' holds its limit of 2 peers");
+  });
+
+  it('a name that can be none is as unknown as any, and breaks no line', () => {
+    expect(said(join({ name: 'a\nb' }))).toBe("P2P_NOT_FOUND: p2p 'a?b' was not found, or the secret does not match");
+  });
+});
+
+describe('60 refusals a minute', () => {
+  it('of an account are enough: then not even the right secret is looked at, until the minute is over', () => {
+    for (let n = 0; n < 60; n += 1) expect(said(join({ secretHash: WRONG }, n * 500))).toBe(NOT_FOUND);
+    const before = compared;
+    expect(said(join({}, 30_000))).toBe('P2P_TOO_MANY_ATTEMPTS: too many attempts; try again in 30 s');
+    expect(compared).toBe(before);
+    registry.open('tun_2', { ...OFFER, name: 'open', allow: 'anyone' }, BOB, 30_000);
+    expect(said(join({ name: 'open', owner: BOB }, 30_000))).toMatch(/^peer_/);
+    expect(said(join({}, 60_000))).toMatch(/^peer_/);
+  });
+
+  it('count what nobody may know alone: waiting for a publisher is no attempt', () => {
+    registry.hold('db', 'tun_1', 1_000_000, 1);
+    for (let n = 0; n < 200; n += 1) expect(said(join({}, 2))).toMatch(/^P2P_AWAY/);
+    for (let n = 0; n < 200; n += 1) expect(said(join({ service: 'udp' }, 2))).toMatch(/^P2P_SERVICE/);
+  });
+});
+
+describe('a name', () => {
+  it('has one publisher, which has a while to come back', () => {
+    expect(registry.open('tun_2', OFFER, ALICE, 1)?.message).toBe("p2p name 'db' is already in use");
+    registry.hold('db', 'tun_1', 30_000, 1);
+    expect(registry.open('tun_2', OFFER, ALICE, 29_999)?.code).toBe('TUNNEL_P2P_NAME_IN_USE');
+    expect(said(join({}, 30_000))).toBe(NOT_FOUND);
+    expect(registry.open('tun_2', OFFER, ALICE, 30_000)).toBeNull();
+    expect(join({}, 30_001)).toMatchObject({ kind: 'joined', peer: { tunnelId: 'tun_2' } });
+  });
+
+  it('that is held since the last run is nobody’s to join, and its client’s to open', () => {
+    expect(registry.reserve('old', 'the last run', 30_000, 0)).toBe(true);
+    expect(said(join({ name: 'old' }))).toMatch(/^P2P_NOT_FOUND/);
+    registry.reassign('old', 'the last run', 'tun_3', 1);
+    expect(registry.open('tun_3', { ...OFFER, name: 'old' }, ALICE, 2)).toBeNull();
+    expect(registry.reserve('db', 'the last run', 30_000, 2)).toBe(false);
+  });
+
+  it('that is given back takes its peers along, and not those of its successor', () => {
+    join();
+    registry.hold('db', 'tun_1', 10, 1);
+    registry.open('tun_2', OFFER, ALICE, 20);
+    const second = join({}, 21);
+    expect(registry.release('db', 'tun_1').map(({ peerId }) => peerId)).toEqual(['peer_1']);
+    expect(registry.peersOf('tun_2')).toEqual([second.kind === 'joined' ? second.peer : null]);
+    expect(registry.get('peer_1')).toBeUndefined();
+    registry.release('db', 'tun_2');
+    expect([registry.peerCount, said(join({}, 22))]).toEqual([0, NOT_FOUND]);
+  });
+});
+
+describe('a peer', () => {
+  it('that comes back is the same one, also when the tunnel is full; somebody else’s is not', () => {
+    join();
+    join({ clientId: 'c2' });
+    expect(join({ peerId: 'peer_1' })).toMatchObject({ isNew: false, peer: { peerId: 'peer_1' } });
+    expect(said(join({ peerId: 'peer_2' }))).toMatch(/^P2P_PEER_LIMIT/);
+    registry.leave('peer_2');
+    expect(join({ peerId: 'peer_1', clientId: 'c3' })).toMatchObject({ isNew: true, peer: { peerId: 'peer_5' } });
+  });
+
+  it('that was dismissed is told for 60 s that there is nothing, which is not counted; its neighbours are not', () => {
+    join();
+    expect(registry.dismiss('peer_1', 1000)?.clientId).toBe('c1');
+    for (let n = 0; n < 100; n += 1) expect(said(join({}, 2000))).toBe(NOT_FOUND);
+    expect(said(join({ clientId: 'c2' }, 2000))).toMatch(/^peer_/);
+    expect(said(join({}, 61_000))).toMatch(/^peer_/);
+    expect(registry.dismiss('nobody', 61_000)).toBeNull();
+  });
+});
