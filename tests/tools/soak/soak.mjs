@@ -79,12 +79,14 @@ class HonestVisitor {
         if (response.statusCode !== 200 || text !== 'ok') this.#isWrong(`${response.statusCode} ${text.slice(0, 100)}`);
       });
     });
-    asked.on('timeout', async () => {
-      const state = await this.#stateOf(asked.socket).catch(({ message }) => message);
-      asked.destroy(new Error(`no answer within 20 s: ${state}`));
-    });
+    asked.on('timeout', () => void this.#giveUp(asked));
     asked.on('error', (error) => this.#isWrong(error.message));
     asked.end();
+  }
+
+  async #giveUp(asked) {
+    const state = await this.#stateOf(asked.socket).catch(({ message }) => message);
+    asked.destroy(new Error(`no answer within 20 s: ${state}`));
   }
 
   #isWrong(what) {
