@@ -302,7 +302,6 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   pinned(delta: 1 | -1): void {
     this.#pins += delta;
-    if (delta === 1) this.#keptReference = true;
   }
 
   keptReference(): void {
