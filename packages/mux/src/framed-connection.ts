@@ -232,7 +232,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #onPong(sentMs: number): void {
     const elapsed = (Math.floor(this.#owner.now()) - sentMs) >>> 0;
     if (elapsed >= MUX_LIMITS.CARRIER_DEAD_AFTER_MS) return;
-    this.roundTrip.measured(elapsed);
+    if (!this.roundTrip.measured(elapsed)) this.#ping(this.#owner.now());
   }
 
   /** Ids only rise, so everything up to the last one was open once. */

@@ -147,6 +147,7 @@ export class MuxStream implements ByteDuplex {
 
   read(reader: ByteReader): void {
     this.#reader = reader;
+    this.#window?.onNewReader();
     const early = this.#early;
     this.#early = null;
     while (early !== null && early.length > 0 && this.#reader !== null) {
