@@ -1,4 +1,4 @@
-// An error that nobody caught, in a real program: raised from outside through the debugger that Node.js opens on SIGUSR1.
+// A real program, looked into from outside through the debugger that Node.js opens on SIGUSR1: an error that nobody caught, a collection of garbage.
 import { once } from 'node:events';
 import { eventually, type Program } from '@tunnel/testkit';
 import { WebSocket } from 'ws';
@@ -8,8 +8,8 @@ export const INSPECTABLE = { NODE_OPTIONS: '--inspect-port=127.0.0.1:0' };
 
 const LISTENING = /Debugger listening on (ws:\/\/127\.0\.0\.1:\S+)/;
 
-/** Throws in the next turn of the process `pid`, which writes to the output of `program`. */
-export const throwIn = async (program: Program, pid: number, message: string): Promise<void> => {
+/** Once for each process: a second signal says nothing new. */
+const openDebugger = async (program: Program, pid: number): Promise<WebSocket> => {
   const before = program.stderr.length;
   process.kill(pid, 'SIGUSR1');
   const url = await eventually(() => {
@@ -19,8 +19,34 @@ export const throwIn = async (program: Program, pid: number, message: string): P
   });
   const socket = new WebSocket(url);
   await once(socket, 'open');
+  return socket;
+};
+
+const call = async (socket: WebSocket, method: string, params: object = {}): Promise<void> => {
+  socket.send(JSON.stringify({ id: 1, method, params }));
+  const [answer] = (await once(socket, 'message')) as [Buffer];
+  const { error } = JSON.parse(answer.toString()) as { error?: { message: string } };
+  if (error !== undefined) throw new Error(`${method}: ${error.message}`);
+};
+
+/** Throws in the next turn of the process `pid`, which writes to the output of `program`. */
+export const throwIn = async (program: Program, pid: number, message: string): Promise<void> => {
+  const socket = await openDebugger(program, pid);
   const expression = `setTimeout(function raised() { throw new Error(${JSON.stringify(message)}) }, 10)`;
-  socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression } }));
-  await once(socket, 'message');
+  await call(socket, 'Runtime.evaluate', { expression });
   socket.close();
+};
+
+export interface GarbageCollector {
+  /** All garbage of the program is gone, and its memory is the system's again. */
+  collect(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const garbageCollectorOf = async (program: Program): Promise<GarbageCollector> => {
+  const socket = await openDebugger(program, program.pid);
+  return {
+    collect: () => call(socket, 'HeapProfiler.collectGarbage'),
+    close: async () => socket.terminate(),
+  };
 };
