@@ -1,4 +1,4 @@
-// A real program, looked into from outside through the debugger that Node.js opens on SIGUSR1: an error that nobody caught, a collection of garbage.
+// A real program, looked into from outside through the debugger that Node.js opens on SIGUSR1: an error that nobody caught, what memory is held.
 import { once } from 'node:events';
 import { eventually, type Program } from '@tunnel/testkit';
 import { WebSocket } from 'ws';
@@ -22,11 +22,12 @@ const openDebugger = async (program: Program, pid: number): Promise<WebSocket> =
   return socket;
 };
 
-const call = async (socket: WebSocket, method: string, params: object = {}): Promise<void> => {
+const call = async (socket: WebSocket, method: string, params: object = {}): Promise<unknown> => {
   socket.send(JSON.stringify({ id: 1, method, params }));
   const [answer] = (await once(socket, 'message')) as [Buffer];
-  const { error } = JSON.parse(answer.toString()) as { error?: { message: string } };
+  const { error, result } = JSON.parse(answer.toString()) as { error?: { message: string }; result?: unknown };
   if (error !== undefined) throw new Error(`${method}: ${error.message}`);
+  return result;
 };
 
 /** Throws in the next turn of the process `pid`, which writes to the output of `program`. */
@@ -37,16 +38,29 @@ export const throwIn = async (program: Program, pid: number, message: string): P
   socket.close();
 };
 
-export interface GarbageCollector {
-  /** All garbage of the program is gone, and its memory is the system's again. */
-  collect(): Promise<void>;
+export interface HeldMemory {
+  /** Of the whole process, with what its allocator keeps for later. */
+  readonly residentMb: number;
+  /** Of objects and buffers that somebody still refers to. */
+  readonly referredMb: number;
+}
+
+export interface MemoryProbe {
+  /** Without garbage: all of it is collected first. */
+  held(): Promise<HeldMemory>;
   close(): Promise<void>;
 }
 
-export const garbageCollectorOf = async (program: Program): Promise<GarbageCollector> => {
+export const memoryProbeOf = async (program: Program): Promise<MemoryProbe> => {
   const socket = await openDebugger(program, program.pid);
   return {
-    collect: () => call(socket, 'HeapProfiler.collectGarbage'),
+    held: async () => {
+      await call(socket, 'HeapProfiler.collectGarbage');
+      const expression = 'process.memoryUsage()';
+      const answer = await call(socket, 'Runtime.evaluate', { expression, returnByValue: true });
+      const { rss, heapUsed, external } = (answer as { result: { value: NodeJS.MemoryUsage } }).result.value;
+      return { residentMb: rss / 1e6, referredMb: (heapUsed + external) / 1e6 };
+    },
     close: async () => socket.terminate(),
   };
 };
