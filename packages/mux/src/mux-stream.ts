@@ -148,6 +148,7 @@ export class MuxStream implements ByteDuplex, FramedStream {
 
   read(reader: ByteReader): void {
     this.#reader = reader;
+    this.#window?.onNewReader();
     const early = this.#early;
     this.#early = null;
     while (early !== null && early.length > 0 && this.#reader !== null) {

@@ -40,6 +40,7 @@ it('the carrier sends what was read, whatever the visitor sends behind it', asyn
   const types: number[] = [];
   const parser = new FrameParser({
     onData: (_streamId, bytes, start, end) => received.push(Buffer.from(bytes.subarray(start, end))),
+    onDatagram: () => {},
     onFrame: (type, streamId) => {
       types.push(type);
       if (type !== FRAME.OPEN) return;
