@@ -38,6 +38,7 @@ export const FOLDER_MAY_IMPORT = {
     // The table of the kinds of tunnels, above their folders.
     ingress: ['routing', 'upstream', 'backend'],
     'ingress/tcp': ['ingress/tls', 'routing', 'upstream', 'backend'],
+    'ingress/udp': ['routing', 'upstream', 'backend'],
     'ingress/http': ['ingress/tls', 'routing', 'upstream', 'backend'],
     'ingress/tls': ['routing', 'upstream', 'backend'],
     routing: ['upstream', 'backend'],

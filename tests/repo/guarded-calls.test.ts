@@ -37,6 +37,12 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ["server.on('error', (error) =>", 'one line of a server'],
     ['listener.opened.catch(() => {})', 'awaited elsewhere'],
   ],
+  [`${EDGE}/ingress/udp/udp-listeners.ts`]: [
+    ['this.#busy.get(port)?.catch(() => {})', 'awaited elsewhere'],
+    ['clock.setInterval(() => this.#tick()', 'a try for each port inside'],
+    ['listener.port.close().finally(() => {', NOTHING_OF_OURS],
+  ],
+  [`${EDGE}/ingress/udp/udp-port.ts`]: [['verdict.then(decided, ', OWN_TRY]],
   [`${EDGE}/ingress/tls/certificate.ts`]: [
     ['clock.setInterval(() => void this.look()', 'no connection; look() catches'],
   ],
@@ -92,6 +98,7 @@ const RAISING = [
   `${EDGE}/control/control-connection.test.ts`,
   `${EDGE}/ingress/http/deciding.test.ts`,
   `${EDGE}/ingress/http/http-error-fallback.test.ts`,
+  `${EDGE}/ingress/udp/udp-guard.test.ts`,
   `${EDGE}/upstream/h2c/stream-duplex.test.ts`,
   `${MUX}/datagram-guard.test.ts`,
   `${MUX}/guard.test.ts`,

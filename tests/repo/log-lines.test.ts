@@ -13,6 +13,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'the file of endpoints cannot be read: none is held for its client': 'once, when the edge starts',
   'the file of endpoints cannot be written: after a crash they are held for nobody':
     'once for each failure of the disk',
+  'receive buffer of udp ports': 'once, with the first udp tunnel',
   'connections did not finish in time': 'once, when the edge stops',
   'the renewed certificate is in use for new connections': 'the operator changed a file',
   'the changed certificate is not used, the one before stays in use': 'the operator changed a file',

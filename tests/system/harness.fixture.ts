@@ -8,6 +8,8 @@ interface Closable {
   close(): Promise<void>;
 }
 
+type PortTunnelOptions = Partial<Omit<TunnelRun, 'args'>> & { flags?: readonly string[]; server?: string };
+
 export class Harness {
   readonly #used: Closable[] = [];
 
@@ -36,17 +38,19 @@ export class Harness {
   }
 
   /** `tunnel tcp PORT --json` at this stack, with its admin token. */
-  tcp(
-    stack: Stack,
-    localPort: number,
-    {
-      flags = [],
-      server = stack.control,
-      ...more
-    }: Partial<Omit<TunnelRun, 'args'>> & { flags?: readonly string[]; server?: string } = {},
-  ): Promise<TunnelProgram> {
-    const args = ['tcp', String(localPort), '--json', '--server', server, '--token-file', stack.tokenFile, ...flags];
-    return this.run(args, more);
+  tcp(stack: Stack, localPort: number, options: PortTunnelOptions = {}): Promise<TunnelProgram> {
+    return this.#portTunnel('tcp', stack, localPort, options);
+  }
+
+  /** `tunnel udp PORT --json`, likewise. */
+  udp(stack: Stack, localPort: number, options: PortTunnelOptions = {}): Promise<TunnelProgram> {
+    return this.#portTunnel('udp', stack, localPort, options);
+  }
+
+  #portTunnel(protocol: string, stack: Stack, localPort: number, options: PortTunnelOptions): Promise<TunnelProgram> {
+    const { flags = [], server = stack.control, ...more } = options;
+    const where = ['--server', server, '--token-file', stack.tokenFile];
+    return this.run([protocol, String(localPort), '--json', ...where, ...flags], more);
   }
 
   async close(): Promise<void> {

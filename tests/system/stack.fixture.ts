@@ -173,7 +173,11 @@ export class Stack {
   }
 }
 
-const configText = (range: { from: number; to: number }, { fixed }: PortBlock, options: StackOptions): string =>
+const configText = (
+  range: { from: number; to: number },
+  { fixed, from, to }: PortBlock,
+  options: StackOptions,
+): string =>
   [
     '[platform]',
     `port = ${options.fixedPorts === true ? fixed.platform : 0}`,
@@ -187,6 +191,8 @@ const configText = (range: { from: number; to: number }, { fixed }: PortBlock, o
     options.server ?? '',
     '[limits]',
     `tcp_port_range = [${range.from}, ${range.to}]`,
+    // Ports of UDP have numbers of their own.
+    `udp_port_range = [${from}, ${to}]`,
     options.limits ?? '',
     options.tls === true ? `[tls]\ncert_path = "${TLS_CERT}"\nkey_path = "${TLS_KEY}"` : '',
     options.tables ?? '',

@@ -201,6 +201,8 @@ describe('what is shown', () => {
       health,
       warnings,
       counts: { connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 },
+      dropped: {},
+      datagrams: null,
     }) as unknown as Tunnel;
 
   const down = (): StatusEvent => ({

@@ -7,6 +7,7 @@ import { loginCommand, logoutCommand } from './commands/login.ts';
 import { poolsCommand } from './commands/pools.ts';
 import { checkCommand, startCommand } from './commands/start.ts';
 import { tcpCommand } from './commands/tcp.ts';
+import { udpCommand } from './commands/udp.ts';
 import { usageCommand } from './commands/usage.ts';
 import { EXIT, type ExitCode, exitCodeOfSignal } from './exit-codes.ts';
 import { type Io, VERSION } from './io.ts';
@@ -40,6 +41,7 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
 const COMMANDS = [
   httpCommand,
   tcpCommand,
+  udpCommand,
   startCommand,
   poolsCommand,
   checkCommand,

@@ -224,12 +224,18 @@ class ComposedEdge implements Edge {
   #makeIngress(): Ingress {
     const { server, limits } = this.#config;
     const { clock, logger, random = Math.random } = this.#deps;
-    const counts = new ConnectionCounts({ perTunnel: limits.connections_per_tunnel });
+    const balancer = () => {
+      const counts = new ConnectionCounts({ perTunnel: limits.connections_per_tunnel });
+      return new Balancer({ counts, random });
+    };
     return new Ingress({
       server,
       tunnels: this.#tunnels,
       names: this.#names,
-      balancer: new Balancer({ counts, random }),
+      balancer: balancer(),
+      flowBalancer: balancer(),
+      config: this.#config,
+      pathPorts: () => [],
       gate: this.#connections.gate,
       captures: this.#captures,
       clock,
@@ -338,11 +344,14 @@ class ComposedEdge implements Edge {
       {
         admission: gate.admission,
         monotonic: () => clock.monotonic(),
+        now: () => clock.now(),
         backend: this.#backend,
         platformSecret: this.#platformSecret,
         tunnels,
         groups: tunnels.groups,
         feed: this.#feed,
+        udp: this.#ingress.ports.udp,
+        datagramPathOf: () => ({ path: 'carrier', reason: 'off' }),
         closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
         captures: new CaptureService({ store, tunnels, replays }),
         status: () => ({

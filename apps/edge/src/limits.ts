@@ -66,6 +66,24 @@ export const EDGE_LIMITS = {
   /** how long a visitor of a tcp tunnel whom nobody serves may take to begin an HTTP request and get an answer; else it is reset */
   TCP_HTTP_FALLBACK_MS: 300,
 
+  // --- visitors of udp tunnels ---
+  /** what the kernel may keep of a port while we are busy, asked for; it gives no more than `net.core.rmem_max` */
+  UDP_RECEIVE_BUFFER_BYTES: 4 * MiB,
+  /** replies that wait behind the kernel’s buffer of one port; more are dropped (`path`), as late is worse than lost */
+  UDP_SEND_QUEUE_BYTES: 256 * KiB,
+  /** memory from which replies are sent, shared by all ports; it holds two of the largest */
+  UDP_SEND_BLOCK_BYTES: 128 * KiB,
+  /** datagrams of a new flow that wait while it is decided whether it may come; further ones are dropped (`limit`) */
+  UDP_DECIDING_DATAGRAMS: 8,
+  /** the same by their size */
+  UDP_DECIDING_BYTES: 16 * KiB,
+  /** flows of all udp tunnels together, at some 3 KB each; further ones do not begin (`limit`) */
+  UDP_FLOWS_MAX: 200_000,
+  /** how often flows that have been silent for too long are looked for; one timer for all */
+  UDP_TICK_MS: 1000,
+  /** how often the addresses of this machine are looked up, whose datagrams may be a loop */
+  UDP_OWN_ADDRESSES_MS: 10_000,
+
   // --- groups ---
   /** members of a group that one visitor may be tried with; in a large pool that is down, a flood of visitors must not become a larger one of dials */
   MEMBER_TRIES_MAX: 64,
@@ -225,6 +243,8 @@ export const EDGE_LIMITS = {
   API_CONNECTIONS_MAX: 1024,
   /** connections that GET /api/connections shows, the oldest ones */
   API_CONNECTIONS_SHOWN: 1000,
+  /** flows that GET /api/tunnels/:id/flows shows, the last active ones */
+  API_FLOWS_SHOWN: 200,
   /** a long list of groups is made and sent in parts of about this size, as fast as they are read */
   API_CHUNK_BYTES: 64 * KiB,
 

@@ -5,6 +5,8 @@ import { TunnelCounters } from './backend/tunnel-counters.ts';
 import { Http1Visitor } from './ingress/http/http1/http1-visitor.ts';
 import { Linger } from './ingress/http/http1/visitor-waits.ts';
 import { Http2Request } from './ingress/http/http2/http2-request.ts';
+import { UdpFlow } from './ingress/udp/udp-flow.ts';
+import { UdpPort } from './ingress/udp/udp-port.ts';
 import { H2cConnection } from './upstream/h2c/h2c-connections.ts';
 import { H2cUpstream } from './upstream/h2c/h2c-upstream.ts';
 import { Http1Upstream } from './upstream/http1/http1-upstream.ts';
@@ -38,6 +40,12 @@ const METHODS: readonly Below[] = [
   { where: 'h2c.refused', prototype: H2cUpstream.prototype, method: 'onNotConnected' },
   { where: 'h2c.tick', prototype: H2cConnection.prototype, method: 'isKept', isNew: true },
   { where: 'h2c.write', prototype: TunnelCounters.prototype, method: 'addBytes', caller: 'StreamDuplex' },
+  { where: 'udp.tick', prototype: UdpPort.prototype, method: 'tick' },
+  { where: 'udp.decided', prototype: UdpFlow.prototype, method: 'letIn' },
+  { where: 'datagrams.opened', prototype: UdpFlow.prototype, method: 'onOpened' },
+  { where: 'datagrams.refused', prototype: UdpFlow.prototype, method: 'onRefused' },
+  { where: 'datagrams.datagram', prototype: UdpFlow.prototype, method: 'onDatagram' },
+  { where: 'datagrams.reset', prototype: UdpFlow.prototype, method: 'onReset' },
 ];
 
 let armed: string | null = null;

@@ -62,13 +62,23 @@ describe('AuthOk', () => {
     ['of version 1', 'control.json', 'AuthOk, new session'],
     ['of a newer edge, with names that were not offered', 'control-capabilities.json', 'AuthOk, what both know'],
   ])('%s lets the client in, and it speaks version 1', async (_, file, name) => {
+    edge.capabilities = [];
     answerWith(vector(file, name));
     const client = await connect({ server: edge.address, token: 'tnl_test' });
     const tunnel = await client.open({ protocol: 'tcp', localPort: 5432 });
     expect(tunnel.state).toBe('open');
     expect(edge.session.all('Auth')[0]).toHaveProperty('capabilities', CAPABILITIES);
-    // The scripted edge knows none of them: a single frame beyond version 1 would end the session.
+    // This edge knows none of them: a single frame beyond version 1 would end the session.
     await eventually(() => expect(edge.session.mux.liveCarriers).toBe(1));
     await client.close();
+  });
+
+  it('and what follows it in the same breath is heard', async () => {
+    edge.script.Auth = (_message, session) => {
+      edge.welcome(session, false);
+      session.send({ type: 'Error', code: 'ACCOUNT_SUSPENDED', message: 'suspended', fatal: true });
+      return true;
+    };
+    await expect(connect({ server: edge.address, token: 'tnl_test' })).rejects.toMatchObject({ message: 'suspended' });
   });
 });

@@ -48,6 +48,8 @@ export const authenticate = (link: ControlLink, who: Credentials, clock: Clock):
       onMessage: (message) => {
         if (message.type === 'AuthOk') {
           timer.cancel();
+          // What follows it at once is for the session, which listens a turn later.
+          link.unlisten();
           resolve(message);
         } else if (message.type === 'AuthError') fail(refusal(message));
         else if (message.type === 'Error' && message.fatal) {

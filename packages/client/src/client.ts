@@ -213,7 +213,9 @@ class TunnelClient implements Client {
   }
 
   #tick(): void {
-    this.#connection.tick(this.#settings.clock.monotonic());
+    const now = this.#settings.clock.monotonic();
+    this.#connection.tick(now);
+    this.#streams.tick(now);
     this.#ticks += 1;
     if (this.#ticks % TOUCH_EVERY_TICKS === 0) this.#store?.touch();
   }
@@ -224,7 +226,7 @@ class TunnelClient implements Client {
     this.#lastFault = null;
     if (first) this.#status.emit({ type: 'connected', sessionId: session.id, resumed: session.resumed });
     else this.#announce = { resumed: session.resumed };
-    this.#registry.sessionUp(session.link);
+    this.#registry.sessionUp(session);
     this.#announceIfSettled();
     this.#onFirstUp();
   }
@@ -288,6 +290,7 @@ class TunnelClient implements Client {
       onWaiting: (wait) => this.#onWaiting(wait),
       onMessage: (message) => this.#registry.onMessage(message),
       onStream: (stream, head) => this.#streams.onStream(stream, head),
+      onDatagramStream: (stream, head) => this.#streams.onDatagramStream(stream, head),
       onFatal: (fault) => this.#finish(fault),
     });
   }

@@ -1,6 +1,6 @@
 // Keeps one session with the edge: connects, notices the loss, waits, connects again. Holds no tunnel and no rule about one.
 import { Fault } from '@tunnel/errors';
-import type { MuxStream } from '@tunnel/mux';
+import type { DatagramStream, MuxStream } from '@tunnel/mux';
 import type { ControlMessage, StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import { AttemptFailed, authenticate, type Credentials } from './authenticate.ts';
@@ -30,6 +30,7 @@ export interface ConnectionHandlers {
   onWaiting(wait: Wait): void;
   onMessage(message: ControlMessage): void;
   onStream(stream: MuxStream, head: StreamHead): void;
+  onDatagramStream(stream: DatagramStream, head: StreamHead): void;
   /** Trying again cannot help. Nothing follows. */
   onFatal(fault: Fault): void;
 }
@@ -127,6 +128,7 @@ export class Connection {
         handlers: {
           onMessage: (message) => this.#isCurrent(session) && this.#handlers.onMessage(message),
           onStream: (stream, head) => this.#handlers.onStream(stream, head),
+          onDatagramStream: (stream, head) => this.#handlers.onDatagramStream(stream, head),
           onShuttingDown: () => this.#onEnd(session, { fault: new Fault('EDGE_SHUTTING_DOWN'), final: false }, true),
           onEnd: (end) => this.#onEnd(session, end, false),
         },

@@ -40,7 +40,7 @@ export class ControlLink {
   readonly #clock: Clock;
   readonly #logger: Logger;
   #handlers: LinkHandlers | null = null;
-  /** What came before anybody listened; an edge says nothing before Auth, so this stays short. */
+  /** What came while nobody listened: an edge says nothing before Auth, and little before the session takes over. */
   #inbox: ControlMessage[] = [];
   #end: LinkEnd | null = null;
   #closing: Timer | null = null;
@@ -70,6 +70,11 @@ export class ControlLink {
     this.#inbox = [];
     for (const message of waiting) handlers.onMessage(message);
     if (this.#end !== null) handlers.onEnd(this.#end);
+  }
+
+  /** What comes from now on waits for the next listener. */
+  unlisten(): void {
+    this.#handlers = null;
   }
 
   /** The pace the edge asked for. */

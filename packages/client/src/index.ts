@@ -7,10 +7,10 @@ export {
   type ServerAddress,
 } from './endpoint.ts';
 export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
-export type { TrafficCounts } from './forward/traffic.ts';
+export type { DropReason, TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
-export type { Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
+export type { DatagramWay, Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
 export { checkTunnelSpec, type HealthCheck, type TunnelSpec } from './tunnel-spec.ts';

@@ -45,6 +45,22 @@ export const CLIENT_LIMITS = {
   CLIENT_TICK_MS: 1000,
   /** a local service that is down is reported once in this time, not for every visitor */
   LOCAL_DIAL_NOTICE_EVERY_MS: 5000,
+  /** udp: flows of one client at once, a socket each */
+  FLOWS_MAX: 10_000,
+  /** part of the descriptors of the process that they may take */
+  FLOWS_DESCRIPTOR_SHARE: 0.75,
+  /** the longest idle time that an edge can have: what the client goes by when its tunnel names none */
+  FLOW_IDLE_MAX_SECS: 3600,
+  /** the edge ends a silent flow; this much later the client does by itself */
+  FLOW_IDLE_GRACE_MS: 30_000,
+  /** how often silent flows are looked for */
+  FLOW_LOOK_EVERY_MS: 5000,
+  /** a flow that is silent for this long is not waited for when the client ends */
+  FLOW_DRAIN_SILENCE_MS: 2000,
+  /** datagrams of one flow that the kernel has not taken yet; over it they are dropped */
+  FLOW_BACKLOG_MAX_BYTES: 256 * KiB,
+  /** how long the address of a local host is good, and how long a failure to find it counts */
+  LOCAL_LOOKUP_VALID_MS: 5000,
   /** a health check reads no more of an answer than its status line */
   PROBE_STATUS_LINE_MAX_BYTES: 4 * KiB,
   /** requests that the inspector of one client can show; the oldest give way */

@@ -5,6 +5,7 @@ import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { createCarrier, MuxSession, processBudget } from '@tunnel/mux';
 import {
+  CAPABILITIES,
   type ControlMessage,
   type ControlMessageInput,
   type ControlType,
@@ -24,13 +25,14 @@ export class ScriptedSession {
   readonly mux: MuxSession;
   readonly #socket: WebSocket;
 
-  constructor(id: string, socket: WebSocket) {
+  constructor(id: string, socket: WebSocket, capabilities: readonly string[]) {
     this.id = id;
     this.#socket = socket;
     this.mux = new MuxSession({
       role: 'edge',
       budget: processBudget(),
       now: () => performance.now(),
+      capabilities,
       handlers: { onCarrierLost: () => {}, report: rethrow },
     });
   }
@@ -57,6 +59,8 @@ export class ScriptedEdge {
   script: Script = {};
   /** Whether a carrier that knocks is let in. */
   admitCarriers = true;
+  /** What it agrees on; an edge of before knows none. */
+  capabilities: readonly string[] = CAPABILITIES;
   readonly sessions: ScriptedSession[] = [];
   readonly #http: Server;
   readonly #webSockets = new WebSocketServer({ noServer: true });
@@ -125,6 +129,7 @@ export class ScriptedEdge {
       ping_interval_secs: 10,
       dead_after_secs: 25,
       carriers: { count: 2, path: '/_carrier', tokens: this.tokensFor(session, 2) },
+      capabilities: [...this.capabilities],
     });
   }
 
@@ -139,13 +144,13 @@ export class ScriptedEdge {
     const endpoint =
       protocol === 'http' || protocol === 'https'
         ? { label, public_url: `http://${label}.test:8000` }
-        : { label: String(port), public_url: `tcp://test:${port}`, assigned_port: port };
+        : { label: String(port), public_url: `${protocol}://test:${port}`, assigned_port: port };
     session.send({ type: 'TunnelRegistered', request_id, tunnel_id: tunnelId, name, protocol, ...endpoint });
     return tunnelId;
   }
 
   #acceptControl(socket: WebSocket): void {
-    const session = new ScriptedSession(`ses_${this.sessions.length + 1}`, socket);
+    const session = new ScriptedSession(`ses_${this.sessions.length + 1}`, socket, this.capabilities);
     this.sessions.push(session);
     socket.on('error', () => {});
     socket.on('message', (data: Buffer) => {

@@ -1,12 +1,13 @@
 // One authenticated connection to an edge: the control link, the multiplexer and its carriers. It is never reused:
 // after a loss its streams may finish on the carriers that still live, and a new session takes over.
 import { Fault } from '@tunnel/errors';
-import { MuxSession, type MuxStream, processBudget, type ReportInternalError } from '@tunnel/mux';
+import { type DatagramStream, MuxSession, type MuxStream, processBudget, type ReportInternalError } from '@tunnel/mux';
 import {
   agreeOn,
   CAPABILITIES,
   CLOSE_CODES,
   type ControlMessage,
+  type ControlMessageInput,
   type MessageOf,
   type StreamHead,
   type StreamReason,
@@ -19,6 +20,7 @@ import type { ControlLink } from './control-link.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
 import type { Endpoint } from './endpoint.ts';
 import { CLIENT_LIMITS } from './limits.ts';
+import type { RegistryLink } from './tunnel-registry.ts';
 
 export interface SessionEnd {
   readonly fault: Fault;
@@ -29,6 +31,7 @@ export interface SessionEnd {
 export interface SessionHandlers {
   onMessage(message: ControlMessage): void;
   onStream(stream: MuxStream, head: StreamHead): void;
+  onDatagramStream(stream: DatagramStream, head: StreamHead): void;
   /** The edge will go away; what runs may finish. */
   onShuttingDown(reason: string): void;
   /** The control connection is over. Once. */
@@ -47,10 +50,11 @@ export interface SessionDeps {
   readonly handlers: SessionHandlers;
 }
 
-export class Session {
+export class Session implements RegistryLink {
   readonly id: string;
   readonly resumed: boolean;
   readonly link: ControlLink;
+  readonly capabilities: readonly string[];
   readonly #deps: SessionDeps;
   readonly #mux: MuxSession;
   readonly #keeper: CarrierKeeper;
@@ -64,14 +68,16 @@ export class Session {
     this.resumed = hello.resumed;
     this.link = deps.link;
     this.#deps = deps;
+    // Nothing that we did not offer, whatever the answer says.
+    this.capabilities = agreeOn(hello.capabilities ?? [], CAPABILITIES);
     this.#mux = new MuxSession({
       role: 'client',
       budget: processBudget(),
       now: () => clock.monotonic(),
-      // Nothing that we did not offer, whatever the answer says.
-      capabilities: agreeOn(hello.capabilities ?? [], CAPABILITIES),
+      capabilities: this.capabilities,
       handlers: {
         onStream: (stream, head) => deps.handlers.onStream(stream, head),
+        onDatagramStream: (stream, head) => deps.handlers.onDatagramStream(stream, head),
         onCarrierLost: (info) => this.#onCarrierLost(info),
         report: deps.report,
       },
@@ -109,6 +115,18 @@ export class Session {
   /** Nothing more can happen on it. */
   get isSpent(): boolean {
     return this.#mux.liveStreams === 0 || this.#mux.openCarriers === 0;
+  }
+
+  send(message: ControlMessageInput): void {
+    this.link.send(message);
+  }
+
+  drop(fault: Fault): void {
+    this.link.drop(fault);
+  }
+
+  reserveForDatagrams(): void {
+    this.#mux.reserveForDatagrams();
   }
 
   /** Another session takes over; streams that run may finish here. */

@@ -1,6 +1,6 @@
 // What a client tells about itself while it runs: a closed list of events, and the one place that hands them out.
 import type { Fault } from '@tunnel/errors';
-import type { Tunnel } from './tunnel.ts';
+import type { DatagramWay, Tunnel } from './tunnel.ts';
 
 export type StatusEvent =
   | { readonly type: 'connecting'; readonly server: string }
@@ -30,6 +30,8 @@ export type StatusEvent =
       readonly reason: string;
       readonly consecutiveFailures: number;
     }
+  /** Datagrams of a udp tunnel go another way between client and edge than before; told first when the tunnel opens. */
+  | ({ readonly type: 'datagrams'; readonly tunnel: Tunnel } & DatagramWay)
   | { readonly type: 'closing' }
   /** The last event. With a fault: the client did not end by itself. */
   | { readonly type: 'closed'; readonly fault?: Fault };

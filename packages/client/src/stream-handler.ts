@@ -1,9 +1,11 @@
-// Where visitors' streams arrive: each is given to the tunnel it names. Knows how many are being served.
-import type { Fault } from '@tunnel/errors';
-import { BROKEN, type ByteDuplex, type MuxStream, type ReportInternalError } from '@tunnel/mux';
-import type { StreamHead } from '@tunnel/protocol';
+// Where visitors' streams arrive, of bytes and of datagrams: each is given to the tunnel it names. Knows how many are being served.
+import { Fault } from '@tunnel/errors';
+import { BROKEN, type ByteDuplex, type DatagramStream, type MuxStream, type ReportInternalError } from '@tunnel/mux';
+import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { type Forwarder, kindOf } from './forward/kinds.ts';
+import { localFault } from './forward/local-service.ts';
+import { OpenFlows } from './forward/open-flows.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { StatusEvent } from './status.ts';
 import type { TunnelEntry } from './tunnel.ts';
@@ -20,15 +22,24 @@ export interface StreamHandlerDeps {
   readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry) => ByteDuplex;
   /** Instead of the one of the tunnel's kind. */
   readonly forward?: Forwarder;
+  readonly flows?: OpenFlows;
+}
+
+/** What can be said to an offered stream of either kind. */
+interface Offered {
+  refuse(reason: StreamReason): void;
+  reset(reason: StreamReason): void;
 }
 
 interface Parked {
-  readonly stream: MuxStream;
-  readonly head: StreamHead;
+  readonly stream: Offered;
+  readonly tunnelId: string;
+  readonly serve: (tunnel: TunnelEntry) => void;
 }
 
 export class StreamHandler {
   readonly #deps: StreamHandlerDeps;
+  readonly #flows: OpenFlows;
   /** A visitor may be quicker on a carrier than TunnelRegistered on the control connection. */
   #parked: Parked[] = [];
   #served = 0;
@@ -36,53 +47,92 @@ export class StreamHandler {
 
   constructor(deps: StreamHandlerDeps) {
     this.#deps = deps;
+    this.#flows = deps.flows ?? new OpenFlows();
   }
 
   get served(): number {
     return this.#served;
   }
 
-  onStream(stream: MuxStream, head: StreamHead): void {
-    const tunnel = this.#deps.find(head.tunnelId);
-    if (tunnel !== undefined) return this.#serve(stream, tunnel);
-    if (!this.#deps.expectsTunnels()) return refuseUnknown(stream);
+  onStream(stream: MuxStream, { tunnelId }: StreamHead): void {
+    this.#dispatch({ stream, tunnelId, serve: (tunnel) => this.#serve(stream, tunnel) });
+  }
+
+  onDatagramStream(stream: DatagramStream, head: StreamHead): void {
+    this.#dispatch({ stream, tunnelId: head.tunnelId, serve: (tunnel) => this.#serveFlow(stream, head, tunnel) });
+  }
+
+  #dispatch(offered: Parked): void {
+    const tunnel = this.#deps.find(offered.tunnelId);
+    if (tunnel !== undefined) return offered.serve(tunnel);
+    if (!this.#deps.expectsTunnels()) return refuseUnknown(offered.stream);
     if (this.#parked.length >= CLIENT_LIMITS.PARKED_STREAMS_MAX) {
-      return stream.refuse({ code: 'limit', text: 'too many visitors before the tunnel is ready' });
+      return offered.stream.refuse({ code: 'limit', text: 'too many visitors before the tunnel is ready' });
     }
-    this.#parked.push({ stream, head });
+    this.#parked.push(offered);
   }
 
   /** An answer came, or none will come: look again at who waits. */
   recheck(): void {
     const waiting = this.#parked;
     this.#parked = [];
-    for (const { stream, head } of waiting) this.onStream(stream, head);
+    for (const offered of waiting) this.#dispatch(offered);
   }
 
-  /** Resolves when nobody is being served. */
+  /** Every CLIENT_TICK_MS, by the owner of the timer. */
+  tick(now: number): void {
+    this.#flows.tick(now);
+  }
+
+  /** Resolves when nobody is being served. No new visitors come: silent flows are not waited for. */
   async whenIdle(): Promise<void> {
+    this.#flows.drain();
     if (this.#served === 0) return;
     await new Promise<void>((resolve) => this.#idleWaiters.add(resolve));
   }
 
   #serve(stream: MuxStream, tunnel: TunnelEntry): void {
+    const { tap, report, forward = kindOf(tunnel.protocol).forward } = this.#deps;
+    if (forward === null) return refuseUnknown(stream);
+    const onDone = this.#oneMore();
+    forward(stream, tunnel, {
+      onDialFailed: (fault) => this.#notice(tunnel, () => fault),
+      onDone,
+      tap: (visitor) => tap(visitor, tunnel),
+      abandon: report,
+    }).catch((error: unknown) => this.#broken(stream, error, 'client.forward', onDone));
+  }
+
+  #serveFlow(stream: DatagramStream, head: StreamHead, tunnel: TunnelEntry): void {
+    const { clock, report } = this.#deps;
+    const { forwardFlow } = kindOf(tunnel.protocol);
+    if (forwardFlow === null) return refuseUnknown(stream);
+    const onDone = this.#oneMore();
+    forwardFlow(stream, head, tunnel, {
+      flows: this.#flows,
+      clock,
+      onLocalError: (error) => {
+        this.#notice(tunnel, () => (error instanceof Fault ? error : localFault(tunnel.target, error)));
+      },
+      onDone,
+      report,
+    }).catch((error: unknown) => this.#broken(stream, error, 'client.flow', onDone));
+  }
+
+  #broken(stream: Offered, error: unknown, where: string, onDone: () => void): void {
+    this.#deps.report(error, where);
+    stream.reset(BROKEN);
+    onDone();
+  }
+
+  /** Returns what says that the visitor has gone; only the first time counts. */
+  #oneMore(): () => void {
     this.#served += 1;
     let isServed = true;
-    const ended = (): void => {
+    return () => {
       if (isServed) this.#oneLess();
       isServed = false;
     };
-    const { tap, report, forward = kindOf(tunnel.protocol).forward } = this.#deps;
-    forward(stream, tunnel, {
-      onDialFailed: (fault) => this.#notice(tunnel, fault),
-      onDone: ended,
-      tap: (visitor) => tap(visitor, tunnel),
-      abandon: report,
-    }).catch((error: unknown) => {
-      report(error, 'client.forward');
-      stream.reset(BROKEN);
-      ended();
-    });
   }
 
   #oneLess(): void {
@@ -92,13 +142,14 @@ export class StreamHandler {
     this.#idleWaiters.clear();
   }
 
-  #notice(tunnel: TunnelEntry, fault: Fault): void {
+  /** A service that is down is missed by every datagram: the words are made only when they are said. */
+  #notice(tunnel: TunnelEntry, fault: () => Fault): void {
     const now = this.#deps.clock.monotonic();
     if (now - tunnel.lastLocalNoticeAt < CLIENT_LIMITS.LOCAL_DIAL_NOTICE_EVERY_MS) return;
     tunnel.lastLocalNoticeAt = now;
-    this.#deps.emit({ type: 'local-error', tunnel, fault });
+    this.#deps.emit({ type: 'local-error', tunnel, fault: fault() });
   }
 }
 
-const refuseUnknown = (stream: MuxStream): void =>
+const refuseUnknown = (stream: Offered): void =>
   stream.refuse({ code: 'unknown-tunnel', text: 'this client has no such tunnel' });

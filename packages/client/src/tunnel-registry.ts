@@ -2,19 +2,24 @@
 import { Fault } from '@tunnel/errors';
 import type { ControlMessage, ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
+import { kindOf } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
 import { HealthReporter } from './probes/health-reporter.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
-import type { TunnelEntry } from './tunnel.ts';
+import type { DatagramWay, TunnelEntry } from './tunnel.ts';
 import { localAddress, registrationFields } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */
 export interface RegistryLink {
+  /** What client and edge have agreed on. */
+  readonly capabilities: readonly string[];
   send(message: ControlMessageInput): void;
   /** The edge does not answer: the connection is worth nothing. */
   drop(fault: Fault): void;
+  /** A tunnel of datagrams is there: bytes are not to stand in front of them. Any number of times. */
+  reserveForDatagrams(): void;
 }
 
 export interface TunnelRegistryDeps {
@@ -43,6 +48,7 @@ export class TunnelRegistry {
   /** Of an earlier run, and not opened in this one so far. */
   #unclaimed: SavedTunnel[] = [];
   #link: RegistryLink | null = null;
+  #datagrams: DatagramWay = { path: 'carrier', reason: 'off' };
   #lastRequest = 0;
 
   constructor(deps: TunnelRegistryDeps) {
@@ -114,6 +120,16 @@ export class TunnelRegistry {
     for (const tunnel of this.#tunnels) tunnel.lost();
   }
 
+  /** Of the session as a whole; every tunnel of datagrams tells it. */
+  datagramsGo(way: DatagramWay): void {
+    this.#datagrams = way;
+    for (const tunnel of this.#tunnels) if (tunnel.state === 'open') this.#tellDatagrams(tunnel);
+  }
+
+  #tellDatagrams(tunnel: TunnelEntry): void {
+    if (tunnel.datagramsGo(this.#datagrams)) this.#deps.emit({ type: 'datagrams', tunnel, ...this.#datagrams });
+  }
+
   onMessage(message: ControlMessage): void {
     switch (message.type) {
       case 'TunnelRegistered':
@@ -154,6 +170,12 @@ export class TunnelRegistry {
     this.#retries.get(tunnel)?.cancel();
     this.#retries.delete(tunnel);
     if (this.#link === null) return;
+    const { capability } = kindOf(tunnel.protocol);
+    // An older edge would read the registration as one of a kind that it knows, or refuse it in words of its own time.
+    if (capability !== null && !this.#link.capabilities.includes(capability)) {
+      this.#refused(tunnel, new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol }), true);
+      return this.#deps.onAnswer();
+    }
     this.#ask({ tunnel, kind: 'register' }, (requestId) => ({
       type: 'RegisterTunnel',
       request_id: requestId,
@@ -207,11 +229,13 @@ export class TunnelRegistry {
     this.#byId.delete(tunnel.tunnelId);
     const change = tunnel.registered(message);
     this.#byId.set(message.tunnel_id, tunnel);
+    if (kindOf(tunnel.protocol).forwardFlow !== null) this.#link?.reserveForDatagrams();
     // Before anybody hears of it and closes it.
     this.#health.registered(tunnel);
     this.#deps.onChanged();
     if (change === 'opened') this.#deps.emit({ type: 'tunnel-opened', tunnel });
     if (change === 'moved') this.#deps.emit({ type: 'tunnel-moved', tunnel, previousUrl });
+    this.#tellDatagrams(tunnel);
     this.#deps.onAnswer();
   }
 
@@ -219,17 +243,19 @@ export class TunnelRegistry {
     const request = message.request_id === undefined ? undefined : this.#answered(message.request_id);
     const tunnel = request?.tunnel ?? this.#byId.get(message.tunnel_id ?? '');
     // An unregistration that fails has nothing left to end.
-    if (tunnel !== undefined && request?.kind !== 'unregister') this.#refused(tunnel, message, request !== undefined);
+    if (tunnel !== undefined && request?.kind !== 'unregister') {
+      const fault = Fault.fromWire(message.code, message.message);
+      this.#refused(tunnel, fault, request === undefined || !message.retryable);
+    }
     this.#deps.onAnswer();
   }
 
   /** At the first start a refusal is final; a tunnel that lived already waits for what may become free again. */
-  #refused(tunnel: TunnelEntry, message: MessageOf<'TunnelError'>, asked: boolean): void {
+  #refused(tunnel: TunnelEntry, fault: Fault, isLasting: boolean): void {
     if (!this.#tunnels.has(tunnel)) return;
-    const fault = Fault.fromWire(message.code, message.message);
     // An edge that goes away refuses nothing of ours: its successor is asked.
     const leaving = fault.code === 'EDGE_SHUTTING_DOWN';
-    const final = !asked || !message.retryable || (tunnel.state === 'opening' && !leaving);
+    const final = isLasting || (tunnel.state === 'opening' && !leaving);
     if (final) {
       this.#remove(tunnel);
       tunnel.ended(fault);

@@ -13,6 +13,7 @@ import {
 
 const http = { protocol: 'http', localPort: 3000 } as const;
 const tcp = { protocol: 'tcp', localPort: 5432 } as const;
+const udp = { protocol: 'udp', localPort: 53 } as const;
 const DEFAULTS = { host_header: 'keep', local_protocol: 'http1', capture: true };
 
 describe('what the edge is asked for', () => {
@@ -20,6 +21,14 @@ describe('what the edge is asked for', () => {
     ['a tcp tunnel asks for any port', tcp, {}, {}],
     ['a port that was given', { ...tcp, remotePort: 1 }, { assignedPort: 2 }, { remote_port: 1 }],
     ['a port that it had', tcp, { assignedPort: 2 }, { preferred_port: 2 }],
+    ['a udp tunnel asks for any port', udp, {}, {}],
+    [
+      'a udp tunnel with an idle time of its own; the header is no business of the edge',
+      { ...udp, remotePort: 1, idleSecs: 5, proxyProtocol: 'v2' },
+      { assignedPort: 2 },
+      { remote_port: 1, idle_secs: 5 },
+    ],
+    ['a port that a udp tunnel had', udp, { assignedPort: 2 }, { preferred_port: 2 }],
     ['an http tunnel has its defaults', http, {}, DEFAULTS],
     ['a name that was given', { ...http, subdomain: 'a' }, { assignedSubdomain: 'a' }, { ...DEFAULTS, subdomain: 'a' }],
     ['a name that the edge chose', http, { assignedSubdomain: 'b' }, { ...DEFAULTS, preferred_subdomain: 'b' }],
@@ -72,6 +81,15 @@ describe('a spec that cannot work', () => {
     ['a local host that fits no frame', { localHost: 'a'.repeat(300) }, 'the local host must be'],
     ['a subdomain that is no text', { protocol: 'http', subdomain: 5 }, 'RegisterTunnel.subdomain'],
     ['a capture that is neither', { protocol: 'http', capture: 'no' }, 'RegisterTunnel.capture'],
+    ['a subdomain of tcp', { subdomain: 'a' }, '`subdomain` says nothing about a tcp tunnel'],
+    ['a subdomain of udp', { protocol: 'udp', subdomain: 'a' }, '`subdomain` says nothing about a udp tunnel'],
+    ['a public port of http', { protocol: 'http', remotePort: 5 }, '`remotePort` says nothing about a http tunnel'],
+    ['an idle time of tcp', { idleSecs: 60 }, '`idleSecs` says nothing about a tcp tunnel'],
+    ['a PROXY header of http', { protocol: 'http', proxyProtocol: 'v2' }, '`proxyProtocol` says nothing'],
+    ['an idle time below 5 s', { protocol: 'udp', idleSecs: 4 }, 'from 5 to 3600'],
+    ['an idle time over an hour', { protocol: 'udp', idleSecs: 3601 }, 'from 5 to 3600'],
+    ['half a second', { protocol: 'udp', idleSecs: 5.5 }, 'from 5 to 3600'],
+    ['PROXY v1 on udp', { protocol: 'udp', proxyProtocol: 'v1' }, 'the PROXY protocol of udp is v2'],
   ])('%s', (_, odd, reason) => {
     expect(() => checkTunnelSpec({ ...tcp, ...odd } as TunnelSpec)).toThrow(reason);
   });
@@ -99,8 +117,14 @@ describe('what cannot work is refused before anything is asked', () => {
     ['a long name', { ...grouped, group: 'ä'.repeat(101) }, 'longer than 100'],
     ['a name with @', { ...grouped, group: 'a@b' }, 'it has an @'],
     ['a name of two lines', { ...grouped, group: 'a\nb' }, 'cannot be printed'],
-    ['a group of udp', { ...grouped, protocol: 'udp' }, 'a udp tunnel cannot be in a group'],
-    ['a group of p2p', { ...grouped, protocol: 'p2p' }, 'a p2p tunnel cannot be in a group'],
+    ['a group of udp', { ...grouped, protocol: 'udp' }, 'groups exist for http and tcp tunnels only'],
+    ['a group of p2p', { ...grouped, protocol: 'p2p' }, 'groups exist for http and tcp tunnels only'],
+    ['a group key of udp', { ...udp, groupKey: '' }, 'groups exist for http and tcp tunnels only'],
+    [
+      'a health check of udp',
+      { ...udp, healthCheck: { type: 'tcp' } },
+      'health_check exists for http and tcp tunnels only',
+    ],
     ['http without a path', { ...http, healthCheck: { type: 'http' } }, 'needs a path'],
     ['a path without /', { ...http, healthCheck: { type: 'http', path: 'health' } }, PATH],
     ['a path with a space', { ...http, healthCheck: { type: 'http', path: '/a b' } }, PATH],

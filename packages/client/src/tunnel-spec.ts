@@ -1,5 +1,5 @@
 // What a tunnel is asked to be, its group and its health check too: what its owner says, what of it can work, and what the edge is told.
-import { isGroupProtocol, isHostHeader, refuseGroupFields } from '@tunnel/core';
+import { isHostHeader, refuseGroupFields, refuseGroupsOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   type ControlMessageInput,
@@ -11,7 +11,7 @@ import {
   tunnelProtocol,
 } from '@tunnel/protocol';
 import { Secret, sha256Hex } from '@tunnel/runtime';
-import { type Assignment, type KindSpec, kindOf } from './forward/kinds.ts';
+import { type Assignment, KIND_KEYS, type KindSpec, kindOf } from './forward/kinds.ts';
 
 /** How the local service is to be probed. */
 export interface HealthCheck {
@@ -62,6 +62,7 @@ type RegistrationFields = Omit<Registration, 'type' | 'request_id' | 'name' | 'p
 export const checkTunnelSpec = (spec: TunnelSpec): void => {
   const { hostHeader, subdomain, protocol, localProtocol } = spec;
   checkAddresses(spec);
+  checkKeys(spec);
   if (localProtocol === 'h2c' && !kindOf(protocol).takesH2c) {
     throw new Fault('CLIENT_USAGE', { reason: 'h2c is HTTP/2 without TLS: it goes with http, not with https' });
   }
@@ -75,6 +76,19 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
   }
   checkGroupSpec(spec);
   checkFrame(spec);
+};
+
+/** What says nothing about this kind of tunnel was meant for another one. */
+const checkKeys = (spec: TunnelSpec): void => {
+  const { protocol, idleSecs, proxyProtocol } = spec;
+  const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
+  const { keys } = kindOf(protocol);
+  const foreign = KIND_KEYS.find((key) => spec[key] !== undefined && !keys.includes(key));
+  if (foreign !== undefined) throw refuse(`\`${foreign}\` says nothing about a ${protocol} tunnel`);
+  if (idleSecs !== undefined && !(Number.isInteger(idleSecs) && idleSecs >= 5 && idleSecs <= 3600)) {
+    throw refuse('the idle time must be a whole number of seconds from 5 to 3600');
+  }
+  if (proxyProtocol !== undefined && proxyProtocol !== 'v2') throw refuse('the PROXY protocol of udp is v2');
 };
 
 /** Whatever else has no words of its own above: better here than as a frame that nobody answers. */
@@ -127,14 +141,13 @@ export const concealKey = <S extends GroupSpec>(spec: S): S =>
 /** Throws a Fault. The edge would refuse the same, and not as soon. */
 const checkGroupSpec = (spec: GroupSpec & { readonly protocol: TunnelProtocol }): void => {
   const { group, groupKey, healthCheck, protocol } = spec;
-  if ((group !== undefined || groupKey !== undefined) && !isGroupProtocol(protocol)) {
-    throw new Fault('CLIENT_USAGE', { reason: `a ${protocol} tunnel cannot be in a group: http, https and tcp can` });
-  }
-  if (groupKey !== undefined && textOf(groupKey) === '') {
+  const groupKeyHash = groupKey === undefined ? undefined : hashOf(groupKey);
+  const fields = { group, groupKeyHash, healthCheck };
+  const ungrouped = refuseGroupsOf(protocol, fields);
+  if (ungrouped === null && groupKey !== undefined && textOf(groupKey) === '') {
     throw new Fault('CLIENT_USAGE', { reason: 'the group key is empty' });
   }
-  const groupKeyHash = groupKey === undefined ? undefined : hashOf(groupKey);
-  const oddity = refuseGroupFields({ group, groupKeyHash, healthCheck });
+  const oddity = ungrouped ?? refuseGroupFields(fields);
   if (oddity !== null) throw new Fault('CLIENT_USAGE', { reason: oddity.message });
   if (healthCheck !== undefined) checkHealthCheck(healthCheck);
 };

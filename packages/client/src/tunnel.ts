@@ -4,8 +4,9 @@ import { Fault } from '@tunnel/errors';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { Backoff } from './backoff.ts';
 import { type Assignment, kindOf } from './forward/kinds.ts';
+import { LocalAddresses } from './forward/local-addresses.ts';
 import type { LocalTarget } from './forward/local-service.ts';
-import { Traffic, type TrafficCounts } from './forward/traffic.ts';
+import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
 import { concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
 /**
@@ -16,6 +17,12 @@ export type TunnelState = 'opening' | 'open' | 'away' | 'closed';
 
 /** `none`: nothing is probed. `unknown`: neither a success nor enough failures in a row so far. */
 export type TunnelHealth = ProbedHealth | 'none';
+
+/** How datagrams go between client and edge. `reason` says why they are on carriers; it is empty on the faster way. */
+export interface DatagramWay {
+  readonly path: 'udp' | 'carrier';
+  readonly reason: string;
+}
 
 export interface Tunnel {
   readonly state: TunnelState;
@@ -36,6 +43,10 @@ export interface Tunnel {
   /** Of the local service, by its health check. */
   readonly health: TunnelHealth;
   readonly counts: TrafficCounts;
+  /** udp: datagrams that were not passed on, by reason. */
+  readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
+  /** null until the edge has answered, and for a tunnel that carries no datagrams. */
+  readonly datagrams: DatagramWay | null;
   /** No new visitors; those that are there may finish. */
   close(): Promise<void>;
 }
@@ -50,12 +61,14 @@ export class TunnelEntry implements Tunnel {
   readonly group: string | null;
   readonly spec: TunnelSpec;
   readonly traffic = new Traffic();
+  readonly addresses: LocalAddresses;
   readonly backoff: Backoff;
   /** Settles with the edge's first answer. */
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
   #state: TunnelState = 'opening';
   #health: TunnelHealth;
+  #datagrams: DatagramWay | null = null;
   #assignment: Assignment;
   #answer: Answer | undefined;
   readonly #closer: (tunnel: TunnelEntry) => Promise<void>;
@@ -67,6 +80,7 @@ export class TunnelEntry implements Tunnel {
     this.protocol = spec.protocol;
     this.localHost = spec.localHost ?? '127.0.0.1';
     this.localPort = spec.localPort;
+    this.addresses = new LocalAddresses(this.localHost);
     this.name = spec.name ?? `${spec.protocol}-${spec.localPort}`;
     this.group = spec.group ?? null;
     this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
@@ -129,6 +143,14 @@ export class TunnelEntry implements Tunnel {
     return this.traffic.counts();
   }
 
+  get dropped(): Tunnel['dropped'] {
+    return this.traffic.drops();
+  }
+
+  get datagrams(): DatagramWay | null {
+    return this.#datagrams;
+  }
+
   close(): Promise<void> {
     return this.#closer(this);
   }
@@ -157,6 +179,14 @@ export class TunnelEntry implements Tunnel {
 
   probed({ healthy }: HealthReport): void {
     this.#health = healthy ? 'healthy' : 'unhealthy';
+  }
+
+  /** false: they go there already, or this tunnel carries none. */
+  datagramsGo(way: DatagramWay): boolean {
+    const { path, reason } = this.#datagrams ?? {};
+    if (kindOf(this.protocol).forwardFlow === null || (path === way.path && reason === way.reason)) return false;
+    this.#datagrams = way;
+    return true;
   }
 
   lost(): void {

@@ -102,6 +102,42 @@ export const captureList = z
   .meta({ id: 'CaptureList' });
 export type CaptureList = z.infer<typeof captureList>;
 
+/** Why a datagram of a udp tunnel was not passed; each that was not is counted under one of them. */
+export const dropReason = z.enum([
+  ...['behind', 'path', 'limit', 'rate', 'unconfirmed', 'loop', 'away', 'local', 'too-large', 'unopened', 'denied'],
+] as const);
+export type DropReason = z.infer<typeof dropReason>;
+
+const edgeFlow = z
+  .object({
+    visitor: z.string().meta({ description: 'host:port of the visitor.' }),
+    since: z.iso.datetime(),
+    idle_ms: count.meta({ description: 'Since the last datagram that was passed, whichever way.' }),
+    confirmed: z.boolean().meta({ description: 'The visitor sent something after a reply had been sent to it.' }),
+    datagrams_in: count.meta({ description: 'From the visitor, and passed.' }),
+    datagrams_out: count.meta({ description: 'Sent to the visitor.' }),
+    bytes_in: count,
+    bytes_out: count,
+    dropped: count.meta({ description: 'Datagrams of either direction that were not passed.' }),
+  })
+  .meta({ id: 'Flow' });
+export type EdgeFlow = z.infer<typeof edgeFlow>;
+
+export const edgeFlows = z
+  .object({
+    flows: z.array(edgeFlow).meta({ description: 'The 200 last active ones, newest first.' }),
+    total: count.meta({ description: 'Living flows.' }),
+    dropped: z
+      .record(dropReason, count)
+      .meta({ description: 'Datagrams of this tunnel that were not passed, by reason; docs/udp.md explains them.' }),
+    path: z.enum(['udp', 'carrier']).meta({ description: 'How datagrams go between edge and client now.' }),
+    reason: z
+      .enum(['', 'probing', 'udp-blocked', 'went-silent', 'off'])
+      .meta({ description: 'Why they go on carriers; empty while they go over UDP.' }),
+  })
+  .meta({ id: 'Flows' });
+export type EdgeFlows = z.infer<typeof edgeFlows>;
+
 /** Kinds of connections that an edge accepts. */
 const connectionKind = z.enum(['http', 'https', 'tcp', 'control', 'carrier', 'rest', 'metrics', 'platform']);
 

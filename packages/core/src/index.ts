@@ -99,6 +99,7 @@ export {
   TrustedProxies,
 } from './net/caller-address.ts';
 export { ownAuthority } from './net/own-authorities.ts';
+export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export {

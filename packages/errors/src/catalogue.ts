@@ -196,6 +196,7 @@ export const CATALOGUE = {
   CLIENT_P2P_SECRET_FILE: entry(400, false, 'cannot read the p2p secret from {file}: {reason}', 'Check --secret-file, or `p2p_secret_file` of config.yml.'),
   CLIENT_CLOSED: entry(410, false, 'the client is closed', 'Connect again.'),
   CLIENT_LOCAL_DIAL: entry(502, true, 'cannot connect to {target}: {reason}', 'Start the local service.'),
+  CLIENT_FLOW_LIMIT: entry(503, true, 'this client holds its limit of {limit} flows', 'Visitors of udp tunnels that come now are turned away. Start another client, or give this one more open files (`ulimit -n`).'),
   CLIENT_LOCAL_CERTIFICATE: entry(502, false, 'the certificate of {target} was not accepted: {reason}', 'Give the local service a certificate that is trusted here, or set `local_tls_verify: false` (--local-tls-no-verify).'),
 } as const satisfies Record<string, CatalogueEntry>;
 

@@ -29,3 +29,4 @@ export {
   type TcpServerOptions,
 } from './tcp-servers.ts';
 export { type TemporaryDirectory, temporaryDirectory } from './temporary-directory.ts';
+export { startUdpEcho, startUdpService, type UdpService, type UdpServiceOptions } from './udp-services.ts';

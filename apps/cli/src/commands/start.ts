@@ -1,6 +1,6 @@
 // `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named.
 // `tunnel check`: reads config.yml, says what it would open, connects to nothing.
-import type { HealthCheck, TunnelSpec } from '@tunnel/client';
+import { type HealthCheck, protocolTraits, type TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { ClientTunnel } from '@tunnel/runtime';
 import { Command } from 'commander';
@@ -47,15 +47,22 @@ const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   name,
   localHost: entry.local_host,
   localPort: entry.local_port,
+  ...(protocolTraits(entry.proto).carriesRequests ? httpFieldsOf(entry) : {}),
+  ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
+  ...(entry.idle_secs === undefined ? {} : { idleSecs: entry.idle_secs }),
+  ...(entry.proxy_protocol === undefined ? {} : { proxyProtocol: entry.proxy_protocol }),
+  ...(entry.group === undefined ? {} : { group: entry.group }),
+  ...(entry.group_key === undefined ? {} : { groupKey: entry.group_key }),
+  ...(entry.health_check === undefined ? {} : { healthCheck: healthCheckOf(entry.health_check) }),
+});
+
+/** Keys that have a default whatever the tunnel is. */
+const httpFieldsOf = (entry: ClientTunnel): Partial<TunnelSpec> => ({
   hostHeader: entry.host_header,
   localProtocol: entry.local_protocol,
   localTlsVerify: entry.local_tls_verify,
   capture: entry.capture,
   ...(entry.subdomain === undefined ? {} : { subdomain: entry.subdomain }),
-  ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
-  ...(entry.group === undefined ? {} : { group: entry.group }),
-  ...(entry.group_key === undefined ? {} : { groupKey: entry.group_key }),
-  ...(entry.health_check === undefined ? {} : { healthCheck: healthCheckOf(entry.health_check) }),
 });
 
 const healthCheckOf = (entry: NonNullable<ClientTunnel['health_check']>): HealthCheck => ({

@@ -42,6 +42,8 @@ export class JsonOutput implements Output {
           reason: event.reason,
           consecutive_failures: event.consecutiveFailures,
         });
+      case 'datagrams':
+        return this.#write('datagrams', { name: event.tunnel.name, path: event.path, reason: event.reason });
       case 'tunnel-error':
       case 'local-error':
         this.#errors.onStatus(event);

@@ -2,7 +2,7 @@ import type { Tunnel } from '@tunnel/client';
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
 import { oneLine } from '../problem-report.ts';
-import { durationText, eventLine, type FinishedRequest, requestLine, routeText } from './lines.ts';
+import { countsText, durationText, eventLine, type FinishedRequest, requestLine, routeText } from './lines.ts';
 
 const HOSTILE = 'http://a\u001b]0;owned\u0007\u009b2J\r\nb.example';
 
@@ -21,6 +21,25 @@ it('an address that the edge made up moves no cursor and begins no line', () => 
   const moved = eventLine({ type: 'tunnel-moved', tunnel, previousUrl: HOSTILE });
   expect(moved).toMatch(/\(was http:\/\/a \]0;owned 2J b\.example\)$/);
   expect(moved).not.toMatch(/\p{Cc}/u);
+});
+
+it.each([
+  ['udp', '', 'web: datagrams over UDP'],
+  ['carrier', 'probing', 'web: datagrams on carriers (trying UDP)'],
+  ['carrier', 'udp-blocked', 'web: datagrams on carriers (no UDP gets through to the edge and back)'],
+  ['carrier', 'went-silent', 'web: datagrams on carriers (the UDP path went silent; tried again later)'],
+  ['carrier', 'off', 'web: datagrams on carriers (this edge offers no UDP path)'],
+  ['carrier', 'of-a-newer\u001bversion', 'web: datagrams on carriers (of-a-newer version)'],
+] as const)('the way of datagrams, and why: %s %s', (path, reason, line) => {
+  expect(eventLine({ type: 'datagrams', tunnel, path, reason })).toBe(line);
+});
+
+it('what was dropped is said where something was', () => {
+  const counts = { connections: 3, open: 1, requests: 0, bytesIn: 10, bytesOut: 20 };
+  const said = (dropped: Tunnel['dropped']): string => countsText({ counts, dropped } as Tunnel);
+  expect(said({})).toBe('1 open, 3 in all, 10 B in, 20 B out');
+  expect(said({ behind: 1 })).toMatch(/, 1 datagram dropped$/);
+  expect(said({ behind: 1, local: 2 })).toMatch(/, 3 datagrams dropped$/);
 });
 
 it('signs that turn the direction of a line, or end it, are as good as a space; letters of any script stay', () => {

@@ -1,5 +1,5 @@
 // Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of these lines.
-import { protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
+import { type DatagramWay, protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
@@ -62,12 +62,25 @@ export const routeText = ({ publicUrl, protocol, localHost, localPort }: Tunnel)
   `${oneLine(publicUrl)} -> ${protocolTraits(protocol).localScheme}${localHost}:${localPort}`;
 
 /** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
-export const countsText = ({ counts }: Tunnel): string => {
+export const countsText = ({ counts, dropped }: Tunnel): string => {
   const { requests, open, connections } = counts;
   const visits =
     requests > 0 ? `${requests} ${requests === 1 ? 'request' : 'requests'}` : `${open} open, ${connections} in all`;
-  return `${visits}, ${bytesText(counts.bytesIn)} in, ${bytesText(counts.bytesOut)} out`;
+  const lost = Object.values(dropped).reduce((sum, count) => sum + count, 0);
+  const drops = lost === 0 ? '' : `, ${lost} ${lost === 1 ? 'datagram' : 'datagrams'} dropped`;
+  return `${visits}, ${bytesText(counts.bytesIn)} in, ${bytesText(counts.bytesOut)} out${drops}`;
 };
+
+const CARRIER_REASONS: Readonly<Record<string, string>> = {
+  probing: 'trying UDP',
+  'udp-blocked': 'no UDP gets through to the edge and back',
+  'went-silent': 'the UDP path went silent; tried again later',
+  off: 'this edge offers no UDP path',
+};
+
+/** How datagrams travel between here and the edge. */
+export const wayText = ({ path, reason }: DatagramWay): string =>
+  path === 'udp' ? 'datagrams over UDP' : `datagrams on carriers (${CARRIER_REASONS[reason] ?? oneLine(reason)})`;
 
 type HealthEvent = Extract<StatusEvent, { type: 'health' }>;
 
@@ -105,6 +118,8 @@ export const eventLine = (event: StatusEvent): string | undefined => {
       return withWarnings(event.tunnel, `now at ${routeText(event.tunnel)} (was ${oneLine(event.previousUrl)})`);
     case 'health':
       return `${event.tunnel.name}: ${healthText(event)}`;
+    case 'datagrams':
+      return `${event.tunnel.name}: ${wayText(event)}`;
     default:
       return undefined;
   }

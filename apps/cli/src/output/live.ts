@@ -15,6 +15,7 @@ import {
   requestLine,
   routeText,
   uptimeText,
+  wayText,
 } from './lines.ts';
 import type { Output } from './output.ts';
 import type { Colours } from './text.ts';
@@ -57,7 +58,8 @@ export class LiveOutput implements Output {
     if (event.type === 'tunnel-opened') this.#tunnels.add(event.tunnel);
     if (event.type === 'tunnel-error' && event.final) this.#tunnels.delete(event.tunnel);
     // The block says who is where; only what it cannot say gets a line.
-    if (event.type === 'connected' || (event.type === 'tunnel-opened' && event.tunnel.warnings.length === 0)) return;
+    if (event.type === 'connected' || event.type === 'datagrams') return;
+    if (event.type === 'tunnel-opened' && event.tunnel.warnings.length === 0) return;
     this.#above(() => this.#lines.onStatus(event));
   }
 
@@ -114,7 +116,10 @@ export class LiveOutput implements Output {
     const up = this.#since === null ? '' : `, up ${uptimeText(this.#io.clock.monotonic() - this.#since)}`;
     const lines = [`${this.#server}: ${this.#state}${up}`];
     for (const tunnel of this.#tunnels) {
-      const [mark, word] = [healthMark(tunnel), healthWord(tunnel)];
+      const [mark, word] = [
+        healthMark(tunnel),
+        tunnel.datagrams === null ? healthWord(tunnel) : wayText(tunnel.datagrams),
+      ];
       const name = mark === '' ? tunnel.name : `${mark} ${tunnel.name}`;
       const away = tunnel.state === 'away' ? '  (away)' : '';
       lines.push(`  ${name}  ${routeText(tunnel)}${groupText(tunnel)}${away}`);

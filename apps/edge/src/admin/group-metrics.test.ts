@@ -4,6 +4,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
+import { noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { ALICE, BOB, GroupStage } from './group.fixture.ts';
 import { GroupMetrics } from './group-metrics.ts';
@@ -20,7 +21,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     tunnels: { values: () => stage.tunnels.values() },
     ports: {
       tcp: { totals: new RelayTotals(), connections: 0 },
-      udp: { totals: new RelayTotals(), connections: 0 },
+      udp: { totals: new UdpTotals(), connections: 0, dropped: noDrops() },
     },
     http: { totals: new HttpTotals(), connections: 0, queuedBytes: 0 },
     sessions: () => 0,

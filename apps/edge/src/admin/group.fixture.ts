@@ -90,6 +90,7 @@ const memberOf = (
   group,
   assignedPort: group.protocol === 'tcp' ? Number(group.label) : null,
   http: group.protocol === 'tcp' ? null : { hostHeader: null, localProtocol: 'http1', capture: true },
+  flowIdleSecs: null,
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),

@@ -1,14 +1,18 @@
+import { DROP_REASONS } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
+import { type DropCounts, noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';
 import { EdgeMetrics, MetricsServer } from './metrics-server.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 let totals: RelayTotals;
 let http: HttpTotals;
+let udp: UdpTotals;
+let dropped: DropCounts;
 let sessions: () => number;
 let server: MetricsServer;
 let gate: ConnectionGate;
@@ -16,12 +20,14 @@ let gate: ConnectionGate;
 beforeEach(async () => {
   totals = new RelayTotals();
   http = new HttpTotals();
+  udp = new UdpTotals();
+  dropped = noDrops();
   sessions = () => 2;
   gate = openGate({ perNetwork: 1 });
   const figures = {
     regionId: 'local',
     tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'https' as const }] },
-    ports: { tcp: { totals, connections: 5 }, udp: { totals: new RelayTotals(), connections: 0 } },
+    ports: { tcp: { totals, connections: 5 }, udp: { totals: udp, connections: 2, dropped } },
     http: { totals: http, connections: 4, queuedBytes: 0 },
     sessions: () => sessions(),
     carriers: () => 8,
@@ -87,6 +93,10 @@ it('every series is there from the first scrape', async () => {
     'tunnel_requests_total{protocol="udp",region="local"}': 0,
     'tunnel_bytes_proxied_total{protocol="udp",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="udp",region="local",direction="out"}': 0,
+    tunnel_udp_flows: 2,
+    'tunnel_udp_datagrams_total{direction="in"}': 0,
+    'tunnel_udp_datagrams_total{direction="out"}': 0,
+    ...Object.fromEntries(DROP_REASONS.map((reason) => [`tunnel_udp_dropped_total{reason="${reason}"}`, 0])),
     tunnel_auth_failures_total: 1,
     tunnel_clients_held_back_total: 3,
     tunnel_journal_full_total: 2,
@@ -112,6 +122,23 @@ it('counters follow what the relay counted, once', async () => {
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="in"}': 100,
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 5_000_000_000,
     'tunnel_connections_refused_total{reason="tunnel-limit"}': 2,
+  });
+});
+
+it('datagrams are counted by direction, and those that were dropped by reason', async () => {
+  udp.requests = 2;
+  udp.datagramsIn = 5;
+  udp.datagramsOut = 4;
+  udp.bytesToClient = 70;
+  dropped.behind = 3;
+  dropped['too-large'] = 1;
+  expect(await scrape()).toMatchObject({
+    'tunnel_requests_total{protocol="udp",region="local"}': 2,
+    'tunnel_bytes_proxied_total{protocol="udp",region="local",direction="in"}': 70,
+    'tunnel_udp_datagrams_total{direction="in"}': 5,
+    'tunnel_udp_datagrams_total{direction="out"}': 4,
+    'tunnel_udp_dropped_total{reason="behind"}': 3,
+    'tunnel_udp_dropped_total{reason="too-large"}': 1,
   });
 });
 

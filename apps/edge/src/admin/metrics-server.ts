@@ -2,11 +2,12 @@
 // their own; these are read when somebody scrapes.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
-import type { Admission, ConnectionShare, Transport } from '@tunnel/core';
+import type { Admission, ConnectionShare } from '@tunnel/core';
 import { type ConnectionGate, HttpListener, type ListenOn } from '@tunnel/http-shell';
 import type { Counter, Logger, Metrics } from '@tunnel/runtime';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
-import type { RelayTotals } from '../ingress/tcp/relay-totals.ts';
+import type { PortTotals } from '../ingress/kinds.ts';
+import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupMetrics } from './group-metrics.ts';
 import { API_BOUNDS } from './rest-server.ts';
@@ -53,7 +54,10 @@ export interface EdgeFigures {
   readonly regionId: string;
   readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
   /** Of tunnels with a port of their own. */
-  readonly ports: Readonly<Record<Transport, { readonly totals: RelayTotals; readonly connections: number }>>;
+  readonly ports: {
+    readonly tcp: { readonly totals: PortTotals; readonly connections: number };
+    readonly udp: Pick<UdpListeners, 'totals' | 'connections' | 'dropped'>;
+  };
   readonly http: { readonly totals: HttpTotals; readonly connections: number; readonly queuedBytes: number };
   readonly sessions: () => number;
   readonly carriers: () => number;
@@ -91,6 +95,7 @@ export class EdgeMetrics {
     this.#metrics = metrics;
     addGauges(metrics, figures);
     addGroupSeries(metrics, figures);
+    addUdpSeries(metrics, figures);
     metrics.seriesOf(
       'tunnel_internal_errors_total',
       'Errors of the edge itself, each at the cost of one connection',
@@ -121,9 +126,9 @@ const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   }
   metrics.gauge('tunnel_active_carriers', 'Connections that carry streams between edge and clients', [], carriers);
   metrics.gauge('tunnel_active_streams', 'Streams towards clients', [], streams);
-  metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], () => {
-    return Object.values(ports).reduce((sum, { connections }) => sum + connections, http.connections);
-  });
+  // Flows of udp tunnels are counted apart.
+  const connections = () => ports.tcp.connections + http.connections;
+  metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], connections);
   addShareGauges(metrics, admission);
   const queuedBytes = () => figures.journalQueue()?.bytes ?? 0;
   metrics.gauge('tunnel_journal_queue_bytes', 'Bytes of the journal that wait for the disk', [], queuedBytes);
@@ -163,6 +168,17 @@ const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigur
   );
   metrics.seriesOf('tunnel_alerts_dropped_total', 'Alerts that were not sent, by what was used up', 'counter', () =>
     Object.entries(loadBalancing.droppedAlerts).map(([reason, value]) => ({ labels: { reason }, value })),
+  );
+};
+
+const addUdpSeries = (metrics: Metrics, { ports: { udp } }: EdgeFigures): void => {
+  metrics.gauge('tunnel_udp_flows', 'Living flows of udp tunnels', [], () => udp.connections);
+  metrics.seriesOf('tunnel_udp_datagrams_total', 'Datagrams passed; in: from a visitor', 'counter', () => [
+    { labels: { direction: 'in' }, value: udp.totals.datagramsIn },
+    { labels: { direction: 'out' }, value: udp.totals.datagramsOut },
+  ]);
+  metrics.seriesOf('tunnel_udp_dropped_total', 'Datagrams that were not passed, by reason', 'counter', () =>
+    Object.entries(udp.dropped).map(([reason, value]) => ({ labels: { reason }, value })),
   );
 };
 
@@ -216,7 +232,7 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
   ];
 };
 
-type Traffic = Pick<RelayTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'>;
+type Traffic = Pick<PortTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'>;
 
 const followTraffic = (
   metrics: Metrics,

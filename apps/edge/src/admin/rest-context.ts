@@ -1,7 +1,7 @@
 // What the routes of the REST share: all that they are given, who calls and what they may reach, and what their descriptions share.
 import type { HttpBindings } from '@hono/node-server';
 import { z } from '@hono/zod-openapi';
-import { ACCOUNT_HEADER, apiError, type EdgeRegion, type EdgeStatus } from '@tunnel/contract';
+import { ACCOUNT_HEADER, apiError, type EdgeFlows, type EdgeRegion, type EdgeStatus } from '@tunnel/contract';
 import { type Admission, type CallerAddress, type GroupDirectory, maySee, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { equalInConstantTime, type Logger, type Secret } from '@tunnel/runtime';
@@ -9,6 +9,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { Backend } from '../backend/backend.ts';
 import type { CaptureService } from '../capture/capture-service.ts';
 import type { AuthFailures } from '../control/authentication.ts';
+import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupFeed } from './group-feed.ts';
 
@@ -26,12 +27,17 @@ export interface RestDependencies {
   /** Without a single one while load balancing is off. */
   readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'at'>;
   readonly feed: GroupFeed;
+  readonly udp: Pick<UdpListeners, 'at'>;
+  /** How datagrams go between the edge and the client of a udp tunnel, now. */
+  readonly datagramPathOf: (tunnel: Tunnel) => Pick<EdgeFlows, 'path' | 'reason'>;
   /** false: it was gone already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
   readonly captures: CaptureService;
   readonly admission: Pick<Admission, 'tickets' | 'used' | 'limits'>;
   /** Of the clock that the admission is asked by. */
   readonly monotonic: () => number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
   readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
   readonly region: Omit<EdgeRegion, 'current'>;
   readonly version: string;

@@ -26,6 +26,7 @@ describe('200', () => {
       '/api/status',
       '/api/tunnels',
       '/api/tunnels/{id}',
+      '/api/tunnels/{id}/flows',
       '/api/regions',
       '/api/tunnels/{id}/requests',
       '/api/tunnels/{id}/requests/{request_id}/replay',

@@ -20,6 +20,7 @@ import type { MiddlewareHandler } from 'hono';
 import { EDGE_LIMITS } from '../limits.ts';
 import { addCaptureRoutes } from './capture-routes.ts';
 import { addConnectionRoutes } from './connection-routes.ts';
+import { addFlowRoutes } from './flow-routes.ts';
 import { addGroupRoutes } from './group-routes.ts';
 import { json, keyRefusals, type RestDependencies, type RestEnv, requireKey, withKey } from './rest-context.ts';
 import { addTunnelRoutes } from './tunnel-routes.ts';
@@ -104,6 +105,7 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   app.notFound((context) => sendError(context, answerOf(unrouted(context), context.get('requestId'))));
   addPublicRoutes(app, deps);
   addTunnelRoutes(app, deps);
+  addFlowRoutes(app, deps);
   addRegionRoutes(app, deps);
   addCaptureRoutes(app, deps);
   addGroupRoutes(app, deps);

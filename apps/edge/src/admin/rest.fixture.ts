@@ -35,6 +35,7 @@ export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunne
   group: null,
   assignedPort: port,
   http: null,
+  flowIdleSecs: null,
   clientAddr: '127.0.0.1:5000',
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
@@ -92,6 +93,9 @@ export interface RestOptions {
   readonly clock?: Clock;
   readonly gate?: GateOptions;
   readonly logger?: Logger;
+  /** Without it no port of a udp tunnel is bound. */
+  readonly udp?: RestDependencies['udp'];
+  readonly monotonic?: () => number;
   /** Whenever a request has arrived. */
   readonly onRequest?: () => void;
 }
@@ -115,13 +119,16 @@ const dependencies = (
   tunnels,
   groups: groups.directory,
   feed,
+  udp: options.udp ?? { at: () => undefined },
+  datagramPathOf: () => ({ path: 'carrier', reason: 'off' }),
   closeTunnel: (tunnelId, fault) => {
     closed.push({ tunnelId, fault });
     return tunnels.delete(tunnelId);
   },
   captures: new CaptureService({ store: captures, tunnels, replays: { replay } }),
   admission: gate.admission,
-  monotonic: () => systemClock.monotonic(),
+  monotonic: options.monotonic ?? (() => systemClock.monotonic()),
+  now: () => systemClock.now(),
   status: () => {
     if (options.failing === true) throw new Error('the password is hunter2');
     return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };

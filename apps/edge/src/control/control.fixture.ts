@@ -12,11 +12,12 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
-import { type Clock, createLogger, type Logger } from '@tunnel/runtime';
+import { type Clock, createLogger, type Logger, loadServerConfig } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { type GateOptions, openGate } from '../ingress/gate.fixture.ts';
 import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
+import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Balancer } from '../routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from '../routing/endpoints.ts';
@@ -89,6 +90,7 @@ export interface ControlFixture {
   readonly backend: ScriptedBackend;
   readonly tunnels: Registry;
   readonly listeners: PortIngress;
+  readonly udp: UdpListeners;
   readonly port: number;
   readonly range: { readonly from: number; readonly to: number };
   stop(): Promise<void>;
@@ -130,8 +132,14 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const tunnels = new Registry();
   const counts = new ConnectionCounts({ perTunnel: 100 });
   const balancer = new Balancer({ counts, random: Math.random });
-  const ingresses = makePortIngresses({ host: HOST, tunnels, balancer, gate, clock, logger, report: rethrow });
+  const flowBalancer = new Balancer({ counts: new ConnectionCounts({ perTunnel: 100 }), random: Math.random });
   const { guard, ...range } = await claimRange(options.ports ?? 4);
+  const { udp, limits } = loadServerConfig({ env: {}, overrides: {} });
+  const config = { udp, limits: { ...limits, udp_port_range: [range.from, range.to] as [number, number] } };
+  const ingresses = makePortIngresses({
+    ...{ host: HOST, tunnels, balancer, flowBalancer, config, gate, clock, logger, report: rethrow },
+    pathPorts: () => [],
+  });
   const listeners = ingresses.tcp;
   const endpoints = new EndpointRegistry({
     listeners: ingresses,
@@ -168,11 +176,13 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   await control.start(options.tls ?? null);
   const stop = async (): Promise<void> => {
     control.cut();
-    await listeners.closeAll();
-    listeners.resetConnections();
+    for (const ports of Object.values(ingresses)) {
+      await ports.closeAll();
+      ports.resetConnections();
+    }
     guard.close();
   };
-  return { control, gate, backend, tunnels, listeners, port: control.address.port, range, stop };
+  return { control, gate, backend, tunnels, listeners, udp: ingresses.udp, port: control.address.port, range, stop };
 };
 
 const refuseByName = async (url: string): Promise<string | null> =>

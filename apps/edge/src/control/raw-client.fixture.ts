@@ -47,9 +47,10 @@ export class RawClient {
     port: number,
     token: string,
     resume?: { readonly session_id: string; readonly secret: string },
+    capabilities?: readonly string[],
   ): Promise<{ client: RawClient; welcome: MessageOf<'AuthOk'> }> {
     const client = await RawClient.connect(port);
-    client.auth(token, resume);
+    client.auth(token, resume, capabilities);
     return { client, welcome: await client.next('AuthOk') };
   }
 
@@ -57,8 +58,13 @@ export class RawClient {
     this.ws.send(encodeControl(message as ControlMessage));
   }
 
-  auth(token: string, resume?: { readonly session_id: string; readonly secret: string }): void {
-    this.send({ type: 'Auth', versions: [PROTOCOL_VERSION], token, agent: 'raw', ...(resume ? { resume } : {}) });
+  auth(
+    token: string,
+    resume?: { readonly session_id: string; readonly secret: string },
+    capabilities?: readonly string[],
+  ): void {
+    const more = { ...(resume ? { resume } : {}), ...(capabilities ? { capabilities } : {}) };
+    this.send({ type: 'Auth', versions: [PROTOCOL_VERSION], token, agent: 'raw', ...more });
   }
 
   /** The next frame of that type; others before it are passed over. */

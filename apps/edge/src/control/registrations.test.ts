@@ -75,7 +75,7 @@ describe('a registration', () => {
 describe('a refusal', () => {
   const cases: [string, object, string][] = [
     ['an invalid name', { name: '' }, 'TUNNEL_NAME_INVALID'],
-    ['a protocol that is not in this version', { protocol: 'udp' }, 'TUNNEL_PROTOCOL_UNSUPPORTED'],
+    ['a protocol that the client did not agree on', { protocol: 'udp' }, 'TUNNEL_PROTOCOL_UNSUPPORTED'],
     ['a Host that is no authority', { protocol: 'http', host_header: '[::1' }, 'TUNNEL_HOST_HEADER_INVALID'],
     ['a port outside of the range', { remote_port: 80 }, 'TUNNEL_PORT_OUT_OF_RANGE'],
   ];

@@ -240,6 +240,8 @@ const assignEndpoint = async (registration: Registration, wanted: WantedEndpoint
   const endpoint = stays ? (known.endpoint as LeasedEndpoint) : await openEndpoint(registration, wanted);
   const tunnel = describeTunnel(registration, { endpoint, reachedAt: endpoint, group: null });
   if (!sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
+  // Bulk must never stand in front of datagrams.
+  if (tunnel.protocol === 'udp') session.upstream.mux?.reserveForDatagrams();
   return { tunnel, isFirst: false };
 };
 
@@ -301,6 +303,7 @@ const describeTunnel = (registration: Registration, { endpoint, reachedAt, group
     publicUrl: kind.publicUrl(label, registration),
     assignedPort: reachedAt.kind === 'port' ? reachedAt.port : null,
     http: kind.httpSettings(request),
+    flowIdleSecs: request.idle_secs ?? null,
     clientAddr: connection.peer.clientAddr,
     owner: session.owner,
     connectedSince: before?.connectedSince ?? clock.now(),

@@ -1,5 +1,4 @@
 // All ways in for visitors, together: the ports of tunnels' own, and the HTTP ports that the others share. Opened, drained and cut as one.
-import type { Transport } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
@@ -9,7 +8,7 @@ import { HttpRouter } from '../routing/http-router.ts';
 import type { Registry } from '../routing/registry.ts';
 import { type CaptureSink, HttpIngress } from './http/http-ingress.ts';
 import { HttpListeners } from './http/http-listeners.ts';
-import { makePortIngresses, type PortIngress } from './kinds.ts';
+import { makePortIngresses, type PortIngresses, type PortIngressParts } from './kinds.ts';
 import type { TlsFiles } from './tls/certificate.ts';
 
 export interface IngressOptions {
@@ -17,6 +16,9 @@ export interface IngressOptions {
   readonly tunnels: Registry;
   readonly names: NameRegistry;
   readonly balancer: Balancer;
+  readonly flowBalancer: Balancer;
+  readonly config: PortIngressParts['config'];
+  readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
   readonly captures: CaptureSink;
   readonly clock: Clock;
@@ -27,7 +29,7 @@ export interface IngressOptions {
 }
 
 export class Ingress {
-  readonly ports: Readonly<Record<Transport, PortIngress>>;
+  readonly ports: PortIngresses;
   readonly http: HttpIngress;
   readonly httpListeners: HttpListeners;
   readonly #clock: Clock;

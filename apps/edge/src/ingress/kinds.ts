@@ -1,12 +1,11 @@
 // The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
 
-import { hostOfAuthority, type Transport, type TunnelProtocol } from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+import { FlowAddresses, hostOfAuthority, type Transport, type TunnelProtocol } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
-import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import { type Clock, type Logger, readOncePerTurn, type ServerConfig } from '@tunnel/runtime';
 import type { Balancer } from '../routing/balancer.ts';
 import type { PortListeners, PortRange } from '../routing/endpoints.ts';
 import type { Registry } from '../routing/registry.ts';
@@ -14,8 +13,10 @@ import type { HttpSettings } from '../upstream/upstream-request.ts';
 import { HttpErrorFallback } from './http/http-error-fallback.ts';
 import { httpUrl, type PublicHttp } from './http/http-listeners.ts';
 import { Relay } from './tcp/relay.ts';
-import { RelayTotals } from './tcp/relay-totals.ts';
+import type { RelayTotals } from './tcp/relay-totals.ts';
 import { TcpListeners } from './tcp/tcp-listeners.ts';
+import { UdpListeners } from './udp/udp-listeners.ts';
+import { UdpTotals } from './udp/udp-totals.ts';
 
 type Registration = MessageOf<'RegisterTunnel'>;
 
@@ -73,11 +74,16 @@ const hostHeaderOf = ({ host_header, local_addr }: Registration): string | null 
 
 // ---- tunnels with a port of their own ----
 
+/** Since the start. */
+export interface PortTotals extends Pick<RelayTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'> {
+  readonly refused: ReadonlyMap<string, number>;
+}
+
 /** The public ports of one transport, and the visitors who came in by them. */
 export interface PortIngress extends PortListeners {
   /** Live connections of all ports, closed ones included. */
   readonly connections: number;
-  readonly totals: RelayTotals;
+  readonly totals: PortTotals;
   /** No visitor comes any more; those who are served may finish. */
   closeAll(): Promise<void>;
   whenIdle(): Promise<void>;
@@ -89,6 +95,11 @@ export interface PortIngressParts {
   readonly host: string;
   readonly tunnels: Pick<Registry, 'at'>;
   readonly balancer: Balancer;
+  /** It counts flows alone. */
+  readonly flowBalancer: Balancer;
+  readonly config: Pick<ServerConfig, 'udp' | 'limits'>;
+  /** The two of the path between client and edge. */
+  readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -97,7 +108,9 @@ export interface PortIngressParts {
   readonly onStreamEnd?: () => void;
 }
 
-export const makePortIngresses = (parts: PortIngressParts): Readonly<Record<Transport, PortIngress>> => {
+export type PortIngresses = Readonly<Record<Exclude<Transport, 'udp'>, PortIngress> & { udp: UdpListeners }>;
+
+export const makePortIngresses = (parts: PortIngressParts): PortIngresses => {
   const { host, tunnels, gate, clock, report } = parts;
   return {
     tcp: new TcpListeners({
@@ -109,20 +122,32 @@ export const makePortIngresses = (parts: PortIngressParts): Readonly<Record<Tran
       }),
       gate,
     }),
-    udp: unopened('udp'),
+    udp: makeUdpListeners(parts),
   };
 };
 
-/** Of a transport whose ports this version does not open yet: a registration is refused. */
-const unopened = (protocol: string): PortIngress => ({
-  connections: 0,
-  totals: new RelayTotals(),
-  listen: () => Promise.reject(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol })),
-  close: () => Promise.resolve(),
-  closeAll: () => Promise.resolve(),
-  whenIdle: () => Promise.resolve(),
-  resetConnections: () => {},
-});
+const makeUdpListeners = (parts: PortIngressParts): UdpListeners => {
+  const { tunnels, config, clock, onStreamEnd = () => {} } = parts;
+  const { udp, limits } = config;
+  return new UdpListeners({
+    ...parts,
+    onStreamEnd,
+    range: portRanges(limits).udp,
+    routeOn: (port) => tunnels.at({ kind: 'port', transport: 'udp', port }),
+    balancer: parts.flowBalancer,
+    rules: {
+      flowsPerTunnel: limits.connections_per_tunnel,
+      idleMs: udp.idle_secs * 1000,
+      answeredIdleMs: udp.answered_idle_secs * 1000,
+      newFlowsPerSecond: udp.new_flows_per_second,
+      unconfirmedReplyBytes: udp.unconfirmed_reply_bytes,
+    },
+    addresses: new FlowAddresses({ perAddress: limits.connections_per_address }),
+    decide: () => 'allow',
+    totals: new UdpTotals(),
+    now: readOncePerTurn(clock),
+  });
+};
 
 export const portRanges = (limits: ServerConfig['limits']): Readonly<Record<Transport, PortRange>> => ({
   tcp: { from: limits.tcp_port_range[0], to: limits.tcp_port_range[1] },

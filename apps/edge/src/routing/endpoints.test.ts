@@ -81,7 +81,62 @@ describe('the way back', () => {
     expect(open.has(1)).toBe(true);
     expect(await codeOf(pool.open('b', { kind: 'any' }, 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
   });
+
+  it('is told to listeners that keep a port, once nobody comes back to it, and not when it is another’s already', async () => {
+    const { pool, freed, clock } = keepingPorts();
+    await pool.open('a', { kind: 'any' }, 'alice');
+    pool.close(1);
+    pool.hold(1, 'a', 1000);
+    await nextTurn();
+    expect(freed).toEqual([]);
+    pool.release(1, 'a');
+    await nextTurn();
+    expect(freed).toEqual([1]);
+    await pool.open('a', { kind: 'any' }, 'alice');
+    pool.close(1);
+    pool.hold(1, 'a', 1000);
+    await clock.advance(1000);
+    expect(await pool.open('b', { kind: 'any' }, 'alice')).toBe(1);
+    pool.release(1, 'a');
+    expect(freed).toEqual([1]);
+  });
+
+  it('of a hold that ran out, and that a look for another port has ended, is told all the same', async () => {
+    const { pool, freed, clock } = keepingPorts(2);
+    await pool.open('a', { kind: 'exact', port: 1 }, 'alice');
+    pool.close(1);
+    pool.hold(1, 'a', 1000);
+    await clock.advance(1000);
+    expect(await pool.open('b', { kind: 'exact', port: 2 }, 'alice')).toBe(2);
+    pool.release(1, 'a');
+    expect(freed).toEqual([1]);
+  });
+
+  it('is none for a port that the edge has itself', async () => {
+    const { pool } = setUp({ to: 2 });
+    expect([pool.withhold(1), pool.withhold(1), pool.withhold(3)]).toEqual([true, true, false]);
+    expect(await codeOf(pool.open('a', { kind: 'exact', port: 1 }, 'alice'))).toBe('TUNNEL_PORT_IN_USE');
+    expect(await pool.open('a', { kind: 'any' }, 'alice')).toBe(2);
+    expect(await codeOf(pool.open('b', { kind: 'any' }, 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
+  });
 });
+
+/** Listeners that keep a port open until they are told that nobody comes back. */
+const keepingPorts = (to = 1) => {
+  const clock = new FakeClock();
+  const freed: number[] = [];
+  const listeners = {
+    listen: async () => 'listening' as const,
+    close: async () => {},
+    free: (port: number) => void freed.push(port),
+  };
+  const range = { from: 1, to };
+  return {
+    clock,
+    freed,
+    pool: new PortRegistry({ rangeKey: 'udp_port_range', range, listeners, clock, random: () => 0 }),
+  };
+};
 
 describe('transports', () => {
   /** A registry of two transports, the second one invented, with a range of one port each. */

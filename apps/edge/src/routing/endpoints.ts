@@ -73,6 +73,11 @@ export class EndpointRegistry {
     return endpoint.kind === 'name' && this.names.reserve(endpoint.name, owner, until);
   }
 
+  /** Ports that the edge itself has are no tunnel's. */
+  withhold(transport: Transport, port: number): boolean {
+    return this.#ports[transport].withhold(port);
+  }
+
   /** What one owner holds is held for another from now on. */
   reassign(endpoint: LeasedEndpoint, owner: string, next: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].reassign(endpoint.port, owner, next);
@@ -88,7 +93,10 @@ export class EndpointRegistry {
 export interface PortListeners {
   /** `account`: whom its descriptor counts for. */
   listen(port: number, account: string): Promise<'listening' | 'taken'>;
+  /** No visitor comes in any more. The port is free when this settles, unless it is kept for its owner's return. */
   close(port: number): Promise<void>;
+  /** Its owner does not come back: what was kept of the port is not needed any more. */
+  free?(port: number): void;
 }
 
 export interface PortRegistryOptions {
@@ -99,6 +107,9 @@ export interface PortRegistryOptions {
   readonly clock: Clock;
   readonly random: () => number;
 }
+
+/** Whose leases are those of ports that no tunnel gets: no id of ours has a space. */
+const EDGE_ITSELF = 'the edge itself';
 
 /** The ports of one transport with their listeners: a lease is given out once its listener is open, and goes back after its listener has closed. */
 export class PortRegistry {
@@ -151,13 +162,23 @@ export class PortRegistry {
     return answer.kind === 'leased' && this.#leases.hold(port, owner, until);
   }
 
+  /** No tunnel gets this port, as long as the edge runs. false: it is outside of the range, or somebody's. */
+  withhold(port: number): boolean {
+    const answer = this.#leases.lease(EDGE_ITSELF, { kind: 'exact', port }, 0, this.#clock.monotonic());
+    return answer.kind === 'leased';
+  }
+
   reassign(port: number, owner: string, next: string): void {
     this.#leases.reassign(port, owner, next);
   }
 
   release(port: number, owner: string): void {
     const closing = this.#closing.get(port);
-    const release = (): void => void this.#leases.release(port, owner);
+    const release = (): void => {
+      this.#leases.release(port, owner);
+      // A hold that ran out before may have made it another's.
+      if (this.#leases.useOf(port, this.#clock.monotonic()) === undefined) this.#listeners.free?.(port);
+    };
     if (closing === undefined) release();
     else closing.then(release, release);
   }
@@ -181,6 +202,7 @@ export class PortRegistry {
       return (await this.#listeners.listen(port, account)) === 'listening';
     } catch (error) {
       this.#leases.release(port, owner);
+      this.#listeners.free?.(port);
       throw error;
     }
   }

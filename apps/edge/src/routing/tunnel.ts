@@ -14,6 +14,8 @@ export interface Tunnel extends GroupMember, Service {
   readonly label: string;
   readonly publicUrl: string;
   readonly assignedPort: number | null;
+  /** Of a udp tunnel: how long a flow may be silent; null: as the edge has it. */
+  readonly flowIdleSecs: number | null;
   readonly clientAddr: string;
   readonly owner: Owner;
   /** Milliseconds since the epoch. */

@@ -9,6 +9,9 @@ export const httpKind: TunnelKind = {
   defaultPort: 80,
   takesH2c: true,
   localTls: () => null,
+  forwardFlow: null,
+  capability: null,
+  keys: ['subdomain', 'hostHeader', 'localProtocol', 'localTlsVerify', 'capture'],
 
   endpointFields: (spec, { assignedSubdomain }) => ({
     ...(spec.subdomain === undefined ? preferred(assignedSubdomain) : { subdomain: spec.subdomain }),

@@ -1,16 +1,24 @@
 // The kinds of tunnels: what a registration of one says, what takes its streams to the local service, what is shown of it.
 // A new protocol is a file beside this one, and a line in the table.
-import type { ByteDuplex, MuxStream } from '@tunnel/mux';
-import type { ControlMessageInput, MessageOf, TunnelProtocol } from '@tunnel/protocol';
+import type { ByteDuplex, DatagramStream, MuxStream, ReportInternalError } from '@tunnel/mux';
+import type { ControlMessageInput, MessageOf, StreamHead, TunnelProtocol } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
 import { httpKind, httpsKind } from './http.ts';
+import type { LocalAddresses } from './local-addresses.ts';
 import type { ForwardHandlers, LocalTarget } from './local-service.ts';
+import type { OpenFlows } from './open-flows.ts';
 import { tcpKind } from './tcp.ts';
 import type { Traffic } from './traffic.ts';
+import { udpKind } from './udp.ts';
 
 /** What a tunnel of one kind or another can be asked for. */
 export interface KindSpec {
-  /** tcp: this public port or none. */
+  /** tcp, udp: this public port or none. */
   readonly remotePort?: number;
+  /** udp: seconds of silence, 5 to 3600, after which a visitor's flow is over; as the edge has it when left out. */
+  readonly idleSecs?: number;
+  /** udp: a PROXY protocol header before the first datagram of each flow names the visitor to the local service. */
+  readonly proxyProtocol?: 'v2';
   /** HTTP: this name or none. */
   readonly subdomain?: string;
   /** HTTP: `keep` the visitor's Host (the default), `rewrite` it to the local address, or send this one. */
@@ -54,13 +62,41 @@ export interface ForwardedTunnel {
   readonly target: LocalTarget;
   readonly traffic: Traffic;
   readonly spec: KindSpec;
+  /** Of the local host. */
+  readonly addresses: LocalAddresses;
+  readonly publicUrl: string;
+}
+
+export interface FlowContext {
+  readonly flows: OpenFlows;
+  readonly clock: Clock;
+  /** The local service is not there. Told for every datagram; whoever listens says it less often. */
+  readonly onLocalError: (error: unknown) => void;
+  /** The flow is over, however it ended. Called exactly once. */
+  readonly onDone: () => void;
+  readonly report: ReportInternalError;
 }
 
 /** Takes one visitor's stream to the local service. */
 export type Forwarder = (stream: MuxStream, tunnel: ForwardedTunnel, context: ForwardContext) => Promise<void>;
 
+/** Takes one visitor's datagrams to the local service. */
+export type FlowForwarder = (
+  stream: DatagramStream,
+  head: StreamHead,
+  tunnel: ForwardedTunnel,
+  context: FlowContext,
+) => Promise<void>;
+
 export interface TunnelKind extends ProtocolTraits {
-  readonly forward: Forwarder;
+  /** null: its visitors send no streams of bytes. */
+  readonly forward: Forwarder | null;
+  /** null: its visitors send no datagrams. */
+  readonly forwardFlow: FlowForwarder | null;
+  /** What client and edge have to agree on before one is asked for; null: every edge has it. */
+  readonly capability: string | null;
+  /** What of a spec says something about this kind. */
+  readonly keys: readonly (keyof KindSpec)[];
   /** The port that a Host header leaves out; null: it always names one. */
   readonly defaultPort: number | null;
   /** Whether the local service may speak HTTP/2 without TLS. */
@@ -77,10 +113,13 @@ const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {
   tcp: tcpKind,
   http: httpKind,
   https: httpsKind,
-  // Names that the wire knows and no edge takes yet: asked for like tcp, so that it is the edge that says so.
-  udp: tcpKind,
+  udp: udpKind,
+  // A name that the wire knows and no edge takes yet: asked for like tcp, so that it is the edge that says so.
   p2p: tcpKind,
 };
+
+/** Everything that one kind or another can be asked for. */
+export const KIND_KEYS: readonly (keyof KindSpec)[] = [...new Set(Object.values(KINDS).flatMap(({ keys }) => keys))];
 
 export const kindOf = (protocol: TunnelProtocol): TunnelKind => KINDS[protocol];
 

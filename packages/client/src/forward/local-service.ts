@@ -44,11 +44,12 @@ export const dialLocal: DialLocal = async (target) => {
     if (tls === null) return await connectSocket({ host, port, timeoutMs });
     return await connectTlsSocket({ host, port, timeoutMs, verify: tls.verify });
   } catch (error) {
-    throw new DialFailed(faultOf(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
+    throw new DialFailed(localFault(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
   }
 };
 
-const faultOf = ({ host, port, tls }: LocalTarget, error: unknown): Fault => {
+/** Why the service was not reached, in words. */
+export const localFault = ({ host, port, tls }: LocalTarget, error: unknown): Fault => {
   const target = `${host}:${port}`;
   if (tls !== null && isCertificateTrouble(error)) {
     const reason = `${reasonOf(error)} (${codeOf(error)})`;

@@ -8,6 +8,9 @@ export const tcpKind: TunnelKind = {
   defaultPort: null,
   takesH2c: false,
   localTls: () => null,
+  forwardFlow: null,
+  capability: null,
+  keys: ['remotePort'],
 
   endpointFields: ({ remotePort }, { assignedPort }) => {
     if (remotePort !== undefined) return { remote_port: remotePort };

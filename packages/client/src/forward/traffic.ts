@@ -1,5 +1,5 @@
 // What one tunnel has carried, and carries now.
-import type { Splice } from '@tunnel/mux';
+import type { DatagramOutcome, Splice } from '@tunnel/mux';
 
 export interface TrafficCounts {
   /** Visitors since the tunnel was opened. */
@@ -13,6 +13,12 @@ export interface TrafficCounts {
   readonly bytesOut: number;
 }
 
+/** Why a datagram was not passed on. `local`: the machine did not take it for the local service; the others are the stream's words. */
+export type DropReason = Exclude<DatagramOutcome, 'sent'> | 'local';
+
+/** A visitor (a) and the local service (b), and what has passed between them so far. */
+type Joined = Pick<Splice, 'bytesAToB' | 'bytesBToA'>;
+
 /** The live counts of one tunnel. Running connections are summed up when somebody asks, so that counting costs the flow nothing. */
 export class Traffic {
   #connections = 0;
@@ -20,7 +26,8 @@ export class Traffic {
   #requests = 0;
   #bytesIn = 0;
   #bytesOut = 0;
-  readonly #running = new Set<Splice>();
+  readonly #running = new Set<Joined>();
+  readonly #dropped: Partial<Record<DropReason, number>> = {};
 
   started(): void {
     this.#connections += 1;
@@ -31,25 +38,32 @@ export class Traffic {
     this.#requests += 1;
   }
 
-  /** The visitor (a) and the local service (b) are joined. */
-  joined(splice: Splice): void {
-    this.#running.add(splice);
+  joined(joined: Joined): void {
+    this.#running.add(joined);
   }
 
-  ended(splice?: Splice): void {
+  ended(joined?: Joined): void {
     this.#open -= 1;
-    if (splice === undefined) return;
-    this.#running.delete(splice);
-    this.#bytesIn += splice.bytesAToB;
-    this.#bytesOut += splice.bytesBToA;
+    if (joined === undefined) return;
+    this.#running.delete(joined);
+    this.#bytesIn += joined.bytesAToB;
+    this.#bytesOut += joined.bytesBToA;
+  }
+
+  dropped(reason: DropReason, count = 1): void {
+    this.#dropped[reason] = (this.#dropped[reason] ?? 0) + count;
+  }
+
+  drops(): Readonly<Partial<Record<DropReason, number>>> {
+    return { ...this.#dropped };
   }
 
   counts(): TrafficCounts {
     let bytesIn = this.#bytesIn;
     let bytesOut = this.#bytesOut;
-    for (const splice of this.#running) {
-      bytesIn += splice.bytesAToB;
-      bytesOut += splice.bytesBToA;
+    for (const joined of this.#running) {
+      bytesIn += joined.bytesAToB;
+      bytesOut += joined.bytesBToA;
     }
     return { connections: this.#connections, open: this.#open, requests: this.#requests, bytesIn, bytesOut };
   }

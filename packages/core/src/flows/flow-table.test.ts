@@ -201,3 +201,20 @@ it('lists those that were active last, newest first', () => {
 it('the wheel has a slot for more seconds than the default idle time', () => {
   expect(CORE_LIMITS.FLOW_WHEEL_SLOTS).toBeGreaterThan(60);
 });
+
+describe('a table that takes no new flows', () => {
+  it('drops what comes for others as away, keeps nothing of it, and goes on with those that there are', () => {
+    const { table, addresses } = makeTable();
+    const flow = table.arrived('192.0.2.1', 5000, 0);
+    const denied = table.arrived('192.0.2.2', 5000, 0) as Flow<string>;
+    table.deny(denied, 0);
+    table.takesNew = false;
+    expect([table.arrived('192.0.2.1', 5000, 1), table.arrived('192.0.2.3', 5000, 1)]).toEqual([flow, null]);
+    expect([table.dropped.away, table.size, addresses.size]).toEqual([1, 2, 2]);
+    // What would be asked for again is new, too.
+    expect(table.arrived('192.0.2.2', 5000, CORE_LIMITS.FLOW_DENIED_MS)).toBeNull();
+    expect([table.dropped.away, table.dropped.denied, table.size]).toEqual([2, 0, 1]);
+    table.takesNew = true;
+    expect(table.arrived('192.0.2.3', 5000, 20_000)).not.toBeNull();
+  });
+});

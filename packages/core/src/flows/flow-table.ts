@@ -60,6 +60,8 @@ export interface FlowTableOptions<C> {
 
 export class FlowTable<C> {
   readonly dropped: Readonly<Record<DropReason, number>>;
+  /** false: only datagrams of flows that there are already are taken; the client is away, or the edge is about to end. */
+  takesNew = true;
   readonly #dropped: Record<DropReason, number>;
   readonly #options: FlowTableOptions<C>;
   readonly #flows = new Map<FlowKey, Flow<C>>();
@@ -84,12 +86,12 @@ export class FlowTable<C> {
   /** A datagram of a visitor. null: it is dropped, and counted. Else it is owed one `passedIn` or `drop`; a flow without a context is to be opened. */
   arrived(address: string, port: number, now: number): Flow<C> | null {
     const flow = this.#flows.get(flowKeyOf(address, port));
-    if (flow === undefined) return this.#admit(address, port, now);
+    if (flow === undefined) return this.takesNew ? this.#admit(address, port, now) : this.drop('away', null);
     if (flow.deniedUntil !== 0) {
       if (now < flow.deniedUntil) return this.drop('denied', flow);
       // Asked again from the beginning.
       this.#end(flow, 'idle');
-      return this.#admit(address, port, now);
+      return this.arrived(address, port, now);
     }
     flow.activeAt = now;
     if (flow.isAnswered && !flow.isConfirmed) this.#confirm(flow);
@@ -119,8 +121,8 @@ export class FlowTable<C> {
     return true;
   }
 
-  passedIn(flow: Flow<C>, bytes: number): void {
-    flow.datagramsIn += 1;
+  passedIn(flow: Flow<C>, bytes: number, datagrams = 1): void {
+    flow.datagramsIn += datagrams;
     flow.bytesIn += bytes;
   }
 

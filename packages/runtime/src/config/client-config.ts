@@ -6,8 +6,9 @@ import { dirname, join, resolve } from 'node:path';
 import * as z from 'zod';
 import { Secret } from '../secret.ts';
 import { readFailure } from './file-layers.ts';
-import type { Layer } from './layer.ts';
+import { type Layer, type Tree, valueAt } from './layer.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
+import { foreignKeys } from './tunnel-keys.ts';
 import {
   type DeepReadonly,
   deepFreeze,
@@ -46,12 +47,15 @@ const GROUP = '1 to 100 printable characters without @';
 const HOST_HEADER = '"keep", "rewrite" or a host name';
 
 const tunnel = table({
-  proto: oneOfWithLater(['http', 'https', 'tcp'], ['udp', 'p2p']),
+  proto: oneOfWithLater(['http', 'https', 'tcp', 'udp'], ['p2p']),
   local_port: targetPort(),
   local_host: filledText().default('127.0.0.1'),
   local_protocol: oneOf(['http1', 'h2c']).default('http1'),
   local_tls_verify: flag().default(true),
   remote_port: targetPort().optional(),
+  /** Absent: the edge's. */
+  idle_secs: wholeNumber(5, 3600).optional(),
+  proxy_protocol: oneOf(['v2']).optional(),
   subdomain: filledText().optional(),
   host_header: z
     .string({ error: HOST_HEADER })
@@ -116,7 +120,7 @@ export const loadClientConfig = (sources: ClientConfigSources): ClientConfig => 
   const source = { schema: clientFileSchema, layers: [layer], merged: layer.tree };
   const parsed = clientFileSchema.safeParse(layer.tree);
   if (!parsed.success) throw refuseIssues(source, parsed.error.issues);
-  const findings = clientFindings(parsed.data).sort((a, b) => layer.line(a.path) - layer.line(b.path));
+  const findings = clientFindings(parsed.data, layer.tree).sort((a, b) => layer.line(a.path) - layer.line(b.path));
   if (findings[0] !== undefined) throw refuseFinding(source, findings[0]);
   const { file, env, home = homedir() } = sources;
   const pathOf = (path: string): string => pathFrom(dirname(file), path, home);
@@ -145,11 +149,16 @@ type TunnelEntry = ClientFile['tunnels'][string];
 
 const GROUP_KEY_SOURCES = ['group_key', 'group_key_env', 'group_key_file'] as const;
 
-const clientFindings = (config: ClientFile): Finding[] => [
+const clientFindings = (config: ClientFile, written: Tree): Finding[] => [
   ...(config.auth_token !== undefined && config.auth_token_file !== undefined
     ? [{ path: ['auth_token_file'], expected: 'left out when `auth_token` is given', got: 'both' }]
     : []),
-  ...Object.entries(config.tunnels).flatMap(([name, entry]) => tunnelFindings(['tunnels', name], entry)),
+  ...Object.entries(config.tunnels).flatMap(([name, entry]) => {
+    const path = ['tunnels', name];
+    const foreign = foreignKeys(path, entry.proto, valueAt(written, path) as Tree);
+    // What a foreign key lacks is no news.
+    return foreign.length > 0 ? foreign : tunnelFindings(path, entry);
+  }),
 ];
 
 const tunnelFindings = (path: string[], entry: TunnelEntry): Finding[] => [
@@ -157,30 +166,11 @@ const tunnelFindings = (path: string[], entry: TunnelEntry): Finding[] => [
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
     ? [{ path: [...path, 'health_check', 'path'], expected: 'given when `type` is "http"', got: 'nothing' }]
     : []),
-  ...(entry.remote_port !== undefined && entry.proto !== 'tcp'
-    ? [{ path: [...path, 'remote_port'], expected: 'left out unless `proto` is "tcp"', got: String(entry.remote_port) }]
+  // Over TLS, HTTP/2 is no h2c.
+  ...(entry.proto === 'https' && entry.local_protocol === 'h2c'
+    ? [{ path: [...path, 'local_protocol'], expected: 'left out unless `proto` is "http"' }]
     : []),
-  ...httpFindings(path, entry),
 ];
-
-/** Keys that say nothing about other protocols. */
-const httpFindings = (path: string[], entry: TunnelEntry): Finding[] => {
-  const findings: Finding[] = [];
-  const isHttp = entry.proto === 'http' || entry.proto === 'https';
-  const refuse = (key: string, unless: string, got: string): void => {
-    findings.push({
-      path: [...path, key],
-      expected: `left out unless \`proto\` is ${unless}`,
-      got: JSON.stringify(got),
-    });
-  };
-  if (!isHttp && entry.subdomain !== undefined) refuse('subdomain', '"http" or "https"', entry.subdomain);
-  if (!isHttp && entry.host_header !== 'keep') refuse('host_header', '"http" or "https"', entry.host_header);
-  // Over TLS, HTTP/2 is no h2c; and nothing but HTTP needs the key.
-  if (entry.proto !== 'http' && entry.local_protocol !== 'http1')
-    refuse('local_protocol', '"http"', entry.local_protocol);
-  return findings;
-};
 
 const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
   const [first, second] = GROUP_KEY_SOURCES.filter((key) => entry[key] !== undefined);

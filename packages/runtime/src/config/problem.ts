@@ -42,7 +42,8 @@ export interface ConfigSource {
 export interface Finding {
   readonly path: ConfigPath;
   readonly expected: string;
-  readonly got: string;
+  /** Left out: the value that stands there, in words. */
+  readonly got?: string;
 }
 
 const MOST_SHOWN_CHARACTERS = 60;
@@ -64,8 +65,10 @@ export const refuseFinding = (source: ConfigSource, finding: Finding): ConfigPro
     where: whereIs(source, finding.path),
     key: pathText(finding.path),
     expected: finding.expected,
-    got: finding.got,
+    got: finding.got ?? describeValue(valueAt(source.merged, finding.path), isConcealed(source, finding.path)),
   });
+
+const isConcealed = (source: ConfigSource, path: ConfigPath): boolean => metaAt(source.schema, path).concealed ?? false;
 
 const refuseUnknownKey = (source: ConfigSource, path: ConfigPath): ConfigProblem =>
   new ConfigProblem('CONFIG_UNKNOWN_KEY', {

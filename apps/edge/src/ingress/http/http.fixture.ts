@@ -55,6 +55,7 @@ export const newHttpTunnel = (
   publicUrl: 'http://web.edge.test',
   assignedPort: null,
   http: { hostHeader: null, localProtocol: 'http1', capture: true, ...http },
+  flowIdleSecs: null,
   clientAddr: '127.0.0.1:1',
   owner: { kind: 'operator' },
   connectedSince: 0,

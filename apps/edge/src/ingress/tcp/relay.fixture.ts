@@ -140,6 +140,7 @@ export class RelayStage {
       group,
       assignedPort: 20_000,
       http: null,
+      flowIdleSecs: null,
       clientAddr: '127.0.0.1:1',
       owner,
       connectedSince: 0,

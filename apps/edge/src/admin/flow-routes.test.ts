@@ -1,0 +1,91 @@
+// GET /api/tunnels/:id/flows: who talks to a udp tunnel, what was dropped, and the path; for whom the tunnel is.
+import { apiError, edgeFlows } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { UdpStage, type UdpStand } from '../ingress/udp/udp.fixture.ts';
+import { EDGE_LIMITS } from '../limits.ts';
+import { ALICE } from './group.fixture.ts';
+import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, someTunnel, startRest } from './rest.fixture.ts';
+
+const stage = new UdpStage();
+let stand: UdpStand;
+let rest: RestFixture;
+let port: number;
+beforeEach(async () => {
+  stand = await stage.start({ perTunnel: 1000, perAddress: 1000 });
+  port = await stand.open();
+  rest = await startRest({ udp: stand.listeners, monotonic: () => stand.clock.monotonic() });
+  const tunnel = { ...someTunnel('tun_udp', ALICE, port), protocol: 'udp' as const };
+  rest.tunnels.set('tun_udp', { ...tunnel, endpoint: { kind: 'port', transport: 'udp', port } });
+});
+afterEach(async () => {
+  await rest.stop();
+  await stage.clear();
+});
+
+const ask = async (token = ALICE_KEY, id = 'tun_udp') => {
+  const response = await rest.request(`/api/tunnels/${id}/flows`, { token });
+  return { status: response.status, body: (await response.json()) as unknown };
+};
+
+const list = async () => edgeFlows.strict().parse((await ask()).body);
+
+describe('200', () => {
+  it('shows each flow with what has passed, the last active first, and the path', async () => {
+    const [first, second] = [await stand.visitor(port), await stand.visitor(port)];
+    await first.echo('one');
+    await first.echo('two!');
+    await stand.clock.advance(3000);
+    await second.echo('hello');
+    const { flows, total, path, reason } = await list();
+    expect([total, path, reason]).toEqual([2, 'carrier', 'off']);
+    expect(flows).toEqual([
+      {
+        ...{ visitor: second.name, since: expect.any(String), idle_ms: 0, confirmed: false },
+        ...{ datagrams_in: 1, datagrams_out: 1, bytes_in: 5, bytes_out: 5, dropped: 0 },
+      },
+      {
+        ...{ visitor: first.name, since: expect.any(String), idle_ms: 3000, confirmed: true },
+        ...{ datagrams_in: 2, datagrams_out: 2, bytes_in: 7, bytes_out: 7, dropped: 0 },
+      },
+    ]);
+    const began = flows.map(({ since }) => Date.parse(since));
+    expect((began[0] ?? 0) - (began[1] ?? 0)).toBeGreaterThanOrEqual(2900);
+  });
+
+  it('has every reason of a drop, and counts each datagram under one', async () => {
+    const visitor = await stand.visitor(port);
+    await visitor.echo('one');
+    stand.lose();
+    visitor.say('two');
+    await eventually(async () => expect((await list()).dropped).toMatchObject({ away: 1, behind: 0, denied: 0 }));
+    expect((await list()).flows[0]?.dropped).toBe(1);
+  });
+
+  it('shows the 200 last active ones, and counts all', async () => {
+    const visitors = await Promise.all(Array.from({ length: 210 }, () => stand.visitor(port)));
+    for (const visitor of visitors) visitor.say('hello');
+    await eventually(() => expect(stand.totals.requests).toBe(210));
+    const { flows, total } = await list();
+    expect([flows.length, total]).toEqual([EDGE_LIMITS.API_FLOWS_SHOWN, 210]);
+  });
+
+  it('is for the operator, too', async () => {
+    expect((await ask(ADMIN_TOKEN)).status).toBe(200);
+  });
+});
+
+describe('404', () => {
+  it.each([
+    ['another’s tunnel', BOB_KEY, 'tun_udp'],
+    ['a tunnel that is not udp', ALICE_KEY, 'tun_alice'],
+    ['no tunnel', ALICE_KEY, 'tun_none'],
+  ])('%s', async (_, token, id) => {
+    const { status, body } = await ask(token, id);
+    expect([status, apiError.parse(body).code]).toEqual([404, 'TUNNEL_UNKNOWN']);
+  });
+});
+
+it('401: without a key', async () => {
+  expect((await rest.request('/api/tunnels/tun_udp/flows')).status).toBe(401);
+});

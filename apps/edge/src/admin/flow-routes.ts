@@ -1,0 +1,60 @@
+// The flows of a udp tunnel over the REST: who talks, what was dropped and why, and how datagrams go between edge and client.
+import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
+import { type EdgeFlow, edgeFlows } from '@tunnel/contract';
+import { type Flow, hostPort, plainAddress } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { EDGE_LIMITS } from '../limits.ts';
+import {
+  findTunnel,
+  json,
+  keyRefusals,
+  type RestDependencies,
+  type RestEnv,
+  refused,
+  requireKey,
+  tunnelIdParam,
+  withKey,
+} from './rest-context.ts';
+
+const listFlowsRoute = createRoute({
+  method: 'get',
+  path: '/api/tunnels/{id}/flows',
+  summary: 'The flows of a udp tunnel, what was dropped, and the path of its datagrams',
+  security: withKey,
+  request: { params: tunnelIdParam },
+  responses: {
+    200: json(edgeFlows, 'As they are now.'),
+    ...keyRefusals,
+    404: refused('No such tunnel, not yours, or not a udp tunnel.'),
+  },
+});
+
+export const addFlowRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
+  app.use(listFlowsRoute.getRoutingPath(), requireKey(deps));
+  app.openapi(listFlowsRoute, (context) => {
+    const tunnel = findTunnel(deps, context.get('caller'), context.req.valid('param').id);
+    const port = tunnel.protocol === 'udp' ? tunnel.assignedPort : null;
+    const on = port === null ? undefined : deps.udp.at(port);
+    if (on === undefined) throw new Fault('TUNNEL_UNKNOWN');
+    const [nowMs, wallMs] = [deps.monotonic(), deps.now()];
+    const flows = on.flows(EDGE_LIMITS.API_FLOWS_SHOWN).map((flow) => show(flow, nowMs, wallMs));
+    const { flowCount: total, dropped } = on;
+    return context.json({ flows, total, dropped, ...deps.datagramPathOf(tunnel) }, 200);
+  });
+};
+
+/** All of a flow that there is to see. */
+type SeenFlow = Omit<Flow<never>, 'evict' | 'context' | 'inWheel' | 'inTable' | 'ofAddress'>;
+
+const show = (flow: SeenFlow, nowMs: number, wallMs: number): EdgeFlow => ({
+  visitor: hostPort(plainAddress(flow.address), flow.port),
+  // The table knows monotonic time alone.
+  since: new Date(wallMs - (nowMs - flow.since)).toISOString(),
+  idle_ms: Math.max(0, Math.round(nowMs - flow.activeAt)),
+  confirmed: flow.isConfirmed,
+  datagrams_in: flow.datagramsIn,
+  datagrams_out: flow.datagramsOut,
+  bytes_in: flow.bytesIn,
+  bytes_out: flow.bytesOut,
+  dropped: flow.dropped,
+});

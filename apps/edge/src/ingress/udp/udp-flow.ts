@@ -1,0 +1,155 @@
+// One visitor of a udp tunnel as the ingress serves it: its lease, and the stream that carries its datagrams. A flow outlives its streams:
+// one that is lost with its carrier is followed by another with the next datagram.
+// One object per flow takes all callbacks, so that an idle flow costs no closures and no timers.
+import type { DropReason, Flow } from '@tunnel/core';
+import { BROKEN, type DatagramAnswer, type DatagramReader, type DatagramStream } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { Lease } from '../../routing/balancer.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
+
+export interface UdpFlowOwner {
+  /** The client has a local socket for it: once a flow. */
+  onServed(flow: UdpFlow): void;
+  /** From the visitor, and passed. */
+  onPassed(flow: UdpFlow, datagrams: number, bytes: number): void;
+  onDropped(flow: UdpFlow, reason: DropReason, datagrams: number): void;
+  /** The memory is borrowed for the call. */
+  onReply(flow: UdpFlow, bytes: Buffer, start: number, end: number): void;
+  /** The client does not take it. */
+  onRefused(flow: UdpFlow): void;
+  /** Something of ours threw: the flow ends. */
+  onBroken(flow: UdpFlow, error: unknown, where: string): void;
+}
+
+export class UdpFlow implements DatagramAnswer, DatagramReader {
+  readonly flow: Flow<UdpFlow>;
+  readonly tunnel: Tunnel;
+  readonly lease = new Lease();
+  /** host:port, as the client is told. */
+  readonly #visitor: string;
+  readonly #owner: UdpFlowOwner;
+  /** What came while it is not decided yet whether it may come at all; null: it may. */
+  #waiting: Buffer[] | null = null;
+  #waitingBytes = 0;
+  #stream: DatagramStream | null = null;
+  /** Sent on a stream that the client has not answered yet. */
+  #unansweredDatagrams = 0;
+  #unansweredBytes = 0;
+  #isServed = false;
+  #isOver = false;
+
+  constructor(flow: Flow<UdpFlow>, tunnel: Tunnel, visitor: string, owner: UdpFlowOwner) {
+    this.flow = flow;
+    this.tunnel = tunnel;
+    this.#visitor = visitor;
+    this.#owner = owner;
+  }
+
+  // ---- while it is decided ----
+
+  holdBack(): void {
+    this.#waiting = [];
+  }
+
+  /** It may come: what waited goes. */
+  letIn(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = null;
+    for (const bytes of waiting) this.send(bytes, 0, bytes.length);
+  }
+
+  #wait(bytes: Buffer, start: number, end: number, waiting: Buffer[]): void {
+    const size = end - start;
+    const isFull =
+      waiting.length >= EDGE_LIMITS.UDP_DECIDING_DATAGRAMS ||
+      this.#waitingBytes + size > EDGE_LIMITS.UDP_DECIDING_BYTES;
+    if (isFull) return this.#owner.onDropped(this, 'limit', 1);
+    this.#waitingBytes += size;
+    waiting.push(bytes.subarray(start, end));
+  }
+
+  // ---- from the visitor ----
+
+  /** It is passed, or counted under the reason why not. */
+  send(bytes: Buffer, start: number, end: number): void {
+    if (this.#waiting !== null) return this.#wait(bytes, start, end, this.#waiting);
+    const stream = this.#stream ?? this.#open();
+    const outcome = stream === null ? 'away' : stream.send(bytes, start, end);
+    if (outcome !== 'sent') return this.#owner.onDropped(this, outcome, 1);
+    if (stream?.state === 'open') return this.#owner.onPassed(this, 1, end - start);
+    this.#unansweredDatagrams += 1;
+    this.#unansweredBytes += end - start;
+  }
+
+  /** `reason`: what becomes of datagrams that nobody has answered for. */
+  end(why: StreamReason, reason: DropReason): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const waited = this.#waiting?.length ?? 0;
+    this.#waiting = null;
+    if (waited > 0) this.#owner.onDropped(this, reason, waited);
+    this.#letGo(reason)?.reset(why);
+  }
+
+  // ---- its stream ----
+
+  #open(): DatagramStream | null {
+    const { upstream, tunnelId } = this.tunnel;
+    const opened = upstream.openDatagrams({ tunnelId, visitor: this.#visitor }, this);
+    // A carrier that breaks under this very stream answers within the call.
+    if (opened === null || opened.state === 'closed') return null;
+    this.#stream = opened;
+    opened.read(this);
+    return opened;
+  }
+
+  /** What the client has not answered for is lost with the stream. */
+  #letGo(reason: DropReason): DatagramStream | null {
+    const [stream, unanswered] = [this.#stream, this.#unansweredDatagrams];
+    this.#stream = null;
+    this.#unansweredDatagrams = 0;
+    this.#unansweredBytes = 0;
+    if (unanswered > 0) this.#owner.onDropped(this, reason, unanswered);
+    return stream;
+  }
+
+  onOpened(stream: DatagramStream): void {
+    if (stream !== this.#stream || this.#isOver) return;
+    const [datagrams, bytes] = [this.#unansweredDatagrams, this.#unansweredBytes];
+    this.#unansweredDatagrams = 0;
+    this.#unansweredBytes = 0;
+    if (!this.#isServed) this.#owner.onServed(this);
+    this.#isServed = true;
+    if (datagrams > 0) this.#owner.onPassed(this, datagrams, bytes);
+  }
+
+  onRefused({ code }: StreamReason): void {
+    if (this.#isOver) return;
+    const isAway = code === 'carrier-lost' || code === 'shutting-down';
+    this.#letGo(isAway ? 'away' : 'local');
+    if (!isAway) this.#owner.onRefused(this);
+  }
+
+  // ---- from the client ----
+
+  onDatagram(bytes: Buffer, start: number, end: number): void {
+    if (!this.#isOver) this.#owner.onReply(this, bytes, start, end);
+  }
+
+  /** Its carrier is lost, or the client let go: if the visitor goes on, so does the flow. */
+  onReset(): void {
+    if (!this.#isOver) this.#letGo('away');
+  }
+
+  abandon(error: unknown, where: string): void {
+    const stream = this.#stream;
+    try {
+      this.#owner.onBroken(this, error, where);
+    } finally {
+      this.#isOver = true;
+      this.#stream = null;
+      stream?.reset(BROKEN);
+    }
+  }
+}

@@ -1,0 +1,287 @@
+// Datagrams through a port of the edge, a real session and a client: what passes, what is dropped and under which reason, and what stays of a flow.
+import type { DatagramStream } from '@tunnel/mux';
+import { eventually, rethrow } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { echoing, refusing, UdpStage, type UdpStand } from './udp.fixture.ts';
+
+const stage = new UdpStage();
+afterEach(() => stage.clear());
+
+/** A client that answers nothing by itself. */
+const silent = (streams: DatagramStream[], got: string[] = []) => ({
+  onFlow: (stream: DatagramStream): void => {
+    streams.push(stream);
+    stream.accept();
+    stream.read({
+      onDatagram: (bytes, start, end) => void got.push(bytes.toString('latin1', start, end)),
+      onReset: () => {},
+      abandon: rethrow,
+    });
+  },
+});
+
+const expectNothingLeft = ({ listeners, counts, tunnel, totals, pair }: UdpStand): Promise<void> =>
+  eventually(() => {
+    expect([listeners.connections, totals.flows, counts.total, tunnel.counters.openConnections]).toEqual([0, 0, 0, 0]);
+    expect(pair.edge.liveStreams).toBe(0);
+  });
+
+describe('a flow', () => {
+  it('carries whole datagrams both ways, from the tunnel’s own port, and is counted once with its payload', async () => {
+    const stand = await stage.start();
+    const port = await stand.open();
+    const visitor = await stand.visitor(port);
+    for (const text of ['a', '', 'b'.repeat(1400), 'c'.repeat(60_000)]) await visitor.echo(text);
+    expect(new Set(visitor.from)).toEqual(new Set([`127.0.0.1:${port}`]));
+    expect(stand.heads).toEqual([expect.objectContaining({ tunnelId: 'tun_1', visitor: visitor.name })]);
+    expect([stand.tunnel.counters.requests, stand.tunnel.counters.bytes]).toEqual([1, 2 * 61_401]);
+    expect(stand.totals).toMatchObject({ requests: 1, flows: 1, datagramsIn: 4, datagramsOut: 4 });
+    const [flow] = stand.listeners.at(port)?.flows(10) ?? [];
+    expect(flow).toMatchObject({
+      isConfirmed: true,
+      datagramsIn: 4,
+      datagramsOut: 4,
+      bytesIn: 61_401,
+      bytesOut: 61_401,
+    });
+    expect(stand.dropped()).toEqual({});
+  });
+
+  it('never sees the answers of another', async () => {
+    const stand = await stage.start();
+    const port = await stand.open();
+    const visitors = await Promise.all(Array.from({ length: 20 }, () => stand.visitor(port)));
+    for (let round = 0; round < 5; round += 1) {
+      for (const [n, visitor] of visitors.entries()) visitor.say(`${n} in ${round}`);
+    }
+    await eventually(() => {
+      for (const [n, { heard }] of visitors.entries()) {
+        expect(heard).toEqual([0, 1, 2, 3, 4].map((round) => `${n} in ${round}`));
+      }
+    });
+    expect([stand.listeners.connections, stand.tunnel.counters.requests]).toEqual([20, 20]);
+  });
+
+  it('is over when nothing passes for its time, and sooner when it asked once and was answered', async () => {
+    const stand = await stage.start();
+    const port = await stand.open();
+    const [asked, talked] = [await stand.visitor(port), await stand.visitor(port)];
+    await asked.echo('one question');
+    await talked.echo('one');
+    await talked.echo('two');
+    await stand.clock.advance(12_000);
+    expect(stand.listeners.at(port)?.flowCount).toBe(1);
+    await stand.clock.advance(50_000);
+    await expectNothingLeft(stand);
+    expect(stand.ended.count).toBe(2);
+    await talked.echo('three');
+    expect(stand.tunnel.counters.requests).toBe(3);
+  });
+
+  it('has the time of idleness that its tunnel asked for', async () => {
+    const stand = await stage.start({ onFlow: silent([]).onFlow });
+    const port = await stand.open();
+    stand.routes.set(port, { ...stand.tunnel, flowIdleSecs: 5 });
+    (await stand.visitor(port)).say('hello');
+    await eventually(() => expect(stand.totals.datagramsIn).toBe(1));
+    await stand.clock.advance(4000);
+    expect(stand.totals.flows).toBe(1);
+    await stand.clock.advance(3000);
+    await expectNothingLeft(stand);
+  });
+
+  it('outlives its carrier: the next datagram opens anew, and it is still one flow, and confirmed', async () => {
+    const stand = await stage.start();
+    const port = await stand.open();
+    const visitor = await stand.visitor(port);
+    await visitor.echo('before');
+    await visitor.echo('confirmed');
+    stand.lose();
+    visitor.say('lost');
+    await eventually(() => expect(stand.dropped()).toEqual({ away: 1 }));
+    await stand.comeBack();
+    await visitor.echo('after');
+    expect(stand.heads).toHaveLength(2);
+    expect([stand.tunnel.counters.requests, stand.totals.requests, stand.listeners.connections]).toEqual([1, 1, 1]);
+    expect(stand.listeners.at(port)?.flows(1)).toEqual([
+      expect.objectContaining({ isConfirmed: true, datagramsIn: 3, dropped: 1 }),
+    ]);
+  });
+
+  it('gets replies that nobody asked for as long as it lives, and none afterwards', async () => {
+    const streams: DatagramStream[] = [];
+    const stand = await stage.start(silent(streams));
+    const visitor = await stand.visitor(await stand.open());
+    visitor.say('hello');
+    await eventually(() => expect(streams).toHaveLength(1));
+    const [stream] = streams;
+    stream?.send(Buffer.from('one'), 0, 3);
+    await eventually(() => expect(visitor.heard).toEqual(['one']));
+    await stand.clock.advance(12_000);
+    await expectNothingLeft(stand);
+    expect(stream?.send(Buffer.from('two'), 0, 3)).toBe('away');
+  });
+});
+
+describe('a datagram that is not passed is counted under one reason', () => {
+  it('away: the client is not there; nothing is kept of it', async () => {
+    const stand = await stage.start();
+    const port = await stand.open();
+    stand.lose();
+    const visitor = await stand.visitor(port);
+    for (let n = 0; n < 5; n += 1) visitor.say('hello');
+    await eventually(() => expect(stand.dropped()).toEqual({ away: 5 }));
+    expect(stand.totals.datagramsIn).toBe(0);
+    expect([stand.tunnel.counters.requests, stand.tunnel.counters.bytes]).toEqual([0, 0]);
+  });
+
+  it('local: the client refuses, and with it goes what was sent before the answer; the flow ends', async () => {
+    const stand = await stage.start({ onFlow: refusing });
+    const visitor = await stand.visitor(await stand.open());
+    visitor.say('hello');
+    await eventually(() => expect(stand.dropped()).toEqual({ local: 1 }));
+    await expectNothingLeft(stand);
+    expect([stand.tunnel.counters.requests, stand.tunnel.counters.bytes, stand.totals.datagramsIn]).toEqual([0, 0, 0]);
+  });
+
+  it('unconfirmed: replies beyond the budget of a visitor that has not answered; one word of it opens the way', async () => {
+    const streams: DatagramStream[] = [];
+    const stand = await stage.start({ ...silent(streams), rules: { unconfirmedReplyBytes: 3000 } });
+    const visitor = await stand.visitor(await stand.open());
+    visitor.say('hello');
+    await eventually(() => expect(streams).toHaveLength(1));
+    for (let n = 0; n < 5; n += 1) streams[0]?.send(Buffer.alloc(1000), 0, 1000);
+    await eventually(() => expect(stand.dropped()).toEqual({ unconfirmed: 2 }));
+    expect(visitor.heard).toHaveLength(3);
+    visitor.say('I am here');
+    await eventually(() => expect(stand.totals.datagramsIn).toBe(2));
+    streams[0]?.send(Buffer.alloc(1000), 0, 1000);
+    await eventually(() => expect(visitor.heard).toHaveLength(4));
+  });
+
+  it('loop: it comes from a port of udp tunnels of this very machine', async () => {
+    const range = { from: 0, to: 65_535 };
+    const stand = await stage.start({ range });
+    const visitor = await stand.visitor(await stand.open());
+    visitor.say('hello');
+    await eventually(() => expect(stand.dropped()).toEqual({ loop: 1 }));
+    expect(stand.totals.flows).toBe(0);
+  });
+
+  it('rate: too many new flows of one network', async () => {
+    const stand = await stage.start({ rules: { newFlowsPerSecond: 2 } });
+    const port = await stand.open();
+    const visitors = await Promise.all(Array.from({ length: 6 }, () => stand.visitor(port)));
+    for (const visitor of visitors) visitor.say('hello');
+    await eventually(() => expect(stand.dropped()).toEqual({ rate: 2 }));
+    await eventually(() => expect(stand.totals.requests).toBe(4));
+  });
+
+  it('limit: all flows are confirmed; one that is not makes room instead', async () => {
+    const stand = await stage.start({ perTunnel: 2 });
+    const port = await stand.open();
+    const [first, second, third] = [await stand.visitor(port), await stand.visitor(port), await stand.visitor(port)];
+    for (const visitor of [first, second]) {
+      await visitor.echo('one');
+      await visitor.echo('two');
+    }
+    third.say('no room');
+    await eventually(() => expect(stand.dropped()).toEqual({ limit: 1 }));
+    await first.echo('three');
+    expect(stand.totals.flows).toBe(2);
+  });
+
+  it('too-large, behind, path: as the stream says; the flow stays', async () => {
+    const stand = await stage.start();
+    const visitor = await stand.visitor(await stand.open());
+    await visitor.echo('one');
+    stand.pair.edge.datagramPath = { isUp: true, maxPayloadBytes: 1000, send: () => false };
+    visitor.say('two');
+    await eventually(() => expect(stand.dropped()).toEqual({ path: 1 }));
+    stand.pair.edge.datagramPath = null;
+    await visitor.echo('three');
+    expect(stand.tunnel.counters.requests).toBe(1);
+  });
+});
+
+describe('decide()', () => {
+  it('is asked once a flow; a refused one is remembered, and asked for again later', async () => {
+    const asked: string[] = [];
+    const stand = await stage.start({ decide: (visitor) => (asked.push(visitor), 'deny') });
+    const visitor = await stand.visitor(await stand.open());
+    for (let n = 0; n < 4; n += 1) visitor.say('hello');
+    await eventually(() => expect(stand.dropped()).toEqual({ denied: 4 }));
+    expect(asked).toEqual(['127.0.0.1']);
+    expect([stand.totals.flows, stand.counts.total, stand.heads]).toEqual([0, 0, []]);
+    await stand.clock.advance(11_000);
+    visitor.say('again');
+    await eventually(() => expect(stand.dropped()).toEqual({ denied: 5 }));
+    expect(asked).toHaveLength(2);
+  });
+
+  it('may take its time: eight datagrams wait in their order, more are dropped', async () => {
+    let decide: (verdict: 'allow' | 'deny') => void = () => {};
+    const [streams, got]: [DatagramStream[], string[]] = [[], []];
+    const stand = await stage.start({
+      ...silent(streams, got),
+      decide: () => new Promise((resolve) => (decide = resolve)),
+    });
+    const visitor = await stand.visitor(await stand.open());
+    for (let n = 0; n < 10; n += 1) visitor.say(String(n));
+    await eventually(() => expect(stand.dropped()).toEqual({ limit: 2 }));
+    expect(stand.heads).toEqual([]);
+    decide('allow');
+    await eventually(() => expect(got).toEqual(['0', '1', '2', '3', '4', '5', '6', '7']));
+    expect(EDGE_LIMITS.UDP_DECIDING_DATAGRAMS).toBe(8);
+  });
+
+  it('16 KiB wait at most, and what waited for a refusal is denied', async () => {
+    let decide: (verdict: 'allow' | 'deny') => void = () => {};
+    const stand = await stage.start({ decide: () => new Promise((resolve) => (decide = resolve)) });
+    const visitor = await stand.visitor(await stand.open());
+    for (let n = 0; n < 3; n += 1) visitor.say(Buffer.alloc(7000));
+    await eventually(() => expect(stand.dropped()).toEqual({ limit: 1 }));
+    decide('deny');
+    await eventually(() => expect(stand.dropped()).toEqual({ limit: 1, denied: 2 }));
+    await expectNothingLeft(stand);
+  });
+
+  it('that fails refuses nobody else: the flow ends, and the error is reported', async () => {
+    let isBroken = true;
+    const stand = await stage.start({
+      decide: () => (isBroken ? Promise.reject(new Error('broken')) : 'allow'),
+    });
+    const visitor = await stand.visitor(await stand.open());
+    visitor.say('hello');
+    await eventually(() => expect(stand.reported).toEqual(['udp.decided']));
+    await expectNothingLeft(stand);
+    isBroken = false;
+    await visitor.echo('again');
+  });
+});
+
+it('whatever comes and goes, every datagram is passed once or counted under one reason', async () => {
+  const stand = await stage.start({ perTunnel: 8, rules: { newFlowsPerSecond: 50 }, onFlow: echoing });
+  const port = await stand.open();
+  const visitors = await Promise.all(Array.from({ length: 20 }, () => stand.visitor(port)));
+  let said = 0;
+  for (let round = 0; round < 30; round += 1) {
+    for (const [n, visitor] of visitors.entries()) {
+      if ((n * 7 + round * 3) % 5 === 0) continue;
+      visitor.say(`${n}`);
+      said += 1;
+    }
+    if (round === 10) stand.lose();
+    if (round === 20) await stand.comeBack();
+    const expected = said;
+    await eventually(() => {
+      const dropped = Object.values(stand.listeners.dropped).reduce((sum, count) => sum + count, 0);
+      expect(stand.totals.datagramsIn + dropped).toBe(expected);
+    });
+    await stand.clock.advance(500);
+  }
+  const { datagramsOut, bytesToClient, bytesToVisitor } = stand.totals;
+  await eventually(() => expect(visitors.reduce((sum, { heard }) => sum + heard.length, 0)).toBe(datagramsOut));
+  expect(stand.tunnel.counters.bytes).toBe(bytesToClient + bytesToVisitor);
+});

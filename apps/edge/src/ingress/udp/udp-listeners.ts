@@ -1,0 +1,199 @@
+// The public ports of udp tunnels: one socket each, bound as long as the port is somebody's. A port whose client is away stays bound, so
+// that no other program gets it, visitors are not told that nobody is there, and their flows go on when the client is back.
+import { networkInterfaces } from 'node:os';
+import type { LoopFacts } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { ConnectionGate } from '@tunnel/http-shell';
+import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { UdpPort, type UdpPortParts } from './udp-port.ts';
+import { SendBlocks, UdpSocket } from './udp-socket.ts';
+import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
+
+interface Listener {
+  readonly port: UdpPort;
+  /** Whom its descriptor counts for. */
+  account: string;
+}
+
+export interface UdpListenersOptions extends Omit<UdpPortParts, 'loopFacts'> {
+  readonly host: string;
+  readonly range: LoopFacts['range'];
+  /** The two of the path between client and edge; none: they are not open. */
+  readonly pathPorts: () => readonly number[];
+  readonly gate: Pick<ConnectionGate, 'openPort' | 'closePort'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export class UdpListeners {
+  readonly #options: UdpListenersOptions;
+  readonly #log: LogLimiter;
+  readonly #parts: UdpPortParts;
+  #loopFacts: LoopFacts;
+  readonly #blocks = new SendBlocks();
+  readonly #listeners = new Map<number, Listener>();
+  /** Sockets that are being bound, or on their way out. */
+  readonly #busy = new Map<number, Promise<unknown>>();
+  #loopFactsAtMs = Number.NEGATIVE_INFINITY;
+  #ticking: Timer | null = null;
+  #isDraining = false;
+  #isBufferLogged = false;
+  #idleWaiters: (() => void)[] = [];
+
+  constructor(options: UdpListenersOptions) {
+    this.#options = options;
+    this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
+    this.#parts = { ...options, loopFacts: () => this.#loopFacts };
+    this.#loopFacts = { ownAddresses: new Set(), range: options.range, pathPorts: [] };
+  }
+
+  /** Living flows of all ports. */
+  get connections(): number {
+    return this.totals.flows;
+  }
+
+  /** Datagrams that were not passed since the start, by reason. */
+  get dropped(): DropCounts {
+    const sum = { ...this.totals.droppedBefore };
+    for (const { port } of this.#listeners.values()) addDrops(sum, port.dropped);
+    return sum;
+  }
+
+  get totals(): UdpTotals {
+    return this.#options.totals;
+  }
+
+  /** The flows and drops of the tunnel on a port; undefined: it is not bound. */
+  at(port: number): Pick<UdpPort, 'flows' | 'flowCount' | 'dropped'> | undefined {
+    return this.#listeners.get(port)?.port;
+  }
+
+  /** 'taken': another program, or another tunnel, holds the port. */
+  async listen(port: number, account: string): Promise<'listening' | 'taken'> {
+    await this.#busy.get(port)?.catch(() => {});
+    const held = this.#listeners.get(port);
+    if (held !== undefined) return this.#reopen(held, account);
+    if (this.#busy.has(port)) return 'taken';
+    const { host, gate } = this.#options;
+    gate.openPort(account);
+    const binding = UdpSocket.bind(host, port, this.#blocks);
+    this.#busy.set(port, binding);
+    try {
+      this.#opened(port, await binding, account);
+      return 'listening';
+    } catch (error) {
+      gate.closePort(account);
+      if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return 'taken';
+      throw toFault(error, host, port);
+    } finally {
+      this.#busy.delete(port);
+    }
+  }
+
+  /** Whoever has the lease now takes the socket over, and with the same tunnel its flows. */
+  #reopen(listener: Listener, account: string): 'listening' | 'taken' {
+    if (listener.port.isOpen) return 'taken';
+    if (listener.account !== account) {
+      this.#options.gate.openPort(account);
+      this.#options.gate.closePort(listener.account);
+      listener.account = account;
+    }
+    listener.port.open();
+    return 'listening';
+  }
+
+  #opened(number: number, socket: UdpSocket, account: string): void {
+    const { clock, logger } = this.#options;
+    if (!this.#isBufferLogged) {
+      const { askedBytes: asked, givenBytes: given } = socket.receiveBuffer;
+      logger.info({ asked_bytes: asked, given_bytes: given }, 'receive buffer of udp ports');
+      this.#isBufferLogged = true;
+    }
+    this.#lookAtSelf(clock.monotonic());
+    const onError = (error: Error): void =>
+      this.#log.log('warn', 'udp-socket', { err: error, port: number }, 'a udp port has an error');
+    const port = new UdpPort(number, socket, this.#parts, { onError, onFlowOver: () => this.#tellIfIdle() });
+    if (this.#isDraining) port.drain();
+    this.#listeners.set(number, { port, account });
+    this.#ticking ??= clock.setInterval(() => this.#tick(), EDGE_LIMITS.UDP_TICK_MS);
+  }
+
+  /** Datagrams are dropped from now on. It stays bound until free(): its client may come back. */
+  async close(port: number): Promise<void> {
+    this.#listeners.get(port)?.port.hold();
+  }
+
+  /** Flows end, and the socket closes. */
+  free(port: number): void {
+    const listener = this.#listeners.get(port);
+    if (listener === undefined || listener.port.isOpen) return;
+    this.#unbind(port, listener);
+  }
+
+  #unbind(port: number, listener: Listener): void {
+    this.#listeners.delete(port);
+    if (this.#listeners.size === 0) {
+      this.#ticking?.cancel();
+      this.#ticking = null;
+    }
+    const closing = listener.port.close().finally(() => {
+      this.#options.gate.closePort(listener.account);
+      this.#busy.delete(port);
+    });
+    this.#busy.set(port, closing);
+  }
+
+  /** For the end of the edge: no new flows; replies to those that live still leave. */
+  async closeAll(): Promise<void> {
+    this.#isDraining = true;
+    for (const { port } of this.#listeners.values()) port.drain();
+  }
+
+  resetConnections(): void {
+    for (const [port, listener] of [...this.#listeners]) this.#unbind(port, listener);
+  }
+
+  /** Settles when no flow is left; at once when there is none. */
+  whenIdle(): Promise<void> {
+    if (this.connections === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+    });
+  }
+
+  #tellIfIdle(): void {
+    if (this.#idleWaiters.length === 0 || this.connections > 0) return;
+    const waiters = this.#idleWaiters;
+    this.#idleWaiters = [];
+    for (const resolve of waiters) resolve();
+  }
+
+  #tick(): void {
+    const nowMs = this.#options.clock.monotonic();
+    this.#lookAtSelf(nowMs);
+    for (const { port } of [...this.#listeners.values()]) {
+      try {
+        port.tick(nowMs);
+      } catch (error) {
+        this.#options.report(error, 'udp.tick');
+      }
+    }
+  }
+
+  /** Addresses of a machine change. */
+  #lookAtSelf(nowMs: number): void {
+    if (nowMs - this.#loopFactsAtMs < EDGE_LIMITS.UDP_OWN_ADDRESSES_MS) return;
+    this.#loopFactsAtMs = nowMs;
+    const { range, pathPorts } = this.#options;
+    const addresses = Object.values(networkInterfaces()).flatMap((of) => of ?? []);
+    const ownAddresses = new Set(addresses.map(({ address }) => address));
+    this.#loopFacts = { ownAddresses, range, pathPorts: pathPorts() };
+  }
+}
+
+const toFault = (error: unknown, host: string, port: number): Fault => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const values = { host, port, reason: code ?? message, key: '[limits] udp_port_range' };
+  return new Fault('CONFIG_PORT_DENIED', values, { cause: error });
+};

@@ -1,0 +1,79 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, expect, it, vi } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { freePort, HOST } from './udp.fixture.ts';
+import { SendBlocks, UdpSocket } from './udp-socket.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+const start = async (host = HOST, blocks = new SendBlocks()): Promise<UdpSocket> => {
+  const bound = await UdpSocket.bind(host, await freePort(), blocks);
+  bound.socket.on('error', () => {});
+  cleanups.push(() => bound.close());
+  return bound;
+};
+
+const receiver = async (): Promise<{ socket: Socket; heard: Buffer[]; port: number }> => {
+  const socket = createSocket('udp4').bind(0, HOST);
+  const heard: Buffer[] = [];
+  socket.on('message', (bytes) => void heard.push(bytes));
+  await once(socket, 'listening');
+  cleanups.push(() => socket.close());
+  return { socket, heard, port: socket.address().port };
+};
+
+it('asks for a large receive buffer, and knows what it was given', async () => {
+  const { receiveBuffer } = await start();
+  expect(receiveBuffer.askedBytes).toBe(EDGE_LIMITS.UDP_RECEIVE_BUFFER_BYTES);
+  expect(receiveBuffer.givenBytes).toBeGreaterThan(0);
+});
+
+it('is bound where a name leads, too', async () => {
+  const { socket } = await start('localhost');
+  expect(['127.0.0.1', '::1']).toContain(socket.address().address);
+});
+
+it('what was sent is what the memory held at that moment, whatever becomes of it', async () => {
+  const [bound, { heard, port }] = [await start(), await receiver()];
+  const bytes = Buffer.alloc(1000);
+  for (let n = 0; n < 50; n += 1) {
+    bytes.fill(n);
+    expect(bound.send(bytes, 100, 900, port, HOST)).toBe(true);
+  }
+  bytes.fill(255);
+  await eventually(() => expect(heard).toHaveLength(50));
+  for (const [n, one] of heard.entries()) expect(one.equals(Buffer.alloc(800, n))).toBe(true);
+});
+
+it('what waits behind the kernel’s buffer is not written over, also not by another port, and is bounded', async () => {
+  const blocks = new SendBlocks();
+  const [behind, other, { port }] = [await start(HOST, blocks), await start(HOST, blocks), await receiver()];
+  const given: Buffer[] = [];
+  const queue = { bytes: 0 };
+  // A kernel that takes nothing: what it is given waits, and is read later.
+  vi.spyOn(behind.socket, 'send').mockImplementation(((bytes: Buffer, at: number, length: number) => {
+    given.push(bytes.subarray(at, at + length));
+    queue.bytes += length;
+  }) as never);
+  vi.spyOn(behind.socket, 'getSendQueueCount').mockImplementation(() => given.length);
+  vi.spyOn(behind.socket, 'getSendQueueSize').mockImplementation(() => queue.bytes);
+  const size = 10_000;
+  for (let n = 0; behind.send(Buffer.alloc(size, n), 0, size, port, HOST); n += 1) {
+    other.send(Buffer.alloc(size, 255), 0, size, port, HOST);
+  }
+  expect(given).toHaveLength(Math.floor(EDGE_LIMITS.UDP_SEND_QUEUE_BYTES / size) + 1);
+  for (const [n, bytes] of given.entries()) expect(bytes.equals(Buffer.alloc(size, n))).toBe(true);
+});
+
+it('closes once, and its port is free then', async () => {
+  const bound = await start();
+  const { port } = bound.socket.address();
+  await Promise.all([bound.close(), bound.close()]);
+  const next = await UdpSocket.bind(HOST, port, new SendBlocks());
+  await next.close();
+});

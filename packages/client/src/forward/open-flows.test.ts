@@ -1,0 +1,72 @@
+import type { StreamReason } from '@tunnel/protocol';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { OpenFlows, type SilentFlow } from './open-flows.ts';
+
+const { FLOW_IDLE_GRACE_MS, FLOW_LOOK_EVERY_MS, FLOW_DRAIN_SILENCE_MS } = CLIENT_LIMITS;
+
+class Flow implements SilentFlow {
+  readonly ends: StreamReason[] = [];
+  lastAt = 0;
+  readonly #table: OpenFlows;
+
+  constructor(table: OpenFlows, idleMs: number) {
+    this.#table = table;
+    table.add(this, idleMs);
+  }
+
+  silentFor(now: number): number {
+    return now - this.lastAt;
+  }
+
+  end(reason: StreamReason): void {
+    this.ends.push(reason);
+    this.#table.delete(this);
+  }
+}
+
+let table: OpenFlows;
+
+beforeEach(() => {
+  table = new OpenFlows(() => 1000);
+});
+
+const tickUntil = (ms: number): void => {
+  for (let now = 0; now <= ms; now += 1000) table.tick(now);
+};
+
+describe('a silent flow', () => {
+  it('is ended some time after the edge would have, and not before', () => {
+    const [short, long] = [new Flow(table, 5000), new Flow(table, 60_000)];
+    tickUntil(5000 + FLOW_IDLE_GRACE_MS - FLOW_LOOK_EVERY_MS);
+    expect([short.ends, long.ends]).toEqual([[], []]);
+    tickUntil(5000 + FLOW_IDLE_GRACE_MS + FLOW_LOOK_EVERY_MS);
+    expect([short.ends.length, long.ends.length]).toEqual([1, 0]);
+    tickUntil(60_000 + FLOW_IDLE_GRACE_MS + FLOW_LOOK_EVERY_MS);
+    expect([short.ends.length, long.ends.length, table.size]).toEqual([1, 1, 0]);
+  });
+
+  it('that speaks again has its time anew', () => {
+    const flow = new Flow(table, 5000);
+    flow.lastAt = 30_000;
+    tickUntil(30_000 + FLOW_IDLE_GRACE_MS);
+    expect(flow.ends).toEqual([]);
+  });
+
+  it('is not waited for when the client ends; one that speaks is', () => {
+    const [silent, busy] = [new Flow(table, 3_600_000), new Flow(table, 3_600_000)];
+    silent.lastAt = 10_000;
+    busy.lastAt = 10_000;
+    table.tick(10_000);
+    expect([silent.ends.length, busy.ends.length]).toEqual([0, 0]);
+    table.drain();
+    busy.lastAt = 10_000 + FLOW_DRAIN_SILENCE_MS;
+    table.tick(10_000 + FLOW_DRAIN_SILENCE_MS);
+    expect([silent.ends.length, busy.ends.length]).toEqual([1, 0]);
+  });
+});
+
+it('leaves descriptors to the rest of the client, however many there are', () => {
+  expect(table.limit).toBe(750);
+  expect(new OpenFlows(() => 1_000_000).limit).toBe(CLIENT_LIMITS.FLOWS_MAX);
+});

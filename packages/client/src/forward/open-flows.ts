@@ -1,0 +1,62 @@
+// The flows of one client: how many there may be, and which are over because nothing passes. One look at all of them every few
+// seconds, and no timer for any.
+import type { StreamReason } from '@tunnel/protocol';
+import { descriptorLimit } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from '../limits.ts';
+
+/** What the table needs to know of a flow. */
+export interface SilentFlow {
+  silentFor(now: number): number;
+  end(reason: StreamReason): void;
+}
+
+const SILENT: StreamReason = { code: 'cancelled', text: 'nothing passed for too long' };
+
+export class OpenFlows {
+  /** With how long each may be silent. */
+  readonly #flows = new Map<SilentFlow, number>();
+  readonly #descriptors: () => number;
+  #limit: number | null = null;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isDraining = false;
+
+  constructor(descriptors: () => number = descriptorLimit) {
+    this.#descriptors = descriptors;
+  }
+
+  get size(): number {
+    return this.#flows.size;
+  }
+
+  /** Each has a descriptor, and the rest of the client needs some, too. Asked for with the first flow, not at every start. */
+  get limit(): number {
+    const share = CLIENT_LIMITS.FLOWS_DESCRIPTOR_SHARE;
+    this.#limit ??= Math.min(CLIENT_LIMITS.FLOWS_MAX, Math.floor(this.#descriptors() * share));
+    return this.#limit;
+  }
+
+  /** `idleMs`: what the edge goes by. It is the one who decides; here is only a net below it. */
+  add(flow: SilentFlow, idleMs: number): void {
+    this.#flows.set(flow, idleMs + CLIENT_LIMITS.FLOW_IDLE_GRACE_MS);
+  }
+
+  delete(flow: SilentFlow): void {
+    this.#flows.delete(flow);
+  }
+
+  /** No new visitors come: whoever has said nothing for a moment is done. Datagrams have no end that could be waited for. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  /** Every second, by the owner of the timer. */
+  tick(now: number): void {
+    const every = this.#isDraining ? 0 : CLIENT_LIMITS.FLOW_LOOK_EVERY_MS;
+    if (this.#flows.size === 0 || now - this.#lookedAt < every) return;
+    this.#lookedAt = now;
+    for (const [flow, idleMs] of this.#flows) {
+      const most = this.#isDraining ? CLIENT_LIMITS.FLOW_DRAIN_SILENCE_MS : idleMs;
+      if (flow.silentFor(now) >= most) flow.end(SILENT);
+    }
+  }
+}

@@ -1,0 +1,82 @@
+// Tunnels of kind udp: a public port, and datagrams as they come, each whole and once. A visitor's address and port is a flow.
+import { proxyHeader, readHostPort, type SocketAddress } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { DatagramStream } from '@tunnel/mux';
+import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from '../limits.ts';
+import type { FlowContext, ForwardedTunnel, TunnelKind } from './kinds.ts';
+import type { LocalAddress } from './local-addresses.ts';
+import { LocalFlow } from './local-flow.ts';
+import { tcpKind } from './tcp.ts';
+
+export const udpKind: TunnelKind = {
+  ...tcpKind,
+  capability: CAPABILITY.DATAGRAM,
+  keys: ['remotePort', 'idleSecs', 'proxyProtocol'],
+  forward: null,
+
+  endpointFields: (spec, previous) => ({
+    ...tcpKind.endpointFields(spec, previous),
+    ...(spec.idleSecs === undefined ? {} : { idle_secs: spec.idleSecs }),
+  }),
+
+  forwardFlow: async (stream, head, tunnel, context) => {
+    const { flows, clock } = context;
+    if (flows.size >= flows.limit) {
+      const fault = new Fault('CLIENT_FLOW_LIMIT', { limit: flows.limit });
+      stream.refuse({ code: 'limit', text: fault.message });
+      context.onLocalError(fault);
+      return context.onDone();
+    }
+    const known = tunnel.addresses.current(clock.monotonic());
+    const address = known ?? (await lookUp(stream, tunnel, context));
+    if (address === null) return context.onDone();
+    startFlow(stream, head, tunnel, context, address);
+  },
+};
+
+const lookUp = async (
+  stream: DatagramStream,
+  { addresses }: ForwardedTunnel,
+  context: FlowContext,
+): Promise<LocalAddress | null> => {
+  try {
+    return await addresses.lookup(context.clock.monotonic());
+  } catch (error) {
+    context.onLocalError(error);
+    stream.refuse({ code: 'dial-refused', text: 'the local host cannot be resolved' });
+    return null;
+  }
+};
+
+const startFlow = (
+  stream: DatagramStream,
+  { visitor }: StreamHead,
+  { target, traffic, spec, addresses, publicUrl }: ForwardedTunnel,
+  { flows, clock, onDone, onLocalError, report }: FlowContext,
+  address: LocalAddress,
+): void => {
+  const header = spec.proxyProtocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
+  const flow: LocalFlow = new LocalFlow(
+    { stream, address, port: target.port, traffic, header },
+    {
+      onLocalError,
+      mayBeElsewhere: (tried) => addresses.refused(tried),
+      onDone: () => {
+        flows.delete(flow);
+        traffic.ended(flow);
+        onDone();
+      },
+      report,
+    },
+    clock.monotonic(),
+  );
+  traffic.started();
+  traffic.joined(flow);
+  flows.add(flow, (spec.idleSecs ?? CLIENT_LIMITS.FLOW_IDLE_MAX_SECS) * 1000);
+  flow.connect();
+};
+
+/** As the edge knows itself: by its domain, which may be a name. */
+const reachedAt = (publicUrl: string): SocketAddress =>
+  readHostPort(publicUrl.slice(publicUrl.indexOf('://') + 3)) ?? { host: '', port: 0 };

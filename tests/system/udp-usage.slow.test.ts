@@ -1,0 +1,95 @@
+// What an account is charged for its udp tunnels equals what passed: flows and payloads, each once, whoever dies in between.
+import { eventually, startUdpEcho } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { partsOf } from './kill-trial.fixture.ts';
+import { it, openWith, Person } from './platform-test.fixture.ts';
+import { isUdpPortFree, UdpVisitor } from './udp-visitor.fixture.ts';
+
+const SOON = { timeoutMs: 20_000 };
+
+/** Asks so many times, one after the other, and gives the bytes that passed both ways. */
+const talk = async (visitor: UdpVisitor, times: number, size: number): Promise<number> => {
+  for (let n = 0; n < times; n += 1) expect((await visitor.ask(Buffer.alloc(size, 'u'))).length).toBe(size);
+  return 2 * times * size;
+};
+
+it('known datagrams are charged to the byte, and flows once', async ({ harness, stack }) => {
+  const person = await Person.signUp(stack);
+  const key = await person.newKey();
+  const echo = harness.use(await startUdpEcho());
+  const { tunnel_id, assigned_port } = await (await openWith(harness, stack, key, ['udp', echo.port])).ready();
+  let bytes = 0;
+  for (const size of [0, 1, 1200, 30_000]) {
+    const visitor = harness.use(await UdpVisitor.of(assigned_port));
+    // More than 8 KiB go only to one that has shown to be there.
+    bytes += (await talk(visitor, 1, 1)) + (await talk(visitor, 5, size));
+  }
+  await eventually(async () => {
+    const { protocol, request_count, bytes_proxied } = await person.entry(tunnel_id);
+    expect([protocol, request_count, bytes_proxied]).toEqual(['udp', 4, bytes]);
+  }, SOON);
+  expect(await person.usage()).toMatchObject({ total_requests_30d: 4, total_bytes_30d: bytes });
+});
+
+it('a client that is killed is charged for what it carried, and comes back to the same entry', async ({
+  harness,
+  stack,
+}) => {
+  const person = await Person.signUp(stack);
+  const key = await person.newKey();
+  const echo = harness.use(await startUdpEcho());
+  const home = await harness.folder();
+  const first = await openWith(harness, stack, key, ['udp', echo.port], home);
+  const { tunnel_id, assigned_port } = await first.ready();
+  const visitor = harness.use(await UdpVisitor.of(assigned_port));
+  let bytes = await talk(visitor, 20, 1000);
+  await first.kill();
+  visitor.say('dropped, and not charged');
+  const second = await openWith(harness, stack, key, ['udp', echo.port], home);
+  expect((await second.ready()).tunnel_id).toBe(tunnel_id);
+  // The flow is still the one that it was.
+  bytes += await talk(visitor, 3, 500);
+  await eventually(async () => {
+    const { request_count, bytes_proxied } = await person.entry(tunnel_id);
+    expect([request_count, bytes_proxied]).toEqual([1, bytes]);
+  }, SOON);
+});
+
+it('an edge that is killed loses at most what passed in its last tenth of a second', async ({ harness, stack }) => {
+  const person = await Person.signUp(stack);
+  const key = await person.newKey();
+  const echo = harness.use(await startUdpEcho());
+  const tunnel = await openWith(harness, stack, key, ['udp', echo.port]);
+  const { tunnel_id, assigned_port } = await tunnel.ready();
+  const visitor = harness.use(await UdpVisitor.of(assigned_port));
+  const written = await talk(visitor, 30, 1000);
+  await eventually(async () => expect((await person.entry(tunnel_id)).bytes_proxied).toBe(written), SOON);
+  const last = await talk(visitor, 1, 700);
+  process.kill(partsOf(stack.dataDir).find(({ name }) => name === 'edge')?.pid ?? 0, 'SIGKILL');
+  await tunnel.waitFor('reconnected');
+  await visitor.askUntilAnswered('back');
+  const entries = await eventually(async () => {
+    const log = await person.log();
+    expect(log).toHaveLength(2);
+    expect(log.find((entry) => entry.tunnel_id === tunnel_id)?.unregistered_at).not.toBeNull();
+    return log;
+  }, SOON);
+  const charged = entries.find((entry) => entry.tunnel_id === tunnel_id)?.bytes_proxied ?? 0;
+  expect([written, written + last]).toContain(charged);
+});
+
+it('the tunnels of a key that is revoked end with their flows', async ({ harness, stack }) => {
+  const person = await Person.signUp(stack);
+  const key = await person.newKey();
+  const echo = harness.use(await startUdpEcho());
+  const tunnel = await openWith(harness, stack, key, ['udp', echo.port]);
+  const { assigned_port } = await tunnel.ready();
+  const visitor = harness.use(await UdpVisitor.of(assigned_port));
+  await talk(visitor, 2, 10);
+  expect((await person.call(`/keys/${key.id}`, { method: 'DELETE' })).status).toBeLessThan(300);
+  await eventually(async () => expect(await isUdpPortFree(assigned_port)).toBe(true), SOON);
+  const heard = visitor.heard.length;
+  visitor.say('is anybody there?');
+  expect(await tunnel.exitCode()).not.toBe(0);
+  expect(visitor.heard.length).toBe(heard);
+});
