@@ -9,7 +9,7 @@ export const MAY_IMPORT = {
   capture: ['core', 'errors'],
   contract: ['errors'],
   'http-shell': ['core', 'contract', 'errors', 'runtime'],
-  mux: ['protocol', 'errors'],
+  mux: ['protocol', 'core', 'errors'],
   simulator: ['contract', 'errors', 'runtime'],
   client: ['protocol', 'mux', 'core', 'capture', 'errors', 'runtime'],
   edge: ['protocol', 'mux', 'core', 'capture', 'contract', 'http-shell', 'errors', 'runtime'],

@@ -78,6 +78,11 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ["socket.on('error', fail)", 'rejects the dial'],
     ['socket.once(event, () => {', OWN_TRY],
   ],
+  [`${MUX}/packet-socket.ts`]: [['socket.on(name, settle)', 'settles the opening']],
+  [`${MUX}/udp-path.ts`]: [
+    ['setTimeout(run: () => void', 'an interface'],
+    ['clock.setTimeout(() => this.#tick()', OWN_TRY],
+  ],
   [`${MUX}/datagram-lane.ts`]: [['setTimeout(this.#onTimer', OWN_TRY]],
   [`${MUX}/node-internals.ts`]: [
     ["socket.on('data', (chunk: Buffer) => {", 'both readers have their own try'],
@@ -102,6 +107,8 @@ const RAISING = [
   `${EDGE}/upstream/h2c/stream-duplex.test.ts`,
   `${MUX}/datagram-guard.test.ts`,
   `${MUX}/guard.test.ts`,
+  `${MUX}/packet-socket.test.ts`,
+  `${MUX}/udp-path.test.ts`,
 ];
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');

@@ -13,6 +13,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'the file of endpoints cannot be read: none is held for its client': 'once, when the edge starts',
   'the file of endpoints cannot be written: after a crash they are held for nobody':
     'once for each failure of the disk',
+  'the UDP ports for datagrams and peers are open': 'once, when the edge starts',
+  'udp_port_range has no two free ports beside those for tunnels: datagrams stay on carriers and peers on the relay; give [udp] ports or a larger range':
+    'once, when the edge starts',
   'receive buffer of udp ports': 'once, with the first udp tunnel',
   'connections did not finish in time': 'once, when the edge stops',
   'the renewed certificate is in use for new connections': 'the operator changed a file',

@@ -28,6 +28,7 @@ import { CaptureStore } from './capture/capture-store.ts';
 import { Replays } from './capture/replay.ts';
 import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
+import { DatagramPorts } from './control/datagram-ports.ts';
 import type { Edge, EdgeDeps } from './edge-interface.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
@@ -70,6 +71,7 @@ class ComposedEdge implements Edge {
   readonly #alerts: AlertSender;
   readonly #endpoints: EndpointRegistry;
   readonly #returning: ReturningEndpoints | undefined;
+  readonly #datagramPorts: DatagramPorts;
   readonly #control: ControlPlane;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
@@ -110,6 +112,8 @@ class ComposedEdge implements Edge {
     // Where clients come in, and come back to.
     this.#endpoints = this.#makeEndpoints();
     this.#returning = this.#makeReturning();
+    const { report } = this.#internalErrors;
+    this.#datagramPorts = new DatagramPorts(config, { ...deps, endpoints: this.#endpoints, report });
     this.#control = this.#makeControl();
     // Who looks at all of it.
     this.#metricsServer = this.#makeMetricsServer();
@@ -125,7 +129,7 @@ class ComposedEdge implements Edge {
       https: this.#ingress.httpListeners.https,
       api: { ...this.#rest.address, tls: restListenerOf(this.#config).tls },
       metrics: this.#metricsServer.address,
-      udpPorts: [],
+      udpPorts: this.#datagramPorts.numbers,
       stackApi: this.#rest.stackAddress,
     };
   }
@@ -185,6 +189,8 @@ class ComposedEdge implements Edge {
     });
     // Before anybody can ask for an endpoint; until the last one is given back.
     if (this.#returning !== undefined) life.add({ name: 'endpoints of the last run', ...partOf(this.#returning) });
+    // After those: what a client may come back to is not free. Before any client is told of them; until the last datagram of the drain is out.
+    life.add(this.#datagramPorts);
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
     life.add({
       name: 'control plane',
@@ -235,7 +241,7 @@ class ComposedEdge implements Edge {
       balancer: balancer(),
       flowBalancer: balancer(),
       config: this.#config,
-      pathPorts: () => [],
+      pathPorts: () => this.#datagramPorts.numbers,
       gate: this.#connections.gate,
       captures: this.#captures,
       clock,
@@ -298,6 +304,7 @@ class ComposedEdge implements Edge {
       returning,
       loadBalancing: load_balancing.enabled,
       switchedOff: switchedOff(this.#config),
+      datagramPorts: this.#datagramPorts,
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
       framePace: this.#deps.framePace,
     });
@@ -315,6 +322,7 @@ class ComposedEdge implements Edge {
       sessions: () => control.figures.sessions,
       carriers: () => control.figures.carriers,
       streams: () => control.figures.streams,
+      datagramPaths: () => control.datagramPaths,
       authFailures: () => this.#failures.total,
       clientsHeldBack: () => control.figures.heldBack,
       droppedLogLines: () => logger.droppedLines,
@@ -351,7 +359,7 @@ class ComposedEdge implements Edge {
         groups: tunnels.groups,
         feed: this.#feed,
         udp: this.#ingress.ports.udp,
-        datagramPathOf: () => ({ path: 'carrier', reason: 'off' }),
+        datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),
         closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
         captures: new CaptureService({ store, tunnels, replays }),
         status: () => ({

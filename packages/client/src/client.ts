@@ -291,6 +291,7 @@ class TunnelClient implements Client {
       onMessage: (message) => this.#registry.onMessage(message),
       onStream: (stream, head) => this.#streams.onStream(stream, head),
       onDatagramStream: (stream, head) => this.#streams.onDatagramStream(stream, head),
+      onDatagramWay: (way) => this.#registry.datagramsGo(way),
       onFatal: (fault) => this.#finish(fault),
     });
   }

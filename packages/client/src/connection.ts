@@ -1,6 +1,6 @@
 // Keeps one session with the edge: connects, notices the loss, waits, connects again. Holds no tunnel and no rule about one.
 import { Fault } from '@tunnel/errors';
-import type { DatagramStream, MuxStream } from '@tunnel/mux';
+import type { DatagramStream, DatagramWay, MuxStream } from '@tunnel/mux';
 import type { ControlMessage, StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import { AttemptFailed, authenticate, type Credentials } from './authenticate.ts';
@@ -31,6 +31,7 @@ export interface ConnectionHandlers {
   onMessage(message: ControlMessage): void;
   onStream(stream: MuxStream, head: StreamHead): void;
   onDatagramStream(stream: DatagramStream, head: StreamHead): void;
+  onDatagramWay(way: DatagramWay): void;
   /** Trying again cannot help. Nothing follows. */
   onFatal(fault: Fault): void;
 }
@@ -107,8 +108,8 @@ export class Connection {
 
   async #connect(signal: AbortSignal): Promise<Session> {
     const { endpoint, clock, logger, report, agent, random, token } = this.#settings;
-    const wrap = (socket: ConstructorParameters<typeof ControlLink>[0]): ControlLink =>
-      new ControlLink(socket, { clock, logger });
+    const wrap = (socket: ConstructorParameters<typeof ControlLink>[0], remoteAddress: string): ControlLink =>
+      new ControlLink(socket, { clock, logger, remoteAddress });
     const link = await dialControl(endpoint, { clock, agent, signal, wrap });
     const onAbort = (): void => link.drop(new Fault('CLIENT_CLOSED'));
     signal.addEventListener('abort', onAbort, { once: true });
@@ -129,6 +130,7 @@ export class Connection {
           onMessage: (message) => this.#isCurrent(session) && this.#handlers.onMessage(message),
           onStream: (stream, head) => this.#handlers.onStream(stream, head),
           onDatagramStream: (stream, head) => this.#handlers.onDatagramStream(stream, head),
+          onDatagramWay: (way) => this.#isCurrent(session) && this.#handlers.onDatagramWay(way),
           onShuttingDown: () => this.#onEnd(session, { fault: new Fault('EDGE_SHUTTING_DOWN'), final: false }, true),
           onEnd: (end) => this.#onEnd(session, end, false),
         },

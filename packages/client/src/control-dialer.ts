@@ -15,8 +15,8 @@ export interface ControlDialOptions<T> {
   readonly clock: Clock;
   readonly agent: string;
   readonly signal: AbortSignal;
-  /** Called in the turn in which the socket opens, so that no message can come before its listener. */
-  readonly wrap: (socket: WebSocket) => T;
+  /** Called in the turn in which the socket opens, so that no message can come before its listener. `remoteAddress`: what the name led to. */
+  readonly wrap: (socket: WebSocket, remoteAddress: string) => T;
 }
 
 /** Rejects with a Fault: CLIENT_SERVER_UNREACHABLE when trying again can help, another CLIENT_ code when it cannot. */
@@ -62,7 +62,7 @@ const upgrade = <T>(endpoint: Endpoint, socket: Socket, options: ControlDialOpti
     webSocket.once('open', () => {
       options.signal.removeEventListener('abort', abort);
       webSocket.off('error', fail);
-      resolve(options.wrap(webSocket));
+      resolve(options.wrap(webSocket, socket.remoteAddress ?? ''));
     });
   });
 

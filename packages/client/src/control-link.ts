@@ -36,6 +36,8 @@ const DEFAULT_PACE: LinkPace = {
 };
 
 export class ControlLink {
+  /** The edge's, as it was dialled. */
+  readonly remoteAddress: string;
   readonly #socket: WebSocket;
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -49,7 +51,8 @@ export class ControlLink {
   #lastPingAt: number;
   #pingId = 0;
 
-  constructor(socket: WebSocket, deps: { clock: Clock; logger: Logger }) {
+  constructor(socket: WebSocket, deps: { clock: Clock; logger: Logger; remoteAddress?: string }) {
+    this.remoteAddress = (deps.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
     this.#socket = socket;
     this.#clock = deps.clock;
     this.#logger = deps.logger;

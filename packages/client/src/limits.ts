@@ -41,6 +41,8 @@ export const CLIENT_LIMITS = {
   FOREIGN_SLOT_STALE_AFTER_MS: 180_000,
   /** how long a client that ends waits for the edge to take note */
   CLIENT_CLOSE_TIMEOUT_MS: 2000,
+  /** how often a client with udp tunnels or peers looks whether its own addresses have changed */
+  OWN_ADDRESSES_EVERY_MS: 10_000,
   /** how often the client looks after its connections; silence is judged as of the next look */
   CLIENT_TICK_MS: 1000,
   /** a local service that is down is reported once in this time, not for every visitor */

@@ -1,7 +1,14 @@
 // One authenticated connection to an edge: the control link, the multiplexer and its carriers. It is never reused:
 // after a loss its streams may finish on the carriers that still live, and a new session takes over.
 import { Fault } from '@tunnel/errors';
-import { type DatagramStream, MuxSession, type MuxStream, processBudget, type ReportInternalError } from '@tunnel/mux';
+import {
+  type DatagramStream,
+  type DatagramWay,
+  MuxSession,
+  type MuxStream,
+  processBudget,
+  type ReportInternalError,
+} from '@tunnel/mux';
 import {
   agreeOn,
   CAPABILITIES,
@@ -17,6 +24,7 @@ import { AttemptFailed } from './authenticate.ts';
 import { dialCarrier } from './carrier-dialer.ts';
 import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
+import { DatagramPath, type EdgeObserver } from './datagram-path.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
 import type { Endpoint } from './endpoint.ts';
 import { CLIENT_LIMITS } from './limits.ts';
@@ -32,6 +40,8 @@ export interface SessionHandlers {
   onMessage(message: ControlMessage): void;
   onStream(stream: MuxStream, head: StreamHead): void;
   onDatagramStream(stream: DatagramStream, head: StreamHead): void;
+  /** How datagrams go from now on, once there are udp tunnels. */
+  onDatagramWay(way: DatagramWay): void;
   /** The edge will go away; what runs may finish. */
   onShuttingDown(reason: string): void;
   /** The control connection is over. Once. */
@@ -58,6 +68,7 @@ export class Session implements RegistryLink {
   readonly #deps: SessionDeps;
   readonly #mux: MuxSession;
   readonly #keeper: CarrierKeeper;
+  readonly #datagramPath: DatagramPath;
   #end: SessionEnd | null = null;
   #lastDialError: unknown;
   #started: { readonly resolve: () => void; readonly reject: (failure: AttemptFailed) => void } | null = null;
@@ -83,6 +94,10 @@ export class Session implements RegistryLink {
       },
     });
     this.#keeper = this.#makeKeeper();
+    this.#datagramPath = new DatagramPath({
+      ...{ mux: this.#mux, address: deps.link.remoteAddress, clock, report: deps.report },
+      onWay: (way) => deps.handlers.onDatagramWay(way),
+    });
   }
 
   /** Starts the carriers; settles with the first, because a tunnel without one would turn its visitors away. */
@@ -125,13 +140,20 @@ export class Session implements RegistryLink {
     this.link.drop(fault);
   }
 
+  /** How any socket of this client can learn how it looks from outside; null: the edge does not offer it. */
+  get observer(): EdgeObserver | null {
+    return this.#datagramPath.observer;
+  }
+
   reserveForDatagrams(): void {
     this.#mux.reserveForDatagrams();
+    this.#datagramPath.want();
   }
 
   /** Another session takes over; streams that run may finish here. */
   retire(reason: string): void {
     this.#keeper.stop();
+    this.#datagramPath.stop();
     this.#mux.drain(reason);
   }
 
@@ -142,6 +164,7 @@ export class Session implements RegistryLink {
 
   close(reason: StreamReason): void {
     this.#keeper.stop();
+    this.#datagramPath.stop();
     this.#mux.close(reason);
     this.link.close(1000, '');
   }
@@ -178,6 +201,8 @@ export class Session implements RegistryLink {
     switch (message.type) {
       case 'CarrierTokens':
         return this.#keeper.onTokens(message.tokens);
+      case 'DatagramPath':
+        return this.#datagramPath.offered(message);
       case 'ShuttingDown':
         return handlers.onShuttingDown(message.reason);
       case 'Error': {

@@ -229,12 +229,13 @@ export class TunnelRegistry {
     this.#byId.delete(tunnel.tunnelId);
     const change = tunnel.registered(message);
     this.#byId.set(message.tunnel_id, tunnel);
-    if (kindOf(tunnel.protocol).forwardFlow !== null) this.#link?.reserveForDatagrams();
     // Before anybody hears of it and closes it.
     this.#health.registered(tunnel);
     this.#deps.onChanged();
     if (change === 'opened') this.#deps.emit({ type: 'tunnel-opened', tunnel });
     if (change === 'moved') this.#deps.emit({ type: 'tunnel-moved', tunnel, previousUrl });
+    // It may have something to say of the way they go, and of a tunnel that people have heard of.
+    if (kindOf(tunnel.protocol).forwardFlow !== null) this.#link?.reserveForDatagrams();
     this.#tellDatagrams(tunnel);
     this.#deps.onAnswer();
   }

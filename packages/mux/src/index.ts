@@ -19,5 +19,26 @@ export {
 } from './mux-session.ts';
 export { MuxStream, type OpenAnswer } from './mux-stream.ts';
 export { allowStaticReads, hasLostPeer, takenBytes, unsentBytes } from './node-internals.ts';
+export { PacketSocket, type PacketTarget } from './packet-socket.ts';
+export {
+  kindOf as sealedKindOf,
+  OpeningKey,
+  PATH_ID_BYTES,
+  PATH_KEY_BYTES,
+  SEALED_KIND,
+  SEALED_OVERHEAD_BYTES,
+  type SealedKind,
+  type SealedRefusal,
+  SealingKey,
+} from './sealed-datagram.ts';
+export { decodePing, decodePong, encodePing, encodePong, type Pong } from './sealed-ping.ts';
 export { adoptSocket, SocketDuplex } from './socket-duplex.ts';
 export { type Splice, type SpliceHandlers, splice } from './splice.ts';
+export {
+  AnswerBudget,
+  DATAGRAMS_OFF,
+  type DatagramWay,
+  type PathKeys,
+  type PathRefusal,
+  UdpPath,
+} from './udp-path.ts';

@@ -64,6 +64,24 @@ export const MUX_LIMITS = {
   /** the same by time */
   CARRIER_ROTATE_AFTER_MS: 24 * 3600 * 1000,
 
+  // --- sealed packets over UDP ---
+  /** the largest payload of a datagram on a UDP path: 1,437 bytes on the wire with IPv4. Larger ones take the carrier */
+  DATAGRAM_PATH_PAYLOAD_BYTES: 1372,
+  /** bytes that wait in a UDP socket; over it datagrams are dropped: node has no back-pressure there */
+  DATAGRAM_PATH_SEND_QUEUE_BYTES: 256 * KiB,
+  /** packets whose memory a UDP socket may still need; the same bound for small ones */
+  DATAGRAM_PATH_SEND_QUEUE_PACKETS: 256,
+  /** what a UDP socket asks the system for; it may give less, docs/operations.md names the setting */
+  DATAGRAM_PATH_RECEIVE_BUFFER_BYTES: 4 * MiB,
+  /** how far packets of a UDP path may overtake each other; older ones are dropped as if they were replayed */
+  REPLAY_WINDOW_PACKETS: 1024,
+  /** a key seals no more (RFC 9001, section 6.6, for packets of this size); the edge gives new keys at half of it */
+  SEALED_PACKETS_PER_KEY: 2 ** 28,
+  /** PINGs whose PONG is still waited for; the oldest is forgotten */
+  PATH_PINGS_UNANSWERED_MAX: 32,
+  /** PINGs of one path that are answered in a second, and at once at most twice as many */
+  PATH_PINGS_ANSWERED_PER_SECOND: 50,
+
   // --- sockets ---
   /** the shared buffer that idle and slow sockets are read into */
   SOCKET_SCRATCH_BYTES: 64 * KiB,

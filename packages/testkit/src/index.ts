@@ -29,4 +29,5 @@ export {
   type TcpServerOptions,
 } from './tcp-servers.ts';
 export { type TemporaryDirectory, temporaryDirectory } from './temporary-directory.ts';
+export { startUdpRelay, type UdpBlock, type UdpRelay, type UdpRelayOptions } from './udp-relay.ts';
 export { startUdpEcho, startUdpService, type UdpService, type UdpServiceOptions } from './udp-services.ts';

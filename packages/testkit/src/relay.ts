@@ -4,6 +4,8 @@ import { startTcpServer } from './tcp-servers.ts';
 
 export interface RelayOptions {
   readonly target: { readonly host?: string; readonly port: number };
+  /** Where it listens; 127.0.0.1 unless told. */
+  readonly host?: string;
   /** Added to every chunk, each way. */
   readonly delayMs?: number;
 }
@@ -54,7 +56,7 @@ export const startRelay = async (options: RelayOptions): Promise<Relay> => {
       });
       if (!silent) link.restore();
     },
-    { pauseOnConnect: true },
+    { pauseOnConnect: true, ...(options.host === undefined ? {} : { host: options.host }) },
   );
   return {
     host: server.host,

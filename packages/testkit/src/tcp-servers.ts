@@ -18,6 +18,8 @@ export interface TcpServer {
 }
 
 export interface TcpServerOptions {
+  /** A loopback address; 127.0.0.1 unless told. */
+  readonly host?: string;
   /** 0, the default: any free port. Another one only to come back on a port that was free before. */
   readonly port?: number;
   readonly pauseOnConnect?: boolean;
@@ -28,7 +30,7 @@ export const startTcpServer = async (
   onConnection: (socket: Socket) => void,
   options: TcpServerOptions = {},
 ): Promise<TcpServer> => {
-  const host = '127.0.0.1';
+  const host = options.host ?? '127.0.0.1';
   const sockets = new Set<Socket>();
   let totalConnections = 0;
   const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: options.pauseOnConnect ?? false });

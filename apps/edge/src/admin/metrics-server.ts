@@ -62,6 +62,11 @@ export interface EdgeFigures {
   readonly sessions: () => number;
   readonly carriers: () => number;
   readonly streams: () => number;
+  /** Clients with udp tunnels by the way their datagrams go, and packets at the edge's UDP ports that came to nothing. */
+  readonly datagramPaths: () => {
+    readonly clients: Readonly<Record<'udp' | 'carrier', number>>;
+    readonly refused: Readonly<Record<string, number>>;
+  };
   readonly authFailures: () => number;
   /** How often a client was not read because it sent more frames than it may. */
   readonly clientsHeldBack: () => number;
@@ -171,7 +176,16 @@ const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigur
   );
 };
 
-const addUdpSeries = (metrics: Metrics, { ports: { udp } }: EdgeFigures): void => {
+const addUdpSeries = (metrics: Metrics, { ports: { udp }, datagramPaths }: EdgeFigures): void => {
+  metrics.seriesOf('tunnel_udp_paths', 'Clients with udp tunnels, by the way their datagrams go', 'gauge', () =>
+    Object.entries(datagramPaths().clients).map(([path, value]) => ({ labels: { path }, value })),
+  );
+  metrics.seriesOf(
+    'tunnel_udp_packets_refused_total',
+    'Packets at the UDP ports of the edge that came to nothing',
+    'counter',
+    () => Object.entries(datagramPaths().refused).map(([reason, value]) => ({ labels: { reason }, value })),
+  );
   metrics.gauge('tunnel_udp_flows', 'Living flows of udp tunnels', [], () => udp.connections);
   metrics.seriesOf('tunnel_udp_datagrams_total', 'Datagrams passed; in: from a visitor', 'counter', () => [
     { labels: { direction: 'in' }, value: udp.totals.datagramsIn },

@@ -8,6 +8,7 @@ import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
+import type { DatagramPaths } from './datagram-paths.ts';
 import type { Session, Sessions } from './sessions.ts';
 
 export interface AuthenticateContext {
@@ -15,6 +16,7 @@ export interface AuthenticateContext {
   readonly failures: AuthFailures;
   readonly sessions: Sessions;
   readonly muxes: SessionMuxes;
+  readonly paths: Pick<DatagramPaths, 'messageFor'>;
   readonly regionId: string;
   readonly isDraining: () => boolean;
   /** Whose connection it is, is known; a fault: there is no room for one more of theirs. */
@@ -56,6 +58,8 @@ export const authenticate = async (
   try {
     const { session, secret, resumed } = openSession(context, connection, message, verdict);
     sendAuthOk(context, connection, session, { version: version as number, secret, resumed });
+    const path = session.upstream.mux === null ? null : context.paths.messageFor(session.upstream.mux);
+    if (path !== null) connection.send(path);
     return true;
   } catch (error) {
     connection.refuseAuth(Fault.from(error));

@@ -10,6 +10,7 @@ import { CARRIER_PROTOCOL, type StreamReason, WIRE_LIMITS } from '@tunnel/protoc
 import { type Clock, type LogLimiter, randomToken, sha256Hex } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { refuseUpgrade, refuseWithFault } from './control-server.ts';
+import type { DatagramPaths } from './datagram-paths.ts';
 import type { Session } from './sessions.ts';
 
 const SWITCHING = [
@@ -51,6 +52,8 @@ interface SessionMuxesOptions {
   readonly clock: Clock;
   readonly log: LogLimiter;
   readonly report: ReportInternalError;
+  /** Beside the carriers of each. */
+  readonly paths: DatagramPaths;
   /** The client broke the protocol of the carriers; its streams are reset already. */
   readonly onViolation: (session: Session, mux: MuxSession, reason: string) => void;
 }
@@ -60,6 +63,7 @@ export class SessionMuxes {
   readonly #clock: Clock;
   readonly #log: LogLimiter;
   readonly #report: ReportInternalError;
+  readonly #paths: DatagramPaths;
   readonly #onViolation: SessionMuxesOptions['onViolation'];
   readonly #tokens: CarrierTokens<MuxSession>;
   readonly #sessionOf = new Map<MuxSession, Session>();
@@ -68,6 +72,7 @@ export class SessionMuxes {
     this.#clock = options.clock;
     this.#log = options.log;
     this.#report = options.report;
+    this.#paths = options.paths;
     this.#onViolation = options.onViolation;
     this.#tokens = new CarrierTokens(options.clock);
   }
@@ -102,7 +107,13 @@ export class SessionMuxes {
       },
     });
     this.#sessionOf.set(mux, session);
+    this.#paths.open(mux);
     return mux;
+  }
+
+  /** null: of one that is forgotten. */
+  sessionOf(mux: MuxSession): Session | null {
+    return this.#sessionOf.get(mux) ?? null;
   }
 
   issueTokens(mux: MuxSession, count: number): string[] {
@@ -134,6 +145,8 @@ export class SessionMuxes {
   /** No new streams; those under way finish, as long as their carriers live. */
   retire(mux: MuxSession, why: string): void {
     this.#tokens.revokeAll(mux);
+    // At once: its client goes on under other keys, or not at all. Flows that finish do so on their carriers.
+    this.#paths.end(mux);
     mux.drain(why);
   }
 
@@ -156,6 +169,7 @@ export class SessionMuxes {
   #forget(mux: MuxSession): void {
     this.#sessionOf.delete(mux);
     this.#tokens.revokeAll(mux);
+    this.#paths.end(mux);
   }
 
   #sum(of: (mux: MuxSession) => number): number {

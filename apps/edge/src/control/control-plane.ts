@@ -16,7 +16,7 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
-import type { MuxSession, ReportInternalError } from '@tunnel/mux';
+import type { DatagramWay, MuxSession, ReportInternalError } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
@@ -32,6 +32,8 @@ import { type AuthFailures, authenticate } from './authentication.ts';
 import { SessionMuxes, upgradeCarrier } from './carriers.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
 import { ControlServer } from './control-server.ts';
+import { DatagramPaths } from './datagram-paths.ts';
+import type { DatagramPorts } from './datagram-ports.ts';
 import { handleMessage } from './messages.ts';
 import { type Session, type SessionLimits, Sessions } from './sessions.ts';
 
@@ -56,6 +58,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly loadBalancing: boolean;
   /** Protocols that the operator does not want here. */
   readonly switchedOff: readonly TunnelProtocol[];
+  readonly datagramPorts: DatagramPorts;
   readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   /** How fast frames are taken up; as in the limits unless said otherwise. */
@@ -77,6 +80,7 @@ export class ControlPlane {
   readonly #given: ControlPlaneOptions;
   readonly #server: ControlServer;
   readonly #callerAddress: CallerAddress;
+  readonly #paths: DatagramPaths;
   readonly #muxes: SessionMuxes;
   readonly #sessions: Sessions;
   readonly #connections = new Set<ControlConnection>();
@@ -97,7 +101,9 @@ export class ControlPlane {
     this.#accountBuckets = new AccountBuckets(this.#framePace.account);
     this.#log = new LogLimiter(logger, () => clock.monotonic());
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
-    this.#muxes = new SessionMuxes({ clock, log: this.#log, report, onViolation });
+    const onRenewed = (mux: MuxSession) => this.#onRenewedPath(mux);
+    this.#paths = new DatagramPaths({ ports: options.datagramPorts, clock, report, onRenewed });
+    this.#muxes = new SessionMuxes({ clock, log: this.#log, report, paths: this.#paths, onViolation });
     this.#sessions = new Sessions({
       ...{ clock, log: this.#log, backend, endpoints, groups, tunnels, returning },
       muxes: this.#muxes,
@@ -146,6 +152,24 @@ export class ControlPlane {
       streams: muxes.streams,
       heldBack: this.#heldBack,
     };
+  }
+
+  /** How datagrams go between this edge and the client of a tunnel. */
+  datagramPathOf({ sessionId }: { readonly sessionId: string }): DatagramWay {
+    return this.#paths.wayOf(this.#sessions.get(sessionId)?.upstream.mux ?? null);
+  }
+
+  /** Clients that are here and have udp tunnels, by the way their datagrams go; packets at the two UDP ports that came to nothing, by reason. */
+  get datagramPaths(): {
+    readonly clients: Readonly<Record<DatagramWay['path'], number>>;
+    readonly refused: Readonly<Record<string, number>>;
+  } {
+    const clients = { udp: 0, carrier: 0 };
+    for (const { upstream, tunnels } of this.#sessions.values()) {
+      const hasDatagrams = [...tunnels.values()].some(({ protocol }) => protocol === 'udp');
+      if (upstream.mux !== null && hasDatagrams) clients[this.#paths.wayOf(upstream.mux).path] += 1;
+    }
+    return { clients, refused: this.#paths.refused };
   }
 
   async start(tls: TlsFiles | null): Promise<void> {
@@ -246,6 +270,7 @@ export class ControlPlane {
             ...this.#given,
             sessions: this.#sessions,
             muxes: this.#muxes,
+            paths: this.#paths,
             isDraining: () => this.#isDraining,
             admit: (owner: Owner, as: ControlRole) => gate.identify(accepted, ownerKey(owner), as),
           };
@@ -295,6 +320,11 @@ export class ControlPlane {
   #onViolation(session: Session, mux: MuxSession, reason: string): void {
     // Of an earlier connection: the client has left those streams behind already.
     if (session.upstream.mux === mux) this.#endWith(session, new Fault('CARRIER_PROTOCOL', { reason }));
+  }
+
+  #onRenewedPath(mux: MuxSession): void {
+    const message = this.#paths.messageFor(mux);
+    if (message !== null) this.#muxes.sessionOf(mux)?.connection?.send(message);
   }
 
   #endWith(session: Session, fault: Fault): void {

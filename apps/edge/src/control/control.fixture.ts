@@ -25,6 +25,7 @@ import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import { Registry } from '../routing/registry.ts';
 import { AuthFailures } from './authentication.ts';
 import { ControlPlane } from './control-plane.ts';
+import { DatagramPorts } from './datagram-ports.ts';
 import type { SessionLimits } from './sessions.ts';
 
 const HOST = '127.0.0.1';
@@ -103,6 +104,8 @@ export interface ControlFixtureOptions {
   readonly failuresPerMinute?: number;
   readonly loadBalancing?: boolean;
   readonly switchedOff?: readonly TunnelProtocol[];
+  /** `[udp] path` and `[p2p] direct`: both off unless said; the ports are any free ones. */
+  readonly datagrams?: { readonly path?: 'auto' | 'carrier'; readonly direct?: boolean };
   readonly capabilities?: readonly string[];
   readonly watchers?: readonly GroupWatcher[];
   readonly checkAlertUrl?: (url: string, withinMs: number) => Promise<string | null>;
@@ -149,7 +152,19 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     random: () => 0,
   });
   const groups = new Groups({ clock, logger, endpoints, tunnels, watchers: options.watchers ?? [] });
+  const { path = 'carrier', direct = false } = options.datagrams ?? {};
+  const datagramPorts = new DatagramPorts(
+    {
+      server: { host: HOST },
+      udp: { enabled: true, path, ports: [0, 0] },
+      p2p: { enabled: true, direct },
+      limits: { udp_port_range: [range.from, range.to] },
+    },
+    { endpoints, logger, report: rethrow },
+  );
+  await datagramPorts.start();
   const control = new ControlPlane({
+    datagramPorts,
     host: HOST,
     port: 0,
     domain: 'edge.test',
@@ -176,6 +191,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   await control.start(options.tls ?? null);
   const stop = async (): Promise<void> => {
     control.cut();
+    await datagramPorts.stop();
     for (const ports of Object.values(ingresses)) {
       await ports.closeAll();
       ports.resetConnections();

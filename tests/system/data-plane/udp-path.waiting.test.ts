@@ -1,0 +1,135 @@
+// The UDP path between client and edge over a network that blocks, moves and replays: real sockets and the real clock.
+import { SEALED_KIND } from '@tunnel/mux';
+import { eventually } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { UdpPathStage, type UdpPathStageOptions } from './udp-path.fixture.ts';
+
+/** All of them wait, so they wait together, each on a stage of its own. */
+const on = async (options: UdpPathStageOptions, act: (stage: UdpPathStage) => Promise<void>): Promise<void> => {
+  const stage = await UdpPathStage.open(options);
+  try {
+    await act(stage);
+  } finally {
+    await stage.close();
+  }
+};
+
+/** Datagrams that the client sent over UDP. */
+const sentByUdp = (stage: UdpPathStage): number =>
+  (stage.udp?.sent ?? []).filter(([kind]) => kind === SEALED_KIND.DATAGRAM).length;
+
+/** A visitor who says something every 20 ms; the longest time without an answer. */
+const chat = async (stage: UdpPathStage, until: () => Promise<boolean>): Promise<number> => {
+  let [said, heard, longestMs, lastAt] = [0, 0, 0, performance.now()];
+  while (!(await until())) {
+    stage.say(`word ${said}`);
+    said += 1;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    while (heard < said && stage.heard(`word ${said - 1}`)) {
+      heard = said;
+      longestMs = Math.max(longestMs, performance.now() - lastAt);
+      lastAt = performance.now();
+    }
+  }
+  return Math.max(longestMs, performance.now() - lastAt);
+};
+
+it.concurrent('datagrams begin on carriers, move to UDP when both ends have proven it, and both say so', () =>
+  on({}, async (stage) => {
+    await stage.settle('udp');
+    expect(stage.ways).toEqual(['carrier probing', 'udp']);
+    await stage.echo('over udp');
+    await stage.echo('again');
+    await eventually(() => expect(sentByUdp(stage)).toBeGreaterThan(0));
+    // Larger than the path bears: the carrier takes it.
+    await stage.echo('x'.repeat(20_000));
+    const metrics = await (await fetch(`http://127.0.0.1:${stage.edge.addresses.metrics.port}/metrics`)).text();
+    expect(metrics).toContain('tunnel_udp_paths{path="udp"} 1\n');
+    expect(metrics).toContain('tunnel_udp_paths{path="carrier"} 0\n');
+  }));
+
+it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
+  'when %s is blocked in use, visitors lose at most 5 s, and datagrams return to UDP when it is open again',
+  (block) =>
+    on({}, async (stage) => {
+      await stage.settle('udp');
+      const udp = stage.udp as NonNullable<UdpPathStage['udp']>;
+      const startedAt = performance.now();
+      // Long enough to be a path that holds, short of the next idle ping.
+      await chat(stage, async () => performance.now() - startedAt > 1000);
+      udp.block = block;
+      const isLeft = async (): Promise<boolean> => (await stage.edgeWay()) !== 'udp' && stage.ways.at(-1) !== 'udp';
+      let leftAt = Number.POSITIVE_INFINITY;
+      const silentMs = await chat(stage, async () => {
+        if (leftAt > performance.now() && (await isLeft())) leftAt = performance.now();
+        return performance.now() - leftAt > 500;
+      });
+      expect(silentMs).toBeLessThan(5500);
+      await stage.echo('on carriers');
+      udp.block = 'nothing';
+      await stage.settle('udp', 20_000);
+      await stage.echo('over udp again');
+      expect(stage.ways).toEqual(['carrier probing', 'udp', 'carrier went-silent', 'udp']);
+    }),
+);
+
+it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
+  'a client whose UDP is blocked from the start (%s) never calls the path up, and neither does the edge',
+  (block) =>
+    on({ block }, async (stage) => {
+      await stage.echo('on carriers');
+      await eventually(() => expect(stage.ways).toEqual(['carrier probing', 'carrier udp-blocked']));
+      expect(await stage.edgeWay()).toMatch(/^carrier (probing|udp-blocked)$/);
+      await stage.echo('still on carriers');
+      expect(sentByUdp(stage)).toBe(0);
+    }),
+);
+
+it.concurrent('a client that moves is followed, with its next packet or PING, and nobody leaves the path', () =>
+  on({}, async (stage) => {
+    await stage.settle('udp');
+    await stage.echo('before');
+    for (let move = 0; move < 5; move += 1) {
+      stage.udp?.changeAddresses();
+      // The client's next packet shows where it is: its PING, at the latest, or the answer of its service.
+      await stage.echo(`after move ${move}`);
+    }
+    await eventually(async () => expect(await stage.edgeWay()).toBe('udp'));
+    expect(stage.ways).toEqual(['carrier probing', 'udp']);
+  }));
+
+it.concurrent('after a resume the keys are others: what was recorded before opens nothing', () =>
+  on({}, async (stage) => {
+    await stage.settle('udp');
+    await stage.echo('before');
+    const udp = stage.udp as NonNullable<UdpPathStage['udp']>;
+    await eventually(() => expect(sentByUdp(stage)).toBeGreaterThan(0));
+    const recorded = [...udp.sent];
+    stage.tcp.resetAll();
+    await eventually(() => expect(stage.ways.filter((way) => way === 'udp').length).toBe(2));
+    await stage.settle('udp');
+    for (const packet of recorded) udp.inject(packet);
+    const refused = async (): Promise<number> => {
+      const metrics = await (await fetch(`http://127.0.0.1:${stage.edge.addresses.metrics.port}/metrics`)).text();
+      return Number(/tunnel_udp_packets_refused_total\{reason="unknown-path"\} (\d+)/.exec(metrics)?.[1]);
+    };
+    await eventually(async () => expect(await refused()).toBeGreaterThanOrEqual(recorded.length));
+    expect(await stage.edgeWay()).toBe('udp');
+    await stage.echo('after');
+  }));
+
+it.concurrent('an edge that comes back offers a path of its own', () =>
+  on({}, async (stage) => {
+    await stage.settle('udp');
+    await stage.restartEdge();
+    await eventually(() => expect(stage.ways.filter((way) => way === 'udp').length).toBe(2));
+    await stage.settle('udp');
+    await stage.echo('after');
+  }));
+
+it.concurrent('with path = "carrier" nothing is opened, and both say off', () =>
+  on({ path: 'carrier' }, async (stage) => {
+    expect(stage.edge.addresses.udpPorts).toEqual([]);
+    await stage.settle('carrier off');
+    await stage.echo('on carriers');
+  }));
