@@ -62,7 +62,7 @@ export const readStatically = (socket: net.Socket, reader: StaticReader): ReadPa
   return 'static';
 };
 
-/** Of one that reads statically, and is paused: the next bytes go there, whatever nextView() said last. */
+/** Of one that reads statically: the next bytes go there, whatever nextView() said last. */
 export const readInto = (socket: net.Socket, view: Buffer): void => {
   const inside = socket as SocketInside;
   const symbols = onreadSymbols();

@@ -150,7 +150,7 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     if (!this.#over) this.#socket.resume();
   }
 
-  /** The reader stopped, and will not drain: whoever uses what was read may do so for ever, and the rest is read into other memory. */
+  /** The reader stopped, or does so now, and will not drain: who uses what was read may do so for ever; the rest is read into other memory. */
   leaveMemory(): void {
     if (this.#over || this.#bulk === null || !this.#bulkHeld) return;
     readBuffers.giveBack(this.#bulk, false);

@@ -52,9 +52,9 @@ export class Http1Input {
     this.#goOn = true;
     const at = this.#taker.take(bytes, start, end, borrowed);
     if (at < end) this.#keep(bytes, at, end);
-    if (!this.#goOn) this.#isPaused = true;
-    // After our last word nothing is held back, whatever a service may have left lying; but not in this memory.
-    if (this.#isPaused && this.#isDiscarding) queueMicrotask(() => this.resume());
+    // After our last word nothing is held back, whatever a service may have left lying.
+    if (!this.#goOn && this.#isDiscarding) this.#end.leaveMemory();
+    else if (!this.#goOn) this.#isPaused = true;
     return !this.#isPaused;
   }
 
