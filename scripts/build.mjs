@@ -40,8 +40,8 @@ async function bundle({ entry, outfile, isSplit = false }) {
     platform: 'node',
     target: 'node20',
     conditions: ['source'],
-    // Native code stays where npm has put it; pg's is optional and not used.
-    external: ['@node-rs/argon2', 'pg-native'],
+    // Native code stays where npm has put it; pg's is optional and not used, udx's optional and loaded when a peer goes direct.
+    external: ['@node-rs/argon2', 'pg-native', 'udx-native'],
     sourcemap: 'linked',
     sourcesContent: false,
     legalComments: 'none',

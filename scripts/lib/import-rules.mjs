@@ -11,13 +11,14 @@ export const MAY_IMPORT = {
   'http-shell': ['core', 'contract', 'errors', 'runtime'],
   mux: ['protocol', 'core', 'errors'],
   simulator: ['contract', 'errors', 'runtime'],
-  client: ['protocol', 'mux', 'core', 'capture', 'errors', 'runtime'],
+  peer: ['protocol', 'mux', 'core', 'errors', 'runtime'],
+  client: ['protocol', 'mux', 'peer', 'core', 'capture', 'errors', 'runtime'],
   edge: ['protocol', 'mux', 'core', 'capture', 'contract', 'http-shell', 'errors', 'runtime'],
   platform: ['core', 'contract', 'http-shell', 'errors', 'runtime'],
   server: ['edge', 'platform', 'simulator', 'contract', 'runtime', 'errors'],
   cli: ['client', 'contract', 'errors', 'runtime'],
   dashboard: ['contract', 'errors'],
-  testkit: ['errors', 'protocol', 'core', 'mux', 'runtime', 'client', 'contract', 'edge', 'platform'],
+  testkit: ['errors', 'protocol', 'core', 'mux', 'peer', 'runtime', 'client', 'contract', 'edge', 'platform'],
 };
 
 /** Files that hold tests or serve them: they may import anything, and no product file may import them. */

@@ -5,6 +5,7 @@ import { EDGE_LIMITS } from '../../apps/edge/src/limits.ts';
 import { CLIENT_LIMITS } from '../../packages/client/src/limits.ts';
 import { CORE_LIMITS } from '../../packages/core/src/limits.ts';
 import { MUX_LIMITS } from '../../packages/mux/src/limits.ts';
+import { PEER_LIMITS } from '../../packages/peer/src/limits.ts';
 import { WIRE_LIMITS } from '../../packages/protocol/src/limits.ts';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -42,6 +43,7 @@ const PARTS = [
   { title: 'Sessions and streams', file: 'packages/mux/src/limits.ts', values: MUX_LIMITS },
   { title: 'The rules', file: 'packages/core/src/limits.ts', values: CORE_LIMITS },
   { title: 'The edge', file: 'apps/edge/src/limits.ts', values: EDGE_LIMITS },
+  { title: 'Peers', file: 'packages/peer/src/limits.ts', values: PEER_LIMITS },
   { title: 'The client', file: 'packages/client/src/limits.ts', values: CLIENT_LIMITS },
 ].map((part) => ({ ...part, sections: sectionsOf(part.file, part.values) }));
 

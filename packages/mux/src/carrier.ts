@@ -1,4 +1,5 @@
-// One connection between edge and client, below frames: bytes in, batches out. Two kinds, plain and TLS 1.3, one interface.
+// One connection that carries frames, below them: bytes in, batches out. Two kinds between edge and client, plain and TLS 1.3; a third
+// between two clients (packages/peer).
 import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { BROKEN } from './byte-duplex.ts';
@@ -19,7 +20,7 @@ export interface CarrierReceiver {
 }
 
 export interface Carrier {
-  readonly kind: 'plain' | 'tls';
+  readonly kind: 'plain' | 'tls' | 'sealed';
   readonly readPath: ReadPath;
   readonly bytesSent: number;
   readonly queuedBytes: number;

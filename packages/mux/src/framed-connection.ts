@@ -61,7 +61,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   readonly #owner: FramedConnectionOwner;
   readonly #carrier: Carrier;
   readonly #parser: FrameParser;
-  readonly #vitals: CarrierVitals;
+  readonly vitals: CarrierVitals;
   readonly #lane: DatagramLane;
   readonly #streams: StreamTable;
   #waiters = new Set<FramedStream>();
@@ -77,8 +77,8 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#carrier = carrier;
     this.#parser = new FrameParser(this, owner.frames);
     this.#streams = new StreamTable(owner.role);
-    this.#vitals = new CarrierVitals(owner.now());
-    this.#lane = new DatagramLane(carrier, this, owner, this.#vitals.roundTrip);
+    this.vitals = new CarrierVitals(owner.now());
+    this.#lane = new DatagramLane(carrier, this, owner, this.vitals.roundTrip);
   }
 
   start(): void {
@@ -88,7 +88,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   /** What to weigh when a stream is placed: its streams, and what it carries (a MiB a second counts as one stream). */
   get load(): number {
-    return this.#streams.size + this.#vitals.recentBytes / MIB;
+    return this.#streams.size + this.vitals.recentBytes / MIB;
   }
 
   get takesStreams(): boolean {
@@ -124,7 +124,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#closed) return false;
     const now = this.#owner.now();
-    this.#vitals.heard(end - start, now);
+    this.vitals.heard(end - start, now);
     this.#keptReference = false;
     this.#current = bytes;
     this.#borrowed = borrowed;
@@ -246,7 +246,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     } else if (type === FRAME.SEEN) {
       if (!this.#lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
     } else if (type === FRAME.PING) this.#carrier.send(encodePing(FRAME.PONG, payload));
-    else this.#vitals.onPong(readUint32(payload, 4), this.#owner.now());
+    else if (!this.vitals.onPong(readUint32(payload, 4), this.#owner.now())) this.#ping(this.#owner.now());
   }
 
   // ---- from the streams ----
@@ -279,8 +279,8 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   sendWindow(stream: MuxStream, window: ReceiveWindow): void {
     const path = {
-      roundTripMs: this.#vitals.roundTrip.latestMs,
-      shortestMs: this.#vitals.roundTrip.shortestMs,
+      roundTripMs: this.vitals.roundTrip.latestMs,
+      shortestMs: this.vitals.roundTrip.shortestMs,
       liveStreams: this.#owner.byteStreams,
       nowMs: this.#owner.now(),
     };
@@ -302,7 +302,6 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   pinned(delta: 1 | -1): void {
     this.#pins += delta;
-    if (delta === 1) this.#keptReference = true;
   }
 
   keptReference(): void {
@@ -324,22 +323,22 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   tick(nowMs: number): void {
     if (this.#closed) return;
-    this.#vitals.tick(this.#carrier.bytesSent);
-    if (this.#vitals.isDead(nowMs)) {
+    this.vitals.tick(this.#carrier.bytesSent);
+    if (this.vitals.isDead(nowMs)) {
       this.#carrier.destroy(`nothing heard for ${MUX_LIMITS.CARRIER_DEAD_AFTER_MS / 1000} s`);
       return;
     }
-    if (this.#vitals.isPingDue(nowMs)) this.#ping(nowMs);
+    if (this.vitals.isPingDue(nowMs)) this.#ping(nowMs);
     for (const stream of this.#streams.overdue(nowMs)) {
       this.sendReset(stream, UNANSWERED);
       stream.handleReset(UNANSWERED);
     }
-    const isWorn = this.#vitals.isWorn(nowMs, this.#carrier.bytesSent) || !this.#streams.hasIds;
+    const isWorn = this.vitals.isWorn(nowMs, this.#carrier.bytesSent) || !this.#streams.hasIds;
     if (isWorn && !this.retiring) this.retire({ code: 'cancelled', text: 'rotated' });
   }
 
   #ping(nowMs: number): void {
-    this.#vitals.pinged(nowMs);
+    this.vitals.pinged(nowMs);
     const payload = new Uint8Array(PING_PAYLOAD_BYTES);
     writeUint32(payload, 4, nowMs >>> 0);
     this.#carrier.send(encodePing(FRAME.PING, payload));

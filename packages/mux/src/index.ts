@@ -1,6 +1,6 @@
 export { BROKEN, type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex.ts';
 export { ByteQueue } from './byte-queue.ts';
-export { type Carrier, createCarrier } from './carrier.ts';
+export { type Carrier, type CarrierReceiver, createCarrier } from './carrier.ts';
 export { connectSocket, connectTlsSocket } from './connect-socket.ts';
 export type { DatagramPathSlot } from './datagram-flows.ts';
 export {

@@ -57,6 +57,8 @@ export class MuxSession implements FramedConnectionOwner {
   readonly #now: () => number;
   readonly #handlers: MuxHandlers;
   readonly #connections = new Map<number, FramedConnection>();
+  /** Those that stand above the others. */
+  readonly #ranks = new WeakMap<FramedConnection, number>();
   readonly #waiting = new OpenQueue();
   /** For datagrams, while it takes streams. */
   #reserved: FramedConnection | null = null;
@@ -102,7 +104,8 @@ export class MuxSession implements FramedConnectionOwner {
     return this.#connections.size;
   }
 
-  addCarrier(carrier: Carrier): number {
+  /** New streams take a carrier of the highest rank that has one to give; all of one rank share them. */
+  addCarrier(carrier: Carrier, rank = 0): number {
     const id = this.#nextCarrierId++;
     if (this.#state === 'closed') {
       carrier.destroy('the session is closed');
@@ -110,9 +113,17 @@ export class MuxSession implements FramedConnectionOwner {
     }
     const connection = new FramedConnection(this, id, carrier);
     this.#connections.set(id, connection);
+    if (rank !== 0) this.#ranks.set(connection, rank);
+    // New flows take the better one, too.
+    if (this.#reserved !== null && rank > this.#rankOf(this.#reserved)) this.#reserved = null;
     connection.start();
     this.#waiting.begin((head, answer) => this.#bestConnection()?.open(head, answer) ?? null);
     return id;
+  }
+
+  /** As its last ping says; 0 until one was answered, and for a carrier that is gone. */
+  roundTripMs(carrierId: number): number {
+    return this.#connections.get(carrierId)?.vitals.roundTrip.latestMs ?? 0;
   }
 
   /**
@@ -129,9 +140,18 @@ export class MuxSession implements FramedConnectionOwner {
     let best: FramedConnection | null = null;
     for (const connection of this.#connections.values()) {
       if (!connection.takesStreams || connection === this.#reserved) continue;
-      if (best === null || connection.load < best.load) best = connection;
+      if (best === null || this.#isBetter(connection, best)) best = connection;
     }
     return best ?? (this.#reserved?.takesStreams ? this.#reserved : null);
+  }
+
+  #isBetter(one: FramedConnection, other: FramedConnection): boolean {
+    const ahead = this.#rankOf(one) - this.#rankOf(other);
+    return ahead === 0 ? one.load < other.load : ahead > 0;
+  }
+
+  #rankOf(connection: FramedConnection): number {
+    return this.#ranks.get(connection) ?? 0;
   }
 
   // ---- datagrams ----

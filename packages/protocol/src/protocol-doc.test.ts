@@ -1,6 +1,7 @@
 // docs/protocol.md is prose; what of it can be compared with the code is compared here.
 import { readFileSync } from 'node:fs';
 import { CATALOGUE } from '@tunnel/errors';
+import { SEALED_KIND } from '@tunnel/mux';
 import { describe, expect, it } from 'vitest';
 import { CONTROL_TYPES, controlMessage, decodeControl } from './control-messages.ts';
 import { FRAME, FRAME_KINDS, type FrameType, STREAM_CODES } from './frames.ts';
@@ -66,9 +67,14 @@ describe('docs/protocol.md', () => {
     expect(shown.filter((line) => !known.has(line.split(' ')[0] ?? ''))).toEqual([]);
   });
 
-  it('names no limit, code or frame that does not exist', () => {
+  it('names no limit, code, frame or packet that does not exist', () => {
     const names = [...page.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map((match) => match[1] ?? '');
-    const known = new Set([...LIMIT_NAMES, ...Object.keys(CATALOGUE), ...Object.keys(FRAME)]);
+    const known = new Set([
+      ...LIMIT_NAMES,
+      ...Object.keys(CATALOGUE),
+      ...Object.keys(FRAME),
+      ...Object.keys(SEALED_KIND),
+    ]);
     expect(names.filter((name) => !known.has(name))).toEqual([]);
   });
 

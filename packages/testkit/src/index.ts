@@ -1,6 +1,7 @@
 export { deterministicBytes, deterministicChunks, hashOf, seededRandom } from './deterministic-bytes.ts';
 export { type EventuallyOptions, eventually, waitForPort } from './eventually.ts';
 export { FakeClock } from './fake-clock.ts';
+export { MemoryNetwork } from './memory-network.ts';
 export { monthWithRoom } from './month-with-room.ts';
 export {
   carrierPair,
@@ -15,6 +16,7 @@ export {
   socketPair,
   testCertificate,
 } from './mux-pairs.ts';
+export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
 export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
 export { type Program, type ProgramExit, type ProgramOptions, spawnProgram } from './spawn-program.ts';
@@ -31,3 +33,4 @@ export {
 export { type TemporaryDirectory, temporaryDirectory } from './temporary-directory.ts';
 export { startUdpRelay, type UdpBlock, type UdpRelay, type UdpRelayOptions } from './udp-relay.ts';
 export { startUdpEcho, startUdpService, type UdpService, type UdpServiceOptions } from './udp-services.ts';
+export { type NatKind, startUserSpaceNat, type UserSpaceNat } from './user-space-nat.ts';

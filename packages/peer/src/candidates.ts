@@ -1,0 +1,43 @@
+// Where a program may be reached: the addresses of its machine that others could use, and those that the world sees of its socket.
+import { BlockList, isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { ObservedAddresses } from './address-observer.ts';
+import { PEER_LIMITS } from './limits.ts';
+import type { PeerAddress } from './peer-transport.ts';
+
+type Interfaces = ReturnType<typeof networkInterfaces>;
+
+/** Of IPv6 only what the world can reach: 2000::/3. Link-local addresses need a zone, unique local ones are seldom of one network. */
+const GLOBAL_V6 = new BlockList();
+GLOBAL_V6.addSubnet('2000::', 3, 'ipv6');
+const LINK_LOCAL_V4 = new BlockList();
+LINK_LOCAL_V4.addSubnet('169.254.0.0', 16, 'ipv4');
+
+/** Loopback addresses alone when the edge is on this machine, and never otherwise: there the other peer is itself. */
+export const ownAddresses = (
+  isEdgeLoopback: boolean,
+  interfaces: Interfaces = networkInterfaces(),
+): readonly string[] => {
+  const found: string[] = [];
+  for (const { address, family, internal } of Object.values(interfaces).flatMap((addresses) => addresses ?? [])) {
+    const isUsable = family === 'IPv6' ? internal || GLOBAL_V6.check(address, 'ipv6') : !LINK_LOCAL_V4.check(address);
+    if (isUsable && (!internal || isEdgeLoopback)) found.push(address);
+  }
+  return found;
+};
+
+/** What the world sees first: those are the ones that others need most when there are too many. */
+export const candidatesOf = (
+  own: readonly string[],
+  port: number,
+  observed: ObservedAddresses,
+): readonly PeerAddress[] => {
+  const byKey = new Map<string, PeerAddress>();
+  for (const address of [...observed.addresses, ...own.map((host) => ({ host, port }))]) {
+    byKey.set(addressKey(address), address);
+  }
+  return [...byKey.values()].slice(0, PEER_LIMITS.PEER_CANDIDATES_MAX);
+};
+
+export const addressKey = ({ host, port }: PeerAddress): string =>
+  isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;

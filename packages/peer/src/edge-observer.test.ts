@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto';
+import { systemClock } from '@tunnel/runtime';
+import { FakeClock, rethrow, startObservingPorts, startUserSpaceNat } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { AddressQuery } from './address-observer.ts';
+import { edgeObserver } from './edge-observer.ts';
+import { PEER_LIMITS } from './limits.ts';
+import type { PeerTransport } from './peer-transport.ts';
+import { loadUdxTransport } from './udx-transport.ts';
+
+const closing: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closing.splice(0)) close();
+});
+
+const ask = async (
+  behind: (transport: PeerTransport) => PeerTransport,
+): Promise<{ query: AddressQuery; port: number }> => {
+  const edge = await startObservingPorts();
+  const udx = (await loadUdxTransport()) as PeerTransport;
+  let query: AddressQuery | null = null;
+  const onDatagram = (bytes: Buffer, from: { host: string; port: number }): void => void query?.onDatagram(bytes, from);
+  const socket = behind(udx).open({ onDatagram, abandon: rethrow }, '127.0.0.1');
+  closing.push(edge.close, () => socket.close());
+  const observer = edgeObserver({ host: '127.0.0.1', ports: edge.ports, ...edge.clientKeys() }, systemClock);
+  query = observer.ask((bytes, to) => socket.send(bytes, to));
+  return { query, port: socket.port };
+};
+
+describe('what the edge sees of a socket', () => {
+  it('without a NAT: its own port, consistent', async () => {
+    const { query, port } = await ask((transport) => transport);
+    expect(await query.result).toEqual({ ports: 'consistent', addresses: [{ host: '127.0.0.1', port }] });
+  });
+
+  it.each([
+    ['moderate', 'consistent', 1],
+    ['strict', 'random', 2],
+    ['blocked', 'none', 0],
+  ] as const)('behind a %s NAT: %s', async (kind, ports, count) => {
+    const nat = await startUserSpaceNat(kind);
+    closing.push(nat.close);
+    const { query } = await ask((transport) => nat.behind(transport));
+    const observed = await query.result;
+    expect([observed.ports, observed.addresses.length]).toEqual([ports, count]);
+    expect(observed.addresses.map(({ port }) => port).toSorted()).toEqual(
+      [...nat.outerPorts].slice(0, count).toSorted(),
+    );
+  });
+
+  it('what is no answer to it is not taken, and a silent edge ends it in time', async () => {
+    const edge = await startObservingPorts();
+    closing.push(edge.close);
+    const clock = new FakeClock();
+    const sent: Buffer[] = [];
+    const observer = edgeObserver({ host: '127.0.0.1', ports: edge.ports, ...edge.clientKeys() }, clock);
+    const query = observer.ask((bytes) => void sent.push(bytes));
+    const from = { host: '127.0.0.1', port: edge.ports[0] };
+    for (let length = 0; length < 100; length += 1) {
+      const bytes = randomBytes(length);
+      if (length > 0) bytes[0] = 3;
+      expect(query.onDatagram(bytes, from)).toBe(false);
+    }
+    await clock.advance(PEER_LIMITS.PEER_OBSERVE_PINGS * PEER_LIMITS.PEER_OBSERVE_PING_EVERY_MS);
+    expect(await query.result).toEqual({ ports: 'none', addresses: [] });
+    expect([sent.length, clock.pendingTimers]).toEqual([2 * PEER_LIMITS.PEER_OBSERVE_PINGS, 0]);
+  });
+});

@@ -1,0 +1,101 @@
+// Asks the edge's two UDP ports what they see of a socket: a sealed PING to each until each has answered, or the time is over. The keys are
+// the session's, which all sockets of the client share, and with them the counter.
+import { randomBytes } from 'node:crypto';
+import {
+  decodePong,
+  encodePing,
+  type OpeningKey,
+  SEALED_KIND,
+  SEALED_OVERHEAD_BYTES,
+  type SealingKey,
+  sealedKindOf,
+} from '@tunnel/mux';
+import type { Clock, Timer } from '@tunnel/runtime';
+import type { AddressObserver, AddressQuery, ObservedAddresses } from './address-observer.ts';
+import { addressKey } from './candidates.ts';
+import { PEER_LIMITS } from './limits.ts';
+import type { PeerAddress } from './peer-transport.ts';
+
+/** From `DatagramPath` of this session. */
+export interface EdgeUdp {
+  /** An IP address: the one that the control connection has reached. */
+  readonly host: string;
+  readonly ports: readonly [number, number];
+  readonly sealing: SealingKey;
+  readonly opening: OpeningKey;
+}
+
+export const edgeObserver = (edge: EdgeUdp, clock: Clock): AddressObserver => ({
+  ask: (send) => new EdgeQuery(edge, clock, send),
+});
+
+/** By how many addresses were seen. One that both ports see, or that one alone told of, is taken for what it looks like. */
+const PORTS_BY_COUNT = ['none', 'consistent', 'random'] as const;
+
+class EdgeQuery implements AddressQuery {
+  readonly result: Promise<ObservedAddresses>;
+  readonly #edge: EdgeUdp;
+  readonly #clock: Clock;
+  readonly #send: (bytes: Buffer, to: PeerAddress) => void;
+  /** By token: which port was asked. */
+  readonly #asked = new Map<string, number>();
+  /** By port: what it saw. */
+  readonly #seen = new Map<number, PeerAddress>();
+  #resolve: (observed: ObservedAddresses) => void = () => {};
+  #timer: Timer | null = null;
+  #pingsLeft: number = PEER_LIMITS.PEER_OBSERVE_PINGS;
+
+  constructor(edge: EdgeUdp, clock: Clock, send: (bytes: Buffer, to: PeerAddress) => void) {
+    this.#edge = edge;
+    this.#clock = clock;
+    this.#send = send;
+    this.result = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    this.#ping();
+  }
+
+  onDatagram(bytes: Buffer, from: PeerAddress): boolean {
+    if (sealedKindOf(bytes) !== SEALED_KIND.PONG || !this.#edge.ports.includes(from.port)) return false;
+    const body = this.#edge.opening.open(bytes);
+    const pong = typeof body === 'string' ? null : decodePong(body);
+    // Of another path, or of another socket that asks at the same time.
+    if (pong === null) return false;
+    const port = this.#asked.get(pong.token.toString('hex'));
+    if (port === undefined) return true;
+    this.#seen.set(port, { host: pong.address, port: pong.port });
+    if (this.#seen.size === this.#edge.ports.length) this.stop();
+    return true;
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    const addresses = new Map([...this.#seen.values()].map((address) => [addressKey(address), address]));
+    this.#resolve({ addresses: [...addresses.values()], ports: PORTS_BY_COUNT[addresses.size] ?? 'random' });
+  }
+
+  #ping(): void {
+    if (this.#pingsLeft === 0) return this.stop();
+    this.#pingsLeft -= 1;
+    for (const port of this.#edge.ports) {
+      if (this.#seen.has(port)) continue;
+      const token = randomBytes(8);
+      const packet = sealedPacket(this.#edge.sealing, SEALED_KIND.PING, encodePing(token));
+      if (packet === null) continue;
+      this.#asked.set(token.toString('hex'), port);
+      this.#send(packet, { host: this.#edge.host, port });
+    }
+    this.#timer = this.#clock.setTimeout(() => this.#ping(), PEER_LIMITS.PEER_OBSERVE_PING_EVERY_MS);
+  }
+}
+
+/** In memory of its own, which a socket may keep. null: the key is worn out. */
+export const sealedPacket = (
+  key: SealingKey,
+  kind: (typeof SEALED_KIND)[keyof typeof SEALED_KIND],
+  body: Buffer,
+): Buffer | null => {
+  const packet = Buffer.allocUnsafe(SEALED_OVERHEAD_BYTES + body.length);
+  return key.seal(kind, body, packet, 0) < 0 ? null : packet;
+};

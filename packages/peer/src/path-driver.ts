@@ -1,0 +1,98 @@
+// Drives core's path machine for a direct path: keeps its state and its one timer, and hands its effects to whoever can perform them.
+import {
+  isPathUsed,
+  PATH_OFF,
+  type PathEvent,
+  type PathReason,
+  type PathState,
+  pathReasonOf,
+  transitionPath,
+  wantsUse,
+} from '@tunnel/core';
+import type { Clock, Timer } from '@tunnel/runtime';
+
+export interface PathActions {
+  /** To every address where the other side may be. */
+  sendProbe(): void;
+  /** By the path in use. */
+  sendPing(): void;
+  use(): void;
+  leave(): void;
+  /** A round begins by itself: after its pause, or because an address has changed. */
+  retry(): void;
+  /** All tries of a round were in vain. */
+  failed(): void;
+  /** What `reason` says has changed. */
+  changed(): void;
+  /** Its timer threw. */
+  abandon(error: unknown, where: string): void;
+}
+
+export class PathDriver {
+  readonly #clock: Clock;
+  readonly #actions: PathActions;
+  #state: PathState = PATH_OFF;
+  #timer: Timer | null = null;
+
+  constructor(clock: Clock, actions: PathActions) {
+    this.#clock = clock;
+    this.#actions = actions;
+  }
+
+  get isUsed(): boolean {
+    return isPathUsed(this.#state);
+  }
+
+  get reason(): PathReason {
+    return pathReasonOf(this.#state);
+  }
+
+  /** Whether the next use of the path is to be told by `used`. */
+  get wantsUse(): boolean {
+    return wantsUse(this.#state);
+  }
+
+  feed(event: PathEvent): void {
+    const before = this.#state;
+    const [state, effects] = transitionPath(before, event, this.#clock.monotonic());
+    this.#state = state;
+    if (state.kind === 'off') this.#cancel();
+    for (const effect of effects) {
+      if (effect.kind === 'send-probe') this.#actions.sendProbe();
+      else if (effect.kind === 'send-ping') this.#actions.sendPing();
+      else if (effect.kind === 'use') this.#actions.use();
+      else if (effect.kind === 'leave') this.#actions.leave();
+      else this.#wake(effect.at);
+    }
+    if (pathReasonOf(before) !== this.reason) this.#actions.changed();
+    if (before.kind === 'probing' && this.#state.kind === 'down') this.#actions.failed();
+    if (event.kind !== 'started' && isFreshRound(before, this.#state)) this.#actions.retry();
+  }
+
+  close(): void {
+    this.#state = PATH_OFF;
+    this.#cancel();
+  }
+
+  #wake(at: number): void {
+    this.#cancel();
+    this.#timer = this.#clock.setTimeout(
+      () => {
+        try {
+          this.feed({ kind: 'tick' });
+        } catch (error) {
+          this.#actions.abandon(error, 'peer.path');
+        }
+      },
+      Math.max(0, at - this.#clock.monotonic()),
+    );
+  }
+
+  #cancel(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+}
+
+const isFreshRound = (before: PathState, after: PathState): boolean =>
+  after.kind === 'probing' && after.attempt === 1 && (before.kind !== 'probing' || before.triedAt !== after.triedAt);

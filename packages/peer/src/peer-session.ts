@@ -1,0 +1,199 @@
+// Two programs and the mux between them: streams on the best path that is up, the relay's carriers below, a direct one above. It outlives
+// any of them: a lost relay costs what ran on it, and nothing that runs direct.
+import {
+  type DatagramAnswer,
+  type DatagramStream,
+  type MuxHandlers,
+  MuxSession,
+  type MuxStream,
+  type OpenAnswer,
+  type PendingStream,
+} from '@tunnel/mux';
+import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import type { Timer } from '@tunnel/runtime';
+import { DirectLink } from './direct-link.ts';
+import { PEER_LIMITS } from './limits.ts';
+import { pskOf } from './noise.ts';
+import { encodeMessage, type PeerMessage } from './peer-messages.ts';
+import type { DirectOutcome, PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
+import type { SealedCarrier } from './sealed-carrier.ts';
+
+const RELAY_RANK = 0;
+const DIRECT_RANK = 1;
+
+export interface PeerSessionHandlers {
+  /** Of the publisher: only subscribers open streams. */
+  onStream?(stream: MuxStream, head: StreamHead): void;
+  onDatagramStream?(stream: DatagramStream, head: StreamHead): void;
+  /** Where new streams go has changed, or why. */
+  onPath(path: PeerPath): void;
+  /** A try to go direct has ended. */
+  onAttempt?(outcome: DirectOutcome): void;
+  /** The relay's carrier is gone, or takes no new streams; a direct path goes on. */
+  onRelayLost(reason: string): void;
+}
+
+export class PeerSession {
+  readonly #settings: PeerSettings;
+  readonly #handlers: PeerSessionHandlers;
+  readonly #mux: MuxSession;
+  readonly #direct: DirectLink;
+  readonly #timer: Timer;
+  #relay: { readonly carrier: SealedCarrier; readonly id: number } | null = null;
+  /** By number of the mux. */
+  readonly #carriers = new Map<number, SealedCarrier>();
+  #pastRelayBytes = 0;
+  #told: PeerPath | null = null;
+  #tickedAt = 0;
+
+  constructor(role: 'subscriber' | 'publisher', settings: PeerSettings, handlers: PeerSessionHandlers) {
+    this.#settings = settings;
+    this.#handlers = handlers;
+    const { clock, budget, report } = settings;
+    const muxHandlers: MuxHandlers = {
+      ...(handlers.onStream === undefined ? {} : { onStream: handlers.onStream.bind(handlers) }),
+      ...(handlers.onDatagramStream === undefined
+        ? {}
+        : { onDatagramStream: handlers.onDatagramStream.bind(handlers) }),
+      onCarrierLost: ({ carrierId, reason }) => this.#onCarrierLost(carrierId, reason),
+      report,
+    };
+    this.#mux = new MuxSession({
+      // Whoever dials is the mux's client: it opens the odd streams, and closes carriers that are worn.
+      role: role === 'subscriber' ? 'client' : 'edge',
+      ...{ budget, now: () => clock.monotonic(), capabilities: ['datagram'], handlers: muxHandlers },
+    });
+    this.#direct = new DirectLink({
+      role,
+      network: settings.network,
+      isAllowed: settings.direct,
+      psk: pskOf(settings.secret.reveal(), settings.name),
+      clock,
+      events: {
+        send: (message) => this.#relay?.carrier.sendMessage(encodeMessage(message)),
+        relayRttMs: () => this.#relayRttMs ?? 0,
+        onCarrier: (carrier) => void this.#add(carrier, DIRECT_RANK),
+        onDatagram: (flow, bytes, start, end) => void this.#mux.deliverDatagram(flow, bytes, start, end),
+        onAttempt: (outcome) => handlers.onAttempt?.(outcome),
+        onChange: () => this.#onChange(),
+        abandon: report,
+      },
+    });
+    this.#timer = clock.setInterval(() => this.#look(), PEER_LIMITS.PEER_LOOK_EVERY_MS);
+  }
+
+  get path(): PeerPath {
+    if (this.#direct.isUp) return { path: 'direct', reason: '', rttMs: rounded(this.#direct.rttMs) };
+    return { path: 'relay', reason: this.#direct.reason, rttMs: rounded(this.#relayRttMs) };
+  }
+
+  get hasRelay(): boolean {
+    return this.#relay !== null;
+  }
+
+  /** Whether there is any way to the other program now. */
+  get isConnected(): boolean {
+    return this.hasRelay || this.#direct.isUp;
+  }
+
+  get bytes(): PeerBytes {
+    return {
+      relayBytes: this.#pastRelayBytes + (this.#relay === null ? 0 : bytesOf(this.#relay.carrier)),
+      directBytes: this.#direct.bytes,
+    };
+  }
+
+  open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
+    return this.#mux.open(head, answer);
+  }
+
+  openDatagrams(head: StreamHead, answer: DatagramAnswer): DatagramStream | null {
+    return this.#mux.openDatagrams(head, answer);
+  }
+
+  /** A relay that is proven to end at the other program. The one before, if there is one, finishes its streams. */
+  attachRelay(carrier: SealedCarrier): void {
+    this.#forgetRelay();
+    this.#relay = { carrier, id: this.#add(carrier, RELAY_RANK) };
+    this.#direct.relayAttached(carrier.handshakeHash);
+    this.#tell();
+  }
+
+  onMessage(message: PeerMessage): void {
+    this.#direct.onMessage(message);
+  }
+
+  /** Every connection between the two ends; others may come. */
+  disconnect(reason: string): void {
+    this.#direct.forget();
+    for (const carrier of [...this.#carriers.values()]) carrier.destroy(reason);
+  }
+
+  /** For good: told to the other program on whatever way there is. */
+  close(reason: StreamReason): void {
+    this.#timer.cancel();
+    for (const carrier of this.#carriers.values())
+      carrier.sendMessage(encodeMessage({ type: 'bye', reason: reason.text }));
+    // The carriers end behind what was said; the link behind them has nothing to say any more.
+    this.#mux.close(reason);
+    this.#direct.close();
+  }
+
+  get #relayRttMs(): number | null {
+    const rttMs = this.#relay === null ? 0 : this.#mux.roundTripMs(this.#relay.id);
+    return rttMs === 0 ? null : rttMs;
+  }
+
+  #add(carrier: SealedCarrier, rank: number): number {
+    const id = this.#mux.addCarrier(carrier, rank);
+    this.#carriers.set(id, carrier);
+    return id;
+  }
+
+  #onCarrierLost(id: number, reason: string): void {
+    const carrier = this.#carriers.get(id);
+    // Of one that only finishes its streams the end is told to nobody.
+    this.#carriers.delete(id);
+    if (carrier === undefined) return;
+    if (this.#relay?.id !== id) return this.#direct.carrierLost(carrier);
+    this.#forgetRelay();
+    this.#direct.relayLost();
+    this.#handlers.onRelayLost(reason);
+  }
+
+  #forgetRelay(): void {
+    if (this.#relay === null) return;
+    this.#pastRelayBytes += bytesOf(this.#relay.carrier);
+    this.#relay = null;
+  }
+
+  #onChange(): void {
+    this.#mux.datagramPath = this.#direct.slot;
+    this.#tell();
+  }
+
+  /** Not before the first relay: nobody is there to go to. */
+  #tell(): void {
+    const { path } = this;
+    if (this.#told === null && !this.hasRelay) return;
+    if (this.#told?.path === path.path && this.#told.reason === path.reason) return;
+    this.#told = path;
+    this.#handlers.onPath(path);
+  }
+
+  #look(): void {
+    try {
+      const now = this.#settings.clock.monotonic();
+      this.#direct.look(now);
+      if (now - this.#tickedAt < 1000) return;
+      this.#tickedAt = now;
+      this.#mux.tick(now);
+    } catch (error) {
+      this.#settings.report(error, 'peer.look');
+    }
+  }
+}
+
+const bytesOf = (carrier: SealedCarrier): number => carrier.bytesSent + carrier.bytesReceived;
+
+const rounded = (ms: number | null): number | null => (ms === null ? null : Math.round(ms * 10) / 10);

@@ -1,0 +1,284 @@
+// A carrier between two clients, over any byte duplex: the Noise handshake, then records that hold frames of the mux or words between the
+// two programs. It is proven when the first message of the other side has opened; until then it is nobody's carrier.
+import {
+  BROKEN,
+  type ByteDuplex,
+  type ByteReader,
+  type Carrier,
+  type CarrierReceiver,
+  type Guarded,
+  MUX_LIMITS,
+} from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import type { Clock, Timer } from '@tunnel/runtime';
+import { PEER_LIMITS } from './limits.ts';
+import { NoiseFailure, NoiseHandshake, type NoiseOptions } from './noise.ts';
+import { LENGTH_BYTES, RecordOpener, RecordSealer } from './record-cipher.ts';
+import { type RecordHandler, RecordReader } from './record-reader.ts';
+import { RECORD_KIND, SealedWriter } from './sealed-writer.ts';
+
+/** 'proof': the other side does not have the secret, or somebody between altered what it sent. 'lost': the duplex ended. */
+export type SealedEnd = 'proof' | 'lost';
+
+export interface SealedOwner extends Guarded {
+  /** The other side has the secret; `hello` is what its handshake message held. Add the carrier to a session now, or on the first message. */
+  onProven(carrier: SealedCarrier, hello: Buffer): void;
+  onMessage(carrier: SealedCarrier, bytes: Buffer): void;
+  /** Over, before a session had it; afterwards the session is told. Once. */
+  onFailed(carrier: SealedCarrier, end: SealedEnd, text: string): void;
+}
+
+export interface SealedOptions extends Pick<NoiseOptions, 'role' | 'psk' | 'prologue'> {
+  /** What our handshake message holds. Ours is read by whoever has the secret, so nothing goes in that a session must keep to itself. */
+  readonly hello: Buffer;
+  readonly clock: Clock;
+}
+
+/** In the place of a message: "yours did not open". It says nothing that whoever is between could not do by cutting the connection. */
+const REFUSAL = Buffer.alloc(LENGTH_BYTES);
+
+export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
+  readonly kind = 'sealed';
+  readonly readPath = 'fallback';
+  readonly #duplex: ByteDuplex;
+  readonly #owner: SealedOwner;
+  readonly #role: NoiseOptions['role'];
+  readonly #reader: RecordReader;
+  #handshake: NoiseHandshake | null;
+  #hello: Buffer;
+  #timer: Timer | null;
+  #handshakeHash: Buffer | null = null;
+  #writer: SealedWriter | null = null;
+  #opener: RecordOpener | null = null;
+  #receiver: CarrierReceiver | null = null;
+  #isProven = false;
+  #closed = false;
+  /** Records that opened: what was heard of the other side, and nobody else. */
+  recordsOpened = 0;
+  bytesReceived = 0;
+
+  constructor(duplex: ByteDuplex, options: SealedOptions, owner: SealedOwner) {
+    this.#duplex = duplex;
+    this.#owner = owner;
+    this.#role = options.role;
+    this.#hello = options.hello;
+    this.#handshake = new NoiseHandshake(options);
+    this.#reader = new RecordReader(this, PEER_LIMITS.PEER_HANDSHAKE_MAX_BYTES);
+    this.#timer = options.clock.setTimeout(() => this.#closeLate(SILENT), PEER_LIMITS.PEER_HANDSHAKE_TIMEOUT_MS);
+  }
+
+  /** Once its owner knows it: what has come already is read at once. */
+  begin(): void {
+    if (this.#role === 'initiator') this.#sendHandshake();
+    this.#duplex.read(this);
+  }
+
+  /** What names this handshake; the direct path's begins with the relay's. */
+  get handshakeHash(): Buffer {
+    if (this.#handshakeHash === null) throw new Error('the handshake is not over');
+    return this.#handshakeHash;
+  }
+
+  get isProven(): boolean {
+    return this.#isProven;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  get bytesSent(): number {
+    return this.#writer?.bytesSent ?? 0;
+  }
+
+  get queuedBytes(): number {
+    return this.#writer?.queuedBytes ?? 0;
+  }
+
+  // ---- as a carrier ----
+
+  start(receiver: CarrierReceiver): void {
+    this.#receiver = receiver;
+    if (!this.#closed) return;
+    // The peer was quicker than the owner; it is told in a turn of its own, as always.
+    setImmediate(() => {
+      try {
+        receiver.onClosed('closed');
+      } catch (error) {
+        receiver.report(error, 'peer.close');
+      }
+    });
+  }
+
+  send(frame: Uint8Array): void {
+    this.#writer?.send(frame);
+  }
+
+  sendMessage(bytes: Buffer): void {
+    this.#writer?.sendMessage(bytes);
+  }
+
+  /** Sealed at once: the memory is always free again. */
+  sendData(streamId: number, bytes: Buffer, start: number, end: number): boolean {
+    if (!this.#closed) this.#writer?.sendData(streamId, bytes, start, end);
+    return true;
+  }
+
+  sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
+    return !this.#closed && (this.#writer?.sendDatagram(streamId, bytes, start, end) ?? false);
+  }
+
+  isFull(bytes: number): boolean {
+    return this.#writer?.isFull(bytes) ?? false;
+  }
+
+  end(): void {
+    if (this.#closed) return;
+    if (this.#writer === null) return this.destroy('closed');
+    this.#writer.end(NOTHING_TO_DO);
+    // The peer answers with its own end; one that does not is left behind.
+    setTimeout(() => this.#closeLate(CLOSED), MUX_LIMITS.CARRIER_LINGER_MS).unref();
+  }
+
+  destroy(reason: string): void {
+    this.#close({ code: 'cancelled', text: reason }, 'lost');
+  }
+
+  // ---- from the duplex ----
+
+  /** Everything is taken: what may come is bounded by the credit of the streams inside. */
+  onData(bytes: Buffer, start: number, end: number): boolean {
+    if (this.#closed) return true;
+    this.bytesReceived += end - start;
+    try {
+      this.#reader.push(bytes, start, end);
+    } catch (error) {
+      if (!(error instanceof NoiseFailure)) throw error;
+      this.#refuse(error.message);
+    }
+    return true;
+  }
+
+  onDrain(): void {
+    this.#writer?.onDrain();
+  }
+
+  onEnd(): void {
+    this.#close({ code: 'cancelled', text: 'closed by the peer' }, 'lost');
+  }
+
+  onReset(reason: StreamReason): void {
+    this.#close(reason, 'lost');
+  }
+
+  abandon(error: unknown, where: string): void {
+    try {
+      if (this.#receiver === null) this.#owner.abandon(error, where);
+      else this.#receiver.report(error, where);
+    } finally {
+      this.#close(BROKEN, 'lost');
+    }
+  }
+
+  // ---- from the reader ----
+
+  onRecord(bytes: Buffer, start: number, end: number): boolean {
+    if (this.#opener === null) this.#readHandshake(bytes.subarray(start, end));
+    else this.#open(this.#opener, bytes, start, end);
+    return !this.#closed;
+  }
+
+  onRefusal(): void {
+    this.#close({ code: 'cancelled', text: 'the other side could not open what was sent' }, 'proof');
+  }
+
+  onOversize(length: number): void {
+    this.#close({ code: 'protocol-violation', text: `a record of ${length} bytes is too long` }, 'proof');
+  }
+
+  #open(opener: RecordOpener, bytes: Buffer, start: number, end: number): void {
+    const plain = opener.open(bytes, start, end);
+    this.recordsOpened += 1;
+    if (!this.#isProven) this.#proven();
+    if (this.#closed) return;
+    if (plain[0] === RECORD_KIND.MESSAGE) this.#owner.onMessage(this, plain.subarray(1));
+    else if (plain[0] !== RECORD_KIND.FRAMES || this.#receiver === null) throw new NoiseFailure('a record out of turn');
+    // Memory of its own, never written again: whoever gets it may keep it.
+    else this.#receiver.onBytes(plain, 1, plain.length, true);
+  }
+
+  // ---- the handshake ----
+
+  #sendHandshake(): void {
+    const message = (this.#handshake as NoiseHandshake).write(this.#hello);
+    const length = Buffer.alloc(LENGTH_BYTES);
+    length.writeUInt16BE(message.length);
+    this.#duplex.write(Buffer.concat([length, message]), 0, LENGTH_BYTES + message.length, false);
+  }
+
+  #readHandshake(message: Buffer): void {
+    const handshake = this.#handshake as NoiseHandshake;
+    const hello = handshake.read(message);
+    const isResponder = this.#role === 'responder';
+    if (isResponder) this.#sendHandshake();
+    this.#hello = hello;
+    const { sendKey, receiveKey, handshakeHash } = handshake.result();
+    this.#handshake = null;
+    this.#handshakeHash = handshakeHash;
+    this.#opener = new RecordOpener(receiveKey);
+    this.#writer = new SealedWriter(this.#duplex, new RecordSealer(sendKey), {
+      onReady: () => this.#receiver?.onReady(),
+      onStuck: (bytes) => this.destroy(`${bytes} bytes wait: the peer does not read`),
+      abandon: (error, where) => this.abandon(error, where),
+    });
+    this.#reader.maxBytes = PEER_LIMITS.PEER_RECORD_MAX_BYTES;
+    // The answer to our own fresh key: nobody else can have made it. A first message may be a recording; its sender has to go on.
+    if (!isResponder) this.#proven();
+  }
+
+  #proven(): void {
+    this.#isProven = true;
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#owner.onProven(this, this.#hello);
+  }
+
+  #refuse(text: string): void {
+    const reason = { code: 'protocol-violation', text } as const;
+    if (this.#isProven || this.#closed) return this.#close(reason, 'proof');
+    this.#duplex.write(REFUSAL, 0, REFUSAL.length, false);
+    // A reset could overtake what was just said.
+    this.#duplex.end();
+    setTimeout(() => this.#duplex.reset(reason), MUX_LIMITS.CARRIER_LINGER_MS).unref();
+    this.#finish(reason, 'proof');
+  }
+
+  // ---- the end ----
+
+  #closeLate(reason: StreamReason): void {
+    try {
+      this.#close(reason, 'lost');
+    } catch (error) {
+      this.abandon(error, 'peer.close');
+    }
+  }
+
+  #close(reason: StreamReason, end: SealedEnd): void {
+    if (this.#closed) return;
+    this.#duplex.reset(reason);
+    this.#finish(reason, end);
+  }
+
+  #finish(reason: StreamReason, end: SealedEnd): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#reader.close();
+    this.#writer?.close();
+    if (this.#receiver !== null) this.#receiver.onClosed(reason.text);
+    else this.#owner.onFailed(this, this.#isProven ? 'lost' : end, reason.text);
+  }
+}
+
+const CLOSED: StreamReason = { code: 'cancelled', text: 'closed' };
+const SILENT: StreamReason = { code: 'timeout', text: 'no answer to the handshake' };
+const NOTHING_TO_DO = (): void => {};

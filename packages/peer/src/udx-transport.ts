@@ -1,0 +1,90 @@
+// PeerTransport by udx-native: reliable, congestion-controlled streams over UDP, beside datagrams of ours on the same socket. It is native
+// code and optional: loaded at the first try to go direct, and where it cannot be, connections stay on the relay.
+import type { ConnectionIds, PeerAddress, PeerSocket, PeerSocketHandlers, PeerTransport } from './peer-transport.ts';
+import { UdxDuplex } from './udx-duplex.ts';
+import type { Udx, UdxModule, UdxSocket } from './udx-types.ts';
+
+const UDX_MAGIC_BYTE = 0xff;
+
+class UdxPeerSocket implements PeerSocket {
+  readonly port: number;
+  readonly #udx: Udx;
+  readonly #socket: UdxSocket;
+  readonly #connections = new Set<UdxDuplex>();
+  #closed = false;
+  queuedDatagrams = 0;
+
+  constructor(udx: Udx, handlers: PeerSocketHandlers, host: string | undefined) {
+    this.#udx = udx;
+    this.#socket = udx.createSocket();
+    // Both families where there are both; udx shows IPv4 addresses as such.
+    this.#socket.bind(0, host);
+    this.port = this.#socket.address()?.port ?? 0;
+    this.#socket.on('error', () => {});
+    this.#socket.on('message', (bytes: Buffer, from: PeerAddress) => {
+      // Its own packets, too, when their stream is over or not here yet.
+      if (this.#closed || bytes[0] === UDX_MAGIC_BYTE) return;
+      try {
+        handlers.onDatagram(bytes, { host: from.host, port: from.port });
+      } catch (error) {
+        handlers.abandon(error, 'peer.datagram');
+      }
+    });
+  }
+
+  send(bytes: Buffer, to: PeerAddress): void {
+    if (this.#closed) return;
+    this.queuedDatagrams += 1;
+    // An address that this machine has no way to: as good as lost on the way.
+    this.#socket.send(bytes, to.port, to.host).then(this.#onSent, this.#onSent);
+  }
+
+  readonly #onSent = (): void => {
+    this.queuedDatagrams -= 1;
+  };
+
+  connect(ids: ConnectionIds, to: PeerAddress): UdxDuplex {
+    const stream = this.#udx.createStream(ids.own);
+    stream.connect(this.#socket, ids.theirs, to.port, to.host);
+    const connection = new UdxDuplex(stream, () => this.#connections.delete(connection));
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const connection of this.#connections) connection.reset();
+    void this.#socket.close();
+  }
+}
+
+class UdxTransport implements PeerTransport {
+  readonly #udx: Udx;
+
+  constructor(udx: Udx) {
+    this.#udx = udx;
+  }
+
+  open(handlers: PeerSocketHandlers, host?: string): PeerSocket {
+    return new UdxPeerSocket(this.#udx, handlers, host);
+  }
+}
+
+let loading: Promise<PeerTransport | null> | null = null;
+
+/** null where there is no build of it for this machine, or it was not installed. One for the whole process. */
+export const loadUdxTransport = (): Promise<PeerTransport | null> => {
+  loading ??= load();
+  return loading;
+};
+
+const load = async (): Promise<PeerTransport | null> => {
+  try {
+    // @ts-expect-error It brings no types; udx-types has what we use of it.
+    const { default: UdxOfModule } = (await import('udx-native')) as UdxModule;
+    return new UdxTransport(new UdxOfModule());
+  } catch {
+    return null;
+  }
+};

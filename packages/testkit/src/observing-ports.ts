@@ -1,0 +1,54 @@
+// The edge's two UDP ports as far as peers need them: a sealed PING is answered by a PONG with the address that it came from.
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import {
+  decodePing,
+  encodePong,
+  OpeningKey,
+  SEALED_KIND,
+  SEALED_OVERHEAD_BYTES,
+  SealingKey,
+  sealedKindOf,
+} from '@tunnel/mux';
+
+export interface ObservingPorts {
+  readonly ports: readonly [number, number];
+  /** The client's halves: all sockets of one client share them. */
+  clientKeys(): { readonly sealing: SealingKey; readonly opening: OpeningKey };
+  close(): void;
+}
+
+const ID = Buffer.from('0123456789abcdef', 'hex');
+const TO_EDGE = Buffer.alloc(32, 1);
+const TO_CLIENT = Buffer.alloc(32, 2);
+
+/** For one client: the counters under its keys are its own. */
+export const startObservingPorts = async (): Promise<ObservingPorts> => {
+  const [opening, sealing] = [new OpeningKey(ID, TO_EDGE), new SealingKey(ID, TO_CLIENT)];
+  const listen = async (): Promise<Socket> => {
+    const socket = createSocket('udp4');
+    socket.on('error', () => {});
+    socket.on('message', (packet, from) => {
+      const body = sealedKindOf(packet) === SEALED_KIND.PING ? opening.open(packet) : null;
+      const token = body === null || typeof body === 'string' ? null : decodePing(body);
+      const pong = token === null ? null : encodePong(token, from.address, from.port);
+      if (pong === null) return;
+      const answer = Buffer.alloc(SEALED_OVERHEAD_BYTES + pong.length);
+      sealing.seal(SEALED_KIND.PONG, pong, answer, 0);
+      socket.send(answer, from.port, from.address);
+    });
+    socket.bind(0, '127.0.0.1');
+    await once(socket, 'listening');
+    return socket;
+  };
+  const [one, other] = await Promise.all([listen(), listen()]);
+  const keys = { sealing: new SealingKey(ID, TO_EDGE), opening: new OpeningKey(ID, TO_CLIENT) };
+  return {
+    ports: [one.address().port, other.address().port],
+    clientKeys: () => keys,
+    close: () => {
+      one.close();
+      other.close();
+    },
+  };
+};
