@@ -28,6 +28,8 @@ export interface StackOptions {
   readonly tls?: boolean;
   /** How many descriptors the process may hold; as many as this one unless told. */
   readonly descriptors?: number;
+  /** Laid over the environment of the process. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface TunnelRow {
@@ -69,6 +71,7 @@ export class Stack {
   readonly #flags: readonly string[];
   readonly #command: string;
   readonly #descriptors: number | undefined;
+  readonly #env: Readonly<Record<string, string>>;
   #program: Program | undefined;
 
   /** `dir` is empty and nobody else's. */
@@ -80,6 +83,7 @@ export class Stack {
     this.#flags = ['--config', file, '--data-dir', this.dataDir];
     this.#command = options.command ?? 'edge';
     this.#descriptors = options.descriptors;
+    this.#env = options.env ?? {};
   }
 
   get dataDir(): string {
@@ -104,7 +108,7 @@ export class Stack {
     const limited = ['-c', `ulimit -n ${this.#descriptors}; exec "$0" "$@"`, process.execPath, ...args];
     this.#program = await spawnProgram({
       ...(this.#descriptors === undefined ? { command: process.execPath, args } : { command: 'sh', args: limited }),
-      env: withoutOurEnvironment(),
+      env: { ...withoutOurEnvironment(), ...this.#env },
       cwd: this.#dir,
     });
     await this.#program.waitForLine(READY, { timeoutMs: START_TIMEOUT_MS });

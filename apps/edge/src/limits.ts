@@ -163,6 +163,8 @@ export const EDGE_LIMITS = {
   H2C_STREAMS_PER_SESSION: 100,
   /** how long such a connection waits for the next call */
   H2C_SESSION_IDLE_MS: 60_000,
+  /** nobody needs such a connection, or one of its calls, any more: so long its service may take to let go of it before the connection is cut */
+  H2C_LINGER_MS: 5_000,
   /** bytes of such a connection that wait on their way to and from the stream */
   H2C_STREAM_BUFFER_BYTES: 64 * KiB,
 

@@ -175,6 +175,7 @@ class TunnelClient implements Client {
     this.#status.emit({ type: 'closing' });
     this.#registry.closeAll();
     const session = this.#connection.stop();
+    session?.leaveDatagramPath();
     session?.link.send({ type: 'ShuttingDown', reason: STOPPING.text, drain_secs: Math.ceil(drainMs / 1000) });
     await this.#drained(drainMs);
     session?.close(STOPPING);

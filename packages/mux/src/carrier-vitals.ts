@@ -28,10 +28,10 @@ export class CarrierVitals {
     this.#lastPingMs = nowMs;
   }
 
-  /** The peer echoes our own time; an answer older than the carrier may live is none. */
-  onPong(sentMs: number, nowMs: number): void {
+  /** The peer echoes our own time; an answer older than the carrier may live is none. false: the path is to be asked again at once. */
+  onPong(sentMs: number, nowMs: number): boolean {
     const elapsedMs = (Math.floor(nowMs) - sentMs) >>> 0;
-    if (elapsedMs < MUX_LIMITS.CARRIER_DEAD_AFTER_MS) this.roundTrip.measured(elapsedMs);
+    return elapsedMs >= MUX_LIMITS.CARRIER_DEAD_AFTER_MS || this.roundTrip.measured(elapsedMs);
   }
 
   tick(bytesSent: number): void {

@@ -31,7 +31,7 @@ export class DatagramLane {
   send(streamId: number, bytes: Buffer, start: number, end: number): 'sent' | 'behind' {
     const length = HEADER + end - start;
     const now = this.#clock.now();
-    this.#pace ??= new DatagramPace(this.#roundTrip.isKnown ? this.#roundTrip.latestMs : null);
+    this.#pace ??= new DatagramPace(this.#roundTrip.isMeasured ? this.#roundTrip.latestMs : null);
     if (!this.#pace.admits(length, now) || !this.#carrier.sendDatagram(streamId, bytes, start, end)) return 'behind';
     this.#pace.sent(length, now);
     return 'sent';

@@ -3,7 +3,7 @@
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { firstWindowOf, MemoryBudget, ReceiveWindow } from './flow-control.ts';
+import { firstWindowOf, MemoryBudget, ReceiveWindow, RoundTrip } from './flow-control.ts';
 import { MUX_LIMITS } from './limits.ts';
 
 const KiB = 1024;
@@ -54,6 +54,20 @@ describe('a receive window', () => {
       passed += 128 * KiB;
     }
     expect(passed).toBe(MUX_LIMITS.STREAM_WINDOW_GROWS_AFTER_BYTES + 128 * KiB);
+  });
+
+  it('does not grow for a new reader because of what the one before it has read', () => {
+    const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
+    const pass = (nowMs: number): void => {
+      window.take(128 * KiB);
+      window.consume(128 * KiB);
+      window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, nowMs });
+    };
+    // Slowly: it is not used up, so it stays.
+    for (let at = 1; at <= 100; at++) pass(at * 1000);
+    window.onNewReader();
+    for (let at = 1; at <= 30; at++) pass(100_000 + at);
+    expect(window.windowBytes).toBe(256 * KiB);
   });
 
   it('stays as it is on a stream that takes its time', () => {
@@ -124,5 +138,15 @@ describe('a receive window', () => {
         },
       ),
     );
+  });
+});
+
+describe('the round trip of a path', () => {
+  it('is the least of several: one answer alone may be late because the machine is busy', () => {
+    const path = new RoundTrip();
+    const said = [41, 35, 60, 2, 90, 33, 21].map((elapsedMs) => path.measured(elapsedMs));
+    expect([said.includes(true), path.shortestMs]).toEqual([false, 0]);
+    expect([path.measured(48), path.shortestMs, path.latestMs]).toEqual([true, 2, 48]);
+    expect([path.measured(1), path.shortestMs]).toEqual([true, 1]);
   });
 });

@@ -38,7 +38,7 @@ export class ReceiveWindow {
   #creditBytes: number;
   /** Consumed since the last grant. */
   #consumedBytes = 0;
-  /** Consumed before it. */
+  /** Consumed before it by the present reader. */
   #passedBytes = 0;
   #grantedAtMs = 0;
 
@@ -52,6 +52,11 @@ export class ReceiveWindow {
 
   get windowBytes(): number {
     return this.#windowBytes;
+  }
+
+  /** Somebody else reads from here on: what passed before says nothing of them. */
+  onNewReader(): void {
+    this.#passedBytes = 0;
   }
 
   /** false: the peer sent more than it was allowed. */
@@ -180,18 +185,28 @@ export const processBudget = (): MemoryBudget => {
 /** How long a carrier's path takes, as its pings say. */
 export class RoundTrip {
   latestMs = 0;
-  /** What the path takes without what a busy machine adds. 0 until it is known. */
-  shortestMs = 0;
+  #leastMs = Number.POSITIVE_INFINITY;
   #count = 0;
 
-  get isKnown(): boolean {
+  /** Answered at all: enough to begin with, not enough to call a path long. */
+  get isMeasured(): boolean {
     return this.#count > 0;
   }
 
-  measured(elapsedMs: number): void {
+  /** What the path takes without what a busy machine adds. 0 until it is known. */
+  get shortestMs(): number {
+    return this.#isKnown ? this.#leastMs : 0;
+  }
+
+  /** false: that is not enough yet. One alone may say more of a busy machine than of the path. */
+  measured(elapsedMs: number): boolean {
     this.latestMs = elapsedMs;
-    // The first one is measured while both sides are busy with their start.
-    if (this.#count > 0) this.shortestMs = this.#count === 1 ? elapsedMs : Math.min(this.shortestMs, elapsedMs);
+    this.#leastMs = Math.min(this.#leastMs, elapsedMs);
     this.#count += 1;
+    return this.#isKnown;
+  }
+
+  get #isKnown(): boolean {
+    return this.#count >= MUX_LIMITS.CARRIER_FIRST_PINGS;
   }
 }

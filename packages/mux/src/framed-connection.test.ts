@@ -12,6 +12,7 @@ import {
 } from '@tunnel/protocol';
 import { eventually, rethrow, socketPair } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ByteReader } from './byte-duplex.ts';
 import { createCarrier } from './carrier.ts';
 import { MemoryBudget } from './flow-control.ts';
 import { MUX_LIMITS } from './limits.ts';
@@ -123,6 +124,60 @@ describe('a client session that meets a raw peer', () => {
     peer.write(encodePing(FRAME.PING, Buffer.from('12345678')));
     await eventually(() => expect(received.includes('12345678')).toBe(true));
     expect(losses).toEqual([]);
+  });
+
+  it('measures the path by several pings at the start, each behind the answer to the last, and then by one at each interval', async () => {
+    let answered = 0;
+    const answerAll = (): void => {
+      for (; received.length >= 16 * (answered + 1); answered++) {
+        expect(received[16 * answered]).toBe(FRAME.PING);
+        peer.write(encodePing(FRAME.PONG, received.subarray(16 * answered + 8, 16 * (answered + 1))));
+      }
+    };
+    await eventually(() => {
+      answerAll();
+      expect(answered).toBe(MUX_LIMITS.CARRIER_FIRST_PINGS);
+    });
+    now += MUX_LIMITS.CARRIER_PING_INTERVAL_MS;
+    peer.write(encodePing(FRAME.PONG, new Uint8Array(8)));
+    peer.write(encodePing(FRAME.PING, Buffer.from('12345678')));
+    await eventually(() => expect(received.includes('12345678')).toBe(true));
+    expect(received.length).toBe(16 * (MUX_LIMITS.CARRIER_FIRST_PINGS + 1));
+    session.tick(now);
+    await eventually(() => expect(received.length).toBe(16 * (MUX_LIMITS.CARRIER_FIRST_PINGS + 2)));
+  });
+
+  it('gives a new reader of a stream no larger window for what the one before it has read', async () => {
+    const reading = (): { bytes: number } & ByteReader => ({
+      bytes: 0,
+      onData(_bytes, start, end) {
+        this.bytes += end - start;
+        return true;
+      },
+      onDrain: () => {},
+      onEnd: () => {},
+      onReset: () => {},
+      abandon: rethrow,
+    });
+    const [first, second] = [reading(), reading()];
+    const half = MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES / 2;
+    const frames = half / (64 * 1024);
+    const send = (): void => {
+      for (let at = 0; at < frames; at++) peer.write(data(2, 64 * 1024));
+    };
+    peer.write(encodeOpen(2, HEAD, 0));
+    await eventually(() => expect(streams).toHaveLength(1));
+    const [stream] = streams;
+    stream?.read(first);
+    while (first.bytes < MUX_LIMITS.STREAM_WINDOW_GROWS_AFTER_BYTES) {
+      const bytes = first.bytes + half;
+      send();
+      await eventually(() => expect(first.bytes).toBe(bytes), { intervalMs: 1 });
+    }
+    stream?.read(second);
+    send();
+    await eventually(() => expect(second.bytes).toBe(half));
+    expect([stream?.hasGrown, losses]).toEqual([false, []]);
   });
 
   it('gives a carrier up that is silent for 25 s, and pings it before', async () => {

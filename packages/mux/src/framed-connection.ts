@@ -246,7 +246,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     } else if (type === FRAME.SEEN) {
       if (!this.#lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
     } else if (type === FRAME.PING) this.#carrier.send(encodePing(FRAME.PONG, payload));
-    else this.vitals.onPong(readUint32(payload, 4), this.#owner.now());
+    else if (!this.vitals.onPong(readUint32(payload, 4), this.#owner.now())) this.#ping(this.#owner.now());
   }
 
   // ---- from the streams ----
@@ -302,7 +302,6 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   pinned(delta: 1 | -1): void {
     this.#pins += delta;
-    if (delta === 1) this.#keptReference = true;
   }
 
   keptReference(): void {

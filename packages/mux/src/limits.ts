@@ -45,6 +45,8 @@ export const MUX_LIMITS = {
   // --- carriers ---
   /** also measures the round trip by which windows grow */
   CARRIER_PING_INTERVAL_MS: 10_000,
+  /** one after the other at the start: the least of them is the path’s, the others are those of a busy machine */
+  CARRIER_FIRST_PINGS: 8,
   /** as on the control connection */
   CARRIER_DEAD_AFTER_MS: 25_000,
   /** a carrier that we closed waits this long for the end of the peer */

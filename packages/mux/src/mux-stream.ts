@@ -24,7 +24,7 @@ export interface StreamConnection {
   mustWait(stream: MuxStream, bytes: number): boolean;
   /** A read buffer is kept by a slow sink (+1) or free again (-1). */
   pinned(delta: 1 | -1): void;
-  /** The memory that is being handed out may be kept by somebody who does not say so. */
+  /** The memory that is being handed out is not free when its reader returns, or nobody knows. */
   keptReference(): void;
   forget(stream: MuxStream): void;
   /** Of a stream that nobody reads yet, or whose reader could not even let go of it. */
@@ -148,6 +148,7 @@ export class MuxStream implements ByteDuplex, FramedStream {
 
   read(reader: ByteReader): void {
     this.#reader = reader;
+    this.#window?.onNewReader();
     const early = this.#early;
     this.#early = null;
     while (early !== null && early.length > 0 && this.#reader !== null) {
@@ -183,11 +184,16 @@ export class MuxStream implements ByteDuplex, FramedStream {
   }
 
   #deliver(bytes: Buffer, start: number, end: number, borrowed: boolean): void {
+    const reader = this.#reader;
     const mayBorrow = borrowed && this.#unconsumedBytes === 0;
     this.#unconsumedBytes += end - start;
-    const drained = this.#reader?.onData(bytes, start, end, mayBorrow) ?? true;
+    const drained = reader?.onData(bytes, start, end, mayBorrow) ?? true;
+    if (drained) return this.#consumeAll();
+    // Also when the stream has ended meanwhile: what was handed out is still in use.
+    if (mayBorrow) this.#connection.keptReference();
     if (this.#state === 'closed') return;
-    if (drained) this.#consumeAll();
+    // Who has it now got none of these bytes, and will not say that they are drained.
+    if (this.#reader !== reader) this.resume();
     else if (mayBorrow) {
       this.#pinned = true;
       this.#connection.pinned(1);

@@ -62,6 +62,16 @@ export const readStatically = (socket: net.Socket, reader: StaticReader): ReadPa
   return 'static';
 };
 
+/** Of one that reads statically: the next bytes go there, whatever nextView() said last. */
+export const readInto = (socket: net.Socket, view: Buffer): void => {
+  const inside = socket as SocketInside;
+  const symbols = onreadSymbols();
+  if (symbols === null || typeof inside._handle?.useUserBuffer !== 'function') return;
+  inside[symbols.buffer] = view;
+  // One more listener inside Node, for as long as the connection lives: for one that is about to end.
+  inside._handle.useUserBuffer(view);
+};
+
 /** A connection that is being dialled: for these Node offers static reads itself. Paused until resume(). */
 export const dialStatically = (
   options: net.TcpNetConnectOpts,

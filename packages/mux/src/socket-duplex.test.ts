@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { eventually, RecordingReader } from '@tunnel/testkit';
+import { deterministicBytes, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { adoptSocket } from './socket-duplex.ts';
 
@@ -63,4 +63,39 @@ it('so does one that comes while the end of the other side does', async () => {
   end.end();
   end.reset(CUT);
   await descriptorIsGivenBack();
+});
+
+it.each(['at once', 'later'])('memory that is left %s to who uses it is not read into again', async (when) => {
+  const end = adoptSocket(accepted);
+  const sent = deterministicBytes(8 << 20, 5);
+  const kept: Buffer[] = [];
+  let keptBytes = 0;
+  let leaves = 0;
+  end.read({
+    onData: (bytes, start, to, borrowed) => {
+      const piece = bytes.subarray(start, to);
+      // One that is not borrowed has to be copied in any case.
+      kept.push(borrowed ? piece : Buffer.from(piece));
+      keptBytes += piece.length;
+      if (!borrowed) return true;
+      leaves += 1;
+      const leave = (): void => end.leaveMemory();
+      if (when === 'at once') leave();
+      else {
+        setImmediate(() => {
+          leave();
+          end.resume();
+        });
+      }
+      return when === 'at once';
+    },
+    onDrain: () => {},
+    onEnd: () => {},
+    onReset: () => {},
+    abandon: rethrow,
+  });
+  peer.write(sent);
+  await eventually(() => expect(keptBytes).toBe(sent.length));
+  expect(leaves).toBeGreaterThan(1);
+  expect(hashOf(Buffer.concat(kept))).toBe(hashOf(sent));
 });

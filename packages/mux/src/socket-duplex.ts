@@ -10,6 +10,7 @@ import {
   confirmEnd,
   hasLostPeer,
   type ReadPath,
+  readInto,
   readStatically,
   resetSafely,
   type StaticReader,
@@ -101,12 +102,13 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     if (this.#reader === null || this.#over) return false;
     const block = this.#bulk;
     const whole = block === null ? SCRATCH.whole : block.whole;
+    // Until it is known: the end of this connection may come in the midst of it.
+    this.#bulkHeld = block !== null;
     let goOn: boolean;
     try {
       goOn = this.#reader.onData(whole, HEAD_ROOM_BYTES, HEAD_ROOM_BYTES + n, block !== null);
     } catch (error) {
       // Nobody knows who has kept a part of the block.
-      this.#bulkHeld = block !== null;
       this.#abandon(error, 'socket.data');
       return false;
     }
@@ -146,6 +148,16 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
   resume(): void {
     this.#bulkHeld = false;
     if (!this.#over) this.#socket.resume();
+  }
+
+  /** The reader stopped, or does so now, and will not drain: who uses what was read may do so for ever; the rest is read into other memory. */
+  leaveMemory(): void {
+    if (this.#over || this.#bulk === null || !this.#bulkHeld) return;
+    readBuffers.giveBack(this.#bulk, false);
+    this.#bulk = null;
+    this.#bulkHeld = false;
+    this.#lastRead = 0;
+    readInto(this.#socket, SCRATCH.view);
   }
 
   readonly #onEnd = (): void => {

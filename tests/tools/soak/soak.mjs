@@ -51,13 +51,18 @@ const isQuiet = ({ gauges }) => Object.values(gauges).every((value) => value ===
 const textOf = ({ residentMb: mb, clientMb, descriptors, gauges }) =>
   `edge ${mb.toFixed(0)} MB, first client ${clientMb.toFixed(0)} MB, ${descriptors} descriptors, ${gauges.tunnel_active_connections} connections, ${gauges.tunnel_active_streams} streams`;
 
-/** Beside all the others: it must get what it asked for, every time. */
+/** Beside all the others: it must get what it asked for, every time. What is wrong is said when it happens. */
 class HonestVisitor {
   asked = 0;
   wrong = [];
+  #stack;
+  #say;
   #timer;
 
-  constructor(port) {
+  constructor(stack, say) {
+    const port = stack.portOf('https_url');
+    this.#stack = stack;
+    this.#say = say;
     this.#timer = setInterval(() => this.#ask(port), HONEST_EVERY_MS);
   }
 
@@ -69,15 +74,30 @@ class HonestVisitor {
       response.setEncoding('utf8').on('data', (part) => {
         text += part;
       });
-      response.on('error', (error) => this.wrong.push(error.message));
+      response.on('error', (error) => this.#isWrong(error.message));
       response.on('end', () => {
-        if (response.statusCode !== 200 || text !== 'ok')
-          this.wrong.push(`${response.statusCode} ${text.slice(0, 100)}`);
+        if (response.statusCode !== 200 || text !== 'ok') this.#isWrong(`${response.statusCode} ${text.slice(0, 100)}`);
       });
     });
-    asked.on('timeout', () => asked.destroy(new Error('no answer within 20 s')));
-    asked.on('error', (error) => this.wrong.push(error.message));
+    asked.on('timeout', () => void this.#giveUp(asked));
+    asked.on('error', (error) => this.#isWrong(error.message));
     asked.end();
+  }
+
+  async #giveUp(asked) {
+    const state = await this.#stateOf(asked.socket).catch(({ message }) => message);
+    asked.destroy(new Error(`no answer within 20 s: ${state}`));
+  }
+
+  #isWrong(what) {
+    this.wrong.push(what);
+    this.#say(`the honest visitor: ${what}`);
+  }
+
+  /** As the edge sees it. */
+  async #stateOf({ localPort }) {
+    const { connections } = JSON.parse(await this.#stack.connections());
+    return JSON.stringify(connections.find(({ peer }) => peer === `127.0.0.1:${localPort}`) ?? 'no such connection');
   }
 
   stop() {
@@ -150,7 +170,7 @@ await runScript(
     let isOver = false;
     const visitors = new Visitors(new Chance(seed), where);
     const sending = setInterval(() => visitors.send(), 1000 / rate);
-    const honest = new HonestVisitor(where.httpsPort);
+    const honest = new HonestVisitor(stack, say);
     const killing = killMembers(members, () => isOver);
     const samples = await sample(stack, first, minutes, say);
     isOver = true;

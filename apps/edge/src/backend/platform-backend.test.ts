@@ -151,8 +151,11 @@ describe('usage', () => {
       await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
       expect(platform.tunnels.get('tun_1')).toMatchObject({ bytes: 123, isOpen: false });
     });
-    await next.backend.stop();
-    await next.cleanUp();
+    // A process that is killed loses its descriptors; this one has to give them back.
+    for (const { backend: each, cleanUp } of [killed, next]) {
+      await each.stop();
+      await cleanUp();
+    }
   });
 
   it('is kept, and said once, when the platform does not know the edge', async () => {

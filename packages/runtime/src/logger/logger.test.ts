@@ -175,11 +175,11 @@ describe('lines of another process', () => {
     const long = `${'x'.repeat(9999)}\n`;
     for (let lines = 0; lines < 1000; lines += 1) flooding.push(long);
     other.push('of another\n');
-    let taken = '';
-    stream.on('data', (piece: Buffer) => (taken += String(piece)));
-    await eventually(() => expect(taken).toMatch(/\d+ log lines were dropped/));
-    expect(taken.length).toBeLessThan(1_300_000);
+    let read = '';
+    stream.on('data', (piece: Buffer) => (read += String(piece)));
+    await eventually(() => expect(read).toMatch(/\d+ log lines were dropped/));
+    expect(read.length).toBeLessThan(1_300_000);
     // One part's flood is its own affair.
-    expect(taken).toContain('of another\n');
+    expect(read).toContain('of another\n');
   });
 });

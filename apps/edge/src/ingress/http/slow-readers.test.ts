@@ -1,11 +1,13 @@
 // A visitor that reads slowly gets every byte of an answer behind which the connection ends, whatever of it the kernel still holds when we let go.
+import { once } from 'node:events';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
+import { MUX_LIMITS } from '@tunnel/mux';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { type HttpStand, startHttpStand } from './http.fixture.ts';
-import { startHttpsPort } from './https.fixture.ts';
+import { type HttpStand, startHttpStand, talk } from './http.fixture.ts';
+import { startHttpsPort, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -74,4 +76,34 @@ describe.each(['http', 'https'])('over %s', (scheme) => {
     expect(how).toBe('end');
     expect(bytes).toBeGreaterThan(BODY.length);
   });
+});
+
+it('one that takes its time leaves the next one a connection to the service on which an answer can come', async () => {
+  const credit = MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES;
+  const headOf = (length: number): string => `HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`;
+  // All of a stream's first credit, to the byte: until somebody gives more, there is none for the next answer.
+  const length = credit - headOf(credit).length;
+  const answers = [headOf(length) + 'x'.repeat(length), `${headOf(2)}ok`];
+  let askedBytes = 0;
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', (chunk: Buffer) => {
+      askedBytes += chunk.length;
+      socket.write(answers.shift() ?? '');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const stand = await startHttpsStand((server.address() as net.AddressInfo).port);
+  const visitor = visitHttp2(stand);
+  cleanups.push(
+    () => server.close(),
+    () => stand.stop(),
+    () => visitor.destroy(),
+  );
+  await once(visitor.request({ ':path': '/' }), 'response');
+  // The whole answer is at the edge, and no more of it at the visitor than its window.
+  await eventually(() => expect(stand.http.tunnel.counters.bytes).toBe(askedBytes + credit));
+  const request = 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n';
+  expect(await talk(stand.http.port, request)).toMatch(/ok$/);
+  expect(stand.http.dials).toBe(1);
 });

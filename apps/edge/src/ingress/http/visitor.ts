@@ -24,6 +24,8 @@ export interface VisitorDuplex extends ByteDuplex {
   readonly takenBytes: number;
   /** The visitor has reset the connection; while it is not read nobody else tells. */
   readonly hasLostPeer: boolean;
+  /** What was read last was given to somebody who will not say when it is free. */
+  leaveMemory(): void;
   /** After end(), when all of it is out: the visitor may read on, and nobody waits for it. */
   letGo(): void;
 }

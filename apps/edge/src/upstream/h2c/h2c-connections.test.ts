@@ -19,8 +19,10 @@ import {
   PRIORITY,
   refusesSelfDependency,
   SETTINGS,
+  WINDOW_UPDATE,
 } from '../../ingress/http/http2/http2-frames.fixture.ts';
 import { startRecordingH2c } from '../../ingress/http/service.fixture.ts';
+import { EDGE_LIMITS } from '../../limits.ts';
 import { MuxUpstream } from '../upstream.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -34,16 +36,19 @@ const PREFACE_BYTES = 24;
 const answerTo = (id: number): Buffer =>
   Buffer.concat([frame(HEADERS, END_HEADERS, id, [0x88]), frame(DATA, END_STREAM, id, Buffer.from('ok'))]);
 
-/** Answers requests with the bytes that `answer` makes; connections are numbered from 1. */
-const startRawH2c = async (answer: (id: number, connection: number) => Buffer): Promise<HttpStand> => {
+/** Answers requests with the bytes that `answer` makes; connections are numbered from 1. It never hangs up. */
+const startRawH2c = async (
+  answer: (id: number, connection: number, socket: net.Socket) => Buffer,
+  hello = frame(SETTINGS, 0, 0),
+): Promise<HttpStand> => {
   let connections = 0;
   const sockets = new Set<net.Socket>();
-  const server = net.createServer((socket) => {
+  const server = net.createServer({ allowHalfOpen: true }, (socket) => {
     connections += 1;
     const connection = connections;
     sockets.add(socket);
     socket.on('error', () => {});
-    socket.write(frame(SETTINGS, 0, 0));
+    socket.write(hello);
     let rest = Buffer.alloc(0);
     let skip = PREFACE_BYTES;
     socket.on('data', (chunk: Buffer) => {
@@ -52,7 +57,7 @@ const startRawH2c = async (answer: (id: number, connection: number) => Buffer): 
       rest = rest.subarray(skip);
       skip = 0;
       while (rest.length >= 9 && rest.length >= 9 + rest.readUIntBE(0, 3)) {
-        if (rest[3] === HEADERS) socket.write(answer(rest.readUInt32BE(5), connection));
+        if (rest[3] === HEADERS) socket.write(answer(rest.readUInt32BE(5), connection, socket));
         rest = rest.subarray(9 + rest.readUIntBE(0, 3));
       }
     });
@@ -93,6 +98,55 @@ it.each(BROKEN)('%s ends that connection alone', async (_what, broken) => {
   });
   expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
   expect(stand.dials).toBe(2);
+});
+
+it('a service that never hangs up keeps no connection that nobody needs', async () => {
+  const stand = await startRawH2c((id) => answerTo(id));
+  expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
+  expect(stand.pair.edge.liveStreams).toBe(1);
+  await stand.clock.advance(EDGE_LIMITS.H2C_SESSION_IDLE_MS);
+  expect(stand.pair.edge.liveStreams).toBe(1);
+  await eventually(async () => {
+    await stand.clock.advance(EDGE_LIMITS.H2C_LINGER_MS);
+    expect(stand.pair.edge.liveStreams).toBe(0);
+  });
+});
+
+/** As much as a service may ask for: nothing but its own reading holds it up. */
+const BOUNDLESS = Buffer.concat([
+  frame(SETTINGS, 0, 0, [0, 4, 0x7f, 0xff, 0xff, 0xff]),
+  frame(WINDOW_UPDATE, 0, 0, [0x7f, 0, 0, 0]),
+]);
+
+it('a service that takes no byte any more keeps no connection that nobody needs', async () => {
+  const stand = await startRawH2c((_id, _connection, socket) => {
+    socket.pause();
+    return Buffer.alloc(0);
+  }, BOUNDLESS);
+  const visitor = net.connect(stand.port, '127.0.0.1');
+  cleanups.push(() => visitor.destroy());
+  visitor.write('POST / HTTP/1.1\r\nHost: web.edge.test\r\nContent-Length: 100000000\r\n\r\n');
+  let written = 0;
+  const upload = setInterval(() => {
+    if (visitor.writableLength === 0) visitor.write(Buffer.alloc(1 << 20), () => (written += 1));
+  }, 1);
+  cleanups.push(() => clearInterval(upload));
+  // Whatever the kernels take on the way: at last nothing moves.
+  let before = -1;
+  await eventually(
+    () => {
+      const now = stand.tunnel.counters.bytes;
+      const stands = now > 0 && now === before && visitor.writableLength > 0;
+      before = now;
+      expect([stands, written > 0]).toEqual([true, true]);
+    },
+    { intervalMs: 200, timeoutMs: 20_000 },
+  );
+  visitor.resetAndDestroy();
+  await eventually(async () => {
+    await stand.clock.advance(EDGE_LIMITS.H2C_LINGER_MS);
+    expect([stand.ingress.connections, stand.pair.edge.liveStreams]).toEqual([0, 0]);
+  });
 });
 
 it('no call waits for a stream to where the client was before it went away', async () => {

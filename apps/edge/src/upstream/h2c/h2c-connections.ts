@@ -65,14 +65,18 @@ export class H2cConnection implements OpenAnswer {
   #duplex: StreamDuplex | null = null;
   #deafLooks = 0;
   #callsMax: number = EDGE_LIMITS.H2C_STREAMS_PER_SESSION;
+  /** As node sees them: one that nobody listens to any more stays until both sides are done with it. */
   #calls = 0;
   #callsEver = 0;
-  #idleSinceMs: number;
+  /** Somebody waits for their answers. */
+  #wantedCalls = 0;
+  /** Since when nobody waits for anything of it. */
+  #unusedSinceMs: number;
 
   constructor(options: H2cConnectionOptions) {
     this.#given = options;
     this.#askedOn = options.service.upstream.connection;
-    this.#idleSinceMs = options.now();
+    this.#unusedSinceMs = options.now();
   }
 
   get state(): State {
@@ -191,23 +195,35 @@ export class H2cConnection implements OpenAnswer {
     const stream = session.request(headers, options);
     this.#calls += 1;
     this.#callsEver += 1;
+    this.#wantedCalls += 1;
     guard.listen(stream, 'close', this, 'h2c.call', () => {
       this.#calls -= 1;
-      this.#idleSinceMs = this.#given.now();
     });
     return stream;
+  }
+
+  /** Once for each request: nobody listens to that call any more. */
+  leave(): void {
+    this.#wantedCalls -= 1;
+    this.#unusedSinceMs = this.#given.now();
   }
 
   /** Once a second. false: it may be forgotten. */
   isKept(nowMs: number): boolean {
     this.#deafLooks = this.#isDeaf() ? this.#deafLooks + 1 : 0;
     if (this.#deafLooks === DEAF_LOOKS) this.close();
-    const isOld = nowMs - this.#idleSinceMs >= EDGE_LIMITS.H2C_SESSION_IDLE_MS;
-    if (this.#state === 'open' && this.load === 0 && (isOld || this.#isRetiring())) this.#retire();
-    // Connected, and then silence: those who waited have given up by now, or do so here.
-    else if (this.#state === 'opening' && isOld) {
+    const quietMs = nowMs - this.#unusedSinceMs;
+    const isOld = quietMs >= EDGE_LIMITS.H2C_SESSION_IDLE_MS;
+    if (this.#state === 'opening') {
+      // Connected, and then silence: those who waited have given up by now, or do so here.
+      if (!isOld) return true;
       this.#refuse(new Fault('LOCAL_MALFORMED', { reason: NOT_H2C }));
       this.close();
+    } else if (this.#wantedCalls === 0) {
+      // A service that takes nothing any more, or never closes, would keep it for ever.
+      const isLeft = this.#state === 'retiring' || this.#calls > 0;
+      if (isLeft && quietMs >= EDGE_LIMITS.H2C_LINGER_MS) this.close();
+      else if (isOld || this.#isRetiring()) this.#retire();
     }
     return this.state !== 'closed';
   }
@@ -224,6 +240,7 @@ export class H2cConnection implements OpenAnswer {
   #retire(): void {
     if (this.#state !== 'open') return;
     this.#state = 'retiring';
+    this.#unusedSinceMs = this.#given.now();
     this.#session?.close();
   }
 
@@ -233,6 +250,8 @@ export class H2cConnection implements OpenAnswer {
     // With an error: without one node ends the calls under way, and half of a response would look whole.
     if (this.#session !== null && !this.#session.destroyed)
       this.#session.destroy(new Error(UNUSED.text), NGHTTP2_CANCEL);
+    // By itself node waits for the end of a write, which may never come.
+    this.#duplex?.destroy();
   }
 }
 

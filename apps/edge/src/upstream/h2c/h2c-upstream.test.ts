@@ -214,6 +214,29 @@ describe('connections to a service of HTTP/2', () => {
     });
   });
 
+  it('close also when a visitor has left an answer that was there to its end', async () => {
+    let isSaid = false;
+    const { stand, sessions } = await startService((stream) => {
+      stream.on('close', () => {
+        isSaid = true;
+      });
+      stream.respond({ ':status': 200 });
+      // More than the visitor takes, and less than is taken for it.
+      stream.end(Buffer.alloc(EDGE_LIMITS.HTTP2_STREAM_WINDOW_BYTES - 1));
+    });
+    const visitor = visit(stand);
+    const call = visitor.request({ ':path': '/' });
+    call.on('error', () => {});
+    await once(call, 'response');
+    await eventually(() => expect(isSaid).toBe(true));
+    visitor.destroy();
+    await eventually(() => expect(stand.http.ingress.connections).toBe(0));
+    await eventually(async () => {
+      await stand.http.clock.advance(EDGE_LIMITS.H2C_SESSION_IDLE_MS + 1000);
+      expect([sessions.size, stand.http.pair.edge.liveStreams]).toEqual([0, 0]);
+    });
+  });
+
   it('are replaced when the service has hung up, also between two requests', async () => {
     const { stand, sessions } = await startService((stream) => {
       stream.respond({ ':status': 200 });

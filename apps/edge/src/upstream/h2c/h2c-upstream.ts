@@ -195,7 +195,7 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
     if (trailers.length > 0) this.handler.onTrailers(trailers);
     this.handler.onTurn();
     this.isOver = true;
-    this.#stream = null;
+    this.#leave();
     if (!this.requestDone) stream.close(NGHTTP2_CANCEL);
     this.request.recorder?.finish(this.context.now(), 'complete');
     this.handler.onEnd(this.requestDone);
@@ -203,8 +203,7 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
 
   /** The stream ended before the response did. */
   #onBroken(stream: ClientHttp2Stream): void {
-    this.#stream = null;
-    stream.close(NGHTTP2_CANCEL);
+    this.letGo();
     // The service says that it has done nothing yet (RFC 9113, 8.7), or the stream waited for its turn and was never sent.
     const isUntouched = stream.rstCode === NGHTTP2_REFUSED_STREAM || stream.id === undefined;
     if (isUntouched && !this.#hasGivenBody) this.isSent = false;
@@ -223,7 +222,17 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
   }
 
   protected letGo(): void {
-    this.#stream?.close(NGHTTP2_CANCEL);
+    const stream = this.#stream;
+    if (stream === null) return;
+    this.#leave();
+    // The service has said all and is done with it: node would wait until somebody has read that.
+    if (stream.closed) stream.destroy();
+    else stream.close(NGHTTP2_CANCEL);
+  }
+
+  /** Nobody listens to the call any more. Once for each: the handler may leave in the middle of its end. */
+  #leave(): void {
+    if (this.#stream !== null) this.#connection?.leave();
     this.#stream = null;
   }
 }

@@ -1,6 +1,7 @@
 // What an HTTP/1.1 visitor sends. It is read all the time, for a visitor that is not read cannot be heard leaving: what comes before its turn is
 // kept within a bound, what is no longer wanted is thrown away, and only a body that its service does not take stops it.
 import type { ByteDuplex } from '@tunnel/mux';
+import type { VisitorDuplex } from '../visitor.ts';
 import { EarlyBytes } from './early-bytes.ts';
 
 export interface InputTaker {
@@ -11,7 +12,7 @@ export interface InputTaker {
 }
 
 export class Http1Input {
-  readonly #end: ByteDuplex;
+  readonly #end: VisitorDuplex;
   readonly #taker: InputTaker;
   /** What came behind the request that is being answered. */
   #early: EarlyBytes | null = null;
@@ -21,7 +22,7 @@ export class Http1Input {
   #goOn = true;
   #readBytes = 0;
 
-  constructor(end: ByteDuplex, taker: InputTaker) {
+  constructor(end: VisitorDuplex, taker: InputTaker) {
     this.#end = end;
     this.#taker = taker;
   }
@@ -52,7 +53,8 @@ export class Http1Input {
     const at = this.#taker.take(bytes, start, end, borrowed);
     if (at < end) this.#keep(bytes, at, end);
     // After our last word nothing is held back, whatever a service may have left lying.
-    if (!this.#goOn && !this.#isDiscarding) this.#isPaused = true;
+    if (!this.#goOn && this.#isDiscarding) this.#end.leaveMemory();
+    else if (!this.#goOn) this.#isPaused = true;
     return !this.#isPaused;
   }
 
@@ -71,6 +73,8 @@ export class Http1Input {
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
+    // The service was left in the midst of a body, and a carrier may still send of it.
+    if (this.#isDiscarding) this.#end.leaveMemory();
     this.#end.resume();
   }
 

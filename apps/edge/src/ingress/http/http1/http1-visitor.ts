@@ -185,8 +185,8 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
     // Nobody wants it.
     if (body === null) return end;
     const step = body.push(bytes, start, end, borrowed);
-    if (step.kind === 'bad') return this.#refuse(400, step.reason, end);
     if (!step.goOn) this.#input.holdBack();
+    if (step.kind === 'bad') return this.#refuse(400, step.reason, end);
     if (step.kind === 'more') return end;
     if (this.#phase === 'body') {
       this.#phase = 'answering';

@@ -13,7 +13,7 @@ import type { BodySource } from '../proxied-request.ts';
 export type BodyStep =
   | { readonly kind: 'more'; readonly goOn: boolean }
   | { readonly kind: 'done'; readonly next: number; readonly goOn: boolean }
-  | { readonly kind: 'bad'; readonly reason: string };
+  | { readonly kind: 'bad'; readonly reason: string; readonly goOn: boolean };
 
 export class RequestBody implements BodySink, BodySource {
   readonly form: ChunkedForm;
@@ -34,7 +34,7 @@ export class RequestBody implements BodySink, BodySource {
     this.#goOn = true;
     const next = this.#scanner.push(bytes, start, end, this);
     this.#piece = NOTHING;
-    if (next === BODY_BAD) return { kind: 'bad', reason: this.#scanner.problem ?? '' };
+    if (next === BODY_BAD) return { kind: 'bad', reason: this.#scanner.problem ?? '', goOn: this.#goOn };
     if (next === BODY_INCOMPLETE) return this.#goOn ? MORE : WAIT;
     return { kind: 'done', next, goOn: this.#goOn };
   }

@@ -57,6 +57,8 @@ export class StalledVisitor implements VisitorDuplex {
     if (this.queuedBytes === 0) onFlushed?.();
   }
 
+  leaveMemory(): void {}
+
   letGo(): void {}
 
   reset(): void {
