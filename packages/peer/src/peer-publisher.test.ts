@@ -1,5 +1,10 @@
+import type { ByteDuplex } from '@tunnel/mux';
+import { rethrow } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { encodeMessage } from './peer-messages.ts';
 import { Harness, type PublisherSide, type SideOptions, type SubscriberSide } from './peer-pair.fixture.ts';
+import { relayCarrier } from './relay-handshake.ts';
+import type { SealedCarrier } from './sealed-carrier.ts';
 
 let harness: Harness;
 let subscriber: SubscriberSide;
@@ -91,6 +96,69 @@ describe('who is at the other end', () => {
       'peer_1 direct',
       'peer_2 direct',
     ]);
+  });
+});
+
+describe('whoever is between', () => {
+  it('sees neither the secret, nor what is said, nor an address', async () => {
+    subscriber = harness.subscriber();
+    publisher = harness.publisher();
+    const seen: Buffer[] = [];
+    const ends = harness.relay();
+    const tapped = (duplex: ByteDuplex): ByteDuplex => ({
+      read: (reader) => duplex.read(reader),
+      write: (bytes, start, end, borrowed) => {
+        seen.push(Buffer.from(bytes.subarray(start, end)));
+        return duplex.write(bytes, start, end, borrowed);
+      },
+      resume: () => duplex.resume(),
+      end: (onFlushed) => duplex.end(onFlushed),
+      reset: (reason) => duplex.reset(reason),
+    });
+    publisher.side.acceptRelay(tapped(ends.publisher), 'peer_1');
+    subscriber.side.attachRelay(tapped(ends.subscriber));
+    const opened = subscriber.open();
+    await harness.clock.advance(100);
+    opened.write('a sentence that nobody in between may read');
+    await harness.clock.advance(SOON_MS);
+    expect(opened.reader?.bytes).toBe(42);
+    const all = Buffer.concat(seen);
+    expect(all.length).toBeGreaterThan(1000);
+    for (const text of ['a secret of tests', 'a sentence', '10.0.0.', 'candidates', 'service', '"type"']) {
+      expect(all.includes(text)).toBe(false);
+    }
+  });
+});
+
+describe('a program that breaks the rules', () => {
+  it('loses all that it has, and is met afresh when it comes back', async () => {
+    publisher = harness.publisher();
+    const session = 'ab'.repeat(16);
+    const join = (): SealedCarrier => {
+      const ends = harness.relay();
+      publisher.side.acceptRelay(ends.publisher, 'peer_1');
+      const carrier = relayCarrier(ends.subscriber, 'initiator', harness.settings('subscriber', {}), {
+        onProven: (proven) => {
+          proven.start({ onBytes: () => false, onReady: () => {}, onClosed: () => {}, report: rethrow });
+          proven.sendMessage(encodeMessage({ type: 'hello', session }));
+        },
+        onMessage: () => {},
+        onFailed: () => {},
+      });
+      carrier.begin();
+      return carrier;
+    };
+    const bad = join();
+    await harness.clock.advance(200);
+    expect(bad.isClosed).toBe(false);
+    // DATA on a stream that was never open.
+    bad.sendData(77, Buffer.from('x'), 0, 1);
+    await harness.clock.advance(200);
+    expect(bad.isClosed).toBe(true);
+    const better = join();
+    await harness.clock.advance(200);
+    expect([better.isClosed, publisher.told]).toEqual([false, ['joined peer_1', 'back peer_1']]);
+    better.destroy('enough');
   });
 });
 
