@@ -155,8 +155,8 @@ export class PeerSession {
   }
 
   #onCarrierLost(id: number, reason: string, isViolation: boolean): void {
+    if (isViolation) return this.#beginAnew(reason);
     const carrier = this.#carriers.get(id);
-    if (isViolation) this.#beginAnew();
     // Of one that only finishes its streams the end is told to nobody.
     this.#carriers.delete(id);
     if (carrier === undefined) return;
@@ -167,9 +167,13 @@ export class PeerSession {
   }
 
   /** The other program broke the rules, so the mux has closed all that it had. Whoever comes next finds a fresh one. */
-  #beginAnew(): void {
+  #beginAnew(reason: string): void {
     this.#mux = this.#newMux();
+    this.#carriers.clear();
+    this.#forgetRelay();
     this.#direct.forget();
+    this.#direct.relayLost();
+    this.#handlers.onRelayLost(reason);
   }
 
   #forgetRelay(): void {
