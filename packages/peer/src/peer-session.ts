@@ -203,6 +203,8 @@ export class PeerSession {
       if (now - this.#tickedAt < 1000) return;
       this.#tickedAt = now;
       this.#mux.tick(now);
+      // Of one that finished its last streams nobody tells.
+      for (const [id, carrier] of this.#carriers) if (carrier.isClosed) this.#carriers.delete(id);
     } catch (error) {
       this.#settings.report(error, 'peer.look');
     }
