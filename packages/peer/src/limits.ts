@@ -23,6 +23,8 @@ export const PEER_LIMITS = {
   // --- the direct path ---
   /** read from a direct connection and not taken; its owner has credit of its own and never comes near it */
   PEER_TRANSPORT_UNREAD_MAX_BYTES: 4 * MiB,
+  /** asked of the kernel for the socket of a direct path; it gives what net.core.rmem_max allows */
+  PEER_SOCKET_BUFFER_BYTES: 4 * MiB,
   /** addresses that one side offers; more would only be probes into the dark */
   PEER_CANDIDATES_MAX: 8,
   /** addresses that probes of one round go to: those offered, and those that probes came from */
