@@ -88,7 +88,7 @@ it('a peer that is gone is silence, not an error', async () => {
   expect(sender.hasRoom).toBe(true);
 });
 
-it('a socket on all addresses of both families hears IPv4, and answers there', async () => {
+it('a socket on all addresses of both families hears IPv4, and answers there', async ({ skip }) => {
   const key = new SealingKey(ID, KEY);
   const opening = new OpeningKey(ID, KEY);
   const both: PacketSocket = new PacketSocket({
@@ -97,7 +97,9 @@ it('a socket on all addresses of both families hears IPv4, and answers there', a
     report: rethrow,
   });
   open.push(both);
-  const { port } = await both.bind('::', 0);
+  const bound = await both.bind('::', 0).catch(() => null);
+  if (bound === null) return skip('this machine has no IPv6');
+  const { port } = bound;
   const bodies: string[] = [];
   const asker = makeSocket((packet) => bodies.push(String(opening.open(packet))));
   await asker.connect({ address: '127.0.0.1', port });
