@@ -101,9 +101,9 @@ it('a socket on all addresses of both families hears IPv4, and answers there', a
   if (bound === null) return skip('this machine has no IPv6');
   const { port } = bound;
   const bodies: string[] = [];
-  const asker = makeSocket((packet) => bodies.push(String(opening.open(packet))));
-  await asker.connect({ address: '127.0.0.1', port });
-  asker.send(new SealingKey(ID, KEY), SEALED_KIND.PING, Buffer.alloc(26));
+  const caller = makeSocket((packet) => bodies.push(String(opening.open(packet))));
+  await caller.connect({ address: '127.0.0.1', port });
+  caller.send(new SealingKey(ID, KEY), SEALED_KIND.PING, Buffer.alloc(26));
   await eventually(() => expect(bodies).toEqual(['back']));
 });
 
