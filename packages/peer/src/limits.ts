@@ -53,6 +53,8 @@ export const PEER_LIMITS = {
   // --- peers of a publisher ---
   /** relay streams that have not proven the secret yet; over it new ones are refused */
   PEER_HANDSHAKES_MAX: 256,
+  /** of one publisher; an edge allows 100 peers unless its operator says more */
+  PEER_SESSIONS_MAX: 4096,
   /** a peer without any path is kept for its return */
   PEER_ABSENT_MS: 30_000,
 } as const;
