@@ -36,8 +36,9 @@ const alreadyKnown: NonNullable<SocketOptions['lookup']> = (address, _options, c
   callback(null, address, address.includes(':') ? 6 : 4);
 
 /**
- * What a socket is given to send. The bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps what it was
- * given: then the next datagram has a new one. One for all flows, because nearly always they are free again at once.
+ * What a socket is given to send: the bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps what it was given.
+ * One for all flows, because nearly always it is free again at once; one that was kept is its socket's, and behind it copies
+ * are as short as the datagrams, so that a backlog holds no more than it counts.
  */
 let scratch: Buffer | null = null;
 
@@ -102,16 +103,17 @@ export class LocalFlow implements DatagramReader {
     if (length > DATAGRAM_MAX_BYTES) return this.#order.traffic.dropped('too-large');
     if (this.#hasBacklog && !this.#takesMore()) return this.#order.traffic.dropped('local');
     scratch ??= Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
+    const copy = this.#hasBacklog ? Buffer.allocUnsafeSlow(length) : scratch;
     if (header !== null) {
-      scratch.set(header, 0);
+      copy.set(header, 0);
       this.#header = null;
     }
-    bytes.copy(scratch, headerBytes, start, end);
-    this.#socket.send(scratch, 0, length, this.#onSent);
+    bytes.copy(copy, headerBytes, start, end);
+    this.#socket.send(copy, 0, length, this.#onSent);
     this.bytesAToB += end - start;
     if (this.#socket.getSendQueueCount() === 0) return;
     this.#hasBacklog = true;
-    scratch = null;
+    if (copy === scratch) scratch = null;
   }
 
   /** The kernel did not take all of what came before. Late is worse than lost: not much more is queued behind it. */

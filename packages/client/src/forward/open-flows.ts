@@ -10,7 +10,7 @@ export interface SilentFlow {
   end(reason: StreamReason): void;
 }
 
-const SILENT: StreamReason = { code: 'cancelled', text: 'nothing passed for too long' };
+const SILENT: StreamReason = { code: 'timeout', text: 'nothing passed for too long' };
 
 export class OpenFlows {
   /** With how long each may be silent. */

@@ -328,7 +328,7 @@ describe('the end of a flow', () => {
     tickFor(35);
     expect(tunnel.counts.open).toBe(1);
     tickFor(10);
-    await eventually(() => expect(visitor.reset?.code).toBe('cancelled'));
+    await eventually(() => expect(visitor.reset?.code).toBe('timeout'));
     expect(tunnel.counts.open).toBe(0);
   });
 
@@ -350,7 +350,7 @@ describe('the end of a flow', () => {
     await eventually(() => expect(silent.reset).not.toBeNull());
     expect([busy.reset, isIdle]).toEqual([null, false]);
     tickFor(3);
-    await eventually(() => expect([busy.reset?.code, isIdle]).toEqual(['cancelled', true]));
+    await eventually(() => expect([busy.reset?.code, isIdle]).toEqual(['timeout', true]));
   });
 
   it('comes with its carrier', async () => {
