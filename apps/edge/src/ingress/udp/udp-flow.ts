@@ -9,6 +9,10 @@ import { Lease } from '../../routing/balancer.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 
 export interface UdpFlowOwner {
+  /** The client is asked for the first local socket of this flow; onServed or onUnasked follows. */
+  onAsked(flow: UdpFlow): void;
+  /** There will be no answer. */
+  onUnasked(flow: UdpFlow): void;
   /** The client has a local socket for it: once a flow. */
   onServed(flow: UdpFlow): void;
   /** From the visitor, and passed. */
@@ -100,6 +104,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     // A carrier that breaks under this very stream answers within the call.
     if (opened === null || opened.state === 'closed') return null;
     this.#stream = opened;
+    if (!this.#isServed) this.#owner.onAsked(this);
     opened.read(this);
     return opened;
   }
@@ -111,6 +116,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#unansweredDatagrams = 0;
     this.#unansweredBytes = 0;
     if (unanswered > 0) this.#owner.onDropped(this, reason, unanswered);
+    if (!this.#isServed) this.#owner.onUnasked(this);
     return stream;
   }
 

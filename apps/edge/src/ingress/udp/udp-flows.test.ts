@@ -8,6 +8,9 @@ import { echoing, refusing, UdpStage, type UdpStand } from './udp.fixture.ts';
 const stage = new UdpStage();
 afterEach(() => stage.clear());
 
+/** FLOWS_OPENING_MAX of core. */
+const OPENING_MAX = 128;
+
 /** A client that answers nothing by itself. */
 const silent = (streams: DatagramStream[], got: string[] = []) => ({
   onFlow: (stream: DatagramStream): void => {
@@ -190,6 +193,24 @@ describe('a datagram that is not passed is counted under one reason', () => {
     await eventually(() => expect(stand.dropped()).toEqual({ limit: 1 }));
     await first.echo('three');
     expect(stand.totals.flows).toBe(2);
+  });
+
+  it('limit: the client has not answered for so many new flows that one more would be in the way; those that live go on', async () => {
+    let isBusy = false;
+    const stand = await stage.start({
+      onFlow: (stream, head) => (isBusy ? undefined : echoing(stream, head)),
+      ...{ perTunnel: 1000, perAddress: 1000 },
+    });
+    const port = await stand.open();
+    const living = await stand.visitor(port);
+    await living.echo('one');
+    await living.echo('two');
+    isBusy = true;
+    const flood = await Promise.all(Array.from({ length: OPENING_MAX + 20 }, () => stand.visitor(port)));
+    for (const visitor of flood) visitor.say('hello');
+    await eventually(() => expect(stand.dropped()).toEqual({ limit: 20 }));
+    expect(stand.totals.flows).toBe(OPENING_MAX + 1);
+    await living.echo('three');
   });
 
   it('too-large, behind, path: as the stream says; the flow stays', async () => {
