@@ -11,6 +11,7 @@ import { needs, startUdpEdge, UdpTunnel } from './lib/stand.mjs';
 const USAGE = `usage: node tests/tools/udp/blocked.mjs [--rounds N]
 As root: UDP between client and edge is dropped in both directions, in one of them, in the other; and opened again each time.`;
 const SILENT_MS_MAX = 5000;
+const STABLE_MS = 11_000;
 
 const nft = (rules) => {
   const { status, stderr } = spawnSync('nft', ['-f', '-'], { input: rules, encoding: 'utf8' });
@@ -61,7 +62,8 @@ await runScript(
     for (let round = 0; round < rounds; round += 1) {
       for (const [kind, directions] of Object.entries(kinds)) {
         await until('words pass', () => visitor.since().heard > 0 || pause(100).then(() => visitor.heard > 0));
-        await pause(2500);
+        // One that is lost again at once is tried more and more rarely.
+        await pause(STABLE_MS);
         visitor.since();
         block(edge.run.udp_ports, directions);
         const begun = performance.now();
