@@ -37,6 +37,10 @@ export class DatagramLane {
     return 'sent';
   }
 
+  get takesFlows(): boolean {
+    return this.#pace?.takesFlows(this.#clock.now()) ?? true;
+  }
+
   /** false: the peer cannot have seen this. */
   onSeen(payload: Uint8Array): boolean {
     const takenBytes = decodeSeen(payload);

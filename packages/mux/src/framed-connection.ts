@@ -104,6 +104,11 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     return stream;
   }
 
+  /** Not while datagrams are about to be behind: those of a new flow would be dropped, and its OPEN would cost all the same. */
+  get takesFlows(): boolean {
+    return this.#lane.takesFlows;
+  }
+
   openDatagrams(flows: DatagramFlows, head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream {
     const flow = flows.nextFlow();
     const identity = { id: this.#streams.nextId, flow, openedAtMs: this.#owner.now() };

@@ -78,6 +78,10 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   /** It is passed, or counted under the reason why not. */
   send(bytes: Buffer, start: number, end: number): void {
     if (this.#waiting !== null) return this.#wait(bytes, start, end, this.#waiting);
+    // Asked before anything is opened: a client that is behind would open a socket for a datagram that does not come. One that
+    // is proven to be there is not kept out by those who are not.
+    if (this.#stream === null && !this.flow.isConfirmed && !this.tunnel.upstream.takesFlows)
+      return this.#owner.onDropped(this, 'behind', 1);
     const stream = this.#stream ?? this.#open();
     const outcome = stream === null ? 'away' : stream.send(bytes, start, end);
     if (outcome !== 'sent') return this.#owner.onDropped(this, outcome, 1);
