@@ -105,6 +105,12 @@ export class RawPeer {
     });
   }
 
+  /** It has said so, and was heard. */
+  async isAlive(): Promise<void> {
+    this.client.send({ type: 'Ping', id: 4242 });
+    await this.hears(({ type, id }) => type === 'Pong' && id === 4242);
+  }
+
   kill(): void {
     this.client.ws.terminate();
     this.mux.close({ code: 'cancelled', text: 'killed' });
