@@ -39,9 +39,12 @@ export const edgeTunnel = z
     healthy: z.boolean(),
     client_addr: z.string().meta({ description: 'host:port the client connected from.' }),
     region_id: z.string(),
-    request_count: count.meta({ description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.' }),
+    request_count: count.meta({
+      description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.',
+    }),
     bytes_proxied: count.meta({
-      description: 'Bytes carried both ways, without framing and TLS; counted while they flow. p2p: relayed ones alone.',
+      description:
+        'Bytes carried both ways, without framing and TLS; counted while they flow. p2p: relayed ones alone.',
     }),
     connected_since: z.iso.datetime(),
   })

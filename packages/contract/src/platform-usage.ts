@@ -57,8 +57,12 @@ export const tunnelLogEntry = z
       .string()
       .nullable()
       .meta({ description: 'The edge region it ran in.', examples: ['local'] }),
-    request_count: count.meta({ description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.' }),
-    bytes_proxied: count.meta({ description: 'Bytes carried both ways, without framing and TLS. p2p: relayed ones alone.' }),
+    request_count: count.meta({
+      description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.',
+    }),
+    bytes_proxied: count.meta({
+      description: 'Bytes carried both ways, without framing and TLS. p2p: relayed ones alone.',
+    }),
   })
   .meta({ id: 'TunnelLogEntry' });
 export type TunnelLogEntry = z.infer<typeof tunnelLogEntry>;
