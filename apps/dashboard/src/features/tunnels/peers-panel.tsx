@@ -3,7 +3,9 @@ import { useQuery } from '@tanstack/react-query';
 import type { EdgePeer, TunnelLogEntry } from '@tunnel/contract';
 import { useMemo, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
+import { connectPeerCommand, PEER_LISTEN_PORT } from '../../app/client-commands.ts';
 import { Loaded } from '../../app/panel-boundary.tsx';
+import { useServer } from '../../app/queries.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
@@ -113,15 +115,14 @@ const Way = ({ peer }: { readonly peer: EdgePeer }) => {
 };
 
 const NoPeers = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const server = useServer();
   if (entry.unregistered_at !== null) {
     return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">They are shown only while a tunnel lives.</p>;
   }
+  const command = server === null ? null : connectPeerCommand(entry.label, server);
   return (
-    <Empty
-      title="No peer is connected"
-      command={`npx tunnel p2p connect ${entry.label} --listen 15432 --secret-file secret`}
-    >
-      <p>Run this on the other machine, with the same secret. Then use port 15432 there.</p>
+    <Empty title="No peer is connected" command={command}>
+      <p>Run this on the other machine, with the same secret. Then use port {PEER_LISTEN_PORT} there.</p>
     </Empty>
   );
 };
