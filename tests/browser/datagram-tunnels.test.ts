@@ -107,7 +107,7 @@ it('a p2p tunnel shows each peer with its path and the reason, and one is dismis
   await rowOf('peer_direct').getByText('direct', { exact: true }).waitFor();
   expect(await rowOf('peer_direct').innerText()).toMatch(/12 ms[\s\S]*1\.5 MB[\s\S]*7\.0 MB/);
   await rowOf('peer_relay').getByText('relay', { exact: true }).waitFor();
-  await rowOf('peer_relay').getByText('the networks use random ports').waitFor();
+  await rowOf('peer_relay').getByText('both networks use random ports').waitFor();
   expect(await page.getByText('Direct traffic is not billed').count()).toBeGreaterThan(0);
   await expectForEverybody(page);
 

@@ -53,8 +53,8 @@ export const dropsOf = (dropped: EdgeFlows['dropped']): Drop[] =>
 const RELAY_REASONS: Readonly<Record<RelayReason, string>> = {
   '': 'through the edge',
   punching: 'trying to go direct',
-  'udp-blocked': 'one network lets no UDP through',
-  'random-ports': 'the networks use random ports',
+  'udp-blocked': 'a network lets no UDP through',
+  'random-ports': 'both networks use random ports',
   'no-answer': 'the other side did not answer directly',
   'went-silent': 'the direct path went silent; tried again later',
   off: 'direct paths are switched off',
