@@ -208,6 +208,7 @@ class TunnelClient implements Client {
     this.#registry.closeVisited();
     this.#peers.drain();
     const session = this.#connection.stop();
+    session?.leaveDatagramPath();
     session?.link.send({ type: 'ShuttingDown', reason: STOPPING.text, drain_secs: Math.ceil(drainMs / 1000) });
     await this.#drained(drainMs);
     this.#peers.close();

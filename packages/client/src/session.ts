@@ -157,6 +157,11 @@ export class Session implements RegistryLink {
     return this.#mux.open(head, answer);
   }
 
+  /** The edge will hear that we end, and then knows these keys no more: what still runs goes on carriers. */
+  leaveDatagramPath(): void {
+    this.#datagramPath.stop();
+  }
+
   reserveForDatagrams(): void {
     this.#mux.reserveForDatagrams();
     this.#datagramPath.want();
@@ -165,7 +170,6 @@ export class Session implements RegistryLink {
   /** Another session takes over; streams that run may finish here. */
   retire(reason: string): void {
     this.#keeper.stop();
-    this.#datagramPath.stop();
     this.#mux.drain(reason);
   }
 
@@ -232,6 +236,8 @@ export class Session implements RegistryLink {
     if (this.#end !== null) return;
     this.#end = end;
     this.#keeper.stop();
+    // Its keys are dead with the connection. While an edge that goes away still holds that, datagrams go on as they did.
+    this.#datagramPath.stop();
     this.#started?.reject(new AttemptFailed(end.fault, { final: end.final }));
     this.#deps.handlers.onEnd(end);
   }
