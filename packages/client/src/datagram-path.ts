@@ -138,6 +138,8 @@ export class DatagramPath {
     this.#socket?.close();
     this.#socket = socket;
     path.route = { socket };
+    // It is asked at once, whether it is new to a path that is tried or to one that is in use.
+    path.addressesChanged();
   }
 
   #lookAtAddresses(): void {
@@ -146,7 +148,6 @@ export class DatagramPath {
     this.#addresses = addresses;
     // The old one is bound to an address that may be gone.
     void this.#openSocket(this.#path);
-    this.#path.addressesChanged();
   }
 }
 

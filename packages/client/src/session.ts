@@ -6,6 +6,8 @@ import {
   type DatagramWay,
   MuxSession,
   type MuxStream,
+  type OpenAnswer,
+  type PendingStream,
   processBudget,
   type ReportInternalError,
 } from '@tunnel/mux';
@@ -145,6 +147,21 @@ export class Session implements RegistryLink {
     return this.#datagramPath.observer;
   }
 
+  /** Where the control connection leads. */
+  get edgeAddress(): string {
+    return this.link.remoteAddress;
+  }
+
+  /** As MuxSession.open: a stream of ours to the edge. */
+  openStream(head: StreamHead, answer: OpenAnswer): PendingStream | null {
+    return this.#mux.open(head, answer);
+  }
+
+  /** The edge will hear that we end, and then knows these keys no more: what still runs goes on carriers. */
+  leaveDatagramPath(): void {
+    this.#datagramPath.stop();
+  }
+
   reserveForDatagrams(): void {
     this.#mux.reserveForDatagrams();
     this.#datagramPath.want();
@@ -153,7 +170,6 @@ export class Session implements RegistryLink {
   /** Another session takes over; streams that run may finish here. */
   retire(reason: string): void {
     this.#keeper.stop();
-    this.#datagramPath.stop();
     this.#mux.drain(reason);
   }
 
@@ -220,6 +236,8 @@ export class Session implements RegistryLink {
     if (this.#end !== null) return;
     this.#end = end;
     this.#keeper.stop();
+    // Its keys are dead with the connection. While an edge that goes away still holds that, datagrams go on as they did.
+    this.#datagramPath.stop();
     this.#started?.reject(new AttemptFailed(end.fault, { final: end.final }));
     this.#deps.handlers.onEnd(end);
   }

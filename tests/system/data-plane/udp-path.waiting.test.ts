@@ -133,3 +133,14 @@ it.concurrent('with path = "carrier" nothing is opened, and both say off', () =>
     await stage.settle('carrier off');
     await stage.echo('on carriers');
   }));
+
+it.concurrent('a flow over UDP goes on while the edge drains', () =>
+  on({}, async (stage) => {
+    await stage.settle('udp');
+    await stage.echo('before');
+    const stopping = stage.edge.stop({ drainMs: 4000 });
+    const beganAt = performance.now();
+    const silentMs = await chat(stage, async () => performance.now() - beganAt > 2500);
+    expect(silentMs).toBeLessThan(1500);
+    await stopping;
+  }));
