@@ -52,7 +52,6 @@ export interface FramedConnectionOwner {
 
 const UNANSWERED: StreamReason = { code: 'timeout', text: 'no answer to OPEN' };
 const NONE: Buffer = Buffer.alloc(0);
-const MIB = 1024 * 1024;
 
 export class FramedConnection implements FrameHandler, CarrierReceiver, StreamConnection, DatagramConnection {
   readonly id: number;
@@ -86,9 +85,9 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#ping(this.#owner.now());
   }
 
-  /** What to weigh when a stream is placed: its streams, and what it carries (a MiB a second counts as one stream). */
+  /** What to weigh when a stream is placed: its streams, and what it carries. */
   get load(): number {
-    return this.#streams.size + this.vitals.recentBytes / MIB;
+    return this.#streams.size + this.vitals.bulk;
   }
 
   get takesStreams(): boolean {
