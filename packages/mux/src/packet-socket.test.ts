@@ -88,6 +88,25 @@ it('a peer that is gone is silence, not an error', async () => {
   expect(sender.hasRoom).toBe(true);
 });
 
+it('a socket on all addresses of both families hears IPv4, and answers there', async ({ skip }) => {
+  const key = new SealingKey(ID, KEY);
+  const opening = new OpeningKey(ID, KEY);
+  const both: PacketSocket = new PacketSocket({
+    family: 6,
+    onPacket: (_packet, from) => void both.send(key, SEALED_KIND.PONG, Buffer.from('back'), from),
+    report: rethrow,
+  });
+  open.push(both);
+  const bound = await both.bind('::', 0).catch(() => null);
+  if (bound === null) return skip('this machine has no IPv6');
+  const { port } = bound;
+  const bodies: string[] = [];
+  const caller = makeSocket((packet) => bodies.push(String(opening.open(packet))));
+  await caller.connect({ address: '127.0.0.1', port });
+  caller.send(new SealingKey(ID, KEY), SEALED_KIND.PING, Buffer.alloc(26));
+  await eventually(() => expect(bodies).toEqual(['back']));
+});
+
 it('what throws for one packet costs that packet', async () => {
   const caught: string[] = [];
   const seen: string[] = [];

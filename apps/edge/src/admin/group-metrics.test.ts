@@ -29,7 +29,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     sessions: () => 0,
     carriers: () => 0,
     streams: () => 0,
-    datagramPaths: () => ({ clients: { udp: 3, carrier: 1 }, refused: { forged: 2 } }),
+    datagramPaths: () => ({ clients: { udp: 3, carrier: 1 }, refused: { forged: 2 }, unopened: 0 }),
     authFailures: () => 0,
     clientsHeldBack: () => 0,
     droppedLogLines: () => 0,

@@ -68,6 +68,8 @@ export interface EdgeFigures {
   readonly datagramPaths: () => {
     readonly clients: Readonly<Record<'udp' | 'carrier', number>>;
     readonly refused: Readonly<Record<string, number>>;
+    /** Datagrams of clients for flows that are over. */
+    readonly unopened: number;
   };
   readonly authFailures: () => number;
   /** How often a client was not read because it sent more frames than it may. */
@@ -195,7 +197,9 @@ const addUdpSeries = (metrics: Metrics, { ports: { udp }, datagramPaths }: EdgeF
     { labels: { direction: 'out' }, value: udp.totals.datagramsOut },
   ]);
   metrics.seriesOf('tunnel_udp_dropped_total', 'Datagrams that were not passed, by reason', 'counter', () =>
-    Object.entries(udp.dropped).map(([reason, value]) => ({ labels: { reason }, value })),
+    Object.entries({ ...udp.dropped, unopened: udp.dropped.unopened + datagramPaths().unopened }).map(
+      ([reason, value]) => ({ labels: { reason }, value }),
+    ),
   );
 };
 

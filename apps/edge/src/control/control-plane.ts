@@ -168,13 +168,15 @@ export class ControlPlane {
   get datagramPaths(): {
     readonly clients: Readonly<Record<DatagramWay['path'], number>>;
     readonly refused: Readonly<Record<string, number>>;
+    /** Datagrams for a flow that is over. */
+    readonly unopened: number;
   } {
     const clients = { udp: 0, carrier: 0 };
     for (const { upstream, tunnels } of this.#sessions.values()) {
       const hasDatagrams = [...tunnels.values()].some(({ protocol }) => protocol === 'udp');
       if (upstream.mux !== null && hasDatagrams) clients[this.#paths.wayOf(upstream.mux).path] += 1;
     }
-    return { clients, refused: this.#paths.refused };
+    return { clients, refused: this.#paths.refused, unopened: this.#paths.unopened };
   }
 
   async start(tls: TlsFiles | null): Promise<void> {

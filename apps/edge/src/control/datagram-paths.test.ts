@@ -181,7 +181,7 @@ describe('the path', () => {
     path.start();
     await eventually(() => expect(wayOf(entered).path).toBe('udp'));
     path.send(1, Buffer.from('x'), 0, 1);
-    await eventually(() => expect(dropped()['unopened']).toBe(1));
+    await eventually(() => expect(fixture.control.datagramPaths.unopened).toBe(1));
     // A counter far ahead, as after days of traffic.
     sendRaw(
       pingAt(MUX_LIMITS.SEALED_PACKETS_PER_KEY / 2 + 1, entered.offer.path as SealedPath),
@@ -258,5 +258,5 @@ it('any bytes at the ports: no answer, nothing thrown, nothing kept', async () =
   raw.close();
   // A counter of random bytes is beyond what any key gives out, which is as good as a replay.
   expect((dropped()['forged'] ?? 0) + (dropped()['replayed'] ?? 0)).toBeGreaterThan(50);
-  expect(dropped()['unopened']).toBe(0);
+  expect(fixture.control.datagramPaths.unopened).toBe(0);
 });

@@ -49,7 +49,7 @@ interface Offer {
   end: PathEnd | null;
 }
 
-type RefusalReason = PathRefusal | 'unknown-path';
+type RefusalReason = Exclude<PathRefusal, 'unopened'> | 'unknown-path';
 
 export class DatagramPaths {
   /** Packets of either port that came to nothing, by reason, since the start. */
@@ -58,8 +58,9 @@ export class DatagramPaths {
     malformed: 0,
     replayed: 0,
     forged: 0,
-    unopened: 0,
   };
+  /** Datagrams of true clients for a flow that is over, or not open yet. */
+  unopened = 0;
   readonly #options: DatagramPathsOptions;
   readonly #byId = new Map<number, Offer>();
   readonly #ofMux = new Map<MuxSession, readonly Offer[]>();
@@ -127,10 +128,11 @@ export class DatagramPaths {
 
   #onPacket(packet: Buffer, from: RemoteInfo, via: PacketSocket): void {
     const refusal = this.#receive(packet, from, via);
-    if (refusal !== null) this.refused[refusal] += 1;
+    if (refusal === 'unopened') this.unopened += 1;
+    else if (refusal !== null) this.refused[refusal] += 1;
   }
 
-  #receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): RefusalReason | null {
+  #receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): RefusalReason | 'unopened' | null {
     if (packet.length < SEALED_OVERHEAD_BYTES || sealedKindOf(packet) === null) return 'malformed';
     const offer = this.#byId.get(keyOf(packet, 1));
     if (offer === undefined) return 'unknown-path';
