@@ -79,7 +79,7 @@ export class Connection {
     if (phase.kind === 'connecting') phase.abort.abort(new Fault('CLIENT_CLOSED'));
     if (phase.kind !== 'up') return null;
     // From now on it is ticked as a retired one, until its last stream has ended.
-    this.#retired.add(phase.session, 'the client is stopping');
+    this.#retired.add(phase.session, 'the client is stopping', false);
     return phase.session;
   }
 
@@ -159,7 +159,7 @@ export class Connection {
   /** By identity: the late end of an earlier session changes nothing. */
   #onEnd(session: Session, end: SessionEnd, planned: boolean): void {
     if (!this.#isCurrent(session)) return;
-    this.#retired.add(session, end.fault.message);
+    this.#retired.add(session, end.fault.message, planned);
     this.#phase = { kind: 'stopped' };
     this.#handlers.onDown();
     if (end.final) this.#fatal(end.fault);
@@ -189,8 +189,8 @@ export class Connection {
 class RetiredSessions {
   readonly #sessions = new Set<Session>();
 
-  add(session: Session, reason: string): void {
-    session.retire(reason);
+  add(session: Session, reason: string, isPlanned: boolean): void {
+    session.retire(reason, isPlanned);
     this.#sessions.add(session);
     // A client that flaps must not gather connections without end: the oldest gives way.
     const [oldest] = this.#sessions;

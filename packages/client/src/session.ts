@@ -150,10 +150,10 @@ export class Session implements RegistryLink {
     this.#datagramPath.want();
   }
 
-  /** Another session takes over; streams that run may finish here. */
-  retire(reason: string): void {
+  /** Another session takes over; streams that run may finish here. `isPlanned`: the edge still has its end of the path, and sends by it. */
+  retire(reason: string, isPlanned: boolean): void {
     this.#keeper.stop();
-    this.#datagramPath.stop();
+    if (!isPlanned) this.#datagramPath.stop();
     this.#mux.drain(reason);
   }
 
