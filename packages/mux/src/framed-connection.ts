@@ -62,7 +62,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   readonly #carrier: Carrier;
   readonly #parser: FrameParser;
   readonly vitals: CarrierVitals;
-  readonly #lane: DatagramLane;
+  readonly lane: DatagramLane;
   readonly #streams: StreamTable;
   #waiters = new Set<FramedStream>();
   #pins = 0;
@@ -78,7 +78,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#parser = new FrameParser(this, owner.frames);
     this.#streams = new StreamTable(owner.role);
     this.vitals = new CarrierVitals(owner.now());
-    this.#lane = new DatagramLane(carrier, this, owner, this.vitals.roundTrip);
+    this.lane = new DatagramLane(carrier, this, owner, this.vitals.roundTrip);
   }
 
   start(): void {
@@ -102,11 +102,6 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     const stream = new MuxStream(this, this.#streams.nextId, now, { kind: 'opener', answer, window });
     this.#begin(stream, head, windowBytes);
     return stream;
-  }
-
-  /** Not while datagrams are about to be behind: those of a new flow would be dropped, and its OPEN would cost all the same. */
-  get takesFlows(): boolean {
-    return this.#lane.takesFlows;
   }
 
   openDatagrams(flows: DatagramFlows, head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream {
@@ -136,7 +131,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     const well = this.#parser.push(bytes, start, end);
     this.#current = NONE;
     if (!well) this.#violated(this.#parser.failure ?? 'not a frame');
-    else this.#lane.tellSeen(now);
+    else this.lane.tellSeen(now);
     return this.#keptReference;
   }
 
@@ -164,7 +159,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   onDatagram(streamId: number, bytes: Uint8Array, start: number, end: number): void {
     // Also of a flow that is over: its sender has counted it.
-    this.#lane.took(end - start);
+    this.lane.took(end - start);
     const stream = this.#find(streamId, 'datagram');
     if (stream === undefined) return;
     // One that was cut between two reads lies in memory of the parser.
@@ -249,7 +244,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
       if (reason === null) this.#parser.fail('GO_AWAY is not readable');
       else this.#retired(reason);
     } else if (type === FRAME.SEEN) {
-      if (!this.#lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
+      if (!this.lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
     } else if (type === FRAME.PING) this.#carrier.send(encodePing(FRAME.PONG, payload));
     else if (!this.vitals.onPong(readUint32(payload, 4), this.#owner.now())) this.#ping(this.#owner.now());
   }
@@ -267,7 +262,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   sendDatagram(stream: DatagramStream, bytes: Buffer, start: number, end: number): 'sent' | 'behind' {
-    return this.#lane.send(stream.id, bytes, start, end);
+    return this.lane.send(stream.id, bytes, start, end);
   }
 
   sendRefused(stream: FramedStream, reason: StreamReason): void {
@@ -394,7 +389,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #end(text: string, reason: StreamReason, violation: boolean): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#lane.close();
+    this.lane.close();
     this.#waiters.clear();
     for (const stream of [...this.#streams.values()]) stream.handleReset(reason);
     this.#owner.onClosed(this, text, violation);
