@@ -15,8 +15,8 @@ const HOST = '127.0.0.1';
 const EDGE_BYTES_PER_FLOW_MAX = 3000;
 const CLIENT_BYTES_PER_FLOW_MAX = 16_000;
 
-async function bind(port = 0) {
-  const socket = createSocket({ type: 'udp4', recvBufferSize: 4_000_000 }).bind(port, HOST);
+async function bind(port = 0, host = HOST) {
+  const socket = createSocket({ type: 'udp4', recvBufferSize: 4_000_000 }).bind(port, host);
   await once(socket, 'listening');
   return socket;
 }
@@ -32,9 +32,9 @@ class Visitor {
   #socket;
   #port;
 
-  static async of(port) {
+  static async of(port, host = HOST) {
     const visitor = new Visitor();
-    visitor.#socket = await bind();
+    visitor.#socket = await bind(0, host);
     visitor.#port = port;
     visitor.#socket.on('message', (bytes) => visitor.heard.push(bytes));
     return visitor;
@@ -196,7 +196,8 @@ async function tryDrain({ edge, tunnel, check }) {
   await pause(200);
   visitor.heard.length = 0;
   visitor.say('while it ends');
-  const late = await Visitor.of(tunnel.port);
+  // Of another address: a port that a visitor of before had would be its flow.
+  const late = await Visitor.of(tunnel.port, '127.0.0.2');
   late.say('too late');
   await pause(300);
   check(
