@@ -48,22 +48,24 @@ export class DatagramPace {
 
   /** Whether this much may go now. Where nothing is under way one always may, however large. */
   admits(bytes: number, nowMs: number): boolean {
-    if (this.#count === 0) return true;
-    if (this.unseenBytes + bytes > this.#windowBytes) return false;
-    const roundTripMs = this.#roundTripMs;
-    return (
-      roundTripMs === null || nowMs - (this.#times[this.#first] ?? 0) <= roundTripMs + MUX_LIMITS.DATAGRAM_BEHIND_MS
-    );
+    return this.fits(bytes) && !this.isLate(nowMs, MUX_LIMITS.DATAGRAM_BEHIND_MS);
+  }
+
+  /** The first bound alone: no more is under way than the carrier takes in its time. */
+  fits(bytes: number): boolean {
+    return this.#count === 0 || this.unseenBytes + bytes <= this.#windowBytes;
+  }
+
+  /** The second: what waits longest waits longer than the round trip and `byMs`. */
+  isLate(nowMs: number, byMs: number): boolean {
+    if (this.#count === 0 || this.#roundTripMs === null) return false;
+    return nowMs - (this.#times[this.#first] ?? 0) > this.#roundTripMs + byMs;
   }
 
   /** Whether a new flow may begin now: in the first half of either bound alone, so that a flood of them leaves the other to flows that talk. */
   takesFlows(nowMs: number): boolean {
     if (this.#count === 0) return true;
-    if (this.unseenBytes > this.#windowBytes / 2) return false;
-    const roundTripMs = this.#roundTripMs;
-    return (
-      roundTripMs === null || nowMs - (this.#times[this.#first] ?? 0) <= roundTripMs + MUX_LIMITS.DATAGRAM_BEHIND_MS / 2
-    );
+    return this.unseenBytes <= this.#windowBytes / 2 && !this.isLate(nowMs, MUX_LIMITS.DATAGRAM_BEHIND_MS / 2);
   }
 
   sent(bytes: number, nowMs: number): void {
