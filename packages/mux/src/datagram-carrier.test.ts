@@ -238,6 +238,7 @@ describe('a carrier that stands still', () => {
     expect(send('probe')).toBe('sent');
     now += 120;
     expect(send('just in time')).toBe('sent');
+    await new Promise(setImmediate);
     now += 1;
     expect([send('late'), send('later')]).toEqual(['behind', 'behind']);
     now += 2000;
@@ -247,6 +248,31 @@ describe('a carrier that stands still', () => {
     await answered('moves on');
     expect(send('well')).toBe('sent');
     await eventually(() => expect(heard().datagrams.at(-1)).toBe('well'));
+  });
+
+  it('is not judged before its answers are read, when it was we who stood still; those of one turn are all it gets', async () => {
+    const stream = session.openDatagrams(HEAD, ANSWER) as DatagramStream;
+    const send = (text: string): string => stream.send(Buffer.from(text), 0, text.length);
+    send('first');
+    await eventually(() => expect(heard().datagrams).toEqual(['first']));
+    now += 20;
+    peer.write(encodeSeen(HEADER + 5));
+    await answered('20 ms it took');
+    for (const turn of [1, 2]) {
+      expect(send('probe')).toBe('sent');
+      // Written while nothing is read here, as an answer is that comes while this process waits for its turn on a busy machine.
+      peer.write(encodeSeen(HEADER + 5 + (HEADER + 5) * (2 * turn - 1)));
+      now += 500;
+      expect([send('after'), session.takesFlows]).toEqual(['sent', false]);
+      await answered(`${turn} is read`);
+      peer.write(encodeSeen(HEADER + 5 + (HEADER + 5) * 2 * turn));
+      await answered(`${turn} seen it all`);
+    }
+    expect(send('probe')).toBe('sent');
+    now += 500;
+    expect(send('after')).toBe('sent');
+    await new Promise(setImmediate);
+    expect([send('late'), send('later')]).toEqual(['behind', 'behind']);
   });
 
   it('takes no new flows in the second half of what it may be behind, while those that there are go on', async () => {

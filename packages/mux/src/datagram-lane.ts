@@ -7,6 +7,8 @@ import type { Guarded } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
+/** Overdue by this, answers are looked for, so that it is known in time whether there are any. */
+const DOUBTFUL_MS = MUX_LIMITS.DATAGRAM_BEHIND_MS / 2;
 
 export class DatagramLane {
   readonly #carrier: Carrier;
@@ -15,6 +17,8 @@ export class DatagramLane {
   readonly #roundTrip: RoundTrip;
   /** From the first that leaves on. */
   #pace: DatagramPace | null = null;
+  /** Whether the sockets have been read since an answer became overdue. */
+  #look: 'none' | 'begun' | 'done' = 'none';
   /** Of DATAGRAM frames, headers included: an empty datagram counts, too. */
   #takenBytes = 0;
   #toldBytes = 0;
@@ -32,10 +36,27 @@ export class DatagramLane {
     const length = HEADER + end - start;
     const now = this.#clock.now();
     this.#pace ??= new DatagramPace(this.#roundTrip.isMeasured ? this.#roundTrip.latestMs : null);
-    if (!this.#pace.admits(length, now) || !this.#carrier.sendDatagram(streamId, bytes, start, end)) return 'behind';
+    if (!this.#admits(this.#pace, length, now) || !this.#carrier.sendDatagram(streamId, bytes, start, end))
+      return 'behind';
     this.#pace.sent(length, now);
     return 'sent';
   }
+
+  /**
+   * A process that stood still for a while finds the datagrams of visitors before the answers that came meanwhile: a carrier is behind
+   * only when a whole turn of the loop, which reads all sockets, has brought none.
+   */
+  #admits(pace: DatagramPace, length: number, now: number): boolean {
+    if (this.#look === 'none' && pace.isLate(now, DOUBTFUL_MS)) {
+      this.#look = 'begun';
+      setImmediate(this.#onLooked);
+    }
+    return this.#look === 'begun' ? pace.fits(length) : pace.admits(length, now);
+  }
+
+  readonly #onLooked = (): void => {
+    if (this.#look === 'begun') this.#look = 'done';
+  };
 
   /** Not while datagrams are about to be behind: those of a new flow would be dropped, and its OPEN would cost all the same. */
   get takesFlows(): boolean {
@@ -45,7 +66,13 @@ export class DatagramLane {
   /** false: the peer cannot have seen this. */
   onSeen(payload: Uint8Array): boolean {
     const takenBytes = decodeSeen(payload);
-    return takenBytes !== null && (this.#pace?.seen(takenBytes, this.#clock.now()) ?? takenBytes === 0);
+    const pace = this.#pace;
+    if (takenBytes === null || pace === null) return takenBytes === 0;
+    const now = this.#clock.now();
+    const isPossible = pace.seen(takenBytes, now);
+    // Of a carrier that stays late each answer would else be worth a turn of datagrams.
+    if (!pace.isLate(now, DOUBTFUL_MS)) this.#look = 'none';
+    return isPossible;
   }
 
   took(payloadBytes: number): void {

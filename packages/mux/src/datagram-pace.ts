@@ -48,8 +48,18 @@ export class DatagramPace {
 
   /** Whether this much may go now. Where nothing is under way one always may, however large. */
   admits(bytes: number, nowMs: number): boolean {
-    if (this.#count === 0) return true;
-    return this.unseenBytes + bytes <= this.#windowBytes && this.#isInTime(MUX_LIMITS.DATAGRAM_BEHIND_MS, nowMs);
+    return this.fits(bytes) && !this.isLate(nowMs, MUX_LIMITS.DATAGRAM_BEHIND_MS);
+  }
+
+  /** The first bound alone: no more is under way than the carrier takes in its time. */
+  fits(bytes: number): boolean {
+    return this.#count === 0 || this.unseenBytes + bytes <= this.#windowBytes;
+  }
+
+  /** The second: what waits longest waits longer than the round trip and `byMs`. */
+  isLate(nowMs: number, byMs: number): boolean {
+    if (this.#count === 0 || this.#roundTripMs === null) return false;
+    return nowMs - (this.#times[this.#first] ?? 0) > this.#roundTripMs + byMs;
   }
 
   /**
@@ -59,11 +69,7 @@ export class DatagramPace {
   takesFlows(nowMs: number): boolean {
     const isFew = this.unseenBytes <= MUX_LIMITS.DATAGRAM_UNSEEN_FEW_BYTES;
     if (isFew) return this.admits(0, nowMs);
-    return this.unseenBytes <= this.#windowBytes / 2 && this.#isInTime(MUX_LIMITS.DATAGRAM_BEHIND_MS / 2, nowMs);
-  }
-
-  #isInTime(behindMs: number, nowMs: number): boolean {
-    return this.#roundTripMs === null || nowMs - (this.#times[this.#first] ?? 0) <= this.#roundTripMs + behindMs;
+    return this.unseenBytes <= this.#windowBytes / 2 && !this.isLate(nowMs, MUX_LIMITS.DATAGRAM_BEHIND_MS / 2);
   }
 
   sent(bytes: number, nowMs: number): void {

@@ -4,9 +4,9 @@ import type { Flow } from './flow.ts';
 import { addressKeyOf, type FlowKey } from './flow-key.ts';
 import { FlowList } from './flow-list.ts';
 
-interface AddressFlows<C> {
-  count: number;
-  readonly unconfirmed: FlowList<Flow<C>>;
+/** The list is of those that are not confirmed. */
+class AddressFlows<C> extends FlowList<Flow<C>> {
+  count = 0;
 }
 
 export class FlowAddresses<C> {
@@ -28,18 +28,18 @@ export class FlowAddresses<C> {
 
   /** Who would have to make room; null: all that it has are confirmed. */
   oldestUnconfirmed(address: string): Flow<C> | null {
-    return this.#of.get(addressKeyOf(address))?.unconfirmed.first ?? null;
+    return this.#of.get(addressKeyOf(address))?.first ?? null;
   }
 
   opened(flow: Flow<C>): void {
     const key = addressKeyOf(flow.address);
     let flows = this.#of.get(key);
     if (flows === undefined) {
-      flows = { count: 0, unconfirmed: new FlowList() };
+      flows = new AddressFlows();
       this.#of.set(key, flows);
     }
     flows.count += 1;
-    flows.unconfirmed.append(flow.ofAddress);
+    flows.append(flow.ofAddress);
   }
 
   ended(flow: Flow<C>): void {

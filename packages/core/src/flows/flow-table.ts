@@ -54,8 +54,8 @@ export interface FlowTableOptions<C> {
   readonly addresses: FlowAddresses<C>;
   /** Asked anew each time: addresses of a machine change. */
   readonly loopFacts: () => LoopFacts;
-  /** Asked before any other flow makes room; false: `limit`. */
-  readonly mayBegin?: (now: number) => boolean;
+  /** Whether the client has time for one more; asked before anything is made or has to make room. null: it has, else why its datagram is dropped. */
+  readonly refusesNew?: (now: number) => DropReason | null;
   /** Told once for each flow, also while another one is being let in. */
   readonly onEnded: (flow: Flow<C>, end: FlowEnd) => void;
 }
@@ -170,7 +170,8 @@ export class FlowTable<C> {
     const { addresses, loopFacts } = this.#options;
     if (isLoop(address, port, loopFacts())) return this.drop('loop', null);
     if (!this.#rate.take(address, now)) return this.drop('rate', null);
-    if (this.#options.mayBegin?.(now) === false) return this.drop('limit', null);
+    const refusal = this.#options.refusesNew?.(now) ?? null;
+    if (refusal !== null) return this.drop(refusal, null);
     if (!this.#makeRoom(address)) return this.drop('limit', null);
     const flow = new Flow<C>(address, port, now, this.#evict);
     this.#flows.set(flow.key, flow);

@@ -1,7 +1,7 @@
 // One visitor of a udp tunnel as the ingress serves it: its lease, and the stream that carries its datagrams. A flow outlives its streams:
 // one that is lost with its carrier is followed by another with the next datagram.
 // One object per flow takes all callbacks, so that an idle flow costs no closures and no timers.
-import type { DropReason, Flow } from '@tunnel/core';
+import { type DropReason, type Flow, hostPort, plainAddress } from '@tunnel/core';
 import { BROKEN, type DatagramAnswer, type DatagramReader, type DatagramStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -30,8 +30,6 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   readonly flow: Flow<UdpFlow>;
   readonly tunnel: Tunnel;
   readonly lease = new Lease();
-  /** host:port, as the client is told. */
-  readonly #visitor: string;
   readonly #owner: UdpFlowOwner;
   /** What came while it is not decided yet whether it may come at all; null: it may. */
   #waiting: Buffer[] | null = null;
@@ -43,10 +41,9 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   #isServed = false;
   #isOver = false;
 
-  constructor(flow: Flow<UdpFlow>, tunnel: Tunnel, visitor: string, owner: UdpFlowOwner) {
+  constructor(flow: Flow<UdpFlow>, tunnel: Tunnel, owner: UdpFlowOwner) {
     this.flow = flow;
     this.tunnel = tunnel;
-    this.#visitor = visitor;
     this.#owner = owner;
   }
 
@@ -78,7 +75,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   /** It is passed, or counted under the reason why not. */
   send(bytes: Buffer, start: number, end: number): void {
     if (this.#waiting !== null) return this.#wait(bytes, start, end, this.#waiting);
-    // Asked before anything is opened: a client that is behind would open a socket for a datagram that does not come. One that
+    // Asked before it is opened anew: a client that is behind would open a socket for a datagram that does not come. One that
     // is proven to be there is not kept out by those who are not.
     if (this.#stream === null && !this.flow.isConfirmed && !this.tunnel.upstream.takesFlows)
       return this.#owner.onDropped(this, 'behind', 1);
@@ -104,7 +101,8 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
 
   #open(): DatagramStream | null {
     const { upstream, tunnelId } = this.tunnel;
-    const opened = upstream.openDatagrams({ tunnelId, visitor: this.#visitor }, this);
+    const visitor = hostPort(plainAddress(this.flow.address), this.flow.port);
+    const opened = upstream.openDatagrams({ tunnelId, visitor }, this);
     // A carrier that breaks under this very stream answers within the call.
     if (opened === null || opened.state === 'closed') return null;
     this.#stream = opened;

@@ -8,7 +8,6 @@ import {
   FlowOpenings,
   type FlowRules,
   FlowTable,
-  hostPort,
   type LoopFacts,
   plainAddress,
 } from '@tunnel/core';
@@ -70,7 +69,8 @@ export class UdpPort implements UdpFlowOwner, Guarded {
   #table: FlowTable<UdpFlow>;
   /** Null: none has been seen yet. */
   #tunnelId: string | null = null;
-  /** Of the tunnel's client. */
+  /** The tunnel's client, and its flows that it has not answered for. */
+  #upstream: Upstream | null = null;
   #openings: FlowOpenings<UdpFlow> | null = null;
   /** After it was opened anew, the tunnel may be another than before. */
   #isTunnelKnown = false;
@@ -171,6 +171,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     }
     this.#tunnelId = route.tunnelId;
     this.#isTunnelKnown = true;
+    this.#upstream = route.upstream;
     this.#openings = this.#openingsOf(route);
     this.#takeRulesOf(route);
     return true;
@@ -181,6 +182,12 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     this.#rules.idleMs = flowIdleSecs === null ? this.#parts.rules.idleMs : flowIdleSecs * 1000;
   }
 
+  /** Most of a flood ends here, before it costs anything. */
+  #refusesNew(now: number): DropReason | null {
+    if (this.#upstream?.takesFlows === false) return 'behind';
+    return this.#openings?.mayBegin(now) === false ? 'limit' : null;
+  }
+
   /** null: it may not begin, and its datagram is counted. */
   #begin(flow: Flow<UdpFlow>): UdpFlow | null {
     const { routeOn, balancer, totals } = this.#parts;
@@ -189,7 +196,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     if (totals.flows >= EDGE_LIMITS.UDP_FLOWS_MAX) return this.#refuse(flow, 'limit');
     this.#takeRulesOf(route);
     const address = plainAddress(flow.address);
-    const served = new UdpFlow(flow, route, hostPort(address, flow.port), this);
+    const served = new UdpFlow(flow, route, this);
     if (balancer.acquire(served.lease, route) !== null) return this.#refuse(flow, 'limit');
     totals.flows += 1;
     flow.context = served;
@@ -304,8 +311,8 @@ export class UdpPort implements UdpFlowOwner, Guarded {
       const { text, unpassed } = OVER[end];
       if (flow.context !== null) this.#over(flow.context, { code: 'cancelled', text }, unpassed);
     };
-    const mayBegin = (at: number): boolean => this.#openings?.mayBegin(at) ?? true;
-    return new FlowTable<UdpFlow>({ rules: this.#rules, addresses, loopFacts, mayBegin, onEnded }, now());
+    const refusesNew = (at: number): DropReason | null => this.#refusesNew(at);
+    return new FlowTable<UdpFlow>({ rules: this.#rules, addresses, loopFacts, refusesNew, onEnded }, now());
   }
 
   #over(served: UdpFlow, why: StreamReason, unpassed: DropReason): void {
