@@ -40,6 +40,7 @@ export const FOLDER_MAY_IMPORT = {
     ingress: ['routing', 'upstream', 'backend'],
     'ingress/tcp': ['ingress/tls', 'routing', 'upstream', 'backend'],
     'ingress/udp': ['routing', 'upstream', 'backend'],
+    'ingress/p2p': ['routing', 'upstream', 'backend'],
     'ingress/http': ['ingress/tls', 'routing', 'upstream', 'backend'],
     'ingress/tls': ['routing', 'upstream', 'backend'],
     routing: ['upstream', 'backend'],

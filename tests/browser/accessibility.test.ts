@@ -1,8 +1,8 @@
 // Every page for everybody: no serious finding of axe in light and in dark, one landmark of each kind, all of it by keyboard.
-import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { Harness } from '../system/system-test.fixture.ts';
+import { findingsOf, seriousFindings } from './axe-findings.fixture.ts';
 import { orSkip, withBrowser } from './browser-test.fixture.ts';
 import { ACCOUNT_PAGES, DIALOG_PAGES, DOOR_PAGES, SUBSCRIBE_PAGE, visit } from './dashboard-pages.fixture.ts';
 import { type Example, makeExample } from './example-account.fixture.ts';
@@ -24,38 +24,6 @@ const it = orSkip(
 );
 
 const PAGES = ['Overview', 'Tunnels', 'Pools', 'Keys', 'Billing', 'Settings'];
-
-/** `rules`: those alone; all of them unless told. */
-const seriousFindings = async (page: Page, rules?: readonly string[]): Promise<string[]> => {
-  if ((await page.evaluate('typeof globalThis.axe')) === 'undefined') await page.evaluate(axe.source);
-  const options = { resultTypes: ['violations'], ...(rules === undefined ? {} : { runOnly: rules }) };
-  const run = `axe.run(document, ${JSON.stringify(options)})`;
-  const { violations } = await page.evaluate<Pick<axe.AxeResults, 'violations'>>(run);
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`));
-};
-
-/**
- * Both forms and both sets of colours. The other two pairs have nothing new but where text lies over what, so that they are
- * looked at when asked for.
- */
-const findingsOf = async (page: Page): Promise<string[]> => {
-  const found: string[] = [];
-  const look = async (place: string, colorScheme: 'light' | 'dark', rules?: readonly string[]): Promise<void> => {
-    await page.emulateMedia({ colorScheme });
-    found.push(...(await seriousFindings(page, rules)).map((finding) => `${colorScheme}, ${place}: ${finding}`));
-  };
-  await look('on a desk', 'light');
-  if (ALL_PAIRS) await look('on a desk', 'dark', COLOURS);
-  await page.setViewportSize({ width: 360, height: 800 });
-  await look('on a phone', 'dark');
-  if (ALL_PAIRS) await look('on a phone', 'light', COLOURS);
-  return found;
-};
-
-const COLOURS = ['color-contrast'];
-const ALL_PAIRS = process.env['TUNNEL_ALL_COLOURS'] === '1';
 
 const landmarks = async (page: Page): Promise<{ main: number; nav: number }> => ({
   main: await page.getByRole('main').count(),

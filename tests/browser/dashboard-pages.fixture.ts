@@ -47,6 +47,13 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
 /** What a page shows when somebody is about to do something. */
 export const DIALOG_PAGES: readonly DashboardPage[] = [
   {
+    name: 'new-tunnel',
+    path: '/tunnels',
+    heading: 'Tunnels',
+    whole: 'Start a tunnel',
+    act: (page) => page.getByRole('button', { name: 'New tunnel' }).click(),
+  },
+  {
     name: 'create-key',
     path: '/keys',
     heading: 'Keys',

@@ -136,8 +136,9 @@ class ComposedEdge implements Edge {
 
   get counters(): Edge['counters'] {
     const { sessions, carriers, streams } = this.#control.figures;
-    const visitors = Object.values(this.#ingress.ports).reduce((sum, { connections }) => sum + connections, 0);
-    const connections = visitors + this.#ingress.http.connections;
+    const { ports, http, relays } = this.#ingress;
+    const visitors = Object.values(ports).reduce((sum, port) => sum + port.connections, 0);
+    const connections = visitors + http.connections + relays.connections;
     return { sessions, carriers, streams, tunnels: this.#tunnels.size, connections };
   }
 
@@ -241,6 +242,7 @@ class ComposedEdge implements Edge {
       balancer: balancer(),
       flowBalancer: balancer(),
       config: this.#config,
+      tell: (sessionId, message) => this.#control.tell(sessionId, message),
       pathPorts: () => this.#datagramPorts.numbers,
       gate: this.#connections.gate,
       captures: this.#captures,
@@ -269,8 +271,8 @@ class ComposedEdge implements Edge {
   #makeEndpoints(): EndpointRegistry {
     const { clock, random = Math.random } = this.#deps;
     const ranges = portRanges(this.#config.limits);
-    const { ports: listeners } = this.#ingress;
-    return new EndpointRegistry({ listeners, portRanges: ranges, names: this.#names, clock, random });
+    const { ports: listeners, peers: peerNames } = this.#ingress;
+    return new EndpointRegistry({ listeners, portRanges: ranges, names: this.#names, peerNames, clock, random });
   }
 
   #makeReturning(): ReturningEndpoints | undefined {
@@ -300,6 +302,8 @@ class ComposedEdge implements Edge {
       failures: this.#failures,
       endpoints,
       groups: new Groups({ clock, logger, endpoints, tunnels, returning, watchers }),
+      peers: this.#ingress.peers,
+      relays: this.#ingress.relays,
       tunnels,
       returning,
       loadBalancing: load_balancing.enabled,
@@ -319,6 +323,7 @@ class ComposedEdge implements Edge {
       tunnels: this.#tunnels,
       ports: this.#ingress.ports,
       http: this.#ingress.http,
+      peers: this.#ingress.peers,
       sessions: () => control.figures.sessions,
       carriers: () => control.figures.carriers,
       streams: () => control.figures.streams,
@@ -359,6 +364,7 @@ class ComposedEdge implements Edge {
         groups: tunnels.groups,
         feed: this.#feed,
         udp: this.#ingress.ports.udp,
+        peers: this.#ingress.peers,
         datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),
         closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
         captures: new CaptureService({ store, tunnels, replays }),

@@ -245,6 +245,8 @@ export const EDGE_LIMITS = {
   API_CONNECTIONS_SHOWN: 1000,
   /** flows that GET /api/tunnels/:id/flows shows, the last active ones */
   API_FLOWS_SHOWN: 200,
+  /** peers that GET /api/tunnels/:id/peers shows, the first ones; `[p2p] peers_per_tunnel` is 100 unless an operator says more */
+  API_PEERS_SHOWN: 1000,
   /** a long list of groups is made and sent in parts of about this size, as fast as they are read */
   API_CHUNK_BYTES: 64 * KiB,
 

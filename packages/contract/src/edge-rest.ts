@@ -39,9 +39,12 @@ export const edgeTunnel = z
     healthy: z.boolean(),
     client_addr: z.string().meta({ description: 'host:port the client connected from.' }),
     region_id: z.string(),
-    request_count: count.meta({ description: 'HTTP requests; connections for tcp; datagram sessions for udp.' }),
+    request_count: count.meta({
+      description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.',
+    }),
     bytes_proxied: count.meta({
-      description: 'Bytes carried both ways, without framing and TLS; counted while they flow.',
+      description:
+        'Bytes carried both ways, without framing and TLS; counted while they flow. p2p: relayed ones alone.',
     }),
     connected_since: z.iso.datetime(),
   })
@@ -137,6 +140,35 @@ export const edgeFlows = z
   })
   .meta({ id: 'Flows' });
 export type EdgeFlows = z.infer<typeof edgeFlows>;
+
+/** Why two peers go through the relay; docs/p2p.md has each in words. */
+export const relayReason = z.enum([
+  ...['', 'punching', 'udp-blocked', 'random-ports', 'no-answer', 'went-silent', 'off', 'no-transport'],
+] as const);
+export type RelayReason = z.infer<typeof relayReason>;
+
+const edgePeer = z
+  .object({
+    peer_id: z.string(),
+    client_addr: z.string().meta({ description: 'host:port the subscriber connected to the edge from.' }),
+    service: z.enum(['tcp', 'udp']),
+    path: z.enum(['direct', 'relay']).meta({ description: 'Of new connections, as the publisher reports it.' }),
+    reason: relayReason.meta({ description: 'Why they go through the relay; empty while direct.' }),
+    rtt_ms: z.number().min(0).nullable().meta({ description: 'As the publisher reports it; null: not measured yet.' }),
+    connected_since: z.iso.datetime(),
+    relayed_bytes: count.meta({ description: 'Through the edge, both ways: these are billed.' }),
+    direct_bytes: count.meta({ description: 'As the publisher reports them; never billed.' }),
+  })
+  .meta({ id: 'Peer' });
+export type EdgePeer = z.infer<typeof edgePeer>;
+
+export const edgePeers = z
+  .object({
+    peers: z.array(edgePeer),
+    total: count.meta({ description: 'Subscribers that are joined.' }),
+  })
+  .meta({ id: 'Peers' });
+export type EdgePeers = z.infer<typeof edgePeers>;
 
 /** Kinds of connections that an edge accepts. */
 const connectionKind = z.enum(['http', 'https', 'tcp', 'control', 'carrier', 'rest', 'metrics', 'platform']);

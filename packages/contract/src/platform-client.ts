@@ -1,6 +1,15 @@
 // The platform API as typed calls over a fetch that is given. Tokens are the caller's: to keep, and to renew when they run out.
 import type * as z from 'zod';
-import { type CapturedRequest, type CaptureList, capturedRequest, captureList } from './edge-rest.ts';
+import {
+  type CapturedRequest,
+  type CaptureList,
+  capturedRequest,
+  captureList,
+  type EdgeFlows,
+  type EdgePeers,
+  edgeFlows,
+  edgePeers,
+} from './edge-rest.ts';
 import { type HealthEvent, healthEvents, type PlatformPools, platformPools } from './groups.ts';
 import {
   type AccessToken,
@@ -164,6 +173,18 @@ export class PlatformClient {
 
   healthEvents(id: string): Promise<HealthEvent[]> {
     return this.#get(`${tunnelPath(id)}/health-events`, healthEvents);
+  }
+
+  flows(id: string): Promise<EdgeFlows> {
+    return this.#get(`${tunnelPath(id)}/flows`, edgeFlows);
+  }
+
+  peers(id: string): Promise<EdgePeers> {
+    return this.#get(`${tunnelPath(id)}/peers`, edgePeers);
+  }
+
+  dismissPeer(id: string, peerId: string): Promise<void> {
+    return this.#delete(`${tunnelPath(id)}/peers/${encodeURIComponent(peerId)}`);
   }
 
   pools(): Promise<PlatformPools> {

@@ -19,7 +19,7 @@ export const usageSummary = z
     active_tunnels: count.meta({ description: 'Open right now.', examples: [2] }),
     total_tunnels_30d: count.meta({ description: 'Registered today and in the 29 days (UTC) before.', examples: [17] }),
     total_requests_30d: count.meta({
-      description: 'HTTP requests; connections of tcp, sessions of udp. By the day they happened.',
+      description: 'HTTP requests; connections of tcp, flows of udp, subscribers of p2p. By the day they happened.',
       examples: [1204],
     }),
     total_bytes_30d: count.meta({ description: 'Both ways, by the day they were carried.', examples: [48_201_733] }),
@@ -57,8 +57,12 @@ export const tunnelLogEntry = z
       .string()
       .nullable()
       .meta({ description: 'The edge region it ran in.', examples: ['local'] }),
-    request_count: count.meta({ description: 'HTTP requests; connections for tcp; datagram sessions for udp.' }),
-    bytes_proxied: count.meta({ description: 'Bytes carried both ways, without framing and TLS.' }),
+    request_count: count.meta({
+      description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.',
+    }),
+    bytes_proxied: count.meta({
+      description: 'Bytes carried both ways, without framing and TLS. p2p: relayed ones alone.',
+    }),
   })
   .meta({ id: 'TunnelLogEntry' });
 export type TunnelLogEntry = z.infer<typeof tunnelLogEntry>;
@@ -83,7 +87,7 @@ export const usageRegion = z
     control_tls: z.boolean().meta({ description: 'Clients come over TLS.' }),
     http_url: z.string().meta({
       description:
-        'Where http tunnels live, each below its label; tcp tunnels at the ports of its host. Empty: not known.',
+        'Where http tunnels live, each below its label; tcp and udp tunnels at the ports of its host. Empty: not known.',
       examples: ['http://localhost:8000'],
     }),
   })

@@ -64,7 +64,7 @@ const read = async (response: Response, asked: string): Promise<Answer> => {
 const expectRefusal = (body: unknown, headers: Headers, asked: string): { code: string; error: string } => {
   const { error, code, request_id } = apiError.strict().parse(body);
   expect([asked, request_id]).toEqual([asked, headers.get('x-request-id')]);
-  expect(code, asked).toMatch(/^[A-Z][A-Z_]+$/);
+  expect(code, asked).toMatch(/^[A-Z][A-Z0-9_]+$/);
   expect(error, asked).not.toMatch(/^$|\bat \/|node_modules|select |insert |postgres|stack trace/i);
   return { code, error };
 };

@@ -23,6 +23,9 @@ const USER_SCOPED = [
   ['GET', '/usage/tunnels/x/requests'],
   ['GET', '/usage/regions'],
   ['GET', '/usage/tunnels/x/health-events'],
+  ['GET', '/usage/tunnels/x/flows'],
+  ['GET', '/usage/tunnels/x/peers'],
+  ['DELETE', '/usage/tunnels/x/peers/y'],
   ['POST', '/usage/tunnels/x/requests/y/replay'],
   ['GET', '/load-balancing/groups'],
 ] as const;

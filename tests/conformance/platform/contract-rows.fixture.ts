@@ -43,4 +43,6 @@ export const CONTRACT_ROWS = numbered([
   'chart points also carry bytes: those of that day, both ways',
   'GET /usage/tunnels takes protocol and state (active, closed); other values: 400 names field, choices and value',
   'ours: GET /usage/regions',
+  'ours: GET /usage/tunnels/{id}/flows: the edge’s answer for a udp tunnel; 400 when it is another; 404; 502',
+  'ours: GET /usage/tunnels/{id}/peers and DELETE of a peer: the same for p2p',
 ]);

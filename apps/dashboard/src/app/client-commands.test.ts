@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import {
+  connectPeerCommand,
   createKeyCommand,
   httpTunnelCommand,
   localServiceCommand,
@@ -13,6 +14,12 @@ it('a login names the platform and the person', () => {
   );
   expect(loginCommand('http://tunnel.lan:8080', 'ann@example.com')).toContain('--no-tls');
   expect(loginCommand('https://tunnel.example.com', 'ann@example.com')).not.toContain('--no-tls');
+});
+
+it('a peer connects with the secret in a file, never in the command', () => {
+  expect(connectPeerCommand('office-db', { control: 'eu.example.com:4040', control_tls: true })).toBe(
+    'npx tunnel p2p connect office-db --listen 15432 --secret-file secret --server eu.example.com:4040',
+  );
 });
 
 it('what a shell would take apart is quoted', () => {

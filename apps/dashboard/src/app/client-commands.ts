@@ -14,8 +14,17 @@ export const loginCommand = (platformUrl: string, email: string): string => {
 export const createKeyCommand = (label: string): string => `npx tunnel keys create --label ${shellWord(label)} --save`;
 
 /** `server` undefined: the client's own default, or its config.yml. */
+export const tunnelCommand = (words: string, server: ServerAddress | undefined): string =>
+  ['npx tunnel', words, ...serverFlags(server)].join(' ');
+
 export const httpTunnelCommand = (port: number, server: ServerAddress | undefined): string =>
-  ['npx tunnel http', String(port), ...serverFlags(server)].join(' ');
+  tunnelCommand(`http ${port}`, server);
+
+/** On the machine that wants the service; both ends have the secret. */
+export const connectPeerCommand = (name: string, server: ServerAddress | undefined): string =>
+  tunnelCommand(`p2p connect ${shellWord(name)} --listen ${PEER_LISTEN_PORT} --secret-file secret`, server);
+
+export const PEER_LISTEN_PORT = 15432;
 
 export const serverFlags = (server: ServerAddress | undefined): string[] => {
   if (server === undefined || server.control === '') return [];

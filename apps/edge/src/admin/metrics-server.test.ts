@@ -4,6 +4,7 @@ import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
+import { PeerTotals } from '../ingress/p2p/peer-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { type DropCounts, noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';
 import { EdgeMetrics, MetricsServer } from './metrics-server.ts';
@@ -13,6 +14,7 @@ let totals: RelayTotals;
 let http: HttpTotals;
 let udp: UdpTotals;
 let dropped: DropCounts;
+let peers: PeerTotals;
 let sessions: () => number;
 let server: MetricsServer;
 let gate: ConnectionGate;
@@ -22,6 +24,7 @@ beforeEach(async () => {
   http = new HttpTotals();
   udp = new UdpTotals();
   dropped = noDrops();
+  peers = new PeerTotals();
   sessions = () => 2;
   gate = openGate({ perNetwork: 1 });
   const figures = {
@@ -29,6 +32,7 @@ beforeEach(async () => {
     tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'https' as const }] },
     ports: { tcp: { totals, connections: 5 }, udp: { totals: udp, connections: 2, dropped } },
     http: { totals: http, connections: 4, queuedBytes: 0 },
+    peers: { totals: peers, counts: { direct: 1, relay: 2 } },
     sessions: () => sessions(),
     carriers: () => 8,
     streams: () => 7,
@@ -94,6 +98,15 @@ it('every series is there from the first scrape', async () => {
     'tunnel_requests_total{protocol="udp",region="local"}': 0,
     'tunnel_bytes_proxied_total{protocol="udp",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="udp",region="local",direction="out"}': 0,
+    'tunnel_requests_total{protocol="p2p",region="local"}': 0,
+    'tunnel_bytes_proxied_total{protocol="p2p",region="local",direction="in"}': 0,
+    'tunnel_bytes_proxied_total{protocol="p2p",region="local",direction="out"}': 0,
+    'tunnel_p2p_peers{path="direct"}': 1,
+    'tunnel_p2p_peers{path="relay"}': 2,
+    tunnel_p2p_relayed_bytes_total: 0,
+    ...Object.fromEntries(
+      Object.keys(peers.attempts).map((outcome) => [`tunnel_p2p_direct_attempts_total{outcome="${outcome}"}`, 0]),
+    ),
     tunnel_udp_flows: 2,
     'tunnel_udp_paths{path="udp"}': 3,
     'tunnel_udp_paths{path="carrier"}': 1,
@@ -143,6 +156,21 @@ it('datagrams are counted by direction, and those that were dropped by reason', 
     'tunnel_udp_datagrams_total{direction="out"}': 4,
     'tunnel_udp_dropped_total{reason="behind"}': 3,
     'tunnel_udp_dropped_total{reason="too-large"}': 1,
+  });
+});
+
+it('joins and relayed bytes of p2p tunnels are counted, and how tries to go direct ended', async () => {
+  peers.requests = 2;
+  peers.bytesToClient = 30;
+  peers.bytesToVisitor = 12;
+  peers.attempts['random-ports'] = 3;
+  peers.countRefusal('limit');
+  expect(await scrape()).toMatchObject({
+    'tunnel_requests_total{protocol="p2p",region="local"}': 2,
+    'tunnel_bytes_proxied_total{protocol="p2p",region="local",direction="in"}': 30,
+    tunnel_p2p_relayed_bytes_total: 42,
+    'tunnel_p2p_direct_attempts_total{outcome="random-ports"}': 3,
+    'tunnel_connections_refused_total{reason="limit"}': 1,
   });
 });
 

@@ -7,6 +7,7 @@ import { type ConnectionGate, HttpListener, type ListenOn } from '@tunnel/http-s
 import type { Counter, Logger, Metrics } from '@tunnel/runtime';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
 import type { PortTotals } from '../ingress/kinds.ts';
+import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupMetrics } from './group-metrics.ts';
@@ -59,6 +60,7 @@ export interface EdgeFigures {
     readonly udp: Pick<UdpListeners, 'totals' | 'connections' | 'dropped'>;
   };
   readonly http: { readonly totals: HttpTotals; readonly connections: number; readonly queuedBytes: number };
+  readonly peers: Pick<PeerJoins, 'totals' | 'counts'>;
   readonly sessions: () => number;
   readonly carriers: () => number;
   readonly streams: () => number;
@@ -103,6 +105,7 @@ export class EdgeMetrics {
     addGauges(metrics, figures);
     addGroupSeries(metrics, figures);
     addUdpSeries(metrics, figures);
+    addPeerSeries(metrics, figures);
     metrics.seriesOf(
       'tunnel_internal_errors_total',
       'Errors of the edge itself, each at the cost of one connection',
@@ -200,6 +203,21 @@ const addUdpSeries = (metrics: Metrics, { ports: { udp }, datagramPaths }: EdgeF
   );
 };
 
+const addPeerSeries = (metrics: Metrics, { peers }: EdgeFigures): void => {
+  metrics.seriesOf('tunnel_p2p_peers', 'Subscribers of p2p tunnels, by the way new connections take', 'gauge', () =>
+    Object.entries(peers.counts).map(([path, value]) => ({ labels: { path }, value })),
+  );
+  metrics.seriesOf(
+    'tunnel_p2p_relayed_bytes_total',
+    'Bytes of p2p tunnels through this edge, each once',
+    'counter',
+    () => [{ labels: {}, value: peers.totals.bytesToClient + peers.totals.bytesToVisitor }],
+  );
+  metrics.seriesOf('tunnel_p2p_direct_attempts_total', 'Tries of peers to go direct, by their end', 'counter', () =>
+    Object.entries(peers.totals.attempts).map(([outcome, value]) => ({ labels: { outcome }, value })),
+  );
+};
+
 /** Told by the supervisor, which outlives the part that crashed. */
 const addRestartSeries = (metrics: Metrics, { restarts }: EdgeFigures): void => {
   if (restarts === null) return;
@@ -215,10 +233,11 @@ const countOf = (tunnels: EdgeFigures['tunnels'], protocol: ShownProtocol): numb
 };
 
 const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => {
-  const { ports, http, authFailures, clientsHeldBack, droppedLogLines, admission } = figures;
+  const { ports, http, peers, authFailures, clientsHeldBack, droppedLogLines, admission } = figures;
   const refusedBy: ReadonlyMap<string, number>[] = [
     admission.refusals,
     ...Object.values(ports).map(({ totals }) => totals.refused),
+    peers.totals.refused,
   ];
   const refused = metrics.counter('tunnel_connections_refused_total', 'Connections turned away', ['reason']);
   const refusals = new Map<string, () => void>();
@@ -226,6 +245,7 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
     ...followTraffic(metrics, figures.regionId, [
       ['http', http.totals],
       ...Object.entries(ports).map(([transport, { totals }]) => [transport, totals] as const),
+      ['p2p', peers.totals],
     ]),
     follow(metrics.counter('tunnel_auth_failures_total', 'Keys that were refused'), {}, authFailures),
     follow(

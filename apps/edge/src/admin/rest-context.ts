@@ -9,6 +9,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { Backend } from '../backend/backend.ts';
 import type { CaptureService } from '../capture/capture-service.ts';
 import type { AuthFailures } from '../control/authentication.ts';
+import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupFeed } from './group-feed.ts';
@@ -28,6 +29,7 @@ export interface RestDependencies {
   readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'at'>;
   readonly feed: GroupFeed;
   readonly udp: Pick<UdpListeners, 'at'>;
+  readonly peers: Pick<PeerJoins, 'of' | 'dismiss'>;
   /** How datagrams go between the edge and the client of a udp tunnel, now. */
   readonly datagramPathOf: (tunnel: Tunnel) => Pick<EdgeFlows, 'path' | 'reason'>;
   /** false: it was gone already. */

@@ -22,6 +22,7 @@ import { addCaptureRoutes } from './capture-routes.ts';
 import { addConnectionRoutes } from './connection-routes.ts';
 import { addFlowRoutes } from './flow-routes.ts';
 import { addGroupRoutes } from './group-routes.ts';
+import { addPeerRoutes } from './peer-routes.ts';
 import { json, keyRefusals, type RestDependencies, type RestEnv, requireKey, withKey } from './rest-context.ts';
 import { addTunnelRoutes } from './tunnel-routes.ts';
 
@@ -106,6 +107,7 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   addPublicRoutes(app, deps);
   addTunnelRoutes(app, deps);
   addFlowRoutes(app, deps);
+  addPeerRoutes(app, deps);
   addRegionRoutes(app, deps);
   addCaptureRoutes(app, deps);
   addGroupRoutes(app, deps);

@@ -95,6 +95,8 @@ export interface RestOptions {
   readonly logger?: Logger;
   /** Without it no port of a udp tunnel is bound. */
   readonly udp?: RestDependencies['udp'];
+  /** Without it nobody has joined anything. */
+  readonly peers?: RestDependencies['peers'];
   readonly monotonic?: () => number;
   /** Whenever a request has arrived. */
   readonly onRequest?: () => void;
@@ -120,6 +122,7 @@ const dependencies = (
   groups: groups.directory,
   feed,
   udp: options.udp ?? { at: () => undefined },
+  peers: options.peers ?? { of: () => [], dismiss: () => false },
   datagramPathOf: () => ({ path: 'carrier', reason: 'off' }),
   closeTunnel: (tunnelId, fault) => {
     closed.push({ tunnelId, fault });

@@ -8,6 +8,7 @@ import { Fault } from '@tunnel/errors';
 import { type Carrier, createCarrier, MuxSession, processBudget, type ReportInternalError } from '@tunnel/mux';
 import { CARRIER_PROTOCOL, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, type LogLimiter, randomToken, sha256Hex } from '@tunnel/runtime';
+import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { refuseUpgrade, refuseWithFault } from './control-server.ts';
 import type { DatagramPaths } from './datagram-paths.ts';
@@ -54,6 +55,8 @@ interface SessionMuxesOptions {
   readonly report: ReportInternalError;
   /** Beside the carriers of each. */
   readonly paths: DatagramPaths;
+  /** Where streams go that clients open. */
+  readonly relays: Pick<PeerRelays, 'carry'>;
   /** The client broke the protocol of the carriers; its streams are reset already. */
   readonly onViolation: (session: Session, mux: MuxSession, reason: string) => void;
 }
@@ -64,6 +67,7 @@ export class SessionMuxes {
   readonly #log: LogLimiter;
   readonly #report: ReportInternalError;
   readonly #paths: DatagramPaths;
+  readonly #relays: SessionMuxesOptions['relays'];
   readonly #onViolation: SessionMuxesOptions['onViolation'];
   readonly #tokens: CarrierTokens<MuxSession>;
   readonly #sessionOf = new Map<MuxSession, Session>();
@@ -73,6 +77,7 @@ export class SessionMuxes {
     this.#log = options.log;
     this.#report = options.report;
     this.#paths = options.paths;
+    this.#relays = options.relays;
     this.#onViolation = options.onViolation;
     this.#tokens = new CarrierTokens(options.clock);
   }
@@ -92,6 +97,7 @@ export class SessionMuxes {
       now: () => this.#clock.monotonic(),
       capabilities: session.capabilities,
       handlers: {
+        onStream: (stream, head) => this.#relays.carry(session.sessionId, stream, head),
         onCarrierLost: ({ carrierId, reason, protocolViolation, liveCarriers }) => {
           const fields = { session_id: session.sessionId, carrier: carrierId, reason, live_carriers: liveCarriers };
           const who = ownerKey(session.owner);

@@ -17,11 +17,13 @@ import {
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
 import type { DatagramWay, MuxSession, ReportInternalError } from '@tunnel/mux';
-import { CLOSE_CODES, type ControlMessage, type StreamReason } from '@tunnel/protocol';
+import { CLOSE_CODES, type ControlMessage, type ControlMessageInput, type StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import type { Backend, Revocation } from '../backend/backend.ts';
 import type { PublicAddress } from '../ingress/kinds.ts';
+import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
+import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import type { TlsFiles } from '../ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
@@ -51,6 +53,8 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly failures: AuthFailures;
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
+  readonly peers: PeerJoins;
+  readonly relays: PeerRelays;
   readonly tunnels: Registry;
   /** Absent: nothing is kept across runs. */
   readonly returning?: ReturningEndpoints | undefined;
@@ -94,7 +98,8 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, report, backend, endpoints, groups, tunnels, returning, host, port, gate } = options;
+    const { clock, logger, report, backend, endpoints, groups, peers, relays, tunnels, returning } = options;
+    const { host, port, gate } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     this.#framePace = options.framePace ?? FRAME_PACE;
@@ -103,9 +108,9 @@ export class ControlPlane {
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     const onRenewed = (mux: MuxSession) => this.#onRenewedPath(mux);
     this.#paths = new DatagramPaths({ ports: options.datagramPorts, clock, report, onRenewed });
-    this.#muxes = new SessionMuxes({ clock, log: this.#log, report, paths: this.#paths, onViolation });
+    this.#muxes = new SessionMuxes({ clock, log: this.#log, report, paths: this.#paths, relays, onViolation });
     this.#sessions = new Sessions({
-      ...{ clock, log: this.#log, backend, endpoints, groups, tunnels, returning },
+      ...{ clock, log: this.#log, backend, endpoints, groups, peers, tunnels, returning },
       muxes: this.#muxes,
       sessionLimits: options.sessionLimits,
     });
@@ -180,6 +185,11 @@ export class ControlPlane {
     this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
+  /** To the client of this session, where it is connected. */
+  tell(sessionId: string, message: ControlMessageInput): void {
+    this.#sessions.get(sessionId)?.connection?.send(message);
+  }
+
   /** The client is told and does not register it again; connections under way finish. false: it was gone already. */
   closeTunnel(tunnelId: string, fault: Fault): boolean {
     const tunnel = this.#given.tunnels.get(tunnelId);
@@ -201,7 +211,7 @@ export class ControlPlane {
     const isMeant = (session: Session): boolean =>
       (keyId !== undefined && session.keyId === keyId) ||
       (accountId !== undefined && session.owner.kind === 'account' && session.owner.accountId === accountId);
-    for (const session of [...this.#sessions.values()]) if (isMeant(session)) this.#endWith(session, fault);
+    for (const session of [...this.#sessions.values()]) if (isMeant(session)) this.#endWith(session, fault, 'revoked');
     this.#muxes.closeWhere(isMeant, { code: 'cancelled', text: fault.message });
   }
 
@@ -235,7 +245,8 @@ export class ControlPlane {
     this.drain(0);
     this.#ticking?.cancel();
     this.#stopListening();
-    for (const session of [...this.#sessions.values()]) this.#sessions.end(session, SHUTTING_DOWN.text);
+    this.#given.peers.shutDown();
+    for (const session of [...this.#sessions.values()]) this.#sessions.end(session, SHUTTING_DOWN.text, 'lost');
     this.#muxes.closeWhere(() => true, SHUTTING_DOWN);
     return [...this.#connections];
   }
@@ -321,7 +332,7 @@ export class ControlPlane {
 
   #onViolation(session: Session, mux: MuxSession, reason: string): void {
     // Of an earlier connection: the client has left those streams behind already.
-    if (session.upstream.mux === mux) this.#endWith(session, new Fault('CARRIER_PROTOCOL', { reason }));
+    if (session.upstream.mux === mux) this.#endWith(session, new Fault('CARRIER_PROTOCOL', { reason }), 'lost');
   }
 
   #onRenewedPath(mux: MuxSession): void {
@@ -329,9 +340,9 @@ export class ControlPlane {
     if (message !== null) this.#muxes.sessionOf(mux)?.connection?.send(message);
   }
 
-  #endWith(session: Session, fault: Fault): void {
+  #endWith(session: Session, fault: Fault, peersAre: GoneReason): void {
     const { connection } = session;
-    this.#sessions.end(session, fault.message);
+    this.#sessions.end(session, fault.message, peersAre);
     connection?.fail(fault);
   }
 }

@@ -17,6 +17,8 @@ import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { type GateOptions, openGate } from '../ingress/gate.fixture.ts';
 import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
+import { PeerJoins } from '../ingress/p2p/peer-joins.ts';
+import { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Balancer } from '../routing/balancer.ts';
@@ -92,6 +94,8 @@ export interface ControlFixture {
   readonly tunnels: Registry;
   readonly listeners: PortIngress;
   readonly udp: UdpListeners;
+  readonly peers: PeerJoins;
+  readonly relays: PeerRelays;
   readonly port: number;
   readonly range: { readonly from: number; readonly to: number };
   stop(): Promise<void>;
@@ -101,6 +105,8 @@ export interface ControlFixtureOptions {
   readonly clock: Clock;
   readonly ports?: number;
   readonly tunnelsPerSession?: number;
+  readonly connectionsPerTunnel?: number;
+  readonly peersPerTunnel?: number;
   readonly failuresPerMinute?: number;
   readonly loadBalancing?: boolean;
   readonly switchedOff?: readonly TunnelProtocol[];
@@ -133,7 +139,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const gate = openGate({ clock, ...options.gate });
   const backend = new ScriptedBackend();
   const tunnels = new Registry();
-  const counts = new ConnectionCounts({ perTunnel: 100 });
+  const counts = new ConnectionCounts({ perTunnel: options.connectionsPerTunnel ?? 100 });
   const balancer = new Balancer({ counts, random: Math.random });
   const flowBalancer = new Balancer({ counts: new ConnectionCounts({ perTunnel: 100 }), random: Math.random });
   const { guard, ...range } = await claimRange(options.ports ?? 4);
@@ -144,8 +150,15 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     pathPorts: () => [],
   });
   const listeners = ingresses.tcp;
+  const peers = new PeerJoins({
+    ...{ tunnels, clock, logger },
+    peersPerTunnel: options.peersPerTunnel ?? 100,
+    tell: (sessionId, message) => control.tell(sessionId, message),
+  });
+  const relays = new PeerRelays({ joins: peers, tunnels, balancer, clock, logger, report: rethrow });
   const endpoints = new EndpointRegistry({
     listeners: ingresses,
+    peerNames: peers,
     portRanges: { tcp: range, udp: range },
     names: new NameRegistry({ clock, random: Math.random }),
     clock,
@@ -180,6 +193,8 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     publicHttp: () => ({ scheme: 'http', port: 8000 }),
     endpoints,
     groups,
+    peers,
+    relays,
     tunnels,
     loadBalancing: options.loadBalancing ?? true,
     switchedOff: options.switchedOff ?? [],
@@ -198,7 +213,8 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     }
     guard.close();
   };
-  return { control, gate, backend, tunnels, listeners, udp: ingresses.udp, port: control.address.port, range, stop };
+  const { port } = control.address;
+  return { control, gate, backend, tunnels, listeners, udp: ingresses.udp, peers, relays, port, range, stop };
 };
 
 const refuseByName = async (url: string): Promise<string | null> =>

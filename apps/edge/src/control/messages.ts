@@ -5,6 +5,7 @@ import type { Registry } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
+import { connectPeer, disconnectPeer, reportPeer } from './peer-messages.ts';
 import { type RegisterContext, registerTunnel, tunnelError } from './registrations.ts';
 import type { Session } from './sessions.ts';
 
@@ -32,7 +33,7 @@ export const handleMessage = (
       return connection.send({ type: 'CarrierTokens', tokens });
     }
     case 'ShuttingDown':
-      if (session !== undefined) context.sessions.end(session, `the client stops: ${message.reason}`);
+      if (session !== undefined) context.sessions.end(session, `the client stops: ${message.reason}`, 'left');
       return;
     case 'TunnelHealthy': {
       const tunnel = reportedTunnel(context, session, message.tunnel_id);
@@ -45,6 +46,12 @@ export const handleMessage = (
       if (tunnel !== undefined) context.groups.reportUnhealthy(tunnel, { reason, consecutiveFailures });
       return;
     }
+    case 'ConnectPeer':
+      return connectPeer(context, session, connection, message);
+    case 'DisconnectPeer':
+      return disconnectPeer(context, session, message);
+    case 'PeerReport':
+      return reportPeer(context, session, message);
     // Pong has been heard, which was its purpose.
     case 'Pong':
     case 'Error':

@@ -7,7 +7,6 @@ import {
   findTunnel,
   type LeasedEndpoint,
   MemberHealth,
-  ownerKey,
   type ProbeKind,
   type PublicEndpoint,
   type RegistrationDecision,
@@ -25,6 +24,7 @@ import { type Clock, randomId } from '@tunnel/runtime';
 import type { Backend, TunnelAsked } from '../backend/backend.ts';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { kindOf, type PublicAddress } from '../ingress/kinds.ts';
+import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
@@ -38,6 +38,7 @@ export interface RegisterContext extends PublicAddress {
   readonly sessions: Sessions;
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
+  readonly peers: PeerJoins;
   readonly returning?: ReturningEndpoints | undefined;
   /** The kill switch. */
   readonly loadBalancing: boolean;
@@ -76,7 +77,10 @@ export const registerTunnel = (
   request: Request,
 ): Promise<void> => {
   const answered = session.registering.then(async () => {
-    for (const answer of await answerTo(context, session, connection, request)) connection.send(answer);
+    const { answers, tunnel } = await answerTo(context, session, connection, request);
+    for (const answer of answers) connection.send(answer);
+    // Behind the answer: before it, the client knows nothing of the tunnel.
+    if (tunnel?.protocol === 'p2p') context.peers.publisherReady(tunnel.tunnelId);
   });
   session.registering = answered.catch(() => undefined);
   return answered;
@@ -89,7 +93,7 @@ const answerTo = async (
   session: Session,
   connection: ControlConnection,
   request: Request,
-): Promise<readonly ControlMessageInput[]> => {
+): Promise<{ readonly answers: readonly ControlMessageInput[]; readonly tunnel?: Tunnel }> => {
   try {
     if (context.isDraining()) throw new Fault('EDGE_SHUTTING_DOWN');
     const warnings = await warningsOf(context, session, request);
@@ -107,10 +111,11 @@ const answerTo = async (
       warnings: [...warnings, ...portWarning(tunnel, request)],
     };
     // The first member of a group on a port is told that the listener is bound; who stands alone, or comes later, is not.
-    if (!isFirst || tunnel.assignedPort === null) return [answer];
-    return [answer, { type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: tunnel.assignedPort }];
+    if (!isFirst || tunnel.assignedPort === null) return { answers: [answer], tunnel };
+    const bound = { type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: tunnel.assignedPort } as const;
+    return { answers: [answer, bound], tunnel };
   } catch (error) {
-    return [tunnelError(request.request_id, Fault.from(error))];
+    return { answers: [tunnelError(request.request_id, Fault.from(error))] };
   }
 };
 
@@ -259,8 +264,9 @@ const joinGroup = (registration: Registration, wanted: WantedGroup): Promise<Reg
   });
 };
 
+/** A name of peers is opened again each time: its secret may be another one now. */
 const isWanted = (endpoint: LeasedEndpoint, lease: WantedLease): boolean => {
-  const wanted = endpointOfLease(lease);
+  const wanted = lease.kind === 'peer-name' ? null : endpointOfLease(lease);
   return wanted !== null && sameEndpoint(endpoint, wanted);
 };
 
@@ -269,7 +275,7 @@ const openEndpoint = async (
   wanted: WantedLease,
 ): Promise<LeasedEndpoint> => {
   returning?.claim(tunnelId, wanted, session.owner, session.secretHash);
-  const endpoint = await endpoints.open(tunnelId, wanted, ownerKey(session.owner));
+  const endpoint = await endpoints.open(tunnelId, wanted, session.owner);
   if (!isDraining()) return endpoint;
   // The drain has closed all endpoints and did not see this one come.
   endpoints.close(endpoint);

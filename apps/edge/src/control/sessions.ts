@@ -25,6 +25,7 @@ import {
   wholeOrEnd,
 } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
+import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
@@ -96,6 +97,8 @@ interface SessionsOptions {
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
   readonly endpoints: EndpointRegistry;
   readonly groups: Pick<Groups, 'leave'>;
+  /** Joins end with the session of their subscriber. */
+  readonly peers: Pick<PeerJoins, 'sessionOver'>;
   readonly tunnels: Registry;
   /** Absent: nothing is kept across runs. */
   readonly returning?: ReturningEndpoints | undefined;
@@ -207,8 +210,9 @@ export class Sessions {
     this.#detach(session, 'the control connection was lost');
   }
 
-  /** On purpose: nothing is held. The connection is left to the caller, streams under way may finish. */
-  end(session: Session, why: string): void {
+  /** On purpose: nothing is held. The connection is left to the caller, streams under way may finish. `peersAre`: what publishers that it joined are told. */
+  end(session: Session, why: string, peersAre: GoneReason): void {
+    this.#given.peers.sessionOver(session.sessionId, peersAre);
     this.feed(session, { kind: 'session-ended' });
     this.#detach(session, why);
   }
@@ -300,6 +304,7 @@ export class Sessions {
       case 'forget-session':
         if (this.#sessions.get(session.sessionId) !== session) return;
         this.#sessions.delete(session.sessionId);
+        this.#given.peers.sessionOver(session.sessionId, 'lost');
         this.#room.give(ownerKey(session.owner));
     }
   }

@@ -1,4 +1,4 @@
-// All ways in for visitors, together: the ports of tunnels' own, and the HTTP ports that the others share. Opened, drained and cut as one.
+// All ways in for visitors, together: the ports of tunnels' own, the HTTP ports that the others share, and the streams of peers. Opened, drained and cut as one.
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
@@ -9,6 +9,8 @@ import type { Registry } from '../routing/registry.ts';
 import { type CaptureSink, HttpIngress } from './http/http-ingress.ts';
 import { HttpListeners } from './http/http-listeners.ts';
 import { makePortIngresses, type PortIngresses, type PortIngressParts } from './kinds.ts';
+import { PeerJoins, type PeerJoinsOptions } from './p2p/peer-joins.ts';
+import { PeerRelays } from './p2p/peer-relays.ts';
 import type { TlsFiles } from './tls/certificate.ts';
 
 export interface IngressOptions {
@@ -17,7 +19,9 @@ export interface IngressOptions {
   readonly names: NameRegistry;
   readonly balancer: Balancer;
   readonly flowBalancer: Balancer;
-  readonly config: PortIngressParts['config'];
+  readonly config: PortIngressParts['config'] & Pick<ServerConfig, 'p2p'>;
+  /** To clients: what becomes of joins. */
+  readonly tell: PeerJoinsOptions['tell'];
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
   readonly captures: CaptureSink;
@@ -30,6 +34,8 @@ export interface IngressOptions {
 
 export class Ingress {
   readonly ports: PortIngresses;
+  readonly peers: PeerJoins;
+  readonly relays: PeerRelays;
   readonly http: HttpIngress;
   readonly httpListeners: HttpListeners;
   readonly #clock: Clock;
@@ -40,6 +46,8 @@ export class Ingress {
     this.#clock = clock;
     this.#logger = logger;
     this.ports = makePortIngresses({ ...options, host: server.host });
+    this.peers = new PeerJoins({ ...options, peersPerTunnel: options.config.p2p.peers_per_tunnel });
+    this.relays = new PeerRelays({ ...options, joins: this.peers });
     this.http = new HttpIngress({
       ...options,
       router: new HttpRouter({
@@ -74,7 +82,7 @@ export class Ingress {
 
   /** No visitor comes any more; those who are there may finish for `drainMs`. */
   async drain(drainMs: number): Promise<void> {
-    const ports = Object.values(this.ports);
+    const ports = this.#streamed;
     await Promise.all(ports.map((port) => port.closeAll()));
     this.httpListeners.stop();
     this.http.drain();
@@ -87,15 +95,20 @@ export class Ingress {
 
   /** All at once. */
   cut(): void {
-    for (const port of Object.values(this.ports)) {
+    for (const port of this.#streamed) {
       void port.closeAll();
       port.resetConnections();
     }
     this.closeHttp();
   }
 
+  /** All but those that share the HTTP ports. */
+  get #streamed(): readonly Pick<PeerRelays, 'connections' | 'closeAll' | 'whenIdle' | 'resetConnections'>[] {
+    return [...Object.values(this.ports), this.relays];
+  }
+
   #idleWithin(ms: number): Promise<boolean> {
-    const ingresses = [...Object.values(this.ports), this.http];
+    const ingresses = [...this.#streamed, this.http];
     return new Promise((resolve) => {
       const timer = this.#clock.setTimeout(() => resolve(false), ms);
       void Promise.all(ingresses.map((ingress) => ingress.whenIdle())).then(() => {

@@ -1,8 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { LeasedEndpoint, Transport, WantedLease } from '@tunnel/core';
+import type { LeasedEndpoint, Owner, Transport, WantedLease } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
+import { quietJoins } from '../ingress/p2p/peer-joins.fixture.ts';
 import { EndpointRegistry, NameRegistry, PortRegistry } from './endpoints.ts';
+
+const ALICE: Owner = { kind: 'account', accountId: 'alice' };
 
 /** Listeners that exist only here; a close takes until it is let go. */
 const setUp = (options: { readonly to?: number; readonly outside?: readonly number[] } = {}) => {
@@ -160,6 +163,7 @@ describe('transports', () => {
         { from: number; to: number }
       >,
       names: new NameRegistry({ clock, random: () => 0 }),
+      peerNames: quietJoins(clock),
       clock,
       random: () => 0,
     });
@@ -174,20 +178,20 @@ describe('transports', () => {
   it('have their own numbers, leases and listeners', async () => {
     const { endpoints, calls, anyOf } = twoTransports();
     const opened: LeasedEndpoint[] = [];
-    for (const transport of ['tcp', 'udp']) opened.push(await endpoints.open('a', anyOf(transport), 'alice'));
+    for (const transport of ['tcp', 'udp']) opened.push(await endpoints.open('a', anyOf(transport), ALICE));
     expect(opened).toEqual([
       { kind: 'port', transport: 'tcp', port: 1 },
       { kind: 'port', transport: 'udp', port: 1 },
     ]);
     for (const transport of ['tcp', 'udp']) {
-      expect(await codeOf(endpoints.open('b', anyOf(transport), 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
+      expect(await codeOf(endpoints.open('b', anyOf(transport), ALICE))).toBe('TUNNEL_PORTS_EXHAUSTED');
     }
     const [, second] = opened as [LeasedEndpoint, LeasedEndpoint];
     endpoints.close(second);
     endpoints.release(second, 'a');
     await nextTurn();
-    expect(await endpoints.open('b', anyOf('udp'), 'alice')).toEqual(second);
-    expect(await codeOf(endpoints.open('b', anyOf('tcp'), 'alice'))).toBe('TUNNEL_PORTS_EXHAUSTED');
+    expect(await endpoints.open('b', anyOf('udp'), ALICE)).toEqual(second);
+    expect(await codeOf(endpoints.open('b', anyOf('tcp'), ALICE))).toBe('TUNNEL_PORTS_EXHAUSTED');
     expect(calls).toEqual(['listen tcp 1', 'listen udp 1', 'close udp 1', 'listen udp 1']);
   });
 });

@@ -3,6 +3,9 @@ import {
   generateName,
   type LeasedEndpoint,
   NameLeases,
+  type Owner,
+  ownerKey,
+  type P2pOffer,
   PORT_RANGE_KEYS,
   PortLeases,
   type Transport,
@@ -24,18 +27,31 @@ export interface EndpointRegistryOptions {
   readonly listeners: Readonly<Record<Transport, PortListeners>>;
   readonly portRanges: Readonly<Record<Transport, PortRange>>;
   readonly names: NameRegistry;
+  readonly peerNames: PeerNames;
   readonly clock: Clock;
   readonly random: () => number;
+}
+
+/** The names of p2p tunnels, and who has them. Whoever joined by one is told of its end. */
+export interface PeerNames {
+  /** null: it is this tunnel's. */
+  open(tunnelId: string, offer: P2pOffer, owner: Owner): Fault | null;
+  hold(name: string, tunnelId: string, until: number): void;
+  reserve(name: string, owner: string, until: number): boolean;
+  reassign(name: string, owner: string, next: string): void;
+  release(name: string, tunnelId: string): void;
 }
 
 export class EndpointRegistry {
   readonly portRanges: Readonly<Record<Transport, PortRange>>;
   readonly names: NameRegistry;
+  readonly #peerNames: PeerNames;
   readonly #ports: Readonly<Record<Transport, PortRegistry>>;
 
-  constructor({ listeners, portRanges, names, clock, random }: EndpointRegistryOptions) {
+  constructor({ listeners, portRanges, names, peerNames, clock, random }: EndpointRegistryOptions) {
     this.portRanges = portRanges;
     this.names = names;
+    this.#peerNames = peerNames;
     const transports = Object.keys(portRanges) as Transport[];
     const registryOf = (of: Transport) =>
       new PortRegistry({
@@ -49,14 +65,18 @@ export class EndpointRegistry {
   }
 
   /** Throws a fault when there is no such endpoint. */
-  async open(owner: string, wanted: WantedLease, account: string): Promise<LeasedEndpoint> {
+  async open(owner: string, wanted: WantedLease, account: Owner): Promise<LeasedEndpoint> {
     if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(owner, wanted.wanted) };
-    if (wanted.kind === 'peer-name') throw new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol: 'p2p' });
+    if (wanted.kind === 'peer-name') {
+      const refusal = this.#peerNames.open(owner, wanted.offer, account);
+      if (refusal !== null) throw refusal;
+      return { kind: 'peer-name', name: wanted.offer.name };
+    }
     const { kind, transport } = wanted;
-    return { kind, transport, port: await this.#ports[transport].open(owner, wanted.wanted, account) };
+    return { kind, transport, port: await this.#ports[transport].open(owner, wanted.wanted, ownerKey(account)) };
   }
 
-  /** No visitor comes in any more; the lease stays until hold or release. A name stops with its entry in the table. */
+  /** No visitor comes in any more; the lease stays until hold or release. A name of either kind stops with its entry in the table. */
   close(endpoint: LeasedEndpoint): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].close(endpoint.port);
   }
@@ -64,13 +84,13 @@ export class EndpointRegistry {
   /** `until` on the monotonic clock. */
   hold(endpoint: LeasedEndpoint, owner: string, until: number): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].hold(endpoint.port, owner, until);
-    else if (endpoint.kind === 'name') this.names.hold(endpoint.name, owner, until);
+    else this.#namesOf(endpoint.kind).hold(endpoint.name, owner, until);
   }
 
   /** Held without having been open. false: there is no such endpoint, or it is somebody's. */
   reserve(endpoint: LeasedEndpoint, owner: string, until: number): boolean {
     if (endpoint.kind === 'port') return this.#ports[endpoint.transport].reserve(endpoint.port, owner, until);
-    return endpoint.kind === 'name' && this.names.reserve(endpoint.name, owner, until);
+    return this.#namesOf(endpoint.kind).reserve(endpoint.name, owner, until);
   }
 
   /** Ports that the edge itself has are no tunnel's. */
@@ -81,12 +101,16 @@ export class EndpointRegistry {
   /** What one owner holds is held for another from now on. */
   reassign(endpoint: LeasedEndpoint, owner: string, next: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].reassign(endpoint.port, owner, next);
-    else if (endpoint.kind === 'name') this.names.reassign(endpoint.name, owner, next);
+    else this.#namesOf(endpoint.kind).reassign(endpoint.name, owner, next);
   }
 
   release(endpoint: LeasedEndpoint, owner: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].release(endpoint.port, owner);
-    else if (endpoint.kind === 'name') this.names.release(endpoint.name, owner);
+    else this.#namesOf(endpoint.kind).release(endpoint.name, owner);
+  }
+
+  #namesOf(kind: 'name' | 'peer-name'): Omit<PeerNames, 'open'> {
+    return kind === 'name' ? this.names : this.#peerNames;
   }
 }
 

@@ -168,7 +168,7 @@ export class Groups {
     const { wanted, owner } = request;
     const groupId = randomId('grp');
     const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
-    const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint, ownerKey(owner));
+    const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint, owner);
     const settled = opened.then(
       () => undefined,
       () => undefined,

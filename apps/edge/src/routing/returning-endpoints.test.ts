@@ -4,6 +4,7 @@ import type { LeasedEndpoint, Owner, WantedGroup, WantedLease } from '@tunnel/co
 import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { quietJoins } from '../ingress/p2p/peer-joins.fixture.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { EndpointRegistry, NameRegistry } from './endpoints.ts';
 import { ReturningEndpoints } from './returning-endpoints.ts';
@@ -41,6 +42,7 @@ const startRun = async () => {
     listeners: { tcp: LISTENERS, udp: LISTENERS },
     portRanges: { tcp: { from: 1, to: 9 }, udp: { from: 1, to: 9 } },
     names: new NameRegistry({ clock, random: () => 0.5 }),
+    peerNames: quietJoins(clock),
     clock,
     random: () => 0,
   });
@@ -49,7 +51,7 @@ const startRun = async () => {
   await returning.start();
   const open = async (tunnelId: string, wanted: WantedLease, owner: Owner, secretHash: string): Promise<string> => {
     returning.claim(tunnelId, wanted, owner, secretHash);
-    return endpoints.open(tunnelId, wanted, 'alice').then(
+    return endpoints.open(tunnelId, wanted, owner).then(
       (endpoint) => {
         returning.opened({ tunnelId, owner, endpoint, group: null }, secretHash);
         return 'opened';
@@ -90,7 +92,7 @@ describe('after a crash', () => {
     const wanted: WantedGroup = { protocol: 'tcp', name: 'pool', keyHash: KEY, endpoint: anyPort };
     expect(returning.claimForGroup('g0', { ...wanted, keyHash: SECRET }, BOB)).toBe(anyPort);
     const begunAt = returning.claimForGroup('g2', wanted, BOB) as WantedLease;
-    expect(await endpoints.open('g2', begunAt, 'alice')).toEqual(PORT);
+    expect(await endpoints.open('g2', begunAt, ALICE)).toEqual(PORT);
   });
 
   it('they are free when 30 s are over, and the file knows of them no more', async () => {

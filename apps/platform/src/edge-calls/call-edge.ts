@@ -26,7 +26,7 @@ export interface CallDeps {
 }
 
 export interface EdgeRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   /** On whose behalf. */
   readonly accountId: string;
@@ -65,6 +65,9 @@ export const callEdge = async <T extends z.ZodType>(
   }
 };
 
+/** Its body is null to the schema. */
+const NO_CONTENT = 204;
+
 interface Answer {
   readonly status: number;
   readonly body: unknown;
@@ -89,7 +92,7 @@ const send = async (
   });
   const response = await (deps.fetch ?? fetch)(request);
   const text = await readBounded(response, LIMITS.EDGE_ANSWER_MAX_BYTES);
-  return { status: response.status, body: JSON.parse(text) as unknown };
+  return { status: response.status, body: response.status === NO_CONTENT ? null : (JSON.parse(text) as unknown) };
 };
 
 /** Not a fault of the caller's, which would be told the file of the key. In clear: told by a platform of before that still runs. */
@@ -110,7 +113,7 @@ const addressOf = ({ name, apiUrl }: ReachableEdge, { localEdge }: CallDeps): st
 };
 
 const resultOf = <T extends z.ZodType>({ status, body }: Answer, schema: T, away: Away): z.output<T> => {
-  if (status === 200) {
+  if (status === 200 || status === NO_CONTENT) {
     const result = schema.safeParse(body);
     if (result.success) return result.data;
     throw away(`its answer is not as agreed: ${result.error.issues[0]?.path.join('.') ?? ''}`);

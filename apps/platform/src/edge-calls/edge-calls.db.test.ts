@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { GroupSummary } from '@tunnel/contract';
+import { dropReason, type GroupSummary } from '@tunnel/contract';
 import { systemClock } from '@tunnel/runtime';
 import { testCertificate } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -209,6 +209,24 @@ describe('asking the edge of a tunnel', () => {
       `GET /edge/api/tunnels/${tunnelId}/health-events`,
       `POST /edge/api/tunnels/${tunnelId}/requests/req%2F1/replay`,
     ]);
+  });
+
+  it('asks for flows and peers, and dismisses a peer: its answer has no body', async () => {
+    const asked: string[] = [];
+    const dropped = Object.fromEntries(dropReason.options.map((reason) => [reason, 0]));
+    const flows = { flows: [], total: 0, dropped, path: 'udp', reason: '' };
+    const peers = { peers: [], total: 0 };
+    const edge = await startEdge('eu', (request, response) => {
+      asked.push(`${request.method} ${request.url}`);
+      if (request.method === 'DELETE') response.writeHead(204).end();
+      else json(request.url?.endsWith('flows') === true ? flows : peers)(request, response);
+    });
+    const tunnelId = await openAt(edge);
+    expect(await calls().flows('eu', tunnelId, account.accountId)).toEqual(flows);
+    expect(await calls().peers('eu', tunnelId, account.accountId)).toEqual(peers);
+    await calls().dismissPeer('eu', tunnelId, 'peer/1', account.accountId);
+    const at = `/edge/api/tunnels/${tunnelId}`;
+    expect(asked).toEqual([`GET ${at}/flows`, `GET ${at}/peers`, `DELETE ${at}/peers/peer%2F1`]);
   });
 
   it('passes on what the edge says to the caller', async () => {

@@ -1,9 +1,13 @@
-// The platform asks edges: for pools in all regions at once, for captures and health in the region of a tunnel.
+// The platform asks edges: for pools in all regions at once, for captures, health, flows and peers in the region of a tunnel.
 import {
   type CapturedRequest,
   type CaptureList,
   capturedRequest,
   captureList,
+  type EdgeFlows,
+  type EdgePeers,
+  edgeFlows,
+  edgePeers,
   type GroupSummary,
   groupSummaries,
   type HealthEvent,
@@ -11,6 +15,7 @@ import {
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
+import * as z from 'zod';
 import type { Db } from '../db/database.ts';
 import type { MasterKey } from '../db/master-key.ts';
 import { LIMITS } from '../limits.ts';
@@ -19,10 +24,13 @@ import { callEdge, edgeOfTunnel, edgesWithPools, type LocalEdge, type ReachableE
 export interface EdgeCalls {
   /** Of all regions. One that does not answer is named in a warning. */
   groups(accountId: string): Promise<{ groups: GroupSummary[]; warnings: string[] }>;
-  /** TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more; so with the two below. */
+  /** TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more; so with those below. */
   requests(regionId: string, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
   replay(regionId: string, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
   healthEvents(regionId: string, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
+  flows(regionId: string, tunnelId: string, accountId: string): Promise<EdgeFlows>;
+  peers(regionId: string, tunnelId: string, accountId: string): Promise<EdgePeers>;
+  dismissPeer(regionId: string, tunnelId: string, peerId: string, accountId: string): Promise<void>;
 }
 
 export interface EdgeCallsDeps {
@@ -68,6 +76,24 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/health-events`;
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, healthEvents);
+  },
+
+  flows: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/flows`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, edgeFlows);
+  },
+
+  peers: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/peers`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, edgePeers);
+  },
+
+  dismissPeer: async (regionId, tunnelId, peerId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/peers/${encodeURIComponent(peerId)}`;
+    await callEdge(deps, edge, { method: 'DELETE', path, accountId, timeoutMs: CALL_MS }, z.null());
   },
 });
 

@@ -1,5 +1,5 @@
 // The HTTP shell over a database of its own, with two users who name themselves in a header. Used by tests only.
-import type { CapturedRequest, CaptureList, HealthEvent, PlatformPools } from '@tunnel/contract';
+import type { CapturedRequest, CaptureList, EdgeFlows, EdgePeers, HealthEvent, PlatformPools } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { createLogger, loadServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
@@ -25,6 +25,15 @@ export class ScriptedEdges {
   }
   async healthEvents(...question: unknown[]): Promise<HealthEvent[]> {
     return (await this.#ask(question)) as HealthEvent[];
+  }
+  async flows(...question: unknown[]): Promise<EdgeFlows> {
+    return (await this.#ask(question)) as EdgeFlows;
+  }
+  async peers(...question: unknown[]): Promise<EdgePeers> {
+    return (await this.#ask(question)) as EdgePeers;
+  }
+  async dismissPeer(...question: unknown[]): Promise<void> {
+    await this.#ask(question);
   }
 
   async #ask(question: unknown[]): Promise<unknown> {

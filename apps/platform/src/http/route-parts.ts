@@ -49,6 +49,10 @@ export const busy = refused(
 
 export const EXTENSIONS = 'extensions';
 
+// Of the routes of a tunnel.
+export const unknownTunnel = refused('No such tunnel, or not yours.', 'TUNNEL_UNKNOWN');
+export const regionAway = refused('The region of the tunnel does not answer.', 'EDGE_AWAY', { region: 'local' });
+
 export const tunnelIdParam = z.object({
   id: z
     .string()

@@ -52,7 +52,8 @@ const Computed = ({ usage, due }: { readonly usage: BillingUsage; readonly due: 
 
 const UsageSum = ({ usage }: { readonly usage: BillingUsage }) => (
   <>
-    <Bytes value={usage.metered_bytes} /> × {moneyText(usage.price_cents_per_gb)} per GB, rounded down
+    <Bytes value={usage.metered_bytes} /> × {moneyText(usage.price_cents_per_gb)} per GB, rounded down. Direct traffic
+    of p2p tunnels is not billed.
   </>
 );
 

@@ -145,7 +145,7 @@ const Costs = ({ prices }: { readonly prices: Prices }) => (
   <ul className="list-disc space-y-1.5 pl-5">
     <li>
       <strong className="font-semibold">{moneyText(prices.price_cents_per_gb)} per GB</strong> (1,000,000,000 bytes)
-      that your tunnels carry, both ways together.
+      that your tunnels carry, both ways together. Direct traffic of p2p tunnels is not billed.
     </li>
     <li>
       <strong className="font-semibold">At least {moneyText(prices.monthly_minimum_cents)} a month.</strong> It is

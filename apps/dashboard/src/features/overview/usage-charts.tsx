@@ -22,7 +22,7 @@ export const UsageCharts = () => (
     <UsageChart
       field="bytes"
       title="Data a day"
-      description="Bytes carried both ways. Days are those of UTC."
+      description="Bytes carried both ways; direct traffic of peers is not billed, and not here. Days are those of UTC."
       format={bytesText}
       formatShort={bytesText}
     />

@@ -9,6 +9,7 @@ import { Empty } from '../../ui/empty-state.tsx';
 import { countText, plural } from '../../ui/format.ts';
 import { PageHead } from '../../ui/page-head.tsx';
 import { Problem } from '../../ui/problem.tsx';
+import { KindHelp, NewTunnelButton } from './new-tunnel-help.tsx';
 import { changeFilter, PROTOCOL_CHOICES, readFilter, STATE_CHOICES, type TunnelFilter } from './queries.ts';
 import { TunnelList } from './tunnel-list.tsx';
 import { TunnelHead } from './tunnel-row.tsx';
@@ -18,7 +19,11 @@ export const TunnelsPage = () => {
   const filter = readFilter(useSearch({ from: '/shell/tunnels' }));
   return (
     <>
-      <PageHead title="Tunnels" description="Live ones first, then those that have ended, newest first." />
+      <PageHead
+        title="Tunnels"
+        description="Live ones first, then those that have ended, newest first."
+        actions={<NewTunnelButton />}
+      />
       <TunnelFilters filter={filter} />
       <PanelBoundary title="The tunnels cannot be shown">
         <Tunnels key={`${filter.protocol} ${filter.state}`} filter={filter} />
@@ -108,6 +113,11 @@ const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
         >
           <p>{filterText(filter)} Start one, or show the others.</p>
         </Empty>
+        {filter.protocol !== undefined && (
+          <div className="mx-auto max-w-2xl px-4 pb-10 sm:px-5">
+            <KindHelp protocol={filter.protocol} />
+          </div>
+        )}
       </Card>
     );
   }

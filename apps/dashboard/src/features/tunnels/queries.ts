@@ -3,6 +3,7 @@ import { type QueryClient, queryOptions } from '@tanstack/react-query';
 import {
   type CapturedRequest,
   type CaptureList,
+  type EdgePeers,
   type PlatformClient,
   type ShownProtocol,
   shownProtocol,
@@ -16,7 +17,8 @@ import { type EndedLog, PAGE_SIZE, withNewest, withOlder } from './ended-log.ts'
 /** An account may have any number; more are not shown as living. */
 const LIVE_PAGES_MAX = 10;
 const REQUESTS_SHOWN = 100;
-const REQUESTS_EVERY_MS = 2000;
+/** What changes with each visit: requests, flows, peers. */
+const VISITS_EVERY_MS = 2000;
 
 export const TUNNELS_KEY = ['tunnels'] as const;
 const TUNNEL_KEY = ['tunnel'] as const;
@@ -84,9 +86,37 @@ export const requestsQuery = (api: PlatformClient, { id, unregistered_at }: Tunn
   queryOptions({
     queryKey: requestsKey(id),
     queryFn: () => api.requests(id, { limit: REQUESTS_SHOWN }),
-    refetchInterval: unregistered_at === null ? REQUESTS_EVERY_MS : false,
+    refetchInterval: unregistered_at === null ? VISITS_EVERY_MS : false,
     staleTime: 0,
   });
+
+export const flowsQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
+  queryOptions({
+    queryKey: [...TUNNEL_KEY, id, 'flows', unregistered_at === null],
+    queryFn: () => api.flows(id),
+    refetchInterval: unregistered_at === null ? VISITS_EVERY_MS : false,
+    staleTime: 0,
+  });
+
+export const peersQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
+  queryOptions({
+    queryKey: [...peersKey(id), unregistered_at === null],
+    queryFn: () => api.peers(id),
+    refetchInterval: unregistered_at === null ? VISITS_EVERY_MS : false,
+    staleTime: 0,
+  });
+
+/** One that was dismissed is out of the list at once. */
+export const forgetPeer = (queries: QueryClient, id: string, peerId: string): Promise<void> => {
+  queries.setQueriesData<EdgePeers>({ queryKey: peersKey(id) }, (list) => {
+    const peers = list?.peers.filter(({ peer_id }) => peer_id !== peerId);
+    if (list === undefined || peers === undefined || peers.length === list.peers.length) return list;
+    return { peers, total: list.total - 1 };
+  });
+  return queries.invalidateQueries({ queryKey: peersKey(id) });
+};
+
+const peersKey = (id: string) => [...TUNNEL_KEY, id, 'peers'] as const;
 
 /** A replay is in the list at once. */
 export const addRequest = (queries: QueryClient, id: string, request: CapturedRequest): void => {

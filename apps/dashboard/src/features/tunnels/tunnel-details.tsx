@@ -19,7 +19,7 @@ export const TunnelDetails = ({ entry }: { readonly entry: TunnelLogEntry }) => 
         value={<Count value={entry.request_count} />}
         note={`${visitsMeaning(entry.protocol)}, since it began`}
       />
-      <Stat label="Data" value={<Bytes value={entry.bytes_proxied} />} note="Both ways, without our framing and TLS" />
+      <Stat label="Data" value={<Bytes value={entry.bytes_proxied} />} note={dataNote(entry)} />
       <Stat
         label="Duration"
         value={<Duration from={entry.registered_at} until={entry.unregistered_at} />}
@@ -44,6 +44,13 @@ export const TunnelDetails = ({ entry }: { readonly entry: TunnelLogEntry }) => 
     </Card>
   </>
 );
+
+const dataNote = ({ protocol }: TunnelLogEntry): string => {
+  if (protocol === 'udp') return 'Payload of datagrams, both ways';
+  return protocol === 'p2p'
+    ? 'Through the relay, both ways. Direct traffic is not billed.'
+    : 'Both ways, without our framing and TLS';
+};
 
 const Began = ({ entry }: { readonly entry: TunnelLogEntry }) =>
   entry.unregistered_at === null ? (

@@ -1,7 +1,8 @@
-// One tunnel: its counts, its health, its requests.
+// One tunnel: its counts, and what its protocol has to show: requests and health, flows, or peers.
 import { useQuery } from '@tanstack/react-query';
 import { Link, useCanGoBack, useParams, useRouter } from '@tanstack/react-router';
-import type { TunnelLogEntry } from '@tunnel/contract';
+import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
+import { lazy, type ReactNode, Suspense } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
 import { buttonClass } from '../../ui/button.tsx';
@@ -54,9 +55,39 @@ const TunnelPanels = ({ entry }: { readonly entry: TunnelLogEntry }) => (
     <PanelBoundary>
       <TunnelDetails entry={entry} />
     </PanelBoundary>
-    {entry.protocol === 'http' && <RequestsPanel entry={entry} />}
-    <HealthPanel entry={entry} />
+    {PANELS[entry.protocol](entry)}
   </div>
+);
+
+/** Loaded with the first tunnel of its kind. */
+const FlowsPanel = lazy(async () => ({ default: (await import('./flows-panel.tsx')).FlowsPanel }));
+const PeersPanel = lazy(async () => ({ default: (await import('./peers-panel.tsx')).PeersPanel }));
+
+/** udp and p2p tunnels have no health checks. */
+const PANELS: Readonly<Record<ShownProtocol, (entry: TunnelLogEntry) => ReactNode>> = {
+  http: (entry) => (
+    <>
+      <RequestsPanel entry={entry} />
+      <HealthPanel entry={entry} />
+    </>
+  ),
+  tcp: (entry) => <HealthPanel entry={entry} />,
+  udp: (entry) => (
+    <LazyPanel>
+      <FlowsPanel entry={entry} />
+    </LazyPanel>
+  ),
+  p2p: (entry) => (
+    <LazyPanel>
+      <PeersPanel entry={entry} />
+    </LazyPanel>
+  ),
+};
+
+const LazyPanel = ({ children }: { readonly children: ReactNode }) => (
+  <PanelBoundary>
+    <Suspense fallback={<Skeleton className="h-80 w-full" />}>{children}</Suspense>
+  </PanelBoundary>
 );
 
 /** Back to the list as it was left, with its filter and its place; a page that was opened by its address has none. */

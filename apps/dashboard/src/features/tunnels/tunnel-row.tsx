@@ -141,8 +141,8 @@ TunnelRow.displayName = 'TunnelRow';
 const UNITS: Readonly<Record<ShownProtocol, readonly [one: string, many: string, meaning: string]>> = {
   http: ['request', 'requests', 'HTTP requests'],
   tcp: ['connection', 'connections', 'Connections of visitors'],
-  udp: ['session', 'sessions', 'Visitors that sent datagrams, each until it was silent'],
-  p2p: ['session', 'sessions', 'Sessions of subscribers'],
+  udp: ['flow', 'flows', 'Visitors that sent datagrams, each until it was silent'],
+  p2p: ['peer', 'peers', 'Peers that joined'],
 };
 
 const visitsText = (protocol: ShownProtocol, count: number): string => {

@@ -227,9 +227,11 @@ describe('GET /usage/tunnels/{id}', () => {
       '%F0%9F%98%80',
     ];
     for (const id of strangers) {
-      const paths = ['', '/requests', '/health-events'].map((rest) => `/usage/tunnels/${id}${rest}`);
+      const paths = ['', '/requests', '/health-events', '/flows', '/peers'].map(
+        (rest) => `/usage/tunnels/${id}${rest}`,
+      );
       const answers = await Promise.all(paths.map((path) => fixture.ask(fixture.bob, 'GET', path)));
-      expect([id, ...answers.map(({ status }) => status)]).toEqual([id, 404, 404, 404]);
+      expect([id, ...answers.map(({ status }) => status)]).toEqual([id, 404, 404, 404, 404, 404]);
     }
     expect(
       (await fixture.ask(fixture.bob, 'POST', `/usage/tunnels/${entries[0]?.id}/requests/req_1/replay`)).status,

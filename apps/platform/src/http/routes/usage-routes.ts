@@ -31,7 +31,17 @@ import {
 import { findTunnel, listTunnels } from '../../services/usage/tunnel-log.ts';
 import { chartUsage, summarizeUsage } from '../../services/usage/usage-sums.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
-import { EXTENSIONS, json, refused, tunnelIdParam, userRefusals, withUser } from '../route-parts.ts';
+import {
+  EXTENSIONS,
+  json,
+  refused,
+  regionAway,
+  tunnelIdParam,
+  unknownTunnel,
+  userRefusals,
+  withUser,
+} from '../route-parts.ts';
+import { addTunnelPeerRoutes } from './tunnel-peer-routes.ts';
 
 const tags = ['usage'];
 const extensions = ['usage', EXTENSIONS];
@@ -40,8 +50,6 @@ const outOfRange = (field: string) =>
   refused('A number is not an integer of its range.', 'API_BAD_REQUEST', {
     reason: `${field} must be an integer from 1 to 100, got '0'`,
   });
-const unknownTunnel = refused('No such tunnel, or not yours.', 'TUNNEL_UNKNOWN');
-const regionAway = refused('The region of the tunnel does not answer.', 'EDGE_AWAY', { region: 'local' });
 
 const summaryRoute = createRoute({
   method: 'get',
@@ -181,6 +189,7 @@ export const addUsageRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => 
     context.json(await findTunnel(deps, context.get('actor'), context.req.valid('param').id), 200),
   );
   addEdgeRoutes(app, deps);
+  addTunnelPeerRoutes(app, deps);
 };
 
 const addEdgeRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => {

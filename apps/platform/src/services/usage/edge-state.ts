@@ -1,14 +1,18 @@
-// What only edges know: captured requests and the health of a tunnel, pools of all regions; and which regions there are.
-import type {
-  CapturedRequest,
-  CaptureList,
-  GroupSummary,
-  HealthEvent,
-  PlatformPools,
-  TunnelLogEntry,
-  UsageRegion,
+// What only edges know: captured requests, health, flows and peers of a tunnel, pools of all regions; and which regions there are.
+import {
+  type CapturedRequest,
+  type CaptureList,
+  dropReason,
+  type EdgeFlows,
+  type EdgePeers,
+  type GroupSummary,
+  type HealthEvent,
+  type PlatformPools,
+  type ShownProtocol,
+  type TunnelLogEntry,
+  type UsageRegion,
 } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
+import { type ErrorCode, Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import { LIMITS } from '../../limits.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
@@ -19,6 +23,9 @@ export interface TunnelEdges {
   requests(regionId: string, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
   replay(regionId: string, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
   healthEvents(regionId: string, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
+  flows(regionId: string, tunnelId: string, accountId: string): Promise<EdgeFlows>;
+  peers(regionId: string, tunnelId: string, accountId: string): Promise<EdgePeers>;
+  dismissPeer(regionId: string, tunnelId: string, peerId: string, accountId: string): Promise<void>;
 }
 
 export interface TunnelEdgeContext extends Pick<ServiceContext, 'db'> {
@@ -26,7 +33,7 @@ export interface TunnelEdgeContext extends Pick<ServiceContext, 'db'> {
 }
 
 /**
- * What only the edge of a tunnel knows: its captured requests and its health. The log says whose it is and where it ran.
+ * What only the edge of a tunnel knows: its captured requests, its health, its flows and peers. The log says whose it is and where it ran.
  */
 export const listRequests = async (
   context: TunnelEdgeContext,
@@ -34,7 +41,7 @@ export const listRequests = async (
   id: string,
   limit: number,
 ): Promise<CaptureList> => {
-  const { tunnel_id: tunnelId, region_id: regionId } = await findHttpTunnel(context, actor, id);
+  const { tunnel_id: tunnelId, region_id: regionId } = await findOfProtocol(context, actor, id, 'http');
   const nothing: CaptureList = { tunnel_id: tunnelId, requests: [], truncated: false };
   if (regionId === null) return nothing;
   return orWhenForgotten(context.edges.requests(regionId, tunnelId, actor.userId, limit), nothing);
@@ -46,7 +53,7 @@ export const replayRequest = async (
   id: string,
   requestId: string,
 ): Promise<CapturedRequest> => {
-  const { tunnel_id: tunnelId, region_id: regionId } = await findHttpTunnel(context, actor, id);
+  const { tunnel_id: tunnelId, region_id: regionId } = await findOfProtocol(context, actor, id, 'http');
   if (regionId === null) throw new Fault('CAPTURE_UNKNOWN');
   return context.edges.replay(regionId, tunnelId, requestId, actor.userId);
 };
@@ -57,14 +64,66 @@ export const listHealthEvents = async (
   id: string,
 ): Promise<HealthEvent[]> => {
   const entry = await findTunnel(context, actor, id);
-  // An edge keeps them for as long as the tunnel lives.
-  if (entry.unregistered_at !== null || entry.region_id === null) return [];
-  return orWhenForgotten(context.edges.healthEvents(entry.region_id, entry.tunnel_id, actor.userId), []);
+  const regionId = livingRegion(entry);
+  if (regionId === null) return [];
+  return orWhenForgotten(context.edges.healthEvents(regionId, entry.tunnel_id, actor.userId), []);
 };
 
-const findHttpTunnel = async (context: TunnelEdgeContext, actor: UserActor, id: string): Promise<TunnelLogEntry> => {
+export const listFlows = async (context: TunnelEdgeContext, actor: UserActor, id: string): Promise<EdgeFlows> => {
+  const entry = await findOfProtocol(context, actor, id, 'udp');
+  const regionId = livingRegion(entry);
+  if (regionId === null) return noFlows();
+  return orWhenForgotten(context.edges.flows(regionId, entry.tunnel_id, actor.userId), noFlows());
+};
+
+export const listPeers = async (context: TunnelEdgeContext, actor: UserActor, id: string): Promise<EdgePeers> => {
+  const entry = await findOfProtocol(context, actor, id, 'p2p');
+  const regionId = livingRegion(entry);
+  const nobody: EdgePeers = { peers: [], total: 0 };
+  if (regionId === null) return nobody;
+  return orWhenForgotten(context.edges.peers(regionId, entry.tunnel_id, actor.userId), nobody);
+};
+
+export const dismissPeer = async (
+  context: TunnelEdgeContext,
+  actor: UserActor,
+  id: string,
+  peerId: string,
+): Promise<void> => {
+  const entry = await findOfProtocol(context, actor, id, 'p2p');
+  const regionId = livingRegion(entry);
+  if (regionId === null) throw new Fault('P2P_PEER_UNKNOWN');
+  await context.edges.dismissPeer(regionId, entry.tunnel_id, peerId, actor.userId);
+};
+
+/** An edge keeps flows, peers and health for as long as the tunnel lives; null: there is nobody to ask. */
+const livingRegion = ({ unregistered_at, region_id }: TunnelLogEntry): string | null =>
+  unregistered_at === null ? region_id : null;
+
+/** The path of a tunnel that is not there: no datagram goes over UDP. */
+const noFlows = (): EdgeFlows => ({
+  flows: [],
+  total: 0,
+  dropped: Object.fromEntries(dropReason.options.map((reason) => [reason, 0])) as EdgeFlows['dropped'],
+  path: 'carrier',
+  reason: 'off',
+});
+
+/** What tunnels of another protocol are told. */
+const NOT_THAT = {
+  http: 'TUNNEL_NOT_HTTP',
+  udp: 'TUNNEL_NOT_UDP',
+  p2p: 'TUNNEL_NOT_P2P',
+} as const satisfies Partial<Record<ShownProtocol, ErrorCode>>;
+
+const findOfProtocol = async (
+  context: TunnelEdgeContext,
+  actor: UserActor,
+  id: string,
+  protocol: keyof typeof NOT_THAT,
+): Promise<TunnelLogEntry> => {
   const entry = await findTunnel(context, actor, id);
-  if (entry.protocol !== 'http') throw new Fault('TUNNEL_NOT_HTTP', { protocol: entry.protocol });
+  if (entry.protocol !== protocol) throw new Fault(NOT_THAT[protocol], { protocol: entry.protocol });
   return entry;
 };
 

@@ -1,0 +1,67 @@
+// Asks before a peer is dismissed, and says what that does.
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { EdgePeer } from '@tunnel/contract';
+import { useApi } from '../../app/app-context.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { isFault, MaybeProblem } from '../../ui/problem.tsx';
+import { forgetPeer } from './queries.ts';
+
+export interface DismissPeerDialogProps {
+  readonly tunnelId: string;
+  /** null: closed. */
+  readonly peer: EdgePeer | null;
+  readonly onClose: () => void;
+}
+
+export const DismissPeerDialog = ({ tunnelId, peer, onClose }: DismissPeerDialogProps) => {
+  const api = useApi();
+  const queries = useQueryClient();
+  const dismissing = useMutation({
+    mutationFn: async ({ peer_id }: EdgePeer) => {
+      try {
+        await api.dismissPeer(tunnelId, peer_id);
+      } catch (error) {
+        // It left meanwhile: what was wanted holds.
+        if (!isFault(error, 'P2P_PEER_UNKNOWN')) throw error;
+      }
+    },
+    onSuccess: (_, { peer_id }) => {
+      close();
+      return forgetPeer(queries, tunnelId, peer_id);
+    },
+  });
+  const close = (): void => {
+    onClose();
+    dismissing.reset();
+  };
+  return (
+    <Dialog
+      open={peer !== null}
+      onClose={close}
+      title="Dismiss this peer?"
+      footer={
+        <>
+          <Button onClick={close}>Keep it</Button>
+          <Button kind="danger" pending={dismissing.isPending} onClick={() => peer !== null && dismissing.mutate(peer)}>
+            Dismiss peer
+          </Button>
+        </>
+      }
+    >
+      {peer !== null && (
+        <>
+          <p>
+            The client at <code className="break-all font-mono text-sm">{peer.client_addr}</code> is disconnected.
+          </p>
+          <ul className="list-disc space-y-1.5 pl-5">
+            <li>Its connections end within 2 seconds, direct ones too.</li>
+            <li>It is refused for 60 seconds. After that it may come back, for as long as it has the secret.</li>
+            <li>To keep it out, publish with a new secret, or revoke its key.</li>
+          </ul>
+          <MaybeProblem error={dismissing.error} />
+        </>
+      )}
+    </Dialog>
+  );
+};

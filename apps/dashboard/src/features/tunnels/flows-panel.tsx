@@ -1,0 +1,156 @@
+// The flows of a udp tunnel: who talks now, how datagrams go between edge and client, and what was dropped and why.
+import { useQuery } from '@tanstack/react-query';
+import type { EdgeFlow, EdgeFlows, TunnelLogEntry } from '@tunnel/contract';
+import { useApi } from '../../app/app-context.tsx';
+import { publicAddress } from '../../app/client-commands.ts';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { regionsQuery } from '../../app/queries.ts';
+import { Badge } from '../../ui/badge.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty-state.tsx';
+import { countText, durationText, plural } from '../../ui/format.ts';
+import { type Column, Table } from '../../ui/table.tsx';
+import { Bytes, Count, Time } from '../../ui/values.tsx';
+import { StaleNotice } from './health-panel.tsx';
+import { datagramWay, dropsOf } from './path-text.ts';
+import { flowsQuery } from './queries.ts';
+
+export const FlowsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const flows = useQuery(flowsQuery(useApi(), entry));
+  const isLive = entry.unregistered_at === null;
+  return (
+    <Card
+      title="Flows"
+      description="A flow is one visitor’s address and port. The 200 that were active last; a flow ends when it is silent for a while."
+      padded={false}
+    >
+      <Loaded
+        query={flows}
+        title="The flows cannot be shown"
+        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
+        pending={
+          <div className="px-4 pb-4 sm:px-5">
+            <Skeleton className="h-56 w-full" />
+          </div>
+        }
+      >
+        {(list) => (
+          <>
+            <div className="space-y-4 px-4 pb-4 sm:px-5">
+              <StaleNotice query={flows} />
+              {isLive && <Way flows={list} />}
+              {isLive && <Drops flows={list} />}
+            </div>
+            {list.flows.length === 0 ? <NoFlows entry={entry} /> : <FlowTable list={list} />}
+          </>
+        )}
+      </Loaded>
+    </Card>
+  );
+};
+
+const Way = ({ flows }: { readonly flows: EdgeFlows }) => {
+  const { badge, tone, text } = datagramWay(flows);
+  return (
+    <p className="flex flex-wrap items-baseline gap-x-2.5 gap-y-1">
+      <span className="text-muted">Path</span>
+      <Badge tone={tone}>{badge}</Badge>
+      <span className="min-w-0">{text}</span>
+    </p>
+  );
+};
+
+const Drops = ({ flows }: { readonly flows: EdgeFlows }) => {
+  const drops = dropsOf(flows.dropped);
+  if (drops.length === 0) return <p className="text-muted">No datagram was dropped.</p>;
+  return (
+    <div>
+      <h3 className="mb-1 font-medium">Dropped datagrams</h3>
+      <ul aria-label="Dropped datagrams by reason" className="divide-y divide-line">
+        {drops.map(({ reason, count, text }) => (
+          <li key={reason} className="flex justify-between gap-4 py-1.5">
+            <span className="min-w-0">
+              {text} <code className="whitespace-nowrap font-mono text-muted text-sm">{reason}</code>
+            </span>
+            <Count value={count} />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+};
+
+const COLUMNS: readonly Column<EdgeFlow>[] = [
+  {
+    key: 'visitor',
+    header: 'Visitor',
+    isHead: true,
+    cell: ({ visitor }) => <span className="break-all font-mono text-sm">{visitor}</span>,
+  },
+  {
+    key: 'state',
+    header: 'State',
+    cell: ({ confirmed }) =>
+      confirmed ? (
+        <Badge tone="good" title="It sent something after it was answered.">
+          confirmed
+        </Badge>
+      ) : (
+        <Badge title="It has not shown yet that it receives answers; these are limited until then.">unconfirmed</Badge>
+      ),
+  },
+  { key: 'since', header: 'Began', cell: ({ since }) => <Time at={since} /> },
+  { key: 'idle', header: 'Silent for', cell: ({ idle_ms }) => durationText(idle_ms) },
+  {
+    key: 'in',
+    header: 'From visitor',
+    align: 'end',
+    cell: (flow) => <Sum count={flow.datagrams_in} bytes={flow.bytes_in} />,
+  },
+  {
+    key: 'out',
+    header: 'To visitor',
+    align: 'end',
+    cell: (flow) => <Sum count={flow.datagrams_out} bytes={flow.bytes_out} />,
+  },
+  { key: 'dropped', header: 'Dropped', align: 'end', cell: ({ dropped }) => <Count value={dropped} /> },
+];
+
+const Sum = ({ count, bytes }: { readonly count: number; readonly bytes: number }) => (
+  <span title={plural(count, 'datagram')}>
+    <Bytes value={bytes} /> <span className="text-muted text-sm">in {countText(count)}</span>
+  </span>
+);
+
+const FlowTable = ({ list }: { readonly list: EdgeFlows }) => (
+  <>
+    <Table
+      caption="Flows that live now"
+      columns={COLUMNS}
+      rows={list.flows}
+      // Two that came one after the other may have the same address.
+      rowKey={({ visitor, since }) => `${visitor} ${since}`}
+    />
+    <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
+      {plural(list.total, 'flow')} now
+      {list.total > list.flows.length && `, the last ${countText(list.flows.length)} of them are shown`}
+    </p>
+  </>
+);
+
+const NoFlows = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const regions = useQuery(regionsQuery(useApi()));
+  const address = publicAddress(
+    entry,
+    regions.data?.find(({ region_id }) => region_id === entry.region_id),
+  );
+  if (entry.unregistered_at !== null) {
+    return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">They are kept only while a tunnel lives.</p>;
+  }
+  const [host, port] = address?.split(/:(?=\d+$)/) ?? [];
+  return (
+    <Empty title="No flows right now" {...(host === undefined ? {} : { command: `nc -u ${host} ${port}` })}>
+      <p>Send a datagram to the tunnel, and its flow is here within two seconds.</p>
+    </Empty>
+  );
+};

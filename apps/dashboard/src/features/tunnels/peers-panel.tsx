@@ -1,0 +1,128 @@
+// The peers of a p2p tunnel: who is joined, whether directly or through the relay and why, what passed, and the way to dismiss one.
+import { useQuery } from '@tanstack/react-query';
+import type { EdgePeer, TunnelLogEntry } from '@tunnel/contract';
+import { useMemo, useState } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { connectPeerCommand, PEER_LISTEN_PORT } from '../../app/client-commands.ts';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { useServer } from '../../app/queries.ts';
+import { Badge } from '../../ui/badge.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty-state.tsx';
+import { latencyText, plural } from '../../ui/format.ts';
+import { type Column, Table } from '../../ui/table.tsx';
+import { Bytes, Time } from '../../ui/values.tsx';
+import { DismissPeerDialog } from './dismiss-peer-dialog.tsx';
+import { StaleNotice } from './health-panel.tsx';
+import { peerWay } from './path-text.ts';
+import { peersQuery } from './queries.ts';
+
+export const PeersPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const peers = useQuery(peersQuery(useApi(), entry));
+  const [dismissed, setDismissed] = useState<EdgePeer | null>(null);
+  const columns = useMemo(() => columnsFor(setDismissed), []);
+  return (
+    <Card
+      title="Peers"
+      description="Clients that are connected to this one. Both paths are encrypted between the two clients. Direct traffic is not billed."
+      padded={false}
+    >
+      <Loaded
+        query={peers}
+        title="The peers cannot be shown"
+        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
+        pending={
+          <div className="px-4 pb-4 sm:px-5">
+            <Skeleton className="h-40 w-full" />
+          </div>
+        }
+      >
+        {(list) => (
+          <>
+            <div className="px-4 sm:px-5">
+              <StaleNotice query={peers} />
+            </div>
+            <Table
+              caption="Peers that are joined now"
+              columns={columns}
+              rows={list.peers}
+              rowKey={({ peer_id }) => peer_id}
+              empty={<NoPeers entry={entry} />}
+            />
+            {list.total > 0 && (
+              <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
+                {plural(list.total, 'peer')} now
+              </p>
+            )}
+          </>
+        )}
+      </Loaded>
+      <DismissPeerDialog tunnelId={entry.id} peer={dismissed} onClose={() => setDismissed(null)} />
+    </Card>
+  );
+};
+
+const columnsFor = (dismiss: (peer: EdgePeer) => void): readonly Column<EdgePeer>[] => [
+  {
+    key: 'peer',
+    header: 'Peer',
+    isHead: true,
+    cell: ({ client_addr, peer_id }) => (
+      <span className="min-w-0">
+        <span className="block break-all font-mono text-sm">{client_addr}</span>
+        <span className="block break-all font-normal text-muted text-sm">{peer_id}</span>
+      </span>
+    ),
+  },
+  { key: 'path', header: 'Path', cell: (peer) => <Way peer={peer} /> },
+  {
+    key: 'rtt',
+    header: 'Round trip',
+    align: 'end',
+    cell: ({ rtt_ms }) => (rtt_ms === null ? '–' : latencyText(rtt_ms)),
+  },
+  { key: 'relayed', header: 'Relayed', align: 'end', cell: ({ relayed_bytes }) => <Bytes value={relayed_bytes} /> },
+  {
+    key: 'direct',
+    header: 'Direct, not billed',
+    align: 'end',
+    cell: ({ direct_bytes }) => <Bytes value={direct_bytes} />,
+  },
+  { key: 'since', header: 'Joined', cell: ({ connected_since }) => <Time at={connected_since} /> },
+  {
+    key: 'dismiss',
+    header: 'Action',
+    align: 'end',
+    cell: (peer) => (
+      <Button size="small" aria-label={`Dismiss the peer at ${peer.client_addr}`} onClick={() => dismiss(peer)}>
+        Dismiss
+      </Button>
+    ),
+  },
+];
+
+const Way = ({ peer }: { readonly peer: EdgePeer }) => {
+  const { badge, tone, text } = peerWay(peer);
+  return (
+    <span className="inline-block min-w-0">
+      <Badge tone={tone} dot={peer.path === 'direct'}>
+        {badge}
+      </Badge>
+      <span className="mt-0.5 block text-muted text-sm">{text}</span>
+    </span>
+  );
+};
+
+const NoPeers = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const server = useServer();
+  if (entry.unregistered_at !== null) {
+    return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">They are shown only while a tunnel lives.</p>;
+  }
+  const command = server === null ? null : connectPeerCommand(entry.label, server);
+  return (
+    <Empty title="No peer is connected" command={command}>
+      <p>Run this on the other machine, with the same secret. Then use port {PEER_LISTEN_PORT} there.</p>
+    </Empty>
+  );
+};

@@ -1,0 +1,298 @@
+// Publishers and subscribers on their control connections, over real sockets: registration, every answer to ConnectPeer, what both sides are told of
+// the beginning and the end of a join, and what a resume keeps.
+import { Fault } from '@tunnel/errors';
+import { FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ControlFixture, type ControlFixtureOptions, startControl, WINDOW_MS } from './control.fixture.ts';
+import { RawClient } from './raw-client.fixture.ts';
+import { P2P_TUNNEL, RawPeer, SECRET_HASH, WRONG_HASH } from './raw-peers.fixture.ts';
+
+let clock: FakeClock;
+let fixture: ControlFixture;
+beforeEach(async () => {
+  clock = new FakeClock();
+  fixture = await startControl({ clock, peersPerTunnel: 2 });
+});
+afterEach(() => fixture.stop());
+
+const restart = async (options: Partial<ControlFixtureOptions>): Promise<void> => {
+  await fixture.stop();
+  fixture = await startControl({ clock, ...options });
+};
+
+const enter = (token = 'alice', resume?: RawPeer['resume']): Promise<RawPeer> =>
+  RawPeer.enter(fixture.port, token, resume);
+
+const revoked = new Fault('AUTH_TOKEN_INVALID');
+const NOT_FOUND = "P2P_NOT_FOUND: p2p 'office-db' was not found, or the secret does not match";
+const AWAY = "P2P_AWAY: the publisher of 'office-db' is not connected right now";
+
+const lose = async (peer: RawPeer): Promise<void> => {
+  const { sessions } = fixture.control.figures;
+  peer.kill();
+  await peer.client.closed;
+  while (fixture.control.figures.sessions >= sessions) await new Promise(setImmediate);
+};
+
+/** Seconds one by one, so that the tick of the sessions comes by; those who stay say so. */
+const pass = async (ms: number, ...staying: RawPeer[]): Promise<void> => {
+  for (let passed = 0; passed < ms; passed += 1000) {
+    if (passed % 10_000 === 0) await Promise.all(staying.map((peer) => peer.isAlive()));
+    await clock.advance(1000);
+  }
+};
+
+describe('a registration', () => {
+  it('is answered with its name as address and label, and no port', async () => {
+    const publisher = await enter();
+    const answer = await publisher.publish({ p2p_name: 'Office-DB' });
+    expect(answer).toMatchObject({ protocol: 'p2p', label: 'office-db', public_url: 'p2p://office-db' });
+    expect(answer.assigned_port).toBeUndefined();
+    expect(fixture.backend.opened).toMatchObject([{ protocol: 'p2p', label: 'office-db' }]);
+  });
+
+  it('has its name alone, also while its client is away, and gets it back', async () => {
+    const publisher = await enter();
+    const { tunnel_id } = await publisher.publish();
+    const other = await enter('bob');
+    const inUse = {
+      code: 'TUNNEL_P2P_NAME_IN_USE',
+      message: "p2p name 'office-db' is already in use",
+      retryable: true,
+    };
+    expect(await other.client.refused(P2P_TUNNEL)).toMatchObject(inUse);
+    await lose(publisher);
+    expect(await other.client.refused(P2P_TUNNEL)).toMatchObject(inUse);
+    const back = await enter('alice', publisher.resume);
+    expect((await back.publish({ tunnel_id })).tunnel_id).toBe(tunnel_id);
+    await lose(back);
+    await pass(WINDOW_MS, other);
+    expect((await other.publish()).label).toBe('office-db');
+    expect(fixture.backend.closed).toHaveLength(1);
+  });
+
+  it.each([
+    [{ p2p_name: 'a_b' }, /^p2p name 'a_b' is not valid: /],
+    [{ p2p_secret_hash: undefined }, /^p2p_secret_hash must be 64 lower-case hex digits$/],
+    [{ group: 'g', group_key_hash: 'c'.repeat(64) }, /^groups exist for http and tcp tunnels only$/],
+  ])('is refused with %j', async (fields, text) => {
+    const { client } = await enter();
+    expect((await client.refused({ ...P2P_TUNNEL, ...fields })).message).toMatch(text);
+  });
+
+  it('needs the capability, and an edge that takes them', async () => {
+    const { client } = await RawClient.enter(fixture.port, 'alice', undefined, []);
+    expect((await client.refused(P2P_TUNNEL)).code).toBe('TUNNEL_PROTOCOL_UNSUPPORTED');
+    await restart({ switchedOff: ['p2p'] });
+    const peer = await enter();
+    expect((await peer.client.refused(P2P_TUNNEL)).message).toBe('p2p tunnels are switched off on this edge');
+    expect(await peer.ask()).toMatchObject({ code: 'TUNNEL_PROTOCOL_OFF', retryable: false });
+  });
+});
+
+describe('ConnectPeer', () => {
+  it('joins, and the publisher is told who comes from where', async () => {
+    const [publisher, subscriber] = [await enter(), await enter('alice-2')];
+    const { tunnel_id } = await publisher.publish();
+    const peerId = await subscriber.connect();
+    expect(peerId).toMatch(/^peer_/);
+    const { client_addr } = fixture.peers.of(tunnel_id).map(({ clientAddr }) => ({ client_addr: clientAddr }))[0] ?? {};
+    expect(client_addr).toMatch(/^127\.0\.0\.1:\d+$/);
+    expect(await publisher.told('PeerJoined')).toMatchObject({ tunnel_id, peer_id: peerId, client_addr });
+    expect(fixture.tunnels.get(tunnel_id)?.counters.requests).toBe(1);
+  });
+
+  it('has one answer for all who may not: no such name, a wrong secret, another account', async () => {
+    const [publisher, subscriber, stranger] = [await enter(), await enter(), await enter('bob')];
+    await publisher.publish();
+    expect(await subscriber.connect({ p2p_name: 'nothing' })).toBe(NOT_FOUND.replace('office-db', 'nothing'));
+    expect(await subscriber.connect({ p2p_secret_hash: WRONG_HASH, service: 'udp' })).toBe(NOT_FOUND);
+    expect(await stranger.connect()).toBe(NOT_FOUND);
+    expect(await (await enter('op')).connect()).toMatch(/^peer_/);
+    expect(publisher.client.heard.filter(({ type }) => type === 'PeerGone')).toEqual([]);
+  });
+
+  it('is for every valid key where the publisher says so', async () => {
+    const [publisher, stranger] = [await enter(), await enter('bob')];
+    await publisher.publish({ p2p_allow: 'anyone' });
+    expect(await stranger.connect()).toMatch(/^peer_/);
+    expect(await stranger.connect({ p2p_secret_hash: WRONG_HASH })).toBe(NOT_FOUND);
+  });
+
+  it('says more to those who have the secret: another service, a publisher that is away, too many peers', async () => {
+    const [publisher, subscriber] = [await enter(), await enter()];
+    await publisher.publish();
+    expect(await subscriber.ask({ service: 'udp' })).toMatchObject({
+      ...{ code: 'P2P_SERVICE_MISMATCH', message: "'office-db' is a tcp service", retryable: false },
+    });
+    await subscriber.connect();
+    await subscriber.connect();
+    expect(await subscriber.connect()).toBe("P2P_PEER_LIMIT: 'office-db' holds its limit of 2 peers");
+    await lose(publisher);
+    expect(await subscriber.connect()).toBe(AWAY);
+  });
+
+  it('looks at none of an account that was refused 60 times in a minute', async () => {
+    const [publisher, subscriber, other] = [await enter(), await enter(), await enter('op')];
+    await publisher.publish();
+    for (let n = 0; n < 60; n += 1) {
+      expect(await subscriber.connect({ p2p_secret_hash: WRONG_HASH })).toBe(NOT_FOUND);
+      // As fast as its frames are taken.
+      await clock.advance(100);
+    }
+    expect(await subscriber.connect()).toBe('P2P_TOO_MANY_ATTEMPTS: too many attempts; try again in 54 s');
+    expect(await other.connect()).toMatch(/^peer_/);
+    await pass(54_000, subscriber, publisher);
+    expect(await subscriber.connect()).toMatch(/^peer_/);
+  });
+
+  it('needs the capability', async () => {
+    const subscriber = await RawPeer.enter(fixture.port, 'alice', undefined, []);
+    expect(await subscriber.ask()).toMatchObject({ code: 'TUNNEL_PROTOCOL_UNSUPPORTED' });
+  });
+});
+
+describe('a join', () => {
+  let publisher: RawPeer;
+  let subscriber: RawPeer;
+  let tunnelId: string;
+  let peerId: string;
+  beforeEach(async () => {
+    publisher = await enter('alice');
+    subscriber = await enter('alice-2');
+    tunnelId = (await publisher.publish()).tunnel_id;
+    peerId = await subscriber.connect();
+    await publisher.told('PeerJoined');
+  });
+
+  const gone = (reason: string) => ({ type: 'PeerGone', tunnel_id: tunnelId, peer_id: peerId, reason });
+  const ended = (code: string) => ({ type: 'PeerError', peer_id: peerId, code });
+
+  it('ends when the subscriber leaves it, or stops', async () => {
+    subscriber.client.send({ type: 'DisconnectPeer', peer_id: peerId });
+    expect(await publisher.told('PeerGone')).toEqual(gone('left'));
+    peerId = await subscriber.connect();
+    subscriber.client.send({ type: 'ShuttingDown', reason: 'enough', drain_secs: 0 });
+    expect(await publisher.told('PeerGone')).toEqual(gone('left'));
+    expect(fixture.peers.of(tunnelId)).toEqual([]);
+  });
+
+  it('is nobody else’s to leave, or to report', async () => {
+    publisher.client.send({ type: 'DisconnectPeer', peer_id: peerId });
+    const report = { type: 'PeerReport', tunnel_id: tunnelId, peer_id: peerId, path: 'direct', reason: '', rtt_ms: 3 };
+    subscriber.client.send({ ...report, direct_bytes: 10 });
+    await Promise.all([publisher.client.settle(), subscriber.client.settle()]);
+    expect(fixture.peers.of(tunnelId)).toMatchObject([{ path: 'relay', reason: 'punching', directBytes: 0 }]);
+    publisher.client.send({ ...report, direct_bytes: 10, attempt: 'direct' });
+    publisher.client.send({ ...report, direct_bytes: 11, tunnel_id: 'tun_other' });
+    await publisher.client.settle();
+    expect(fixture.peers.of(tunnelId)).toMatchObject([{ path: 'direct', reason: '', rttMs: 3, directBytes: 10 }]);
+    expect(fixture.peers.counts).toEqual({ direct: 1, relay: 0 });
+    expect(fixture.peers.totals.attempts.direct).toBe(1);
+  });
+
+  it('outlives a lost connection of its subscriber, which keeps its id when it is back in time', async () => {
+    await lose(subscriber);
+    await pass(WINDOW_MS - 1000, publisher);
+    const back = await enter('alice-2', subscriber.resume);
+    expect(await back.connect({ peer_id: peerId })).toBe(peerId);
+    expect(fixture.peers.totals.requests).toBe(1);
+    await lose(back);
+    await pass(WINDOW_MS, publisher);
+    expect(await publisher.told('PeerGone')).toEqual(gone('lost'));
+  });
+
+  it('of another session is no hint', async () => {
+    const other = await enter('alice-2');
+    expect(await other.connect({ peer_id: peerId })).not.toBe(peerId);
+    expect(fixture.peers.of(tunnelId)).toHaveLength(2);
+  });
+
+  it('outlives a lost connection of its publisher, which is told anew who is there and who has gone', async () => {
+    const second = await enter();
+    const other = await second.connect();
+    await lose(publisher);
+    second.client.send({ type: 'DisconnectPeer', peer_id: other });
+    await second.client.settle();
+    const back = await enter('alice', publisher.resume);
+    await back.publish({ tunnel_id: tunnelId });
+    expect(await back.told('PeerGone')).toEqual({ ...gone('left'), peer_id: other });
+    expect(await back.told('PeerJoined')).toMatchObject({ tunnel_id: tunnelId, peer_id: peerId });
+    expect(subscriber.client.heard.filter(({ type }) => type === 'PeerError')).toEqual([]);
+    expect(await subscriber.connect({ peer_id: peerId })).toBe(peerId);
+  });
+
+  it('ends when its publisher does not come back, or another takes its place', async () => {
+    await lose(publisher);
+    await pass(WINDOW_MS, subscriber);
+    expect(await subscriber.told('PeerError')).toMatchObject(ended('P2P_AWAY'));
+    const successor = await enter('alice');
+    const { tunnel_id } = await successor.publish();
+    expect(await subscriber.connect({ peer_id: peerId })).not.toBe(peerId);
+    expect(fixture.peers.of(tunnel_id)).toHaveLength(1);
+    expect(fixture.peers.of(tunnelId)).toEqual([]);
+  });
+
+  it.each<[string, (id: string) => void]>([
+    [
+      'its publisher unregisters',
+      (id) => publisher.client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id: id }),
+    ],
+    ['its publisher stops', () => publisher.client.send({ type: 'ShuttingDown', reason: 'enough', drain_secs: 0 })],
+    ['the key of its publisher is revoked', () => fixture.backend.revoke({ keyId: 'key-alice', fault: revoked })],
+    ['the tunnel is closed', (id) => void fixture.control.closeTunnel(id, revoked)],
+  ])('ends when %s', async (_, act) => {
+    act(tunnelId);
+    expect(await subscriber.told('PeerError')).toMatchObject(ended('P2P_NOT_FOUND'));
+    expect(await subscriber.connect({ peer_id: peerId })).toBe(NOT_FOUND);
+  });
+
+  it('ends when the tunnel of a publisher that is away is closed to it', async () => {
+    await lose(publisher);
+    fixture.backend.revoke({ keyId: 'key-alice', fault: revoked });
+    expect(await subscriber.told('PeerError')).toMatchObject(ended('P2P_NOT_FOUND'));
+  });
+
+  it('ends when the key of its subscriber is revoked', async () => {
+    fixture.backend.revoke({ keyId: 'key-alice-2', fault: revoked });
+    expect(await publisher.told('PeerGone')).toEqual(gone('revoked'));
+    expect(await subscriber.told('PeerError')).toMatchObject(ended('P2P_NOT_FOUND'));
+  });
+
+  it('ends when its peer is dismissed, whose client finds nothing for a minute; that is no attempt', async () => {
+    expect(fixture.peers.dismiss('tun_other', peerId)).toBe(false);
+    expect(fixture.peers.dismiss(tunnelId, peerId)).toBe(true);
+    expect(await publisher.told('PeerGone')).toEqual(gone('dismissed'));
+    expect(await subscriber.told('PeerError')).toMatchObject(ended('P2P_DISMISSED'));
+    for (let n = 0; n < 70; n += 1) {
+      expect(await subscriber.connect({ peer_id: peerId })).toBe(NOT_FOUND);
+      await clock.advance(100);
+    }
+    expect(await (await enter('alice-2')).connect()).toMatch(/^peer_/);
+    await pass(53_000, publisher, subscriber);
+    expect(await subscriber.connect()).toMatch(/^peer_/);
+  });
+
+  it('is not told of when the edge itself ends: what runs direct goes on', async () => {
+    await fixture.control.end();
+    await Promise.all([publisher.client.closed, subscriber.client.closed]);
+    const notices = [...publisher.client.heard, ...subscriber.client.heard].map(({ type }) => type);
+    expect(notices.filter((type) => type === 'PeerGone' || type === 'PeerError')).toEqual([]);
+  });
+
+  it('is not begun by an edge that drains', async () => {
+    fixture.control.drain(30);
+    expect(await subscriber.ask()).toMatchObject({ code: 'EDGE_SHUTTING_DOWN', retryable: true });
+    expect(fixture.peers.of(tunnelId)).toHaveLength(1);
+  });
+});
+
+it('a publisher that registers again with another secret is joined by that alone', async () => {
+  const publisher = await enter();
+  const { tunnel_id } = await publisher.publish();
+  const again = await enter('alice', publisher.resume);
+  await again.publish({ tunnel_id, p2p_secret_hash: WRONG_HASH });
+  const subscriber = await enter();
+  expect(await subscriber.connect({ p2p_secret_hash: SECRET_HASH })).toBe(NOT_FOUND);
+  expect(await subscriber.connect({ p2p_secret_hash: WRONG_HASH })).toMatch(/^peer_/);
+});

@@ -1,0 +1,46 @@
+// One subscriber that has joined a p2p tunnel: what its publisher reports of it, what passed through the relay, and the relay streams it has now.
+import type { Peer } from '@tunnel/core';
+import type { MessageOf, StreamReason } from '@tunnel/protocol';
+
+type PeerReport = MessageOf<'PeerReport'>;
+
+/** A relay stream of this peer, as far as the end of the join concerns it. */
+interface Relayed {
+  reset(reason: StreamReason): void;
+}
+
+export class JoinedPeer {
+  readonly peer: Peer;
+  /** The session of its publisher, which is told when it goes. */
+  readonly publisherId: string;
+  /** host:port of the subscriber; it may come back from elsewhere. */
+  clientAddr: string;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+  /** Both ways, each byte once. */
+  relayedBytes = 0;
+  // As the publisher reports; every peer begins on the relay.
+  path: PeerReport['path'] = 'relay';
+  reason: PeerReport['reason'] = 'punching';
+  rttMs: number | null = null;
+  directBytes = 0;
+  readonly relays = new Set<Relayed>();
+
+  constructor(given: Pick<JoinedPeer, 'peer' | 'publisherId' | 'clientAddr' | 'since'>) {
+    this.peer = given.peer;
+    this.publisherId = given.publisherId;
+    this.clientAddr = given.clientAddr;
+    this.since = given.since;
+  }
+
+  report({ path, reason, rtt_ms, direct_bytes }: PeerReport): void {
+    this.path = path;
+    this.reason = reason;
+    this.rttMs = rtt_ms;
+    this.directBytes = direct_bytes;
+  }
+
+  resetRelays(reason: StreamReason): void {
+    for (const relay of [...this.relays]) relay.reset(reason);
+  }
+}

@@ -1,0 +1,125 @@
+// All relay streams of all p2p tunnels: admits what a subscriber opens within the limits of the tunnel, counts, and knows when the last one is over.
+import { ownerKey } from '@tunnel/core';
+import type { MuxStream, ReportInternalError } from '@tunnel/mux';
+import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
+import { type Balancer, Lease } from '../../routing/balancer.ts';
+import type { Registry } from '../../routing/registry.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
+import type { JoinedPeer } from './joined-peer.ts';
+import type { PeerJoins } from './peer-joins.ts';
+import { PeerRelay, type PeerRelayOwner } from './peer-relay.ts';
+
+export interface PeerRelaysOptions {
+  readonly joins: PeerJoins;
+  readonly tunnels: Pick<Registry, 'get'>;
+  readonly balancer: Balancer;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly report: ReportInternalError;
+  /** A relay is over, and all its bytes are counted. */
+  readonly onStreamEnd?: () => void;
+}
+
+const UNKNOWN: StreamReason = { code: 'unknown-tunnel', text: 'no join of this session' };
+const AWAY: StreamReason = { code: 'carrier-lost', text: 'the publisher is not connected right now' };
+const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
+
+export class PeerRelays implements PeerRelayOwner {
+  readonly report: ReportInternalError;
+  readonly #given: PeerRelaysOptions;
+  readonly #log: LogLimiter;
+  readonly #live = new Set<PeerRelay>();
+  #isDraining = false;
+  #idleWaiters: (() => void)[] = [];
+
+  constructor(options: PeerRelaysOptions) {
+    this.report = options.report;
+    this.#given = options;
+    this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
+  }
+
+  get connections(): number {
+    return this.#live.size;
+  }
+
+  /** A stream that the client of this session has opened: what it names must be a join of its own. */
+  carry(sessionId: string, stream: MuxStream, { tunnelId: peerId }: StreamHead): void {
+    const { joins, tunnels, balancer } = this.#given;
+    const joined = joins.find(sessionId, peerId);
+    if (joined === undefined) return this.#refuse(stream, 'no-tunnel', UNKNOWN);
+    if (this.#isDraining) return stream.refuse(SHUTTING_DOWN);
+    const publisher = tunnels.get(joined.peer.tunnelId);
+    if (publisher === undefined) return this.#refuse(stream, 'no-carrier', AWAY);
+    const lease = new Lease();
+    const refusal = balancer.acquire(lease, publisher);
+    if (refusal !== null) {
+      const { message } = refusal.fault;
+      this.#note(refusal.reason, joined, publisher, message);
+      return stream.refuse({ code: 'limit', text: message });
+    }
+    const relay = new PeerRelay(stream, joined, publisher, lease, this);
+    this.#live.add(relay);
+    joined.relays.add(relay);
+    relay.start();
+  }
+
+  #refuse(stream: MuxStream, counted: 'no-tunnel' | 'no-carrier', reason: StreamReason): void {
+    this.#given.joins.totals.countRefusal(counted);
+    stream.refuse(reason);
+  }
+
+  // ---- the end of the edge ----
+
+  /** No relay begins any more; those that live go on. */
+  async closeAll(): Promise<void> {
+    this.#isDraining = true;
+  }
+
+  resetConnections(): void {
+    this.#isDraining = true;
+    for (const relay of [...this.#live]) relay.reset(SHUTTING_DOWN);
+  }
+
+  whenIdle(): Promise<void> {
+    if (this.#live.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+    });
+  }
+
+  // ---- from the relays ----
+
+  onBytes(toClient: number, toVisitor: number): void {
+    const { totals } = this.#given.joins;
+    totals.bytesToClient += toClient;
+    totals.bytesToVisitor += toVisitor;
+  }
+
+  onRefused({ joined, lease: { member } }: PeerRelay, { code, text }: StreamReason): void {
+    if (member !== null) this.#note(code, joined, member, text);
+  }
+
+  onOver(relay: PeerRelay): void {
+    const { balancer, onStreamEnd } = this.#given;
+    balancer.release(relay.lease);
+    this.#live.delete(relay);
+    relay.joined.relays.delete(relay);
+    onStreamEnd?.();
+    if (this.#live.size > 0) return;
+    const waiters = this.#idleWaiters;
+    this.#idleWaiters = [];
+    for (const resolve of waiters) resolve();
+  }
+
+  #note(
+    reason: Parameters<PeerJoins['totals']['countRefusal']>[0],
+    { peer }: JoinedPeer,
+    publisher: Tunnel,
+    text: string,
+  ): void {
+    this.#given.joins.totals.countRefusal(reason);
+    const fields = { reason, tunnel_id: publisher.tunnelId, peer_id: peer.peerId };
+    this.#log.log('warn', `relay ${ownerKey(publisher.owner)}`, fields, `a peer could not be served: ${text}`);
+  }
+}

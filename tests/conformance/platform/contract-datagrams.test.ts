@@ -1,0 +1,85 @@
+// Decisions about udp and p2p tunnels at the platform: flows and peers as the edge tells them, refusals, and what is counted.
+import { edgeFlows } from '@tunnel/contract';
+import { eventually, startUdpEcho } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { UdpVisitor } from '../../system/udp-visitor.fixture.ts';
+import { refusalOf } from './api-request.fixture.ts';
+import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { row } from './rows.fixture.ts';
+import { entryWhen, openTunnel } from './tunnels.fixture.ts';
+
+const harness = new PlatformHarness();
+let ann: Person;
+let bob: Person;
+beforeAll(async () => {
+  await harness.start();
+  [ann, bob] = await Promise.all([harness.person(), harness.person()]);
+});
+afterAll(() => harness.close());
+
+/** A tunnel in the log of a region whose edge is gone. */
+const lostTunnel = async (tunnelId: string, protocol: string, unregistered_at: Date | null = null): Promise<string> => {
+  const entry = { user_id: ann.id, tunnel_id: tunnelId, protocol, label: 'x', region_id: 'far-away', unregistered_at };
+  await harness.db
+    .insertInto('tunnel_log')
+    .values({ ...entry, registered_at: new Date() })
+    .execute();
+  return `/usage/tunnels/${tunnelId}`;
+};
+
+describe('Contract', () => {
+  it(row('Contract', 42), async () => {
+    const echo = harness.use(await startUdpEcho());
+    const { client, tunnel, key } = await openTunnel(harness, ann, { protocol: 'udp', localPort: echo.port });
+    await entryWhen(harness, ann, tunnel.tunnelId);
+    const visitor = harness.use(await UdpVisitor.of(tunnel.assignedPort ?? 0));
+    expect(String(await visitor.askUntilAnswered('12345678'))).toBe('12345678');
+    const path = `/usage/tunnels/${tunnel.tunnelId}/flows`;
+    const flows = edgeFlows.parse((await harness.get(path, ann.token)).body);
+    expect(flows).toMatchObject({ total: 1, flows: [{ visitor: visitor.name }] });
+    const atEdge = await harness.server.api(`/api/tunnels/${tunnel.tunnelId}/flows`, { token: key.token });
+    expect(edgeFlows.parse(await atEdge.json())).toMatchObject({ total: 1, dropped: flows.dropped });
+
+    expect(refusalOf(await harness.get(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+    const peers = await harness.get(`/usage/tunnels/${tunnel.tunnelId}/peers`, ann.token);
+    expect([...refusalOf(peers), peers.error]).toEqual([400, 'TUNNEL_NOT_P2P', expect.stringContaining('udp')]);
+    const lost = await harness.get(`${await lostTunnel('tun_lost_udp', 'udp')}/flows`, ann.token);
+    expect(refusalOf(lost)).toEqual([502, 'EDGE_AWAY']);
+
+    await client.close();
+    await entryWhen(harness, ann, tunnel.tunnelId, ({ unregistered_at }) => unregistered_at !== null);
+    const after = edgeFlows.parse((await harness.get(path, ann.token)).body);
+    expect([after.flows, after.total]).toEqual([[], 0]);
+  });
+
+  it(row('Contract', 42, 'flows and payload are counted as of the other kinds'), async () => {
+    const echo = harness.use(await startUdpEcho());
+    const { tunnel } = await openTunnel(harness, bob, { protocol: 'udp', localPort: echo.port });
+    const visitor = harness.use(await UdpVisitor.of(tunnel.assignedPort ?? 0));
+    expect((await visitor.askUntilAnswered(Buffer.alloc(1000))).length).toBe(1000);
+    const entry = await entryWhen(harness, bob, tunnel.tunnelId, ({ bytes_proxied }) => bytes_proxied >= 2000);
+    expect(entry).toMatchObject({ protocol: 'udp', label: String(tunnel.assignedPort), request_count: 1 });
+    await eventually(
+      async () => {
+        const { body } = await harness.get('/usage', bob.token);
+        expect(body).toMatchObject({ active_tunnels: 1, total_requests_30d: 1, total_bytes_30d: entry.bytes_proxied });
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
+  });
+
+  it(row('Contract', 43), async () => {
+    const path = await lostTunnel('tun_lost_p2p', 'p2p');
+    expect(refusalOf(await harness.get(`${path}/peers`, ann.token))).toEqual([502, 'EDGE_AWAY']);
+    const dismissal = (at: string, token: string) => harness.ask('DELETE', `${at}/peers/peer_x`, { token });
+    expect(refusalOf(await dismissal(path, ann.token))).toEqual([502, 'EDGE_AWAY']);
+    expect(refusalOf(await dismissal(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+    expect(refusalOf(await harness.get(`${path}/flows`, ann.token))).toEqual([400, 'TUNNEL_NOT_UDP']);
+    const tcp = await lostTunnel('tun_lost_tcp', 'tcp');
+    expect(refusalOf(await harness.get(`${tcp}/peers`, ann.token))).toEqual([400, 'TUNNEL_NOT_P2P']);
+    expect(refusalOf(await dismissal(tcp, ann.token))).toEqual([400, 'TUNNEL_NOT_P2P']);
+    const ended = await lostTunnel('tun_ended_p2p', 'p2p', new Date());
+    expect((await harness.get(`${ended}/peers`, ann.token)).body).toEqual({ peers: [], total: 0 });
+    expect(refusalOf(await dismissal(ended, ann.token))).toEqual([404, 'P2P_PEER_UNKNOWN']);
+  });
+});
