@@ -36,6 +36,8 @@ const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Prom
     state: 'connected',
     tunnels: [],
     openConnections: 0,
+    peerConnections: [],
+    connectPeer: () => Promise.reject(new Error('nobody connects here')),
     open: async (spec) => {
       specs.push(spec);
       return {} as Tunnel;

@@ -10,6 +10,8 @@ import { unreachable } from './dial-faults.ts';
 import { type Inspector, startInspector } from './inspector/inspector.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
+import type { PeerConnection } from './peers/peer-connection.ts';
+import { type ConnectPeerOptions, Peers } from './peers/peers.ts';
 import type { RequestListener } from './requests/request-record.ts';
 import { RequestReporter } from './requests/request-reporter.ts';
 import { type ResumeStore, takeSlot } from './resume-state.ts';
@@ -34,6 +36,10 @@ export interface Client {
   readonly openConnections: number;
   /** Settles with the edge's answer; rejects with its fault when it refuses. */
   open(spec: TunnelSpec): Promise<Tunnel>;
+  /** Connections to what other clients publish. */
+  readonly peerConnections: readonly PeerConnection[];
+  /** To what another client publishes. Settles when it is proven over the relay; rejects with why it will not be. */
+  connectPeer(options: ConnectPeerOptions): Promise<PeerConnection>;
   /** Returns what ends the listening. */
   onStatus(listener: StatusListener): () => void;
   /** Requests of http tunnels as they pass, on connections that begin from now on; looking costs a little. Returns what ends it. */
@@ -72,6 +78,7 @@ class TunnelClient implements Client {
   readonly #status: StatusEmitter;
   readonly #registry: TunnelRegistry;
   readonly #streams: StreamHandler;
+  readonly #peers: Peers;
   readonly #requests: RequestReporter;
   #inspector: Promise<Inspector | null> | null = null;
   readonly #connection: Connection;
@@ -96,6 +103,7 @@ class TunnelClient implements Client {
     this.#requests = new RequestReporter(settings.clock);
     this.#registry = this.#makeRegistry();
     this.#streams = this.#makeStreamHandler();
+    this.#peers = this.#makePeers();
     this.#connection = this.#makeConnection();
     this.#store = settings.state === null ? null : takeSlot({ ...settings.state, logger: settings.logger });
     const saved = this.#store?.load() ?? null;
@@ -114,6 +122,10 @@ class TunnelClient implements Client {
 
   get openConnections(): number {
     return this.#streams.served;
+  }
+
+  get peerConnections(): readonly PeerConnection[] {
+    return this.#peers.connections;
   }
 
   onStatus(listener: StatusListener): () => void {
@@ -152,15 +164,35 @@ class TunnelClient implements Client {
   }
 
   async open(spec: TunnelSpec): Promise<Tunnel> {
-    if (this.#state === 'closing' || this.#state === 'closed') throw new Fault('CLIENT_CLOSED');
+    this.#refuseWhenEnding();
     checkTunnelSpec(spec);
     const { clock, random } = this.#settings;
     const tunnel = new TunnelEntry(spec, {
       backoff: new Backoff(clock, random),
       closer: (closing) => this.#registry.close(closing),
     });
+    if (tunnel.protocol === 'p2p') {
+      await this.#peers.publish(tunnel);
+      this.#refuseWhenEnding();
+    }
     this.#registry.add(tunnel);
     return tunnel.opened;
+  }
+
+  async connectPeer(options: ConnectPeerOptions): Promise<PeerConnection> {
+    this.#refuseWhenEnding();
+    const connection = await this.#peers.connect(options);
+    // The end may have come while its parts were loaded.
+    if (this.#isEnding) connection.end();
+    return connection.ready;
+  }
+
+  get #isEnding(): boolean {
+    return this.#state === 'closing' || this.#state === 'closed';
+  }
+
+  #refuseWhenEnding(): void {
+    if (this.#isEnding) throw new Fault('CLIENT_CLOSED');
   }
 
   async close({ drainMs = 0 }: CloseOptions = {}): Promise<void> {
@@ -173,11 +205,14 @@ class TunnelClient implements Client {
   async #end(drainMs: number): Promise<void> {
     this.#state = 'closing';
     this.#status.emit({ type: 'closing' });
-    this.#registry.closeAll();
+    this.#registry.closeVisited();
+    this.#peers.drain();
     const session = this.#connection.stop();
     session?.leaveDatagramPath();
     session?.link.send({ type: 'ShuttingDown', reason: STOPPING.text, drain_secs: Math.ceil(drainMs / 1000) });
     await this.#drained(drainMs);
+    this.#peers.close();
+    this.#registry.closeAll();
     session?.close(STOPPING);
     if (session !== null) await awaitClose(session.link, this.#settings.clock);
     this.#finish();
@@ -204,6 +239,8 @@ class TunnelClient implements Client {
     const session = this.#connection.stop();
     session?.close(STOPPING);
     this.#connection.closeRetired(STOPPING);
+    this.#peers.sessionDown();
+    this.#peers.close(fault);
     this.#registry.sessionDown();
     this.#registry.closeAll(fault);
     this.#streams.recheck();
@@ -217,6 +254,7 @@ class TunnelClient implements Client {
     const now = this.#settings.clock.monotonic();
     this.#connection.tick(now);
     this.#streams.tick(now);
+    this.#peers.tick(now);
     this.#ticks += 1;
     if (this.#ticks % TOUCH_EVERY_TICKS === 0) this.#store?.touch();
   }
@@ -228,6 +266,7 @@ class TunnelClient implements Client {
     if (first) this.#status.emit({ type: 'connected', sessionId: session.id, resumed: session.resumed });
     else this.#announce = { resumed: session.resumed };
     this.#registry.sessionUp(session);
+    this.#peers.sessionUp(session);
     this.#announceIfSettled();
     this.#onFirstUp();
   }
@@ -241,6 +280,7 @@ class TunnelClient implements Client {
   #onDown(): void {
     this.#announce = null;
     this.#registry.sessionDown();
+    this.#peers.sessionDown();
     this.#streams.recheck();
   }
 
@@ -278,6 +318,17 @@ class TunnelClient implements Client {
     });
   }
 
+  #makePeers(): Peers {
+    return new Peers({
+      settings: this.#settings,
+      emit: (event) => this.#status.emit(event),
+      findTunnel: (tunnelId) => this.#registry.find(tunnelId),
+      serve: (stream, tunnel) => this.#streams.servePeer(stream, tunnel),
+      serveFlow: (stream, head, tunnel) => this.#streams.servePeerFlow(stream, head, tunnel),
+      oneMore: () => this.#streams.oneMore(),
+    });
+  }
+
   #makeConnection(): Connection {
     return new Connection(this.#settings, {
       resume: () => this.#resume,
@@ -289,7 +340,7 @@ class TunnelClient implements Client {
       onUp: (session) => this.#onUp(session),
       onDown: () => this.#onDown(),
       onWaiting: (wait) => this.#onWaiting(wait),
-      onMessage: (message) => this.#registry.onMessage(message),
+      onMessage: (message) => void (this.#peers.onMessage(message) || this.#registry.onMessage(message)),
       onStream: (stream, head) => this.#streams.onStream(stream, head),
       onDatagramStream: (stream, head) => this.#streams.onDatagramStream(stream, head),
       onDatagramWay: (way) => this.#registry.datagramsGo(way),

@@ -63,6 +63,18 @@ export const CLIENT_LIMITS = {
   FLOW_BACKLOG_MAX_BYTES: 256 * KiB,
   /** how long the address of a local host is good, and how long a failure to find it counts */
   LOCAL_LOOKUP_VALID_MS: 5000,
+  /** p2p: a subscriber that is refused at its first start gives up after this (exit code 4), unless --wait */
+  FIRST_JOIN_TIMEOUT_MS: 30_000,
+  /** a peer that could not prove the secret is not asked again sooner */
+  PROOF_RETRY_MS: 30_000,
+  /** how often a publisher tells the edge what passes direct, while something does */
+  PEER_REPORT_EVERY_MS: 5000,
+  /** a sender of datagrams to a peer is forgotten after so long a silence */
+  PEER_FLOW_IDLE_MS: 60_000,
+  /** likewise one that asked once and was answered */
+  PEER_FLOW_ANSWERED_IDLE_MS: 10_000,
+  /** to a sender from elsewhere that has not spoken again: its address may be forged */
+  PEER_FLOW_UNCONFIRMED_BYTES: 8 * KiB,
   /** a health check reads no more of an answer than its status line */
   PROBE_STATUS_LINE_MAX_BYTES: 4 * KiB,
   /** requests that the inspector of one client can show; the oldest give way */

@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { createCarrier, MuxSession, processBudget } from '@tunnel/mux';
+import { createCarrier, type MuxHandlers, MuxSession, processBudget } from '@tunnel/mux';
 import {
   CAPABILITIES,
   type ControlMessage,
@@ -25,7 +25,7 @@ export class ScriptedSession {
   readonly mux: MuxSession;
   readonly #socket: WebSocket;
 
-  constructor(id: string, socket: WebSocket, capabilities: readonly string[]) {
+  constructor(id: string, socket: WebSocket, capabilities: readonly string[], onStream: MuxHandlers['onStream']) {
     this.id = id;
     this.#socket = socket;
     this.mux = new MuxSession({
@@ -33,7 +33,7 @@ export class ScriptedSession {
       budget: processBudget(),
       now: () => performance.now(),
       capabilities,
-      handlers: { onCarrierLost: () => {}, report: rethrow },
+      handlers: { ...(onStream === undefined ? {} : { onStream }), onCarrierLost: () => {}, report: rethrow },
     });
   }
 
@@ -61,6 +61,8 @@ export class ScriptedEdge {
   admitCarriers = true;
   /** What it agrees on; an edge of before knows none. */
   capabilities: readonly string[] = CAPABILITIES;
+  /** For streams that clients open. */
+  onStream: MuxHandlers['onStream'];
   readonly sessions: ScriptedSession[] = [];
   readonly #http: Server;
   readonly #webSockets = new WebSocketServer({ noServer: true });
@@ -141,16 +143,19 @@ export class ScriptedEdge {
     const tunnelId = request.tunnel_id ?? `tun_${this.#tunnelCount}`;
     const port = request.remote_port ?? request.preferred_port ?? 20_000 + this.#tunnelCount;
     const label = request.subdomain ?? request.preferred_subdomain ?? `name-${this.#tunnelCount}`;
+    const p2pName = request.p2p_name ?? '';
     const endpoint =
-      protocol === 'http' || protocol === 'https'
-        ? { label, public_url: `http://${label}.test:8000` }
-        : { label: String(port), public_url: `${protocol}://test:${port}`, assigned_port: port };
+      protocol === 'p2p'
+        ? { label: p2pName, public_url: `p2p://${p2pName}` }
+        : protocol === 'http' || protocol === 'https'
+          ? { label, public_url: `http://${label}.test:8000` }
+          : { label: String(port), public_url: `${protocol}://test:${port}`, assigned_port: port };
     session.send({ type: 'TunnelRegistered', request_id, tunnel_id: tunnelId, name, protocol, ...endpoint });
     return tunnelId;
   }
 
   #acceptControl(socket: WebSocket): void {
-    const session = new ScriptedSession(`ses_${this.sessions.length + 1}`, socket, this.capabilities);
+    const session = new ScriptedSession(`ses_${this.sessions.length + 1}`, socket, this.capabilities, this.onStream);
     this.sessions.push(session);
     socket.on('error', () => {});
     socket.on('message', (data: Buffer) => {

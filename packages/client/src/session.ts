@@ -6,6 +6,8 @@ import {
   type DatagramWay,
   MuxSession,
   type MuxStream,
+  type OpenAnswer,
+  type PendingStream,
   processBudget,
   type ReportInternalError,
 } from '@tunnel/mux';
@@ -143,6 +145,16 @@ export class Session implements RegistryLink {
   /** How any socket of this client can learn how it looks from outside; null: the edge does not offer it. */
   get observer(): EdgeObserver | null {
     return this.#datagramPath.observer;
+  }
+
+  /** Where the control connection leads. */
+  get edgeAddress(): string {
+    return this.link.remoteAddress;
+  }
+
+  /** As MuxSession.open: a stream of ours to the edge. */
+  openStream(head: StreamHead, answer: OpenAnswer): PendingStream | null {
+    return this.#mux.open(head, answer);
   }
 
   /** The edge will hear that we end, and then knows these keys no more: what still runs goes on carriers. */

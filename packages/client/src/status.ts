@@ -1,5 +1,7 @@
 // What a client tells about itself while it runs: a closed list of events, and the one place that hands them out.
 import type { Fault } from '@tunnel/errors';
+import type { PeerPath } from '@tunnel/peer';
+import type { PeerConnection } from './peers/peer-connection.ts';
 import type { DatagramWay, Tunnel } from './tunnel.ts';
 
 export type StatusEvent =
@@ -32,6 +34,22 @@ export type StatusEvent =
     }
   /** Datagrams of a udp tunnel go another way between client and edge than before; told first when the tunnel opens. */
   | ({ readonly type: 'datagrams'; readonly tunnel: Tunnel } & DatagramWay)
+  /** p2p, at the publisher: a subscriber has proven the secret, or is gone. */
+  | {
+      readonly type: 'peer';
+      readonly tunnel: Tunnel;
+      readonly peerId: string;
+      readonly state: 'joined' | 'gone';
+      readonly clientAddr: string;
+      /** Of `gone`: `left`, `lost`, `dismissed`, `revoked`, or why the tunnel ended. */
+      readonly reason: string;
+    }
+  /** p2p, at either end: new connections go another way than before, or for another reason. `name`: of the tunnel or the connection. */
+  | ({ readonly type: 'path'; readonly name: string; readonly peerId: string } & PeerPath)
+  /** The publisher is proven for the first time. */
+  | { readonly type: 'peer-ready'; readonly connection: PeerConnection }
+  /** `final`: the connection is over; else it is tried again by itself. */
+  | { readonly type: 'peer-error'; readonly connection: PeerConnection; readonly fault: Fault; readonly final: boolean }
   | { readonly type: 'closing' }
   /** The last event. With a fault: the client did not end by itself. */
   | { readonly type: 'closed'; readonly fault?: Fault };

@@ -54,8 +54,23 @@ export class StreamHandler {
     return this.#served;
   }
 
-  onStream(stream: MuxStream, { tunnelId }: StreamHead): void {
-    this.#dispatch({ stream, tunnelId, serve: (tunnel) => this.#serve(stream, tunnel) });
+  onStream(stream: MuxStream, { tunnelId, peerId }: StreamHead): void {
+    const serve = (tunnel: TunnelEntry): void => {
+      if (tunnel.published === null) this.#serve(stream, tunnel);
+      else if (peerId === undefined) refuseUnknown(stream);
+      // No visitor: what comes of it is served when it comes.
+      else tunnel.published.accept(stream, peerId);
+    };
+    this.#dispatch({ stream, tunnelId, serve });
+  }
+
+  /** Of a peer: taken to the local service as a visitor of a tcp tunnel is. */
+  servePeer(stream: MuxStream, tunnel: TunnelEntry): void {
+    this.#serve(stream, tunnel, kindOf('tcp').forward);
+  }
+
+  servePeerFlow(stream: DatagramStream, head: StreamHead, tunnel: TunnelEntry): void {
+    this.#serveFlow(stream, head, tunnel, kindOf('udp').forwardFlow);
   }
 
   onDatagramStream(stream: DatagramStream, head: StreamHead): void {
@@ -91,10 +106,10 @@ export class StreamHandler {
     await new Promise<void>((resolve) => this.#idleWaiters.add(resolve));
   }
 
-  #serve(stream: MuxStream, tunnel: TunnelEntry): void {
-    const { tap, report, forward = kindOf(tunnel.protocol).forward } = this.#deps;
+  #serve(stream: MuxStream, tunnel: TunnelEntry, ofKind = kindOf(tunnel.protocol).forward): void {
+    const { tap, report, forward = ofKind } = this.#deps;
     if (forward === null) return refuseUnknown(stream);
-    const onDone = this.#oneMore();
+    const onDone = this.oneMore();
     forward(stream, tunnel, {
       onDialFailed: (fault) => this.#notice(tunnel, () => fault),
       onDone,
@@ -103,11 +118,15 @@ export class StreamHandler {
     }).catch((error: unknown) => this.#broken(stream, error, 'client.forward', onDone));
   }
 
-  #serveFlow(stream: DatagramStream, head: StreamHead, tunnel: TunnelEntry): void {
+  #serveFlow(
+    stream: DatagramStream,
+    head: StreamHead,
+    tunnel: TunnelEntry,
+    forwardFlow = kindOf(tunnel.protocol).forwardFlow,
+  ): void {
     const { clock, report } = this.#deps;
-    const { forwardFlow } = kindOf(tunnel.protocol);
     if (forwardFlow === null) return refuseUnknown(stream);
-    const onDone = this.#oneMore();
+    const onDone = this.oneMore();
     forwardFlow(stream, head, tunnel, {
       flows: this.#flows,
       clock,
@@ -126,7 +145,7 @@ export class StreamHandler {
   }
 
   /** Returns what says that the visitor has gone; only the first time counts. */
-  #oneMore(): () => void {
+  oneMore(): () => void {
     this.#served += 1;
     let isServed = true;
     return () => {

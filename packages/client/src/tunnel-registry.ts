@@ -159,7 +159,16 @@ export class TunnelRegistry {
 
   /** The whole client ends; nobody waits for answers any more. */
   closeAll(fault?: Fault): void {
-    for (const tunnel of [...this.#tunnels]) {
+    this.#closeThose([...this.#tunnels], fault);
+  }
+
+  /** Before the others: no new visitors. With its tunnel a peer loses its permission, so those of p2p stay until their peers are done. */
+  closeVisited(): void {
+    this.#closeThose([...this.#tunnels].filter(({ published }) => published === null));
+  }
+
+  #closeThose(tunnels: readonly TunnelEntry[], fault?: Fault): void {
+    for (const tunnel of tunnels) {
       if (tunnel.state === 'open') void this.#unregister(tunnel, tunnel.tunnelId);
       this.#remove(tunnel);
       tunnel.ended(fault ?? new Fault('CLIENT_CLOSED'));
@@ -237,6 +246,7 @@ export class TunnelRegistry {
     // It may have something to say of the way they go, and of a tunnel that people have heard of.
     if (kindOf(tunnel.protocol).forwardFlow !== null) this.#link?.reserveForDatagrams();
     this.#tellDatagrams(tunnel);
+    tunnel.published?.reportAll();
     this.#deps.onAnswer();
   }
 

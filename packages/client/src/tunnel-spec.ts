@@ -12,6 +12,7 @@ import {
 } from '@tunnel/protocol';
 import { Secret, sha256Hex } from '@tunnel/runtime';
 import { type Assignment, KIND_KEYS, type KindSpec, kindOf } from './forward/kinds.ts';
+import { checkP2pName, p2pSecretOf } from './peers/peer-secret.ts';
 
 /** How the local service is to be probed. */
 export interface HealthCheck {
@@ -89,6 +90,9 @@ const checkKeys = (spec: TunnelSpec): void => {
     throw refuse('the idle time must be a whole number of seconds from 5 to 3600');
   }
   if (proxyProtocol !== undefined && proxyProtocol !== 'v2') throw refuse('the PROXY protocol of udp is v2');
+  if (protocol !== 'p2p') return;
+  checkP2pName(spec.p2pName);
+  p2pSecretOf(spec.secret);
 };
 
 /** Whatever else has no words of its own above: better here than as a frame that nobody answers. */
@@ -134,9 +138,12 @@ export const localAddress = (protocol: TunnelProtocol, host: string, port: numbe
   return port === kindOf(protocol).defaultPort ? name : `${name}:${port}`;
 };
 
-/** The same, with a key that no log, error or inspection shows. */
-export const concealKey = <S extends GroupSpec>(spec: S): S =>
-  typeof spec.groupKey === 'string' ? { ...spec, groupKey: new Secret(spec.groupKey) } : spec;
+/** The same, with keys and secrets that no log, error or inspection shows. */
+export const concealKey = (spec: TunnelSpec): TunnelSpec => ({
+  ...spec,
+  ...(typeof spec.groupKey === 'string' ? { groupKey: new Secret(spec.groupKey) } : {}),
+  ...(typeof spec.secret === 'string' ? { secret: new Secret(spec.secret) } : {}),
+});
 
 /** Throws a Fault. The edge would refuse the same, and not as soon. */
 const checkGroupSpec = (spec: GroupSpec & { readonly protocol: TunnelProtocol }): void => {

@@ -7,6 +7,7 @@ import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
 import type { LocalTarget } from './forward/local-service.ts';
 import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
+import type { PublishedPeer, PublishedPeers } from './peers/published-peers.ts';
 import { concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
 /**
@@ -47,6 +48,8 @@ export interface Tunnel {
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
   /** null until the edge has answered, and for a tunnel that carries no datagrams. */
   readonly datagrams: DatagramWay | null;
+  /** p2p: the subscribers that are there. */
+  readonly peers: readonly PublishedPeer[];
   /** No new visitors; those that are there may finish. */
   close(): Promise<void>;
 }
@@ -66,6 +69,8 @@ export class TunnelEntry implements Tunnel {
   /** Settles with the edge's first answer. */
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
+  #published: PublishedPeers | null = null;
+  #onUnpublished: () => void = () => {};
   #state: TunnelState = 'opening';
   #health: TunnelHealth;
   #datagrams: DatagramWay | null = null;
@@ -81,7 +86,7 @@ export class TunnelEntry implements Tunnel {
     this.localHost = spec.localHost ?? '127.0.0.1';
     this.localPort = spec.localPort;
     this.addresses = new LocalAddresses(this.localHost);
-    this.name = spec.name ?? `${spec.protocol}-${spec.localPort}`;
+    this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${spec.localPort}`;
     this.group = spec.group ?? null;
     this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
     this.backoff = deps.backoff;
@@ -151,8 +156,22 @@ export class TunnelEntry implements Tunnel {
     return this.#datagrams;
   }
 
+  get published(): PublishedPeers | null {
+    return this.#published;
+  }
+
+  get peers(): readonly PublishedPeer[] {
+    return this.#published?.list ?? [];
+  }
+
   close(): Promise<void> {
     return this.#closer(this);
+  }
+
+  /** p2p, before it is asked for: who takes its relay streams. */
+  publishes(published: PublishedPeers, onUnpublished: () => void): void {
+    this.#published = published;
+    this.#onUnpublished = onUnpublished;
   }
 
   restore(assignment: Assignment): void {
@@ -195,6 +214,9 @@ export class TunnelEntry implements Tunnel {
 
   ended(fault?: Fault): void {
     this.#state = 'closed';
+    // With the tunnel permission ends, also for what runs direct.
+    this.#published?.close({ code: 'cancelled', text: fault?.message ?? 'the tunnel was closed' });
+    this.#onUnpublished();
     this.#rejectOpened(fault ?? new Fault('TUNNEL_CLOSED'));
   }
 }

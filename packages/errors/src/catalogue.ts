@@ -194,6 +194,7 @@ export const CATALOGUE = {
   CLIENT_P2P_SECRET_LONG: entry(400, false, 'the p2p secret is too long: at most {limit} bytes', 'Make one with `tunnel p2p secret`, and give it to both ends.'),
   CLIENT_P2P_SECRET_MISSING: entry(400, false, 'no p2p secret was given', 'Use --secret-file, --secret-env or TUNNEL_P2P_SECRET; in config.yml `p2p_secret_file`, `p2p_secret_env` or `p2p_secret`.'),
   CLIENT_P2P_SECRET_FILE: entry(400, false, 'cannot read the p2p secret from {file}: {reason}', 'Check --secret-file, or `p2p_secret_file` of config.yml.'),
+  CLIENT_PEER_DIAL: entry(502, true, "the service of '{name}' was not reached: {reason}", 'Try again. The other end may be away, or its local service down.'),
   CLIENT_CLOSED: entry(410, false, 'the client is closed', 'Connect again.'),
   CLIENT_LOCAL_DIAL: entry(502, true, 'cannot connect to {target}: {reason}', 'Start the local service.'),
   CLIENT_FLOW_LIMIT: entry(503, true, 'this client holds its limit of {limit} flows', 'Visitors of udp tunnels that come now are turned away. Start another client, or give this one more open files (`ulimit -n`).'),

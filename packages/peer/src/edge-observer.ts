@@ -2,6 +2,7 @@
 // the session's, which all sockets of the client share, and with them the counter.
 import { randomBytes } from 'node:crypto';
 import {
+  AnswerBudget,
   decodePong,
   encodePing,
   type OpeningKey,
@@ -25,6 +26,15 @@ export interface EdgeUdp {
   readonly opening: OpeningKey;
 }
 
+/** As many as the edge answers, for all sockets that ask under one key: one that asked too much would take itself for blocked. */
+const budgets = new WeakMap<SealingKey, AnswerBudget>();
+
+const budgetOf = (key: SealingKey, clock: Clock): AnswerBudget => {
+  const budget = budgets.get(key) ?? new AnswerBudget(clock.monotonic());
+  budgets.set(key, budget);
+  return budget;
+};
+
 export const edgeObserver = (edge: EdgeUdp, clock: Clock): AddressObserver => ({
   ask: (send) => new EdgeQuery(edge, clock, send),
 });
@@ -44,11 +54,15 @@ class EdgeQuery implements AddressQuery {
   #resolve: (observed: ObservedAddresses) => void = () => {};
   #timer: Timer | null = null;
   #pingsLeft: number = PEER_LIMITS.PEER_OBSERVE_PINGS;
+  readonly #budget: AnswerBudget;
+  readonly #endsAt: number;
 
   constructor(edge: EdgeUdp, clock: Clock, send: (bytes: Buffer, to: PeerAddress) => void) {
     this.#edge = edge;
     this.#clock = clock;
     this.#send = send;
+    this.#budget = budgetOf(edge.sealing, clock);
+    this.#endsAt = clock.monotonic() + PEER_LIMITS.PEER_OBSERVE_MAX_MS;
     this.result = new Promise((resolve) => {
       this.#resolve = resolve;
     });
@@ -76,7 +90,14 @@ class EdgeQuery implements AddressQuery {
   }
 
   #ping(): void {
-    if (this.#pingsLeft === 0) return this.stop();
+    const now = this.#clock.monotonic();
+    if (this.#pingsLeft === 0 || now >= this.#endsAt) return this.stop();
+    const isTurn = this.#edge.ports.every((port) => this.#seen.has(port) || this.#budget.take(now));
+    if (isTurn) this.#pingBoth();
+    this.#timer = this.#clock.setTimeout(() => this.#ping(), PEER_LIMITS.PEER_OBSERVE_PING_EVERY_MS);
+  }
+
+  #pingBoth(): void {
     this.#pingsLeft -= 1;
     for (const port of this.#edge.ports) {
       if (this.#seen.has(port)) continue;
@@ -86,7 +107,6 @@ class EdgeQuery implements AddressQuery {
       this.#asked.set(token.toString('hex'), port);
       this.#send(packet, { host: this.#edge.host, port });
     }
-    this.#timer = this.#clock.setTimeout(() => this.#ping(), PEER_LIMITS.PEER_OBSERVE_PING_EVERY_MS);
   }
 }
 

@@ -33,6 +33,8 @@ export const PEER_LIMITS = {
   PEER_OBSERVE_PINGS: 6,
   /** between them: six take longer than the way to a distant edge, and leave time to punch within 3 s */
   PEER_OBSERVE_PING_EVERY_MS: 200,
+  /** a question that has to wait, since many sockets ask at once, ends then */
+  PEER_OBSERVE_MAX_MS: 10_000,
   /** of send(): datagrams over it are dropped, since later they are worth less. 256 KiB of them */
   PEER_DATAGRAMS_QUEUED_MAX: 180,
   /** between looks at what the direct path carries; with its doubt, silence in use costs under 5 s */

@@ -34,9 +34,10 @@ export interface PeerSessionHandlers {
 }
 
 export class PeerSession {
+  readonly #role: 'subscriber' | 'publisher';
   readonly #settings: PeerSettings;
   readonly #handlers: PeerSessionHandlers;
-  readonly #mux: MuxSession;
+  #mux: MuxSession;
   readonly #direct: DirectLink;
   readonly #timer: Timer;
   #relay: { readonly carrier: SealedCarrier; readonly id: number } | null = null;
@@ -49,20 +50,9 @@ export class PeerSession {
   constructor(role: 'subscriber' | 'publisher', settings: PeerSettings, handlers: PeerSessionHandlers) {
     this.#settings = settings;
     this.#handlers = handlers;
-    const { clock, budget, report } = settings;
-    const muxHandlers: MuxHandlers = {
-      ...(handlers.onStream === undefined ? {} : { onStream: handlers.onStream.bind(handlers) }),
-      ...(handlers.onDatagramStream === undefined
-        ? {}
-        : { onDatagramStream: handlers.onDatagramStream.bind(handlers) }),
-      onCarrierLost: ({ carrierId, reason }) => this.#onCarrierLost(carrierId, reason),
-      report,
-    };
-    this.#mux = new MuxSession({
-      // Whoever dials is the mux's client: it opens the odd streams, and closes carriers that are worn.
-      role: role === 'subscriber' ? 'client' : 'edge',
-      ...{ budget, now: () => clock.monotonic(), capabilities: ['datagram'], handlers: muxHandlers },
-    });
+    this.#role = role;
+    this.#mux = this.#newMux();
+    const { clock, report } = settings;
     this.#direct = new DirectLink({
       role,
       network: settings.network,
@@ -139,6 +129,20 @@ export class PeerSession {
     this.#direct.close();
   }
 
+  #newMux(): MuxSession {
+    const { onStream, onDatagramStream } = this.#handlers;
+    const { clock, budget, report } = this.#settings;
+    const handlers: MuxHandlers = {
+      ...(onStream === undefined ? {} : { onStream: onStream.bind(this.#handlers) }),
+      ...(onDatagramStream === undefined ? {} : { onDatagramStream: onDatagramStream.bind(this.#handlers) }),
+      onCarrierLost: (loss) => this.#onCarrierLost(loss.carrierId, loss.reason, loss.protocolViolation),
+      report,
+    };
+    // Whoever dials is the mux's client: it opens the odd streams, and closes carriers that are worn.
+    const role = this.#role === 'subscriber' ? 'client' : 'edge';
+    return new MuxSession({ role, budget, now: () => clock.monotonic(), capabilities: ['datagram'], handlers });
+  }
+
   get #relayRttMs(): number | null {
     const rttMs = this.#relay === null ? 0 : this.#mux.roundTripMs(this.#relay.id);
     return rttMs === 0 ? null : rttMs;
@@ -150,13 +154,24 @@ export class PeerSession {
     return id;
   }
 
-  #onCarrierLost(id: number, reason: string): void {
+  #onCarrierLost(id: number, reason: string, isViolation: boolean): void {
+    if (isViolation) return this.#beginAnew(reason);
     const carrier = this.#carriers.get(id);
     // Of one that only finishes its streams the end is told to nobody.
     this.#carriers.delete(id);
     if (carrier === undefined) return;
     if (this.#relay?.id !== id) return this.#direct.carrierLost(carrier);
     this.#forgetRelay();
+    this.#direct.relayLost();
+    this.#handlers.onRelayLost(reason);
+  }
+
+  /** The other program broke the rules, so the mux has closed all that it had. Whoever comes next finds a fresh one. */
+  #beginAnew(reason: string): void {
+    this.#mux = this.#newMux();
+    this.#carriers.clear();
+    this.#forgetRelay();
+    this.#direct.forget();
     this.#direct.relayLost();
     this.#handlers.onRelayLost(reason);
   }
@@ -188,6 +203,8 @@ export class PeerSession {
       if (now - this.#tickedAt < 1000) return;
       this.#tickedAt = now;
       this.#mux.tick(now);
+      // Of one that finished its last streams nobody tells.
+      for (const [id, carrier] of this.#carriers) if (carrier.isClosed) this.#carriers.delete(id);
     } catch (error) {
       this.#settings.report(error, 'peer.look');
     }

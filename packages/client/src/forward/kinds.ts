@@ -2,11 +2,12 @@
 // A new protocol is a file beside this one, and a line in the table.
 import type { ByteDuplex, DatagramStream, MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { ControlMessageInput, MessageOf, StreamHead, TunnelProtocol } from '@tunnel/protocol';
-import type { Clock } from '@tunnel/runtime';
+import type { Clock, Secret } from '@tunnel/runtime';
 import { httpKind, httpsKind } from './http.ts';
 import type { LocalAddresses } from './local-addresses.ts';
 import type { ForwardHandlers, LocalTarget } from './local-service.ts';
 import type { OpenFlows } from './open-flows.ts';
+import { p2pKind } from './p2p.ts';
 import { tcpKind } from './tcp.ts';
 import type { Traffic } from './traffic.ts';
 import { udpKind } from './udp.ts';
@@ -29,6 +30,16 @@ export interface KindSpec {
   readonly localTlsVerify?: boolean;
   /** HTTP: false keeps no request for a look or a replay, neither at the edge nor here. */
   readonly capture?: boolean;
+  /** p2p: what other clients ask for; 1 to 63 letters, digits and inner hyphens. */
+  readonly p2pName?: string;
+  /** p2p: what both ends share, 16 to 1024 bytes. Only its SHA-256 leaves the process. */
+  readonly secret?: Secret | string;
+  /** p2p: what the local service speaks, `tcp` when left out; both ends say the same. */
+  readonly service?: 'tcp' | 'udp';
+  /** p2p: who may join with the secret: keys of the `account` (when left out), or `anyone` with a key of this edge. */
+  readonly allow?: 'account' | 'anyone';
+  /** p2p: false: through the relay alone. */
+  readonly direct?: boolean;
 }
 
 /** What the edge gave an earlier run or connection, to be asked for again. */
@@ -114,8 +125,7 @@ const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {
   http: httpKind,
   https: httpsKind,
   udp: udpKind,
-  // A name that the wire knows and no edge takes yet: asked for like tcp, so that it is the edge that says so.
-  p2p: tcpKind,
+  p2p: p2pKind,
 };
 
 /** Everything that one kind or another can be asked for. */

@@ -1,0 +1,142 @@
+import type { Fault } from '@tunnel/errors';
+import type { OpenAnswer } from '@tunnel/mux';
+import * as loaded from '@tunnel/peer';
+import { CAPABILITIES, type ControlMessageInput } from '@tunnel/protocol';
+import { Secret } from '@tunnel/runtime';
+import { FakeClock, rethrow } from '@tunnel/testkit';
+import { beforeEach, expect, it } from 'vitest';
+import type { Session } from '../session.ts';
+import type { StatusEvent } from '../status.ts';
+import { PeerLink } from './peer-connection.ts';
+
+let clock: FakeClock;
+let sent: ControlMessageInput[];
+let opened: OpenAnswer[];
+let events: StatusEvent[];
+let dropped: Fault[];
+
+/** What a connection needs of a session. */
+const session = (): Session =>
+  ({
+    capabilities: CAPABILITIES,
+    send: (message: ControlMessageInput) => sent.push(message),
+    drop: (fault: Fault) => dropped.push(fault),
+    openStream: (_: unknown, answer: OpenAnswer) => {
+      opened.push(answer);
+      return { reset: () => {} };
+    },
+  }) as unknown as Session;
+
+const make = (wait = false): PeerLink => {
+  let requests = 0;
+  return new PeerLink(loaded, {
+    name: 'their-db',
+    identity: { p2pName: 'office-db', service: 'tcp', direct: false },
+    secret: new Secret('a secret of sixteen bytes'),
+    listen: null,
+    wait,
+    network: { loadTransport: async () => null, observer: () => null, ownAddresses: () => [] },
+    clock,
+    random: () => 0.5,
+    report: rethrow,
+    emit: (event) => events.push(event),
+    oneMore: () => () => {},
+    newRequestId: () => `p${++requests}`,
+    onClosed: () => {},
+  });
+};
+
+const asked = (): ControlMessageInput[] => sent.filter(({ type }) => type === 'ConnectPeer');
+
+/** To the last question. */
+const refuse = (link: PeerLink, code: string, retryable = true): void => {
+  const last = asked().at(-1);
+  const request_id = last?.type === 'ConnectPeer' ? last.request_id : '';
+  link.onMessage({ type: 'PeerError', request_id, code, message: `told ${code}`, retryable });
+};
+
+beforeEach(() => {
+  clock = new FakeClock();
+  sent = [];
+  opened = [];
+  events = [];
+  dropped = [];
+});
+
+it('a start that is refused is tried again for 30 s, at least every 5 s, and ends with the last words of the edge', async () => {
+  const link = make();
+  const current = session();
+  await link.start(() => current);
+  let fault: Fault | undefined;
+  void link.ready.catch((error: Fault) => {
+    fault = error;
+  });
+  for (let second = 0; second < 30; second += 1) {
+    if (second === 20) expect(asked().length).toBeGreaterThanOrEqual(5);
+    refuse(link, second < 20 ? 'P2P_NOT_FOUND' : 'P2P_AWAY');
+    await clock.advance(1000);
+  }
+  await Promise.resolve();
+  expect([link.state, fault?.message]).toEqual(['closed', 'told P2P_AWAY']);
+  expect(events.map((event) => event.type === 'peer-error' && [event.fault.code, event.final])).toEqual([
+    ['P2P_NOT_FOUND', false],
+    ['P2P_AWAY', false],
+    ['P2P_AWAY', true],
+  ]);
+});
+
+it('with wait it goes on for ever, at most every 30 s', async () => {
+  const link = make(true);
+  const current = session();
+  await link.start(() => current);
+  for (let second = 0; second < 600; second += 1) {
+    refuse(link, 'P2P_NOT_FOUND');
+    await clock.advance(1000);
+  }
+  expect(link.state).toBe('connecting');
+  expect(asked().length).toBeGreaterThan(15);
+  expect(asked().length).toBeLessThan(50);
+});
+
+it('a refusal that cannot change ends the start at once', async () => {
+  const link = make(true);
+  const current = session();
+  await link.start(() => current);
+  refuse(link, 'TUNNEL_PROTOCOL_OFF', false);
+  expect(link.state).toBe('closed');
+  await expect(link.ready).rejects.toMatchObject({ code: 'TUNNEL_PROTOCOL_OFF' });
+});
+
+it('an edge that does not answer loses its connection; the next session is asked at once', async () => {
+  const link = make(true);
+  const current = session();
+  await link.start(() => current);
+  await clock.advance(15_000);
+  expect(dropped).toMatchObject([{ code: 'CONTROL_DEAD' }]);
+  link.sessionDown();
+  await clock.advance(60_000);
+  expect(asked()).toHaveLength(1);
+  link.sessionUp(session());
+  expect(asked()).toHaveLength(2);
+});
+
+it('a relay stream that the publisher does not take is asked for again', async () => {
+  const link = make(true);
+  const current = session();
+  await link.start(() => current);
+  link.onMessage({ type: 'PeerConnected', request_id: 'p1', peer_id: 'peer_1' });
+  expect(opened).toHaveLength(1);
+  opened[0]?.onRefused({ code: 'carrier-lost', text: '' });
+  expect(events).toMatchObject([{ type: 'peer-error', fault: { code: 'P2P_AWAY' }, final: false }]);
+  await clock.advance(1000);
+  expect(asked().at(-1)).toMatchObject({ request_id: 'p2', peer_id: 'peer_1' });
+});
+
+it('a peer that was closed while the answer was on its way takes none', async () => {
+  const link = make(true);
+  const current = session();
+  await link.start(() => current);
+  await link.close();
+  expect(link.onMessage({ type: 'PeerConnected', request_id: 'p1', peer_id: 'peer_1' })).toBe(false);
+  expect(opened).toEqual([]);
+});

@@ -1,0 +1,380 @@
+// A connection to what another client publishes: asks the edge to be joined, brings relay streams to the peer session, and keeps at it. What
+// runs direct does not need the edge and outlives it.
+import type { Duplex } from 'node:stream';
+import { Fault } from '@tunnel/errors';
+import { type MuxStream, type PendingStream, processBudget, type ReportInternalError } from '@tunnel/mux';
+import type { PeerNetwork, PeerPath, PeerSubscriber } from '@tunnel/peer';
+import { CAPABILITY, type ControlMessageInput, type MessageOf, type StreamReason } from '@tunnel/protocol';
+import type { Clock, Secret, Timer } from '@tunnel/runtime';
+import { Backoff } from '../backoff.ts';
+import { Traffic, type TrafficCounts } from '../forward/traffic.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+import type { Session } from '../session.ts';
+import type { StatusEvent } from '../status.ts';
+import { type ListenAddress, openListener, type PeerListener } from './peer-listener.ts';
+import type { PeerIdentity, PeerPackage } from './peer-network.ts';
+import { p2pSecretHash } from './peer-secret.ts';
+import { PeerStream } from './peer-stream.ts';
+
+/** connecting: the publisher has never been proven · connected: there is a way to it · away: none right now · closed: over. */
+export type PeerConnectionState = 'connecting' | 'connected' | 'away' | 'closed';
+
+/** As whoever connects sees it: where new connections go now, and why. */
+export interface PeerConnection extends PeerPath {
+  readonly state: PeerConnectionState;
+  /** For people. */
+  readonly name: string;
+  readonly p2pName: string;
+  readonly service: 'tcp' | 'udp';
+  /** The edge's name for this join; empty while there is none. */
+  readonly peerId: string;
+  /** null: nothing listens; connections are dialled. */
+  readonly listen: ListenAddress | null;
+  readonly counts: TrafficCounts;
+  /** tcp: a stream to the service without a local port. Rejects with a Fault when the peer does not take it. */
+  dial(): Promise<Duplex>;
+  /** At each change. Returns what ends the listening. */
+  onPath(listener: (path: PeerPath) => void): () => void;
+  close(): Promise<void>;
+}
+
+export interface PeerConnectionDeps {
+  readonly name: string;
+  readonly identity: PeerIdentity;
+  readonly secret: Secret;
+  readonly listen: ListenAddress | null;
+  /** For ever at the start. */
+  readonly wait: boolean;
+  readonly network: PeerNetwork;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly report: ReportInternalError;
+  readonly emit: (event: StatusEvent) => void;
+  /** One more connection is served; returns what says that it is over. */
+  readonly oneMore: () => () => void;
+  readonly newRequestId: () => string;
+  readonly onClosed: (connection: PeerLink) => void;
+}
+
+type Phase =
+  /** No session with the edge, or a relay that was brought on an earlier one. */
+  | { readonly kind: 'offline' }
+  | { readonly kind: 'asking'; readonly requestId: string; readonly timer: Timer }
+  | { readonly kind: 'opening'; readonly pending: PendingStream | null }
+  | { readonly kind: 'attached' }
+  | { readonly kind: 'waiting'; readonly timer: Timer }
+  | { readonly kind: 'over' };
+
+const CLOSED: StreamReason = { code: 'cancelled', text: 'the connection was closed' };
+
+export class PeerLink implements PeerConnection {
+  readonly name: string;
+  readonly p2pName: string;
+  readonly service: 'tcp' | 'udp';
+  readonly traffic = new Traffic();
+  /** Settles when the publisher is proven for the first time, or with why it will not be. */
+  readonly ready: Promise<PeerConnection>;
+  readonly #deps: PeerConnectionDeps;
+  readonly #subscriber: PeerSubscriber;
+  readonly #backoff: Backoff;
+  readonly #pathListeners = new Set<(path: PeerPath) => void>();
+  #listener: PeerListener | null = null;
+  #phase: Phase = { kind: 'offline' };
+  #session: Session | null = null;
+  #peerId = '';
+  #hasBeenReady = false;
+  #deadline: Timer | null = null;
+  /** After a failed proof: no reconnection may try it sooner. */
+  #notBefore = 0;
+  /** What the edge or the peer said last; said again only when it is something else. */
+  #lastFault: Fault | null = null;
+  #resolveReady: (connection: PeerConnection) => void = () => {};
+  #rejectReady: (fault: Fault) => void = () => {};
+
+  constructor(loaded: PeerPackage, deps: PeerConnectionDeps) {
+    this.#deps = deps;
+    const { identity, secret, network, clock, random, report } = deps;
+    this.name = deps.name;
+    this.p2pName = identity.p2pName;
+    this.service = identity.service;
+    this.#backoff = new Backoff(clock, random);
+    this.ready = new Promise((resolve, reject) => {
+      this.#resolveReady = resolve;
+      this.#rejectReady = reject;
+    });
+    this.ready.catch(() => {});
+    const { p2pName: name, service, direct } = identity;
+    this.#subscriber = new loaded.PeerSubscriber(
+      { name, secret, service, direct, network, clock, budget: processBudget(), report },
+      {
+        onReady: () => this.#onReady(),
+        onPath: (path) => this.#onPath(path),
+        onRelayLost: () => this.#onRelayLost(),
+        onFailed: (fault) => this.#onFailed(fault),
+      },
+    );
+  }
+
+  get state(): PeerConnectionState {
+    if (this.#phase.kind === 'over') return 'closed';
+    if (!this.#hasBeenReady) return 'connecting';
+    return this.#subscriber.isConnected ? 'connected' : 'away';
+  }
+
+  get peerId(): string {
+    return this.#peerId;
+  }
+
+  get path(): PeerPath['path'] {
+    return this.#subscriber.path.path;
+  }
+
+  get reason(): PeerPath['reason'] {
+    return this.#subscriber.path.reason;
+  }
+
+  get rttMs(): number | null {
+    return this.#subscriber.path.rttMs;
+  }
+
+  get listen(): ListenAddress | null {
+    return this.#listener?.address ?? null;
+  }
+
+  get counts(): TrafficCounts {
+    return this.traffic.counts();
+  }
+
+  onPath(listener: (path: PeerPath) => void): () => void {
+    this.#pathListeners.add(listener);
+    return () => void this.#pathListeners.delete(listener);
+  }
+
+  /** Rejects with a Fault when the port is taken; nothing was asked of the edge then. */
+  async start(currentSession: () => Session | null): Promise<void> {
+    const { listen, clock, wait, report, oneMore } = this.#deps;
+    if (listen !== null) {
+      const { traffic, service } = this;
+      this.#listener = await openListener(listen, service, this.#subscriber, { clock, report, traffic, oneMore });
+    }
+    if (this.#phase.kind === 'over') return void this.#listener?.close();
+    if (!wait) this.#deadline = clock.setTimeout(() => this.#giveUp(), CLIENT_LIMITS.FIRST_JOIN_TIMEOUT_MS);
+    // It may have come while the port was opened.
+    const session = currentSession();
+    if (session !== null && this.#session !== session) this.sessionUp(session);
+  }
+
+  dial(): Promise<Duplex> {
+    return new Promise((resolve, reject) => {
+      const refuse = (text: string): void =>
+        reject(new Fault('CLIENT_PEER_DIAL', { name: this.p2pName, reason: text }));
+      if (this.service === 'udp')
+        return reject(new Fault('CLIENT_USAGE', { reason: 'a udp service is not dialled: use listenPort' }));
+      if (this.#phase.kind === 'over') return refuse('the connection is closed');
+      const done = this.#deps.oneMore();
+      const pending = this.#subscriber.open(
+        { tunnelId: this.p2pName, visitor: '' },
+        {
+          onOpened: (stream: MuxStream) => resolve(new PeerStream(stream, done)),
+          onRefused: ({ text }) => {
+            done();
+            refuse(text);
+          },
+          abandon: this.#deps.report,
+        },
+      );
+      if (pending !== null) return;
+      done();
+      refuse('too many connections wait for the peer');
+    });
+  }
+
+  close(): Promise<void> {
+    this.end();
+    return Promise.resolve();
+  }
+
+  /** No new connections; those that are there may finish. */
+  drain(): void {
+    this.#listener?.close();
+  }
+
+  // ---- the edge ----
+
+  sessionUp(session: Session): void {
+    if (this.#phase.kind === 'over') return;
+    this.#session = session;
+    this.#enter({ kind: 'offline' });
+    const early = this.#notBefore - this.#deps.clock.monotonic();
+    if (early > 0) this.#wait(early);
+    else this.#ask();
+  }
+
+  /** A relay that lives on a carrier of the lost session goes on, and so does what runs direct. */
+  sessionDown(): void {
+    this.#session = null;
+    if (this.#phase.kind !== 'over') this.#enter({ kind: 'offline' });
+  }
+
+  /** false: it is about somebody else. */
+  onMessage(message: MessageOf<'PeerConnected'> | MessageOf<'PeerError'>): boolean {
+    const isAnswer = this.#phase.kind === 'asking' && this.#phase.requestId === message.request_id;
+    if (message.type === 'PeerConnected') {
+      if (isAnswer) this.#openRelay(message.peer_id);
+      return isAnswer;
+    }
+    const fault = Fault.fromWire(message.code, message.message);
+    if (isAnswer) {
+      this.#peerId = '';
+      this.#refused(fault, { isLasting: !message.retryable });
+      return true;
+    }
+    if (message.request_id !== undefined || message.peer_id !== this.#peerId || this.#peerId === '') return false;
+    this.#onJoinEnded(fault);
+    return true;
+  }
+
+  #ask(): void {
+    const { clock, newRequestId, secret } = this.#deps;
+    const session = this.#session;
+    if (session === null) return;
+    if (!session.capabilities.includes(CAPABILITY.P2P)) {
+      return this.#refused(new Fault('CLIENT_EDGE_TOO_OLD', { protocol: 'p2p' }), { isLasting: true });
+    }
+    const requestId = newRequestId();
+    const timer = clock.setTimeout(() => {
+      session.drop(new Fault('CONTROL_DEAD', { seconds: CLIENT_LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
+    }, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
+    this.#enter({ kind: 'asking', requestId, timer });
+    session.send({
+      type: 'ConnectPeer',
+      request_id: requestId,
+      p2p_name: this.p2pName,
+      p2p_secret_hash: p2pSecretHash(secret),
+      service: this.service,
+      ...(this.#peerId === '' ? {} : { peer_id: this.#peerId }),
+    });
+  }
+
+  #openRelay(peerId: string): void {
+    this.#peerId = peerId;
+    const opening = { kind: 'opening', pending: null } as const;
+    this.#enter(opening);
+    const isStale = (): boolean => this.#phase.kind !== 'opening' || this.#peerId !== peerId;
+    const pending =
+      this.#session?.openStream(
+        { tunnelId: peerId, visitor: '' },
+        {
+          onOpened: (stream) => {
+            if (isStale()) return stream.reset(CLOSED);
+            this.#enter({ kind: 'attached' });
+            this.#subscriber.attachRelay(stream);
+          },
+          onRefused: () => {
+            if (!isStale()) this.#refused(this.#awayFault(), { isLasting: false });
+          },
+          abandon: this.#deps.report,
+        },
+      ) ?? null;
+    if (this.#phase !== opening) return;
+    if (pending === null) this.#refused(this.#awayFault(), { isLasting: false });
+    else this.#phase = { kind: 'opening', pending };
+  }
+
+  /** By the edge: permission has ended, unless it is the publisher that is away for a moment. */
+  #onJoinEnded(fault: Fault): void {
+    this.#peerId = '';
+    this.#refused(fault, { isLasting: false });
+    if (fault.code !== 'P2P_AWAY') this.#subscriber.disconnect(fault.message);
+  }
+
+  // ---- the peer ----
+
+  #onReady(): void {
+    this.#lastFault = null;
+    this.#backoff.connected();
+    this.#deadline?.cancel();
+    if (this.#hasBeenReady) return;
+    this.#hasBeenReady = true;
+    this.#deps.emit({ type: 'peer-ready', connection: this });
+    this.#onPath(this.#subscriber.path);
+    this.#resolveReady(this);
+  }
+
+  #onPath(path: PeerPath): void {
+    // The first is told with the news that it is ready.
+    if (!this.#hasBeenReady) return;
+    this.#deps.emit({ type: 'path', name: this.name, peerId: this.#peerId, ...path });
+    for (const listener of this.#pathListeners) listener(path);
+  }
+
+  #onRelayLost(): void {
+    if (this.#phase.kind !== 'attached') return;
+    if (this.#hasBeenReady) this.#wait(0);
+    else this.#refused(this.#awayFault(), { isLasting: false });
+  }
+
+  #onFailed(fault: Fault): void {
+    if (this.#phase.kind === 'over') return;
+    const isProof = fault.code === 'P2P_PROOF_FAILED';
+    const atLeastMs = isProof ? CLIENT_LIMITS.PROOF_RETRY_MS : 0;
+    this.#notBefore = this.#deps.clock.monotonic() + atLeastMs;
+    this.#refused(fault, { isLasting: !isProof, atLeastMs });
+  }
+
+  // ---- trying again, and the end ----
+
+  #refused(fault: Fault, { isLasting, atLeastMs = 0 }: { isLasting: boolean; atLeastMs?: number }): void {
+    const isNews = this.#lastFault?.message !== fault.message;
+    this.#lastFault = fault;
+    if (isLasting && !this.#hasBeenReady) return this.end(fault);
+    this.#wait(atLeastMs);
+    if (isNews) this.#deps.emit({ type: 'peer-error', connection: this, fault, final: false });
+  }
+
+  #wait(atLeastMs: number): void {
+    const { clock, wait } = this.#deps;
+    const backoffMs = this.#backoff.nextDelayMs();
+    // A start that gives up after a while must not sleep through its end.
+    const isShort = !this.#hasBeenReady && !wait;
+    const delayMs = isShort ? Math.min(backoffMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : backoffMs;
+    const timer = clock.setTimeout(
+      () => {
+        this.#phase = { kind: 'offline' };
+        this.#ask();
+      },
+      Math.max(delayMs, atLeastMs),
+    );
+    this.#enter({ kind: 'waiting', timer });
+  }
+
+  #giveUp(): void {
+    this.end(this.#lastFault ?? this.#awayFault());
+  }
+
+  #awayFault(): Fault {
+    return new Fault('P2P_AWAY', { name: this.p2pName });
+  }
+
+  /** With a fault: it did not end by itself. */
+  end(fault?: Fault): void {
+    if (this.#phase.kind === 'over') return;
+    this.#enter({ kind: 'over' });
+    this.#deadline?.cancel();
+    this.#listener?.close();
+    const goodbye: ControlMessageInput | null =
+      this.#peerId === '' ? null : { type: 'DisconnectPeer', peer_id: this.#peerId };
+    if (goodbye !== null) this.#session?.send(goodbye);
+    this.#subscriber.close(CLOSED);
+    this.#rejectReady(fault ?? new Fault('CLIENT_CLOSED'));
+    this.#deps.onClosed(this);
+    if (fault !== undefined) this.#deps.emit({ type: 'peer-error', connection: this, fault, final: true });
+  }
+
+  #enter(phase: Phase): void {
+    const before = this.#phase;
+    if (before.kind === 'asking' || before.kind === 'waiting') before.timer.cancel();
+    this.#phase = phase;
+    if (before.kind === 'opening' && phase.kind !== 'attached') before.pending?.reset(CLOSED);
+  }
+}

@@ -1,0 +1,54 @@
+// What peers need of this machine: packages/peer, loaded with the first p2p tunnel or connection and never before, and the network as the
+// session of the moment shows it.
+import type { PeerNetwork, PeerService } from '@tunnel/peer';
+import type { Clock } from '@tunnel/runtime';
+import type { EdgeObserver } from '../datagram-path.ts';
+import { isLoopback } from '../endpoint.ts';
+
+export type PeerPackage = typeof import('@tunnel/peer');
+
+export const loadPeerPackage = (): Promise<PeerPackage> => import('@tunnel/peer');
+
+/** What of a session with the edge peers go by. */
+export interface EdgeView {
+  /** Where its control connection leads. */
+  readonly edgeAddress: string;
+  /** null: the edge has direct paths switched off. */
+  readonly observer: EdgeObserver | null;
+}
+
+/** What both roles are made of. */
+export interface PeerIdentity {
+  /** In lower case. */
+  readonly p2pName: string;
+  readonly service: PeerService;
+  readonly direct: boolean;
+}
+
+export class ClientPeerNetwork implements PeerNetwork {
+  readonly #package: PeerPackage;
+  readonly #clock: Clock;
+  /** The newest there was: a direct path that is renewed while the edge is lost asks in vain, and that is what is said. */
+  readonly #edge: () => EdgeView | null;
+
+  constructor(loaded: PeerPackage, clock: Clock, edge: () => EdgeView | null) {
+    this.#package = loaded;
+    this.#clock = clock;
+    this.#edge = edge;
+  }
+
+  loadTransport(): ReturnType<PeerNetwork['loadTransport']> {
+    return this.#package.loadUdxTransport();
+  }
+
+  observer(): ReturnType<PeerNetwork['observer']> {
+    const observer = this.#edge()?.observer ?? null;
+    if (observer === null) return null;
+    const { address: host, ports, sealing, opening } = observer;
+    return this.#package.edgeObserver({ host, ports, sealing, opening }, this.#clock);
+  }
+
+  ownAddresses(): readonly string[] {
+    return this.#package.ownAddresses(isLoopback(this.#edge()?.edgeAddress ?? ''));
+  }
+}

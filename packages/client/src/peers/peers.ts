@@ -1,0 +1,189 @@
+// The peers of one client: those of the p2p tunnels that it publishes, and its connections to what others publish. Brings them the session of
+// the moment and what the edge says of them.
+import { Fault } from '@tunnel/errors';
+import type { DatagramStream, MuxStream } from '@tunnel/mux';
+import type { ControlMessage, StreamHead } from '@tunnel/protocol';
+import type { Secret } from '@tunnel/runtime';
+import type { ClientSettings } from '../options.ts';
+import type { Session } from '../session.ts';
+import type { StatusEvent } from '../status.ts';
+import type { TunnelEntry } from '../tunnel.ts';
+import { PeerLink } from './peer-connection.ts';
+import { ClientPeerNetwork, type EdgeView, loadPeerPackage, type PeerIdentity } from './peer-network.ts';
+import { checkP2pName, p2pSecretOf } from './peer-secret.ts';
+import { PublishedPeers } from './published-peers.ts';
+
+/** What somebody else publishes, and where local programs find it. */
+export interface ConnectPeerOptions {
+  readonly p2pName: string;
+  /** The publisher's. Only its SHA-256 leaves the process. */
+  readonly secret: Secret | string;
+  /** For people; `p2pName` when left out. */
+  readonly name?: string;
+  /** What is published there; `tcp` when left out. */
+  readonly service?: 'tcp' | 'udp';
+  /** 127.0.0.1 when left out. */
+  readonly listenHost?: string;
+  /** 0: any free one. Left out: nothing listens, connections are dialled with dial(). */
+  readonly listenPort?: number;
+  /** false: through the relay alone. */
+  readonly direct?: boolean;
+  /** Keeps trying for ever at the start; else a refusal counts after 30 s. */
+  readonly wait?: boolean;
+}
+
+/** Throws a Fault for what cannot work, before anything is asked of the edge. */
+export const checkPeerOptions = ({ p2pName, secret, service, listenPort, listenHost }: ConnectPeerOptions): void => {
+  const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
+  checkP2pName(p2pName);
+  p2pSecretOf(secret);
+  if (service !== undefined && service !== 'tcp' && service !== 'udp') throw refuse('a p2p service is tcp or udp');
+  const isPort = listenPort === undefined || (Number.isInteger(listenPort) && listenPort >= 0 && listenPort <= 65_535);
+  if (!isPort) throw refuse('the port to listen on must be a whole number from 0 to 65535');
+  if (listenHost !== undefined && (typeof listenHost !== 'string' || listenHost === '')) {
+    throw refuse('the host to listen on must be a text');
+  }
+};
+
+export interface PeersDeps {
+  readonly settings: ClientSettings;
+  readonly emit: (event: StatusEvent) => void;
+  readonly findTunnel: (tunnelId: string) => TunnelEntry | undefined;
+  readonly serve: (stream: MuxStream, tunnel: TunnelEntry) => void;
+  readonly serveFlow: (stream: DatagramStream, head: StreamHead, tunnel: TunnelEntry) => void;
+  readonly oneMore: () => () => void;
+}
+
+export class Peers {
+  readonly #deps: PeersDeps;
+  readonly #published = new Map<TunnelEntry, PublishedPeers>();
+  readonly #connections = new Set<PeerLink>();
+  #session: Session | null = null;
+  /** The newest there was. */
+  #edge: EdgeView | null = null;
+  #lastRequest = 0;
+  #isDraining = false;
+
+  constructor(deps: PeersDeps) {
+    this.#deps = deps;
+  }
+
+  get connections(): readonly PeerLink[] {
+    return [...this.#connections];
+  }
+
+  // ---- the edge ----
+
+  sessionUp(session: Session): void {
+    this.#session = session;
+    this.#edge = session;
+    for (const connection of this.#connections) connection.sessionUp(session);
+  }
+
+  sessionDown(): void {
+    this.#session = null;
+    for (const connection of this.#connections) connection.sessionDown();
+  }
+
+  /** false: it is about no peer. */
+  onMessage(message: ControlMessage): boolean {
+    switch (message.type) {
+      case 'PeerJoined':
+      case 'PeerGone':
+        this.#deps.findTunnel(message.tunnel_id)?.published?.onMessage(message);
+        return true;
+      case 'PeerConnected': {
+        const isTaken = [...this.#connections].some((connection) => connection.onMessage(message));
+        // Closed while the request was on its way.
+        if (!isTaken) this.#session?.send({ type: 'DisconnectPeer', peer_id: message.peer_id });
+        return true;
+      }
+      case 'PeerError':
+        for (const connection of this.#connections) if (connection.onMessage(message)) break;
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Every CLIENT_TICK_MS, by the owner of the timer. */
+  tick(now: number): void {
+    for (const published of this.#published.values()) published.tick(now);
+  }
+
+  // ---- publishing ----
+
+  /** Before the edge is asked for the tunnel: a subscriber may be there at once. */
+  async publish(tunnel: TunnelEntry): Promise<void> {
+    const loaded = await loadPeerPackage();
+    const { settings, emit, serve, serveFlow } = this.#deps;
+    const { clock, report } = settings;
+    const { p2pName, secret, service = 'tcp', direct = true } = tunnel.spec;
+    const published = new PublishedPeers(loaded, {
+      tunnel,
+      identity: { p2pName: checkP2pName(p2pName), service, direct },
+      secret: p2pSecretOf(secret),
+      network: new ClientPeerNetwork(loaded, clock, () => this.#edge),
+      ...{ clock, report, emit },
+      tell: (message) => {
+        if (tunnel.state === 'open') this.#session?.send(message);
+      },
+      serve: (stream) => {
+        if (this.#isDraining) stream.refuse({ code: 'shutting-down', text: 'the publisher is stopping' });
+        else serve(stream, tunnel);
+      },
+      serveFlow: (stream, head) => serveFlow(stream, head, tunnel),
+    });
+    this.#published.set(tunnel, published);
+    tunnel.publishes(published, () => this.#published.delete(tunnel));
+  }
+
+  // ---- connecting ----
+
+  async connect(options: ConnectPeerOptions): Promise<PeerLink> {
+    checkPeerOptions(options);
+    const loaded = await loadPeerPackage();
+    const { settings, emit, oneMore } = this.#deps;
+    const { clock, random, report } = settings;
+    const { secret, listenHost: host = '127.0.0.1', listenPort: port } = options;
+    const identity: PeerIdentity = {
+      p2pName: checkP2pName(options.p2pName),
+      service: options.service ?? 'tcp',
+      direct: options.direct ?? true,
+    };
+    const connection: PeerLink = new PeerLink(loaded, {
+      name: options.name ?? identity.p2pName,
+      identity,
+      secret: p2pSecretOf(secret),
+      listen: port === undefined ? null : { host, port },
+      wait: options.wait ?? settings.wait,
+      network: new ClientPeerNetwork(loaded, clock, () => this.#edge),
+      ...{ clock, random, report, emit, oneMore },
+      newRequestId: () => {
+        this.#lastRequest += 1;
+        return `p${this.#lastRequest}`;
+      },
+      onClosed: (closed) => this.#connections.delete(closed),
+    });
+    this.#connections.add(connection);
+    await connection
+      .start(() => this.#session)
+      .catch((error: unknown) => {
+        connection.end(Fault.from(error));
+        throw error;
+      });
+    return connection;
+  }
+
+  // ---- the end ----
+
+  /** Nobody new; those that are there may finish. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const connection of this.#connections) connection.drain();
+  }
+
+  close(fault?: Fault): void {
+    for (const connection of [...this.#connections]) connection.end(fault);
+  }
+}

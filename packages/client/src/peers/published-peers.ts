@@ -1,0 +1,157 @@
+// The peers of one p2p tunnel, at its publisher: relay streams of the edge go in, streams of subscribers come out, and the edge is told by
+// which way they go.
+import type { DatagramStream, MuxStream } from '@tunnel/mux';
+import { processBudget, type ReportInternalError } from '@tunnel/mux';
+import type { DirectOutcome, Peer, PeerNetwork, PeerPath, PeerPublisher } from '@tunnel/peer';
+import type { ControlMessageInput, MessageOf, StreamHead, StreamReason } from '@tunnel/protocol';
+import type { Clock, Secret } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from '../limits.ts';
+import type { StatusEvent } from '../status.ts';
+import type { TunnelEntry } from '../tunnel.ts';
+import type { PeerIdentity, PeerPackage } from './peer-network.ts';
+
+/** A subscriber, as the owner of the tunnel sees it. */
+export interface PublishedPeer extends PeerPath {
+  readonly peerId: string;
+  /** As the edge sees it; empty until it has said so. */
+  readonly clientAddr: string;
+  /** Both ways, sealed as they were. */
+  readonly relayBytes: number;
+  readonly directBytes: number;
+}
+
+export interface PublishedPeersDeps {
+  readonly tunnel: TunnelEntry;
+  readonly identity: PeerIdentity;
+  readonly secret: Secret;
+  readonly network: PeerNetwork;
+  readonly clock: Clock;
+  readonly report: ReportInternalError;
+  readonly emit: (event: StatusEvent) => void;
+  /** To the edge, while it knows the tunnel. */
+  readonly tell: (message: ControlMessageInput) => void;
+  readonly serve: (stream: MuxStream) => void;
+  readonly serveFlow: (stream: DatagramStream, head: StreamHead) => void;
+}
+
+export class PublishedPeers {
+  readonly #deps: PublishedPeersDeps;
+  readonly #publisher: PeerPublisher;
+  /** By peer id: where the edge sees those who joined. They may come before or after their proof. */
+  readonly #addresses = new Map<string, string>();
+  /** Proven, and not told of yet, because nobody knows where they are. */
+  readonly #untold = new Set<Peer>();
+  /** Direct bytes of the last report. */
+  readonly #reported = new WeakMap<Peer, number>();
+  #reportedAt: number;
+
+  constructor(loaded: PeerPackage, deps: PublishedPeersDeps) {
+    this.#deps = deps;
+    const { identity, secret, network, clock, report } = deps;
+    this.#reportedAt = clock.monotonic();
+    const { p2pName: name, service, direct } = identity;
+    this.#publisher = new loaded.PeerPublisher(
+      { name, secret, service, direct, network, clock, budget: processBudget(), report },
+      {
+        onStream: (stream) => deps.serve(stream),
+        onDatagramStream: (stream, head) => deps.serveFlow(stream, head),
+        onJoined: (peer, isNew) => this.#onJoined(peer, isNew),
+        onPath: (peer, path) => this.#onPath(peer, path),
+        onAttempt: (peer, outcome) => this.#report(peer, outcome),
+        onGone: (peer, reason) => this.#onGone(peer, reason),
+        onFailed: (_peerId, fault) => deps.emit({ type: 'tunnel-error', tunnel: deps.tunnel, fault, final: false }),
+      },
+    );
+  }
+
+  get list(): readonly PublishedPeer[] {
+    return this.#publisher.peers.map((peer) => ({
+      peerId: peer.peerId,
+      clientAddr: this.#addresses.get(peer.peerId) ?? '',
+      ...peer.path,
+      ...peer.bytes,
+    }));
+  }
+
+  /** A relay stream that the edge has opened. */
+  accept(stream: MuxStream, peerId: string): void {
+    stream.accept();
+    this.#publisher.acceptRelay(stream, peerId);
+  }
+
+  onMessage(message: MessageOf<'PeerJoined'> | MessageOf<'PeerGone'>): void {
+    const { peer_id: peerId } = message;
+    if (message.type === 'PeerJoined') {
+      this.#addresses.set(peerId, message.client_addr);
+      for (const peer of this.#untold) if (peer.peerId === peerId) this.#tellJoined(peer, message.client_addr);
+      return;
+    }
+    // Merely lost by the edge: what runs direct goes on, and it may come back.
+    if (message.reason !== 'lost') this.#publisher.dismiss(peerId, message.reason);
+    this.#addresses.delete(peerId);
+  }
+
+  /** The edge has answered anew: what it was told before may be gone. */
+  reportAll(): void {
+    for (const peer of this.#publisher.peers) this.#report(peer);
+  }
+
+  /** Every CLIENT_TICK_MS, by the owner of the timer. */
+  tick(now: number): void {
+    if (now - this.#reportedAt < CLIENT_LIMITS.PEER_REPORT_EVERY_MS) return;
+    this.#reportedAt = now;
+    for (const peer of this.#publisher.peers) {
+      if (this.#reported.get(peer) !== peer.bytes.directBytes) this.#report(peer);
+    }
+  }
+
+  close(reason: StreamReason): void {
+    this.#publisher.close(reason);
+    this.#addresses.clear();
+  }
+
+  #onJoined(peer: Peer, isNew: boolean): void {
+    if (isNew) {
+      const address = this.#addresses.get(peer.peerId);
+      if (address === undefined) this.#untold.add(peer);
+      else this.#tellJoined(peer, address);
+    } else this.#report(peer);
+  }
+
+  #tellJoined(peer: Peer, clientAddr: string): void {
+    this.#untold.delete(peer);
+    const { tunnel, emit } = this.#deps;
+    emit({ type: 'peer', tunnel, peerId: peer.peerId, state: 'joined', clientAddr, reason: '' });
+  }
+
+  #onPath(peer: Peer, path: PeerPath): void {
+    const { tunnel, emit } = this.#deps;
+    emit({ type: 'path', name: tunnel.name, peerId: peer.peerId, ...path });
+    this.#report(peer);
+  }
+
+  #onGone(peer: Peer, reason: string): void {
+    const { tunnel, emit } = this.#deps;
+    const clientAddr = this.#addresses.get(peer.peerId) ?? '';
+    this.#addresses.delete(peer.peerId);
+    // Of one that nobody has heard of there is nothing to say.
+    if (this.#untold.delete(peer)) return;
+    emit({ type: 'peer', tunnel, peerId: peer.peerId, state: 'gone', clientAddr, reason });
+  }
+
+  #report(peer: Peer, attempt?: DirectOutcome): void {
+    const { path, reason, rttMs } = peer.path;
+    const { directBytes } = peer.bytes;
+    this.#reported.set(peer, directBytes);
+    this.#deps.tell({
+      type: 'PeerReport',
+      tunnel_id: this.#deps.tunnel.tunnelId,
+      peer_id: peer.peerId,
+      path,
+      reason,
+      rtt_ms: rttMs,
+      direct_bytes: directBytes,
+      ...(attempt === undefined ? {} : { attempt }),
+    });
+  }
+}

@@ -1,0 +1,209 @@
+// A local UDP port whose senders are flows: each has a stream of datagrams to the peer, and gets its answers from this port.
+import { createSocket, type RemoteInfo, type Socket, type SocketOptions } from 'node:dgram';
+import { once } from 'node:events';
+import { isIP } from 'node:net';
+import {
+  type Flow,
+  FlowAddresses,
+  type FlowRules,
+  FlowTable,
+  hostPort,
+  type LoopFacts,
+  plainAddress,
+} from '@tunnel/core';
+import {
+  BROKEN,
+  type DatagramAnswer,
+  type DatagramReader,
+  type DatagramStream,
+  type Guarded,
+  guard,
+} from '@tunnel/mux';
+import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
+import { isLoopback } from '../endpoint.ts';
+import { LocalAddresses } from '../forward/local-addresses.ts';
+import type { DropReason, Traffic } from '../forward/traffic.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+import type { ListenAddress, ListenerDeps, PeerListener, StreamOpener } from './peer-listener.ts';
+
+/** Senders are addresses already: with a lookup each answer would wait for a turn of its own. */
+const asItIs: NonNullable<SocketOptions['lookup']> = (address, _options, callback) =>
+  callback(null, address, isIP(address));
+
+const OVER: StreamReason = { code: 'cancelled', text: 'the flow has ended' };
+/** Nobody here plays with itself: the table is not that of an edge. */
+const NO_LOOPS: LoopFacts = { ownAddresses: new Set(), range: { from: 1, to: 0 }, pathPorts: [] };
+
+/** The rules of flows as an edge has them by default. Addresses of this machine cannot be forged from elsewhere. */
+const rulesFor = (host: string): FlowRules => ({
+  flowsPerTunnel: CLIENT_LIMITS.FLOWS_MAX,
+  idleMs: CLIENT_LIMITS.PEER_FLOW_IDLE_MS,
+  answeredIdleMs: CLIENT_LIMITS.PEER_FLOW_ANSWERED_IDLE_MS,
+  newFlowsPerSecond: 0,
+  unconfirmedReplyBytes: isLoopback(host) ? 0 : CLIENT_LIMITS.PEER_FLOW_UNCONFIRMED_BYTES,
+});
+
+export const openUdpListener = async (
+  { host, port }: ListenAddress,
+  opener: StreamOpener,
+  deps: ListenerDeps,
+): Promise<PeerListener> => {
+  const found = await new LocalAddresses(host).lookup(deps.clock.monotonic());
+  const socket = createSocket({ type: found.family === 6 ? 'udp6' : 'udp4', lookup: asItIs });
+  const listening = once(socket, 'listening');
+  socket.bind({ address: found.address, port, exclusive: true });
+  try {
+    await listening;
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
+  return new UdpListener(socket, host, opener, deps);
+};
+
+class UdpListener implements PeerListener, Guarded {
+  readonly address: ListenAddress;
+  readonly #socket: Socket;
+  readonly #opener: StreamOpener;
+  readonly #deps: ListenerDeps;
+  readonly #flows: FlowTable<PeerFlow>;
+  readonly #look: { cancel(): void };
+  #isOpen = true;
+  /** What the socket is given to send; one that was kept in its queue is the socket's. */
+  #scratch: Buffer | null = null;
+  #hasBacklog = false;
+
+  constructor(socket: Socket, host: string, opener: StreamOpener, deps: ListenerDeps) {
+    this.address = { host, port: socket.address().port };
+    this.#socket = socket;
+    this.#opener = opener;
+    this.#deps = deps;
+    const { clock } = deps;
+    const options = {
+      rules: rulesFor(host),
+      addresses: new FlowAddresses<PeerFlow>({ perAddress: CLIENT_LIMITS.FLOWS_MAX }),
+      loopFacts: () => NO_LOOPS,
+      onEnded: (flow: Flow<PeerFlow>) => flow.context?.end(),
+    };
+    this.#flows = new FlowTable(options, clock.monotonic());
+    this.#look = clock.setInterval(() => this.#flows.expire(clock.monotonic()), CLIENT_LIMITS.CLIENT_TICK_MS);
+    guard.listen(socket, 'message', this, 'peer.udp', (bytes: Buffer, from: RemoteInfo) => this.#receive(bytes, from));
+    // A sender that is gone says so; the next one is served all the same.
+    guard.listen(socket, 'error', this, 'peer.udp', () => {});
+  }
+
+  /** Datagrams have no end that could be waited for. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#look.cancel();
+    this.#flows.closeAll();
+    this.#socket.close();
+  }
+
+  abandon(error: unknown, where: string): void {
+    this.#deps.report(error, where);
+  }
+
+  /** The memory is borrowed for the call. */
+  reply(flow: Flow<PeerFlow>, bytes: Buffer, start: number, end: number): boolean {
+    const length = end - start;
+    if (!this.#isOpen || !this.#flows.mayReply(flow, length, this.#deps.clock.monotonic())) return false;
+    const queued = this.#hasBacklog ? this.#socket.getSendQueueSize() : 0;
+    if (queued > CLIENT_LIMITS.FLOW_BACKLOG_MAX_BYTES) return false;
+    this.#scratch ??= Buffer.allocUnsafeSlow(WIRE_LIMITS.DATAGRAM_MAX_BYTES);
+    const copy = queued > 0 ? Buffer.allocUnsafeSlow(length) : this.#scratch;
+    bytes.copy(copy, 0, start, end);
+    this.#socket.send(copy, 0, length, flow.port, flow.address);
+    this.#hasBacklog = this.#socket.getSendQueueCount() > 0;
+    if (this.#hasBacklog && copy === this.#scratch) this.#scratch = null;
+    return true;
+  }
+
+  #receive(bytes: Buffer, { address, port }: RemoteInfo): void {
+    const flow = this.#flows.arrived(address, port, this.#deps.clock.monotonic());
+    if (flow === null) return this.#deps.traffic.dropped('local');
+    flow.context ??= new PeerFlow(flow, this, this.#opener, this.#deps);
+    flow.context.send(bytes);
+  }
+}
+
+/** One local sender. It outlives its streams: one that is lost with its path is followed by another with the next datagram. */
+class PeerFlow implements DatagramAnswer, DatagramReader {
+  bytesAToB = 0;
+  bytesBToA = 0;
+  readonly #flow: Flow<PeerFlow>;
+  readonly #listener: UdpListener;
+  readonly #opener: StreamOpener;
+  readonly #traffic: Traffic;
+  readonly #report: ListenerDeps['report'];
+  #stream: DatagramStream | null = null;
+  #isOver = false;
+
+  constructor(flow: Flow<PeerFlow>, listener: UdpListener, opener: StreamOpener, { traffic, report }: ListenerDeps) {
+    this.#flow = flow;
+    this.#listener = listener;
+    this.#opener = opener;
+    this.#traffic = traffic;
+    this.#report = report;
+    traffic.started();
+    traffic.joined(this);
+  }
+
+  send(bytes: Buffer): void {
+    // The carrier of its stream only finishes what it has: another path has come.
+    if (this.#stream?.isRetiring === true) this.#letGo()?.reset(OVER);
+    const stream = this.#stream ?? this.#open();
+    const outcome = stream === null ? 'away' : stream.send(bytes, 0, bytes.length);
+    if (outcome === 'sent') this.bytesAToB += bytes.length;
+    else this.#dropped(outcome);
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#letGo()?.reset(OVER);
+    this.#traffic.ended(this);
+  }
+
+  onOpened(): void {}
+
+  onRefused(): void {
+    this.#letGo();
+  }
+
+  onDatagram(bytes: Buffer, start: number, end: number): void {
+    if (this.#isOver) return;
+    if (this.#listener.reply(this.#flow, bytes, start, end)) this.bytesBToA += end - start;
+    else this.#dropped('local');
+  }
+
+  onReset(): void {
+    this.#letGo();
+  }
+
+  abandon(error: unknown, where: string): void {
+    this.#report(error, where);
+    this.#letGo()?.reset(BROKEN);
+  }
+
+  #open(): DatagramStream | null {
+    const visitor = hostPort(plainAddress(this.#flow.address), this.#flow.port);
+    const stream = this.#opener.openDatagrams({ tunnelId: 'peer', visitor }, this);
+    // A carrier that breaks under this very stream answers within the call.
+    if (stream === null || stream.state === 'closed') return null;
+    this.#stream = stream;
+    stream.read(this);
+    return stream;
+  }
+
+  #letGo(): DatagramStream | null {
+    const stream = this.#stream;
+    this.#stream = null;
+    return stream;
+  }
+
+  #dropped(reason: DropReason): void {
+    this.#traffic.dropped(reason);
+  }
+}
