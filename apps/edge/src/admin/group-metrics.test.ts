@@ -3,6 +3,7 @@ import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
+import { PeerTotals } from '../ingress/p2p/peer-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -24,6 +25,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
       udp: { totals: new UdpTotals(), connections: 0, dropped: noDrops() },
     },
     http: { totals: new HttpTotals(), connections: 0, queuedBytes: 0 },
+    peers: { totals: new PeerTotals(), counts: { direct: 0, relay: 0 } },
     sessions: () => 0,
     carriers: () => 0,
     streams: () => 0,

@@ -27,6 +27,8 @@ describe('200', () => {
       '/api/tunnels',
       '/api/tunnels/{id}',
       '/api/tunnels/{id}/flows',
+      '/api/tunnels/{id}/peers',
+      '/api/tunnels/{id}/peers/{peer_id}',
       '/api/regions',
       '/api/tunnels/{id}/requests',
       '/api/tunnels/{id}/requests/{request_id}/replay',

@@ -12,6 +12,7 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
+import type { ReportInternalError } from '@tunnel/mux';
 import { type Clock, createLogger, type Logger, loadServerConfig } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
@@ -107,6 +108,8 @@ export interface ControlFixtureOptions {
   readonly tunnelsPerSession?: number;
   readonly connectionsPerTunnel?: number;
   readonly peersPerTunnel?: number;
+  /** Of mistakes in relay streams; without it none is expected. */
+  readonly reportRelay?: ReportInternalError;
   readonly failuresPerMinute?: number;
   readonly loadBalancing?: boolean;
   readonly switchedOff?: readonly TunnelProtocol[];
@@ -155,7 +158,8 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     peersPerTunnel: options.peersPerTunnel ?? 100,
     tell: (sessionId, message) => control.tell(sessionId, message),
   });
-  const relays = new PeerRelays({ joins: peers, tunnels, balancer, clock, logger, report: rethrow });
+  const report = options.reportRelay ?? rethrow;
+  const relays = new PeerRelays({ joins: peers, tunnels, balancer, clock, logger, report });
   const endpoints = new EndpointRegistry({
     listeners: ingresses,
     peerNames: peers,

@@ -2,25 +2,33 @@
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { deterministicChunks, eventually, FakeClock, hashOf, RecordingReader } from '@tunnel/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { TunnelCounters } from '../backend/tunnel-counters.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { type ControlFixture, startControl } from './control.fixture.ts';
 import { openRelay, RawPeer } from './raw-peers.fixture.ts';
 
 const MB = 1024 * 1024;
 
 let fixture: ControlFixture;
+let reported: string[];
 let publisher: RawPeer;
 let subscriber: RawPeer;
 let tunnelId: string;
 let peerId: string;
 beforeEach(async () => {
-  fixture = await startControl({ clock: new FakeClock(), connectionsPerTunnel: 2 });
+  reported = [];
+  const reportRelay = (_: unknown, where: string): void => void reported.push(where);
+  fixture = await startControl({ clock: new FakeClock(), connectionsPerTunnel: 2, reportRelay });
   publisher = await RawPeer.enter(fixture.port, 'alice');
   subscriber = await RawPeer.enter(fixture.port, 'alice-2');
   tunnelId = (await publisher.publish()).tunnel_id;
   peerId = await subscriber.connect();
 });
-afterEach(() => fixture.stop());
+afterEach(async () => {
+  await fixture.stop();
+  expect(reported).toEqual([]);
+});
 
 const relay = () => openRelay(subscriber, publisher, peerId);
 const text = (word: string): [Buffer, number, number, boolean] => [Buffer.from(word), 0, word.length, false];
@@ -192,6 +200,34 @@ describe('ends', () => {
       expect([nearReads.reset?.code, farReads.reset?.code]).toEqual(['shutting-down', 'shutting-down']),
     );
     expect(isIdle).toBe(true);
+  });
+
+  it('with a mistake of ours while bytes pass, and is counted no longer; its carriers and the next one are well', async () => {
+    const { near, nearReads, farReads } = await relay();
+    const tunnel = fixture.tunnels.get(tunnelId);
+    const addBytes = vi.spyOn(tunnel?.counters as TunnelCounters, 'addBytes').mockImplementationOnce(() => {
+      throw new Error('a mistake');
+    });
+    near.write(...text('oops'));
+    await eventually(() => expect([nearReads.reset, farReads.reset]).not.toContain(null));
+    expect(reported.splice(0)).toEqual(['stream.data']);
+    addBytes.mockRestore();
+    await eventually(() => expect([fixture.relays.connections, counters()?.openConnections]).toEqual([0, 0]));
+    const next = await relay();
+    next.near.write(...text('well'));
+    await eventually(() => expect(next.farReads.bytes).toBe(4));
+  });
+
+  it('with a mistake of ours while it opens', async () => {
+    const tunnel = fixture.tunnels.get(tunnelId) as Tunnel;
+    const open = vi.spyOn(tunnel.upstream, 'open').mockImplementationOnce(() => {
+      throw new Error('a mistake');
+    });
+    expect(await subscriber.open(peerId)).toMatchObject({ code: 'cancelled' });
+    open.mockRestore();
+    expect(reported.splice(0)).toEqual(['relay.open']);
+    expect([fixture.relays.connections, counters()?.openConnections]).toEqual([0, 0]);
+    await relay();
   });
 
   it('not with the control connection of either side: its carriers live on', async () => {

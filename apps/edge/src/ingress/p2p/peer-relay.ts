@@ -48,6 +48,15 @@ export class PeerRelay implements OpenAnswer, SpliceHandlers, ByteReader {
   }
 
   start(): void {
+    try {
+      this.#open();
+    } catch (error) {
+      // Whoever offered the stream knows nothing of the lease.
+      this.abandon(error, 'relay.open');
+    }
+  }
+
+  #open(): void {
     const { upstream, tunnelId } = this.#publisher;
     const { clientAddr, peer } = this.joined;
     this.#subscriber.read(this);
