@@ -1,7 +1,7 @@
 // The pages of udp and p2p tunnels: who talks, over which path and why, what was dropped, and a peer that is dismissed.
-import type { EdgePeer, EdgePeers, TunnelLogEntry } from '@tunnel/contract';
-import { eventually, startUdpEcho } from '@tunnel/testkit';
-import type { Page, Route } from 'playwright-core';
+import { type Client, connect } from '@tunnel/client';
+import { startEchoServer, startUdpEcho } from '@tunnel/testkit';
+import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { UdpVisitor } from '../system/udp-visitor.fixture.ts';
 import { Account } from './account.fixture.ts';
@@ -61,66 +61,41 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
   await page.getByText('They are kept only while a tunnel lives').waitFor();
 });
 
-const peer = (peer_id: string, more: Partial<EdgePeer>): EdgePeer => ({
-  ...{ peer_id, client_addr: '198.51.100.7:40001', service: 'tcp', path: 'relay', reason: 'random-ports' },
-  ...{ rtt_ms: null, connected_since: new Date().toISOString(), relayed_bytes: 1_500_000, direct_bytes: 0, ...more },
-});
-
-/** A p2p tunnel of the account as the platform would show it; gives what was dismissed. */
-const showPeers = async (page: Page, peers: EdgePeer[]): Promise<string[]> => {
-  const dismissed: string[] = [];
-  const entry: TunnelLogEntry = {
-    ...{ id: 'tun_p2p', tunnel_id: 'tun_p2p', protocol: 'p2p', label: 'office-db', region_id: 'local' },
-    ...{ registered_at: new Date().toISOString(), unregistered_at: null, request_count: 2, bytes_proxied: 1_500_000 },
-  };
-  const list = (): EdgePeers => ({ peers, total: peers.length });
-  await page.route('**/usage/tunnels/tun_p2p', (route) => route.fulfill({ json: entry }));
-  await page.route('**/usage/tunnels/tun_p2p/peers', (route) => route.fulfill({ json: list() }));
-  await page.route('**/usage/tunnels/tun_p2p/peers/*', async (route: Route) => {
-    const id = new URL(route.request().url()).pathname.split('/').at(-1) ?? '';
-    dismissed.push(`${route.request().method()} ${id}`);
-    peers.splice(
-      peers.findIndex(({ peer_id }) => peer_id === id),
-      1,
-    );
-    await route.fulfill({ status: 204 });
-  });
-  return dismissed;
-};
-
 it('a p2p tunnel shows each peer with its path and the reason, and one is dismissed when it is confirmed', async ({
   profile,
+  harness,
   stack,
 }) => {
   const account = await Account.signUp(stack, 'peers');
+  const { token } = await account.newKey();
+  const echo = harness.use(await startEchoServer());
+  const connected = async (): Promise<Client> => harness.use(await connect({ server: stack.control, token }));
+  const p2p = { p2pName: `office-${process.pid}`, secret: 'a secret of at least sixteen bytes' };
+  const tunnel = await (await connected()).open({ protocol: 'p2p', ...p2p, localPort: echo.port });
   await profile.logIn(account.email);
-  const page = await profile.tab('/tunnels');
-  await page.getByText('No tunnels yet').waitFor();
-  const direct = { path: 'direct', reason: '', rtt_ms: 12.4, direct_bytes: 7_000_000 } as const;
-  const dismissed = await showPeers(page, [
-    peer('peer_direct', { ...direct, client_addr: '203.0.113.9:40002' }),
-    peer('peer_relay', {}),
-  ]);
-  await page.goto(profile.urlOf('/tunnels/tun_p2p'));
-  await page.getByRole('heading', { name: 'office-db', level: 1 }).waitFor();
-  const rowOf = (name: string) => page.getByRole('row').filter({ hasText: name });
-  await rowOf('peer_direct').getByText('direct', { exact: true }).waitFor();
-  expect(await rowOf('peer_direct').innerText()).toMatch(/12 ms[\s\S]*1\.5 MB[\s\S]*7\.0 MB/);
-  await rowOf('peer_relay').getByText('relay', { exact: true }).waitFor();
-  await rowOf('peer_relay').getByText('both networks use random ports').waitFor();
+  const page = await profile.tab(`/tunnels/${tunnel.tunnelId}`);
+  await page.getByRole('heading', { name: p2p.p2pName, level: 1 }).waitFor();
+  await page.getByText(`npx tunnel p2p connect ${p2p.p2pName}`).waitFor();
+
+  const relayed = await (await connected()).connectPeer({ ...p2p, direct: false });
+  const direct = await (await connected()).connectPeer(p2p);
+  const rowOf = (text: string) => page.getByRole('row').filter({ hasText: text });
+  await rowOf('direct paths are switched off').getByText('relay', { exact: true }).waitFor();
+  await rowOf('between the two clients').getByText('direct', { exact: true }).waitFor();
+  expect(await rowOf('between the two clients').innerText()).toMatch(/\d ms/);
   expect(await page.getByText('Direct traffic is not billed').count()).toBeGreaterThan(0);
   await expectForEverybody(page);
 
-  await page.getByRole('button', { name: 'Dismiss the peer at 198.51.100.7:40001' }).click();
+  const dismiss = rowOf('direct paths are switched off').getByRole('button', { name: /^Dismiss the peer at 127/ });
+  await dismiss.click();
   await page.getByRole('button', { name: 'Keep it' }).click();
-  expect(dismissed).toEqual([]);
-  await page.getByRole('button', { name: 'Dismiss the peer at 198.51.100.7:40001' }).press('Enter');
-  expect(await findingsOf(page)).toEqual([]);
+  expect(relayed.path).toBe('relay');
+  await dismiss.press('Enter');
+  await page.getByText('It is refused for 60 seconds').waitFor();
   await page.getByRole('button', { name: 'Dismiss peer' }).click();
-  await rowOf('peer_relay').waitFor({ state: 'detached' });
-  await eventually(() => expect(dismissed).toEqual(['DELETE peer_relay']));
-  await rowOf('peer_direct').waitFor();
-  await page.unrouteAll({ behavior: 'wait' });
+  await rowOf('direct paths are switched off').waitFor({ state: 'detached' });
+  await rowOf('between the two clients').waitFor();
+  expect(direct.path).toBe('direct');
 });
 
 it('the help for a new tunnel has every kind, each with commands that name the edge', async ({ profile, stack }) => {

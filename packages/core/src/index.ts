@@ -54,6 +54,7 @@ export { FailureWindow } from './failure-window.ts';
 export { Flow } from './flows/flow.ts';
 export { FlowAddresses } from './flows/flow-addresses.ts';
 export type { LoopFacts } from './flows/flow-key.ts';
+export { FlowOpenings } from './flows/flow-openings.ts';
 export {
   DROP_REASONS,
   type DropReason,

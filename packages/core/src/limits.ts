@@ -64,6 +64,14 @@ export const CORE_LIMITS = {
   // --- flows of udp tunnels ---
   /** prefixes (a /24, of IPv6 a /56) whose new flows are counted on one tunnel, and as many of a moment ago; a flood from more is not told from visitors */
   FLOW_PREFIXES_MAX: 16_384,
+  /** new flows of one client that it has not answered for: with more than this they would keep it from those that it has */
+  FLOWS_OPENING_MAX: 128,
+  /** as many may always be: a client that answers late is not a client that is busy */
+  FLOWS_OPENING_MIN: 32,
+  /** later than the fastest answer by more than this, the client is busy with new flows, and no further one begins */
+  FLOWS_OPENING_LATE_MS: 40,
+  /** the fastest answer of this time counts; a path may change */
+  FLOWS_OPENING_WINDOW_MS: 10_000,
   /** how long a flow that a policy refused is not asked for again */
   FLOW_DENIED_MS: 10_000,
   /** seconds in the wheel of expiry; one that is over later is looked at once more */

@@ -249,6 +249,26 @@ describe('a carrier that stands still', () => {
     await eventually(() => expect(heard().datagrams.at(-1)).toBe('well'));
   });
 
+  it('takes no new flows in the second half of what it may be behind, while those that there are go on', async () => {
+    const stream = session.openDatagrams(HEAD, ANSWER) as DatagramStream;
+    stream.send(Buffer.from('first'), 0, 5);
+    await eventually(() => expect(heard().datagrams).toEqual(['first']));
+    now += 20;
+    peer.write(encodeSeen(HEADER + 5));
+    await answered('20 ms it took');
+    expect(session.takesFlows).toBe(true);
+    stream.send(Buffer.from('probe'), 0, 5);
+    now += 20 + MUX_LIMITS.DATAGRAM_BEHIND_MS / 2;
+    expect(session.takesFlows).toBe(true);
+    now += 1;
+    expect([session.takesFlows, stream.send(Buffer.from('more'), 0, 4)]).toEqual([false, 'sent']);
+    peer.write(encodeSeen(3 * HEADER + 14));
+    await answered('moves on');
+    expect(session.takesFlows).toBe(true);
+    flood(stream, Math.floor(MUX_LIMITS.DATAGRAM_UNSEEN_FIRST_BYTES / 2 / 1208) + 1);
+    expect([session.takesFlows, flood(stream, 1)]).toEqual([false, { sent: 1, behind: 0 }]);
+  });
+
   it('holds up no other carrier', async () => {
     peer.pause();
     const stream = session.openDatagrams(HEAD, ANSWER) as DatagramStream;

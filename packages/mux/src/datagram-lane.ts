@@ -37,6 +37,11 @@ export class DatagramLane {
     return 'sent';
   }
 
+  /** Not while datagrams are about to be behind: those of a new flow would be dropped, and its OPEN would cost all the same. */
+  get takesFlows(): boolean {
+    return this.#pace?.takesFlows(this.#clock.now()) ?? true;
+  }
+
   /** false: the peer cannot have seen this. */
   onSeen(payload: Uint8Array): boolean {
     const takenBytes = decodeSeen(payload);

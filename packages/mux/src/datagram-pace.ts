@@ -56,6 +56,16 @@ export class DatagramPace {
     );
   }
 
+  /** Whether a new flow may begin now: in the first half of either bound alone, so that a flood of them leaves the other to flows that talk. */
+  takesFlows(nowMs: number): boolean {
+    if (this.#count === 0) return true;
+    if (this.unseenBytes > this.#windowBytes / 2) return false;
+    const roundTripMs = this.#roundTripMs;
+    return (
+      roundTripMs === null || nowMs - (this.#times[this.#first] ?? 0) <= roundTripMs + MUX_LIMITS.DATAGRAM_BEHIND_MS / 2
+    );
+  }
+
   sent(bytes: number, nowMs: number): void {
     this.#sentBytes += bytes;
     const last = (this.#first + this.#count - 1) % MARKS_MAX;

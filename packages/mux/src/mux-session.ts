@@ -165,6 +165,11 @@ export class MuxSession implements FramedConnectionOwner {
     return this.flows?.path ?? null;
   }
 
+  /** false: datagrams are about to be behind, and only those of flows that there are should go. To be asked before openDatagrams(). */
+  get takesFlows(): boolean {
+    return this.#reserved?.lane.takesFlows ?? true;
+  }
+
   /**
    * Opens a flow, whose number is chosen here; datagrams may follow at once. Exactly one of the answers comes, unless it is reset before.
    * null: the session has no datagrams, takes no streams any more, or has no carrier now: a datagram does not wait for one.

@@ -23,6 +23,8 @@ export const PEER_LIMITS = {
   // --- the direct path ---
   /** read from a direct connection and not taken; its owner has credit of its own and never comes near it */
   PEER_TRANSPORT_UNREAD_MAX_BYTES: 4 * MiB,
+  /** asked of the kernel for the socket of a direct path; it gives what net.core.rmem_max allows */
+  PEER_SOCKET_BUFFER_BYTES: 4 * MiB,
   /** addresses that one side offers; more would only be probes into the dark */
   PEER_CANDIDATES_MAX: 8,
   /** addresses that probes of one round go to: those offered, and those that probes came from */
@@ -51,6 +53,8 @@ export const PEER_LIMITS = {
   // --- peers of a publisher ---
   /** relay streams that have not proven the secret yet; over it new ones are refused */
   PEER_HANDSHAKES_MAX: 256,
+  /** of one publisher; an edge allows 100 peers unless its operator says more */
+  PEER_SESSIONS_MAX: 4096,
   /** a peer without any path is kept for its return */
   PEER_ABSENT_MS: 30_000,
 } as const;

@@ -18,6 +18,8 @@ export interface SideOptions {
   readonly ports?: ObservedAddresses['ports'];
   readonly transport?: PeerTransport | null;
   readonly observer?: AddressObserver | null;
+  /** Beside the one that the network has. */
+  readonly moreAddresses?: string[];
 }
 
 /** What one side of the network sees, and what it was told, in words. */
@@ -67,7 +69,7 @@ export class Harness {
       network: {
         loadTransport: () => Promise.resolve(transport),
         observer: () => observer,
-        ownAddresses: () => [host],
+        ownAddresses: () => [host, ...(options.moreAddresses ?? [])],
       },
       clock: this.clock,
       budget: new MemoryBudget(1024 * 1024 * 1024),

@@ -99,6 +99,16 @@ describe('who is at the other end', () => {
   });
 });
 
+it('one join is one program: another one in its name takes its place', async () => {
+  await begin();
+  const successor = harness.subscriber();
+  harness.join(successor, publisher, 'peer_1');
+  await harness.clock.advance(SOON_MS);
+  expect(publisher.told).toEqual(['joined peer_1', 'gone peer_1 left', 'joined peer_1']);
+  expect(publisher.side.peers).toHaveLength(1);
+  expect(subscriber.side.isConnected).toBe(false);
+});
+
 describe('whoever is between', () => {
   it('sees neither the secret, nor what is said, nor an address', async () => {
     subscriber = harness.subscriber();

@@ -102,9 +102,17 @@ export class PeerPublisher {
     for (const entry of [...this.#peers.values()]) this.#end(entry, reason.text);
   }
 
-  #join(carrier: SealedCarrier, sessionId: string, peerId: string): PeerEntry {
+  #join(carrier: SealedCarrier, sessionId: string, peerId: string): PeerEntry | null {
     this.#unproven.delete(carrier);
     const known = this.#peers.get(sessionId);
+    // The edge counts joins; one join is one program, so the one before has ended.
+    for (const other of [...this.#peers.values()]) {
+      if (other.peerId === peerId && other.sessionId !== sessionId) this.#end(other, 'left');
+    }
+    if (known === undefined && this.#peers.size >= PEER_LIMITS.PEER_SESSIONS_MAX) {
+      carrier.destroy('too many peers');
+      return null;
+    }
     const entry = known ?? this.#newPeer(sessionId, peerId);
     entry.peerId = peerId;
     entry.relay = carrier;

@@ -144,6 +144,21 @@ describe('no direct path', () => {
     expect(publisher.attempts).toEqual(['no-answer', 'direct']);
   });
 
+  it.each(['subscriber', 'publisher'] as const)(
+    'an address of the %s changes: it is tried at once, whatever the pause',
+    async (side) => {
+      const moreAddresses: string[] = [];
+      harness.cut();
+      await begin(side === 'subscriber' ? { moreAddresses } : {}, side === 'publisher' ? { moreAddresses } : {});
+      await harness.clock.advance(2 * ROUND_MS + CORE_LIMITS.PATH_RETRY_FIRST_MS + SOON_MS);
+      expect(publisher.attempts).toEqual(['no-answer', 'no-answer']);
+      harness.network.restore();
+      moreAddresses.push('10.0.1.1');
+      await harness.clock.advance(PEER_LIMITS.PEER_ADDRESSES_LOOK_EVERY_MS + SOON_MS);
+      expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
+    },
+  );
+
   it('a third of all packets lost: it takes longer, and is found', async () => {
     harness.network.lossShare = 1 / 3;
     await begin();

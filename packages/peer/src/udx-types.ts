@@ -6,6 +6,8 @@ export interface UdxSocket extends EventEmitter {
   address(): { readonly host: string; readonly family: number; readonly port: number } | null;
   /** Resolves when the kernel has it (true) or did not take it (false). */
   send(bytes: Buffer, port: number, host: string): Promise<boolean>;
+  /** Above its own bound the kernel gives less, without a word. */
+  setRecvBufferSize(bytes: number): void;
   close(): Promise<void>;
 }
 

@@ -1,12 +1,13 @@
 // Decisions about udp and p2p tunnels at the platform: flows and peers as the edge tells them, refusals, and what is counted.
-import { edgeFlows } from '@tunnel/contract';
-import { eventually, startUdpEcho } from '@tunnel/testkit';
+import { once } from 'node:events';
+import { edgeFlows, edgePeers } from '@tunnel/contract';
+import { eventually, startEchoServer, startUdpEcho } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { UdpVisitor } from '../../system/udp-visitor.fixture.ts';
 import { refusalOf } from './api-request.fixture.ts';
 import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
-import { entryWhen, openTunnel } from './tunnels.fixture.ts';
+import { connectWith, entryWhen, openTunnel } from './tunnels.fixture.ts';
 
 const harness = new PlatformHarness();
 let ann: Person;
@@ -66,6 +67,44 @@ describe('Contract', () => {
       },
       { timeoutMs: PATIENCE_MS },
     );
+  });
+
+  it(row('Contract', 43, 'a publisher and its subscriber'), async () => {
+    const secret = 'a secret of at least sixteen bytes';
+    const echo = harness.use(await startEchoServer());
+    const spec = { protocol: 'p2p', p2pName: `db-${process.pid}`, secret, localPort: echo.port } as const;
+    const { client, tunnel } = await openTunnel(harness, ann, spec);
+    const entry = await entryWhen(harness, ann, tunnel.tunnelId, ({ label }) => label === spec.p2pName);
+    expect(entry.protocol).toBe('p2p');
+    const { client: other } = await connectWith(harness, (await harness.newKey(ann)).token);
+    const peer = await other.connectPeer({ p2pName: spec.p2pName, secret, direct: false });
+    const stream = await peer.dial();
+    stream.write('hello');
+    expect(String((await once(stream, 'data'))[0])).toBe('hello');
+
+    const path = `/usage/tunnels/${tunnel.tunnelId}/peers`;
+    const joined = await eventually(
+      async () => {
+        const list = edgePeers.parse((await harness.get(path, ann.token)).body);
+        expect(list).toMatchObject({ total: 1, peers: [{ service: 'tcp', path: 'relay', reason: 'off' }] });
+        expect(list.peers[0]?.relayed_bytes).toBeGreaterThan(10);
+        return list.peers[0];
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
+    // One tunnel with two clients: a subscriber has no entry.
+    const counted = await entryWhen(harness, ann, tunnel.tunnelId, ({ request_count }) => request_count > 0);
+    expect([counted.request_count, counted.bytes_proxied > 10]).toEqual([1, true]);
+    expect((await harness.get('/usage/tunnels?protocol=p2p&state=active', ann.token)).body).toHaveLength(1);
+
+    expect(refusalOf(await harness.get(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
+    const ended = once(stream, 'error') as Promise<[Error]>;
+    expect((await harness.ask('DELETE', `${path}/${joined?.peer_id}`, { token: ann.token })).status).toBe(204);
+    expect((await ended)[0].message).toContain('dismissed');
+    expect((await harness.get(path, ann.token)).body).toEqual({ peers: [], total: 0 });
+    const again = await harness.ask('DELETE', `${path}/${joined?.peer_id}`, { token: ann.token });
+    expect(refusalOf(again)).toEqual([404, 'P2P_PEER_UNKNOWN']);
+    await Promise.all([client.close(), other.close()]);
   });
 
   it(row('Contract', 43), async () => {

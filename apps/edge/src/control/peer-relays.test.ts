@@ -1,7 +1,7 @@
 // Relay streams between two raw clients over real carriers: bytes exact both ways, half-close, resets, slow readers, limits, and who is killed.
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { deterministicChunks, eventually, FakeClock, hashOf, RecordingReader } from '@tunnel/testkit';
+import { deterministicChunks, eventually, FakeClock, hashOf, type RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { TunnelCounters } from '../backend/tunnel-counters.ts';
 import type { Tunnel } from '../routing/tunnel.ts';

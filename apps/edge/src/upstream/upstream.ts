@@ -10,6 +10,8 @@ export interface Upstream {
   readonly connection: object | null;
   /** Exactly one of the answers comes, unless the pending stream is reset before. null: no streams are taken now. */
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null;
+  /** false: the client is about to be behind with datagrams, and a new flow would cost it more of the time it does not have. */
+  readonly takesFlows: boolean;
   /** A flow, whose first datagrams may follow at once. null: the client is away, or has no carrier; a datagram does not wait for one. */
   openDatagrams(head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream | null;
 }
@@ -33,6 +35,10 @@ export class MuxUpstream implements Upstream {
 
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
     return this.mux?.open(head, answer) ?? null;
+  }
+
+  get takesFlows(): boolean {
+    return this.mux?.takesFlows ?? true;
   }
 
   openDatagrams(head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream | null {

@@ -225,8 +225,8 @@ describe('asking the edge of a tunnel', () => {
     expect(await calls().flows('eu', tunnelId, account.accountId)).toEqual(flows);
     expect(await calls().peers('eu', tunnelId, account.accountId)).toEqual(peers);
     await calls().dismissPeer('eu', tunnelId, 'peer/1', account.accountId);
-    const at = `/edge/api/tunnels/${tunnelId}`;
-    expect(asked).toEqual([`GET ${at}/flows`, `GET ${at}/peers`, `DELETE ${at}/peers/peer%2F1`]);
+    const base = `/edge/api/tunnels/${tunnelId}`;
+    expect(asked).toEqual([`GET ${base}/flows`, `GET ${base}/peers`, `DELETE ${base}/peers/peer%2F1`]);
   });
 
   it('passes on what the edge says to the caller', async () => {

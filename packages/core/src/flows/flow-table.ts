@@ -54,6 +54,8 @@ export interface FlowTableOptions<C> {
   readonly addresses: FlowAddresses<C>;
   /** Asked anew each time: addresses of a machine change. */
   readonly loopFacts: () => LoopFacts;
+  /** Asked before any other flow makes room; false: `limit`. */
+  readonly mayBegin?: (now: number) => boolean;
   /** Told once for each flow, also while another one is being let in. */
   readonly onEnded: (flow: Flow<C>, end: FlowEnd) => void;
 }
@@ -168,6 +170,7 @@ export class FlowTable<C> {
     const { addresses, loopFacts } = this.#options;
     if (isLoop(address, port, loopFacts())) return this.drop('loop', null);
     if (!this.#rate.take(address, now)) return this.drop('rate', null);
+    if (this.#options.mayBegin?.(now) === false) return this.drop('limit', null);
     if (!this.#makeRoom(address)) return this.drop('limit', null);
     const flow = new Flow<C>(address, port, now, this.#evict);
     this.#flows.set(flow.key, flow);

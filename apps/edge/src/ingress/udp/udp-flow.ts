@@ -9,6 +9,10 @@ import { Lease } from '../../routing/balancer.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 
 export interface UdpFlowOwner {
+  /** The client is asked for the first local socket of this flow; onServed or onUnasked follows. */
+  onAsked(flow: UdpFlow): void;
+  /** There will be no answer. */
+  onUnasked(flow: UdpFlow): void;
   /** The client has a local socket for it: once a flow. */
   onServed(flow: UdpFlow): void;
   /** From the visitor, and passed. */
@@ -74,6 +78,10 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   /** It is passed, or counted under the reason why not. */
   send(bytes: Buffer, start: number, end: number): void {
     if (this.#waiting !== null) return this.#wait(bytes, start, end, this.#waiting);
+    // Asked before anything is opened: a client that is behind would open a socket for a datagram that does not come. One that
+    // is proven to be there is not kept out by those who are not.
+    if (this.#stream === null && !this.flow.isConfirmed && !this.tunnel.upstream.takesFlows)
+      return this.#owner.onDropped(this, 'behind', 1);
     const stream = this.#stream ?? this.#open();
     const outcome = stream === null ? 'away' : stream.send(bytes, start, end);
     if (outcome !== 'sent') return this.#owner.onDropped(this, outcome, 1);
@@ -100,6 +108,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     // A carrier that breaks under this very stream answers within the call.
     if (opened === null || opened.state === 'closed') return null;
     this.#stream = opened;
+    if (!this.#isServed) this.#owner.onAsked(this);
     opened.read(this);
     return opened;
   }
@@ -111,6 +120,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#unansweredDatagrams = 0;
     this.#unansweredBytes = 0;
     if (unanswered > 0) this.#owner.onDropped(this, reason, unanswered);
+    if (!this.#isServed) this.#owner.onUnasked(this);
     return stream;
   }
 

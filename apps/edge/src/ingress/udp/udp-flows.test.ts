@@ -1,12 +1,15 @@
 // Datagrams through a port of the edge, a real session and a client: what passes, what is dropped and under which reason, and what stays of a flow.
 import type { DatagramStream } from '@tunnel/mux';
 import { eventually, rethrow } from '@tunnel/testkit';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { echoing, refusing, UdpStage, type UdpStand } from './udp.fixture.ts';
 
 const stage = new UdpStage();
 afterEach(() => stage.clear());
+
+/** FLOWS_OPENING_MAX of core. */
+const OPENING_MAX = 128;
 
 /** A client that answers nothing by itself. */
 const silent = (streams: DatagramStream[], got: string[] = []) => ({
@@ -190,6 +193,42 @@ describe('a datagram that is not passed is counted under one reason', () => {
     await eventually(() => expect(stand.dropped()).toEqual({ limit: 1 }));
     await first.echo('three');
     expect(stand.totals.flows).toBe(2);
+  });
+
+  it('limit: the client has not answered for so many new flows that one more would be in the way; those that live go on', async () => {
+    let isBusy = false;
+    const stand = await stage.start({
+      onFlow: (stream, head) => (isBusy ? undefined : echoing(stream, head)),
+      ...{ perTunnel: 1000, perAddress: 1000 },
+    });
+    const port = await stand.open();
+    const living = await stand.visitor(port);
+    await living.echo('one');
+    await living.echo('two');
+    isBusy = true;
+    // On a busy machine it would be behind before it is asked for too much.
+    vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(true);
+    const flood = await Promise.all(Array.from({ length: OPENING_MAX + 20 }, () => stand.visitor(port)));
+    for (const visitor of flood) visitor.say('hello');
+    await eventually(() => expect(stand.dropped()).toEqual({ limit: 20 }));
+    expect(stand.totals.flows).toBe(OPENING_MAX + 1);
+    await living.echo('three');
+  });
+
+  it('behind: a client that is about to be behind is not offered new flows; those that are confirmed go on, and open anew', async () => {
+    const stand = await stage.start();
+    const port = await stand.open();
+    const [talking, asking] = [await stand.visitor(port), await stand.visitor(port)];
+    await talking.echo('one');
+    await talking.echo('two');
+    const behind = vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(false);
+    asking.say('is anybody there?');
+    await eventually(() => expect(stand.dropped()).toEqual({ behind: 1 }));
+    expect(stand.heads).toHaveLength(1);
+    await talking.echo('three');
+    behind.mockRestore();
+    await asking.echo('now?');
+    expect([stand.heads.length, stand.tunnel.counters.requests]).toEqual([2, 2]);
   });
 
   it('too-large, behind, path: as the stream says; the flow stays', async () => {

@@ -16,7 +16,7 @@ interface Listener {
   account: string;
 }
 
-export interface UdpListenersOptions extends Omit<UdpPortParts, 'loopFacts'> {
+export interface UdpListenersOptions extends Omit<UdpPortParts, 'loopFacts' | 'openings'> {
   readonly host: string;
   readonly range: LoopFacts['range'];
   /** The two of the path between client and edge; none: they are not open. */
@@ -44,7 +44,7 @@ export class UdpListeners {
   constructor(options: UdpListenersOptions) {
     this.#options = options;
     this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
-    this.#parts = { ...options, loopFacts: () => this.#loopFacts };
+    this.#parts = { ...options, loopFacts: () => this.#loopFacts, openings: new WeakMap() };
     this.#loopFacts = { ownAddresses: new Set(), range: options.range, pathPorts: [] };
   }
 

@@ -5,6 +5,7 @@ import {
   type Flow,
   type FlowAddresses,
   type FlowEnd,
+  FlowOpenings,
   type FlowRules,
   FlowTable,
   hostPort,
@@ -17,6 +18,7 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import type { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
+import type { Upstream } from '../../upstream/upstream.ts';
 import { UdpFlow, type UdpFlowOwner } from './udp-flow.ts';
 import type { UdpSocket } from './udp-socket.ts';
 import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
@@ -35,6 +37,8 @@ export interface UdpPortParts {
   /** One for all ports. */
   readonly addresses: FlowAddresses<UdpFlow>;
   readonly loopFacts: () => LoopFacts;
+  /** Of each client: those of its flows that it has not answered for. */
+  readonly openings: WeakMap<Upstream, FlowOpenings<UdpFlow>>;
   readonly decide: DecideFlow;
   readonly totals: UdpTotals;
   /** Monotonic, read once a turn. */
@@ -66,6 +70,8 @@ export class UdpPort implements UdpFlowOwner, Guarded {
   #table: FlowTable<UdpFlow>;
   /** Null: none has been seen yet. */
   #tunnelId: string | null = null;
+  /** Of the tunnel's client. */
+  #openings: FlowOpenings<UdpFlow> | null = null;
   /** After it was opened anew, the tunnel may be another than before. */
   #isTunnelKnown = false;
   readonly #rules: { -readonly [K in keyof FlowRules]: FlowRules[K] };
@@ -165,6 +171,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     }
     this.#tunnelId = route.tunnelId;
     this.#isTunnelKnown = true;
+    this.#openings = this.#openingsOf(route);
     this.#takeRulesOf(route);
     return true;
   }
@@ -224,7 +231,26 @@ export class UdpPort implements UdpFlowOwner, Guarded {
 
   // ---- from the flows ----
 
-  onServed({ tunnel }: UdpFlow): void {
+  onAsked(served: UdpFlow): void {
+    this.#openingsOf(served.tunnel).begun(served, this.#parts.now());
+  }
+
+  onUnasked(served: UdpFlow): void {
+    this.#openingsOf(served.tunnel).gone(served);
+  }
+
+  #openingsOf({ upstream }: Tunnel): FlowOpenings<UdpFlow> {
+    const { openings } = this.#parts;
+    const known = openings.get(upstream);
+    if (known !== undefined) return known;
+    const made = new FlowOpenings<UdpFlow>();
+    openings.set(upstream, made);
+    return made;
+  }
+
+  onServed(served: UdpFlow): void {
+    const { tunnel } = served;
+    this.#openingsOf(tunnel).answered(served, this.#parts.now());
     tunnel.counters.addRequest();
     this.#parts.totals.requests += 1;
   }
@@ -278,7 +304,8 @@ export class UdpPort implements UdpFlowOwner, Guarded {
       const { text, unpassed } = OVER[end];
       if (flow.context !== null) this.#over(flow.context, { code: 'cancelled', text }, unpassed);
     };
-    return new FlowTable<UdpFlow>({ rules: this.#rules, addresses, loopFacts, onEnded }, now());
+    const mayBegin = (at: number): boolean => this.#openings?.mayBegin(at) ?? true;
+    return new FlowTable<UdpFlow>({ rules: this.#rules, addresses, loopFacts, mayBegin, onEnded }, now());
   }
 
   #over(served: UdpFlow, why: StreamReason, unpassed: DropReason): void {

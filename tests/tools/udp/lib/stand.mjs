@@ -1,0 +1,150 @@
+// An edge with udp tunnels, a real `tunnel udp` process, and what both say of flows, drops and the path of datagrams.
+import { spawnSync } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
+import { ROOT } from '../../../../scripts/lib/paths.mjs';
+import { cleanEnvironment, startEdge } from '../../groups/lib/edge.mjs';
+import { until } from '../../groups/lib/until.mjs';
+
+const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
+const METER = fileURLToPath(new URL('../../groups/lib/meter.mjs', import.meta.url));
+const MANY_FLOWS = 'connections_per_tunnel = 50000\nconnections_per_address = 50000';
+
+/** Ends the script with one line where one of these programs is missing; each is a command that succeeds where it is there. */
+export function needs(...commands) {
+  for (const [program, ...args] of commands) {
+    const { error } = spawnSync(program, args, { stdio: 'ignore', timeout: 20_000 });
+    if (error === undefined) continue;
+    process.stdout.write(`skipped: ${program} is not installed\n`);
+    process.exit(0);
+  }
+}
+
+/** A UDP port that nobody has, of this moment; outside of those that systems give to whoever asks for any. */
+export async function freeUdpPort() {
+  for (;;) {
+    const port = 62_000 + Math.floor(Math.random() * 3000);
+    const socket = createSocket('udp4');
+    const bound = await new Promise((resolve) => {
+      socket.once('error', () => resolve(false));
+      socket.bind(port, '127.0.0.1', () => resolve(true));
+    });
+    socket.close();
+    if (bound) return port;
+  }
+}
+
+/** `udp`: lines of [udp]; `limits`: lines of [limits]; `host`: where it listens. */
+export async function startUdpEdge({ udp = '', limits = MANY_FLOWS, tables = '' } = {}) {
+  const port = await freeUdpPort();
+  return startEdge({
+    limits: `udp_port_range = [${port}, ${port}]\n${limits}`,
+    tables: `[udp]\nports = [0, 0]\n${udp}\n${tables}`,
+  });
+}
+
+export class UdpTunnel {
+  events = [];
+  ready = null;
+  #edge;
+  #args;
+  #home = throwAwayFolder();
+  #child = null;
+  #asked = 0;
+  #answers = new Map();
+
+  /** `control`: host:port to dial in place of the edge's own, a relay for example. */
+  constructor(edge, localPort, { control = edge.run.control, flags = [] } = {}) {
+    this.#edge = edge;
+    this.#args = [
+      ...['--expose-gc', '--import', METER, CLI, 'udp', String(localPort), '--json', ...flags],
+      ...['--server', control, '--token-file', edge.run.admin_token_file],
+    ];
+  }
+
+  async start() {
+    this.ready = null;
+    const child = startChild({
+      name: 'tunnel',
+      command: process.execPath,
+      args: this.#args,
+      env: cleanEnvironment(this.#home),
+      cwd: this.#home,
+      ipc: true,
+      onLine: (line) => this.#heard(line),
+    });
+    child.process.on('message', ({ id, value }) => {
+      this.#answers.get(id)?.(value);
+      this.#answers.delete(id);
+    });
+    this.#child = child;
+    await Promise.race([until('the tunnel is open', () => this.ready, { timeoutMs: 30_000 }), failAtExit(child)]);
+    return this;
+  }
+
+  get port() {
+    return this.ready.assigned_port;
+  }
+
+  get pid() {
+    return this.#child.pid;
+  }
+
+  /** { flows, total, dropped, path, reason } as the edge's REST has them. */
+  flows() {
+    return this.#edge.api(`/api/tunnels/${this.ready.tunnel_id}/flows`);
+  }
+
+  /** Waits until datagrams take this path at both ends. */
+  async settle(path, timeoutMs = 20_000) {
+    const isThere = async () => (await this.flows()).path === path && this.ways.at(-1)?.path === path;
+    await until(`datagrams take ${path}`, isThere, { timeoutMs });
+  }
+
+  /** The `datagrams` events so far. */
+  get ways() {
+    return this.events.filter(({ event }) => event === 'datagrams');
+  }
+
+  memory() {
+    return this.#ask('memory');
+  }
+
+  cpu() {
+    return this.#ask('cpu');
+  }
+
+  kill() {
+    return stopChild(this.#child, 'SIGKILL');
+  }
+
+  close() {
+    return stopChild(this.#child, 'SIGTERM');
+  }
+
+  #ask(what) {
+    this.#asked += 1;
+    const id = this.#asked;
+    const answer = new Promise((resolve) => {
+      this.#answers.set(id, resolve);
+    });
+    this.#child.process.send({ id, what });
+    return Promise.race([answer, failAtExit(this.#child)]);
+  }
+
+  #heard(line) {
+    if (!line.startsWith('{')) return;
+    const event = { ...JSON.parse(line), atMs: performance.now() };
+    this.events.push(event);
+    if (event.event === 'ready') this.ready = event;
+  }
+}
+
+/** Only what happened. */
+export const dropsOf = (dropped) =>
+  Object.entries(dropped)
+    .filter(([, count]) => count > 0)
+    .map(([reason, count]) => `${reason} ${count}`)
+    .join(', ') || 'none';
