@@ -66,7 +66,7 @@ export class DirectLink {
   #generation = 0;
   /** null: there is no relay, and nothing can be said. */
   #relayHash: Buffer | null = null;
-  #unable: Inability | null = null;
+  #unable: Inability | null;
   #theyAreUnable: Inability | null = null;
   /** How the two were seen the last time. */
   #ports: readonly Reachability[] = [];
@@ -83,6 +83,7 @@ export class DirectLink {
   constructor(options: DirectLinkOptions) {
     this.#options = options;
     this.#isSubscriber = options.role === 'subscriber';
+    this.#unable = options.isAllowed ? null : 'off';
     this.#addressesSeenAt = options.clock.monotonic();
     const abandon = (error: unknown, where: string): void => options.events.abandon(error, where);
     this.#endpoint = new OwnEndpoint({
@@ -142,7 +143,7 @@ export class DirectLink {
 
   /** The other program is another one than before. */
   forget(): void {
-    this.#leave();
+    this.#leave(null);
     this.#abortRound();
     this.#driver.close();
     this.#theyAreUnable = null;
@@ -371,12 +372,12 @@ export class DirectLink {
     }, retryAfterMs);
   }
 
-  #leave(): void {
+  #leave(verdict: RoundVerdict = 'went-silent'): void {
     const carrier = this.#carrier;
     if (carrier === null) return;
     if (this.#round !== null) this.#round.path.isUp = false;
     this.#carrier = null;
-    this.#verdict = 'went-silent';
+    this.#verdict = verdict;
     this.#pastBytes += bytesOf(carrier);
     carrier.destroy('the direct path went silent');
     this.#tell();

@@ -87,6 +87,11 @@ describe('no direct path', () => {
     expect(publisher.attempts).toEqual(reason === 'off' ? [] : ['no-transport']);
   });
 
+  it('one that must not go direct never says that it tries', async () => {
+    await begin({ direct: false }, { direct: false });
+    expect([subscriber.paths, publisher.paths]).toEqual([['relay (off)'], ['relay (off)']]);
+  });
+
   it.each([
     ['udp-blocked', 'none', 'consistent'],
     ['udp-blocked', 'random', 'none'],
