@@ -138,7 +138,8 @@ export class DirectLink {
 
   relayLost(): void {
     this.#relayHash = null;
-    if (!this.isUp) this.#abortRound();
+    // A connection that has begun needs no more words; the other side may call it proven already.
+    if ((this.#round?.carrier ?? null) === null) this.#abortRound();
   }
 
   /** The other program is another one than before. */
