@@ -17,7 +17,7 @@ const START_TIMEOUT_MS = 20_000;
 const HTTP_TUNNEL = ['--subdomain', HTTP_NAME, '--quiet', '--no-inspect'];
 
 /** The port is the one visitors come to, whichever the protocol. */
-const configOf = ({ protocol, port, tls, captures }) => `
+const configOf = ({ protocol, port, tls, captures, sealed }) => `
 [server]
 control_port = 0
 api_port = 0
@@ -27,10 +27,12 @@ https_port = 0
 plain_http = "proxy"
 [limits]
 tcp_port_range = [${port}, ${port}]
+${protocol === 'udp' ? `udp_port_range = [${port}, ${port}]` : ''}
 connections_per_tunnel = 20000
 connections_per_address = 20000
 [capture]
 enabled = ${captures}
+${protocol === 'udp' ? `[udp]\npath = "${sealed ? 'auto' : 'carrier'}"\nports = [0, 0]` : ''}
 ${tls ? `[tls]\ncert_path = "${CERTIFICATE}"\nkey_path = "${KEY}"` : ''}
 `;
 
@@ -48,7 +50,7 @@ async function startEdge({ root, ground, folder, node, nodeArgs, ...settings }) 
   return { child, run: JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) };
 }
 
-async function startClient({ root, ground, folder, node, nodeArgs, protocol, port, tls, run }) {
+async function startClient({ root, ground, folder, node, nodeArgs, protocol, port, tls, sealed, run }) {
   const what = protocol === 'http' ? HTTP_TUNNEL : ['--remote-port', String(port)];
   const { command, args } = ground.network.wrap(node, [
     ...(nodeArgs?.client ?? []),
@@ -60,7 +62,9 @@ async function startClient({ root, ground, folder, node, nodeArgs, protocol, por
   const ready = new Promise((resolve) => {
     opened = resolve;
   });
-  const onLine = (line) => line.includes('"event":"ready"') && opened();
+  // Datagrams begin on carriers, and move.
+  const sign = sealed ? /"event":"datagrams".*"path":"udp"/ : /"event":"ready"/;
+  const onLine = (line) => sign.test(line) && opened();
   const child = startChild({ name: 'client', command, args, env: cleanEnvironment(folder), cwd: folder, onLine });
   await Promise.race([ready, failAtExit(child), lateClient(child)]);
   return child;
@@ -72,13 +76,13 @@ async function lateClient(child) {
 }
 
 /** `root` is the checkout whose build runs. `nodeArgs` are for profiles: { edge: string[], client: string[] }. */
-export const oursPath = ({ name, root = ROOT, tls = false, captures = true }) => ({
+export const oursPath = ({ name, root = ROOT, tls = false, captures = true, sealed = false }) => ({
   name,
   async start({ protocol = 'tcp', ...settings }) {
     mkdirSync(settings.folder, { recursive: true });
     const port = await freePort();
-    const { child: edge, run } = await startEdge({ ...settings, root, protocol, port, tls, captures });
-    const client = await startClient({ ...settings, root, protocol, port, tls, run });
+    const { child: edge, run } = await startEdge({ ...settings, root, protocol, port, tls, captures, sealed });
+    const client = await startClient({ ...settings, root, protocol, port, tls, sealed, run });
     return { address: { host: '127.0.0.1', port }, processes: { edge, client } };
   },
 });

@@ -173,6 +173,8 @@ class TunnelClient implements Client {
     });
     if (tunnel.protocol === 'p2p') {
       await this.#peers.publish(tunnel);
+      // The end may have come while its parts were loaded.
+      if (this.#isEnding) tunnel.ended();
       this.#refuseWhenEnding();
     }
     this.#registry.add(tunnel);
@@ -182,7 +184,6 @@ class TunnelClient implements Client {
   async connectPeer(options: ConnectPeerOptions): Promise<PeerConnection> {
     this.#refuseWhenEnding();
     const connection = await this.#peers.connect(options);
-    // The end may have come while its parts were loaded.
     if (this.#isEnding) connection.end();
     return connection.ready;
   }

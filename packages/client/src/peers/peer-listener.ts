@@ -84,6 +84,10 @@ const carry = (socket: Socket, opener: StreamOpener, deps: ListenerDeps): void =
   };
   const answer: OpenAnswer = {
     onOpened: (stream) => {
+      if (socket.destroyed) {
+        stream.reset({ code: 'cancelled', text: 'the visitor left' });
+        return refuse();
+      }
       let joined: Splice | undefined;
       let isDone = false;
       const finish = (): void => {
