@@ -14,6 +14,7 @@ import { bigFile, P2pEdge, P2pProgram, secretFile, startBigFiles } from './lib/s
 const USAGE = 'usage: node tests/tools/p2p/stalled-readers.mjs [--readers N] [--seconds N]';
 const MB = 1_000_000;
 const PEER_LIMIT = 3;
+const GUESSES = 20_000;
 
 async function openPair(edge, name, files, way, secret = secretFile(edge.folder)) {
   const flags = way === 'relay' ? ['--no-direct'] : [];
@@ -24,7 +25,7 @@ async function openPair(edge, name, files, way, secret = secretFile(edge.folder)
   return { publisher, subscriber, secret };
 }
 
-const megabytesOf = (pid) => Math.round(residentBytes(pid) / MB);
+const megabytesOf = (pid) => Math.round(residentBytes(pid).now / MB);
 
 /** Each asks for 10 GB and reads nothing of it. */
 async function tryStalled({ edge, files, check, values }, way) {
@@ -130,17 +131,11 @@ async function tryFloods({ edge, files, check }) {
   many.close();
 
   const flood = await RawSubscriber.enter(edge);
-  for (let n = 0; n < 20_000 && !flood.isClosed; n += 1) {
-    flood.ask(`nobody-${n}`, randomBytes(8));
-    if (n % 500 === 0) await delay(1);
-  }
-  await until('it is answered or thrown out', () => flood.isClosed || flood.answers.length === 20_000, {
-    timeoutMs: 60_000,
-  }).catch(() => {});
-  check(
-    (flood.codes().P2P_NOT_FOUND ?? 0) <= 60,
-    `20,000 guesses: closed ${flood.isClosed}, ${JSON.stringify(flood.codes())}`,
-  );
+  for (let n = 0; n < GUESSES && !flood.isClosed; n += 1) flood.ask(`nobody-${n}`, randomBytes(8));
+  // The pace of frames lets some of them through: it takes less than the minute in which they are counted.
+  await delay(20_000);
+  const guessed = flood.codes();
+  check(guessed.P2P_NOT_FOUND === 60, `${GUESSES} guesses: closed ${flood.isClosed}, ${JSON.stringify(guessed)}`);
   const still = bigFile('down', subscriber.port, 5 * MB);
   check((await still.over) === 'ok', `whoever is joined is served meanwhile: ${still.said}`);
   const late = await RawSubscriber.enter(edge);
