@@ -66,7 +66,7 @@ export class DirectLink {
   #generation = 0;
   /** null: there is no relay, and nothing can be said. */
   #relayHash: Buffer | null = null;
-  #unable: Inability | null = null;
+  #unable: Inability | null;
   #theyAreUnable: Inability | null = null;
   /** How the two were seen the last time. */
   #ports: readonly Reachability[] = [];
@@ -83,6 +83,7 @@ export class DirectLink {
   constructor(options: DirectLinkOptions) {
     this.#options = options;
     this.#isSubscriber = options.role === 'subscriber';
+    this.#unable = options.isAllowed ? null : 'off';
     this.#addressesSeenAt = options.clock.monotonic();
     const abandon = (error: unknown, where: string): void => options.events.abandon(error, where);
     this.#endpoint = new OwnEndpoint({
@@ -137,12 +138,13 @@ export class DirectLink {
 
   relayLost(): void {
     this.#relayHash = null;
-    if (!this.isUp) this.#abortRound();
+    // A connection that has begun needs no more words; the other side may call it proven already.
+    if ((this.#round?.carrier ?? null) === null) this.#abortRound();
   }
 
   /** The other program is another one than before. */
   forget(): void {
-    this.#leave();
+    this.#leave(null);
     this.#abortRound();
     this.#driver.close();
     this.#theyAreUnable = null;
@@ -371,12 +373,12 @@ export class DirectLink {
     }, retryAfterMs);
   }
 
-  #leave(): void {
+  #leave(verdict: RoundVerdict = 'went-silent'): void {
     const carrier = this.#carrier;
     if (carrier === null) return;
     if (this.#round !== null) this.#round.path.isUp = false;
     this.#carrier = null;
-    this.#verdict = 'went-silent';
+    this.#verdict = verdict;
     this.#pastBytes += bytesOf(carrier);
     carrier.destroy('the direct path went silent');
     this.#tell();

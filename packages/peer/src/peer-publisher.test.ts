@@ -191,6 +191,8 @@ describe('the end of permission', () => {
     await harness.clock.advance(200);
     subscriber.side.disconnect('revoked');
     expect(opened.reader?.reset).not.toBeNull();
+    // Nothing has fallen silent: it was ended.
+    expect(subscriber.paths).not.toContain('relay (went-silent)');
     await harness.clock.advance(2000);
     expect(publisher.told).toContain('stream reset');
     harness.join(subscriber, publisher, 'peer_9');

@@ -87,6 +87,11 @@ describe('no direct path', () => {
     expect(publisher.attempts).toEqual(reason === 'off' ? [] : ['no-transport']);
   });
 
+  it('one that must not go direct never says that it tries', async () => {
+    await begin({ direct: false }, { direct: false });
+    expect([subscriber.paths, publisher.paths]).toEqual([['relay (off)'], ['relay (off)']]);
+  });
+
   it.each([
     ['udp-blocked', 'none', 'consistent'],
     ['udp-blocked', 'random', 'none'],
@@ -235,6 +240,18 @@ describe('an edge that is lost', () => {
     opened.write('and again');
     await harness.clock.advance(200);
     expect([opened.reader?.bytes, subscriber.path]).toEqual([19, 'direct']);
+  });
+
+  it('in the moment in which only the subscriber calls the direct path proven: it is not lost', async () => {
+    subscriber = harness.subscriber();
+    publisher = harness.publisher();
+    relay = harness.join(subscriber, publisher);
+    for (let ms = 0; ms < SOON_MS && subscriber.path !== 'direct'; ms += 1) await harness.clock.advance(1);
+    expect([subscriber.path, publisher.path]).toEqual(['direct', 'relay (punching)']);
+    relay.cut();
+    await harness.clock.advance(SOON_MS);
+    expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
+    expect((await echo('well')).bytes).toBe(4);
   });
 
   it('after its return a direct path that dies is found again, bound to the new relay', async () => {

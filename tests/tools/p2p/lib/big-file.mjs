@@ -1,0 +1,84 @@
+// A service and its visitor for files that no memory holds. `serve`: one that sends a number first is sent so many bytes; one that sends
+// `up` and bytes gets their hash once it has ended its half. `up PORT BYTES`, `down PORT BYTES [PER_SECOND]`: print `ok` when every byte was right.
+import { createCipheriv, createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { pipeline, Readable } from 'node:stream';
+
+const CHUNK = 1024 * 1024;
+
+/** The same bytes every time; no two places of them are alike. */
+function* bytes(total) {
+  const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, 7), Buffer.alloc(16));
+  const zeros = Buffer.alloc(CHUNK);
+  for (let left = total; left > 0; left -= CHUNK) yield cipher.update(left < CHUNK ? zeros.subarray(0, left) : zeros);
+}
+
+function hashOf(total) {
+  const hash = createHash('sha256');
+  for (const chunk of bytes(total)) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+async function serveOne(socket) {
+  const hash = createHash('sha256');
+  let asked = '';
+  // The other half is still to be written.
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    if (asked.startsWith('up\n')) hash.update(chunk);
+    else {
+      asked += chunk.toString('latin1');
+      const line = asked.indexOf('\n');
+      if (line < 0) continue;
+      if (!asked.startsWith('up\n')) {
+        await new Promise((done) => pipeline(Readable.from(bytes(Number(asked.slice(0, line)))), socket, done));
+        return;
+      }
+      hash.update(chunk.subarray(chunk.length - (asked.length - line - 1)));
+    }
+  }
+  socket.end(hash.digest('hex'));
+}
+
+async function serve() {
+  const server = createServer({ allowHalfOpen: true }, (socket) => void serveOne(socket).catch(() => socket.destroy()));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  process.stdout.write(`${server.address().port}\n`);
+}
+
+async function up(port, total) {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.write('up\n');
+  for (const chunk of bytes(total)) if (!socket.write(chunk)) await once(socket, 'drain');
+  socket.end();
+  let answer = '';
+  for await (const chunk of socket) answer += chunk.toString('latin1');
+  return answer === hashOf(total) ? 'ok' : `wrong: ${answer || 'no hash came back'}`;
+}
+
+async function down(port, total, perSecond = Number.POSITIVE_INFINITY) {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.write(`${total}\n`);
+  const hash = createHash('sha256');
+  const begunAt = Date.now();
+  let got = 0;
+  for await (const chunk of socket) {
+    hash.update(chunk);
+    got += chunk.length;
+    const aheadMs = (got / perSecond) * 1000 - (Date.now() - begunAt);
+    if (aheadMs > 50) await new Promise((resolve) => setTimeout(resolve, aheadMs));
+  }
+  socket.end();
+  return got === total && hash.digest('hex') === hashOf(total) ? 'ok' : `wrong: ${got} of ${total} bytes`;
+}
+
+const [what, ...given] = process.argv.slice(2);
+if (what === 'serve') await serve();
+else {
+  try {
+    process.stdout.write(`${await { up, down }[what](...given.map(Number))}\n`);
+  } catch (error) {
+    process.stdout.write(`wrong: ${error.message}\n`);
+  }
+}
