@@ -25,6 +25,8 @@ export interface TunnelRun {
   readonly home: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Another copy of the program. */
+  readonly bin?: string;
 }
 
 export class TunnelProgram {
@@ -34,10 +36,10 @@ export class TunnelProgram {
     this.#program = program;
   }
 
-  static async run({ home, args, env = {} }: TunnelRun): Promise<TunnelProgram> {
+  static async run({ home, args, env = {}, bin = TUNNEL_BIN }: TunnelRun): Promise<TunnelProgram> {
     const program = await spawnProgram({
       command: process.execPath,
-      args: [TUNNEL_BIN, ...args],
+      args: [bin, ...args],
       env: { ...withoutOurEnvironment(), HOME: home, ...env },
       cwd: home,
     });

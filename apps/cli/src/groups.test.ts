@@ -205,6 +205,8 @@ describe('what is shown', () => {
       counts: { connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 },
       dropped: {},
       datagrams: null,
+      service: null,
+      peers: [],
     }) as unknown as Tunnel;
 
   const down = (): StatusEvent => ({

@@ -1,6 +1,8 @@
 // What every connecting command does: connect, open the tunnels, show what happens, and end for the right reason.
 import {
   type Client,
+  type ConnectPeerOptions,
+  checkPeerOptions,
   checkTunnelSpec,
   protocolTraits,
   type StatusEvent,
@@ -23,12 +25,15 @@ export interface TunnelRun {
   readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags>;
   readonly stateKey: string;
   readonly tunnels: readonly TunnelSpec[];
+  /** What others publish. */
+  readonly peers?: readonly ConnectPeerOptions[];
 }
 
 const SAME_SIGNAL_WITHIN_MS = 1000;
 
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);
+  for (const peer of plan.peers ?? []) checkPeerOptions(peer);
   const output = chooseOutput(plan, io);
   const opened = new Set<Tunnel>();
   const stop = listenForStop(io);
@@ -83,7 +88,7 @@ const runClient = async (
   const refusals: Fault[] = [];
   const onStatus = (event: StatusEvent): void => {
     if (event.type === 'tunnel-opened') opened.add(event.tunnel);
-    if (event.type === 'tunnel-error' && event.final) refusals.push(event.fault);
+    if ((event.type === 'tunnel-error' || event.type === 'peer-error') && event.final) refusals.push(event.fault);
     output.onStatus(event);
   };
   const client = await connectClient(plan, io, onStatus, stop.asked);
@@ -99,6 +104,7 @@ const runClient = async (
   });
   // A refusal is told by its event, and by `ending` when it was the last.
   for (const spec of plan.tunnels) client.open(spec).catch(() => {});
+  for (const peer of plan.peers ?? []) client.connectPeer(peer).catch(() => {});
   return ending;
 };
 
@@ -146,15 +152,17 @@ const untilEnd = (client: Client, asked: AbortSignal, { drain, codeWhenEmpty }: 
     asked.addEventListener('abort', stop, { once: true });
     void client.closed.then((fault) => fault !== undefined && reject(fault));
     client.onStatus((event) => {
-      if (event.type !== 'tunnel-error' || !event.final || client.tunnels.length > 0 || asked.aborted) return;
+      if ((event.type !== 'tunnel-error' && event.type !== 'peer-error') || !event.final || asked.aborted) return;
+      if (client.tunnels.length + client.peerConnections.length > 0) return;
       // A tunnel that was closed at the edge may still have visitors.
       drain().then(() => resolve(codeWhenEmpty()), reject);
     });
   });
 
-/** An account that is closed to traffic says so for each tunnel; that is the reason then, not the tunnels. */
+/** An account that is closed to traffic says so for each tunnel; that is the reason then, not the tunnels. Nor is it a port of our own. */
 const codeOfRefusals = (refusals: readonly Fault[]): ExitCode =>
-  refusals.some((fault) => exitCodeOf(fault) === EXIT.accountClosed) ? EXIT.accountClosed : EXIT.tunnelsRefused;
+  [EXIT.accountClosed, EXIT.usage].find((code) => refusals.some((fault) => exitCodeOf(fault) === code)) ??
+  EXIT.tunnelsRefused;
 
 const chooseOutput = ({ settings, flags }: TunnelRun, io: Io): Output => {
   if (flags.json === true) return new JsonOutput(io);

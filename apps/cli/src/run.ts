@@ -4,6 +4,7 @@ import { billingCommand } from './commands/billing.ts';
 import { httpCommand } from './commands/http.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
+import { p2pCommand } from './commands/p2p.ts';
 import { poolsCommand } from './commands/pools.ts';
 import { checkCommand, startCommand } from './commands/start.ts';
 import { tcpCommand } from './commands/tcp.ts';
@@ -42,6 +43,7 @@ const COMMANDS = [
   httpCommand,
   tcpCommand,
   udpCommand,
+  p2pCommand,
   startCommand,
   poolsCommand,
   checkCommand,

@@ -209,10 +209,14 @@ class TunnelClient implements Client {
     this.#peers.drain();
     const session = this.#connection.stop();
     session?.leaveDatagramPath();
-    session?.link.send({ type: 'ShuttingDown', reason: STOPPING.text, drain_secs: Math.ceil(drainMs / 1000) });
+    const goodbye = { type: 'ShuttingDown', reason: STOPPING.text, drain_secs: Math.ceil(drainMs / 1000) } as const;
+    // With it permission ends for peers, and so does what they have running.
+    const hasPeers = this.#peers.isUsed;
+    if (!hasPeers) session?.link.send(goodbye);
     await this.#drained(drainMs);
     this.#peers.close();
     this.#registry.closeAll();
+    if (hasPeers) session?.link.send(goodbye);
     session?.close(STOPPING);
     if (session !== null) await awaitClose(session.link, this.#settings.clock);
     this.#finish();

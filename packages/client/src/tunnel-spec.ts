@@ -76,6 +76,10 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
     throw new Fault('CLIENT_USAGE', { reason: 'the subdomain has more than 63 characters' });
   }
   checkGroupSpec(spec);
+  if (protocol === 'p2p') {
+    checkP2pName(spec.p2pName);
+    p2pSecretOf(spec.secret);
+  }
   checkFrame(spec);
 };
 
@@ -90,9 +94,6 @@ const checkKeys = (spec: TunnelSpec): void => {
     throw refuse('the idle time must be a whole number of seconds from 5 to 3600');
   }
   if (proxyProtocol !== undefined && proxyProtocol !== 'v2') throw refuse('the PROXY protocol of udp is v2');
-  if (protocol !== 'p2p') return;
-  checkP2pName(spec.p2pName);
-  p2pSecretOf(spec.secret);
 };
 
 /** Whatever else has no words of its own above: better here than as a frame that nobody answers. */

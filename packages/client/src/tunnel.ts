@@ -48,6 +48,8 @@ export interface Tunnel {
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
   /** null until the edge has answered, and for a tunnel that carries no datagrams. */
   readonly datagrams: DatagramWay | null;
+  /** p2p: what the local service speaks; null for every other kind. */
+  readonly service: 'tcp' | 'udp' | null;
   /** p2p: the subscribers that are there. */
   readonly peers: readonly PublishedPeer[];
   /** No new visitors; those that are there may finish. */
@@ -158,6 +160,10 @@ export class TunnelEntry implements Tunnel {
 
   get published(): PublishedPeers | null {
     return this.#published;
+  }
+
+  get service(): Tunnel['service'] {
+    return this.protocol === 'p2p' ? (this.spec.service ?? 'tcp') : null;
   }
 
   get peers(): readonly PublishedPeer[] {

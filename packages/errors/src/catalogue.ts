@@ -22,7 +22,6 @@ export const CATALOGUE = {
   CONFIG_SYNTAX: entry(500, false, '{file}:{line}: {reason}', 'Correct the file at that line.'),
   CONFIG_UNKNOWN_KEY: entry(500, false, '{where}: unknown key `{key}`{suggestion}', 'Remove the key, or use the suggested name.'),
   CONFIG_WRONG_VALUE: entry(500, false, '{where}: `{key}` must be {expected}, got {got}', 'Give the key a value of the expected kind.'),
-  CONFIG_NOT_IN_VERSION: entry(500, false, '{where}: `{key}` = {got} is not in this version', 'Use one of the values of this version.'),
   CONFIG_PORT_TAKEN: entry(500, false, 'port {port} on {host} is already in use ({key})', 'Stop the program that holds the port, or set another value for the key.'),
   CONFIG_PORT_DENIED: entry(500, false, 'port {port} on {host} cannot be opened: {reason} ({key})', 'Choose a port above 1023, give the process the right to open it, or correct the host.'),
   CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir`.'),

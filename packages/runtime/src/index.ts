@@ -5,8 +5,8 @@ export {
   type ClientTunnel,
   loadClientConfig,
   pathFrom,
-  readGroupKeyFile,
 } from './config/client-config.ts';
+export { readGroupKeyFile, readSecretText } from './config/entry-secret.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { loadServerConfig } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';

@@ -1,6 +1,13 @@
 // `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named.
 // `tunnel check`: reads config.yml, says what it would open, connects to nothing.
-import { type HealthCheck, protocolTraits, type TunnelSpec } from '@tunnel/client';
+import {
+  type ConnectPeerOptions,
+  checkPeerOptions,
+  checkTunnelSpec,
+  type HealthCheck,
+  protocolTraits,
+  type TunnelSpec,
+} from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { ClientTunnel } from '@tunnel/runtime';
 import { Command } from 'commander';
@@ -24,29 +31,46 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       if (config === null) {
         throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
       }
-      const tunnels = chooseTunnels(config, names);
+      const chosen = chooseTunnels(config, names);
       const settings = resolveSettings(flags, config, io);
       // Two selections from one file are two clients; the same one in another order is not.
       const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
-      finish(await runTunnels({ settings, flags, stateKey, tunnels }, io));
+      finish(await runTunnels({ settings, flags, stateKey, ...planOf(chosen, flags.wait) }, io));
     });
 
-const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[]): TunnelSpec[] => {
+type NamedTunnel = readonly [name: string, entry: ClientTunnel];
+
+const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[]): NamedTunnel[] => {
   const known = Object.keys(values.tunnels);
   if (known.length === 0) throw new Fault('CLIENT_USAGE', { reason: `${path} has no tunnels` });
   const chosen = names.length === 0 ? known : [...new Set(names)];
   return chosen.map((name) => {
     const entry = Object.hasOwn(values.tunnels, name) ? values.tunnels[name] : undefined;
-    if (entry !== undefined) return specOf(name, entry);
+    if (entry !== undefined) return [name, entry];
     throw new Fault('CLIENT_USAGE', { reason: `${path} has no tunnel \`${name}\`; it has ${known.join(', ')}` });
   });
+};
+
+/** What is published, and what others publish. */
+const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
+  tunnels: entries.filter(([, { p2p_connect }]) => p2p_connect === undefined).map((entry) => specOf(...entry)),
+  peers: entries.flatMap(([name, entry]) => peerOf(name, entry, wait)),
+});
+
+const peerOf = (name: string, entry: ClientTunnel, wait: boolean): ConnectPeerOptions[] => {
+  const { p2p_connect: p2pName, p2p_secret: secret, p2p_service: service, p2p_direct: direct } = entry;
+  const { listen_host: listenHost, listen_port: listenPort } = entry;
+  if (p2pName === undefined || secret === undefined || listenPort === undefined) return [];
+  return [{ name, p2pName, secret, service, direct, listenHost, listenPort, wait }];
 };
 
 const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   protocol: entry.proto,
   name,
   localHost: entry.local_host,
-  localPort: entry.local_port,
+  // The file was checked: an entry without one publishes nothing.
+  localPort: entry.local_port ?? 0,
+  ...(entry.p2p_publish === undefined ? {} : publishedFieldsOf(entry, entry.p2p_publish)),
   ...(protocolTraits(entry.proto).carriesRequests ? httpFieldsOf(entry) : {}),
   ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
   ...(entry.idle_secs === undefined ? {} : { idleSecs: entry.idle_secs }),
@@ -54,6 +78,11 @@ const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   ...(entry.group === undefined ? {} : { group: entry.group }),
   ...(entry.group_key === undefined ? {} : { groupKey: entry.group_key }),
   ...(entry.health_check === undefined ? {} : { healthCheck: healthCheckOf(entry.health_check) }),
+});
+
+const publishedFieldsOf = (entry: ClientTunnel, p2pName: string): Partial<TunnelSpec> => ({
+  ...{ p2pName, service: entry.p2p_service, allow: entry.p2p_allow, direct: entry.p2p_direct },
+  ...(entry.p2p_secret === undefined ? {} : { secret: entry.p2p_secret }),
 });
 
 /** Keys that have a default whatever the tunnel is. */
@@ -86,10 +115,20 @@ export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command 
         throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
       }
       const tunnels = Object.entries(config.values.tunnels);
-      const lines = tunnels.map(([name, { proto, local_host, local_port, group }]) => {
-        const local = `${proto} ${local_host}:${local_port}`;
-        return `  ${name}: ${local}${group === undefined ? '' : ` in group ${group}`}`;
-      });
+      const plan = planOf(tunnels);
+      for (const spec of plan.tunnels) checkTunnelSpec(spec);
+      for (const peer of plan.peers) checkPeerOptions(peer);
+      const lines = tunnels.map(([name, entry]) => `  ${name}: ${checkedText(entry)}`);
       io.stdout.write([`${config.path} is good: ${tunnels.length} tunnels`, ...lines, ''].join('\n'));
       finish(EXIT.endedAsAsked);
     });
+
+const checkedText = (entry: ClientTunnel): string => {
+  const { proto, local_host, local_port, group, p2p_publish, p2p_connect, p2p_service } = entry;
+  const local = `${local_host}:${local_port}`;
+  if (p2p_connect !== undefined) {
+    return `p2p ${p2p_connect} (${p2p_service}) at ${entry.listen_host}:${entry.listen_port}`;
+  }
+  if (p2p_publish !== undefined) return `p2p ${local} (${p2p_service}) as ${p2p_publish}`;
+  return `${proto} ${local}${group === undefined ? '' : ` in group ${group}`}`;
+};

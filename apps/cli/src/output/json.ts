@@ -1,11 +1,12 @@
 // For programs: one event a line on stdout, with stable names and fields.
-import { protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
+import { type PeerConnection, protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { hintOf } from '../problem-report.ts';
 import { LineOutput } from './lines.ts';
 import type { Output } from './output.ts';
+import { listenText } from './peers.ts';
 
 export class JsonOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr' | 'clock'>;
@@ -44,6 +45,32 @@ export class JsonOutput implements Output {
         });
       case 'datagrams':
         return this.#write('datagrams', { name: event.tunnel.name, path: event.path, reason: event.reason });
+      case 'peer-ready':
+        return this.#write('ready', connectionFields(event.connection));
+      case 'peer':
+        return this.#write('peer', {
+          name: event.tunnel.name,
+          peer_id: event.peerId,
+          state: event.state,
+          client_addr: event.clientAddr,
+          reason: event.reason,
+        });
+      case 'path':
+        return this.#write('path', {
+          name: event.name,
+          peer_id: event.peerId,
+          path: event.path,
+          reason: event.reason,
+          rtt_ms: event.rttMs,
+        });
+      case 'peer-error':
+        this.#errors.onStatus(event);
+        return this.#write('error', {
+          ...errorFields(event.fault),
+          name: event.connection.name,
+          tunnel_id: null,
+          fatal: false,
+        });
       case 'tunnel-error':
       case 'local-error':
         this.#errors.onStatus(event);
@@ -103,6 +130,7 @@ export class JsonOutput implements Output {
       group: tunnel.group,
       health: tunnel.health,
       warnings: tunnel.warnings,
+      ...(tunnel.service === null ? {} : { role: 'publish', service: tunnel.service }),
     };
   }
 
@@ -111,5 +139,22 @@ export class JsonOutput implements Output {
     this.#io.stdout.write(`${JSON.stringify({ event, at, ...fields })}\n`);
   }
 }
+
+/** The fields of every `ready`, and its own. */
+const connectionFields = ({ name, p2pName, service, listen }: PeerConnection) => ({
+  public_url: `p2p://${p2pName}`,
+  tunnel_id: null,
+  name,
+  protocol: 'p2p',
+  assigned_port: null,
+  local: null,
+  inspect_url: null,
+  group: null,
+  health: 'none',
+  warnings: [],
+  role: 'connect',
+  service,
+  listen: listen === null ? null : listenText(listen),
+});
 
 const errorFields = (fault: Fault) => ({ code: fault.code, message: fault.message, next: hintOf(fault) });

@@ -5,6 +5,7 @@ import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
 import type { Output } from './output.ts';
+import { connectionText, pathText, peerEventText } from './peers.ts';
 import { bytesText, type Colours } from './text.ts';
 
 export class LineOutput implements Output {
@@ -16,7 +17,8 @@ export class LineOutput implements Output {
   }
 
   onStatus(event: StatusEvent): void {
-    if (event.type === 'tunnel-error' || event.type === 'local-error') this.#complain(event.tunnel, event.fault);
+    if (event.type === 'tunnel-error' || event.type === 'local-error') this.#complain(event.tunnel.name, event.fault);
+    else if (event.type === 'peer-error') this.#complain(event.connection.name, event.fault);
     else {
       const line = eventLine(event);
       if (line !== undefined) this.#io.stdout.write(`${line}\n`);
@@ -45,9 +47,9 @@ export class LineOutput implements Output {
     for (const tunnel of tunnels) this.#io.stdout.write(`${tunnel.name}: ${countsText(tunnel)}\n`);
   }
 
-  #complain(tunnel: Tunnel, fault: Fault): void {
+  #complain(name: string, fault: Fault): void {
     const [what = '', ...hints] = problemLines(fault);
-    const named = what.replace(/^tunnel: /, `tunnel: ${oneLine(tunnel.name)}: `);
+    const named = what.replace(/^tunnel: /, `tunnel: ${oneLine(name)}: `);
     this.#io.stderr.write(`${[named, ...hints].join('\n')}\n`);
   }
 }
@@ -63,12 +65,15 @@ export const routeText = ({ publicUrl, protocol, localHost, localPort }: Tunnel)
 
 /** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
 export const countsText = ({ counts, dropped }: Tunnel): string => {
-  const { requests, open, connections } = counts;
-  const visits =
-    requests > 0 ? `${requests} ${requests === 1 ? 'request' : 'requests'}` : `${open} open, ${connections} in all`;
   const lost = Object.values(dropped).reduce((sum, count) => sum + count, 0);
   const drops = lost === 0 ? '' : `, ${lost} ${lost === 1 ? 'datagram' : 'datagrams'} dropped`;
-  return `${visits}, ${bytesText(counts.bytesIn)} in, ${bytesText(counts.bytesOut)} out${drops}`;
+  return `${trafficText(counts)}${drops}`;
+};
+
+export const trafficText = ({ requests, open, connections, bytesIn, bytesOut }: Tunnel['counts']): string => {
+  const visits =
+    requests > 0 ? `${requests} ${requests === 1 ? 'request' : 'requests'}` : `${open} open, ${connections} in all`;
+  return `${visits}, ${bytesText(bytesIn)} in, ${bytesText(bytesOut)} out`;
 };
 
 const CARRIER_REASONS: Readonly<Record<string, string>> = {
@@ -120,6 +125,12 @@ export const eventLine = (event: StatusEvent): string | undefined => {
       return `${event.tunnel.name}: ${healthText(event)}`;
     case 'datagrams':
       return `${event.tunnel.name}: ${wayText(event)}`;
+    case 'peer-ready':
+      return `${event.connection.name}: ${connectionText(event.connection)}`;
+    case 'peer':
+      return `${event.tunnel.name}: ${peerEventText(event)}`;
+    case 'path':
+      return `${event.name}: ${pathText(event)}`;
     default:
       return undefined;
   }

@@ -1,5 +1,5 @@
 // For people at a terminal: a small block that is drawn again in place, and lines above it for what happens.
-import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { PeerConnection, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
@@ -14,16 +14,22 @@ import {
   LineOutput,
   requestLine,
   routeText,
+  trafficText,
   uptimeText,
   wayText,
 } from './lines.ts';
 import type { Output } from './output.ts';
+import { connectionText, pathText, peerText } from './peers.ts';
 import type { Colours } from './text.ts';
 
 /** At most four times a second. */
 const REDRAW_MS = 250;
 /** Requests shown each time; nobody reads more than that. */
 const REQUEST_LINES_MAX = 40;
+
+const SHOWN_BY_BLOCK: ReadonlySet<StatusEvent['type']> = new Set(['connected', 'datagrams', 'path', 'peer-ready']);
+/** Peers of one tunnel that have a line; nobody reads more than that. */
+const PEER_LINES_MAX = 10;
 
 export class LiveOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>;
@@ -32,6 +38,7 @@ export class LiveOutput implements Output {
   readonly #colours: Colours;
   readonly #timer: Timer;
   readonly #tunnels = new Set<Tunnel>();
+  readonly #connections = new Set<PeerConnection>();
   #state = 'connecting';
   #since: number | null = null;
   #drawn: readonly string[] = [];
@@ -57,8 +64,10 @@ export class LiveOutput implements Output {
     if (event.type === 'closing') this.#state = 'stopping';
     if (event.type === 'tunnel-opened') this.#tunnels.add(event.tunnel);
     if (event.type === 'tunnel-error' && event.final) this.#tunnels.delete(event.tunnel);
+    if (event.type === 'peer-ready') this.#connections.add(event.connection);
+    if (event.type === 'peer-error' && event.final) this.#connections.delete(event.connection);
     // The block says who is where; only what it cannot say gets a line.
-    if (event.type === 'connected' || event.type === 'datagrams') return;
+    if (SHOWN_BY_BLOCK.has(event.type)) return;
     if (event.type === 'tunnel-opened' && event.tunnel.warnings.length === 0) return;
     this.#above(() => this.#lines.onStatus(event));
   }
@@ -124,6 +133,13 @@ export class LiveOutput implements Output {
       const away = tunnel.state === 'away' ? '  (away)' : '';
       lines.push(`  ${name}  ${routeText(tunnel)}${groupText(tunnel)}${away}`);
       lines.push(`    ${word === '' ? '' : `${word}; `}${countsText(tunnel)}`);
+      const { peers } = tunnel;
+      lines.push(...peers.slice(0, PEER_LINES_MAX).map((peer) => `    ${peerText(peer)}`));
+      if (peers.length > PEER_LINES_MAX) lines.push(`    and ${peers.length - PEER_LINES_MAX} more peers`);
+    }
+    for (const connection of this.#connections) {
+      lines.push(`  ${connection.name}  ${connectionText(connection)}${connection.state === 'away' ? '  (away)' : ''}`);
+      lines.push(`    ${pathText(connection)}; ${trafficText(connection.counts)}`);
     }
     if (this.#inspector !== null) lines.push(`  ${this.#inspector}`);
     const width = this.#width();

@@ -72,6 +72,10 @@ export class Peers {
     return [...this.#connections];
   }
 
+  get isUsed(): boolean {
+    return this.#published.size + this.#connections.size > 0;
+  }
+
   // ---- the edge ----
 
   sessionUp(session: Session): void {

@@ -1,22 +1,21 @@
-// config.yml: its schema, what no single key can tell, the keys of its groups, and the one checked and frozen value; every refusal at its
+// config.yml: its schema, what no single key can tell, the keys of its groups and peers, and the one checked and frozen value; every refusal at its
 // line.
-import { readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import * as z from 'zod';
 import { Secret } from '../secret.ts';
-import { readFailure } from './file-layers.ts';
+import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from './entry-secret.ts';
 import { type Layer, type Tree, valueAt } from './layer.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
-import { foreignKeys } from './tunnel-keys.ts';
+import { foreignKeys, peerFindings } from './tunnel-keys.ts';
 import {
   type DeepReadonly,
   deepFreeze,
   filledSecretText,
   filledText,
   flag,
+  listenPort,
   oneOf,
-  oneOfWithLater,
   printableName,
   seconds,
   table,
@@ -44,11 +43,15 @@ const healthCheck = table({
 
 // `@` is kept for the metrics, which write name@label when two groups share a name.
 const GROUP = '1 to 100 printable characters without @';
+const P2P_NAME = '1 to 63 letters a-z, digits and inner hyphens';
 const HOST_HEADER = '"keep", "rewrite" or a host name';
 
+const p2pName = () => z.string({ error: P2P_NAME }).regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i, { error: P2P_NAME });
+
 const tunnel = table({
-  proto: oneOfWithLater(['http', 'https', 'tcp', 'udp'], ['p2p']),
-  local_port: targetPort(),
+  proto: oneOf(['http', 'https', 'tcp', 'udp', 'p2p']),
+  /** Absent: only where nothing local is published. */
+  local_port: targetPort().optional(),
   local_host: filledText().default('127.0.0.1'),
   local_protocol: oneOf(['http1', 'h2c']).default('http1'),
   local_tls_verify: flag().default(true),
@@ -70,6 +73,17 @@ const tunnel = table({
   group_key_env: filledText().optional(),
   group_key_file: filledText().optional(),
   health_check: healthCheck.optional(),
+  p2p_publish: p2pName().optional(),
+  p2p_connect: p2pName().optional(),
+  p2p_secret: filledSecretText().optional(),
+  p2p_secret_env: filledText().optional(),
+  p2p_secret_file: filledText().optional(),
+  p2p_service: oneOf(['tcp', 'udp']).default('tcp'),
+  p2p_allow: oneOf(['account', 'anyone']).default('account'),
+  p2p_direct: flag().default(true),
+  /** 0: any free one. */
+  listen_port: listenPort().optional(),
+  listen_host: filledText().default('127.0.0.1'),
 });
 
 const SERVER = '"host:port" of the control plane';
@@ -99,7 +113,7 @@ export const clientFileSchema = table({
 /** What the file says, before group keys were looked up. */
 type ClientFile = z.output<typeof clientFileSchema>;
 
-/** One entry of `tunnels`, and the line of the file where it begins. `group_key` is set whichever key gave it. */
+/** One entry of `tunnels`, and the line of the file where it begins. `group_key` and `p2p_secret` are set whichever key gave them. */
 export type ClientTunnel = DeepReadonly<z.output<typeof tunnel>> & { readonly line: number };
 
 export type ClientConfig = DeepReadonly<Omit<ClientFile, 'tunnels'>> & {
@@ -131,19 +145,48 @@ const finishTunnels = (
   file: ClientFile,
   layer: Layer,
   source: ConfigSource,
-  keySources: GroupKeySources,
+  sources: SecretSources,
 ): Record<string, ClientTunnel> =>
   Object.fromEntries(
     Object.entries(file.tunnels).map(([name, entry]) => {
       const path = ['tunnels', name];
-      const answer = readGroupKey(path, entry, keySources);
-      if ('finding' in answer) throw refuseFinding(source, answer.finding);
-      const groupKey = answer.key === undefined ? {} : { group_key: answer.key };
-      return [name, { ...entry, ...groupKey, line: layer.line(path) }];
+      const read = (given: GivenSecret): Secret | undefined => {
+        const answer = readEntrySecret(path, given, sources);
+        if ('finding' in answer) throw refuseFinding(source, answer.finding);
+        return answer.secret;
+      };
+      const groupKey = read(groupKeyOf(entry));
+      const secret = read(p2pSecretOf(entry));
+      return [
+        name,
+        {
+          ...entry,
+          ...(groupKey === undefined ? {} : { group_key: groupKeyFrom(entry, groupKey) }),
+          // A line break at its end is for whoever uses it to leave out, once.
+          ...(secret === undefined ? {} : { p2p_secret: secret }),
+          line: layer.line(path),
+        },
+      ];
     }),
   );
 
+const groupKeyOf = (entry: TunnelEntry): GivenSecret => {
+  const { group_key: text, group_key_env: variable, group_key_file: file } = entry;
+  return { name: 'group_key', word: 'key', text, variable, file };
+};
+
+/** Of a file only: there a line break at the end is no part of it. */
+const groupKeyFrom = ({ group_key_file }: TunnelEntry, key: Secret): Secret =>
+  group_key_file === undefined ? key : new Secret(withoutLineBreak(key.reveal()));
+
+const p2pSecretOf = (entry: TunnelEntry): GivenSecret => {
+  const { p2p_secret: text, p2p_secret_env: variable, p2p_secret_file: file } = entry;
+  return { name: 'p2p_secret', word: 'secret', text, variable, file };
+};
+
 // What one key of config.yml demands of another.
+
+const PORT_EXPECTED = 'a whole number from 1 to 65535';
 
 type TunnelEntry = ClientFile['tunnels'][string];
 
@@ -155,13 +198,15 @@ const clientFindings = (config: ClientFile, written: Tree): Finding[] => [
     : []),
   ...Object.entries(config.tunnels).flatMap(([name, entry]) => {
     const path = ['tunnels', name];
-    const foreign = foreignKeys(path, entry.proto, valueAt(written, path) as Tree);
+    const keys = valueAt(written, path) as Tree;
+    const foreign = foreignKeys(path, entry.proto, keys);
     // What a foreign key lacks is no news.
-    return foreign.length > 0 ? foreign : tunnelFindings(path, entry);
+    return foreign.length > 0 ? foreign : tunnelFindings(path, entry, keys);
   }),
 ];
 
-const tunnelFindings = (path: string[], entry: TunnelEntry): Finding[] => [
+const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Finding[] => [
+  ...(entry.proto === 'p2p' ? peerFindings(path, written) : localPortFindings(path, entry)),
   ...groupFindings(path, entry),
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
     ? [{ path: [...path, 'health_check', 'path'], expected: 'given when `type` is "http"', got: 'nothing' }]
@@ -171,6 +216,9 @@ const tunnelFindings = (path: string[], entry: TunnelEntry): Finding[] => [
     ? [{ path: [...path, 'local_protocol'], expected: 'left out unless `proto` is "http"' }]
     : []),
 ];
+
+const localPortFindings = (path: string[], { local_port }: TunnelEntry): Finding[] =>
+  local_port === undefined ? [{ path: [...path, 'local_port'], expected: PORT_EXPECTED, got: 'nothing' }] : [];
 
 const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
   const [first, second] = GROUP_KEY_SOURCES.filter((key) => entry[key] !== undefined);
@@ -189,49 +237,6 @@ const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
   return second === undefined
     ? []
     : [{ path: [...path, second], expected: `left out when \`${first}\` is given`, got: 'both' }];
-};
-
-// The group key of an entry, whichever of the three keys gives it.
-
-type GroupKeyAnswer = { readonly key: Secret | undefined } | { readonly finding: Finding };
-
-interface GroupKeySources {
-  readonly env: NodeJS.ProcessEnv;
-  /** Where a path of the file leads. */
-  readonly pathOf: (path: string) => string;
-}
-
-/** Nobody types a key of this size; it is some other file. */
-const MOST_BYTES = 64 * 1024;
-
-const readGroupKey = (path: string[], entry: TunnelEntry, sources: GroupKeySources): GroupKeyAnswer => {
-  const { group_key: key, group_key_env: variable, group_key_file: file } = entry;
-  if (variable !== undefined) {
-    const text = sources.env[variable] ?? '';
-    if (text !== '') return { key: new Secret(text) };
-    const got = `${JSON.stringify(variable)}, which is not set`;
-    return {
-      finding: { path: [...path, 'group_key_env'], expected: 'the name of a variable that holds the key', got },
-    };
-  }
-  if (file === undefined) return { key };
-  const answer = readGroupKeyFile(sources.pathOf(file));
-  if ('key' in answer) return answer;
-  const got = `${JSON.stringify(file)}: ${answer.reason}`;
-  return { finding: { path: [...path, 'group_key_file'], expected: 'a file that holds the key', got } };
-};
-
-export const readGroupKeyFile = (file: string): { readonly key: Secret } | { readonly reason: string } => {
-  try {
-    if (statSync(file).size > MOST_BYTES) return { reason: `it is larger than ${MOST_BYTES} bytes` };
-    // Bytes that are no text would all become the same character, and different keys one.
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
-    // Editors and `echo` end a file with a line break that is no part of the key.
-    const key = text.replace(/\r?\n$/, '');
-    return key === '' ? { reason: 'it is empty' } : { key: new Secret(key) };
-  } catch (error) {
-    return { reason: readFailure(error) };
-  }
 };
 
 /** Where a path in config.yml or on the command line leads, seen from `folder`; `~/` means the home folder, as in a shell. */

@@ -11,7 +11,6 @@ const TEXTS = {
   CONFIG_SYNTAX: '{file}:{line}: {reason}',
   CONFIG_UNKNOWN_KEY: '{where}: unknown key `{key}`{suggestion}',
   CONFIG_WRONG_VALUE: '{where}: `{key}` must be {expected}, got {got}',
-  CONFIG_NOT_IN_VERSION: '{where}: `{key}` = {got} is not in this version',
 } as const;
 
 export type ConfigProblemCode = keyof typeof TEXTS;
@@ -88,13 +87,11 @@ const suggestionFor = (schema: z.ZodType, path: ConfigPath): string => {
 };
 
 const refuseValue = (source: ConfigSource, path: ConfigPath, issue: z.core.$ZodIssue): ConfigProblem => {
-  const { concealed = false, later = [] } = metaAt(source.schema, path);
+  const { concealed = false } = metaAt(source.schema, path);
   // Of a wrong name in a table of one's own names the name is the value.
   const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(source.merged, path);
   const location = { where: whereIs(source, path), key: pathText(path), got: describeValue(value, concealed) };
-  return typeof value === 'string' && later.includes(value)
-    ? new ConfigProblem('CONFIG_NOT_IN_VERSION', location)
-    : new ConfigProblem('CONFIG_WRONG_VALUE', { ...location, expected: issue.message });
+  return new ConfigProblem('CONFIG_WRONG_VALUE', { ...location, expected: issue.message });
 };
 
 const lineOf = (source: ConfigSource, path: ConfigPath): number =>

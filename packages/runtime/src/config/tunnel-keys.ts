@@ -3,12 +3,14 @@
 import type { Tree } from './layer.ts';
 import type { Finding } from './problem.ts';
 
-/** What `proto` can be; a kind that is not in this version may have its keys here before. */
+/** What `proto` can be. */
 type TunnelKind = 'http' | 'https' | 'tcp' | 'udp' | 'p2p';
 
 const HTTP: readonly TunnelKind[] = ['http', 'https'];
 const GROUPED: readonly TunnelKind[] = [...HTTP, 'tcp'];
 const PORTED: readonly TunnelKind[] = ['tcp', 'udp'];
+
+const ofP2p = (key: string): [string, readonly TunnelKind[]] => [key, ['p2p']];
 
 /** Keys that are not here belong to every kind. A new kind with keys of its own adds its lines. */
 const KINDS_OF_KEY: ReadonlyMap<string, readonly TunnelKind[]> = new Map<string, readonly TunnelKind[]>([
@@ -25,6 +27,8 @@ const KINDS_OF_KEY: ReadonlyMap<string, readonly TunnelKind[]> = new Map<string,
   ['group_key_env', GROUPED],
   ['group_key_file', GROUPED],
   ['health_check', GROUPED],
+  ...['p2p_publish', 'p2p_connect', 'p2p_secret', 'p2p_secret_env', 'p2p_secret_file'].map(ofP2p),
+  ...['p2p_service', 'p2p_allow', 'p2p_direct', 'listen_port', 'listen_host'].map(ofP2p),
 ]);
 
 /** To the letter what the edge says of the same. */
@@ -43,4 +47,32 @@ const expectedOf = (key: string, kinds: readonly TunnelKind[]): string => {
   if (key === 'health_check') return HEALTH_ONLY;
   if (kinds === GROUPED) return GROUPS_ONLY;
   return `left out unless \`proto\` is ${kinds.map((kind) => JSON.stringify(kind)).join(' or ')}`;
+};
+
+// A p2p entry has one of two roles, each with keys of its own, and a secret.
+
+const SECRET_KEYS = ['p2p_secret', 'p2p_secret_env', 'p2p_secret_file'];
+const PUBLISH_KEYS = ['local_port', 'local_host', 'p2p_allow'];
+const CONNECT_KEYS = ['listen_port', 'listen_host'];
+
+/** `written`: as above. */
+export const peerFindings = (path: readonly string[], written: Tree): Finding[] => {
+  const has = (key: string): boolean => written[key] !== undefined;
+  const at = (key: string, expected: string, got?: string): Finding[] => [
+    { path: [...path, key], expected, ...(got === undefined ? {} : { got }) },
+  ];
+  if (!has('p2p_publish') && !has('p2p_connect')) {
+    return at('proto', 'joined by `p2p_publish` or `p2p_connect`', 'neither');
+  }
+  if (has('p2p_publish') && has('p2p_connect')) {
+    return at('p2p_connect', 'left out when `p2p_publish` is given', 'both');
+  }
+  const [role, other] = has('p2p_publish') ? ['p2p_publish', 'p2p_connect'] : ['p2p_connect', 'p2p_publish'];
+  const foreign = (role === 'p2p_publish' ? CONNECT_KEYS : PUBLISH_KEYS).find(has);
+  if (foreign !== undefined) return at(foreign, `left out unless \`${other}\` is given`);
+  const needed = role === 'p2p_publish' ? 'local_port' : 'listen_port';
+  if (!has(needed)) return at(needed, `given with \`${role}\``, 'nothing');
+  const [first, second] = SECRET_KEYS.filter(has);
+  if (first === undefined) return at(role, 'joined by a `p2p_secret_file`, `p2p_secret_env` or `p2p_secret`', 'none');
+  return second === undefined ? [] : at(second, `left out when \`${first}\` is given`, 'both');
 };

@@ -7,8 +7,6 @@ import { Secret } from '../secret.ts';
 export interface KeyMeta {
   /** The value never appears in a refusal. */
   readonly concealed?: boolean;
-  /** Values that are known, and refused until their part comes. */
-  readonly later?: readonly string[];
 }
 
 const keyMetas = new WeakMap<z.core.$ZodType, KeyMeta>();
@@ -71,10 +69,6 @@ export const oneOf = <const T extends readonly (string | boolean)[]>(values: T) 
   const error = `one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
   return z.literal(values, { error });
 };
-
-/** As `oneOf`, with values that a later version will take. */
-export const oneOfWithLater = <const T extends readonly string[]>(values: T, later: readonly string[]) =>
-  withMeta(oneOf(values), { later });
 
 interface UrlOptions {
   readonly orEmpty: boolean;

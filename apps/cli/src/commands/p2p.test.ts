@@ -1,0 +1,257 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { connect as dialTcp } from 'node:net';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import type { Edge } from '@tunnel/edge';
+import {
+  deterministicBytes,
+  eventually,
+  hashOf,
+  startEchoServer,
+  startUdpEcho,
+  type TcpServer,
+  type TemporaryDirectory,
+  temporaryDirectory,
+} from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startEdge } from '../edge.fixture.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
+import { run } from '../run.ts';
+
+const SECRET = 'a secret of at least sixteen bytes';
+
+let home: TemporaryDirectory;
+let edge: Edge;
+let echo: TcpServer;
+let flags: string[];
+const runs: { io: TestIo; code: Promise<number> }[] = [];
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  echo = await startEchoServer();
+  edge = await startEdge({ udp: { ports: [0, 0] } });
+  writeFileSync(join(home.path, 'secret'), `${SECRET}\n`);
+  flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 'admin', '--drain-secs', '0'];
+});
+afterEach(async () => {
+  for (const { io, code } of runs.splice(0).reverse()) {
+    io.signal('SIGTERM');
+    await code;
+  }
+  await edge.stop({ drainMs: 0 });
+  await echo.close();
+  await home.close();
+});
+
+const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+  const env = { TUNNEL_P2P_SECRET: SECRET, ...options.env };
+  const io = makeTestIo({ home: home.path, ...options, env });
+  const started = { io, code: run(args, io) };
+  runs.push(started);
+  return started;
+};
+
+const eventsOf = (io: TestIo, name: string) => io.events().filter(({ event }) => event === name);
+
+const eventOf = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
+  eventually(() => {
+    const [found] = eventsOf(io, name);
+    expect(found).toBeDefined();
+    return found as Record<string, unknown>;
+  });
+
+const publish = (...more: string[]) =>
+  start(['p2p', 'publish', 'Office-DB', String(echo.port), ...flags, '--json', ...more]);
+const connect = (...more: string[]) =>
+  start(['p2p', 'connect', 'office-db', '--listen', '0', ...flags, '--json', ...more]);
+
+const listenOf = ({ listen }: Record<string, unknown>): number => Number(String(listen).split(':')[1]);
+
+const echoed = async (port: number, bytes: Buffer): Promise<string> => {
+  const socket = dialTcp({ host: '127.0.0.1', port, allowHalfOpen: true });
+  socket.end(bytes);
+  return hashOf(await buffer(socket));
+};
+
+describe('tunnel p2p', () => {
+  it('publishes and connects: ready with its fields, then direct on this machine, byte for byte', async () => {
+    const publisher = publish();
+    expect(await eventOf(publisher.io, 'ready')).toMatchObject({
+      ...{ role: 'publish', service: 'tcp', name: 'Office-DB', protocol: 'p2p', public_url: 'p2p://office-db' },
+      ...{ assigned_port: null, local: `127.0.0.1:${echo.port}`, tunnel_id: expect.stringMatching(/^tun_/) },
+    });
+    const subscriber = connect('--secret-file', 'secret');
+    const ready = await eventOf(subscriber.io, 'ready');
+    expect(ready).toMatchObject({ role: 'connect', service: 'tcp', name: 'office-db', tunnel_id: null });
+    expect(ready['listen']).toMatch(/^127\.0\.0\.1:\d+$/);
+    const first = await eventOf(subscriber.io, 'path');
+    expect(first).toMatchObject({ name: 'office-db', path: 'relay', reason: 'punching' });
+    const bytes = deterministicBytes(2_000_000, 1);
+    expect(await echoed(listenOf(ready), bytes)).toBe(hashOf(bytes));
+    await eventually(() => {
+      for (const { io } of [publisher, subscriber]) {
+        expect(eventsOf(io, 'path').at(-1)).toMatchObject({ path: 'direct', reason: '', rtt_ms: expect.any(Number) });
+      }
+    });
+    expect(await echoed(listenOf(ready), bytes)).toBe(hashOf(bytes));
+    expect(eventsOf(publisher.io, 'peer')).toMatchObject([{ name: 'Office-DB', state: 'joined', reason: '' }]);
+    subscriber.io.signal('SIGTERM');
+    expect(await subscriber.code).toBe(0);
+    await eventually(() =>
+      expect(eventsOf(publisher.io, 'peer').at(-1)).toMatchObject({ state: 'gone', reason: 'left' }),
+    );
+    expect(publisher.io.out() + subscriber.io.out() + publisher.io.err()).not.toContain(SECRET);
+  });
+
+  it('people read the path and its reason', async () => {
+    const publisher = start(['p2p', 'publish', 'office-db', String(echo.port), ...flags, '--no-direct']);
+    await eventually(() =>
+      expect(publisher.io.out()).toContain(`office-db: p2p://office-db -> 127.0.0.1:${echo.port}`),
+    );
+    const subscriber = start(['p2p', 'connect', 'office-db', '--listen', '0', ...flags]);
+    await eventually(() => expect(subscriber.io.out()).toMatch(/office-db: 127\.0\.0\.1:\d+ -> p2p:\/\/office-db/));
+    await eventually(() => expect(subscriber.io.out()).toContain('office-db: relay (direct paths are switched off)'));
+    await eventually(() => expect(publisher.io.out()).toMatch(/office-db: 127\.0\.0\.1:\d+ joined/));
+  });
+
+  it('a udp service, over the relay alone', async () => {
+    const service = await startUdpEcho();
+    start(['p2p', 'publish', 'dns', String(service.port), '--udp', '--no-direct', ...flags]);
+    const { io } = start(['p2p', 'connect', 'dns', '--udp', '--listen', '127.0.0.1:0', ...flags, '--json']);
+    const port = listenOf(await eventOf(io, 'ready'));
+    const socket = createSocket('udp4');
+    socket.send('hello', port, '127.0.0.1');
+    const [answer] = (await once(socket, 'message')) as [Buffer];
+    expect(String(answer)).toBe('hello');
+    await eventually(() => expect(eventsOf(io, 'path').at(-1)).toMatchObject({ path: 'relay', reason: 'off' }));
+    socket.close();
+    await service.close();
+  });
+
+  it('another kind of service: exit 4 at once with the words of the edge', async () => {
+    await eventOf(publish().io, 'ready');
+    const { io, code } = connect('--udp', '--wait');
+    expect(await code).toBe(4);
+    expect(io.err()).toContain("'office-db' is a tcp service");
+    expect(io.err().split('is a tcp service')).toHaveLength(2);
+  });
+
+  it('an edge that has it switched off: exit 4 at once', async () => {
+    const other = await startEdge({ p2p: { enabled: false } });
+    const there = ['--server', `127.0.0.1:${other.addresses.control.port}`, '--token', 'admin'];
+    for (const args of [
+      ['publish', 'a', '1'],
+      ['connect', 'a', '--listen', '0'],
+    ]) {
+      const { io, code } = start(['p2p', ...args, ...there]);
+      expect(await code).toBe(4);
+      expect(io.err()).toContain('p2p tunnels are switched off on this edge');
+    }
+    await other.stop({ drainMs: 0 });
+  });
+
+  it('a taken name: exit 4', async () => {
+    await eventOf(publish().io, 'ready');
+    const { io, code } = publish();
+    expect(await code).toBe(4);
+    expect(io.err()).toContain("p2p name 'office-db' is already in use");
+  });
+
+  it('a taken port: exit 2, and one line that names it', async () => {
+    const { io, code } = start(['p2p', 'connect', 'office-db', '--listen', String(echo.port), ...flags]);
+    expect(await code).toBe(2);
+    expect(io.err()).toContain(`port ${echo.port} on 127.0.0.1 is already in use (listen_port)`);
+  });
+
+  it('secret: 43 characters of base64url, another one each time, and nothing else', async () => {
+    const [one, two] = [start(['p2p', 'secret']), start(['p2p', 'secret'])];
+    expect([await one.code, await two.code]).toEqual([0, 0]);
+    expect(one.io.out()).toMatch(/^[A-Za-z0-9_-]{43}\n$/);
+    expect(one.io.out()).not.toBe(two.io.out());
+  });
+
+  it.each([
+    ['a short secret', ['publish', 'a', '1'], 'tiny word', 'the p2p secret is too short: at least 16 bytes'],
+    ['no secret', ['publish', 'a', '1'], '', 'no p2p secret was given'],
+    ['a bad name', ['publish', 'a_b', '1'], SECRET, "p2p name 'a_b' is not valid"],
+    ['a reserved name', ['connect', 'www', '--listen', '1'], SECRET, "p2p name 'www' is not valid"],
+    ['no port to listen on', ['connect', 'a'], SECRET, '--listen'],
+    ['a port that is none', ['connect', 'a', '--listen', '70000'], SECRET, 'from 0 to 65535'],
+    [
+      'an audience that is none',
+      ['publish', 'a', '1', '--allow', 'all'],
+      SECRET,
+      'Allowed choices are account, anyone',
+    ],
+    ['two secrets', ['publish', 'a', '1', '--secret-file', 'x', '--secret-env', 'Y'], SECRET, 'exclude each other'],
+    ['an empty variable', ['publish', 'a', '1', '--secret-env', 'NOT_SET'], SECRET, 'NOT_SET is not set'],
+    [
+      'a file that is not there',
+      ['publish', 'a', '1', '--secret-file', 'x'],
+      SECRET,
+      'cannot read the p2p secret from x',
+    ],
+    ['the secret itself as a flag', ['publish', 'a', '1', '--secret', SECRET], SECRET, "unknown option '--secret'"],
+  ])('%s is wrong usage: exit 2, before anything is dialled', async (_, args, secret, words) => {
+    const env = { TUNNEL_P2P_SECRET: secret };
+    const { io, code } = start(['p2p', ...args, '--server', '127.0.0.1:1', '--token', 'x'], { env });
+    expect(await code).toBe(2);
+    expect(io.err()).toContain(words);
+    if (secret !== '') expect(io.err()).not.toContain(secret);
+  });
+
+  it('explains itself with examples', async () => {
+    for (const [command, words] of [
+      [['p2p'], ['publish', 'connect', 'secret', '$ tunnel p2p secret > secret']],
+      [
+        ['p2p', 'publish'],
+        ['--udp', '--local-host', '--allow', '--no-direct', '--secret-file', '--secret-env'],
+      ],
+      [
+        ['p2p', 'connect'],
+        ['--listen', '--udp', '--no-direct', '--wait', 'TUNNEL_P2P_SECRET'],
+      ],
+    ] as const) {
+      const { io, code } = start([...command, '--help']);
+      expect(await code).toBe(0);
+      for (const word of words) expect(io.out()).toContain(word);
+    }
+  });
+});
+
+describe('p2p in config.yml', () => {
+  it('both roles are opened beside other kinds, and checked', async () => {
+    const file = join(home.path, 'tunnel.yml');
+    writeFileSync(
+      file,
+      `tunnels:
+  office: { proto: p2p, p2p_publish: office-db, p2p_secret_file: secret, p2p_direct: false, local_port: ${echo.port} }
+  theirs: { proto: p2p, p2p_connect: office-db, p2p_secret_env: DB_SECRET, p2p_direct: false, listen_port: 0 }
+  db: { proto: tcp, local_port: 1 }
+`,
+    );
+    const env = { DB_SECRET: SECRET };
+    const { io } = start(['start', '--config', file, ...flags, '--json'], { env });
+    await eventually(() => expect(eventsOf(io, 'ready')).toHaveLength(3));
+    const ready = eventsOf(io, 'ready').find(({ role }) => role === 'connect') as Record<string, unknown>;
+    expect(ready).toMatchObject({ name: 'theirs', tunnel_id: null });
+    const bytes = deterministicBytes(100_000, 2);
+    expect(await echoed(listenOf(ready), bytes)).toBe(hashOf(bytes));
+    const check = start(['check', '--config', file], { env });
+    expect(await check.code).toBe(0);
+    expect(check.io.out()).toContain(`office: p2p 127.0.0.1:${echo.port} (tcp) as office-db`);
+    expect(check.io.out()).toContain('theirs: p2p office-db (tcp) at 127.0.0.1:0');
+  });
+
+  it('a short secret in the file: exit 2, also by check', async () => {
+    const file = join(home.path, 'tunnel.yml');
+    writeFileSync(file, 'tunnels:\n  a: { proto: p2p, p2p_publish: a, p2p_secret: short, local_port: 1 }\n');
+    for (const command of [['check'], ['start', '--server', '127.0.0.1:1', '--token', 'x']]) {
+      const { io, code } = start([...command, '--config', file]);
+      expect(await code).toBe(2);
+      expect(io.err()).toContain('the p2p secret is too short: at least 16 bytes (tunnel p2p secret makes one)');
+    }
+  });
+});

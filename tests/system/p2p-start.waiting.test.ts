@@ -1,0 +1,52 @@
+// How long `tunnel p2p connect` tries at its first start, and what it says when it gives up.
+import { eventually, startEchoServer } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { connectTo, publish, startConnect } from './p2p.fixture.ts';
+import type { Stack } from './stack.fixture.ts';
+import { Harness, it } from './system-test.fixture.ts';
+
+const shared = new Harness();
+let stack: Stack;
+beforeAll(async () => {
+  stack = await shared.stack();
+});
+afterAll(() => shared.close());
+
+describe.concurrent('the first start', () => {
+  it('with a wrong secret, or to nobody, gives up after 30 s: exit 4 with the words of the edge', async ({
+    harness,
+  }) => {
+    const echo = harness.use(await startEchoServer());
+    await publish(harness, stack, 'guarded', echo.port);
+    const began = performance.now();
+    const programs = [
+      await startConnect(harness, stack, 'guarded', { secret: 'not the secret of the publisher' }),
+      await startConnect(harness, stack, 'nobody'),
+    ];
+    for (const program of programs) expect(await program.exitCode(60_000)).toBe(4);
+    expect(performance.now() - began).toBeGreaterThan(29_000);
+    expect(programs[0]?.stderr[0]).toBe("tunnel: guarded: p2p 'guarded' was not found, or the secret does not match");
+    expect(programs[0]?.events('ready')).toEqual([]);
+  });
+
+  it('with --wait finds a publisher that comes later', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const subscriber = await startConnect(harness, stack, 'later', { flags: ['--wait'] });
+    await subscriber.waitFor('error');
+    await publish(harness, stack, 'later', echo.port);
+    await subscriber.ready();
+  });
+});
+
+it('a publisher that is killed and comes back is found again by the same subscriber', async ({ harness }) => {
+  const echo = harness.use(await startEchoServer());
+  const home = await harness.folder();
+  const first = await publish(harness, stack, 'killed', echo.port, { home });
+  const subscriber = await connectTo(harness, stack, 'killed');
+  await first.program.kill();
+  const second = await publish(harness, stack, 'killed', echo.port, { home });
+  await eventually(() => expect(second.program.events('peer')).toMatchObject([{ state: 'joined' }]), {
+    timeoutMs: 60_000,
+  });
+  expect(subscriber.program.exit).toBeNull();
+});
