@@ -101,6 +101,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
 const RAISING = [
   `${EDGE}/guard.slow.test.ts`,
   `${EDGE}/control/control-connection.test.ts`,
+  `${EDGE}/control/peer-relays.test.ts`,
   `${EDGE}/ingress/http/deciding.test.ts`,
   `${EDGE}/ingress/http/http-error-fallback.test.ts`,
   `${EDGE}/ingress/udp/udp-guard.test.ts`,

@@ -84,6 +84,10 @@ export const EDGE_LIMITS = {
   /** how often the addresses of this machine are looked up, whose datagrams may be a loop */
   UDP_OWN_ADDRESSES_MS: 10_000,
 
+  // --- peers of p2p tunnels ---
+  /** relay streams of one peer at once: a client has one, and the next one while the last still ends; no peer takes all connections of its tunnel */
+  P2P_RELAYS_PER_PEER: 16,
+
   // --- groups ---
   /** members of a group that one visitor may be tried with; in a large pool that is down, a flood of visitors must not become a larger one of dials */
   MEMBER_TRIES_MAX: 64,

@@ -1,9 +1,10 @@
 // Relay streams between two raw clients over real carriers: bytes exact both ways, half-close, resets, slow readers, limits, and who is killed.
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { deterministicChunks, eventually, FakeClock, hashOf, RecordingReader } from '@tunnel/testkit';
+import { deterministicChunks, eventually, FakeClock, hashOf, type RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { TunnelCounters } from '../backend/tunnel-counters.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { type ControlFixture, startControl } from './control.fixture.ts';
 import { openRelay, RawPeer } from './raw-peers.fixture.ts';
@@ -20,15 +21,19 @@ beforeEach(async () => {
   reported = [];
   const reportRelay = (_: unknown, where: string): void => void reported.push(where);
   fixture = await startControl({ clock: new FakeClock(), connectionsPerTunnel: 2, reportRelay });
-  publisher = await RawPeer.enter(fixture.port, 'alice');
-  subscriber = await RawPeer.enter(fixture.port, 'alice-2');
-  tunnelId = (await publisher.publish()).tunnel_id;
-  peerId = await subscriber.connect();
+  await enterBoth();
 });
 afterEach(async () => {
   await fixture.stop();
   expect(reported).toEqual([]);
 });
+
+const enterBoth = async (): Promise<void> => {
+  publisher = await RawPeer.enter(fixture.port, 'alice');
+  subscriber = await RawPeer.enter(fixture.port, 'alice-2');
+  tunnelId = (await publisher.publish()).tunnel_id;
+  peerId = await subscriber.connect();
+};
 
 const relay = () => openRelay(subscriber, publisher, peerId);
 const text = (word: string): [Buffer, number, number, boolean] => [Buffer.from(word), 0, word.length, false];
@@ -124,6 +129,16 @@ describe('is refused', () => {
     expect(refusal(await subscriber.open(peerId))).toMatchObject({ code: 'limit' });
     second.near.reset({ code: 'cancelled', text: '' });
     await eventually(() => expect(fixture.relays.connections).toBe(1));
+    await relay();
+  });
+
+  it('over those of one peer, so that the others of its tunnel have their place', async () => {
+    await fixture.stop();
+    fixture = await startControl({ clock: new FakeClock() });
+    await enterBoth();
+    for (let n = 0; n < EDGE_LIMITS.P2P_RELAYS_PER_PEER; n += 1) await relay();
+    expect(await subscriber.open(peerId)).toMatchObject({ code: 'limit', text: expect.stringContaining('the peer') });
+    peerId = await subscriber.connect();
     await relay();
   });
 

@@ -80,6 +80,20 @@ describe('after a crash', () => {
     expect(await open('t4', exactly(PORT), ALICE, SECRET)).toBe('opened');
   });
 
+  it('a name of peers is its publisher’s for 30 s, too: another program with the same secret for peers does not get it', async () => {
+    const offer = { name: 'office-db', secretHash: KEY, service: 'tcp', allow: 'account' } as const;
+    const officeDb: WantedLease = { kind: 'peer-name', wanted: { kind: 'exact', name: 'office-db' }, offer };
+    const before = await startRun();
+    expect(await before.open('t1', officeDb, ALICE, SECRET)).toBe('opened');
+    await untilWritten('t1');
+    const { open } = await startRun();
+    expect(await open('x1', officeDb, ALICE, KEY)).toBe('TUNNEL_P2P_NAME_IN_USE');
+    expect(await open('t2', officeDb, ALICE, SECRET)).toBe('opened');
+    const third = await startRun();
+    await clock.advance(EDGE_LIMITS.RETURN_WINDOW_MS);
+    expect(await third.open('x2', officeDb, BOB, KEY)).toBe('opened');
+  });
+
   it('whoever has the key of a group begins it again at the port it had, also without asking for it', async () => {
     const before = await startRun();
     const group = { name: 'pool', keyHash: KEY, endpoint: PORT } as never;

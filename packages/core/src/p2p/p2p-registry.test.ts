@@ -84,6 +84,12 @@ describe('60 refusals a minute', () => {
     expect(said(join({}, 60_000))).toMatch(/^peer_/);
   });
 
+  it('do not count a name that waits for its publisher since the last run: its subscribers may be back sooner', () => {
+    registry.reserve('old', 'the last run', 30_000, 0);
+    for (let n = 0; n < 200; n += 1) expect(said(join({ name: 'old' }, 2))).toMatch(/^P2P_NOT_FOUND/);
+    expect(said(join({}, 3))).toMatch(/^peer_/);
+  });
+
   it('count what nobody may know alone: waiting for a publisher is no attempt', () => {
     registry.hold('db', 'tun_1', 1_000_000, 1);
     for (let n = 0; n < 200; n += 1) expect(said(join({}, 2))).toMatch(/^P2P_AWAY/);

@@ -129,7 +129,9 @@ export class P2pRegistry {
     const isSecret = this.#rules.sameHash(request.secretHash, published?.offer.secretHash ?? NO_HASH);
     const isDismissed = this.#isDismissed(clientId, name, now);
     if (published === null || !isSecret || !mayJoin(owner, published) || isDismissed) {
-      if (!isDismissed) this.#refusals.record(account, now);
+      // Nobody guesses at a name that waits for its publisher since the last run: clients that are back sooner must not lock out the others.
+      const isAwaited = published === null && this.#leases.useOf(name, now) === 'held';
+      if (!isDismissed && !isAwaited) this.#refusals.record(account, now);
       return refuse(new Fault('P2P_NOT_FOUND', { name: shown }));
     }
     const { service } = published.offer;

@@ -3,6 +3,7 @@ import { ownerKey } from '@tunnel/core';
 import type { MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
 import { type Balancer, Lease } from '../../routing/balancer.ts';
 import type { Registry } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -23,6 +24,7 @@ export interface PeerRelaysOptions {
 
 const UNKNOWN: StreamReason = { code: 'unknown-tunnel', text: 'no join of this session' };
 const AWAY: StreamReason = { code: 'carrier-lost', text: 'the publisher is not connected right now' };
+const TOO_MANY: StreamReason = { code: 'limit', text: 'the peer holds its limit of relay streams' };
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
 
 export class PeerRelays implements PeerRelayOwner {
@@ -51,6 +53,10 @@ export class PeerRelays implements PeerRelayOwner {
     if (this.#isDraining) return stream.refuse(SHUTTING_DOWN);
     const publisher = tunnels.get(joined.peer.tunnelId);
     if (publisher === undefined) return this.#refuse(stream, 'no-carrier', AWAY);
+    if (joined.relays.size >= EDGE_LIMITS.P2P_RELAYS_PER_PEER) {
+      this.#note('limit', joined, publisher, TOO_MANY.text);
+      return stream.refuse(TOO_MANY);
+    }
     const lease = new Lease();
     const refusal = balancer.acquire(lease, publisher);
     if (refusal !== null) {
