@@ -15,6 +15,7 @@ export const FIGURES = {
   loginsPerSecond: { title: 'logins/s', digits: 1 },
   loginP99Ms: { title: 'p99 ms of a login', digits: 0 },
   p50Ms: { title: 'p50 ms', digits: 2 },
+  delayMs: { title: 'delay ms (median)', digits: 3, ratio: true },
   p99Ms: { title: 'p99 ms', digits: 2 },
   edgeKbPerConnection: { title: 'edge KB/connection', digits: 1 },
   clientKbPerConnection: { title: 'client KB/connection', digits: 1 },
