@@ -3,6 +3,7 @@
 import { connections } from './connection.mjs';
 import { bulk } from './jobs/bulk.mjs';
 import { connect } from './jobs/connect.mjs';
+import { datagramEcho, datagramFlood } from './jobs/datagrams.mjs';
 import { echo } from './jobs/echo.mjs';
 import { endless } from './jobs/endless.mjs';
 import { hold } from './jobs/hold.mjs';
@@ -12,7 +13,7 @@ import { stall } from './jobs/stall.mjs';
 import { wrk } from './jobs/wrk.mjs';
 
 /** Each takes (address, parameters, ready) and returns the figures; it throws at a wrong answer. */
-const JOBS = { bulk, connect, echo, endless, hold, httpProbe, paced, stall, wrk };
+const JOBS = { bulk, connect, datagramEcho, datagramFlood, echo, endless, hold, httpProbe, paced, stall, wrk };
 
 let go = null;
 

@@ -1,5 +1,6 @@
-// The local service behind every path: one port, four services (request.mjs) and HTTP. A process of its own, told by messages.
+// The local service behind every path: one port, four services (request.mjs), HTTP and datagrams. A process of its own, told by messages.
 import { createServer } from 'node:net';
+import { serveDatagrams } from './datagram-service.mjs';
 import { serveHttp } from './http-service.mjs';
 import { PatternCheck, sendPattern } from './pattern.mjs';
 import { decodeRequest, encodeVerdict, REQUEST_BYTES, SERVICE, SMALL_BYTES } from './request.mjs';
@@ -76,5 +77,6 @@ const server = createServer({ noDelay: true }, serve);
 process.on('message', () => process.send({ type: 'sent', bytes: bytesSent() }));
 process.on('disconnect', () => process.exit());
 server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () => {
+  serveDatagrams(server.address().port);
   process.send({ type: 'listening', port: server.address().port });
 });

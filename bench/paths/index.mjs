@@ -1,6 +1,6 @@
 // The ways from a visitor to the origin, in the order in which a round takes them.
 // A path has a name and start({ ground, folder, node, nodeArgs, protocol }) -> { address, processes: { edge?, client?, subscriber? } or { server }, account?, stopSignal? };
-// `protocol` is 'http' where the tunnel is one, and tcp else.
+// `protocol` is 'http' or 'udp' where the tunnel is one, and tcp else.
 import { direct } from './direct.mjs';
 import { findNginx, nginxPath } from './nginx.mjs';
 import { oursPath, peersPath } from './ours.mjs';
@@ -8,7 +8,10 @@ import { bareHonoPath, platformPath } from './platform.mjs';
 
 /** Where a scenario does not say otherwise. */
 export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];
-export const PATH_NAMES = [...USUAL_PATHS, 'ours-uncaptured', 'ours-relay', 'ours-direct', 'bare-hono', 'platform'];
+export const PATH_NAMES = [
+  ...[...USUAL_PATHS, 'ours-sealed', 'ours-uncaptured'],
+  ...['ours-relay', 'ours-direct', 'bare-hono', 'platform'],
+];
 
 /** The same of an earlier build, beside which ours is measured. */
 export const baselineOf = (name) => name.replace(/^ours/, 'before');
@@ -21,6 +24,7 @@ export function choosePaths(names = PATH_NAMES, baseline) {
     ...(nginx.missing ? [] : [nginxPath(nginx)]),
     ...withBaseline({ name: 'ours' }, baseline),
     ...withBaseline({ name: 'ours-tls', tls: true }, baseline),
+    ...withBaseline({ name: 'ours-sealed', sealed: true }, baseline),
     ...withBaseline({ name: 'ours-uncaptured', captures: false }, baseline),
     ...withBaseline({ name: 'ours-relay', direct: false }, baseline, peersPath),
     ...withBaseline({ name: 'ours-direct', direct: true }, baseline, peersPath),

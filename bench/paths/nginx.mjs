@@ -46,16 +46,16 @@ worker_rlimit_nofile 20000;
 pid nginx.pid;
 error_log stderr error;
 events { worker_connections 16384; }
-${protocol === 'http' ? httpServer({ listen, target }) : streamServer(nginx, { listen, target })}
+${protocol === 'http' ? httpServer({ listen, target }) : streamServer(nginx, { listen, target }, protocol)}
 `;
 
-const streamServer = ({ halfClose }, { listen, target }) => `
+const streamServer = ({ halfClose }, { listen, target }, protocol) => `
 stream {
   server {
-    listen 127.0.0.1:${listen} backlog=4096;
+    listen 127.0.0.1:${listen} ${protocol === 'udp' ? 'udp rcvbuf=4m' : 'backlog=4096'};
     proxy_pass 127.0.0.1:${target};
     proxy_timeout 1h;
-    ${halfClose ? 'proxy_half_close on;' : ''}
+    ${halfClose && protocol !== 'udp' ? 'proxy_half_close on;' : ''}
   }
 }`;
 

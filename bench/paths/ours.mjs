@@ -18,7 +18,7 @@ const START_TIMEOUT_MS = 20_000;
 const HTTP_TUNNEL = ['--subdomain', HTTP_NAME, '--quiet', '--no-inspect'];
 
 /** The port is the one visitors come to, whichever the protocol. */
-const configOf = ({ protocol, port, tls, captures }) => `
+const configOf = ({ protocol, port, tls, captures, sealed }) => `
 [server]
 control_port = 0
 api_port = 0
@@ -28,10 +28,13 @@ https_port = 0
 plain_http = "proxy"
 [limits]
 tcp_port_range = [${port}, ${port}]
+${protocol === 'udp' ? `udp_port_range = [${port}, ${port}]` : ''}
 connections_per_tunnel = 20000
 connections_per_address = 20000
 [capture]
 enabled = ${captures}
+${protocol === 'udp' || protocol === 'p2p' ? '[udp]\nports = [0, 0]' : ''}
+${protocol === 'udp' ? `path = "${sealed ? 'auto' : 'carrier'}"` : ''}
 ${tls ? `[tls]\ncert_path = "${CERTIFICATE}"\nkey_path = "${KEY}"` : ''}
 `;
 
@@ -72,6 +75,8 @@ async function startClient({ root, ground, folder, node, nodeArgs, role = 'clien
 }
 
 const isReady = ({ event }) => event === 'ready';
+/** Datagrams begin on carriers, and move. */
+const isSealed = ({ event, path }) => event === 'datagrams' && path === 'udp';
 
 async function lateClient(child) {
   await delay(START_TIMEOUT_MS, undefined, { ref: false });
@@ -84,14 +89,15 @@ const tunnelOf = ({ protocol, port, ground }) =>
     : [protocol, String(ground.originPort), '--remote-port', String(port)];
 
 /** `root` is the checkout whose build runs. `nodeArgs` are for profiles: { edge: string[], client: string[] }. */
-export const oursPath = ({ name, root = ROOT, tls = false, captures = true }) => ({
+export const oursPath = ({ name, root = ROOT, tls = false, captures = true, sealed = false }) => ({
   name,
   async start({ protocol = 'tcp', ...settings }) {
     mkdirSync(settings.folder, { recursive: true });
     const port = await freePort();
-    const { child: edge, run } = await startEdge({ ...settings, root, protocol, port, tls, captures });
+    const { child: edge, run } = await startEdge({ ...settings, root, protocol, port, tls, captures, sealed });
     const what = tunnelOf({ ...settings, protocol, port });
-    const { child: client } = await startClient({ ...settings, root, what, tls, run });
+    const isUp = sealed ? isSealed : isReady;
+    const { child: client } = await startClient({ ...settings, root, what, isUp, tls, run });
     return { address: { host: '127.0.0.1', port }, processes: { edge, client } };
   },
 });
@@ -102,7 +108,7 @@ export const peersPath = ({ name, root = ROOT, direct }) => ({
   async start(settings) {
     mkdirSync(settings.folder, { recursive: true });
     const port = await freePort();
-    const { child: edge, run } = await startEdge({ ...settings, root, protocol: 'tcp', port, captures: false });
+    const { child: edge, run } = await startEdge({ ...settings, root, protocol: 'p2p', port, captures: false });
     const secretFile = join(settings.folder, 'secret');
     writeFileSync(secretFile, 'a secret of the bench, for one run alone\n', { mode: 0o600 });
     const secret = ['--secret-file', secretFile];

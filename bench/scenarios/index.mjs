@@ -3,7 +3,7 @@
 //   figures         keys of figures.mjs, in the order of the columns
 //   targets         { path, figure, ratioAtMost | atMost | atLeast, …FromNode24 }: what we mean to reach
 //   paths           where not every path makes sense, or another one does
-//   protocol        'http' where the tunnel is one; tcp else
+//   protocol        'http' or 'udp' where the tunnel is one; tcp else
 //   yardstick       the path whose figures are the measure, where it is not nginx
 //   needs           programs that it cannot do without: 'wrk'
 //   network         'small-buffers' where ordinary kernel buffers would disturb the machine, with `withoutNetwork`, the line to say else
@@ -18,10 +18,12 @@ import { tcpConnect } from './tcp-connect.mjs';
 import { tcpEcho } from './tcp-echo.mjs';
 import { tcpIdle } from './tcp-idle.mjs';
 import { tcpStalled } from './tcp-stalled.mjs';
+import { udpScenarios } from './udp.mjs';
 
 export const SCENARIOS = [
   ...tcpBulkScenarios,
   ...[tcpEcho, tcpConnect, tcpBesideBulk, tcpIdle, tcpStalled],
+  ...udpScenarios,
   ...httpScenarios,
   ...p2pScenarios,
   ...platformScenarios,

@@ -10,7 +10,7 @@ const MARKER = join(CACHE_DIR, 'build.json');
 export const BUNDLES = [
   { entry: 'apps/server/src/main.ts', outfile: 'apps/server/dist/tunnel-server.js', isSplit: true },
   { entry: 'apps/server/src/stack-main.ts', outfile: 'apps/server/dist/tunnel-stack.js' },
-  { entry: 'apps/cli/src/main.ts', outfile: 'apps/cli/dist/tunnel.js' },
+  { entry: 'apps/cli/src/main.ts', outfile: 'apps/cli/dist/tunnel.js', isSplit: true },
   { entry: 'packages/client/src/index.ts', outfile: 'packages/client/dist/index.js' },
 ];
 

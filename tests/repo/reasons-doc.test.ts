@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { dropReason, edgeFlows, relayReason } from '@tunnel/contract';
 import { expect, it } from 'vitest';
+import { pathText } from '../../apps/cli/src/output/peers.ts';
 import { ROOT } from './checkout.fixture.ts';
 
 /** The table below a heading: its rows by the code in the first column. */
@@ -12,6 +13,15 @@ const rowsBelow = (page: string, heading: string): Map<string, string[]> => {
   const rows = [...section.matchAll(/^\| `([^`]+)` \| (.+) \| (.+) \|$/gm)];
   return new Map(rows.map(([, code = '', meaning = '', advice = '']) => [code, [meaning, advice]]));
 };
+
+it('docs/p2p.md begins each reason with the words that the client prints', () => {
+  const rows = rowsBelow('docs/p2p.md', 'Relay or direct: every reason');
+  for (const reason of relayReason.exclude(['']).options) {
+    const [meaning = ''] = rows.get(reason) ?? [];
+    const printed = /^relay \((.+)\)$/.exec(pathText({ path: 'relay', reason, rttMs: null }))?.[1] ?? '?';
+    expect(meaning).toMatch(new RegExp(`^${printed}`));
+  }
+});
 
 it.each([
   ['docs/udp.md', 'What is dropped, and why', dropReason.options],

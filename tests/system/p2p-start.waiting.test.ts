@@ -25,6 +25,7 @@ describe.concurrent('the first start', () => {
     ];
     for (const program of programs) expect(await program.exitCode(60_000)).toBe(4);
     expect(performance.now() - began).toBeGreaterThan(29_000);
+    expect(programs[0]?.stderr.filter((line) => line.startsWith('tunnel: '))).toHaveLength(1);
     expect(programs[0]?.stderr[0]).toBe("tunnel: guarded: p2p 'guarded' was not found, or the secret does not match");
     expect(programs[0]?.events('ready')).toEqual([]);
   });

@@ -1,6 +1,6 @@
 // Two real clients and a real edge on this machine: what passes between peers, over the relay and direct, and how it ends.
 import { createHash } from 'node:crypto';
-import { copyFileSync } from 'node:fs';
+import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { deterministicBytes, eventually, hashOf, startEchoServer, startTcpServer, startUdpEcho } from '@tunnel/testkit';
@@ -73,9 +73,10 @@ describe('tcp between peers', () => {
   it('without its transport a client stays on the relay and says so', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const folder = await harness.folder();
-    const bin = join(folder, 'tunnel.mjs');
+    const bin = join(folder, 'tunnel.js');
     // Away from node_modules: as where there is no build of it.
-    copyFileSync(join(ROOT, 'apps/cli/dist/tunnel.js'), bin);
+    cpSync(join(ROOT, 'apps/cli/dist'), folder, { recursive: true });
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
     const publisher = await publish(harness, stack, 'no-transport', echo.port);
     const subscriber = await connectTo(harness, stack, 'no-transport', { bin });
     await eventually(() => {

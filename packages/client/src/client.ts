@@ -10,8 +10,8 @@ import { unreachable } from './dial-faults.ts';
 import { type Inspector, startInspector } from './inspector/inspector.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
-import type { PeerConnection } from './peers/peer-connection.ts';
-import { type ConnectPeerOptions, Peers } from './peers/peers.ts';
+import type { ConnectPeerOptions, PeerConnection } from './peer-types.ts';
+import { Peers } from './peers/peers.ts';
 import type { RequestListener } from './requests/request-record.ts';
 import { RequestReporter } from './requests/request-reporter.ts';
 import { type ResumeStore, takeSlot } from './resume-state.ts';
@@ -173,6 +173,8 @@ class TunnelClient implements Client {
     });
     if (tunnel.protocol === 'p2p') {
       await this.#peers.publish(tunnel);
+      // The end may have come while its parts were loaded.
+      if (this.#isEnding) tunnel.ended();
       this.#refuseWhenEnding();
     }
     this.#registry.add(tunnel);
@@ -182,7 +184,6 @@ class TunnelClient implements Client {
   async connectPeer(options: ConnectPeerOptions): Promise<PeerConnection> {
     this.#refuseWhenEnding();
     const connection = await this.#peers.connect(options);
-    // The end may have come while its parts were loaded.
     if (this.#isEnding) connection.end();
     return connection.ready;
   }

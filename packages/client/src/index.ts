@@ -10,10 +10,14 @@ export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';
-export type { PeerConnection, PeerConnectionState } from './peers/peer-connection.ts';
-export type { ListenAddress } from './peers/peer-listener.ts';
-export { type ConnectPeerOptions, checkPeerOptions } from './peers/peers.ts';
-export type { PublishedPeer } from './peers/published-peers.ts';
+export type {
+  ConnectPeerOptions,
+  ListenAddress,
+  PeerConnection,
+  PeerConnectionState,
+  PublishedPeer,
+} from './peer-types.ts';
+export { checkPeerOptions } from './peers/peers.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
 export type { DatagramWay, Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';

@@ -12,6 +12,7 @@ import {
   decodeControl,
   encodeControl,
   type MessageOf,
+  type TunnelProtocol,
 } from '@tunnel/protocol';
 import { rethrow } from '@tunnel/testkit';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -143,13 +144,13 @@ export class ScriptedEdge {
     const tunnelId = request.tunnel_id ?? `tun_${this.#tunnelCount}`;
     const port = request.remote_port ?? request.preferred_port ?? 20_000 + this.#tunnelCount;
     const label = request.subdomain ?? request.preferred_subdomain ?? `name-${this.#tunnelCount}`;
-    const p2pName = request.p2p_name ?? '';
-    const endpoint =
-      protocol === 'p2p'
-        ? { label: p2pName, public_url: `p2p://${p2pName}` }
-        : protocol === 'http' || protocol === 'https'
-          ? { label, public_url: `http://${label}.test:8000` }
-          : { label: String(port), public_url: `${protocol}://test:${port}`, assigned_port: port };
+    const ported = { label: String(port), public_url: `${protocol}://test:${port}`, assigned_port: port };
+    const endpoints: Partial<Record<TunnelProtocol, { label: string; public_url: string }>> = {
+      http: { label, public_url: `http://${label}.test:8000` },
+      https: { label, public_url: `http://${label}.test:8000` },
+      p2p: { label: request.p2p_name ?? '', public_url: `p2p://${request.p2p_name}` },
+    };
+    const endpoint = endpoints[protocol] ?? ported;
     session.send({ type: 'TunnelRegistered', request_id, tunnel_id: tunnelId, name, protocol, ...endpoint });
     return tunnelId;
   }

@@ -1,7 +1,7 @@
 // What a client tells about itself while it runs: a closed list of events, and the one place that hands them out.
 import type { Fault } from '@tunnel/errors';
 import type { PeerPath } from '@tunnel/peer';
-import type { PeerConnection } from './peers/peer-connection.ts';
+import type { PeerConnection } from './peer-types.ts';
 import type { DatagramWay, Tunnel } from './tunnel.ts';
 
 export type StatusEvent =

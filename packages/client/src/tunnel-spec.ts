@@ -12,7 +12,7 @@ import {
 } from '@tunnel/protocol';
 import { Secret, sha256Hex } from '@tunnel/runtime';
 import { type Assignment, KIND_KEYS, type KindSpec, kindOf } from './forward/kinds.ts';
-import { checkP2pName, p2pSecretOf } from './peers/peer-secret.ts';
+import { checkP2pName, p2pSecretOf } from './p2p-secret.ts';
 
 /** How the local service is to be probed. */
 export interface HealthCheck {

@@ -7,7 +7,7 @@ import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
 import type { LocalTarget } from './forward/local-service.ts';
 import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
-import type { PublishedPeer, PublishedPeers } from './peers/published-peers.ts';
+import type { PublishedPeer, TunnelPeers } from './peer-types.ts';
 import { concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
 /**
@@ -71,7 +71,7 @@ export class TunnelEntry implements Tunnel {
   /** Settles with the edge's first answer. */
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
-  #published: PublishedPeers | null = null;
+  #published: TunnelPeers | null = null;
   #onUnpublished: () => void = () => {};
   #state: TunnelState = 'opening';
   #health: TunnelHealth;
@@ -158,7 +158,7 @@ export class TunnelEntry implements Tunnel {
     return this.#datagrams;
   }
 
-  get published(): PublishedPeers | null {
+  get published(): TunnelPeers | null {
     return this.#published;
   }
 
@@ -175,7 +175,7 @@ export class TunnelEntry implements Tunnel {
   }
 
   /** p2p, before it is asked for: who takes its relay streams. */
-  publishes(published: PublishedPeers, onUnpublished: () => void): void {
+  publishes(published: TunnelPeers, onUnpublished: () => void): void {
     this.#published = published;
     this.#onUnpublished = onUnpublished;
   }

@@ -2,6 +2,8 @@
 import { RoundTrip } from './flow-control.ts';
 import { MUX_LIMITS } from './limits.ts';
 
+const MIB = 1024 * 1024;
+
 export class CarrierVitals {
   readonly roundTrip = new RoundTrip();
   readonly #openedAtMs: number;
@@ -11,7 +13,7 @@ export class CarrierVitals {
   /** Both ways, up to the last tick. */
   #movedBytes = 0;
   /** Both ways, between the last two ticks. */
-  recentBytes = 0;
+  #recentBytes = 0;
 
   constructor(nowMs: number) {
     this.#openedAtMs = nowMs;
@@ -34,9 +36,14 @@ export class CarrierVitals {
     return elapsedMs >= MUX_LIMITS.CARRIER_DEAD_AFTER_MS || this.roundTrip.measured(elapsedMs);
   }
 
+  /** What it carries, in streams that would weigh as much: a MiB a second counts as one. */
+  get bulk(): number {
+    return this.#recentBytes / MIB;
+  }
+
   tick(bytesSent: number): void {
     const movedBytes = this.#receivedBytes + bytesSent;
-    this.recentBytes = movedBytes - this.#movedBytes;
+    this.#recentBytes = movedBytes - this.#movedBytes;
     this.#movedBytes = movedBytes;
   }
 

@@ -37,6 +37,7 @@ export class DatagramLane {
     return 'sent';
   }
 
+  /** Not while datagrams are about to be behind: those of a new flow would be dropped, and its OPEN would cost all the same. */
   get takesFlows(): boolean {
     return this.#pace?.takesFlows(this.#clock.now()) ?? true;
   }

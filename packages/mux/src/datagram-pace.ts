@@ -49,21 +49,21 @@ export class DatagramPace {
   /** Whether this much may go now. Where nothing is under way one always may, however large. */
   admits(bytes: number, nowMs: number): boolean {
     if (this.#count === 0) return true;
-    if (this.unseenBytes + bytes > this.#windowBytes) return false;
-    const roundTripMs = this.#roundTripMs;
-    return (
-      roundTripMs === null || nowMs - (this.#times[this.#first] ?? 0) <= roundTripMs + MUX_LIMITS.DATAGRAM_BEHIND_MS
-    );
+    return this.unseenBytes + bytes <= this.#windowBytes && this.#isInTime(MUX_LIMITS.DATAGRAM_BEHIND_MS, nowMs);
   }
 
-  /** Whether a new flow may begin now: in the first half of either bound alone, so that a flood of them leaves the other to flows that talk. */
+  /**
+   * Whether a new flow may begin now. Where more is under way than a few questions, only in the first half of either bound, so that a flood of
+   * them leaves the other to flows that talk.
+   */
   takesFlows(nowMs: number): boolean {
-    if (this.#count === 0) return true;
-    if (this.unseenBytes > this.#windowBytes / 2) return false;
-    const roundTripMs = this.#roundTripMs;
-    return (
-      roundTripMs === null || nowMs - (this.#times[this.#first] ?? 0) <= roundTripMs + MUX_LIMITS.DATAGRAM_BEHIND_MS / 2
-    );
+    const isFew = this.unseenBytes <= MUX_LIMITS.DATAGRAM_UNSEEN_FEW_BYTES;
+    if (isFew) return this.admits(0, nowMs);
+    return this.unseenBytes <= this.#windowBytes / 2 && this.#isInTime(MUX_LIMITS.DATAGRAM_BEHIND_MS / 2, nowMs);
+  }
+
+  #isInTime(behindMs: number, nowMs: number): boolean {
+    return this.#roundTripMs === null || nowMs - (this.#times[this.#first] ?? 0) <= this.#roundTripMs + behindMs;
   }
 
   sent(bytes: number, nowMs: number): void {

@@ -51,8 +51,7 @@ export interface FramedConnectionOwner {
 }
 
 const UNANSWERED: StreamReason = { code: 'timeout', text: 'no answer to OPEN' };
-const NONE: Buffer = Buffer.alloc(0);
-const MIB = 1024 * 1024;
+const NONE = Buffer.alloc(0);
 
 export class FramedConnection implements FrameHandler, CarrierReceiver, StreamConnection, DatagramConnection {
   readonly id: number;
@@ -62,7 +61,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   readonly #carrier: Carrier;
   readonly #parser: FrameParser;
   readonly vitals: CarrierVitals;
-  readonly #lane: DatagramLane;
+  readonly lane: DatagramLane;
   readonly #streams: StreamTable;
   #waiters = new Set<FramedStream>();
   #pins = 0;
@@ -78,7 +77,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#parser = new FrameParser(this, owner.frames);
     this.#streams = new StreamTable(owner.role);
     this.vitals = new CarrierVitals(owner.now());
-    this.#lane = new DatagramLane(carrier, this, owner, this.vitals.roundTrip);
+    this.lane = new DatagramLane(carrier, this, owner, this.vitals.roundTrip);
   }
 
   start(): void {
@@ -86,9 +85,9 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#ping(this.#owner.now());
   }
 
-  /** What to weigh when a stream is placed: its streams, and what it carries (a MiB a second counts as one stream). */
+  /** What to weigh when a stream is placed: its streams, and what it carries. */
   get load(): number {
-    return this.#streams.size + this.vitals.recentBytes / MIB;
+    return this.#streams.size + this.vitals.bulk;
   }
 
   get takesStreams(): boolean {
@@ -102,11 +101,6 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     const stream = new MuxStream(this, this.#streams.nextId, now, { kind: 'opener', answer, window });
     this.#begin(stream, head, windowBytes);
     return stream;
-  }
-
-  /** Not while datagrams are about to be behind: those of a new flow would be dropped, and its OPEN would cost all the same. */
-  get takesFlows(): boolean {
-    return this.#lane.takesFlows;
   }
 
   openDatagrams(flows: DatagramFlows, head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream {
@@ -136,7 +130,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     const well = this.#parser.push(bytes, start, end);
     this.#current = NONE;
     if (!well) this.#violated(this.#parser.failure ?? 'not a frame');
-    else this.#lane.tellSeen(now);
+    else this.lane.tellSeen(now);
     return this.#keptReference;
   }
 
@@ -164,7 +158,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   onDatagram(streamId: number, bytes: Uint8Array, start: number, end: number): void {
     // Also of a flow that is over: its sender has counted it.
-    this.#lane.took(end - start);
+    this.lane.took(end - start);
     const stream = this.#find(streamId, 'datagram');
     if (stream === undefined) return;
     // One that was cut between two reads lies in memory of the parser.
@@ -249,7 +243,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
       if (reason === null) this.#parser.fail('GO_AWAY is not readable');
       else this.#retired(reason);
     } else if (type === FRAME.SEEN) {
-      if (!this.#lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
+      if (!this.lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
     } else if (type === FRAME.PING) this.#carrier.send(encodePing(FRAME.PONG, payload));
     else if (!this.vitals.onPong(readUint32(payload, 4), this.#owner.now())) this.#ping(this.#owner.now());
   }
@@ -267,7 +261,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   sendDatagram(stream: DatagramStream, bytes: Buffer, start: number, end: number): 'sent' | 'behind' {
-    return this.#lane.send(stream.id, bytes, start, end);
+    return this.lane.send(stream.id, bytes, start, end);
   }
 
   sendRefused(stream: FramedStream, reason: StreamReason): void {
@@ -380,21 +374,22 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   #closeIfRetired(): void {
-    if (this.retiring && this.#streams.size === 0 && !this.#closed && this.#owner.role === 'client')
-      this.#carrier.end();
+    const isSpent = this.retiring && this.#streams.size === 0;
+    if (isSpent && !this.#closed && this.#owner.role === 'client') this.#carrier.end();
   }
 
-  #violated(reason: string): void {
+  #violated(text: string): void {
     if (this.#closed) return;
-    this.#carrier.send(encodeReason(FRAME.GO_AWAY, 0, { code: 'protocol-violation', text: reason }));
+    const reason = { code: 'protocol-violation', text } as const;
+    this.#carrier.send(encodeReason(FRAME.GO_AWAY, 0, reason));
     this.#carrier.end();
-    this.#end(reason, { code: 'protocol-violation', text: reason }, true);
+    this.#end(text, reason, true);
   }
 
   #end(text: string, reason: StreamReason, violation: boolean): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#lane.close();
+    this.lane.close();
     this.#waiters.clear();
     for (const stream of [...this.#streams.values()]) stream.handleReset(reason);
     this.#owner.onClosed(this, text, violation);

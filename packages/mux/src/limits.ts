@@ -35,6 +35,8 @@ export const MUX_LIMITS = {
   DATAGRAM_UNSEEN_FIRST_BYTES: 256 * KiB,
   /** the same of one that was found slow: 100 ms at 2.6 Mbit/s, or a few datagrams */
   DATAGRAM_UNSEEN_FLOOR_BYTES: 32 * KiB,
+  /** so much of it are a few questions: a machine that stands still for a moment keeps nobody out */
+  DATAGRAM_UNSEEN_FEW_BYTES: 2 * KiB,
   /** the same of a fast one: 1 Gbit/s over a path of 130 ms; what of it the kernel does not take is bound by CARRIER_SEND_QUEUE_BYTES */
   DATAGRAM_UNSEEN_MAX_BYTES: 16 * MiB,
   /** of one flow, before somebody reads it; more are dropped */

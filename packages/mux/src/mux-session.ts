@@ -167,7 +167,7 @@ export class MuxSession implements FramedConnectionOwner {
 
   /** false: datagrams are about to be behind, and only those of flows that there are should go. To be asked before openDatagrams(). */
   get takesFlows(): boolean {
-    return this.#reserved?.takesFlows ?? true;
+    return this.#reserved?.lane.takesFlows ?? true;
   }
 
   /**

@@ -48,6 +48,18 @@ it.concurrent('datagrams begin on carriers, move to UDP when both ends have prov
     expect(metrics).toContain('tunnel_udp_paths{path="carrier"} 0\n');
   }));
 
+it.concurrent('an edge that is told to end serves flows on the UDP path for its time, without a pause', () =>
+  on({}, async (stage) => {
+    await stage.settle('udp');
+    await stage.echo('one');
+    await stage.echo('two');
+    const stopped = stage.edge.stop({ drainMs: 5000 });
+    const startedAt = performance.now();
+    const longestMs = await chat(stage, async () => performance.now() - startedAt > 3000);
+    expect(longestMs).toBeLessThan(1000);
+    await stopped;
+  }));
+
 it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
   'when %s is blocked in use, visitors lose at most 5 s, and datagrams return to UDP when it is open again',
   (block) =>

@@ -45,6 +45,30 @@ export class JsonOutput implements Output {
         });
       case 'datagrams':
         return this.#write('datagrams', { name: event.tunnel.name, path: event.path, reason: event.reason });
+      case 'peer-error':
+        this.#errors.onStatus(event);
+        return this.#write('error', {
+          ...errorFields(event.fault),
+          name: event.connection.name,
+          tunnel_id: null,
+          fatal: false,
+        });
+      case 'tunnel-error':
+      case 'local-error':
+        this.#errors.onStatus(event);
+        return this.#write('error', {
+          ...errorFields(event.fault),
+          name: event.tunnel.name,
+          tunnel_id: event.tunnel.tunnelId === '' ? null : event.tunnel.tunnelId,
+          fatal: false,
+        });
+      default:
+        return this.#onPeerStatus(event);
+    }
+  }
+
+  #onPeerStatus(event: StatusEvent): void {
+    switch (event.type) {
       case 'peer-ready':
         return this.#write('ready', connectionFields(event.connection));
       case 'peer':
@@ -62,23 +86,6 @@ export class JsonOutput implements Output {
           path: event.path,
           reason: event.reason,
           rtt_ms: event.rttMs,
-        });
-      case 'peer-error':
-        this.#errors.onStatus(event);
-        return this.#write('error', {
-          ...errorFields(event.fault),
-          name: event.connection.name,
-          tunnel_id: null,
-          fatal: false,
-        });
-      case 'tunnel-error':
-      case 'local-error':
-        this.#errors.onStatus(event);
-        return this.#write('error', {
-          ...errorFields(event.fault),
-          name: event.tunnel.name,
-          tunnel_id: event.tunnel.tunnelId === '' ? null : event.tunnel.tunnelId,
-          fatal: false,
         });
       default:
         return;

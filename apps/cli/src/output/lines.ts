@@ -11,6 +11,8 @@ import { bytesText, type Colours } from './text.ts';
 export class LineOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr'>;
   readonly #names = new Set<string>();
+  /** What was said last of each connection to a peer: a refusal that ends the start was said when it came. */
+  readonly #refusals = new Map<string, string>();
 
   constructor(io: Pick<Io, 'stdout' | 'stderr'>) {
     this.#io = io;
@@ -18,8 +20,9 @@ export class LineOutput implements Output {
 
   onStatus(event: StatusEvent): void {
     if (event.type === 'tunnel-error' || event.type === 'local-error') this.#complain(event.tunnel.name, event.fault);
-    else if (event.type === 'peer-error') this.#complain(event.connection.name, event.fault);
+    else if (event.type === 'peer-error') this.#complainOnce(event.connection.name, event.fault);
     else {
+      if (event.type === 'path') this.#refusals.delete(event.name);
       const line = eventLine(event);
       if (line !== undefined) this.#io.stdout.write(`${line}\n`);
     }
@@ -45,6 +48,11 @@ export class LineOutput implements Output {
 
   onEnd(_code: ExitCode, tunnels: readonly Tunnel[]): void {
     for (const tunnel of tunnels) this.#io.stdout.write(`${tunnel.name}: ${countsText(tunnel)}\n`);
+  }
+
+  #complainOnce(name: string, fault: Fault): void {
+    if (this.#refusals.get(name) !== fault.message) this.#complain(name, fault);
+    this.#refusals.set(name, fault.message);
   }
 
   #complain(name: string, fault: Fault): void {

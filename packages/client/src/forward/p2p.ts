@@ -1,7 +1,7 @@
 // Tunnels of kind p2p: a name that other clients join. Its relay streams go to the peers of the tunnel, and what comes of them to the local
 // service as visitors of tcp and udp tunnels do.
 import { CAPABILITY } from '@tunnel/protocol';
-import { p2pSecretHash, p2pSecretOf } from '../peers/peer-secret.ts';
+import { p2pSecretHash, p2pSecretOf } from '../p2p-secret.ts';
 import type { TunnelKind } from './kinds.ts';
 import { tcpKind } from './tcp.ts';
 

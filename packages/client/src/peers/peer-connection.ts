@@ -9,34 +9,13 @@ import type { Clock, Secret, Timer } from '@tunnel/runtime';
 import { Backoff } from '../backoff.ts';
 import { Traffic, type TrafficCounts } from '../forward/traffic.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
+import { p2pSecretHash } from '../p2p-secret.ts';
+import type { ListenAddress, PeerConnection, PeerConnectionState } from '../peer-types.ts';
 import type { Session } from '../session.ts';
 import type { StatusEvent } from '../status.ts';
-import { type ListenAddress, openListener, type PeerListener } from './peer-listener.ts';
+import { openListener, type PeerListener } from './peer-listener.ts';
 import type { PeerIdentity, PeerPackage } from './peer-network.ts';
-import { p2pSecretHash } from './peer-secret.ts';
 import { PeerStream } from './peer-stream.ts';
-
-/** connecting: the publisher has never been proven · connected: there is a way to it · away: none right now · closed: over. */
-export type PeerConnectionState = 'connecting' | 'connected' | 'away' | 'closed';
-
-/** As whoever connects sees it: where new connections go now, and why. */
-export interface PeerConnection extends PeerPath {
-  readonly state: PeerConnectionState;
-  /** For people. */
-  readonly name: string;
-  readonly p2pName: string;
-  readonly service: 'tcp' | 'udp';
-  /** The edge's name for this join; empty while there is none. */
-  readonly peerId: string;
-  /** null: nothing listens; connections are dialled. */
-  readonly listen: ListenAddress | null;
-  readonly counts: TrafficCounts;
-  /** tcp: a stream to the service without a local port. Rejects with a Fault when the peer does not take it. */
-  dial(): Promise<Duplex>;
-  /** At each change. Returns what ends the listening. */
-  onPath(listener: (path: PeerPath) => void): () => void;
-  close(): Promise<void>;
-}
 
 export interface PeerConnectionDeps {
   readonly name: string;
@@ -157,7 +136,7 @@ export class PeerLink implements PeerConnection {
       const { traffic, service } = this;
       this.#listener = await openListener(listen, service, this.#subscriber, { clock, report, traffic, oneMore });
     }
-    if (this.#phase.kind === 'over') return void this.#listener?.close();
+    if (this.#phase.kind === 'over') return this.#listener?.close();
     if (!wait) this.#deadline = clock.setTimeout(() => this.#giveUp(), CLIENT_LIMITS.FIRST_JOIN_TIMEOUT_MS);
     // It may have come while the port was opened.
     const session = currentSession();

@@ -8,13 +8,8 @@ import type { PeerSubscriber } from '@tunnel/peer';
 import type { Clock } from '@tunnel/runtime';
 import { codeOf, reasonOf } from '../dial-faults.ts';
 import type { Traffic } from '../forward/traffic.ts';
+import type { ListenAddress } from '../peer-types.ts';
 import { openUdpListener } from './udp-listener.ts';
-
-export interface ListenAddress {
-  readonly host: string;
-  /** 0: any free one. */
-  readonly port: number;
-}
 
 export interface PeerListener {
   /** With the port that it has. */
@@ -89,6 +84,10 @@ const carry = (socket: Socket, opener: StreamOpener, deps: ListenerDeps): void =
   };
   const answer: OpenAnswer = {
     onOpened: (stream) => {
+      if (socket.destroyed) {
+        stream.reset({ code: 'cancelled', text: 'the visitor left' });
+        return refuse();
+      }
       let joined: Splice | undefined;
       let isDone = false;
       const finish = (): void => {

@@ -1,11 +1,12 @@
 // What peers need of this machine: packages/peer, loaded with the first p2p tunnel or connection and never before, and the network as the
 // session of the moment shows it.
+import type * as peerPackage from '@tunnel/peer';
 import type { PeerNetwork, PeerService } from '@tunnel/peer';
 import type { Clock } from '@tunnel/runtime';
 import type { EdgeObserver } from '../datagram-path.ts';
 import { isLoopback } from '../endpoint.ts';
 
-export type PeerPackage = typeof import('@tunnel/peer');
+export type PeerPackage = typeof peerPackage;
 
 export const loadPeerPackage = (): Promise<PeerPackage> => import('@tunnel/peer');
 

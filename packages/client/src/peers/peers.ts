@@ -3,34 +3,15 @@
 import { Fault } from '@tunnel/errors';
 import type { DatagramStream, MuxStream } from '@tunnel/mux';
 import type { ControlMessage, StreamHead } from '@tunnel/protocol';
-import type { Secret } from '@tunnel/runtime';
 import type { ClientSettings } from '../options.ts';
+import { checkP2pName, p2pSecretOf } from '../p2p-secret.ts';
+import type { ConnectPeerOptions } from '../peer-types.ts';
 import type { Session } from '../session.ts';
 import type { StatusEvent } from '../status.ts';
 import type { TunnelEntry } from '../tunnel.ts';
 import { PeerLink } from './peer-connection.ts';
 import { ClientPeerNetwork, type EdgeView, loadPeerPackage, type PeerIdentity } from './peer-network.ts';
-import { checkP2pName, p2pSecretOf } from './peer-secret.ts';
 import { PublishedPeers } from './published-peers.ts';
-
-/** What somebody else publishes, and where local programs find it. */
-export interface ConnectPeerOptions {
-  readonly p2pName: string;
-  /** The publisher's. Only its SHA-256 leaves the process. */
-  readonly secret: Secret | string;
-  /** For people; `p2pName` when left out. */
-  readonly name?: string;
-  /** What is published there; `tcp` when left out. */
-  readonly service?: 'tcp' | 'udp';
-  /** 127.0.0.1 when left out. */
-  readonly listenHost?: string;
-  /** 0: any free one. Left out: nothing listens, connections are dialled with dial(). */
-  readonly listenPort?: number;
-  /** false: through the relay alone. */
-  readonly direct?: boolean;
-  /** Keeps trying for ever at the start; else a refusal counts after 30 s. */
-  readonly wait?: boolean;
-}
 
 /** Throws a Fault for what cannot work, before anything is asked of the edge. */
 export const checkPeerOptions = ({ p2pName, secret, service, listenPort, listenHost }: ConnectPeerOptions): void => {

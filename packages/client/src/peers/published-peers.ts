@@ -1,24 +1,14 @@
 // The peers of one p2p tunnel, at its publisher: relay streams of the edge go in, streams of subscribers come out, and the edge is told by
 // which way they go.
-import type { DatagramStream, MuxStream } from '@tunnel/mux';
-import { processBudget, type ReportInternalError } from '@tunnel/mux';
+import { type DatagramStream, type MuxStream, processBudget, type ReportInternalError } from '@tunnel/mux';
 import type { DirectOutcome, Peer, PeerNetwork, PeerPath, PeerPublisher } from '@tunnel/peer';
 import type { ControlMessageInput, MessageOf, StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Clock, Secret } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
+import type { PublishedPeer, TunnelPeers } from '../peer-types.ts';
 import type { StatusEvent } from '../status.ts';
 import type { TunnelEntry } from '../tunnel.ts';
 import type { PeerIdentity, PeerPackage } from './peer-network.ts';
-
-/** A subscriber, as the owner of the tunnel sees it. */
-export interface PublishedPeer extends PeerPath {
-  readonly peerId: string;
-  /** As the edge sees it; empty until it has said so. */
-  readonly clientAddr: string;
-  /** Both ways, sealed as they were. */
-  readonly relayBytes: number;
-  readonly directBytes: number;
-}
 
 export interface PublishedPeersDeps {
   readonly tunnel: TunnelEntry;
@@ -34,7 +24,7 @@ export interface PublishedPeersDeps {
   readonly serveFlow: (stream: DatagramStream, head: StreamHead) => void;
 }
 
-export class PublishedPeers {
+export class PublishedPeers implements TunnelPeers {
   readonly #deps: PublishedPeersDeps;
   readonly #publisher: PeerPublisher;
   /** By peer id: where the edge sees those who joined. They may come before or after their proof. */
@@ -73,7 +63,6 @@ export class PublishedPeers {
     }));
   }
 
-  /** A relay stream that the edge has opened. */
   accept(stream: MuxStream, peerId: string): void {
     stream.accept();
     this.#publisher.acceptRelay(stream, peerId);
@@ -91,7 +80,6 @@ export class PublishedPeers {
     this.#addresses.delete(peerId);
   }
 
-  /** The edge has answered anew: what it was told before may be gone. */
   reportAll(): void {
     for (const peer of this.#publisher.peers) this.#report(peer);
   }

@@ -24,7 +24,8 @@ import { isLoopback } from '../endpoint.ts';
 import { LocalAddresses } from '../forward/local-addresses.ts';
 import type { DropReason, Traffic } from '../forward/traffic.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import type { ListenAddress, ListenerDeps, PeerListener, StreamOpener } from './peer-listener.ts';
+import type { ListenAddress } from '../peer-types.ts';
+import type { ListenerDeps, PeerListener, StreamOpener } from './peer-listener.ts';
 
 /** Senders are addresses already: with a lookup each answer would wait for a turn of its own. */
 const asItIs: NonNullable<SocketOptions['lookup']> = (address, _options, callback) =>

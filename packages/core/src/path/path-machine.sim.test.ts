@@ -181,7 +181,8 @@ it('a link that works again is used again, whatever happened before', () => {
       simulation.passes = [true, true];
       simulation.lossOf = () => chance() < 0.02;
       simulation.runUntil(simulation.now + 600_000 + 10_000);
-      expect(simulation.ends.map(({ state }) => state.kind)).toEqual(['up', 'up']);
+      // With some loss one may just be asking whether the other is still there; it is used meanwhile.
+      for (const { state } of simulation.ends) expect(['up', 'doubtful']).toContain(state.kind);
     }),
     { numRuns: 25 },
   );

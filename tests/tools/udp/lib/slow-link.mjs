@@ -13,6 +13,7 @@ export class SlowLink {
   #server;
   #pipes = new Set();
   #timer;
+  #sockets = new Set();
 
   static async start(target, { bytesPerSecond, delayMs }) {
     const link = new SlowLink();
@@ -33,12 +34,19 @@ export class SlowLink {
     return link;
   }
 
+  /** Every connection is reset; new ones are relayed. */
+  cut() {
+    for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+
   close() {
     clearInterval(this.#timer);
     this.#server.close();
   }
 
   #join(from, to, { bytesPerSecond, delayMs }) {
+    this.#sockets.add(from);
+    from.once('close', () => this.#sockets.delete(from));
     const queue = [];
     let [queued, budget] = [0, 0];
     const bufferBytes = (bytesPerSecond * (BUFFER_MS + delayMs)) / 1000;

@@ -36,11 +36,11 @@ export async function freeUdpPort() {
   }
 }
 
-/** `udp`: lines of [udp]; `limits`: lines of [limits]; `host`: where it listens. */
-export async function startUdpEdge({ udp = '', limits = MANY_FLOWS, tables = '' } = {}) {
+/** `udp`: lines of [udp]; `limits`: lines of [limits]; `ports`: how many tunnels there is room for. */
+export async function startUdpEdge({ udp = '', limits = MANY_FLOWS, tables = '', ports = 1 } = {}) {
   const port = await freeUdpPort();
   return startEdge({
-    limits: `udp_port_range = [${port}, ${port}]\n${limits}`,
+    limits: `udp_port_range = [${port}, ${port + ports - 1}]\n${limits}`,
     tables: `[udp]\nports = [0, 0]\n${udp}\n${tables}`,
   });
 }

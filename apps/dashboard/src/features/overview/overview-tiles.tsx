@@ -42,12 +42,12 @@ const UsageTiles = ({ usage }: { readonly usage: UseQueryResult<UsageSummary> })
         <Stat
           label="Requests, 30 days"
           value={<Count value={summary.total_requests_30d} />}
-          note={`On ${plural(summary.total_tunnels_30d, 'tunnel')}; connections of tcp, flows of udp and peers count too`}
+          note={`On ${plural(summary.total_tunnels_30d, 'tunnel')}; connections and flows too`}
         />
         <Stat
           label="Data, 30 days"
           value={<Bytes value={summary.total_bytes_30d} />}
-          note="Carried both ways, today included; direct traffic of peers is not"
+          note="Both ways; direct traffic is not billed"
         />
       </>
     )}

@@ -117,8 +117,9 @@ const COLUMNS: readonly Column<EdgeFlow>[] = [
 ];
 
 const Sum = ({ count, bytes }: { readonly count: number; readonly bytes: number }) => (
-  <span title={plural(count, 'datagram')}>
-    <Bytes value={bytes} /> <span className="text-muted text-sm">in {countText(count)}</span>
+  <span className="inline-block">
+    <Bytes value={bytes} />
+    <span className="block text-muted text-sm">{plural(count, 'datagram')}</span>
   </span>
 );
 

@@ -53,12 +53,12 @@ export const dropsOf = (dropped: EdgeFlows['dropped']): Drop[] =>
 const RELAY_REASONS: Readonly<Record<RelayReason, string>> = {
   '': 'through the edge',
   punching: 'trying to go direct',
-  'udp-blocked': 'a network lets no UDP through',
+  'udp-blocked': 'UDP is blocked in one of the networks',
   'random-ports': 'both networks use random ports',
-  'no-answer': 'the other side did not answer directly',
+  'no-answer': 'the networks let nothing through',
   'went-silent': 'the direct path went silent; tried again later',
   off: 'direct paths are switched off',
-  'no-transport': 'a client cannot go direct on its machine',
+  'no-transport': 'no direct transport on one of the machines',
 };
 
 /** How new connections of a peer travel. */

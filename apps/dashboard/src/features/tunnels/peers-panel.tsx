@@ -10,7 +10,7 @@ import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
-import { latencyText, plural } from '../../ui/format.ts';
+import { countText, latencyText, plural } from '../../ui/format.ts';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Bytes, Time } from '../../ui/values.tsx';
 import { DismissPeerDialog } from './dismiss-peer-dialog.tsx';
@@ -53,6 +53,7 @@ export const PeersPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
             {list.total > 0 && (
               <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
                 {plural(list.total, 'peer')} now
+                {list.total > list.peers.length && `, the first ${countText(list.peers.length)} of them are shown`}
               </p>
             )}
           </>

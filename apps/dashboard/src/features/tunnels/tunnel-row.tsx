@@ -141,7 +141,7 @@ TunnelRow.displayName = 'TunnelRow';
 const UNITS: Readonly<Record<ShownProtocol, readonly [one: string, many: string, meaning: string]>> = {
   http: ['request', 'requests', 'HTTP requests'],
   tcp: ['connection', 'connections', 'Connections of visitors'],
-  udp: ['flow', 'flows', 'Visitors that sent datagrams, each until it was silent'],
+  udp: ['flow', 'flows', 'Visitors, each until it was silent'],
   p2p: ['peer', 'peers', 'Peers that joined'],
 };
 

@@ -1,0 +1,25 @@
+// The origin's datagrams, on the port number that its connections have: the first byte says what becomes of one.
+import { createSocket } from 'node:dgram';
+
+export const DATAGRAM = { echo: 1, sink: 2, count: 3 };
+export const DATAGRAM_BYTES = 64;
+/** Behind the first byte of `count` and of its answer: which run is asked for, and how many came of it. */
+export const RUN_AT = 1;
+export const COUNT_AT = 5;
+
+/** `sink` takes datagrams of a run, `count` says how many have come of it. */
+export function serveDatagrams(port) {
+  const socket = createSocket({ type: 'udp4', recvBufferSize: 4 * 1024 * 1024 });
+  let [run, count] = [0, 0];
+  socket.on('error', () => {});
+  socket.on('message', (bytes, from) => {
+    if (bytes[0] === DATAGRAM.echo) return socket.send(bytes, from.port, from.address);
+    const asked = bytes.readUInt32BE(RUN_AT);
+    if (asked !== run) [run, count] = [asked, 0];
+    if (bytes[0] === DATAGRAM.sink) count += 1;
+    if (bytes[0] !== DATAGRAM.count) return undefined;
+    bytes.writeUInt32BE(count, COUNT_AT);
+    return socket.send(bytes, from.port, from.address);
+  });
+  socket.bind(port, '127.0.0.1');
+}

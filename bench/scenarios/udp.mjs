@@ -1,0 +1,82 @@
+// Datagrams: small questions of many visitors, and a flood one way. `ours` is on carriers, `ours-sealed` on the UDP path between edge and client.
+import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
+
+const PATHS = ['direct', 'nginx', 'ours', 'ours-sealed'];
+const VISITORS = 64;
+const FLOOD_BYTES = 1200;
+const LOST_SHARE_MAX = 0.001;
+/** The rates that are tried, each a quarter higher than the one before. */
+const FIRST_PER_SECOND = 4000;
+const STEP = 1.25;
+const STEPS_MAX = 20;
+
+const udpEcho = {
+  name: 'udp-echo',
+  title: `UDP, questions of 64 bytes of ${VISITORS} visitors, one under way for each`,
+  protocol: 'udp',
+  paths: PATHS,
+  figures: ['roundTripsPerSecond', 'cpuPerDatagramUs', 'edgeCpuPerDatagramUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY],
+  targets: [
+    { path: 'ours', figure: 'cpuPerDatagramUs', ratioAtMost: 2.5 },
+    { path: 'ours-sealed', figure: 'cpuPerDatagramUs', ratioAtMost: 4 },
+  ],
+  async measure(stage) {
+    const [warmUpMs, measureMs] = stage.quick ? [500, 1000] : [1500, 3000];
+    const measured = await stage.measure('datagramEcho', { visitors: VISITORS, warmUpMs, measureMs });
+    const { roundTrips, seconds, p50Ms, p99Ms, cpu, window } = measured;
+    return {
+      roundTripsPerSecond: roundTrips / seconds,
+      // A question and its answer.
+      cpuPerDatagramUs: perUnitUs(cpu.both, 2 * roundTrips),
+      edgeCpuPerDatagramUs: perUnitUs(cpu.edge, 2 * roundTrips),
+      p50Ms,
+      p99Ms,
+      ...stage.peakMemory(),
+      window,
+    };
+  },
+};
+
+const udpFlood = {
+  name: 'udp-flood',
+  title: 'UDP, datagrams of 1,200 bytes one way, as many as pass with under 0.1 % lost',
+  protocol: 'udp',
+  paths: PATHS,
+  figures: ['datagramsPerSecond', 'usPerDatagram', 'mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', ...PEAK_MEMORY],
+  // At least half of what passes there.
+  targets: [{ path: 'ours', figure: 'usPerDatagram', ratioAtMost: 2 }],
+  async measure(stage) {
+    const measureMs = stage.quick ? 500 : 1000;
+    let best = null;
+    for (let step = 0, perSecond = FIRST_PER_SECOND; step < STEPS_MAX; step += 1, perSecond *= STEP) {
+      const tried = await floodTwice(stage, { bytes: FLOOD_BYTES, perSecond, measureMs });
+      if (tried === null) break;
+      best = tried;
+    }
+    if (best === null) throw new Error(`${FIRST_PER_SECOND} datagrams a second are too many`);
+    const bytes = best.arrived * FLOOD_BYTES;
+    return {
+      datagramsPerSecond: best.arrived / best.seconds,
+      usPerDatagram: (best.seconds / best.arrived) * 1e6,
+      mbPerSecond: mbPerSecond(bytes, best.seconds),
+      cpuPerGb: perGb(best.cpu.both, bytes),
+      edgeCpuPerGb: perGb(best.cpu.edge, bytes),
+      ...stage.peakMemory(),
+      window: best.window,
+    };
+  },
+};
+
+let lastRun = 0;
+
+/** A machine that stands still for a moment costs one try. null: too many are lost, or the sender itself is too slow. */
+async function floodTwice(stage, asked) {
+  for (let tried = 0; tried < 2; tried += 1) {
+    lastRun += 1;
+    const measured = await stage.measure('datagramFlood', { ...asked, run: lastRun });
+    if (1 - measured.arrived / measured.sent < LOST_SHARE_MAX) return measured;
+  }
+  return null;
+}
+
+export const udpScenarios = [udpEcho, udpFlood];
