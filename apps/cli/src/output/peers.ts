@@ -8,12 +8,12 @@ type PeerEvent = Extract<StatusEvent, { type: 'peer' }>;
 /** docs/p2p.md says of each what can be done. */
 const RELAY_REASONS: Readonly<Record<string, string>> = {
   punching: 'trying to go direct',
-  'udp-blocked': 'UDP is blocked in one of the networks',
+  'udp-blocked': 'a network lets no UDP through',
   'random-ports': 'both networks use random ports',
-  'no-answer': 'the networks let nothing through',
+  'no-answer': 'the other side did not answer directly',
   'went-silent': 'the direct path went silent; tried again later',
   off: 'direct paths are switched off',
-  'no-transport': 'no direct transport on this machine',
+  'no-transport': 'a client cannot go direct on its machine',
 };
 
 /** Where new connections go: `direct (12 ms)`, or `relay` and why. */

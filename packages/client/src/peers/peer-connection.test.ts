@@ -1,13 +1,14 @@
-import type { Fault } from '@tunnel/errors';
-import type { OpenAnswer } from '@tunnel/mux';
+import { Fault } from '@tunnel/errors';
+import type { MuxStream, OpenAnswer } from '@tunnel/mux';
 import * as loaded from '@tunnel/peer';
 import { CAPABILITIES, type ControlMessageInput } from '@tunnel/protocol';
 import { Secret } from '@tunnel/runtime';
 import { FakeClock, rethrow } from '@tunnel/testkit';
-import { beforeEach, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Session } from '../session.ts';
 import type { StatusEvent } from '../status.ts';
 import { PeerLink } from './peer-connection.ts';
+import type { PeerPackage } from './peer-network.ts';
 
 let clock: FakeClock;
 let sent: ControlMessageInput[];
@@ -27,9 +28,9 @@ const session = (): Session =>
     },
   }) as unknown as Session;
 
-const make = (wait = false): PeerLink => {
+const make = (wait = false, peerPackage: PeerPackage = loaded): PeerLink => {
   let requests = 0;
-  return new PeerLink(loaded, {
+  return new PeerLink(peerPackage, {
     name: 'their-db',
     identity: { p2pName: 'office-db', service: 'tcp', direct: false },
     secret: new Secret('a secret of sixteen bytes'),
@@ -139,4 +140,95 @@ it('a peer that was closed while the answer was on its way takes none', async ()
   await link.close();
   expect(link.onMessage({ type: 'PeerConnected', request_id: 'p1', peer_id: 'peer_1' })).toBe(false);
   expect(opened).toEqual([]);
+});
+
+describe('with a peer session that tells what the test says', () => {
+  let told: loaded.SubscriberHandlers;
+  let ended: string[];
+  const path: loaded.PeerPath = { path: 'relay', reason: 'punching', rttMs: null };
+  class ToldSubscriber {
+    readonly path = path;
+    readonly isConnected = true;
+    constructor(_: unknown, handlers: loaded.SubscriberHandlers) {
+      told = handlers;
+      ended = [];
+    }
+    attachRelay(): void {}
+    disconnect(reason: string): void {
+      ended.push(reason);
+    }
+    close(): void {
+      ended.push('closed');
+    }
+  }
+  const stream = { reset: () => {} } as unknown as MuxStream;
+
+  const attached = async (): Promise<PeerLink> => {
+    const link = make(true, { ...loaded, PeerSubscriber: ToldSubscriber as unknown as PeerPackage['PeerSubscriber'] });
+    const current = session();
+    await link.start(() => current);
+    link.onMessage({ type: 'PeerConnected', request_id: 'p1', peer_id: 'peer_1' });
+    opened[0]?.onOpened(stream);
+    return link;
+  };
+
+  it('a peer that could not prove the secret is not asked again within 30 s, also by another session', async () => {
+    const link = await attached();
+    told.onFailed(new Fault('P2P_PROOF_FAILED'));
+    await clock.advance(20_000);
+    link.sessionDown();
+    link.sessionUp(session());
+    await clock.advance(9000);
+    expect(asked()).toHaveLength(1);
+    await clock.advance(60_000);
+    expect(asked()).toHaveLength(2);
+    expect(link.state).toBe('connecting');
+  });
+
+  it('a lost session or relay ends nothing; the relay is asked for again under the same id', async () => {
+    const link = await attached();
+    told.onReady();
+    link.sessionDown();
+    link.sessionUp(session());
+    expect(asked().at(-1)).toMatchObject({ peer_id: 'peer_1' });
+    link.onMessage({ type: 'PeerConnected', request_id: 'p2', peer_id: 'peer_1' });
+    opened[1]?.onOpened(stream);
+    told.onRelayLost('the carrier is gone');
+    await clock.advance(1000);
+    expect(asked()).toHaveLength(3);
+    expect(ended).toEqual([]);
+    expect(events.map(({ type }) => type)).toEqual(['peer-ready', 'path']);
+  });
+
+  it('the word of the edge that the join has ended ends what runs, unless the publisher is merely away', async () => {
+    const link = await attached();
+    told.onReady();
+    const end = (code: string) =>
+      ({ type: 'PeerError', peer_id: 'peer_1', code, message: code, retryable: true }) as const;
+    expect(link.onMessage({ ...end('P2P_DISMISSED'), peer_id: 'peer_2' })).toBe(false);
+    link.onMessage(end('P2P_AWAY'));
+    expect(ended).toEqual([]);
+    await clock.advance(1000);
+    link.onMessage({ type: 'PeerConnected', request_id: 'p2', peer_id: 'peer_1' });
+    opened[1]?.onOpened(stream);
+    link.onMessage(end('P2P_DISMISSED'));
+    expect(ended).toEqual(['P2P_DISMISSED']);
+    await clock.advance(2000);
+    expect(asked()).toHaveLength(3);
+  });
+
+  it('once ready it tries for ever, whatever the refusal', async () => {
+    const link = await attached();
+    told.onReady();
+    told.onRelayLost('');
+    for (let second = 0; second < 300; second += 1) {
+      refuse(link, 'P2P_SERVICE_MISMATCH', false);
+      await clock.advance(1000);
+    }
+    expect(link.state).toBe('connected');
+    expect(asked().length).toBeGreaterThan(8);
+    await link.close();
+    expect(link.state).toBe('closed');
+    expect(ended).toEqual(['closed']);
+  });
 });
