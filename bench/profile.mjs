@@ -61,7 +61,9 @@ function printTable(role, file, window) {
   const { busyMs, windowMs, functions } = selfTimes(file, window);
   const busy = `${busyMs.toFixed(0)} ms busy of ${windowMs < 1e9 ? `${windowMs.toFixed(0)} ms` : 'the whole run'}`;
   process.stdout.write(`\n${role}: ${busy}   ${relative(process.cwd(), file)}\n`);
-  const kinds = Object.entries(byKind(functions)).map(([kind, ms]) => `${kind} ${((100 * ms) / busyMs).toFixed(0)} %`);
+  const kinds = Object.entries(byKind(functions)).map(
+    ([kind, ms]) => `${kind} ${((100 * ms) / Math.max(busyMs, 1)).toFixed(0)} %`,
+  );
   process.stdout.write(`  ${kinds.join(', ')}; without reads by kernel and TLS, which a profile takes for idle\n`);
   for (const { name, place, selfMs } of functions.slice(0, ROWS)) {
     const share = `${((100 * selfMs) / busyMs).toFixed(1)} %`.padStart(7);
