@@ -1,5 +1,5 @@
 // npm run bench:profile -- SCENARIO: writes CPU profiles of edge and client for one scenario and prints where their time went.
-import { mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { CACHE_DIR } from '../scripts/lib/paths.mjs';
 import { leaveNothingBehind } from './lib/children.mjs';
@@ -12,17 +12,18 @@ import { choosePaths } from './paths/index.mjs';
 import { chooseScenarios } from './scenarios/index.mjs';
 
 const USAGE = `usage: npm run bench:profile -- SCENARIO [OPTIONS]
-  --path ours-tls  which of ours, ours-tls (ours)
+  --path ours-tls  which of ours, ours-tls; of p2p scenarios ours-relay, ours-direct (ours)
   --quick          a short measurement
   --node PATH      the Node.js that runs edge and client
   --out DIR        where the .cpuprofile files go (.cache/bench/profiles)`;
 const ROWS = 22;
-const ROLES = ['edge', 'client'];
+/** Of peers the client is the publisher. */
+const ROLES = ['edge', 'client', 'subscriber'];
 
 async function profile({ scenario: name, paths: [pathName], quick, node, out }) {
   const [scenario, ...others] = chooseScenarios([name]);
   if (others.length > 0) throw new UsageError(`${name} begins more than one scenario`);
-  if (!pathName.startsWith('ours')) throw new UsageError('only ours and ours-tls can be profiled');
+  if (!pathName.startsWith('ours')) throw new UsageError('only paths of ours can be profiled');
   const folder = resolve(out ?? join(CACHE_DIR, 'bench/profiles'));
   const fileOf = (role) => join(folder, `${scenario.name}.${pathName}.${role}.cpuprofile`);
   mkdirSync(folder, { recursive: true });
@@ -35,7 +36,7 @@ async function profile({ scenario: name, paths: [pathName], quick, node, out }) 
   for (const [key, value] of Object.entries(shown)) process.stdout.write(`${key} ${Number(value.toPrecision(4))}\n`);
   if (window === undefined) process.stdout.write('this scenario measures memory: the tables are of the whole run\n');
   const all = { beginUs: 0, endUs: Number.MAX_SAFE_INTEGER };
-  for (const role of ROLES) printTable(role, fileOf(role), window ?? all);
+  for (const role of ROLES) if (existsSync(fileOf(role))) printTable(role, fileOf(role), window ?? all);
 }
 
 const profileArgs = (folder, file) => [
@@ -60,7 +61,9 @@ function printTable(role, file, window) {
   const { busyMs, windowMs, functions } = selfTimes(file, window);
   const busy = `${busyMs.toFixed(0)} ms busy of ${windowMs < 1e9 ? `${windowMs.toFixed(0)} ms` : 'the whole run'}`;
   process.stdout.write(`\n${role}: ${busy}   ${relative(process.cwd(), file)}\n`);
-  const kinds = Object.entries(byKind(functions)).map(([kind, ms]) => `${kind} ${((100 * ms) / busyMs).toFixed(0)} %`);
+  const kinds = Object.entries(byKind(functions)).map(
+    ([kind, ms]) => `${kind} ${((100 * ms) / Math.max(busyMs, 1)).toFixed(0)} %`,
+  );
   process.stdout.write(`  ${kinds.join(', ')}; without reads by kernel and TLS, which a profile takes for idle\n`);
   for (const { name, place, selfMs } of functions.slice(0, ROWS)) {
     const share = `${((100 * selfMs) / busyMs).toFixed(1)} %`.padStart(7);

@@ -57,7 +57,8 @@ function renderTargets({ scenarios }) {
       const unit = kind === 'ratioAtMost' ? ` × ${yardstick}` : '';
       const said = { true: 'reached', false: '**missed**', null: 'not known' }[String(reached)];
       const value = cell(measured, kind === 'ratioAtMost' ? 2 : FIGURES[figure].digits);
-      return `| ${name} | ${path} | ${FIGURES[figure].title} | ${limit}${unit} | ${value} | ${said} |`;
+      const least = kind === 'atLeast' ? 'at least ' : '';
+      return `| ${name} | ${path} | ${FIGURES[figure].title} | ${least}${limit}${unit} | ${value} | ${said} |`;
     }),
   );
   if (rows.length === 0) return '';

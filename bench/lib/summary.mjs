@@ -48,8 +48,9 @@ function summarizePath(scenario, name, rounds) {
 /** `reached` is null where there is nothing to compare with. */
 function judge(target, paths, nodeMajor) {
   const { path, figure } = target;
-  const kind = target.ratioAtMost === undefined ? 'atMost' : 'ratioAtMost';
+  const kind = ['ratioAtMost', 'atMost', 'atLeast'].find((name) => target[name] !== undefined);
   const limit = (nodeMajor >= 24 ? target[`${kind}FromNode24`] : undefined) ?? target[kind];
-  const measured = kind === 'atMost' ? paths[path].figures[figure] : paths[path].ratios[figure];
-  return { path, figure, kind, limit, measured, reached: measured && measured.median <= limit };
+  const measured = kind === 'ratioAtMost' ? paths[path].ratios[figure] : paths[path].figures[figure];
+  const isReached = (value) => (kind === 'atLeast' ? value >= limit : value <= limit);
+  return { path, figure, kind, limit, measured, reached: measured && isReached(measured.median) };
 }

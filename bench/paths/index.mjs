@@ -1,14 +1,17 @@
 // The ways from a visitor to the origin, in the order in which a round takes them.
-// A path has a name and start({ ground, folder, node, nodeArgs, protocol }) -> { address, processes: { edge?, client? } or { server }, account?, stopSignal? };
+// A path has a name and start({ ground, folder, node, nodeArgs, protocol }) -> { address, processes: { edge?, client?, subscriber? } or { server }, account?, stopSignal? };
 // `protocol` is 'http' or 'udp' where the tunnel is one, and tcp else.
 import { direct } from './direct.mjs';
 import { findNginx, nginxPath } from './nginx.mjs';
-import { oursPath } from './ours.mjs';
+import { oursPath, peersPath } from './ours.mjs';
 import { bareHonoPath, platformPath } from './platform.mjs';
 
 /** Where a scenario does not say otherwise. */
 export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];
-export const PATH_NAMES = [...USUAL_PATHS, 'ours-sealed', 'ours-uncaptured', 'bare-hono', 'platform'];
+export const PATH_NAMES = [
+  ...[...USUAL_PATHS, 'ours-sealed', 'ours-uncaptured'],
+  ...['ours-relay', 'ours-direct', 'bare-hono', 'platform'],
+];
 
 /** The same of an earlier build, beside which ours is measured. */
 export const baselineOf = (name) => name.replace(/^ours/, 'before');
@@ -23,13 +26,15 @@ export function choosePaths(names = PATH_NAMES, baseline) {
     ...withBaseline({ name: 'ours-tls', tls: true }, baseline),
     ...withBaseline({ name: 'ours-sealed', sealed: true }, baseline),
     ...withBaseline({ name: 'ours-uncaptured', captures: false }, baseline),
+    ...withBaseline({ name: 'ours-relay', direct: false }, baseline, peersPath),
+    ...withBaseline({ name: 'ours-direct', direct: true }, baseline, peersPath),
     ...[bareHonoPath, platformPath],
   ];
   return { paths: all.filter(({ name }) => names.includes(name.replace(/^before/, 'ours'))), nginx };
 }
 
 /** One right behind the other, so that a disturbance of the machine hits both. */
-const withBaseline = (given, root) => [
-  ...(root === undefined ? [] : [oursPath({ ...given, name: baselineOf(given.name), root })]),
-  oursPath(given),
+const withBaseline = (given, root, pathOf = oursPath) => [
+  ...(root === undefined ? [] : [pathOf({ ...given, name: baselineOf(given.name), root })]),
+  pathOf(given),
 ];

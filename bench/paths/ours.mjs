@@ -1,4 +1,5 @@
-// What is measured: an edge and a client as people run them, with plain carriers or with TLS on the control port.
+// What is measured: an edge and a client as people run them, with plain carriers or with TLS on the control port. With p2p, an edge and two
+// clients: visitors come to the subscriber's local port.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -32,7 +33,8 @@ connections_per_tunnel = 20000
 connections_per_address = 20000
 [capture]
 enabled = ${captures}
-${protocol === 'udp' ? `[udp]\npath = "${sealed ? 'auto' : 'carrier'}"\nports = [0, 0]` : ''}
+${protocol === 'udp' || protocol === 'p2p' ? '[udp]\nports = [0, 0]' : ''}
+${protocol === 'udp' ? `path = "${sealed ? 'auto' : 'carrier'}"` : ''}
 ${tls ? `[tls]\ncert_path = "${CERTIFICATE}"\nkey_path = "${KEY}"` : ''}
 `;
 
@@ -50,11 +52,11 @@ async function startEdge({ root, ground, folder, node, nodeArgs, ...settings }) 
   return { child, run: JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) };
 }
 
-async function startClient({ root, ground, folder, node, nodeArgs, protocol, port, tls, sealed, run }) {
-  const what = protocol === 'http' ? HTTP_TUNNEL : ['--remote-port', String(port)];
+/** @returns {Promise<{ child: object, events: object[] }>} once it has told of one that `isUp` takes */
+async function startClient({ root, ground, folder, node, nodeArgs, role = 'client', what, isUp = isReady, tls, run }) {
   const { command, args } = ground.network.wrap(node, [
-    ...(nodeArgs?.client ?? []),
-    ...[join(root, CLI), protocol, String(ground.originPort), '--json', ...what],
+    ...(nodeArgs?.[role] ?? []),
+    ...[join(root, CLI), ...what, '--json'],
     ...['--server', run.control, '--token-file', run.admin_token_file],
     ...(tls ? ['--tls', '--ca-file', CERTIFICATE] : ['--no-tls']),
   ]);
@@ -62,18 +64,29 @@ async function startClient({ root, ground, folder, node, nodeArgs, protocol, por
   const ready = new Promise((resolve) => {
     opened = resolve;
   });
-  // Datagrams begin on carriers, and move.
-  const sign = sealed ? /"event":"datagrams".*"path":"udp"/ : /"event":"ready"/;
-  const onLine = (line) => sign.test(line) && opened();
-  const child = startChild({ name: 'client', command, args, env: cleanEnvironment(folder), cwd: folder, onLine });
+  const events = [];
+  const onLine = (line) => {
+    events.push(JSON.parse(line));
+    if (isUp(events.at(-1))) opened();
+  };
+  const child = startChild({ name: role, command, args, env: cleanEnvironment(folder), cwd: folder, onLine });
   await Promise.race([ready, failAtExit(child), lateClient(child)]);
-  return child;
+  return { child, events };
 }
+
+const isReady = ({ event }) => event === 'ready';
+/** Datagrams begin on carriers, and move. */
+const isSealed = ({ event, path }) => event === 'datagrams' && path === 'udp';
 
 async function lateClient(child) {
   await delay(START_TIMEOUT_MS, undefined, { ref: false });
-  throw new Error(`the client did not open its tunnel: ${child.output}`);
+  throw new Error(`the ${child.name} did not come up: ${child.output}`);
 }
+
+const tunnelOf = ({ protocol, port, ground }) =>
+  protocol === 'http'
+    ? ['http', String(ground.originPort), ...HTTP_TUNNEL]
+    : [protocol, String(ground.originPort), '--remote-port', String(port)];
 
 /** `root` is the checkout whose build runs. `nodeArgs` are for profiles: { edge: string[], client: string[] }. */
 export const oursPath = ({ name, root = ROOT, tls = false, captures = true, sealed = false }) => ({
@@ -82,7 +95,35 @@ export const oursPath = ({ name, root = ROOT, tls = false, captures = true, seal
     mkdirSync(settings.folder, { recursive: true });
     const port = await freePort();
     const { child: edge, run } = await startEdge({ ...settings, root, protocol, port, tls, captures, sealed });
-    const client = await startClient({ ...settings, root, protocol, port, tls, sealed, run });
+    const what = tunnelOf({ ...settings, protocol, port });
+    const isUp = sealed ? isSealed : isReady;
+    const { child: client } = await startClient({ ...settings, root, what, isUp, tls, run });
     return { address: { host: '127.0.0.1', port }, processes: { edge, client } };
+  },
+});
+
+/** The direct path is proven before anything is measured; on the relay the publisher forbids it. */
+export const peersPath = ({ name, root = ROOT, direct }) => ({
+  name,
+  async start(settings) {
+    mkdirSync(settings.folder, { recursive: true });
+    const port = await freePort();
+    const { child: edge, run } = await startEdge({ ...settings, root, protocol: 'p2p', port, captures: false });
+    const secretFile = join(settings.folder, 'secret');
+    writeFileSync(secretFile, 'a secret of the bench, for one run alone\n', { mode: 0o600 });
+    const secret = ['--secret-file', secretFile];
+    const publish = ['p2p', 'publish', 'bench', String(settings.ground.originPort), ...secret];
+    const { child: client } = await startClient({
+      ...{ ...settings, root, run },
+      what: direct ? publish : [...publish, '--no-direct'],
+    });
+    const { child: subscriber, events } = await startClient({
+      ...{ ...settings, root, run, role: 'subscriber' },
+      what: ['p2p', 'connect', 'bench', '--listen', '0', ...secret],
+      isUp: ({ event, path }) => (direct ? event === 'path' && path === 'direct' : isReady({ event })),
+    });
+    const { listen } = events.find(isReady);
+    const address = { host: '127.0.0.1', port: Number(listen.split(':').at(-1)) };
+    return { address, processes: { edge, client, subscriber } };
   },
 });

@@ -19,6 +19,7 @@ export const FIGURES = {
   cpuPerDatagramUs: { title: 'CPU µs/datagram', digits: 1, ratio: true },
   edgeCpuPerDatagramUs: { title: 'of it edge', digits: 1 },
   p50Ms: { title: 'p50 ms', digits: 2 },
+  delayMs: { title: 'delay ms (median)', digits: 3, ratio: true },
   p99Ms: { title: 'p99 ms', digits: 2 },
   edgeKbPerConnection: { title: 'edge KB/connection', digits: 1 },
   clientKbPerConnection: { title: 'client KB/connection', digits: 1 },

@@ -1,7 +1,7 @@
 // All scenarios, in the order in which they run. One is a small object:
 //   name, title     how it is asked for and how it is headed (`quickTitle` where --quick changes what is said)
 //   figures         keys of figures.mjs, in the order of the columns
-//   targets         { path, figure, ratioAtMost | atMost, …FromNode24 }: what we mean to reach
+//   targets         { path, figure, ratioAtMost | atMost | atLeast, …FromNode24 }: what we mean to reach
 //   paths           where not every path makes sense, or another one does
 //   protocol        'http' or 'udp' where the tunnel is one; tcp else
 //   yardstick       the path whose figures are the measure, where it is not nginx
@@ -10,6 +10,7 @@
 //   measure(stage)  runs jobs of bench/load through the stage and returns the figures; `window` is for profiles
 import { UsageError } from '../lib/options.mjs';
 import { httpScenarios } from './http.mjs';
+import { p2pScenarios } from './p2p.mjs';
 import { platformScenarios } from './platform.mjs';
 import { tcpBesideBulk } from './tcp-beside-bulk.mjs';
 import { tcpBulkScenarios } from './tcp-bulk.mjs';
@@ -24,6 +25,7 @@ export const SCENARIOS = [
   ...[tcpEcho, tcpConnect, tcpBesideBulk, tcpIdle, tcpStalled],
   ...udpScenarios,
   ...httpScenarios,
+  ...p2pScenarios,
   ...platformScenarios,
 ];
 

@@ -13,6 +13,7 @@ import type { StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { PEER_LIMITS } from './limits.ts';
 import { NoiseFailure, NoiseHandshake, type NoiseOptions } from './noise.ts';
+import { OpenedFrames } from './opened-frames.ts';
 import { LENGTH_BYTES, RecordOpener, RecordSealer } from './record-cipher.ts';
 import { type RecordHandler, RecordReader } from './record-reader.ts';
 import { RECORD_KIND, SealedWriter } from './sealed-writer.ts';
@@ -44,6 +45,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
   readonly #owner: SealedOwner;
   readonly #role: NoiseOptions['role'];
   readonly #reader: RecordReader;
+  readonly #frames = new OpenedFrames();
   #handshake: NoiseHandshake | null;
   #hello: Buffer;
   #timer: Timer | null;
@@ -152,8 +154,11 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.bytesReceived += end - start;
     try {
       this.#reader.push(bytes, start, end);
+      this.#handOnFrames();
     } catch (error) {
       if (!(error instanceof NoiseFailure)) throw error;
+      // What opened before it is sound.
+      this.#handOnFrames();
       this.#refuse(error.message);
     }
     return true;
@@ -189,10 +194,12 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
   }
 
   onRefusal(): void {
+    this.#handOnFrames();
     this.#close({ code: 'cancelled', text: 'the other side could not open what was sent' }, 'proof');
   }
 
   onOversize(length: number): void {
+    this.#handOnFrames();
     this.#close({ code: 'protocol-violation', text: `a record of ${length} bytes is too long` }, 'proof');
   }
 
@@ -201,10 +208,16 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.recordsOpened += 1;
     if (!this.#isProven) this.#proven();
     if (this.#closed) return;
-    if (plain[0] === RECORD_KIND.MESSAGE) this.#owner.onMessage(this, plain.subarray(1));
-    else if (plain[0] !== RECORD_KIND.FRAMES || this.#receiver === null) throw new NoiseFailure('a record out of turn');
-    // Memory of its own, never written again: whoever gets it may keep it.
-    else this.#receiver.onBytes(plain, 1, plain.length, true);
+    if (plain[0] === RECORD_KIND.MESSAGE) {
+      this.#handOnFrames();
+      if (!this.#closed) this.#owner.onMessage(this, plain.subarray(1));
+    } else if (plain[0] !== RECORD_KIND.FRAMES || this.#receiver === null) {
+      throw new NoiseFailure('a record out of turn');
+    } else this.#frames.add(plain, 1, this.#receiver);
+  }
+
+  #handOnFrames(): void {
+    if (!this.#closed && this.#receiver !== null) this.#frames.handOn(this.#receiver);
   }
 
   // ---- the handshake ----
@@ -273,6 +286,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.#closed = true;
     this.#timer?.cancel();
     this.#reader.close();
+    this.#frames.forget();
     this.#writer?.close();
     if (this.#receiver !== null) this.#receiver.onClosed(reason.text);
     else this.#owner.onFailed(this, this.#isProven ? 'lost' : end, reason.text);

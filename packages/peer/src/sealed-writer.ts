@@ -1,5 +1,6 @@
 // The writing half of a sealed carrier. Small frames of one turn of the loop become one record; large payloads are sealed where they lie,
-// in front of nothing of ours, so no memory is ever in use after a call. At most one write is under way; what comes meanwhile is gathered.
+// behind what was gathered before them, so no memory is ever in use after a call. At most one write is under way; what comes meanwhile is
+// gathered.
 import { type ByteDuplex, type Guarded, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 import { PEER_LIMITS } from './limits.ts';
@@ -9,19 +10,20 @@ import { RECORD_OVERHEAD_BYTES, RECORD_PLAIN_MAX_BYTES, type RecordSealer } from
 export const RECORD_KIND = { FRAMES: 0, MESSAGE: 1 } as const;
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
-/** From this size on a payload is a record of its own. */
+/** From this size on a payload is not gathered. */
 const IN_PLACE_FROM_BYTES = 16 * 1024;
-/** The largest DATA frame, sealed, behind room for the header of a frame that will carry it. */
-const SEALED_BLOCK_BYTES = HEAD_ROOM_BYTES + sealedSizeOf(HEADER + WIRE_LIMITS.FRAME_DATA_MAX_BYTES);
+/** Gathered frames of no more than this share the first record of a large payload; they are copied for it. */
+const SHARED_MAX_BYTES = 4 * 1024;
+/** As much as one DATA frame of the relay can carry, behind room for its header: one byte more would cost a frame and a write. */
+const SEALED_BLOCK_BYTES = HEAD_ROOM_BYTES + WIRE_LIMITS.FRAME_DATA_MAX_BYTES;
+/** Records of bulk: as large as Noise allows where a whole number of them fills the block. */
+const BULK_RECORDS = Math.ceil(WIRE_LIMITS.FRAME_DATA_MAX_BYTES / (RECORD_PLAIN_MAX_BYTES + RECORD_OVERHEAD_BYTES));
+const BULK_PLAIN_BYTES = Math.floor(WIRE_LIMITS.FRAME_DATA_MAX_BYTES / BULK_RECORDS) - RECORD_OVERHEAD_BYTES;
 const KEPT_FREE_BLOCKS = 8;
 
 /** Of the whole process: a carrier has blocks only while it sends. */
 const freePlain: Buffer[] = [];
 const freeSealed: Buffer[] = [];
-
-function sealedSizeOf(bytes: number): number {
-  return bytes + Math.ceil(bytes / (RECORD_PLAIN_MAX_BYTES - 1)) * (RECORD_OVERHEAD_BYTES + 1);
-}
 
 interface Batch {
   readonly block: Buffer;
@@ -84,7 +86,7 @@ export class SealedWriter {
     const length = end - start;
     if (length >= IN_PLACE_FROM_BYTES && !this.#busy) {
       // Frames gathered in this turn came first and leave first.
-      this.flush();
+      if (!this.#canShare()) this.flush();
       if (!this.#busy) return this.#sendInPlace(streamId, bytes, start, end);
     }
     this.#gatherFrame(FRAME.DATA, streamId, bytes, start, end);
@@ -141,17 +143,34 @@ export class SealedWriter {
     this.#gatheredBytes = 0;
   }
 
+  /** Whether what is gathered fits in front of a payload, in the same record. */
+  #canShare(): boolean {
+    const [first] = this.#batches;
+    if (first === undefined) return true;
+    return this.#batches.length === 1 && first.fill <= SHARED_MAX_BYTES && first.block[0] === RECORD_KIND.FRAMES;
+  }
+
   #sendInPlace(streamId: number, bytes: Buffer, start: number, end: number): void {
     const target = takeSealed();
-    this.#header[0] = RECORD_KIND.FRAMES;
-    writeFrameHeader(this.#header, 1, FRAME.DATA, end - start, streamId);
-    let prefix = this.#header;
+    const shared = this.#batches.pop();
+    if (shared !== undefined) this.#gatheredBytes -= shared.fill;
+    const front = shared ?? { block: this.#header, fill: 1 };
+    front.block[0] = RECORD_KIND.FRAMES;
+    writeFrameHeader(front.block, front.fill, FRAME.DATA, end - start, streamId);
+    let prefix = front.block.subarray(0, front.fill + HEADER);
     let out = HEAD_ROOM_BYTES;
-    for (let at = start; at < end; prefix = KIND_OF_FRAMES) {
-      const stop = Math.min(end, at + RECORD_PLAIN_MAX_BYTES - prefix.length);
+    let at = start;
+    while (at < end) {
+      const room = Math.min(BULK_PLAIN_BYTES, target.length - out - RECORD_OVERHEAD_BYTES) - prefix.length;
+      if (room <= 0) break;
+      const stop = Math.min(end, at + room);
       out = this.#sealer.seal(prefix, bytes, at, stop, target, out);
       at = stop;
+      prefix = KIND_OF_FRAMES;
     }
+    if (shared !== undefined) giveBack(freePlain, shared.block, RECORD_PLAIN_MAX_BYTES);
+    // The rest of a frame that is larger than the block, a few bytes: in front of the next one, or by itself at the end of the turn.
+    if (at < end) this.#gather(bytes, at, end);
     this.#write(target, out);
   }
 

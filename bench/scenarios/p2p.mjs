@@ -1,0 +1,66 @@
+// Peers, over the relay and over a direct path, beside a tcp tunnel of the same build: what sealing costs, and what the direct path brings.
+import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
+
+const BYTES = 6e8;
+const QUICK_BYTES = 1.5e8;
+const WARM_UP_SHARE = 0.25;
+
+const bulk = ({ name, title, path, targets }) => ({
+  name,
+  title,
+  paths: ['ours', path],
+  yardstick: 'ours',
+  figures: ['mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', ...PEAK_MEMORY],
+  targets,
+  async measure(stage) {
+    const wanted = stage.quick ? QUICK_BYTES : BYTES;
+    const parameters = { direction: 'down', streams: 1, bytes: wanted, warmUpBytes: wanted * WARM_UP_SHARE };
+    const { bytes, seconds, cpu, window } = await stage.measure('bulk', parameters);
+    return {
+      mbPerSecond: mbPerSecond(bytes, seconds),
+      cpuPerGb: perGb(cpu.both, bytes),
+      edgeCpuPerGb: perGb(cpu.edge, bytes),
+      ...stage.peakMemory(),
+      window,
+    };
+  },
+});
+
+const relay = bulk({
+  name: 'p2p-relay',
+  title: 'P2P, bulk download over the relay, beside a tcp tunnel',
+  path: 'ours-relay',
+  targets: [{ path: 'ours-relay', figure: 'cpuPerGb', ratioAtMost: 2.5 }],
+});
+
+const direct = bulk({
+  name: 'p2p-direct',
+  title: 'P2P, bulk download over a direct path, beside a tcp tunnel',
+  path: 'ours-direct',
+  targets: [{ path: 'ours-direct', figure: 'mbPerSecond', atLeast: 60 }],
+});
+
+/** One connection: with more of them, waiting for a core would be most of the delay. */
+const echo = {
+  name: 'p2p-echo',
+  title: 'P2P, round trips of 128 bytes on one connection over a direct path, beside a tcp tunnel',
+  paths: ['ours', 'ours-direct'],
+  yardstick: 'ours',
+  figures: ['delayMs', 'p99Ms', 'cpuPerRoundTripUs', 'roundTripsPerSecond', ...PEAK_MEMORY],
+  targets: [{ path: 'ours-direct', figure: 'delayMs', ratioAtMost: 1.5 }],
+  async measure(stage) {
+    const [warmUpMs, measureMs] = stage.quick ? [300, 700] : [800, 2500];
+    const parameters = { connections: 1, warmUpMs, measureMs };
+    const { roundTrips, seconds, p50Ms, p99Ms, cpu, window } = await stage.measure('echo', parameters);
+    return {
+      delayMs: p50Ms,
+      p99Ms,
+      cpuPerRoundTripUs: perUnitUs(cpu.both, roundTrips),
+      roundTripsPerSecond: roundTrips / seconds,
+      ...stage.peakMemory(),
+      window,
+    };
+  },
+};
+
+export const p2pScenarios = [relay, direct, echo];
