@@ -130,6 +130,17 @@ export class Networks {
     return host;
   }
 
+  /** Another namespace behind the NAT of that place: the two meet without it. */
+  neighbour(name, place) {
+    const gateway = `${place}-gw`;
+    const host = create(name);
+    join(gateway, host, { nameA: 'lan2', nameB: 'eth0' });
+    within(gateway, 'addr', 'add', '10.9.1.1/24', 'dev', 'lan2');
+    within(host, 'addr', 'add', '10.9.1.2/24', 'dev', 'eth0');
+    within(host, 'route', 'add', 'default', 'via', '10.9.1.1');
+    return host;
+  }
+
   /** What happens to every datagram between two places: `drop`, or a part of them by chance, or nothing. */
   between(rule) {
     rules(this.#wan, `flush chain bridge middle peers\n${rule === '' ? '' : `add rule bridge middle peers ${rule}`}\n`);

@@ -6,7 +6,8 @@ source "$(dirname "$0")/../lib.sh"
 big_bytes=${1:-2147483648}
 secret=$work/secret
 node "$root/apps/cli/bin/tunnel.mjs" p2p secret >"$secret"
-tunnel() { node "$root/apps/cli/bin/tunnel.mjs" "$@" --json --server "$control" --token-file "$token_file" --secret-file "$secret"; }
+# Always in the background: what is ended at the end is the program itself.
+tunnel() { exec node "$root/apps/cli/bin/tunnel.mjs" "$@" --json --server "$control" --token-file "$token_file" --secret-file "$secret"; }
 
 # open_peer NAME PORT direct|relay LISTEN_PORT [--udp]: publishes, connects and waits for the way; sets `listen`.
 open_peer() {
@@ -72,9 +73,10 @@ try_ssh() {
   way_held "ssh-$way" "$way"
 }
 
+# In a shell of its own, which it becomes.
 as_database_owner() {
-  if [[ $(id -u) -ne 0 ]]; then "$@"; return; fi
-  (cd / && exec setpriv --reuid=postgres --regid=postgres --init-groups "$@")
+  if [[ $(id -u) -ne 0 ]]; then exec "$@"; fi
+  cd / && exec setpriv --reuid=postgres --regid=postgres --init-groups "$@"
 }
 
 start_psql() {
@@ -84,7 +86,7 @@ start_psql() {
   pg_port=$(free_port)
   mkdir "$work/pg"
   [[ $(id -u) -eq 0 ]] && chown postgres "$work/pg"
-  as_database_owner "$pg_bin/initdb" -D "$work/pg/cluster" -U tester -A trust --no-sync >"$work/initdb.log" 2>&1
+  (as_database_owner "$pg_bin/initdb" -D "$work/pg/cluster" -U tester -A trust --no-sync) >"$work/initdb.log" 2>&1
   as_database_owner "$pg_bin/postgres" -D "$work/pg/cluster" -p "$pg_port" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= -c fsync=off >"$work/postgres.log" 2>&1 &
   pids+=($!)
