@@ -83,7 +83,10 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ['setTimeout(run: () => void', 'an interface'],
     ['clock.setTimeout(() => this.#tick()', OWN_TRY],
   ],
-  [`${MUX}/datagram-lane.ts`]: [['setTimeout(this.#onTimer', OWN_TRY]],
+  [`${MUX}/datagram-lane.ts`]: [
+    ['setTimeout(this.#onTimer', OWN_TRY],
+    ['setImmediate(this.#onLooked)', 'sets one field'],
+  ],
   [`${MUX}/node-internals.ts`]: [
     ["socket.on('data', (chunk: Buffer) => {", 'both readers have their own try'],
     ['setImmediate(() => setImmediate(settle))', 'the socket that is told has its own try'],

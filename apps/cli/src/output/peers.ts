@@ -8,7 +8,7 @@ type PeerEvent = Extract<StatusEvent, { type: 'peer' }>;
 /** docs/p2p.md says of each what can be done. */
 const RELAY_REASONS: Readonly<Record<string, string>> = {
   punching: 'trying to go direct',
-  'udp-blocked': 'a network lets no UDP through',
+  'udp-blocked': 'UDP is blocked in one of the networks',
   'random-ports': 'both networks use random ports',
   'no-answer': 'the other side did not answer directly',
   'went-silent': 'the direct path went silent; tried again later',

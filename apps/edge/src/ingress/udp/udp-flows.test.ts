@@ -222,17 +222,17 @@ describe('a datagram that is not passed is counted under one reason', () => {
   it('behind: a client that is about to be behind is not offered new flows; those that are confirmed go on, and open anew', async () => {
     const stand = await stage.start();
     const port = await stand.open();
-    const [talking, asking] = [await stand.visitor(port), await stand.visitor(port)];
+    const [talking, newcomer] = [await stand.visitor(port), await stand.visitor(port)];
     await talking.echo('one');
     await talking.echo('two');
     const behind = vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(false);
-    asking.say('is anybody there?');
+    newcomer.say('is anybody there?');
     await eventually(() => expect(stand.dropped()).toEqual({ behind: 1 }));
     // Nothing is made for it, and nobody has to make room.
     expect([stand.heads.length, stand.totals.flows, stand.listeners.at(port)?.flowCount]).toEqual([1, 1, 1]);
     await talking.echo('three');
     behind.mockRestore();
-    await asking.echo('now?');
+    await newcomer.echo('now?');
     expect([stand.heads.length, stand.tunnel.counters.requests]).toEqual([2, 2]);
   });
 
