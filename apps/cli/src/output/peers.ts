@@ -10,10 +10,10 @@ const RELAY_REASONS: Readonly<Record<string, string>> = {
   punching: 'trying to go direct',
   'udp-blocked': 'UDP is blocked in one of the networks',
   'random-ports': 'both networks use random ports',
-  'no-answer': 'the other side did not answer directly',
+  'no-answer': 'the networks let nothing through',
   'went-silent': 'the direct path went silent; tried again later',
   off: 'direct paths are switched off',
-  'no-transport': 'a client cannot go direct on its machine',
+  'no-transport': 'no direct transport on this machine',
 };
 
 /** Where new connections go: `direct (12 ms)`, or `relay` and why. */
