@@ -122,14 +122,16 @@ describe.runIf(process.platform === 'linux')(`${FLOOD} connections to a stack of
           let asked = 0;
           while (!isOver || asked < 3) {
             asked += 1;
-            const status = await ask();
+            let status = await ask();
+            // At the flooded port the oldest of a crowd of strangers gives way: on a busy machine that may be this one, which then comes again.
+            if (status !== expected && name === flooded) status = await ask();
             if (status !== expected) failures.push(`${name} while ${flooded} is flooded: ${status}`);
           }
         });
         const { opened, close } = await flood(port, addresses);
         isOver = true;
         await Promise.all(probing);
-        expect(failures).toEqual([]);
+        expect(failures.join('\n')).toBe('');
         // What was turned away, or gave way, is counted; the rest is held. The last ones may still wait to be accepted.
         const limit = Math.max(...(await seriesOf(stack, 'tunnel_connections_limit')).values());
         await eventually(async () => {
