@@ -87,13 +87,16 @@ describe.concurrent('an edge that was killed', () => {
     const web = harness.use(await startWeb((_, response) => void response.end('well')));
     const { tunnel, ready } = await openHttp(harness, stack, web.port);
     const { hostname } = new URL(ready.public_url);
+    const subdomain = hostname.slice(0, hostname.indexOf('.'));
+    // It is written down a moment after the client is told.
+    const kept = join(stack.dataDir, 'edge-endpoints.jsonl');
+    await eventually(() => expect(readFileSync(kept, 'utf8')).toContain(subdomain));
     tunnel.signal('SIGSTOP');
     for (let kills = 0; kills < 2; kills += 1) {
       await stack.kill();
       await stack.start();
     }
     tunnel.signal('SIGCONT');
-    const subdomain = hostname.slice(0, hostname.indexOf('.'));
     expect(await askFor(stack, { subdomain })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     await eventually(async () => expect((await stack.tunnels()).map((row) => row.label)).toEqual([subdomain]), {
       timeoutMs: 15_000,
