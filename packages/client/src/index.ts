@@ -1,3 +1,4 @@
+export { type Readiness, type ReadinessFacts, readiness, type TunnelSource } from '@tunnel/core';
 export { type Client, type ClientState, type CloseOptions, connect } from './client.ts';
 export {
   DEFAULT_CONTROL_PORT,

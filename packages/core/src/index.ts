@@ -133,6 +133,7 @@ export {
   sameEndpoint,
 } from './public-endpoint.ts';
 export { RateWindow } from './rate-window.ts';
+export { type Readiness, type ReadinessFacts, readiness, type TunnelSource } from './readiness.ts';
 export {
   decideRegistration,
   endpointOfLease,
