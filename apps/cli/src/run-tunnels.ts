@@ -7,10 +7,11 @@ import {
   protocolTraits,
   type StatusEvent,
   type Tunnel,
+  type TunnelSource,
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { createLogger, type Logger, onSignals } from '@tunnel/runtime';
+import { onSignals } from '@tunnel/runtime';
 import { companionsOf } from './companions.ts';
 import { EXIT, type ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.ts';
 import type { ConnectionFlags, RequestFlags } from './flags.ts';
@@ -19,14 +20,8 @@ import { jsonOutput } from './output/json.ts';
 import { LineOutput } from './output/lines.ts';
 import { LiveOutput } from './output/live.ts';
 import { fanOut, type Output } from './output/output.ts';
-import {
-  type Companion,
-  type ReloadOutcome,
-  type RunningClient,
-  type TunnelSource,
-  TunnelsOfRun,
-} from './running-client.ts';
-import type { ConnectionSettings } from './settings.ts';
+import { type Companion, type ReloadOutcome, type RunningClient, TunnelsOfRun } from './running-client.ts';
+import { type ConnectionSettings, chooseLogger } from './settings.ts';
 
 export interface TunnelRun {
   readonly settings: ConnectionSettings;
@@ -237,9 +232,4 @@ const codeOfRefusals = (refusals: readonly Fault[]): ExitCode =>
 const chooseOutput = ({ settings, flags }: TunnelRun, io: Io): Output => {
   if (flags.json === true) return jsonOutput(io);
   return io.stdout.isTTY === true ? new LiveOutput(io, settings.server) : new LineOutput(io);
-};
-
-const chooseLogger = (io: Io): Logger => {
-  const debug = io.env['TUNNEL_DEBUG'] === '1';
-  return createLogger({ level: debug ? 'debug' : 'silent', format: 'human', stream: process.stderr });
 };

@@ -1,6 +1,14 @@
 // A client that runs, as what goes with it sees it (the agent, readiness, reload): its tunnels with where each came from and how it is,
 // and what can be asked of it.
-import type { Client, ConnectPeerOptions, PeerConnection, StatusEvent, Tunnel, TunnelSpec } from '@tunnel/client';
+import type {
+  Client,
+  ConnectPeerOptions,
+  PeerConnection,
+  StatusEvent,
+  Tunnel,
+  TunnelSource,
+  TunnelSpec,
+} from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { Output, RemovedTunnel } from './output/output.ts';
 import { faultOf } from './problem-report.ts';
@@ -15,8 +23,6 @@ export interface ReloadOutcome {
   /** In the file, and not applied. */
   readonly restart_required: readonly string[];
 }
-
-export type TunnelSource = 'file' | 'flags' | 'runtime' | 'mcp';
 
 /** opening: not answered yet, or asked for again · refused: the edge will not have it · closing: no new visitors, some are left. */
 export type RunningTunnelState = 'opening' | 'open' | 'refused' | 'closing';

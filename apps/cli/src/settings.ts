@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
+import { type ClientConfig, createLogger, type Logger, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
 import type { ServerFlags } from './flags.ts';
 import type { Io } from './io.ts';
 
@@ -43,6 +43,12 @@ export const resolveSettings = (flags: ServerFlags, config: LoadedConfig | null,
     caFile: caFile === undefined ? undefined : inFolder(folder, caFile, io),
     stateDir: join(folder, 'state'),
   };
+};
+
+/** Of what the client does inside: nothing, unless somebody looks for a mistake. */
+export const chooseLogger = ({ env }: Pick<Io, 'env'>): Logger => {
+  const level = env['TUNNEL_DEBUG'] === '1' ? 'debug' : 'silent';
+  return createLogger({ level, format: 'human', stream: process.stderr });
 };
 
 /** --token and --token-file, then TUNNEL_API_KEY, then the file. */
