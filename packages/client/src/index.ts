@@ -7,6 +7,7 @@ export {
   readAuthorities,
   type ServerAddress,
 } from './endpoint.ts';
+export { peerFields, tunnelFields } from './entry-fields.ts';
 export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
@@ -22,5 +23,12 @@ export { checkPeerOptions } from './peers/peers.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { SessionFacts } from './session.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
-export type { DatagramWay, Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
+export type {
+  DatagramWay,
+  Tunnel,
+  TunnelCloseOptions,
+  TunnelHealth,
+  TunnelState,
+  TunnelTarget,
+} from './tunnel.ts';
 export { checkTunnelSpec, type HealthCheck, type TunnelSpec } from './tunnel-spec.ts';
