@@ -11,9 +11,8 @@ import {
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { onSignals } from '@tunnel/runtime';
 import { companionsOf } from './companions.ts';
-import { EXIT, type ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.ts';
+import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import type { ConnectionFlags, RequestFlags } from './flags.ts';
 import { type Io, VERSION } from './io.ts';
 import { jsonOutput } from './output/json.ts';
@@ -22,6 +21,7 @@ import { LiveOutput } from './output/live.ts';
 import { fanOut, type Output } from './output/output.ts';
 import { type Companion, type ReloadOutcome, type RunningClient, TunnelsOfRun } from './running-client.ts';
 import { type ConnectionSettings, chooseLogger } from './settings.ts';
+import { listenForStops, type Stop } from './until-stopped.ts';
 
 export interface TunnelRun {
   readonly settings: ConnectionSettings;
@@ -40,15 +40,13 @@ export interface TunnelRun {
   readonly companions?: readonly Companion[];
 }
 
-const SAME_SIGNAL_WITHIN_MS = 1000;
-
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);
   for (const peer of plan.peers ?? []) checkPeerOptions(peer);
   const companions = [...companionsOf(plan, io), ...(plan.companions ?? [])];
   const output = fanOut([chooseOutput(plan, io), ...companions.flatMap((companion) => companion.output ?? [])]);
   const opened = new Set<Tunnel>();
-  const stop = listenForStop(io);
+  const stop = listenForStops(io);
   const running = makeRunning(plan, io, output, stop);
   reloadAtSighup(running, io);
   try {
@@ -84,32 +82,6 @@ const makeRunning = (plan: TunnelRun, io: Io, output: Output, stop: Stop): Tunne
 /** Also without a file: a terminal that hangs up, or a service manager that means well, must not end the tunnels. */
 const reloadAtSighup = (running: RunningClient, io: Io): void =>
   void io.signals.on('SIGHUP', () => void running.reload?.().catch(() => {}));
-
-interface Stop {
-  /** Aborted by the first signal, when nobody reads our output any more, or by word. */
-  readonly asked: AbortSignal;
-  ask(): void;
-  /** Settles at a second signal. */
-  readonly atOnce: Promise<ExitCode>;
-}
-
-const listenForStop = (io: Io): Stop => {
-  const asked = new AbortController();
-  let endAtOnce: (code: ExitCode) => void = () => {};
-  const atOnce = new Promise<ExitCode>((resolve) => {
-    endAtOnce = resolve;
-  });
-  onSignals({
-    signals: ['SIGINT', 'SIGTERM'],
-    sameWithinMs: SAME_SIGNAL_WITHIN_MS,
-    onFirst: () => asked.abort(),
-    onSecond: (signal) => endAtOnce(exitCodeOfSignal(signal)),
-    clock: io.clock,
-    source: io.signals,
-  });
-  void io.stdoutClosed.then(() => asked.abort());
-  return { asked: asked.signal, ask: () => asked.abort(), atOnce };
-};
 
 const runClient = async (
   running: TunnelsOfRun,

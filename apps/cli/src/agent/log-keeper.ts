@@ -119,5 +119,6 @@ export class LogKeeper implements Output {
 
 const entryOf = (kept: LogEntry | FinishedRequest): LogEntry => {
   if ('text' in kept) return kept;
-  return { at: new Date(kept.at).toISOString(), text: requestLine(kept, { named: true }), event: requestEvent(kept) };
+  const event = requestEvent(kept);
+  return { at: event.at, text: requestLine(kept, { named: true, untimed: true }), event };
 };

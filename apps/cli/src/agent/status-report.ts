@@ -62,32 +62,31 @@ export const statusOf = (running: RunningClient, pid: number): ClientStatus => {
 
 const tunnelStatus = (entry: RunningTunnel): TunnelStatus => {
   const { name, source, state, lastError } = entry;
-  const common = { name, source, state, last_error: lastError?.message ?? null };
-  return 'protocol' in entry.wanted
-    ? { ...common, ...publishedFields(entry, entry.wanted.protocol) }
-    : { ...common, ...connectionFields(entry) };
+  const { tunnel_id, protocol, public_url, local, ...rest } =
+    'protocol' in entry.wanted ? publishedFields(entry, entry.wanted.protocol) : connectionFields(entry);
+  const last_error = lastError?.message ?? null;
+  return { name, tunnel_id, protocol, public_url, local, source, state, ...rest, last_error };
 };
 
-type Rest = Omit<TunnelStatus, 'name' | 'source' | 'state' | 'last_error'>;
+type Fields = Omit<TunnelStatus, 'name' | 'source' | 'state' | 'last_error'>;
 
 /** Requests where they are known; else visitors: of other protocols each is one. */
-const publishedFields = ({ tunnel, wanted }: RunningTunnel, protocol: string): Rest => {
+const publishedFields = ({ tunnel, wanted }: RunningTunnel, protocol: string): Fields => {
   const { requests = 0, connections = 0, bytesIn = 0, bytesOut = 0 } = tunnel?.counts ?? {};
-  const group = 'group' in wanted ? (wanted.group ?? null) : null;
   const health = tunnel?.health ?? 'none';
   return {
     tunnel_id: tunnel?.tunnelId || null,
     protocol,
     public_url: tunnel?.publicUrl || null,
     local: tunnel === null ? null : `${tunnel.localHost}:${tunnel.localPort}`,
-    group,
+    group: 'group' in wanted ? (wanted.group ?? null) : null,
     healthy: health === 'none' || health === 'unknown' ? null : health === 'healthy',
     request_count: tunnel !== null && protocolTraits(tunnel.protocol).carriesRequests ? requests : connections,
     bytes_proxied: bytesIn + bytesOut,
   };
 };
 
-const connectionFields = ({ connection, wanted }: RunningTunnel): Rest => {
+const connectionFields = ({ connection, wanted }: RunningTunnel): Fields => {
   const { connections = 0, bytesIn = 0, bytesOut = 0 } = connection?.counts ?? {};
   const listen = connection?.listen ?? null;
   return {

@@ -179,12 +179,17 @@ export interface LineShape {
   readonly width?: number;
   /** Whether the tunnel's name is needed to tell requests apart. */
   readonly named: boolean;
+  /** Its time stands before it already. */
+  readonly untimed?: boolean;
   readonly colours?: Colours;
 }
 
 /** One request in one line: when, what, how it went and how long it took. */
-export const requestLine = (event: FinishedRequest, { width, named, colours }: LineShape): string => {
-  const lead = [clockText(event.at), ...(named ? [oneLine(event.tunnel.name)] : [])].join(' ');
+export const requestLine = (event: FinishedRequest, { width, named, untimed, colours }: LineShape): string => {
+  const lead = [
+    ...(untimed === true ? [] : [clockText(event.at)]),
+    ...(named ? [oneLine(event.tunnel.name)] : []),
+  ].join(' ');
   const marks = [...(event.aborted ? ['aborted'] : []), ...(event.replayOf === null ? [] : ['replay'])];
   const path = oneLine(event.path);
   const status = statusText(event, colours);
