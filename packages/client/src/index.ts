@@ -1,4 +1,13 @@
-export { type Client, type ClientState, type CloseOptions, connect } from './client.ts';
+export {
+  type EntryFields,
+  outcomeOf,
+  planReload,
+  type ReloadOutcome,
+  type RunningEntry,
+  restartRequired,
+  type WantedEntry,
+} from '@tunnel/core';
+export { type Client, type ClientState, type CloseOptions, connect, type OpenOptions } from './client.ts';
 export {
   DEFAULT_CONTROL_PORT,
   isLoopback,
@@ -24,7 +33,6 @@ export type { StatusEvent, StatusListener } from './status.ts';
 export type {
   DatagramWay,
   Tunnel,
-  TunnelCloseOptions,
   TunnelHealth,
   TunnelState,
   TunnelTarget,
