@@ -39,7 +39,6 @@ const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Prom
     peerConnections: [],
     connectPeer: () => Promise.reject(new Error('nobody connects here')),
     find: () => undefined,
-    replace: () => Promise.reject(new Error('nobody is there to replace')),
     open: async (spec) => {
       specs.push(spec);
       return {} as Tunnel;

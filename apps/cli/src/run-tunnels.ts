@@ -5,6 +5,7 @@ import {
   checkPeerOptions,
   checkTunnelSpec,
   protocolTraits,
+  type ReloadOutcome,
   type StatusEvent,
   type Tunnel,
   type TunnelSource,
@@ -19,7 +20,7 @@ import { jsonOutput } from './output/json.ts';
 import { LineOutput } from './output/lines.ts';
 import { LiveOutput } from './output/live.ts';
 import { fanOut, type Output } from './output/output.ts';
-import { type Companion, type ReloadOutcome, type RunningClient, TunnelsOfRun } from './running-client.ts';
+import { type Companion, type RunningClient, TunnelsOfRun } from './running-client.ts';
 import { type ConnectionSettings, chooseLogger } from './settings.ts';
 import { listenForStops, type Stop } from './until-stopped.ts';
 

@@ -7,7 +7,6 @@ import { Backoff } from './backoff.ts';
 import { Connection, type Wait } from './connection.ts';
 import { awaitClose } from './control-link.ts';
 import { unreachable } from './dial-faults.ts';
-import type { Assignment } from './forward/kinds.ts';
 import { type Inspector, startInspector } from './inspector/inspector.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
@@ -28,6 +27,11 @@ export interface CloseOptions {
   readonly drainMs?: number;
 }
 
+export interface OpenOptions {
+  /** A tunnel that is closed: the public port or name that the edge chose for it is asked for again. */
+  readonly endpointOf?: Tunnel | undefined;
+}
+
 export type ClientState = 'connecting' | 'connected' | 'reconnecting' | 'closing' | 'closed';
 
 export interface Client {
@@ -38,11 +42,9 @@ export interface Client {
   /** Visitors being served now. */
   readonly openConnections: number;
   /** Settles with the edge's answer; rejects with its fault when it refuses. */
-  open(spec: TunnelSpec): Promise<Tunnel>;
+  open(spec: TunnelSpec, options?: OpenOptions): Promise<Tunnel>;
   /** The one of this name; the first, when there are several. */
   find(name: string): Tunnel | undefined;
-  /** Closes the one and opens the other in its place: the public endpoint that it had is asked for again. */
-  replace(tunnel: Tunnel, spec: TunnelSpec): Promise<Tunnel>;
   /** Connections to what other clients publish. */
   readonly peerConnections: readonly PeerConnection[];
   /** To what another client publishes. Settles when it is proven over the relay; rejects with why it will not be. */
@@ -174,26 +176,15 @@ class TunnelClient implements Client {
     if (first !== 'up') throw first;
   }
 
-  open(spec: TunnelSpec): Promise<Tunnel> {
-    return this.#open(spec);
-  }
-
   find(name: string): Tunnel | undefined {
     return this.#registry.tunnels.find((tunnel) => tunnel.name === name);
   }
 
-  async replace(tunnel: Tunnel, spec: TunnelSpec): Promise<Tunnel> {
-    this.#refuseWhenEnding();
-    checkTunnelSpec(spec);
-    const previous = this.#registry.tunnels.find((entry) => entry === tunnel)?.endpoint;
-    await tunnel.close({ reason: 'changed' });
-    return this.#open(spec, previous);
-  }
-
-  async #open(spec: TunnelSpec, previous: Assignment = {}): Promise<Tunnel> {
+  async open(spec: TunnelSpec, { endpointOf }: OpenOptions = {}): Promise<Tunnel> {
     this.#refuseWhenEnding();
     checkTunnelSpec(spec);
     const { clock, random } = this.#settings;
+    const previous = endpointOf instanceof TunnelEntry ? endpointOf.endpoint : {};
     const tunnel = new TunnelEntry(spec, { backoff: new Backoff(clock, random), owner: this.#registry, previous });
     if (tunnel.protocol === 'p2p') {
       await this.#peers.publish(tunnel);

@@ -1,5 +1,17 @@
-export { type Readiness, type ReadinessFacts, readiness, type TunnelSource } from '@tunnel/core';
-export { type Client, type ClientState, type CloseOptions, connect } from './client.ts';
+export {
+  type EntryFields,
+  outcomeOf,
+  planReload,
+  type Readiness,
+  type ReadinessFacts,
+  type ReloadOutcome,
+  type RunningEntry,
+  readiness,
+  restartRequired,
+  type TunnelSource,
+  type WantedEntry,
+} from '@tunnel/core';
+export { type Client, type ClientState, type CloseOptions, connect, type OpenOptions } from './client.ts';
 export {
   DEFAULT_CONTROL_PORT,
   isLoopback,
@@ -26,7 +38,6 @@ export type { StatusEvent, StatusListener } from './status.ts';
 export type {
   DatagramWay,
   Tunnel,
-  TunnelCloseOptions,
   TunnelHealth,
   TunnelState,
   TunnelTarget,

@@ -22,8 +22,6 @@ export type StatusEvent =
   | { readonly type: 'tunnel-moved'; readonly tunnel: Tunnel; readonly previousUrl: string }
   /** `final`: the tunnel is over; else it is asked for again by itself. */
   | { readonly type: 'tunnel-error'; readonly tunnel: Tunnel; readonly fault: Fault; readonly final: boolean }
-  /** Closed by its owner while the client goes on. `reason`: one word. */
-  | { readonly type: 'tunnel-removed'; readonly tunnel: Tunnel; readonly reason: string }
   /** A visitor came and the local service did not answer. At most one every few seconds for each tunnel. */
   | { readonly type: 'local-error'; readonly tunnel: Tunnel; readonly fault: Fault }
   /** The health check of the local service has another outcome than before; the edge is told the same. `reason` is empty when it is healthy. */
@@ -52,8 +50,6 @@ export type StatusEvent =
   | { readonly type: 'peer-ready'; readonly connection: PeerConnection }
   /** `final`: the connection is over; else it is tried again by itself. */
   | { readonly type: 'peer-error'; readonly connection: PeerConnection; readonly fault: Fault; readonly final: boolean }
-  /** Closed by its owner while the client goes on. `reason`: one word. */
-  | { readonly type: 'peer-removed'; readonly connection: PeerConnection; readonly reason: string }
   | { readonly type: 'closing' }
   /** The last event. With a fault: the client did not end by itself. */
   | { readonly type: 'closed'; readonly fault?: Fault };

@@ -147,14 +147,13 @@ export class TunnelRegistry {
   }
 
   /** Settles when the edge has confirmed it, or has no reason to. */
-  async close(tunnel: TunnelEntry, reason: string): Promise<void> {
+  async close(tunnel: TunnelEntry): Promise<void> {
     if (!this.#tunnels.has(tunnel)) return;
     const { tunnelId } = tunnel;
     const known = tunnel.state === 'open';
     this.#remove(tunnel);
     tunnel.ended();
     this.#deps.onChanged();
-    this.#deps.emit({ type: 'tunnel-removed', tunnel, reason });
     if (known) await this.#unregister(tunnel, tunnelId);
   }
 

@@ -33,11 +33,6 @@ export type TunnelTarget = Pick<
 > &
   Partial<Pick<TunnelSpec, 'localProtocol' | 'localTlsVerify' | 'healthCheck'>>;
 
-export interface TunnelCloseOptions {
-  /** For whoever listens: one word, `closed` when left out. */
-  readonly reason?: string;
-}
-
 export interface Tunnel {
   readonly state: TunnelState;
   /** What it was asked to be, with its target of now; secrets are concealed. */
@@ -73,11 +68,11 @@ export interface Tunnel {
    */
   retarget(target: TunnelTarget): Promise<void>;
   /** No new visitors; those that are there may finish. */
-  close(options?: TunnelCloseOptions): Promise<void>;
+  close(): Promise<void>;
 }
 
 export interface TunnelOwner {
-  readonly close: (tunnel: TunnelEntry, reason: string) => Promise<void>;
+  readonly close: (tunnel: TunnelEntry) => Promise<void>;
   /** Its target is another one by now. */
   readonly retargeted: (tunnel: TunnelEntry) => Promise<void>;
 }
@@ -219,8 +214,8 @@ export class TunnelEntry implements Tunnel {
     return this.#published?.list ?? [];
   }
 
-  close({ reason = 'closed' }: TunnelCloseOptions = {}): Promise<void> {
-    return this.#owner.close(this, reason);
+  close(): Promise<void> {
+    return this.#owner.close(this);
   }
 
   async retarget(target: TunnelTarget): Promise<void> {

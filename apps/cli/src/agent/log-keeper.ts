@@ -1,5 +1,5 @@
 // What a run has said lately, and says now, for whoever asks over the socket: the lines that people read, and the events of `--json`.
-import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import type { ExitCode } from '../exit-codes.ts';
@@ -7,7 +7,6 @@ import { CLI_LIMITS } from '../limits.ts';
 import { type JsonEvent, JsonEvents, requestEvent } from '../output/json.ts';
 import { type FinishedRequest, LineOutput, requestLine } from '../output/lines.ts';
 import type { Output, RemovedTunnel } from '../output/output.ts';
-import type { ReloadOutcome } from '../running-client.ts';
 
 /** One thing that happened. */
 export interface LogEntry {

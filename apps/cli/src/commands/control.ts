@@ -1,4 +1,6 @@
 // `tunnel remove`, `tunnel reload`, `tunnel stop`: changes of a running client, each one call to it.
+
+import type { ReloadOutcome } from '@tunnel/client';
 import { Command } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
@@ -6,7 +8,6 @@ import type { Io } from '../io.ts';
 import { reloadText, restartLines } from '../output/lines.ts';
 import { counted } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
-import type { ReloadOutcome } from '../running-client.ts';
 
 type Finish = (code: ExitCode) => void;
 

@@ -1,10 +1,16 @@
 // Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of these lines.
-import { type DatagramWay, protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
+import {
+  type DatagramWay,
+  protocolTraits,
+  type ReloadOutcome,
+  type RequestEvent,
+  type StatusEvent,
+  type Tunnel,
+} from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
-import type { ReloadOutcome } from '../running-client.ts';
 import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
 import { bytesText, type Colours } from './text.ts';
