@@ -35,6 +35,7 @@ const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Prom
   return {
     state: 'connected',
     tunnels: [],
+    session: null,
     openConnections: 0,
     peerConnections: [],
     connectPeer: () => Promise.reject(new Error('nobody connects here')),
