@@ -141,7 +141,7 @@ const dial = (event: Event): Visitor => {
 const listed = async (): Promise<Record<string, Event>> => {
   const { port } = edge.addresses.api as { port: number };
   const answer = await fetch(`http://127.0.0.1:${port}/api/tunnels`, { headers: { authorization: 'Bearer admin' } });
-  const { tunnels } = (await answer.json()) as { tunnels: Event[] };
+  const tunnels = (await answer.json()) as Event[];
   return Object.fromEntries(tunnels.map((tunnel) => [String(tunnel['name']), tunnel]));
 };
 
@@ -280,7 +280,7 @@ describe('SIGHUP', () => {
       io.signal('SIGHUP');
       await eventually(() => expect(events(io, 'error')).toHaveLength(before + 1));
     }
-    expect(events(io, 'error')[0]).toMatchObject({ code: 'CONFIG_VALUE', fatal: false });
+    expect(events(io, 'error')[0]).toMatchObject({ code: 'CONFIG_WRONG_VALUE', fatal: false });
     expect(String(events(io, 'error')[0]?.['message'])).toContain('tunnel.yml:4');
     expect([events(io, 'reloaded'), events(io, 'tunnel_removed')]).toEqual([[], []]);
     expect(Object.keys(await listed())).toEqual(['a']);
