@@ -1,6 +1,7 @@
 // One run of the program: arguments in, exit code out. Nothing here ends the process.
 import { Command, CommanderError } from 'commander';
 import { billingCommand } from './commands/billing.ts';
+import { filesCommand } from './commands/files.ts';
 import { httpCommand } from './commands/http.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
@@ -41,6 +42,7 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
 
 const COMMANDS = [
   httpCommand,
+  filesCommand,
   tcpCommand,
   udpCommand,
   p2pCommand,

@@ -1,4 +1,5 @@
-// `tunnel tcp PORT`: publishes one local TCP service.
+// `tunnel tcp PORT|unix:PATH`: publishes one local TCP service.
+import { localLabel, localText } from '@tunnel/client';
 import { Command } from 'commander';
 import type { ExitCode } from '../exit-codes.ts';
 import {
@@ -10,18 +11,20 @@ import {
   portNumber,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
+import { LOCAL_PLACE_HELP, type LocalPlace, localPlace, localSpecOf } from '../local-place.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
 interface TcpFlags extends ConnectionFlags, GroupFlags {
   readonly name?: string;
-  readonly localHost: string;
+  readonly localHost?: string;
   readonly remotePort?: number;
 }
 
 const EXAMPLES = `
 Example:
   $ tunnel tcp 5432 --server edge.example.com:4040 --token-file ~/.tunnel/key
+  $ tunnel tcp unix:/var/run/docker.sock
   $ tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp --health-interval 5`;
 
 export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
@@ -29,24 +32,24 @@ export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
     addGroupFlags(
       new Command('tcp')
         .description('publish a local TCP service')
-        .argument('<port>', 'port of the local service', portNumber)
+        .argument('<port>', LOCAL_PLACE_HELP, localPlace)
         .option('--name <name>', 'name of the tunnel (default: tcp-<port>)')
-        .option('--local-host <host>', 'host of the local service', '127.0.0.1')
+        .option('--local-host <host>', 'host of the local service (default: "127.0.0.1")')
         .option('--remote-port <port>', 'this public port or none', portNumber),
     ),
   )
     .addHelpText('after', EXAMPLES)
-    .action(async (port: number, flags: TcpFlags) => {
+    .action(async (place: LocalPlace, flags: TcpFlags) => {
       const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
-      const name = flags.name ?? `tcp-${port}`;
+      const local = localSpecOf(place, flags.localHost, io);
+      const name = flags.name ?? `tcp-${localLabel(local)}`;
       const spec = {
         protocol: 'tcp' as const,
         name,
-        localHost: flags.localHost,
-        localPort: port,
+        ...local,
         ...(flags.remotePort === undefined ? {} : { remotePort: flags.remotePort }),
         ...groupSpecOf(flags, io),
       };
-      const stateKey = `tcp|${flags.localHost}:${port}|${name}|${flags.group ?? ''}`;
+      const stateKey = `tcp|${localText(local)}|${name}|${flags.group ?? ''}`;
       finish(await runTunnels({ settings, flags, stateKey, tunnels: [spec] }, io));
     });
