@@ -198,8 +198,6 @@ describe('what is shown', () => {
       protocol: 'http',
       publicUrl: 'http://web.test/',
       local: '127.0.0.1:3000',
-      localHost: '127.0.0.1',
-      localPort: 3000,
       tunnelId: 'tun_1',
       assignedPort: null,
       group: 'shop',

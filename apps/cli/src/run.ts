@@ -1,7 +1,9 @@
 // One run of the program: arguments in, exit code out. Nothing here ends the process.
 import { Command, CommanderError } from 'commander';
+import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
 import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
+import { filesCommand } from './commands/files.ts';
 import { httpCommand } from './commands/http.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
@@ -45,12 +47,14 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
 
 const COMMANDS = [
   httpCommand,
+  filesCommand,
   tcpCommand,
   udpCommand,
   p2pCommand,
   startCommand,
   statusCommand,
   readyCommand,
+  addTunnelCommand,
   removeCommand,
   reloadCommand,
   stopCommand,

@@ -21,7 +21,7 @@ export {
 } from './endpoint.ts';
 export { peerFields, tunnelFields } from './entry-fields.ts';
 export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
-export { type FilesSpec, type LocalSpec, localText } from './forward/local-target.ts';
+export { type FilesSpec, type LocalSpec, localLabel, localText } from './forward/local-target.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';

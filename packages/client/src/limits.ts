@@ -11,6 +11,10 @@ export const CLIENT_LIMITS = {
   LOCAL_SOCKET_PATH_MAX_BYTES: 107,
   /** of a socket or a folder, in the name of a tunnel that was given none */
   LOCAL_LABEL_MAX_CHARS: 40,
+  /** files: the head of a request, with what the edge has added to one of HTTP/2 */
+  FILES_HEAD_MAX_BYTES: 128 * KiB,
+  /** files: entries of a folder that its page shows, each looked at on the disk */
+  FILES_LISTED_MAX: 1000,
   /** the first pause; it doubles from here, with jitter */
   RECONNECT_MIN_MS: 500,
   /** the longest pause between two attempts */

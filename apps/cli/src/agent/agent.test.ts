@@ -4,7 +4,13 @@ import { existsSync, lstatSync, readdirSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Edge } from '@tunnel/edge';
-import { eventually, startEchoServer, type TcpServer, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import {
+  eventually,
+  startEchoServer,
+  type TcpServer,
+  type TemporaryDirectory,
+  temporaryDirectory,
+} from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
 import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
@@ -150,7 +156,10 @@ describe('commands without a client', () => {
     expect(await ask('status', '--json')).toEqual({ code: 0, out: '[]\n', err: '' });
     expect(await ask('ready')).toMatchObject({ code: 1, err: expect.stringContaining('no client is running') });
     for (const args of [['stop'], ['reload'], ['remove', 'x'], ['logs'], ['add', 'tcp', '22']]) {
-      expect(await ask(...args)).toMatchObject({ code: 1, err: expect.stringMatching(/^tunnel: no client is running\n/) });
+      expect(await ask(...args)).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(/^tunnel: no client is running\n/),
+      });
     }
   });
 });
@@ -168,7 +177,14 @@ describe('tunnel ready', () => {
       `tunnels:\n  good: {proto: tcp, local_port: ${echo.port}}\n  bad: {proto: tcp, local_port: 1, remote_port: 1}\n`,
     );
     const { io } = begin(['start', '--config', 'c.yml', ...flags]);
-    await eventually(() => expect(io.events().map(({ event }) => event).sort()).toEqual(['error', 'ready']));
+    await eventually(() =>
+      expect(
+        io
+          .events()
+          .map(({ event }) => event)
+          .sort(),
+      ).toEqual(['error', 'ready']),
+    );
     expect(await ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
     expect((await statuses())[0]?.tunnels).toMatchObject([
       { name: 'good', source: 'file', state: 'open' },
@@ -260,7 +276,10 @@ describe('tunnel logs', () => {
     });
     io.signal('SIGTERM');
     const { code, out } = await following;
-    const seen = out.trim().split('\n').map((line) => JSON.parse(line) as { event: string });
+    const seen = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { event: string });
     expect(code).toBe(0);
     expect(seen).toContainEqual(expect.objectContaining({ event: 'tunnel_removed' }));
   });
@@ -336,7 +355,9 @@ describe('the socket under attack', () => {
       [],
     ];
     for (const json of odd) {
-      const refused = await askClient(socketPath(), { method: 'POST', path: '/tunnels', json }).catch((error: unknown) => error);
+      const refused = await askClient(socketPath(), { method: 'POST', path: '/tunnels', json }).catch(
+        (error: unknown) => error,
+      );
       expect(refused).toMatchObject({ code: 'CLIENT_USAGE' });
     }
   });
@@ -344,7 +365,9 @@ describe('the socket under attack', () => {
   it('a body over 256 KiB is refused, by its length and by its bytes', async () => {
     await publicPort();
     const bytes = CLI_LIMITS.AGENT_BODY_MAX_BYTES + 1;
-    expect(await throwAt(`POST /tunnels HTTP/1.1\r\ncontent-length: ${bytes}\r\n\r\n`, false)).toMatch(/^HTTP\/1\.1 413 /);
+    expect(await throwAt(`POST /tunnels HTTP/1.1\r\ncontent-length: ${bytes}\r\n\r\n`, false)).toMatch(
+      /^HTTP\/1\.1 413 /,
+    );
     const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`;
     expect(
       await throwAt(`POST /tunnels HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n${chunk.repeat(5)}`, false),
@@ -358,7 +381,9 @@ describe('the socket under attack', () => {
       if (index % 2 === 0) socket.write('POST /tunnels HTTP/1.1\r\ncontent-length: 1000\r\n\r\n{');
     }
     await visit(port);
-    await eventually(() => expect(sockets.filter(({ closed }) => !closed).length).toBeLessThanOrEqual(CLI_LIMITS.AGENT_CONNECTIONS_MAX + 1));
+    await eventually(() =>
+      expect(sockets.filter(({ closed }) => !closed).length).toBeLessThanOrEqual(CLI_LIMITS.AGENT_CONNECTIONS_MAX + 1),
+    );
     // There is room again when the slow ones are cut off, and a command waits for that.
     expect(await statuses()).toHaveLength(1);
     await eventually(() => expect(sockets.filter(({ closed }) => !closed)).toEqual([]), { timeoutMs: 15_000 });
@@ -383,8 +408,16 @@ describe('the socket under attack', () => {
     await eventually(() => expect(io.events().at(-1)).toMatchObject({ event: 'reconnecting' }));
     const stop = new AbortController();
     const json = { protocol: 'tcp', name: 'late', localPort: 80 };
-    const adding = askClient(socketPath(), { method: 'POST', path: '/tunnels', json, isSlow: true, signal: stop.signal });
-    await eventually(async () => expect((await statuses())[0]?.tunnels[1]).toMatchObject({ name: 'late', state: 'opening' }));
+    const adding = askClient(socketPath(), {
+      method: 'POST',
+      path: '/tunnels',
+      json,
+      isSlow: true,
+      signal: stop.signal,
+    });
+    await eventually(async () =>
+      expect((await statuses())[0]?.tunnels[1]).toMatchObject({ name: 'late', state: 'opening' }),
+    );
     stop.abort();
     await expect(adding).rejects.toThrow();
     await eventually(async () => expect((await statuses())[0]?.tunnels).toHaveLength(1));

@@ -14,6 +14,8 @@ const KEYS: Readonly<Partial<Record<keyof TunnelSpec, Kind>>> = {
   name: 'string',
   localHost: 'string',
   localPort: 'number',
+  localSocket: 'string',
+  files: 'object',
   subdomain: 'string',
   hostHeader: 'string',
   localProtocol: 'string',

@@ -7,12 +7,14 @@ import { type EntryKeys, saveTunnelEntry } from '../config-entries.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { GroupFlags } from '../flags.ts';
 import type { Io } from '../io.ts';
+import type { LocalPlace } from '../local-place.ts';
 import type { JsonEvent } from '../output/json.ts';
 import { oneLine } from '../problem-report.ts';
 import { defaultConfigPath } from '../settings.ts';
-import { httpSpecOf, type HttpTunnelFlags, httpTunnelCommand } from './http.ts';
-import { tcpSpecOf, type TcpTunnelFlags, tcpTunnelCommand } from './tcp.ts';
-import { udpSpecOf, type UdpTunnelFlags, udpTunnelCommand } from './udp.ts';
+import { type FilesTunnelFlags, filesSpecOf, filesTunnelCommand } from './files.ts';
+import { type HttpTunnelFlags, httpSpecOf, httpTunnelCommand } from './http.ts';
+import { type TcpTunnelFlags, tcpSpecOf, tcpTunnelCommand } from './tcp.ts';
+import { type UdpTunnelFlags, udpSpecOf, udpTunnelCommand } from './udp.ts';
 
 interface AddFlags extends ClientFlags {
   readonly save?: boolean;
@@ -26,19 +28,22 @@ Example:
   $ tunnel add http 3000 --subdomain shop
   $ tunnel add tcp 22 --name ssh --save            # and in config.yml for the next start`;
 
-export const addCommand = (io: Io, finish: Finish): Command => {
+export const addTunnelCommand = (io: Io, finish: Finish): Command => {
   const command = new Command('add')
     .description('open one more tunnel in the running client')
     .addHelpText('after', EXAMPLES);
   const kinds = [
-    below(httpTunnelCommand()).action((port: number, flags: AddFlags & HttpTunnelFlags) =>
-      add(httpSpecOf(port, flags, io), flags, io, finish),
+    below(httpTunnelCommand()).action((place: LocalPlace, flags: AddFlags & HttpTunnelFlags) =>
+      add(httpSpecOf(place, flags, io), flags, io, finish),
     ),
-    below(tcpTunnelCommand()).action((port: number, flags: AddFlags & TcpTunnelFlags) =>
-      add(tcpSpecOf(port, flags, io), flags, io, finish),
+    below(tcpTunnelCommand()).action((place: LocalPlace, flags: AddFlags & TcpTunnelFlags) =>
+      add(tcpSpecOf(place, flags, io), flags, io, finish),
     ),
     below(udpTunnelCommand()).action((port: number, flags: AddFlags & UdpTunnelFlags) =>
       add(udpSpecOf(port, flags), flags, io, finish),
+    ),
+    below(filesTunnelCommand()).action((dir: string, flags: AddFlags & FilesTunnelFlags) =>
+      add(filesSpecOf(dir, flags, io), flags, io, finish),
     ),
   ];
   for (const kind of kinds) command.addCommand(kind);
@@ -67,7 +72,9 @@ const add = async (spec: NamedSpec, flags: AddFlags & Partial<GroupFlags>, io: I
 const entryOf = (spec: NamedSpec, flags: Partial<GroupFlags>, io: Io): EntryKeys => ({
   proto: spec.protocol,
   local_port: spec.localPort,
-  local_host: spec.localHost === '127.0.0.1' ? undefined : spec.localHost,
+  local_host: spec.localHost,
+  local_socket: spec.localSocket,
+  files: spec.files === undefined ? undefined : { ...spec.files },
   subdomain: spec.subdomain,
   remote_port: spec.remotePort,
   host_header: spec.hostHeader === 'keep' ? undefined : spec.hostHeader,
