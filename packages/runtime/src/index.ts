@@ -26,5 +26,6 @@ export {
 } from './logger/logger.ts';
 export { maskFields, maskText } from './logger/mask.ts';
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, type Sample } from './metrics.ts';
+export { createServiceNotifier, type ServiceNotifier } from './notify.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
 export { ensureSecretFile, readSecretFile } from './secret-file.ts';
