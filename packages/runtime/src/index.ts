@@ -14,6 +14,7 @@ export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
 export { InternalErrors, wholeOrEnd } from './internal-errors.ts';
 export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
+export { type LogFile, openLogFile } from './logger/log-file.ts';
 export { LogLimiter } from './logger/log-limiter.ts';
 export {
   createLineRelay,
