@@ -20,6 +20,7 @@ export type {
 } from './peer-types.ts';
 export { checkPeerOptions } from './peers/peers.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
+export type { SessionFacts } from './session.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
 export type { DatagramWay, Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
 export { checkTunnelSpec, type HealthCheck, type TunnelSpec } from './tunnel-spec.ts';

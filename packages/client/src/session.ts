@@ -38,6 +38,16 @@ export interface SessionEnd {
   readonly final: boolean;
 }
 
+/** What a program around the client may know of it. */
+export interface SessionFacts {
+  readonly id: string;
+  /** Where the edge is, in its own words. */
+  readonly regionId: string;
+  readonly carriers: number;
+  /** Of the last ping on the control connection; null until one was answered. */
+  readonly latencyMs: number | null;
+}
+
 export interface SessionHandlers {
   onMessage(message: ControlMessage): void;
   onStream(stream: MuxStream, head: StreamHead): void;
@@ -123,6 +133,11 @@ export class Session implements RegistryLink {
     } finally {
       late.cancel();
     }
+  }
+
+  get facts(): SessionFacts {
+    const { session_id: id, region_id: regionId } = this.#deps.hello;
+    return { id, regionId, carriers: this.#mux.openCarriers, latencyMs: this.link.roundTripMs };
   }
 
   get liveStreams(): number {

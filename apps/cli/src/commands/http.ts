@@ -51,10 +51,12 @@ export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command =
   return addConnectionFlags(addRequestFlags(addGroupFlags(command)))
     .addHelpText('after', EXAMPLES)
     .action(async (port: number, flags: HttpFlags) => {
-      const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
+      const config = loadConfig(flags.config, io);
+      const settings = resolveSettings(flags, config, io);
       const spec = specOf(port, flags, io);
       const stateKey = `${spec.protocol}|${flags.localHost}:${port}|${spec.name}|${flags.subdomain ?? ''}|${flags.group ?? ''}`;
-      finish(await runTunnels({ settings, flags, stateKey, tunnels: [spec] }, io));
+      const from = { config: config?.path ?? null, source: 'flags' as const };
+      finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
     });
 };
 

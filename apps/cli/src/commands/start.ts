@@ -35,7 +35,8 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       const settings = resolveSettings(flags, config, io);
       // Two selections from one file are two clients; the same one in another order is not.
       const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
-      finish(await runTunnels({ settings, flags, stateKey, ...planOf(chosen, flags.wait) }, io));
+      const from = { config: config.path, source: 'file' as const };
+      finish(await runTunnels({ settings, flags, stateKey, ...from, ...planOf(chosen, flags.wait) }, io));
     });
 
 type NamedTunnel = readonly [name: string, entry: ClientTunnel];

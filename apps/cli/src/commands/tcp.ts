@@ -37,7 +37,8 @@ export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   )
     .addHelpText('after', EXAMPLES)
     .action(async (port: number, flags: TcpFlags) => {
-      const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
+      const config = loadConfig(flags.config, io);
+      const settings = resolveSettings(flags, config, io);
       const name = flags.name ?? `tcp-${port}`;
       const spec = {
         protocol: 'tcp' as const,
@@ -48,5 +49,6 @@ export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
         ...groupSpecOf(flags, io),
       };
       const stateKey = `tcp|${flags.localHost}:${port}|${name}|${flags.group ?? ''}`;
-      finish(await runTunnels({ settings, flags, stateKey, tunnels: [spec] }, io));
+      const from = { config: config?.path ?? null, source: 'flags' as const };
+      finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
     });

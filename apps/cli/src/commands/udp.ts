@@ -40,7 +40,8 @@ export const udpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   )
     .addHelpText('after', EXAMPLES)
     .action(async (port: number, flags: UdpFlags) => {
-      const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
+      const config = loadConfig(flags.config, io);
+      const settings = resolveSettings(flags, config, io);
       const name = flags.name ?? `udp-${port}`;
       const spec = {
         protocol: 'udp' as const,
@@ -52,5 +53,6 @@ export const udpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
         ...(flags.proxyProtocol === undefined ? {} : { proxyProtocol: flags.proxyProtocol }),
       };
       const stateKey = `udp|${flags.localHost}:${port}|${name}`;
-      finish(await runTunnels({ settings, flags, stateKey, tunnels: [spec] }, io));
+      const from = { config: config?.path ?? null, source: 'flags' as const };
+      finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
     });

@@ -4,7 +4,8 @@ import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
-import type { Output } from './output.ts';
+import type { ReloadOutcome } from '../running-client.ts';
+import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
 import { bytesText, type Colours } from './text.ts';
 
@@ -36,6 +37,18 @@ export class LineOutput implements Output {
 
   onInspector(url: string | null): void {
     this.#io.stdout.write(`${inspectorText(url)}\n`);
+  }
+
+  onReloaded(outcome: ReloadOutcome): void {
+    this.#io.stdout.write(`${[`reloaded: ${reloadText(outcome)}`, ...restartLines(outcome)].join('\n  ')}\n`);
+  }
+
+  onReloadRefused(fault: Fault): void {
+    this.onFailure(fault);
+  }
+
+  onRemoved({ name }: RemovedTunnel): void {
+    this.#io.stdout.write(`${oneLine(name)}: removed\n`);
   }
 
   onFailure(fault: Fault): void {
@@ -94,6 +107,13 @@ const CARRIER_REASONS: Readonly<Record<string, string>> = {
 /** How datagrams travel between here and the edge. */
 export const wayText = ({ path, reason }: DatagramWay): string =>
   path === 'udp' ? 'datagrams over UDP' : `datagrams on carriers (${CARRIER_REASONS[reason] ?? oneLine(reason)})`;
+
+export const reloadText = ({ added, removed, changed, unchanged }: ReloadOutcome): string =>
+  `added ${added.length}, removed ${removed.length}, changed ${changed.length}, unchanged ${unchanged}`;
+
+/** Below it: what the file has, and the running client has not. */
+export const restartLines = ({ restart_required: keys }: ReloadOutcome): string[] =>
+  keys.length === 0 ? [] : [`not before a restart: ${keys.join(', ')}`];
 
 type HealthEvent = Extract<StatusEvent, { type: 'health' }>;
 

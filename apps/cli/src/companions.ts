@@ -1,0 +1,12 @@
+// What goes with every run: one line each. A run knows none of them by name.
+import type { Io } from './io.ts';
+import type { TunnelRun } from './run-tunnels.ts';
+import type { Companion } from './running-client.ts';
+
+/** null: not wanted in this run. Throws a Fault for what cannot work. */
+type MakeCompanion = (plan: TunnelRun, io: Io) => Companion | null;
+
+const COMPANIONS: readonly MakeCompanion[] = [];
+
+export const companionsOf = (plan: TunnelRun, io: Io): Companion[] =>
+  COMPANIONS.flatMap((make) => make(plan, io) ?? []);
