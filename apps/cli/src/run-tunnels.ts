@@ -13,7 +13,7 @@ import { Fault } from '@tunnel/errors';
 import { createLogger, type Logger, onSignals } from '@tunnel/runtime';
 import { companionsOf } from './companions.ts';
 import { EXIT, type ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.ts';
-import type { ConnectionFlags, RequestFlags } from './flags.ts';
+import type { ComfortFlags, ConnectionFlags, RequestFlags } from './flags.ts';
 import { type Io, VERSION } from './io.ts';
 import { jsonOutput } from './output/json.ts';
 import { LineOutput } from './output/lines.ts';
@@ -30,7 +30,7 @@ import type { ConnectionSettings } from './settings.ts';
 
 export interface TunnelRun {
   readonly settings: ConnectionSettings;
-  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags>;
+  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags> & ComfortFlags;
   readonly stateKey: string;
   /** The config file it was told to use, or found; null: there is none. */
   readonly config: string | null;

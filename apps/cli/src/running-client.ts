@@ -50,6 +50,8 @@ export interface RunningClient {
   reopen(spec: TunnelSpec): Promise<Tunnel>;
   /** No new visitors; those that are there may finish. false: there is none of that name. */
   remove(name: string, reason: RemovedTunnel['reason']): Promise<boolean>;
+  /** Says something to whoever sees the run: whole lines. */
+  notice(text: string, channel: 'stdout' | 'stderr'): void;
   /** Ends it as the first signal does. */
   stop(): void;
   /** null: it has no file. Rejects with why the file is not good; outputs were told either way. */
@@ -59,7 +61,7 @@ export interface RunningClient {
 /** What goes with a run and is none of its tunnels: made before it, told of it, shown it, and closed after it. */
 export interface Companion {
   /** Sees what happens from the first moment on. */
-  readonly output?: Output;
+  readonly output?: Partial<Output>;
   /** Before the client connects, which waits for it. */
   onRunning?(running: RunningClient): void | Promise<void>;
   close?(): Promise<void>;
@@ -151,6 +153,10 @@ export class TunnelsOfRun implements RunningClient {
     return true;
   }
 
+  notice(text: string, channel: 'stdout' | 'stderr'): void {
+    this.#deps.output.onNotice(text, channel);
+  }
+
   stop(): void {
     this.#isStopping = true;
     this.#deps.stop();
@@ -213,6 +219,7 @@ export class TunnelsOfRun implements RunningClient {
   }
 
   async #reload(reload: NonNullable<TunnelRun['reload']>): Promise<ReloadOutcome> {
+    this.#deps.output.onReloading();
     try {
       const outcome = await reload(this);
       this.#deps.output.onReloaded(outcome);

@@ -3,9 +3,11 @@ import type { TunnelSpec } from '@tunnel/client';
 import { Command, Option } from 'commander';
 import type { ExitCode } from '../exit-codes.ts';
 import {
+  addComfortFlags,
   addConnectionFlags,
   addGroupFlags,
   addRequestFlags,
+  type ComfortFlags,
   type ConnectionFlags,
   type GroupFlags,
   groupSpecOf,
@@ -16,7 +18,7 @@ import type { Io } from '../io.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
-interface HttpFlags extends ConnectionFlags, RequestFlags, GroupFlags {
+interface HttpFlags extends ConnectionFlags, RequestFlags, ComfortFlags, GroupFlags {
   readonly name?: string;
   readonly subdomain?: string;
   readonly hostHeader: string;
@@ -48,7 +50,7 @@ export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command =
     .option('--https', 'the local service speaks TLS')
     .option('--local-tls-no-verify', 'accept any certificate of the local service')
     .option('--no-capture', 'keep no request for a look or a replay, at the edge or here');
-  return addConnectionFlags(addRequestFlags(addGroupFlags(command)))
+  return addConnectionFlags(addComfortFlags(addRequestFlags(addGroupFlags(command))))
     .addHelpText('after', EXAMPLES)
     .action(async (port: number, flags: HttpFlags) => {
       const config = loadConfig(flags.config, io);

@@ -12,21 +12,30 @@ import { Fault } from '@tunnel/errors';
 import type { ClientTunnel } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { addConnectionFlags, addRequestFlags, type ConnectionFlags, type RequestFlags } from '../flags.ts';
+import {
+  addComfortFlags,
+  addConnectionFlags,
+  addRequestFlags,
+  type ComfortFlags,
+  type ConnectionFlags,
+  type RequestFlags,
+} from '../flags.ts';
 import type { Io } from '../io.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings } from '../settings.ts';
 
 export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
-    addRequestFlags(
-      new Command('start')
-        .description('open the tunnels of config.yml, all of them or those named')
-        .argument('[name...]', 'names of tunnels in config.yml'),
+    addComfortFlags(
+      addRequestFlags(
+        new Command('start')
+          .description('open the tunnels of config.yml, all of them or those named')
+          .argument('[name...]', 'names of tunnels in config.yml'),
+      ),
     ),
   )
     .addHelpText('after', '\nExample:\n  $ tunnel start db cache --config ./tunnel.yml --json')
-    .action(async (names: string[], flags: ConnectionFlags & RequestFlags) => {
+    .action(async (names: string[], flags: ConnectionFlags & RequestFlags & ComfortFlags) => {
       const config = loadConfig(flags.config, io);
       if (config === null) {
         throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });

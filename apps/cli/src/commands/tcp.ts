@@ -2,8 +2,10 @@
 import { Command } from 'commander';
 import type { ExitCode } from '../exit-codes.ts';
 import {
+  addComfortFlags,
   addConnectionFlags,
   addGroupFlags,
+  type ComfortFlags,
   type ConnectionFlags,
   type GroupFlags,
   groupSpecOf,
@@ -13,7 +15,7 @@ import type { Io } from '../io.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
-interface TcpFlags extends ConnectionFlags, GroupFlags {
+interface TcpFlags extends ConnectionFlags, ComfortFlags, GroupFlags {
   readonly name?: string;
   readonly localHost: string;
   readonly remotePort?: number;
@@ -26,13 +28,15 @@ Example:
 
 export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
-    addGroupFlags(
-      new Command('tcp')
-        .description('publish a local TCP service')
-        .argument('<port>', 'port of the local service', portNumber)
-        .option('--name <name>', 'name of the tunnel (default: tcp-<port>)')
-        .option('--local-host <host>', 'host of the local service', '127.0.0.1')
-        .option('--remote-port <port>', 'this public port or none', portNumber),
+    addComfortFlags(
+      addGroupFlags(
+        new Command('tcp')
+          .description('publish a local TCP service')
+          .argument('<port>', 'port of the local service', portNumber)
+          .option('--name <name>', 'name of the tunnel (default: tcp-<port>)')
+          .option('--local-host <host>', 'host of the local service', '127.0.0.1')
+          .option('--remote-port <port>', 'this public port or none', portNumber),
+      ),
     ),
   )
     .addHelpText('after', EXAMPLES)

@@ -89,6 +89,12 @@ export class LiveOutput implements Output {
     else this.#inspector = inspectorText(url);
   }
 
+  onNotice(text: string, channel: 'stdout' | 'stderr'): void {
+    this.#above(() => this.#lines.onNotice(text, channel));
+  }
+
+  onReloading(): void {}
+
   onReloaded(outcome: ReloadOutcome): void {
     this.#above(() => this.#lines.onReloaded(outcome));
   }

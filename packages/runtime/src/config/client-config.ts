@@ -103,6 +103,8 @@ export const clientFileSchema = table({
   insecure: flag().default(false),
   auth_token: filledSecretText().optional(),
   auth_token_file: filledText().optional(),
+  /** Absent: none is written. */
+  log_file: filledText().optional(),
   tunnels: z
     .record(printableName(), tunnel, {
       error: (issue) => (issue.code === 'invalid_key' ? 'a name of 1 to 100 printable characters' : 'a table'),
