@@ -6,6 +6,7 @@ import { keysCommand } from './commands/keys.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { poolsCommand } from './commands/pools.ts';
+import { serviceCommand } from './commands/service.ts';
 import { checkCommand, startCommand } from './commands/start.ts';
 import { tcpCommand } from './commands/tcp.ts';
 import { udpCommand } from './commands/udp.ts';
@@ -47,6 +48,7 @@ const COMMANDS = [
   startCommand,
   poolsCommand,
   checkCommand,
+  serviceCommand,
   loginCommand,
   logoutCommand,
   keysCommand,
