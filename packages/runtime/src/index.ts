@@ -4,12 +4,13 @@ export {
   type ClientConfig,
   type ClientTunnel,
   loadClientConfig,
-  pathFrom,
 } from './config/client-config.ts';
 export { readGroupKeyFile, readSecretText } from './config/entry-secret.ts';
+export { pathFrom } from './config/path-from.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { loadServerConfig } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
+export { tunnelNames } from './config/tunnel-names.ts';
 export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
 export { InternalErrors, wholeOrEnd } from './internal-errors.ts';

@@ -1,11 +1,12 @@
 // config.yml: its schema, what no single key can tell, the keys of its groups and peers, and the one checked and frozen value; every refusal at its
 // line.
 import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import * as z from 'zod';
 import { Secret } from '../secret.ts';
 import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from './entry-secret.ts';
 import { type Layer, type Tree, valueAt } from './layer.ts';
+import { pathFrom } from './path-from.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
 import { foreignKeys, peerFindings } from './tunnel-keys.ts';
 import {
@@ -240,7 +241,3 @@ const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
     ? []
     : [{ path: [...path, second], expected: `left out when \`${first}\` is given`, got: 'both' }];
 };
-
-/** Where a path in config.yml or on the command line leads, seen from `folder`; `~/` means the home folder, as in a shell. */
-export const pathFrom = (folder: string, path: string, home: string): string =>
-  path.startsWith('~/') ? join(home, path.slice(2)) : resolve(folder, path);
