@@ -1,4 +1,5 @@
 // What goes with every run: one line each. A run knows none of them by name.
+import { agentCompanion } from './agent/agent-companion.ts';
 import { browser, qrCode } from './companions/first-url.ts';
 import { logFile } from './companions/log-file.ts';
 import { serviceManager } from './companions/service-manager.ts';
@@ -12,6 +13,7 @@ type MakeCompanion = (plan: TunnelRun, io: Io) => Companion | null;
 const COMPANIONS: readonly MakeCompanion[] = [
   // First: it takes out of the environment what the others' programs must not inherit.
   serviceManager,
+  agentCompanion,
   logFile,
   qrCode,
   browser,

@@ -36,8 +36,10 @@ const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Prom
     state: 'connected',
     tunnels: [],
     openConnections: 0,
+    session: null,
     peerConnections: [],
     connectPeer: () => Promise.reject(new Error('nobody connects here')),
+    find: () => undefined,
     open: async (spec) => {
       specs.push(spec);
       return {} as Tunnel;

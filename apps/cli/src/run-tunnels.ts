@@ -5,28 +5,24 @@ import {
   checkPeerOptions,
   checkTunnelSpec,
   protocolTraits,
+  type ReloadOutcome,
   type StatusEvent,
   type Tunnel,
+  type TunnelSource,
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { createLogger, type Logger, onSignals } from '@tunnel/runtime';
 import { companionsOf } from './companions.ts';
-import { EXIT, type ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.ts';
+import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import type { ComfortFlags, ConnectionFlags, RequestFlags } from './flags.ts';
 import { type Io, VERSION } from './io.ts';
 import { jsonOutput } from './output/json.ts';
 import { LineOutput } from './output/lines.ts';
 import { LiveOutput } from './output/live.ts';
 import { fanOut, type Output } from './output/output.ts';
-import {
-  type Companion,
-  type ReloadOutcome,
-  type RunningClient,
-  type TunnelSource,
-  TunnelsOfRun,
-} from './running-client.ts';
-import type { ConnectionSettings } from './settings.ts';
+import { type Companion, type RunningClient, TunnelsOfRun } from './running-client.ts';
+import { type ConnectionSettings, chooseLogger } from './settings.ts';
+import { listenForStops, type Stop } from './until-stopped.ts';
 
 export interface TunnelRun {
   readonly settings: ConnectionSettings;
@@ -45,15 +41,13 @@ export interface TunnelRun {
   readonly companions?: readonly Companion[];
 }
 
-const SAME_SIGNAL_WITHIN_MS = 1000;
-
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);
   for (const peer of plan.peers ?? []) checkPeerOptions(peer);
   const companions = [...companionsOf(plan, io), ...(plan.companions ?? [])];
   const output = fanOut([chooseOutput(plan, io), ...companions.flatMap((companion) => companion.output ?? [])]);
   const opened = new Set<Tunnel>();
-  const stop = listenForStop(io);
+  const stop = listenForStops(io);
   const running = makeRunning(plan, io, output, stop);
   reloadAtSighup(running, io);
   try {
@@ -89,32 +83,6 @@ const makeRunning = (plan: TunnelRun, io: Io, output: Output, stop: Stop): Tunne
 /** Also without a file: a terminal that hangs up, or a service manager that means well, must not end the tunnels. */
 const reloadAtSighup = (running: RunningClient, io: Io): void =>
   void io.signals.on('SIGHUP', () => void running.reload?.().catch(() => {}));
-
-interface Stop {
-  /** Aborted by the first signal, when nobody reads our output any more, or by word. */
-  readonly asked: AbortSignal;
-  ask(): void;
-  /** Settles at a second signal. */
-  readonly atOnce: Promise<ExitCode>;
-}
-
-const listenForStop = (io: Io): Stop => {
-  const asked = new AbortController();
-  let endAtOnce: (code: ExitCode) => void = () => {};
-  const atOnce = new Promise<ExitCode>((resolve) => {
-    endAtOnce = resolve;
-  });
-  onSignals({
-    signals: ['SIGINT', 'SIGTERM'],
-    sameWithinMs: SAME_SIGNAL_WITHIN_MS,
-    onFirst: () => asked.abort(),
-    onSecond: (signal) => endAtOnce(exitCodeOfSignal(signal)),
-    clock: io.clock,
-    source: io.signals,
-  });
-  void io.stdoutClosed.then(() => asked.abort());
-  return { asked: asked.signal, ask: () => asked.abort(), atOnce };
-};
 
 const runClient = async (
   running: TunnelsOfRun,
@@ -237,9 +205,4 @@ const codeOfRefusals = (refusals: readonly Fault[]): ExitCode =>
 const chooseOutput = ({ settings, flags }: TunnelRun, io: Io): Output => {
   if (flags.json === true) return jsonOutput(io);
   return io.stdout.isTTY === true ? new LiveOutput(io, settings.server) : new LineOutput(io);
-};
-
-const chooseLogger = (io: Io): Logger => {
-  const debug = io.env['TUNNEL_DEBUG'] === '1';
-  return createLogger({ level: debug ? 'debug' : 'silent', format: 'human', stream: process.stderr });
 };

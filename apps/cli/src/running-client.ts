@@ -1,22 +1,20 @@
 // A client that runs, as what goes with it sees it (the agent, readiness, reload): its tunnels with where each came from and how it is,
 // and what can be asked of it.
-import type { Client, ConnectPeerOptions, PeerConnection, StatusEvent, Tunnel, TunnelSpec } from '@tunnel/client';
+import type {
+  Client,
+  ConnectPeerOptions,
+  PeerConnection,
+  ReloadOutcome,
+  StatusEvent,
+  Tunnel,
+  TunnelSource,
+  TunnelSpec,
+} from '@tunnel/client';
+
 import { Fault } from '@tunnel/errors';
 import type { Output, RemovedTunnel } from './output/output.ts';
 import { faultOf } from './problem-report.ts';
 import type { TunnelRun } from './run-tunnels.ts';
-
-/** What came of reading the config file again: names of its entries; of what is above them, keys. */
-export interface ReloadOutcome {
-  readonly added: readonly string[];
-  readonly removed: readonly string[];
-  readonly changed: readonly string[];
-  readonly unchanged: number;
-  /** In the file, and not applied. */
-  readonly restart_required: readonly string[];
-}
-
-export type TunnelSource = 'file' | 'flags' | 'runtime' | 'mcp';
 
 /** opening: not answered yet, or asked for again · refused: the edge will not have it · closing: no new visitors, some are left. */
 export type RunningTunnelState = 'opening' | 'open' | 'refused' | 'closing';
@@ -46,8 +44,14 @@ export interface RunningClient {
   /** Rejects with a Fault when the name is taken, or the edge refuses. */
   open(spec: TunnelSpec, source: TunnelSource): Promise<Tunnel>;
   connectPeer(options: ConnectPeerOptions, source: TunnelSource): Promise<PeerConnection>;
-  /** The tunnel of that name under other terms: it is closed and opened again. */
-  reopen(spec: TunnelSpec): Promise<Tunnel>;
+  /** Of the file, and asked for as soon as there is a connection: what comes of it is told by events. `endpointOf` had its endpoint before. */
+  begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void;
+  /** The tunnel of that name leads elsewhere from now on. */
+  retarget(spec: TunnelSpec): Promise<void>;
+  /** Closed to be begun again under other terms; nobody is told of an end. Settles with the tunnel that it was. */
+  release(name: string): Promise<Tunnel | null>;
+  /** The file names it now. */
+  adopt(name: string): void;
   /** No new visitors; those that are there may finish. false: there is none of that name. */
   remove(name: string, reason: RemovedTunnel['reason']): Promise<boolean>;
   /** Says something to whoever sees the run: whole lines. */
@@ -86,6 +90,7 @@ export class TunnelsOfRun implements RunningClient {
   readonly #closing = new Set<Entry>();
   #client: Client | null = null;
   #isStopping = false;
+  #reloading: { readonly asked: Promise<ReloadOutcome>; readonly told: Promise<ReloadOutcome> } | null = null;
   #inspectUrl: string | null = null;
 
   constructor(deps: RunningClientDeps) {
@@ -119,11 +124,26 @@ export class TunnelsOfRun implements RunningClient {
 
   /** It is connected for the first time: what the run was started for is asked for. A refusal is told by its event. */
   async connected(client: Client): Promise<void> {
+    // By now the file may have been read again.
+    const entries = [...this.#entries.values()];
+    for (const { wanted } of entries) await this.#watchRequests(client, wanted);
     this.#client = client;
-    const { tunnels, peers = [] } = this.plan;
-    for (const spec of tunnels) this.#inspectUrl = await this.#deps.watchRequests(client, spec);
-    for (const spec of tunnels) client.open(spec).catch(() => {});
-    for (const peer of peers) client.connectPeer(peer).catch(() => {});
+    for (const entry of this.#entries.values()) void this.#ask(client, entry, null);
+  }
+
+  /** A refusal is told by its event. */
+  async #ask(client: Client, { wanted }: Entry, endpointOf: Tunnel | null): Promise<void> {
+    try {
+      if (!isTunnel(wanted)) await client.connectPeer(wanted);
+      else {
+        await this.#watchRequests(client, wanted);
+        await client.open(wanted, { endpointOf: endpointOf ?? undefined });
+      }
+    } catch {}
+  }
+
+  async #watchRequests(client: Client, wanted: Entry['wanted']): Promise<void> {
+    if (isTunnel(wanted)) this.#inspectUrl = await this.#deps.watchRequests(client, wanted);
   }
 
   async open(spec: TunnelSpec, source: TunnelSource): Promise<Tunnel> {
@@ -136,12 +156,30 @@ export class TunnelsOfRun implements RunningClient {
     return this.#opening(entry, () => this.#connectedClient().connectPeer(options));
   }
 
-  async reopen(spec: TunnelSpec): Promise<Tunnel> {
-    const before = this.#entries.get(nameOf(spec));
-    const entry = new Entry(spec, before?.source ?? 'file', false);
+  begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void {
+    const entry = new Entry(wanted, 'file', this.#client === null);
     this.#add(entry);
-    if (before !== undefined) await this.#close(before);
-    return this.#opening(entry, () => this.#openAt(this.#connectedClient(), spec));
+    if (this.#client !== null) void this.#ask(this.#client, entry, endpointOf);
+  }
+
+  async retarget(spec: TunnelSpec): Promise<void> {
+    const entry = this.#entries.get(nameOf(spec));
+    if (entry === undefined) return;
+    entry.wanted = spec;
+    await this.#client?.find(entry.name)?.retarget(spec);
+  }
+
+  async release(name: string): Promise<Tunnel | null> {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return null;
+    this.#entries.delete(name);
+    await this.#close(entry);
+    return entry.tunnel;
+  }
+
+  adopt(name: string): void {
+    const entry = this.#entries.get(name);
+    if (entry !== undefined) entry.source = 'file';
   }
 
   async remove(name: string, reason: RemovedTunnel['reason']): Promise<boolean> {
@@ -175,7 +213,7 @@ export class TunnelsOfRun implements RunningClient {
   }
 
   async #openAt(client: Client, spec: TunnelSpec): Promise<Tunnel> {
-    this.#inspectUrl = await this.#deps.watchRequests(client, spec);
+    await this.#watchRequests(client, spec);
     return client.open(spec);
   }
 
@@ -211,17 +249,24 @@ export class TunnelsOfRun implements RunningClient {
   }
 
   async #close(entry: Entry): Promise<void> {
-    const found = entry.tunnel ?? this.#client?.tunnels.find(({ name }) => name === entry.name);
+    const found = entry.tunnel ?? this.#client?.find(entry.name);
     const connection = entry.connection ?? this.#client?.peerConnections.find(({ name }) => name === entry.name);
     this.#closing.add(entry);
     entry.isClosing = true;
-    await (entry.isPeer ? connection?.close() : found?.close());
+    await (entry.isPeer ? connection?.close({ drainMs: this.plan.flags.drainSecs * 1000 }) : found?.close());
   }
 
-  async #reload(reload: NonNullable<TunnelRun['reload']>): Promise<ReloadOutcome> {
+  /** Who asks while one waits to begin shares it, and it is told of once. */
+  #reload(reload: NonNullable<TunnelRun['reload']>): Promise<ReloadOutcome> {
+    const asked = reload(this);
+    if (this.#reloading?.asked !== asked) this.#reloading = { asked, told: this.#tellOfReload(asked) };
+    return this.#reloading.told;
+  }
+
+  async #tellOfReload(asked: Promise<ReloadOutcome>): Promise<ReloadOutcome> {
     this.#deps.output.onReloading();
     try {
-      const outcome = await reload(this);
+      const outcome = await asked;
       this.#deps.output.onReloaded(outcome);
       return outcome;
     } catch (error) {
@@ -234,9 +279,9 @@ export class TunnelsOfRun implements RunningClient {
 
 class Entry implements RunningTunnel {
   readonly name: string;
-  readonly wanted: TunnelSpec | ConnectPeerOptions;
-  readonly source: TunnelSource;
   readonly isOfStart: boolean;
+  wanted: TunnelSpec | ConnectPeerOptions;
+  source: TunnelSource;
   isClosing = false;
   tunnel: Tunnel | null = null;
   connection: PeerConnection | null = null;
@@ -251,7 +296,7 @@ class Entry implements RunningTunnel {
   }
 
   get isPeer(): boolean {
-    return !('protocol' in this.wanted);
+    return !isTunnel(this.wanted);
   }
 
   get state(): RunningTunnelState {
@@ -274,9 +319,11 @@ class Entry implements RunningTunnel {
   }
 }
 
+export const isTunnel = (wanted: TunnelSpec | ConnectPeerOptions): wanted is TunnelSpec => 'protocol' in wanted;
+
 /** The client's own rule, for those that were given none. */
 export const nameOf = (wanted: TunnelSpec | ConnectPeerOptions): string => {
   const { name, p2pName } = wanted;
   if (name !== undefined || p2pName !== undefined) return name ?? p2pName ?? '';
-  return 'protocol' in wanted ? `${wanted.protocol}-${wanted.localPort}` : '';
+  return isTunnel(wanted) ? `${wanted.protocol}-${wanted.localPort}` : '';
 };

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
+import { type ClientConfig, createLogger, type Logger, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
 import type { ComfortFlags, ServerFlags } from './flags.ts';
 import type { Io } from './io.ts';
 
@@ -56,6 +56,12 @@ const findLogFile = (flag: string | undefined, config: LoadedConfig | null, fold
   if (flag !== undefined) return inFolder(io.cwd, flag, io);
   const { log_file: file } = config?.values ?? {};
   return file === undefined ? undefined : inFolder(folder, file, io);
+};
+
+/** Of what the client does inside: nothing, unless somebody looks for a mistake. */
+export const chooseLogger = ({ env }: Pick<Io, 'env'>): Logger => {
+  const level = env['TUNNEL_DEBUG'] === '1' ? 'debug' : 'silent';
+  return createLogger({ level, format: 'human', stream: process.stderr });
 };
 
 /** --token and --token-file, then TUNNEL_API_KEY, then the file. */

@@ -27,6 +27,11 @@ export interface CloseOptions {
   readonly drainMs?: number;
 }
 
+export interface OpenOptions {
+  /** A tunnel that is closed: the public port or name that the edge chose for it is asked for again. */
+  readonly endpointOf?: Tunnel | undefined;
+}
+
 export type ClientState = 'connecting' | 'connected' | 'reconnecting' | 'closing' | 'closed';
 
 export interface Client {
@@ -37,7 +42,9 @@ export interface Client {
   /** Visitors being served now. */
   readonly openConnections: number;
   /** Settles with the edge's answer; rejects with its fault when it refuses. */
-  open(spec: TunnelSpec): Promise<Tunnel>;
+  open(spec: TunnelSpec, options?: OpenOptions): Promise<Tunnel>;
+  /** The one of this name; the first, when there are several. */
+  find(name: string): Tunnel | undefined;
   /** Connections to what other clients publish. */
   readonly peerConnections: readonly PeerConnection[];
   /** To what another client publishes. Settles when it is proven over the relay; rejects with why it will not be. */
@@ -169,14 +176,16 @@ class TunnelClient implements Client {
     if (first !== 'up') throw first;
   }
 
-  async open(spec: TunnelSpec): Promise<Tunnel> {
+  find(name: string): Tunnel | undefined {
+    return this.#registry.tunnels.find((tunnel) => tunnel.name === name);
+  }
+
+  async open(spec: TunnelSpec, { endpointOf }: OpenOptions = {}): Promise<Tunnel> {
     this.#refuseWhenEnding();
     checkTunnelSpec(spec);
     const { clock, random } = this.#settings;
-    const tunnel = new TunnelEntry(spec, {
-      backoff: new Backoff(clock, random),
-      closer: (closing) => this.#registry.close(closing),
-    });
+    const previous = endpointOf instanceof TunnelEntry ? endpointOf.endpoint : {};
+    const tunnel = new TunnelEntry(spec, { backoff: new Backoff(clock, random), owner: this.#registry, previous });
     if (tunnel.protocol === 'p2p') {
       await this.#peers.publish(tunnel);
       // The end may have come while its parts were loaded.

@@ -1,5 +1,17 @@
-export { type Readiness, type ReadinessFacts, readiness, type TunnelSource } from '@tunnel/core';
-export { type Client, type ClientState, type CloseOptions, connect } from './client.ts';
+export {
+  type EntryFields,
+  outcomeOf,
+  planReload,
+  type Readiness,
+  type ReadinessFacts,
+  type ReloadOutcome,
+  type RunningEntry,
+  readiness,
+  restartRequired,
+  type TunnelSource,
+  type WantedEntry,
+} from '@tunnel/core';
+export { type Client, type ClientState, type CloseOptions, connect, type OpenOptions } from './client.ts';
 export {
   DEFAULT_CONTROL_PORT,
   isLoopback,
@@ -7,6 +19,7 @@ export {
   readAuthorities,
   type ServerAddress,
 } from './endpoint.ts';
+export { peerFields, tunnelFields } from './entry-fields.ts';
 export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
@@ -22,5 +35,11 @@ export { checkPeerOptions } from './peers/peers.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { SessionFacts } from './session.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
-export type { DatagramWay, Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';
+export type {
+  DatagramWay,
+  Tunnel,
+  TunnelHealth,
+  TunnelState,
+  TunnelTarget,
+} from './tunnel.ts';
 export { checkTunnelSpec, type HealthCheck, type TunnelSpec } from './tunnel-spec.ts';

@@ -1,14 +1,15 @@
 // One tunnel as its owner sees it, and as the client holds it across connections, with its live counts.
-import type { HealthReport, ProbedHealth } from '@tunnel/core';
+import { type HealthReport, isRetarget, type ProbedHealth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { Backoff } from './backoff.ts';
+import { tunnelFields } from './entry-fields.ts';
 import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
 import type { LocalTarget } from './forward/local-service.ts';
 import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
 import type { PublishedPeer, TunnelPeers } from './peer-types.ts';
-import { concealKey, type TunnelSpec } from './tunnel-spec.ts';
+import { checkTunnelSpec, concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
 /**
  * opening: asked for, never answered yet · open: visitors are served · away: the connection is lost, or the edge
@@ -25,8 +26,17 @@ export interface DatagramWay {
   readonly reason: string;
 }
 
+/** Where visitors are taken to: as in a spec. What is left out of the second line stays as it was. */
+export type TunnelTarget = Pick<
+  TunnelSpec,
+  Extract<keyof TunnelSpec, 'localHost' | 'localPort' | 'localSocket' | 'files'>
+> &
+  Partial<Pick<TunnelSpec, 'localProtocol' | 'localTlsVerify' | 'healthCheck'>>;
+
 export interface Tunnel {
   readonly state: TunnelState;
+  /** What it was asked to be, with its target of now; secrets are concealed. */
+  readonly spec: TunnelSpec;
   readonly name: string;
   readonly protocol: TunnelProtocol;
   readonly localHost: string;
@@ -52,8 +62,19 @@ export interface Tunnel {
   readonly service: 'tcp' | 'udp' | null;
   /** p2p: the subscribers that are there. */
   readonly peers: readonly PublishedPeer[];
+  /**
+   * From now on visitors are taken to another service; those that are there stay where they are. Throws a Fault for what cannot be swapped in
+   * place. Settles when the edge will send no request to the old service any more.
+   */
+  retarget(target: TunnelTarget): Promise<void>;
   /** No new visitors; those that are there may finish. */
   close(): Promise<void>;
+}
+
+export interface TunnelOwner {
+  readonly close: (tunnel: TunnelEntry) => Promise<void>;
+  /** Its target is another one by now. */
+  readonly retargeted: (tunnel: TunnelEntry) => Promise<void>;
 }
 
 type Answer = MessageOf<'TunnelRegistered'>;
@@ -61,16 +82,16 @@ type Answer = MessageOf<'TunnelRegistered'>;
 export class TunnelEntry implements Tunnel {
   readonly name: string;
   readonly protocol: TunnelProtocol;
-  readonly localHost: string;
-  readonly localPort: number;
   readonly group: string | null;
-  readonly spec: TunnelSpec;
   readonly traffic = new Traffic();
-  readonly addresses: LocalAddresses;
   readonly backoff: Backoff;
   /** Settles with the edge's first answer. */
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
+  #spec: TunnelSpec;
+  /** Made once for all visitors until the next change. */
+  #target: LocalTarget;
+  #addresses: LocalAddresses;
   #published: TunnelPeers | null = null;
   #onUnpublished: () => void = () => {};
   #state: TunnelState = 'opening';
@@ -78,22 +99,24 @@ export class TunnelEntry implements Tunnel {
   #datagrams: DatagramWay | null = null;
   #assignment: Assignment;
   #answer: Answer | undefined;
-  readonly #closer: (tunnel: TunnelEntry) => Promise<void>;
+  readonly #owner: TunnelOwner;
   #resolveOpened: (tunnel: Tunnel) => void = () => {};
   #rejectOpened: (fault: Fault) => void = () => {};
 
-  constructor(spec: TunnelSpec, deps: { backoff: Backoff; closer: (tunnel: TunnelEntry) => Promise<void> }) {
-    this.spec = concealKey(spec);
+  constructor(
+    spec: TunnelSpec,
+    deps: { readonly backoff: Backoff; readonly owner: TunnelOwner; readonly previous?: Assignment },
+  ) {
+    this.#spec = concealKey(spec);
     this.protocol = spec.protocol;
-    this.localHost = spec.localHost ?? '127.0.0.1';
-    this.localPort = spec.localPort;
-    this.addresses = new LocalAddresses(this.localHost);
+    this.#target = targetOf(this.#spec);
+    this.#addresses = new LocalAddresses(this.localHost);
     this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${spec.localPort}`;
     this.group = spec.group ?? null;
     this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
     this.backoff = deps.backoff;
-    this.#closer = deps.closer;
-    this.#assignment = {};
+    this.#owner = deps.owner;
+    this.#assignment = deps.previous ?? {};
     this.opened = new Promise((resolve, reject) => {
       this.#resolveOpened = resolve;
       this.#rejectOpened = reject;
@@ -104,6 +127,22 @@ export class TunnelEntry implements Tunnel {
 
   get state(): TunnelState {
     return this.#state;
+  }
+
+  get spec(): TunnelSpec {
+    return this.#spec;
+  }
+
+  get localHost(): string {
+    return this.#spec.localHost ?? '127.0.0.1';
+  }
+
+  get localPort(): number {
+    return this.#spec.localPort;
+  }
+
+  get addresses(): LocalAddresses {
+    return this.#addresses;
   }
 
   get health(): TunnelHealth {
@@ -118,12 +157,17 @@ export class TunnelEntry implements Tunnel {
 
   /** Where visitors are taken to. */
   get target(): LocalTarget {
-    const { localHost: host, localPort: port, protocol, spec } = this;
-    return { host, port, tls: kindOf(protocol).localTls(spec) };
+    return this.#target;
   }
 
   get assignment(): Assignment {
     return this.#assignment;
+  }
+
+  /** What a successor asks for: the id is its own. */
+  get endpoint(): Assignment {
+    const { tunnelId: _, ...endpoint } = this.#assignment;
+    return endpoint;
   }
 
   get tunnelId(): string {
@@ -171,7 +215,22 @@ export class TunnelEntry implements Tunnel {
   }
 
   close(): Promise<void> {
-    return this.#closer(this);
+    return this.#owner.close(this);
+  }
+
+  async retarget(target: TunnelTarget): Promise<void> {
+    const { localHost: _host, localPort: _port, ...rest } = this.#spec;
+    const spec = concealKey({ ...rest, ...target });
+    checkTunnelSpec(spec);
+    if (!isRetarget(tunnelFields(this.#spec), tunnelFields(spec))) {
+      throw new Fault('CLIENT_USAGE', {
+        reason: `the edge has to know of this change of ${this.name}: the tunnel must be closed and opened anew`,
+      });
+    }
+    this.#spec = spec;
+    this.#target = targetOf(spec);
+    this.#addresses = new LocalAddresses(this.localHost);
+    await this.#owner.retargeted(this);
   }
 
   /** p2p, before it is asked for: who takes its relay streams. */
@@ -186,8 +245,7 @@ export class TunnelEntry implements Tunnel {
 
   /** The session that knew the id is gone for good; the port or the name may still be asked for. */
   forgetId(): void {
-    const { tunnelId: _, ...rest } = this.#assignment;
-    this.#assignment = rest;
+    this.#assignment = this.endpoint;
   }
 
   /** Returns how the answer differs from the one before. */
@@ -226,3 +284,9 @@ export class TunnelEntry implements Tunnel {
     this.#rejectOpened(fault ?? new Fault('TUNNEL_CLOSED'));
   }
 }
+
+const targetOf = (spec: TunnelSpec): LocalTarget => ({
+  host: spec.localHost ?? '127.0.0.1',
+  port: spec.localPort,
+  tls: kindOf(spec.protocol).localTls(spec),
+});

@@ -143,6 +143,17 @@ export {
   type WantedLease,
 } from './registration.ts';
 export {
+  type EntryFields,
+  isRetarget,
+  outcomeOf,
+  planReload,
+  type ReloadOutcome,
+  type ReloadPlan,
+  type RunningEntry,
+  restartRequired,
+  type WantedEntry,
+} from './reload/plan-reload.ts';
+export {
   afterConnect,
   afterFailure,
   type BackoffRules,

@@ -15,6 +15,7 @@ export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
 export { InternalErrors, wholeOrEnd } from './internal-errors.ts';
 export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
+export { closeLocalServer, createLocalServer } from './local-server.ts';
 export { type LogFile, openLogFile } from './logger/log-file.ts';
 export { LogLimiter } from './logger/log-limiter.ts';
 export {

@@ -1,11 +1,17 @@
 // For programs: what happens as events with stable names and fields; and an output that prints one a line.
-import { type PeerConnection, protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
+import {
+  type PeerConnection,
+  protocolTraits,
+  type ReloadOutcome,
+  type RequestEvent,
+  type StatusEvent,
+  type Tunnel,
+} from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { hintOf } from '../problem-report.ts';
-import type { ReloadOutcome } from '../running-client.ts';
 import { type FinishedRequest, LineOutput } from './lines.ts';
 import { fanOut, type Output, type RemovedTunnel } from './output.ts';
 import { listenText } from './peers.ts';

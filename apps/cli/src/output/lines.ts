@@ -1,10 +1,16 @@
 // Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of these lines.
-import { type DatagramWay, protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
+import {
+  type DatagramWay,
+  protocolTraits,
+  type ReloadOutcome,
+  type RequestEvent,
+  type StatusEvent,
+  type Tunnel,
+} from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
-import type { ReloadOutcome } from '../running-client.ts';
 import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
 import { bytesText, type Colours } from './text.ts';
@@ -185,12 +191,17 @@ export interface LineShape {
   readonly width?: number;
   /** Whether the tunnel's name is needed to tell requests apart. */
   readonly named: boolean;
+  /** Its time stands before it already. */
+  readonly untimed?: boolean;
   readonly colours?: Colours;
 }
 
 /** One request in one line: when, what, how it went and how long it took. */
-export const requestLine = (event: FinishedRequest, { width, named, colours }: LineShape): string => {
-  const lead = [clockText(event.at), ...(named ? [oneLine(event.tunnel.name)] : [])].join(' ');
+export const requestLine = (event: FinishedRequest, { width, named, untimed, colours }: LineShape): string => {
+  const lead = [
+    ...(untimed === true ? [] : [clockText(event.at)]),
+    ...(named ? [oneLine(event.tunnel.name)] : []),
+  ].join(' ');
   const marks = [...(event.aborted ? ['aborted'] : []), ...(event.replayOf === null ? [] : ['replay'])];
   const path = oneLine(event.path);
   const status = statusText(event, colours);

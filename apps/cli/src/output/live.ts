@@ -1,11 +1,10 @@
 // For people at a terminal: a small block that is drawn again in place, and lines above it for what happens.
-import type { PeerConnection, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { PeerConnection, ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import type { ReloadOutcome } from '../running-client.ts';
 import {
   countsText,
   groupText,

@@ -1,8 +1,7 @@
 // How a run is shown. One implementation for people at a terminal, one for plain lines, one for programs; and all of them at once.
-import type { RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
-import type { ReloadOutcome } from '../running-client.ts';
 
 export interface RemovedTunnel {
   readonly name: string;

@@ -31,6 +31,13 @@ export class HealthReporter {
     else if (known !== null) this.#tell(tunnel, known);
   }
 
+  /** It leads to another service, or is probed by other rules: what was known counts no more. */
+  retargeted(tunnel: TunnelEntry): void {
+    if (!this.#probers.has(tunnel)) return;
+    this.ended(tunnel);
+    this.#begin(tunnel);
+  }
+
   ended(tunnel: TunnelEntry): void {
     this.#probers.get(tunnel)?.stop();
     this.#probers.delete(tunnel);

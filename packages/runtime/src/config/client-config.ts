@@ -106,6 +106,8 @@ export const clientFileSchema = table({
   auth_token_file: filledText().optional(),
   /** Absent: none is written. */
   log_file: filledText().optional(),
+  /** Reloaded by itself when the file changes. */
+  watch: flag().default(false),
   tunnels: z
     .record(printableName(), tunnel, {
       error: (issue) => (issue.code === 'invalid_key' ? 'a name of 1 to 100 printable characters' : 'a table'),
