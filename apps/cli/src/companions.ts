@@ -4,8 +4,7 @@ import { browser, qrCode } from './companions/first-url.ts';
 import { logFile } from './companions/log-file.ts';
 import { serviceManager } from './companions/service-manager.ts';
 import type { Io } from './io.ts';
-import type { TunnelRun } from './run-tunnels.ts';
-import type { Companion } from './running-client.ts';
+import type { Companion, TunnelRun } from './running-client.ts';
 
 /** null: not wanted in this run. Throws a Fault for what cannot work. */
 type MakeCompanion = (plan: TunnelRun, io: Io) => Companion | null;

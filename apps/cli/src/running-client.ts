@@ -12,9 +12,28 @@ import type {
 } from '@tunnel/client';
 
 import { Fault } from '@tunnel/errors';
+import type { ComfortFlags, ConnectionFlags, RequestFlags } from './flags.ts';
 import type { Output, RemovedTunnel } from './output/output.ts';
 import { faultOf } from './problem-report.ts';
-import type { TunnelRun } from './run-tunnels.ts';
+import type { ConnectionSettings } from './settings.ts';
+
+/** What a command wants to run. */
+export interface TunnelRun {
+  readonly settings: ConnectionSettings;
+  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags> & ComfortFlags;
+  readonly stateKey: string;
+  /** The config file it was told to use, or found; null: there is none. */
+  readonly config: string | null;
+  /** Where its tunnels come from. */
+  readonly source: Extract<TunnelSource, 'file' | 'flags' | 'mcp'>;
+  readonly tunnels: readonly TunnelSpec[];
+  /** What others publish. */
+  readonly peers?: readonly ConnectPeerOptions[];
+  /** Reads the file again and applies it. Left out: there is nothing to read. */
+  readonly reload?: (running: RunningClient) => Promise<ReloadOutcome>;
+  /** Besides those of every run. */
+  readonly companions?: readonly Companion[];
+}
 
 /** opening: not answered yet, or asked for again · refused: the edge will not have it · closing: no new visitors, some are left. */
 export type RunningTunnelState = 'opening' | 'open' | 'refused' | 'closing';

@@ -24,8 +24,8 @@ import {
 } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { type FileContent, Reloader } from '../reload.ts';
-import { runTunnels, type TunnelRun } from '../run-tunnels.ts';
-import type { Companion, RunningClient } from '../running-client.ts';
+import { runTunnels } from '../run-tunnels.ts';
+import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings } from '../settings.ts';
 
 type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };

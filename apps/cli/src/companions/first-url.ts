@@ -3,8 +3,7 @@ import { spawn } from 'node:child_process';
 import { protocolTraits, type StatusEvent, type Tunnel } from '@tunnel/client';
 import type { Io } from '../io.ts';
 import { oneLine } from '../problem-report.ts';
-import type { TunnelRun } from '../run-tunnels.ts';
-import type { Companion, RunningClient } from '../running-client.ts';
+import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 
 const NARROW = 'the terminal is too narrow for the QR code of this URL';
 

@@ -4,8 +4,7 @@ import { openLogFile } from '@tunnel/runtime';
 import type { Io } from '../io.ts';
 import { JsonEvents } from '../output/json.ts';
 import { problemLines } from '../problem-report.ts';
-import type { TunnelRun } from '../run-tunnels.ts';
-import type { Companion, RunningClient } from '../running-client.ts';
+import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 
 export const logFile = ({ settings: { logFile: path } }: TunnelRun, io: Io): Companion | null => {
   if (path === undefined) return null;

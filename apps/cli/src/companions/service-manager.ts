@@ -2,8 +2,7 @@
 import { readiness } from '@tunnel/client';
 import { createServiceNotifier } from '@tunnel/runtime';
 import type { Io } from '../io.ts';
-import type { TunnelRun } from '../run-tunnels.ts';
-import type { Companion, RunningClient } from '../running-client.ts';
+import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 
 export const serviceManager = (_plan: TunnelRun, io: Pick<Io, 'env' | 'clock'>): Companion => {
   const manager = createServiceNotifier({ env: io.env, clock: io.clock });
