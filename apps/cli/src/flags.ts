@@ -65,6 +65,22 @@ export const addRequestFlags = (command: Command): Command =>
     .option('--no-inspect', 'without the local inspector page')
     .option('--quiet', 'without a line or an event for each request');
 
+/** What a run may do besides. */
+export interface ComfortFlags {
+  readonly qr?: boolean;
+  readonly open?: boolean;
+  readonly logFile?: string;
+}
+
+export const addComfortFlags = (command: Command): Command =>
+  command
+    .option('--qr', 'show the first public URL as a QR code')
+    .option('--open', 'open the first HTTP tunnel in the browser')
+    .option(
+      '--log-file <file>',
+      'also write the events of --json to this file: 10 MiB, then the next; 5 files are kept',
+    );
+
 export interface GroupFlags {
   readonly group?: string;
   readonly groupKeyFile?: string;

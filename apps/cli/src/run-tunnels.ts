@@ -1,45 +1,24 @@
 // What every connecting command does: connect, open the tunnels, show what happens, and end for the right reason.
 import {
   type Client,
-  type ConnectPeerOptions,
   checkPeerOptions,
   checkTunnelSpec,
   protocolTraits,
-  type ReloadOutcome,
   type StatusEvent,
   type Tunnel,
-  type TunnelSource,
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { companionsOf } from './companions.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
-import type { ConnectionFlags, RequestFlags } from './flags.ts';
 import { type Io, VERSION } from './io.ts';
 import { jsonOutput } from './output/json.ts';
 import { LineOutput } from './output/lines.ts';
 import { LiveOutput } from './output/live.ts';
 import { fanOut, type Output } from './output/output.ts';
-import { type Companion, type RunningClient, TunnelsOfRun } from './running-client.ts';
-import { type ConnectionSettings, chooseLogger } from './settings.ts';
+import { type RunningClient, type TunnelRun, TunnelsOfRun } from './running-client.ts';
+import { chooseLogger } from './settings.ts';
 import { listenForStops, type Stop } from './until-stopped.ts';
-
-export interface TunnelRun {
-  readonly settings: ConnectionSettings;
-  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags>;
-  readonly stateKey: string;
-  /** The config file it was told to use, or found; null: there is none. */
-  readonly config: string | null;
-  /** Where its tunnels come from. */
-  readonly source: Extract<TunnelSource, 'file' | 'flags' | 'mcp'>;
-  readonly tunnels: readonly TunnelSpec[];
-  /** What others publish. */
-  readonly peers?: readonly ConnectPeerOptions[];
-  /** Reads the file again and applies it. Left out: there is nothing to read. */
-  readonly reload?: (running: RunningClient) => Promise<ReloadOutcome>;
-  /** Besides those of every run. */
-  readonly companions?: readonly Companion[];
-}
 
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);

@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
+import { completionCommand } from './commands/completion.ts';
 import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
 import { filesCommand } from './commands/files.ts';
 import { httpCommand } from './commands/http.ts';
@@ -11,6 +12,7 @@ import { logsCommand } from './commands/logs.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { poolsCommand } from './commands/pools.ts';
 import { readyCommand } from './commands/ready.ts';
+import { serviceCommand } from './commands/service.ts';
 import { checkCommand, startCommand } from './commands/start.ts';
 import { isAlone, showNextStep, statusCommand } from './commands/status.ts';
 import { tcpCommand } from './commands/tcp.ts';
@@ -61,6 +63,8 @@ const COMMANDS = [
   logsCommand,
   poolsCommand,
   checkCommand,
+  serviceCommand,
+  completionCommand,
   loginCommand,
   logoutCommand,
   keysCommand,

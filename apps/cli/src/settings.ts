@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { type ClientConfig, createLogger, type Logger, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
-import type { ServerFlags } from './flags.ts';
+import type { ComfortFlags, ServerFlags } from './flags.ts';
 import type { Io } from './io.ts';
 
 export interface ConnectionSettings {
@@ -14,6 +14,8 @@ export interface ConnectionSettings {
   readonly caFile: string | undefined;
   /** Beside config.yml, so that a restart finds its resume secret. */
   readonly stateDir: string;
+  /** --log-file, else `log_file`. */
+  readonly logFile: string | undefined;
 }
 
 export interface LoadedConfig {
@@ -32,7 +34,11 @@ export const loadConfig = (flag: string | undefined, io: Io): LoadedConfig | nul
 
 export const defaultConfigPath = (io: Io): string => join(io.home, '.tunnel', 'config.yml');
 
-export const resolveSettings = (flags: ServerFlags, config: LoadedConfig | null, io: Io): ConnectionSettings => {
+export const resolveSettings = (
+  flags: ServerFlags & Pick<ComfortFlags, 'logFile'>,
+  config: LoadedConfig | null,
+  io: Io,
+): ConnectionSettings => {
   const folder = dirname(config?.path ?? defaultConfigPath(io));
   const caFile = flags.caFile === undefined ? config?.values.ca_file : inFolder(io.cwd, flags.caFile, io);
   return {
@@ -42,7 +48,14 @@ export const resolveSettings = (flags: ServerFlags, config: LoadedConfig | null,
     insecure: flags.insecure ?? config?.values.insecure ?? false,
     caFile: caFile === undefined ? undefined : inFolder(folder, caFile, io),
     stateDir: join(folder, 'state'),
+    logFile: findLogFile(flags.logFile, config, folder, io),
   };
+};
+
+const findLogFile = (flag: string | undefined, config: LoadedConfig | null, folder: string, io: Io) => {
+  if (flag !== undefined) return inFolder(io.cwd, flag, io);
+  const { log_file: file } = config?.values ?? {};
+  return file === undefined ? undefined : inFolder(folder, file, io);
 };
 
 /** Of what the client does inside: nothing, unless somebody looks for a mistake. */

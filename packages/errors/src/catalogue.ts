@@ -186,6 +186,8 @@ export const CATALOGUE = {
   CLIENT_NOT_A_PLATFORM: entry(400, false, '{url} is not a platform API: {reason}', 'Check the address: `tunnel login --platform <url>`, or `platform_url` of config.yml.'),
   CLIENT_LOGIN_NEEDED: entry(401, false, '{reason}', 'Log in: `tunnel login`.'),
   CLIENT_FILE: entry(500, false, 'cannot use {file}: {reason}', 'Check the permissions of the file and of its folder.'),
+  CLIENT_LOG_FILE: entry(500, true, 'cannot write the log file {file}: {reason}', 'The client goes on without it, and writes again when it can. Check the path, its folder and the room on the disk.'),
+  CLIENT_SERVICE: entry(500, false, '{reason}', 'To see the unit alone: `tunnel service install --print`.'),
   CLIENT_TOKEN_FILE: entry(400, false, 'cannot read the key from {file}: {reason}', 'Check --token-file.'),
   CLIENT_USAGE: entry(400, false, '{reason}', 'See `tunnel --help`.'),
   CLIENT_NOT_RUNNING: entry(404, false, 'no client is running', 'Start one: `tunnel start`, or `tunnel http 3000`.'),

@@ -20,7 +20,7 @@ export interface LogEntry {
 /** null: it was the last. */
 type Listener = (entry: LogEntry | null) => void;
 
-export class LogKeeper implements Output {
+export class LogKeeper implements Partial<Output> {
   readonly #clock: Clock;
   /** Requests are kept as they came, and put into words when somebody asks: on their way that would cost each of them. */
   #kept: (LogEntry | FinishedRequest)[] = [];

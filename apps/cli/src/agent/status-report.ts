@@ -55,7 +55,7 @@ export const statusOf = (running: RunningClient, pid: number): ClientStatus => {
     latency_ms: session?.latencyMs == null ? null : Math.round(session.latencyMs * 10) / 10,
     carriers: session?.carriers ?? 0,
     proxy: null,
-    log_file: null,
+    log_file: plan.settings.logFile ?? null,
     tunnels: running.tunnels.map(tunnelStatus),
   };
 };

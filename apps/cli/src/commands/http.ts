@@ -4,9 +4,11 @@ import { Command, Option } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import {
+  addComfortFlags,
   addConnectionFlags,
   addGroupFlags,
   addRequestFlags,
+  type ComfortFlags,
   type ConnectionFlags,
   type GroupFlags,
   groupSpecOf,
@@ -33,7 +35,7 @@ export interface HttpTunnelFlags extends NamedFlags {
 }
 
 /** Of a command that runs until it is told to end. */
-export type RunFlags = ConnectionFlags & RequestFlags;
+export type RunFlags = ConnectionFlags & RequestFlags & ComfortFlags;
 
 const EXAMPLES = `
 Example:
@@ -73,7 +75,7 @@ export const addNamedFlags = (command: Command): Command =>
       .option('--no-capture', 'keep no request for a look or a replay, at the edge or here'),
   );
 
-export const addRunFlags = (command: Command): Command => addConnectionFlags(addRequestFlags(command));
+export const addRunFlags = (command: Command): Command => addConnectionFlags(addComfortFlags(addRequestFlags(command)));
 
 export const httpSpecOf = (place: LocalPlace, flags: HttpTunnelFlags, io: Io): NamedSpec => ({
   ...localSpecOf(place, flags.localHost, io),

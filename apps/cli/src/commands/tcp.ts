@@ -4,8 +4,10 @@ import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import {
+  addComfortFlags,
   addConnectionFlags,
   addGroupFlags,
+  type ComfortFlags,
   type ConnectionFlags,
   type GroupFlags,
   groupSpecOf,
@@ -29,9 +31,9 @@ Example:
   $ tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp --health-interval 5`;
 
 export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addConnectionFlags(tcpTunnelCommand())
+  addConnectionFlags(addComfortFlags(tcpTunnelCommand()))
     .addHelpText('after', EXAMPLES)
-    .action(async (place: LocalPlace, flags: TcpTunnelFlags & ConnectionFlags) => {
+    .action(async (place: LocalPlace, flags: TcpTunnelFlags & ConnectionFlags & ComfortFlags) => {
       const config = loadConfig(flags.config, io);
       const settings = resolveSettings(flags, config, io);
       const spec = tcpSpecOf(place, flags, io);

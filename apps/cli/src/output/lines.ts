@@ -45,6 +45,12 @@ export class LineOutput implements Output {
     this.#io.stdout.write(`${inspectorText(url)}\n`);
   }
 
+  onNotice(text: string, channel: 'stdout' | 'stderr'): void {
+    this.#io[channel].write(`${text}\n`);
+  }
+
+  onReloading(): void {}
+
   onReloaded(outcome: ReloadOutcome): void {
     this.#io.stdout.write(`${[`reloaded: ${reloadText(outcome)}`, ...restartLines(outcome)].join('\n  ')}\n`);
   }

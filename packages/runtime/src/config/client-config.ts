@@ -1,11 +1,12 @@
 // config.yml: its schema, what no single key can tell, the keys of its groups and peers, and the one checked and frozen value; every refusal at its
 // line.
 import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import * as z from 'zod';
 import { Secret } from '../secret.ts';
 import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from './entry-secret.ts';
 import { type Layer, type Tree, valueAt } from './layer.ts';
+import { pathFrom } from './path-from.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
 import { foreignKeys, localFindings, peerFindings } from './tunnel-keys.ts';
 import {
@@ -111,6 +112,8 @@ export const clientFileSchema = table({
   insecure: flag().default(false),
   auth_token: filledSecretText().optional(),
   auth_token_file: filledText().optional(),
+  /** Absent: none is written. */
+  log_file: filledText().optional(),
   /** Reloaded by itself when the file changes. */
   watch: flag().default(false),
   tunnels: z
@@ -250,7 +253,3 @@ const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
     ? []
     : [{ path: [...path, second], expected: `left out when \`${first}\` is given`, got: 'both' }];
 };
-
-/** Where a path in config.yml or on the command line leads, seen from `folder`; `~/` means the home folder, as in a shell. */
-export const pathFrom = (folder: string, path: string, home: string): string =>
-  path.startsWith('~/') ? join(home, path.slice(2)) : resolve(folder, path);
