@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { billingCommand } from './commands/billing.ts';
 import { httpCommand } from './commands/http.ts';
+import { initCommand } from './commands/init.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { p2pCommand } from './commands/p2p.ts';
@@ -40,6 +41,7 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
 };
 
 const COMMANDS = [
+  initCommand,
   httpCommand,
   tcpCommand,
   udpCommand,
