@@ -35,6 +35,17 @@ export const saveTunnelEntry = (file: string, name: string, entry: EntryKeys, io
   writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });
 };
 
+/** A file of its own; `tunnels` by name. */
+export const newConfigText = (keys: EntryKeys, tunnels: ReadonlyMap<string, EntryKeys>): string =>
+  [
+    ...Object.entries(keys).flatMap(([key, value]) =>
+      value === undefined || typeof value === 'object' ? [] : [`${key}: ${scalar(value)}`],
+    ),
+    ...(tunnels.size === 0 ? [] : ['tunnels:']),
+    ...[...tunnels].flatMap(([name, entry]) => indented(entryLines(name, entry), STEP)),
+    '',
+  ].join('\n');
+
 const TUNNELS = /^(tunnels|"tunnels"|'tunnels')[ \t]*:[ \t]*(\{[ \t]*\})?([ \t]*#.*)?$/;
 const STEP = '  ';
 
@@ -85,7 +96,7 @@ const READ_OTHERWISE = /^(true|false|yes|no|on|off|y|n|null|nan|inf|\.|[-+.]?\d)
 
 const scalar = (value: string | number | boolean): string =>
   typeof value !== 'string' ||
-  (/^[A-Za-z0-9_./-]+$/.test(value) && !READ_OTHERWISE.test(value) && !value.startsWith('-'))
+  (/^[A-Za-z0-9_./-]+(:[A-Za-z0-9_./-]+)*$/.test(value) && !READ_OTHERWISE.test(value) && !value.startsWith('-'))
     ? String(value)
     : JSON.stringify(value);
 

@@ -6,6 +6,7 @@ import { completionCommand } from './commands/completion.ts';
 import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
 import { filesCommand } from './commands/files.ts';
 import { httpCommand } from './commands/http.ts';
+import { initCommand } from './commands/init.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { logsCommand } from './commands/logs.ts';
@@ -48,6 +49,7 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
 };
 
 const COMMANDS = [
+  initCommand,
   httpCommand,
   filesCommand,
   tcpCommand,
