@@ -9,7 +9,6 @@ import { CLIENT_LIMITS } from '../limits.ts';
 import { connectThrough } from './connect-proxy.ts';
 import type { Proxy, ProxyKind } from './proxy-address.ts';
 import { proxyUnreachable } from './proxy-faults.ts';
-import { socksThrough } from './socks-proxy.ts';
 
 export interface DialThroughOptions {
   readonly clock: Clock;
@@ -56,6 +55,12 @@ export const dialThrough = async (
     timer.cancel();
     signal.removeEventListener('abort', onAbort);
   }
+};
+
+/** With the package behind it, which nobody else needs. */
+const socksThrough: typeof connectThrough = async (...given) => {
+  const loaded = await import('./socks-proxy.ts');
+  return loaded.socksThrough(...given);
 };
 
 const HANDSHAKES: Readonly<Record<ProxyKind, typeof connectThrough>> = {

@@ -1,6 +1,7 @@
-// A way through a SOCKS5 proxy: the handshake is the `socks` package's, loaded when the first such proxy is used; here are names, errors and the bytes behind it.
+// A way through a SOCKS5 proxy: the handshake is the `socks` package's; here are names, errors and the bytes behind it.
 import { lookup } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
+import { SocksClient } from 'socks';
 import type { ServerAddress } from '../endpoint.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { Proxy } from './proxy-address.ts';
@@ -11,7 +12,6 @@ import { proxyAuthFault, proxyRefused } from './proxy-faults.ts';
  * with an Error where there is no answer. The socket is the caller's to destroy.
  */
 export const socksThrough = async (socket: Socket, proxy: Proxy, target: ServerAddress): Promise<void> => {
-  const { SocksClient } = await import('socks');
   const { credentials } = proxy;
   const client = new SocksClient({
     command: 'connect',
