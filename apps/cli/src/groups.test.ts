@@ -37,7 +37,6 @@ const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Prom
     tunnels: [],
     session: null,
     openConnections: 0,
-    session: null,
     peerConnections: [],
     connectPeer: () => Promise.reject(new Error('nobody connects here')),
     find: () => undefined,

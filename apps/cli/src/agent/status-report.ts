@@ -54,7 +54,7 @@ export const statusOf = (running: RunningClient, pid: number): ClientStatus => {
     region_id: session?.regionId ?? null,
     latency_ms: session?.latencyMs == null ? null : Math.round(session.latencyMs * 10) / 10,
     carriers: session?.carriers ?? 0,
-    proxy: null,
+    proxy: plan.settings.proxy?.text ?? null,
     log_file: plan.settings.logFile ?? null,
     tunnels: running.tunnels.map(tunnelStatus),
   };
