@@ -35,9 +35,11 @@ const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Prom
   return {
     state: 'connected',
     tunnels: [],
+    session: null,
     openConnections: 0,
     peerConnections: [],
     connectPeer: () => Promise.reject(new Error('nobody connects here')),
+    find: () => undefined,
     open: async (spec) => {
       specs.push(spec);
       return {} as Tunnel;
@@ -195,8 +197,7 @@ describe('what is shown', () => {
       state: 'open',
       protocol: 'http',
       publicUrl: 'http://web.test/',
-      localHost: '127.0.0.1',
-      localPort: 3000,
+      local: '127.0.0.1:3000',
       tunnelId: 'tun_1',
       assignedPort: null,
       group: 'shop',

@@ -10,7 +10,7 @@ export interface TestIo extends Io {
   readonly err: () => string;
   /** Lines of stdout as JSON events. */
   readonly events: () => Record<string, unknown>[];
-  signal(name: 'SIGINT' | 'SIGTERM'): void;
+  signal(name: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void;
   closeStdout(): void;
 }
 

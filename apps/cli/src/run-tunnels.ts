@@ -1,7 +1,6 @@
 // What every connecting command does: connect, open the tunnels, show what happens, and end for the right reason.
 import {
   type Client,
-  type ConnectPeerOptions,
   checkPeerOptions,
   checkTunnelSpec,
   protocolTraits,
@@ -10,35 +9,29 @@ import {
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { createLogger, type Logger, onSignals } from '@tunnel/runtime';
-import { EXIT, type ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.ts';
-import type { ConnectionFlags, RequestFlags } from './flags.ts';
+import { companionsOf } from './companions.ts';
+import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import { type Io, VERSION } from './io.ts';
-import { JsonOutput } from './output/json.ts';
+import { jsonOutput } from './output/json.ts';
 import { LineOutput } from './output/lines.ts';
 import { LiveOutput } from './output/live.ts';
-import type { Output } from './output/output.ts';
-import type { ConnectionSettings } from './settings.ts';
-
-export interface TunnelRun {
-  readonly settings: ConnectionSettings;
-  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags>;
-  readonly stateKey: string;
-  readonly tunnels: readonly TunnelSpec[];
-  /** What others publish. */
-  readonly peers?: readonly ConnectPeerOptions[];
-}
-
-const SAME_SIGNAL_WITHIN_MS = 1000;
+import { fanOut, type Output } from './output/output.ts';
+import { type RunningClient, type TunnelRun, TunnelsOfRun } from './running-client.ts';
+import { chooseLogger } from './settings.ts';
+import { listenForStops, type Stop } from './until-stopped.ts';
 
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);
   for (const peer of plan.peers ?? []) checkPeerOptions(peer);
-  const output = chooseOutput(plan, io);
+  const companions = [...companionsOf(plan, io), ...(plan.companions ?? [])];
+  const output = fanOut([chooseOutput(plan, io), ...companions.flatMap((companion) => companion.output ?? [])]);
   const opened = new Set<Tunnel>();
-  const stop = listenForStop(io);
+  const stop = listenForStops(io);
+  const running = makeRunning(plan, io, output, stop);
+  reloadAtSighup(running, io);
   try {
-    const code = await Promise.race([runClient(plan, io, output, opened, stop), stop.atOnce]);
+    for (const companion of companions) await companion.onRunning?.(running);
+    const code = await Promise.race([runClient(running, io, output, opened, stop), stop.atOnce]);
     output.onEnd(code, [...opened]);
     return code;
   } catch (error) {
@@ -50,71 +43,90 @@ export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => 
     output.onFailure(fault);
     output.onEnd(exitCodeOf(fault), [...opened]);
     return exitCodeOf(fault);
+  } finally {
+    for (const companion of companions) await companion.close?.();
   }
 };
 
-interface Stop {
-  /** Aborted by the first signal, or when nobody reads our output any more. */
-  readonly asked: AbortSignal;
-  /** Settles at a second signal. */
-  readonly atOnce: Promise<ExitCode>;
-}
-
-const listenForStop = (io: Io): Stop => {
-  const asked = new AbortController();
-  let endAtOnce: (code: ExitCode) => void = () => {};
-  const atOnce = new Promise<ExitCode>((resolve) => {
-    endAtOnce = resolve;
+const makeRunning = (plan: TunnelRun, io: Io, output: Output, stop: Stop): TunnelsOfRun => {
+  const watch = new RequestWatch(plan.flags, output);
+  return new TunnelsOfRun({
+    plan,
+    output,
+    since: io.clock.now(),
+    stop: () => stop.ask(),
+    watchRequests: (client, spec) => watch.before(client, spec),
   });
-  onSignals({
-    signals: ['SIGINT', 'SIGTERM'],
-    sameWithinMs: SAME_SIGNAL_WITHIN_MS,
-    onFirst: () => asked.abort(),
-    onSecond: (signal) => endAtOnce(exitCodeOfSignal(signal)),
-    clock: io.clock,
-    source: io.signals,
-  });
-  void io.stdoutClosed.then(() => asked.abort());
-  return { asked: asked.signal, atOnce };
 };
 
+/** Also without a file: a terminal that hangs up, or a service manager that means well, must not end the tunnels. */
+const reloadAtSighup = (running: RunningClient, io: Io): void =>
+  void io.signals.on('SIGHUP', () => void running.reload?.().catch(() => {}));
+
 const runClient = async (
-  plan: TunnelRun,
+  running: TunnelsOfRun,
   io: Io,
   output: Output,
   opened: Set<Tunnel>,
   stop: Stop,
 ): Promise<ExitCode> => {
+  const { plan } = running;
   const refusals: Fault[] = [];
   const onStatus = (event: StatusEvent): void => {
+    running.onStatus(event);
     if (event.type === 'tunnel-opened') opened.add(event.tunnel);
-    if ((event.type === 'tunnel-error' || event.type === 'peer-error') && event.final) refusals.push(event.fault);
+    if (isEndOf(event, running)) refusals.push(event.fault);
     output.onStatus(event);
   };
   const client = await connectClient(plan, io, onStatus, stop.asked);
   // It was told to stop before it was connected.
   if (client === null) return EXIT.endedAsAsked;
-  await watchRequests(client, plan, output);
-  const ending = untilEnd(client, stop.asked, {
+  const ending = untilEnd(client, running, stop.asked, {
     drain: () => {
       output.onDrain(client.openConnections, plan.flags.drainSecs);
       return client.close({ drainMs: plan.flags.drainSecs * 1000 });
     },
     codeWhenEmpty: () => codeOfRefusals(refusals),
   });
-  // A refusal is told by its event, and by `ending` when it was the last.
-  for (const spec of plan.tunnels) client.open(spec).catch(() => {});
-  for (const peer of plan.peers ?? []) client.connectPeer(peer).catch(() => {});
+  await running.connected(client);
   return ending;
 };
 
-/** Before the first tunnel opens, so that its first request is seen, and its event can name the inspector. */
-const watchRequests = async (client: Client, { flags, tunnels }: TunnelRun, output: Output): Promise<void> => {
-  const seen = tunnels.filter(({ protocol }) => protocolTraits(protocol).carriesRequests);
-  if (seen.length > 0 && flags.quiet !== true) client.onRequest((event) => output.onRequest(event));
-  if (flags.inspect === false || seen.every(({ capture }) => capture === false)) return;
-  output.onInspector((await client.openInspector())?.url ?? null);
-};
+type RefusalEvent = Extract<StatusEvent, { type: 'tunnel-error' | 'peer-error' }>;
+
+/** The end of one that the run was started for. */
+const isEndOf = (event: StatusEvent, running: TunnelsOfRun): event is RefusalEvent =>
+  (event.type === 'tunnel-error' || event.type === 'peer-error') &&
+  event.final &&
+  running.endsRun(event.type === 'tunnel-error' ? event.tunnel.name : event.connection.name);
+
+/** Requests are looked at from the first tunnel on that carries any; its event can name the inspector then. */
+class RequestWatch {
+  readonly #flags: TunnelRun['flags'];
+  readonly #output: Output;
+  #isWatching = false;
+  #inspector: Promise<string | null> | null = null;
+
+  constructor(flags: TunnelRun['flags'], output: Output) {
+    this.#flags = flags;
+    this.#output = output;
+  }
+
+  before(client: Client, { protocol, capture }: TunnelSpec): Promise<string | null> {
+    if (protocolTraits(protocol).carriesRequests) {
+      if (!this.#isWatching && this.#flags.quiet !== true) client.onRequest((event) => this.#output.onRequest(event));
+      this.#isWatching = true;
+      if (this.#flags.inspect !== false && capture !== false) this.#inspector ??= this.#openInspector(client);
+    }
+    return this.#inspector ?? Promise.resolve(null);
+  }
+
+  async #openInspector(client: Client): Promise<string | null> {
+    const url = (await client.openInspector())?.url ?? null;
+    this.#output.onInspector(url);
+    return url;
+  }
+}
 
 const connectClient = async (
   { settings, flags, stateKey }: TunnelRun,
@@ -144,15 +156,20 @@ interface Ending {
   readonly codeWhenEmpty: () => ExitCode;
 }
 
-/** Ends as asked, by the client's fault, or when the last tunnel is gone. */
-const untilEnd = (client: Client, asked: AbortSignal, { drain, codeWhenEmpty }: Ending): Promise<ExitCode> =>
+/** Ends as asked, by the client's fault, or when the last tunnel is gone that it was started for, and there is no other. */
+const untilEnd = (
+  client: Client,
+  running: TunnelsOfRun,
+  asked: AbortSignal,
+  { drain, codeWhenEmpty }: Ending,
+): Promise<ExitCode> =>
   new Promise((resolve, reject) => {
     const stop = (): void => void drain().then(() => resolve(EXIT.endedAsAsked), reject);
     if (asked.aborted) return stop();
     asked.addEventListener('abort', stop, { once: true });
     void client.closed.then((fault) => fault !== undefined && reject(fault));
     client.onStatus((event) => {
-      if ((event.type !== 'tunnel-error' && event.type !== 'peer-error') || !event.final || asked.aborted) return;
+      if (!isEndOf(event, running) || asked.aborted) return;
       if (client.tunnels.length + client.peerConnections.length > 0) return;
       // A tunnel that was closed at the edge may still have visitors.
       drain().then(() => resolve(codeWhenEmpty()), reject);
@@ -165,11 +182,6 @@ const codeOfRefusals = (refusals: readonly Fault[]): ExitCode =>
   EXIT.tunnelsRefused;
 
 const chooseOutput = ({ settings, flags }: TunnelRun, io: Io): Output => {
-  if (flags.json === true) return new JsonOutput(io);
+  if (flags.json === true) return jsonOutput(io);
   return io.stdout.isTTY === true ? new LiveOutput(io, settings.server) : new LineOutput(io);
-};
-
-const chooseLogger = (io: Io): Logger => {
-  const debug = io.env['TUNNEL_DEBUG'] === '1';
-  return createLogger({ level: debug ? 'debug' : 'silent', format: 'human', stream: process.stderr });
 };

@@ -15,7 +15,7 @@ import { Peers } from './peers/peers.ts';
 import type { RequestListener } from './requests/request-record.ts';
 import { RequestReporter } from './requests/request-reporter.ts';
 import { type ResumeStore, takeSlot } from './resume-state.ts';
-import type { Session } from './session.ts';
+import type { Session, SessionFacts } from './session.ts';
 import { StatusEmitter, type StatusListener } from './status.ts';
 import { StreamHandler } from './stream-handler.ts';
 import { type Tunnel, TunnelEntry } from './tunnel.ts';
@@ -27,15 +27,24 @@ export interface CloseOptions {
   readonly drainMs?: number;
 }
 
+export interface OpenOptions {
+  /** A tunnel that is closed: the public port or name that the edge chose for it is asked for again. */
+  readonly endpointOf?: Tunnel | undefined;
+}
+
 export type ClientState = 'connecting' | 'connected' | 'reconnecting' | 'closing' | 'closed';
 
 export interface Client {
   readonly state: ClientState;
+  /** null while there is none. */
+  readonly session: SessionFacts | null;
   readonly tunnels: readonly Tunnel[];
   /** Visitors being served now. */
   readonly openConnections: number;
   /** Settles with the edge's answer; rejects with its fault when it refuses. */
-  open(spec: TunnelSpec): Promise<Tunnel>;
+  open(spec: TunnelSpec, options?: OpenOptions): Promise<Tunnel>;
+  /** The one of this name; the first, when there are several. */
+  find(name: string): Tunnel | undefined;
   /** Connections to what other clients publish. */
   readonly peerConnections: readonly PeerConnection[];
   /** To what another client publishes. Settles when it is proven over the relay; rejects with why it will not be. */
@@ -116,6 +125,10 @@ class TunnelClient implements Client {
     return this.#state;
   }
 
+  get session(): SessionFacts | null {
+    return this.#connection.session?.facts ?? null;
+  }
+
   get tunnels(): readonly Tunnel[] {
     return this.#registry.tunnels;
   }
@@ -163,14 +176,16 @@ class TunnelClient implements Client {
     if (first !== 'up') throw first;
   }
 
-  async open(spec: TunnelSpec): Promise<Tunnel> {
+  find(name: string): Tunnel | undefined {
+    return this.#registry.tunnels.find((tunnel) => tunnel.name === name);
+  }
+
+  async open(spec: TunnelSpec, { endpointOf }: OpenOptions = {}): Promise<Tunnel> {
     this.#refuseWhenEnding();
     checkTunnelSpec(spec);
     const { clock, random } = this.#settings;
-    const tunnel = new TunnelEntry(spec, {
-      backoff: new Backoff(clock, random),
-      closer: (closing) => this.#registry.close(closing),
-    });
+    const previous = endpointOf instanceof TunnelEntry ? endpointOf.endpoint : {};
+    const tunnel = new TunnelEntry(spec, { backoff: new Backoff(clock, random), owner: this.#registry, previous });
     if (tunnel.protocol === 'p2p') {
       await this.#peers.publish(tunnel);
       // The end may have come while its parts were loaded.

@@ -50,6 +50,7 @@ export class ControlLink {
   #lastHeardAt: number;
   #lastPingAt: number;
   #pingId = 0;
+  #roundTripMs: number | null = null;
 
   constructor(socket: WebSocket, deps: { clock: Clock; logger: Logger; remoteAddress?: string }) {
     this.remoteAddress = (deps.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
@@ -64,6 +65,11 @@ export class ControlLink {
 
   get isOpen(): boolean {
     return this.#end === null;
+  }
+
+  /** Of the last ping that was answered. */
+  get roundTripMs(): number | null {
+    return this.#roundTripMs;
   }
 
   /** Exchanges the listener; each message goes to exactly one. */
@@ -134,9 +140,14 @@ export class ControlLink {
 
   #onMessage(message: ControlMessage): void {
     if (message.type === 'Ping') this.send({ type: 'Pong', id: message.id });
-    else if (message.type === 'Pong') return;
+    else if (message.type === 'Pong') this.#onPong(message.id);
     else if (this.#handlers === null) this.#inbox.push(message);
     else this.#handlers.onMessage(message);
+  }
+
+  #onPong(id: number): void {
+    // An answer to an earlier one came too late to say how long this one took.
+    if (id === this.#pingId) this.#roundTripMs = this.#clock.monotonic() - this.#lastPingAt;
   }
 
   #finish(end: LinkEnd): void {

@@ -7,6 +7,14 @@ export const CLIENT_LIMITS = {
   // --- client ---
   /** a local service that does not answer by then is down */
   LOCAL_DIAL_TIMEOUT_MS: 10_000,
+  /** what the address of a Unix socket has room for; the system cuts off what is longer */
+  LOCAL_SOCKET_PATH_MAX_BYTES: 107,
+  /** of a socket or a folder, in the name of a tunnel that was given none */
+  LOCAL_LABEL_MAX_CHARS: 40,
+  /** files: the head of a request, with what the edge has added to one of HTTP/2 */
+  FILES_HEAD_MAX_BYTES: 128 * KiB,
+  /** files: entries of a folder that its page shows, each looked at on the disk */
+  FILES_LISTED_MAX: 1000,
   /** the first pause; it doubles from here, with jitter */
   RECONNECT_MIN_MS: 500,
   /** the longest pause between two attempts */
@@ -27,6 +35,12 @@ export const CLIENT_LIMITS = {
   CARRIER_RETRY_MAX_MS: 5000,
   /** the head of the answer to a carrier upgrade */
   CARRIER_UPGRADE_HEAD_MAX_BYTES: 8 * KiB,
+  /** a proxy: connect, TLS if it speaks it, and its answer, before anything is said to the server */
+  PROXY_DIAL_TIMEOUT_MS: 15_000,
+  /** the head of a proxy’s answer to CONNECT */
+  PROXY_HEAD_MAX_BYTES: 16 * KiB,
+  /** what is repeated of the words of a proxy that refuses */
+  PROXY_WORDS_MAX_CHARS: 200,
   /** RequestCarriers is repeated when no tokens have come by then */
   CARRIER_TOKEN_WAIT_MS: 10_000,
   /** a session without any carrier by then is given up and dialled anew */

@@ -50,7 +50,8 @@ export interface PeerConnection extends PeerPath {
   dial(): Promise<Duplex>;
   /** At each change. Returns what ends the listening. */
   onPath(listener: (path: PeerPath) => void): () => void;
-  close(): Promise<void>;
+  /** Nothing new from now on; what runs may take `drainMs`, and is cut off without it. Settles at once. */
+  close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
 /** A subscriber, as the owner of the tunnel sees it. */

@@ -15,7 +15,7 @@ let handler: StreamHandler;
 
 const tunnel = new TunnelEntry(
   { protocol: 'tcp', localPort: 1 },
-  { backoff: undefined as never, closer: async () => {} },
+  { backoff: undefined as never, owner: undefined as never },
 );
 
 const offered = (): { stream: MuxStream; refusals: StreamReason[] } => {

@@ -157,6 +157,19 @@ export class TunnelRegistry {
     if (known) await this.#unregister(tunnel, tunnelId);
   }
 
+  /**
+   * Requests go on over connections to the old service that the edge has kept: it lets go of them when it is asked for the tunnel again. Other
+   * kinds have a stream for each visitor, and the edge is told nothing.
+   */
+  async retargeted(tunnel: TunnelEntry): Promise<void> {
+    this.#health.retargeted(tunnel);
+    this.#deps.onChanged();
+    if (!kindOf(tunnel.protocol).carriesRequests) return;
+    // One that is on its way may have said the old things.
+    await tunnel.opened.catch(() => {});
+    if (tunnel.state === 'open') await new Promise<void>((resolve) => this.#register(tunnel, resolve));
+  }
+
   /** The whole client ends; nobody waits for answers any more. */
   closeAll(fault?: Fault): void {
     this.#closeThose([...this.#tunnels], fault);
@@ -175,22 +188,23 @@ export class TunnelRegistry {
     }
   }
 
-  #register(tunnel: TunnelEntry): void {
+  #register(tunnel: TunnelEntry, onAnswer = (): void => {}): void {
     this.#retries.get(tunnel)?.cancel();
     this.#retries.delete(tunnel);
-    if (this.#link === null) return;
+    if (this.#link === null) return onAnswer();
     const { capability } = kindOf(tunnel.protocol);
     // An older edge would read the registration as one of a kind that it knows, or refuse it in words of its own time.
     if (capability !== null && !this.#link.capabilities.includes(capability)) {
       this.#refused(tunnel, new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol }), true);
+      onAnswer();
       return this.#deps.onAnswer();
     }
-    this.#ask({ tunnel, kind: 'register' }, (requestId) => ({
+    this.#ask({ tunnel, kind: 'register', onAnswer }, (requestId) => ({
       type: 'RegisterTunnel',
       request_id: requestId,
       name: tunnel.name,
       protocol: tunnel.protocol,
-      local_addr: localAddress(tunnel.protocol, tunnel.localHost, tunnel.localPort),
+      local_addr: localAddress(tunnel.spec),
       ...registrationFields(tunnel.spec, tunnel.assignment),
     }));
   }

@@ -1,14 +1,15 @@
 // One tunnel as its owner sees it, and as the client holds it across connections, with its live counts.
-import type { HealthReport, ProbedHealth } from '@tunnel/core';
+import { type HealthReport, isRetarget, type ProbedHealth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { Backoff } from './backoff.ts';
+import { tunnelFields } from './entry-fields.ts';
 import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
-import type { LocalTarget } from './forward/local-service.ts';
+import { type LocalSpec, type LocalTarget, localLabel, localTargetOf, localText } from './forward/local-target.ts';
 import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
 import type { PublishedPeer, TunnelPeers } from './peer-types.ts';
-import { concealKey, type TunnelSpec } from './tunnel-spec.ts';
+import { checkTunnelSpec, concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
 /**
  * opening: asked for, never answered yet · open: visitors are served · away: the connection is lost, or the edge
@@ -25,12 +26,20 @@ export interface DatagramWay {
   readonly reason: string;
 }
 
+/** Where visitors are taken to: as in a spec. What is left out of the rest of it stays as it was. */
+export type TunnelTarget = LocalSpec & Partial<Pick<TunnelSpec, 'localProtocol' | 'localTlsVerify' | 'healthCheck'>>;
+
 export interface Tunnel {
   readonly state: TunnelState;
+  /** What it was asked to be, with its target of now; secrets are concealed. */
+  readonly spec: TunnelSpec;
   readonly name: string;
   readonly protocol: TunnelProtocol;
-  readonly localHost: string;
-  readonly localPort: number;
+  /** Where visitors are taken to, for people: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
+  readonly local: string;
+  /** null where it is a socket or a folder, the port too. */
+  readonly localHost: string | null;
+  readonly localPort: number | null;
   /** Empty until the edge has answered; may change when a client returns late. */
   readonly tunnelId: string;
   readonly publicUrl: string;
@@ -52,8 +61,19 @@ export interface Tunnel {
   readonly service: 'tcp' | 'udp' | null;
   /** p2p: the subscribers that are there. */
   readonly peers: readonly PublishedPeer[];
+  /**
+   * From now on visitors are taken to another service; those that are there stay where they are. Throws a Fault for what cannot be swapped in
+   * place. Settles when the edge will send no request to the old service any more.
+   */
+  retarget(target: TunnelTarget): Promise<void>;
   /** No new visitors; those that are there may finish. */
   close(): Promise<void>;
+}
+
+export interface TunnelOwner {
+  readonly close: (tunnel: TunnelEntry) => Promise<void>;
+  /** Its target is another one by now. */
+  readonly retargeted: (tunnel: TunnelEntry) => Promise<void>;
 }
 
 type Answer = MessageOf<'TunnelRegistered'>;
@@ -61,16 +81,16 @@ type Answer = MessageOf<'TunnelRegistered'>;
 export class TunnelEntry implements Tunnel {
   readonly name: string;
   readonly protocol: TunnelProtocol;
-  readonly localHost: string;
-  readonly localPort: number;
   readonly group: string | null;
-  readonly spec: TunnelSpec;
   readonly traffic = new Traffic();
-  readonly addresses: LocalAddresses;
   readonly backoff: Backoff;
   /** Settles with the edge's first answer. */
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
+  #spec: TunnelSpec;
+  /** Made once for all visitors until the next change. */
+  #target: LocalTarget;
+  #addresses: LocalAddresses;
   #published: TunnelPeers | null = null;
   #onUnpublished: () => void = () => {};
   #state: TunnelState = 'opening';
@@ -78,22 +98,24 @@ export class TunnelEntry implements Tunnel {
   #datagrams: DatagramWay | null = null;
   #assignment: Assignment;
   #answer: Answer | undefined;
-  readonly #closer: (tunnel: TunnelEntry) => Promise<void>;
+  readonly #owner: TunnelOwner;
   #resolveOpened: (tunnel: Tunnel) => void = () => {};
   #rejectOpened: (fault: Fault) => void = () => {};
 
-  constructor(spec: TunnelSpec, deps: { backoff: Backoff; closer: (tunnel: TunnelEntry) => Promise<void> }) {
-    this.spec = concealKey(spec);
+  constructor(
+    spec: TunnelSpec,
+    deps: { readonly backoff: Backoff; readonly owner: TunnelOwner; readonly previous?: Assignment },
+  ) {
+    this.#spec = concealKey(spec);
     this.protocol = spec.protocol;
-    this.localHost = spec.localHost ?? '127.0.0.1';
-    this.localPort = spec.localPort;
-    this.addresses = new LocalAddresses(this.localHost);
-    this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${spec.localPort}`;
+    this.#target = targetOf(spec);
+    this.#addresses = new LocalAddresses(this.localHost ?? '');
+    this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${localLabel(spec)}`;
     this.group = spec.group ?? null;
     this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
     this.backoff = deps.backoff;
-    this.#closer = deps.closer;
-    this.#assignment = {};
+    this.#owner = deps.owner;
+    this.#assignment = deps.previous ?? {};
     this.opened = new Promise((resolve, reject) => {
       this.#resolveOpened = resolve;
       this.#rejectOpened = reject;
@@ -106,24 +128,49 @@ export class TunnelEntry implements Tunnel {
     return this.#state;
   }
 
+  get spec(): TunnelSpec {
+    return this.#spec;
+  }
+
+  get addresses(): LocalAddresses {
+    return this.#addresses;
+  }
+
   get health(): TunnelHealth {
     return this.#health;
   }
 
   /** The same tunnel in an earlier run has the same key. What it had in another group is not to be asked for in this one. */
   get key(): string {
-    const own = `${this.protocol}|${this.name}|${this.localHost}:${this.localPort}`;
+    const own = `${this.protocol}|${this.name}|${this.local}`;
     return this.group === null ? own : `${own}|${this.group}`;
   }
 
   /** Where visitors are taken to. */
   get target(): LocalTarget {
-    const { localHost: host, localPort: port, protocol, spec } = this;
-    return { host, port, tls: kindOf(protocol).localTls(spec) };
+    return this.#target;
+  }
+
+  get local(): string {
+    return localText(this.#spec);
+  }
+
+  get localHost(): string | null {
+    return this.#target.kind === 'address' ? this.#target.host : null;
+  }
+
+  get localPort(): number | null {
+    return this.#target.kind === 'address' ? this.#target.port : null;
   }
 
   get assignment(): Assignment {
     return this.#assignment;
+  }
+
+  /** What a successor asks for: the id is its own. */
+  get endpoint(): Assignment {
+    const { tunnelId: _, ...endpoint } = this.#assignment;
+    return endpoint;
   }
 
   get tunnelId(): string {
@@ -171,7 +218,22 @@ export class TunnelEntry implements Tunnel {
   }
 
   close(): Promise<void> {
-    return this.#closer(this);
+    return this.#owner.close(this);
+  }
+
+  async retarget(target: TunnelTarget): Promise<void> {
+    const { localHost: _host, localPort: _port, localSocket: _socket, files: _files, ...rest } = this.#spec;
+    const spec = concealKey({ ...rest, ...target });
+    checkTunnelSpec(spec);
+    if (!isRetarget(tunnelFields(this.#spec), tunnelFields(spec))) {
+      throw new Fault('CLIENT_USAGE', {
+        reason: `the edge has to know of this change of ${this.name}: the tunnel must be closed and opened anew`,
+      });
+    }
+    this.#target = targetOf(spec);
+    this.#spec = spec;
+    this.#addresses = new LocalAddresses(this.localHost ?? '');
+    await this.#owner.retargeted(this);
   }
 
   /** p2p, before it is asked for: who takes its relay streams. */
@@ -186,8 +248,7 @@ export class TunnelEntry implements Tunnel {
 
   /** The session that knew the id is gone for good; the port or the name may still be asked for. */
   forgetId(): void {
-    const { tunnelId: _, ...rest } = this.#assignment;
-    this.#assignment = rest;
+    this.#assignment = this.endpoint;
   }
 
   /** Returns how the answer differs from the one before. */
@@ -226,3 +287,5 @@ export class TunnelEntry implements Tunnel {
     this.#rejectOpened(fault ?? new Fault('TUNNEL_CLOSED'));
   }
 }
+
+const targetOf = (spec: TunnelSpec): LocalTarget => localTargetOf(spec, kindOf(spec.protocol).localTls(spec));

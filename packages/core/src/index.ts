@@ -100,6 +100,13 @@ export {
   TrustedProxies,
 } from './net/caller-address.ts';
 export { ownAuthority } from './net/own-authorities.ts';
+export {
+  bypassesProxy,
+  chooseProxy,
+  type ProxyChoice,
+  type ProxySources,
+  type ProxyTarget,
+} from './net/proxy-choice.ts';
 export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
@@ -133,6 +140,7 @@ export {
   sameEndpoint,
 } from './public-endpoint.ts';
 export { RateWindow } from './rate-window.ts';
+export { type Readiness, type ReadinessFacts, readiness, type TunnelSource } from './readiness.ts';
 export {
   decideRegistration,
   endpointOfLease,
@@ -141,6 +149,17 @@ export {
   type WantedGroup,
   type WantedLease,
 } from './registration.ts';
+export {
+  type EntryFields,
+  isRetarget,
+  outcomeOf,
+  planReload,
+  type ReloadOutcome,
+  type ReloadPlan,
+  type RunningEntry,
+  restartRequired,
+  type WantedEntry,
+} from './reload/plan-reload.ts';
 export {
   afterConnect,
   afterFailure,

@@ -66,14 +66,16 @@ const publishCommand = (io: Io, finish: Finish): Command =>
     .addHelpText('after', PUBLISH_EXAMPLES)
     .action(async (name: string, port: number, flags: PublishFlags) => {
       const secret = findSecret(flags, io);
-      const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
+      const config = loadConfig(flags.config, io);
+      const settings = resolveSettings(flags, config, io);
       const { localHost, allow, direct } = flags;
       const service = flags.udp === true ? 'udp' : 'tcp';
       const spec: TunnelSpec = {
         ...{ protocol: 'p2p', name, p2pName: name, secret, service, allow, direct, localHost, localPort: port },
       };
       const stateKey = `p2p|${localHost}:${port}|${name}`;
-      finish(await runTunnels({ settings, flags, stateKey, tunnels: [spec] }, io));
+      const from = { config: config?.path ?? null, source: 'flags' as const };
+      finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
     });
 
 const connectCommand = (io: Io, finish: Finish): Command =>
@@ -97,9 +99,11 @@ const connectCommand = (io: Io, finish: Finish): Command =>
         ...{ name, p2pName: name, secret, service, direct: flags.direct, listenHost, listenPort, wait },
       };
       checkPeerOptions(peer);
-      const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
+      const config = loadConfig(flags.config, io);
+      const settings = resolveSettings(flags, config, io);
       const stateKey = `p2p-connect|${listenHost}:${listenPort}|${name}`;
-      finish(await runTunnels({ settings, flags, stateKey, tunnels: [], peers: [peer] }, io));
+      const from = { config: config?.path ?? null, source: 'flags' as const };
+      finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [], peers: [peer] }, io));
     });
 
 const secretCommand = (io: Io, finish: Finish): Command =>

@@ -1,32 +1,57 @@
-// `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named.
+// `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named, and reads it again when told to.
 // `tunnel check`: reads config.yml, says what it would open, connects to nothing.
+import { readFileSync } from 'node:fs';
 import {
   type ConnectPeerOptions,
   checkPeerOptions,
   checkTunnelSpec,
   type HealthCheck,
+  type LocalSpec,
+  localText,
   protocolTraits,
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import type { ClientTunnel } from '@tunnel/runtime';
+import { type ClientConfig, type ClientTunnel, loadClientConfig } from '@tunnel/runtime';
 import { Command } from 'commander';
+import { ConfigWatch } from '../config-watch.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { addConnectionFlags, addRequestFlags, type ConnectionFlags, type RequestFlags } from '../flags.ts';
+import {
+  addComfortFlags,
+  addConnectionFlags,
+  addRequestFlags,
+  type ComfortFlags,
+  type ConnectionFlags,
+  type RequestFlags,
+} from '../flags.ts';
 import type { Io } from '../io.ts';
+import { type FileContent, Reloader } from '../reload.ts';
 import { runTunnels } from '../run-tunnels.ts';
+import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings } from '../settings.ts';
+
+type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };
+
+const EXAMPLES = `
+Example:
+  $ tunnel start db cache --config ./tunnel.yml --json
+  $ tunnel start --watch
+
+SIGHUP and \`tunnel reload\` read the file again: entries that are the same are left alone, the others are opened, changed or closed.`;
 
 export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
-    addRequestFlags(
-      new Command('start')
-        .description('open the tunnels of config.yml, all of them or those named')
-        .argument('[name...]', 'names of tunnels in config.yml'),
+    addComfortFlags(
+      addRequestFlags(
+        new Command('start')
+          .description('open the tunnels of config.yml, all of them or those named')
+          .argument('[name...]', 'names of tunnels in config.yml')
+          .option('--watch', 'reload by itself when the file changes'),
+      ),
     ),
   )
-    .addHelpText('after', '\nExample:\n  $ tunnel start db cache --config ./tunnel.yml --json')
-    .action(async (names: string[], flags: ConnectionFlags & RequestFlags) => {
+    .addHelpText('after', EXAMPLES)
+    .action(async (names: string[], flags: StartFlags) => {
       const config = loadConfig(flags.config, io);
       if (config === null) {
         throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
@@ -35,8 +60,60 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       const settings = resolveSettings(flags, config, io);
       // Two selections from one file are two clients; the same one in another order is not.
       const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
-      finish(await runTunnels({ settings, flags, stateKey, ...planOf(chosen, flags.wait) }, io));
+      const from = { config: config.path, source: 'file' as const };
+      const run = { settings, flags, stateKey, ...from, ...planOf(chosen, flags.wait) };
+      finish(await runTunnels({ ...run, ...reloading(config, names, flags, io) }, io));
     });
+
+/** How the run reads its file again, and what tells it to. */
+const reloading = (
+  config: LoadedConfig,
+  names: readonly string[],
+  flags: StartFlags,
+  io: Io,
+): Pick<TunnelRun, 'reload' | 'companions'> => {
+  let running: RunningClient | null = null;
+  const watch = new ConfigWatch({
+    file: config.path,
+    clock: io.clock,
+    // Told by the outputs, good or not.
+    onChange: () => void running?.reload?.().catch(() => {}),
+    onTrouble: ({ code, message }) =>
+      io.stderr.write(
+        `tunnel: ${config.path} is not watched: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`,
+      ),
+  });
+  const watchAsTold = (values: ClientConfig): void =>
+    flags.watch === true || values.watch ? watch.start() : watch.stop();
+  const reloader = new Reloader({
+    started: config.values,
+    read: () => {
+      watch.seen();
+      return readAgain(config.path, names, flags.wait ?? false, io);
+    },
+    onApplied: ({ values }) => watchAsTold(values),
+  });
+  const companion: Companion = {
+    onRunning: (client) => {
+      running = client;
+      watchAsTold(config.values);
+    },
+    close: async () => watch.stop(),
+  };
+  return { reload: (client) => reloader.reload(client), companions: [companion] };
+};
+
+/** Throws for whatever `tunnel start` would refuse; but tunnels may be gone from it, the named ones too. */
+const readAgain = (path: string, names: readonly string[], wait: boolean, io: Io): FileContent => {
+  const values = loadClientConfig({ file: path, env: io.env, home: io.home });
+  // Between an editor's truncating and writing it there is no file to go by.
+  if (readFileSync(path, 'utf8').trim() === '') throw new Fault('CLIENT_USAGE', { reason: `${path} is empty` });
+  const chosen = Object.entries(values.tunnels).filter(([name]) => names.length === 0 || names.includes(name));
+  const { tunnels, peers } = planOf(chosen, wait);
+  for (const spec of tunnels) checkTunnelSpec(spec);
+  for (const peer of peers) checkPeerOptions(peer);
+  return { entries: [...tunnels, ...peers], values };
+};
 
 type NamedTunnel = readonly [name: string, entry: ClientTunnel];
 
@@ -67,9 +144,7 @@ const peerOf = (name: string, entry: ClientTunnel, wait: boolean): ConnectPeerOp
 const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   protocol: entry.proto,
   name,
-  localHost: entry.local_host,
-  // The file was checked: an entry without one publishes nothing.
-  localPort: entry.local_port ?? 0,
+  ...localOf(entry),
   ...(entry.p2p_publish === undefined ? {} : publishedFieldsOf(entry, entry.p2p_publish)),
   ...(protocolTraits(entry.proto).carriesRequests ? httpFieldsOf(entry) : {}),
   ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
@@ -78,6 +153,13 @@ const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   ...(entry.group === undefined ? {} : { group: entry.group }),
   ...(entry.group_key === undefined ? {} : { groupKey: entry.group_key }),
   ...(entry.health_check === undefined ? {} : { healthCheck: healthCheckOf(entry.health_check) }),
+});
+
+/** The file was checked: one of them is there. */
+const localOf = ({ local_host, local_port, local_socket, files }: ClientTunnel): LocalSpec => ({
+  ...(local_port === undefined ? {} : { localHost: local_host, localPort: local_port }),
+  ...(local_socket === undefined ? {} : { localSocket: local_socket }),
+  ...(files === undefined ? {} : { files }),
 });
 
 const publishedFieldsOf = (entry: ClientTunnel, p2pName: string): Partial<TunnelSpec> => ({
@@ -124,11 +206,11 @@ export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command 
     });
 
 const checkedText = (entry: ClientTunnel): string => {
-  const { proto, local_host, local_port, group, p2p_publish, p2p_connect, p2p_service } = entry;
-  const local = `${local_host}:${local_port}`;
+  const { proto, group, p2p_publish, p2p_connect, p2p_service } = entry;
   if (p2p_connect !== undefined) {
     return `p2p ${p2p_connect} (${p2p_service}) at ${entry.listen_host}:${entry.listen_port}`;
   }
+  const local = localText(localOf(entry));
   if (p2p_publish !== undefined) return `p2p ${local} (${p2p_service}) as ${p2p_publish}`;
   return `${proto} ${local}${group === undefined ? '' : ` in group ${group}`}`;
 };

@@ -1,22 +1,46 @@
-// For programs: one event a line on stdout, with stable names and fields.
-import { type PeerConnection, protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
+// For programs: what happens as events with stable names and fields; and an output that prints one a line.
+import {
+  type PeerConnection,
+  protocolTraits,
+  type ReloadOutcome,
+  type RequestEvent,
+  type StatusEvent,
+  type Tunnel,
+} from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { hintOf } from '../problem-report.ts';
-import { LineOutput } from './lines.ts';
-import type { Output } from './output.ts';
+import { type FinishedRequest, LineOutput } from './lines.ts';
+import { fanOut, type Output, type RemovedTunnel } from './output.ts';
 import { listenText } from './peers.ts';
 
-export class JsonOutput implements Output {
-  readonly #io: Pick<Io, 'stdout' | 'stderr' | 'clock'>;
-  /** Errors are for people too, on their own channel. */
-  readonly #errors: LineOutput;
+export interface JsonEvent {
+  readonly event: string;
+  readonly at: string;
+  readonly [field: string]: unknown;
+}
+
+export const jsonOutput = (io: Pick<Io, 'stdout' | 'stderr' | 'clock'>): Output =>
+  fanOut([new ErrorLines(io), new JsonEvents(io.clock, (event) => io.stdout.write(`${JSON.stringify(event)}\n`))]);
+
+/** Errors are for people too, on their own channel. */
+class ErrorLines extends LineOutput {
+  constructor({ stderr }: Pick<Io, 'stderr'>) {
+    super({ stdout: { write: () => {} }, stderr });
+  }
+}
+
+/** The events of `--json`, of the agent and of log files. */
+export class JsonEvents implements Output {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #tell: (event: JsonEvent) => void;
   #inspectUrl: string | null = null;
 
-  constructor(io: Pick<Io, 'stdout' | 'stderr' | 'clock'>) {
-    this.#io = io;
-    this.#errors = new LineOutput(io);
+  constructor(clock: Pick<Clock, 'now'>, tell: (event: JsonEvent) => void) {
+    this.#clock = clock;
+    this.#tell = tell;
   }
 
   onStatus(event: StatusEvent): void {
@@ -46,7 +70,6 @@ export class JsonOutput implements Output {
       case 'datagrams':
         return this.#write('datagrams', { name: event.tunnel.name, path: event.path, reason: event.reason });
       case 'peer-error':
-        this.#errors.onStatus(event);
         return this.#write('error', {
           ...errorFields(event.fault),
           name: event.connection.name,
@@ -55,7 +78,6 @@ export class JsonOutput implements Output {
         });
       case 'tunnel-error':
       case 'local-error':
-        this.#errors.onStatus(event);
         return this.#write('error', {
           ...errorFields(event.fault),
           name: event.tunnel.name,
@@ -93,20 +115,23 @@ export class JsonOutput implements Output {
   }
 
   onRequest(event: RequestEvent): void {
-    if (event.type !== 'request-finished') return;
-    this.#write('request', {
-      at: new Date(event.at).toISOString(),
-      id: event.id,
-      name: event.tunnel.name,
-      method: event.method,
-      path: event.path,
-      status: event.status,
-      duration_ms: Math.round(event.durationMs * 10) / 10,
-      request_bytes: event.requestBytes,
-      response_bytes: event.responseBytes,
-      aborted: event.aborted,
-      replay_of: event.replayOf,
-    });
+    if (event.type === 'request-finished') this.#tell(requestEvent(event));
+  }
+
+  onNotice(): void {}
+
+  onReloading(): void {}
+
+  onReloaded(outcome: ReloadOutcome): void {
+    this.#write('reloaded', { ...outcome });
+  }
+
+  onReloadRefused(fault: Fault): void {
+    this.#write('error', { ...errorFields(fault), fatal: false });
+  }
+
+  onRemoved({ name, tunnelId, reason }: RemovedTunnel): void {
+    this.#write('tunnel_removed', { name, tunnel_id: tunnelId === '' ? null : tunnelId, reason });
   }
 
   /** Told by the events of the tunnels it is for. */
@@ -115,7 +140,6 @@ export class JsonOutput implements Output {
   }
 
   onFailure(fault: Fault): void {
-    this.#errors.onFailure(fault);
     this.#write('error', { ...errorFields(fault), fatal: true });
   }
 
@@ -126,26 +150,44 @@ export class JsonOutput implements Output {
   }
 
   #readyFields(tunnel: Tunnel) {
-    return {
-      public_url: tunnel.publicUrl,
-      tunnel_id: tunnel.tunnelId,
-      name: tunnel.name,
-      protocol: tunnel.protocol,
-      assigned_port: tunnel.assignedPort,
-      local: `${tunnel.localHost}:${tunnel.localPort}`,
-      inspect_url: protocolTraits(tunnel.protocol).carriesRequests ? this.#inspectUrl : null,
-      group: tunnel.group,
-      health: tunnel.health,
-      warnings: tunnel.warnings,
-      ...(tunnel.service === null ? {} : { role: 'publish', service: tunnel.service }),
-    };
+    return readyFields(tunnel, this.#inspectUrl);
   }
 
   #write(event: string, fields: Readonly<Record<string, unknown>>): void {
-    const at = new Date(this.#io.clock.now()).toISOString();
-    this.#io.stdout.write(`${JSON.stringify({ event, at, ...fields })}\n`);
+    this.#tell({ event, at: new Date(this.#clock.now()).toISOString(), ...fields });
   }
 }
+
+/** As it began, not as it is told. */
+export const requestEvent = (event: FinishedRequest): JsonEvent => ({
+  event: 'request',
+  at: new Date(event.at).toISOString(),
+  id: event.id,
+  name: event.tunnel.name,
+  method: event.method,
+  path: event.path,
+  status: event.status,
+  duration_ms: Math.round(event.durationMs * 10) / 10,
+  request_bytes: event.requestBytes,
+  response_bytes: event.responseBytes,
+  aborted: event.aborted,
+  replay_of: event.replayOf,
+});
+
+/** Of a tunnel that is open: the fields of `ready`. */
+export const readyFields = (tunnel: Tunnel, inspectUrl: string | null) => ({
+  public_url: tunnel.publicUrl,
+  tunnel_id: tunnel.tunnelId,
+  name: tunnel.name,
+  protocol: tunnel.protocol,
+  assigned_port: tunnel.assignedPort,
+  local: tunnel.local,
+  inspect_url: protocolTraits(tunnel.protocol).carriesRequests ? inspectUrl : null,
+  group: tunnel.group,
+  health: tunnel.health,
+  warnings: tunnel.warnings,
+  ...(tunnel.service === null ? {} : { role: 'publish', service: tunnel.service }),
+});
 
 /** The fields of every `ready`, and its own. */
 const connectionFields = ({ name, p2pName, service, listen }: PeerConnection) => ({

@@ -1,10 +1,17 @@
 // Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of these lines.
-import { type DatagramWay, protocolTraits, type RequestEvent, type StatusEvent, type Tunnel } from '@tunnel/client';
+import {
+  type DatagramWay,
+  protocolTraits,
+  type ReloadOutcome,
+  type RequestEvent,
+  type StatusEvent,
+  type Tunnel,
+} from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
-import type { Output } from './output.ts';
+import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
 import { bytesText, type Colours } from './text.ts';
 
@@ -38,6 +45,24 @@ export class LineOutput implements Output {
     this.#io.stdout.write(`${inspectorText(url)}\n`);
   }
 
+  onNotice(text: string, channel: 'stdout' | 'stderr'): void {
+    this.#io[channel].write(`${text}\n`);
+  }
+
+  onReloading(): void {}
+
+  onReloaded(outcome: ReloadOutcome): void {
+    this.#io.stdout.write(`${[`reloaded: ${reloadText(outcome)}`, ...restartLines(outcome)].join('\n  ')}\n`);
+  }
+
+  onReloadRefused(fault: Fault): void {
+    this.onFailure(fault);
+  }
+
+  onRemoved({ name }: RemovedTunnel): void {
+    this.#io.stdout.write(`${oneLine(name)}: removed\n`);
+  }
+
   onFailure(fault: Fault): void {
     this.#io.stderr.write(`${problemLines(fault).join('\n')}\n`);
   }
@@ -68,8 +93,8 @@ export const uptimeText = (ms: number): string => {
   return parts.map((part) => String(part).padStart(2, '0')).join(':');
 };
 
-export const routeText = ({ publicUrl, protocol, localHost, localPort }: Tunnel): string =>
-  `${oneLine(publicUrl)} -> ${protocolTraits(protocol).localScheme}${localHost}:${localPort}`;
+export const routeText = ({ publicUrl, protocol, local }: Tunnel): string =>
+  `${oneLine(publicUrl)} -> ${protocolTraits(protocol).localScheme}${oneLine(local)}`;
 
 /** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
 export const countsText = ({ counts, dropped }: Tunnel): string => {
@@ -94,6 +119,13 @@ const CARRIER_REASONS: Readonly<Record<string, string>> = {
 /** How datagrams travel between here and the edge. */
 export const wayText = ({ path, reason }: DatagramWay): string =>
   path === 'udp' ? 'datagrams over UDP' : `datagrams on carriers (${CARRIER_REASONS[reason] ?? oneLine(reason)})`;
+
+export const reloadText = ({ added, removed, changed, unchanged }: ReloadOutcome): string =>
+  `added ${added.length}, removed ${removed.length}, changed ${changed.length}, unchanged ${unchanged}`;
+
+/** Below it: what the file has, and the running client has not. */
+export const restartLines = ({ restart_required: keys }: ReloadOutcome): string[] =>
+  keys.length === 0 ? [] : [`not before a restart: ${keys.join(', ')}`];
 
 type HealthEvent = Extract<StatusEvent, { type: 'health' }>;
 
@@ -159,12 +191,17 @@ export interface LineShape {
   readonly width?: number;
   /** Whether the tunnel's name is needed to tell requests apart. */
   readonly named: boolean;
+  /** Its time stands before it already. */
+  readonly untimed?: boolean;
   readonly colours?: Colours;
 }
 
 /** One request in one line: when, what, how it went and how long it took. */
-export const requestLine = (event: FinishedRequest, { width, named, colours }: LineShape): string => {
-  const lead = [clockText(event.at), ...(named ? [oneLine(event.tunnel.name)] : [])].join(' ');
+export const requestLine = (event: FinishedRequest, { width, named, untimed, colours }: LineShape): string => {
+  const lead = [
+    ...(untimed === true ? [] : [clockText(event.at)]),
+    ...(named ? [oneLine(event.tunnel.name)] : []),
+  ].join(' ');
   const marks = [...(event.aborted ? ['aborted'] : []), ...(event.replayOf === null ? [] : ['replay'])];
   const path = oneLine(event.path);
   const status = statusText(event, colours);

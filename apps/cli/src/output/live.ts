@@ -1,5 +1,5 @@
 // For people at a terminal: a small block that is drawn again in place, and lines above it for what happens.
-import type { PeerConnection, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { PeerConnection, ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
@@ -18,7 +18,7 @@ import {
   uptimeText,
   wayText,
 } from './lines.ts';
-import type { Output } from './output.ts';
+import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerText } from './peers.ts';
 import type { Colours } from './text.ts';
 
@@ -62,7 +62,7 @@ export class LiveOutput implements Output {
     }
     if (event.type === 'reconnecting') this.#state = this.#since === null ? 'connecting' : 'reconnecting';
     if (event.type === 'closing') this.#state = 'stopping';
-    if (event.type === 'tunnel-opened') this.#tunnels.add(event.tunnel);
+    if (event.type === 'tunnel-opened') this.#addTunnel(event.tunnel);
     if (event.type === 'tunnel-error' && event.final) this.#tunnels.delete(event.tunnel);
     if (event.type === 'peer-ready') this.#connections.add(event.connection);
     if (event.type === 'peer-error' && event.final) this.#connections.delete(event.connection);
@@ -86,6 +86,36 @@ export class LiveOutput implements Output {
   onInspector(url: string | null): void {
     if (url === null) this.#above(() => this.#lines.onInspector(url));
     else this.#inspector = inspectorText(url);
+  }
+
+  onNotice(text: string, channel: 'stdout' | 'stderr'): void {
+    this.#above(() => this.#lines.onNotice(text, channel));
+  }
+
+  onReloading(): void {}
+
+  onReloaded(outcome: ReloadOutcome): void {
+    this.#above(() => this.#lines.onReloaded(outcome));
+  }
+
+  onReloadRefused(fault: Fault): void {
+    this.#above(() => this.#lines.onReloadRefused(fault));
+  }
+
+  /** It may be another one than before under the same name. */
+  #addTunnel(tunnel: Tunnel): void {
+    this.#forgetTunnel(tunnel.name);
+    this.#tunnels.add(tunnel);
+  }
+
+  #forgetTunnel(name: string): void {
+    for (const known of this.#tunnels) if (known.name === name) this.#tunnels.delete(known);
+  }
+
+  onRemoved(removed: RemovedTunnel): void {
+    this.#forgetTunnel(removed.name);
+    for (const known of this.#connections) if (known.name === removed.name) this.#connections.delete(known);
+    this.#above(() => this.#lines.onRemoved(removed));
   }
 
   onFailure(fault: Fault): void {

@@ -70,7 +70,7 @@ const serve = async (starting: Promise<UdpService>): Promise<UdpService> => {
 };
 
 const openTunnel = (localPort: number, more: Partial<TunnelSpec> = {}): TunnelEntry => {
-  const deps = { backoff: { connected: () => {} } as never, closer: async () => {} };
+  const deps = { backoff: { connected: () => {} } as never, owner: undefined as never };
   const tunnel = new TunnelEntry({ protocol: 'udp', localPort, ...more }, deps);
   const tunnelId = `tun_${tunnels.size + 1}`;
   tunnel.registered({

@@ -63,6 +63,9 @@ export class PeerLink implements PeerConnection {
   #peerId = '';
   #hasBeenReady = false;
   #deadline: Timer | null = null;
+  #served = 0;
+  /** Cuts off what has not finished by then. */
+  #leaving: Timer | null = null;
   /** After a failed proof: no reconnection may try it sooner. */
   #notBefore = 0;
   /** What the edge or the peer said last; said again only when it is something else. */
@@ -131,9 +134,10 @@ export class PeerLink implements PeerConnection {
 
   /** Rejects with a Fault when the port is taken; nothing was asked of the edge then. */
   async start(currentSession: () => Session | null): Promise<void> {
-    const { listen, clock, wait, report, oneMore } = this.#deps;
+    const { listen, clock, wait, report } = this.#deps;
     if (listen !== null) {
       const { traffic, service } = this;
+      const oneMore = (): (() => void) => this.#oneMore();
       this.#listener = await openListener(listen, service, this.#subscriber, { clock, report, traffic, oneMore });
     }
     if (this.#phase.kind === 'over') return this.#listener?.close();
@@ -149,8 +153,8 @@ export class PeerLink implements PeerConnection {
         reject(new Fault('CLIENT_PEER_DIAL', { name: this.p2pName, reason: text }));
       if (this.service === 'udp')
         return reject(new Fault('CLIENT_USAGE', { reason: 'a udp service is not dialled: use listenPort' }));
-      if (this.#phase.kind === 'over') return refuse('the connection is closed');
-      const done = this.#deps.oneMore();
+      if (this.#phase.kind === 'over' || this.isLeaving) return refuse('the connection is closed');
+      const done = this.#oneMore();
       const pending = this.#subscriber.open(
         { tunnelId: this.p2pName, visitor: '' },
         {
@@ -168,14 +172,35 @@ export class PeerLink implements PeerConnection {
     });
   }
 
-  close(): Promise<void> {
-    this.end();
+  close({ drainMs = 0 }: { readonly drainMs?: number } = {}): Promise<void> {
+    if (drainMs > 0 && this.#served > 0 && this.#phase.kind !== 'over') {
+      this.drain();
+      this.#leaving ??= this.#deps.clock.setTimeout(() => this.end(), drainMs);
+    } else this.end();
     return Promise.resolve();
+  }
+
+  /** Closed by its owner: it finishes what runs, and is none of the client's connections any more. */
+  get isLeaving(): boolean {
+    return this.#leaving !== null;
   }
 
   /** No new connections; those that are there may finish. */
   drain(): void {
     this.#listener?.close();
+  }
+
+  /** One more connection is served; returns what says that it is over. */
+  #oneMore(): () => void {
+    const isOver = this.#deps.oneMore();
+    let isServed = true;
+    this.#served += 1;
+    return () => {
+      isOver();
+      if (isServed) this.#served -= 1;
+      isServed = false;
+      if (this.#served === 0 && this.#leaving !== null) this.end();
+    };
   }
 
   // ---- the edge ----
@@ -340,6 +365,7 @@ export class PeerLink implements PeerConnection {
     if (this.#phase.kind === 'over') return;
     this.#enter({ kind: 'over' });
     this.#deadline?.cancel();
+    this.#leaving?.cancel();
     this.#listener?.close();
     const goodbye: ControlMessageInput | null =
       this.#peerId === '' ? null : { type: 'DisconnectPeer', peer_id: this.#peerId };

@@ -50,7 +50,7 @@ export class Peers {
   }
 
   get connections(): readonly PeerLink[] {
-    return [...this.#connections];
+    return [...this.#connections].filter(({ isLeaving }) => !isLeaving);
   }
 
   get isUsed(): boolean {

@@ -31,6 +31,13 @@ export class HealthReporter {
     else if (known !== null) this.#tell(tunnel, known);
   }
 
+  /** It leads to another service, or is probed by other rules: what was known counts no more. */
+  retargeted(tunnel: TunnelEntry): void {
+    if (!this.#probers.has(tunnel)) return;
+    this.ended(tunnel);
+    this.#begin(tunnel);
+  }
+
   ended(tunnel: TunnelEntry): void {
     this.#probers.get(tunnel)?.stop();
     this.#probers.delete(tunnel);
@@ -38,10 +45,11 @@ export class HealthReporter {
 
   #begin(tunnel: TunnelEntry): void {
     const rules = probeRulesOf(tunnel.spec.healthCheck);
-    if (rules === null) return;
+    const probe = rules === null ? null : this.#probeOf(tunnel, rules);
+    if (rules === null || probe === null) return;
     const { clock, random } = this.#deps;
     const prober = new Prober({
-      probe: this.#probeOf(tunnel, rules),
+      probe,
       intervalMs: rules.interval_secs * 1000,
       maxFailed: rules.max_failed,
       clock,
@@ -52,13 +60,15 @@ export class HealthReporter {
     prober.start();
   }
 
-  #probeOf({ target, protocol, localHost, localPort }: TunnelEntry, rules: HealthCheckSpec): Probe {
+  /** null: a folder, which the client serves itself. */
+  #probeOf({ target, spec }: TunnelEntry, rules: HealthCheckSpec): Probe | null {
+    if (target.kind === 'files') return null;
     const options = { target, timeoutMs: rules.timeout_secs * 1000, clock: this.#deps.clock };
     if (rules.type === 'tcp') return tcpProbe(options);
     return httpProbe({
       ...options,
       path: rules.path ?? '/',
-      localAddress: localAddress(protocol, localHost, localPort),
+      localAddress: localAddress(spec),
       expect2xx: rules.expect_2xx,
     });
   }

@@ -10,7 +10,7 @@ import { RequestReporter, RequestStore } from './request-reporter.ts';
 const clock = new FakeClock();
 const tunnel = new TunnelEntry(
   { protocol: 'http', localPort: 1 },
-  { backoff: new Backoff(clock, () => 0), closer: async () => {} },
+  { backoff: new Backoff(clock, () => 0), owner: undefined as never },
 );
 
 const start = () => {

@@ -104,6 +104,13 @@ export class H2cConnection implements OpenAnswer {
     return this.#stream === null ? this.#askedOn !== this.#given.service.upstream.connection : this.#stream.isRetiring;
   }
 
+  /** false: the tunnel was registered anew meanwhile, and may lead to another service. What runs here finishes. */
+  isTo(service: Service): boolean {
+    const isSame = service === this.#given.service;
+    if (!isSame) this.#retire();
+    return isSame;
+  }
+
   get hasRoom(): boolean {
     return this.takesCalls && this.load < this.#callsMax;
   }
@@ -268,7 +275,7 @@ export class H2cConnections {
 
   /** Exactly one of the waiter's answers comes, at once or later. */
   take(service: Service, waiter: H2cWaiter): void {
-    const usable = this.#of(service).filter((connection) => connection.takesCalls);
+    const usable = this.#of(service).filter((connection) => connection.takesCalls && connection.isTo(service));
     const free = leastLoaded(usable.filter((connection) => connection.hasRoom));
     if (free !== null) free.take(waiter);
     else if (usable.length < EDGE_LIMITS.H2C_SESSIONS_PER_TUNNEL) this.#open(service, waiter);

@@ -52,12 +52,16 @@ export class IdleStreams {
     this.#report = report;
   }
 
-  /** `maxIdleMs`: a request that cannot be sent again takes only a stream that was in use just now. */
-  take({ tunnelId }: Service, nowMs: number, maxIdleMs: number): MuxStream | null {
-    const idle = this.#byTunnel.get(tunnelId);
+  /**
+   * `maxIdleMs`: a request that cannot be sent again takes only a stream that was in use just now. A tunnel that was registered anew may lead
+   * to another service since: what was kept of it before is of no use.
+   */
+  take(service: Service, nowMs: number, maxIdleMs: number): MuxStream | null {
+    const idle = this.#byTunnel.get(service.tunnelId);
     for (let one = idle?.pop(); one !== undefined; one = idle?.pop()) {
       const isFresh = nowMs - one.sinceMs <= maxIdleMs;
-      if (isFresh && one.stream.state === 'open' && !one.stream.isRetiring) return one.stream;
+      const isUsable = one.service === service && one.stream.state === 'open' && !one.stream.isRetiring;
+      if (isFresh && isUsable) return one.stream;
       one.stream.reset(UNUSED);
       // The others are older still.
       if (!isFresh) break;

@@ -1,0 +1,348 @@
+// A client that runs, as what goes with it sees it (the agent, readiness, reload): its tunnels with where each came from and how it is,
+// and what can be asked of it.
+import type {
+  Client,
+  ConnectPeerOptions,
+  PeerConnection,
+  ReloadOutcome,
+  StatusEvent,
+  Tunnel,
+  TunnelSource,
+  TunnelSpec,
+} from '@tunnel/client';
+
+import { Fault } from '@tunnel/errors';
+import type { ComfortFlags, ConnectionFlags, RequestFlags } from './flags.ts';
+import type { Output, RemovedTunnel } from './output/output.ts';
+import { faultOf } from './problem-report.ts';
+import type { ConnectionSettings } from './settings.ts';
+
+/** What a command wants to run. */
+export interface TunnelRun {
+  readonly settings: ConnectionSettings;
+  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags> & ComfortFlags;
+  readonly stateKey: string;
+  /** The config file it was told to use, or found; null: there is none. */
+  readonly config: string | null;
+  /** Where its tunnels come from. */
+  readonly source: Extract<TunnelSource, 'file' | 'flags' | 'mcp'>;
+  readonly tunnels: readonly TunnelSpec[];
+  /** What others publish. */
+  readonly peers?: readonly ConnectPeerOptions[];
+  /** Reads the file again and applies it. Left out: there is nothing to read. */
+  readonly reload?: (running: RunningClient) => Promise<ReloadOutcome>;
+  /** Besides those of every run. */
+  readonly companions?: readonly Companion[];
+}
+
+/** opening: not answered yet, or asked for again · refused: the edge will not have it · closing: no new visitors, some are left. */
+export type RunningTunnelState = 'opening' | 'open' | 'refused' | 'closing';
+
+/** A tunnel, or a connection to what another client publishes. */
+export interface RunningTunnel {
+  readonly name: string;
+  readonly source: TunnelSource;
+  readonly state: RunningTunnelState;
+  readonly wanted: TunnelSpec | ConnectPeerOptions;
+  /** null until it was open once, and for a connection to a peer. */
+  readonly tunnel: Tunnel | null;
+  /** null until it was ready once, and for a tunnel. */
+  readonly connection: PeerConnection | null;
+  readonly lastError: Fault | null;
+}
+
+export interface RunningClient {
+  readonly plan: TunnelRun;
+  /** Epoch milliseconds. */
+  readonly since: number;
+  readonly state: 'connecting' | 'connected' | 'reconnecting' | 'closing';
+  /** null until it was connected once. */
+  readonly client: Client | null;
+  readonly tunnels: readonly RunningTunnel[];
+  readonly inspectUrl: string | null;
+  /** Rejects with a Fault when the name is taken, or the edge refuses. */
+  open(spec: TunnelSpec, source: TunnelSource): Promise<Tunnel>;
+  connectPeer(options: ConnectPeerOptions, source: TunnelSource): Promise<PeerConnection>;
+  /** Of the file, and asked for as soon as there is a connection: what comes of it is told by events. `endpointOf` had its endpoint before. */
+  begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void;
+  /** The tunnel of that name leads elsewhere from now on. */
+  retarget(spec: TunnelSpec): Promise<void>;
+  /** Closed to be begun again under other terms; nobody is told of an end. Settles with the tunnel that it was. */
+  release(name: string): Promise<Tunnel | null>;
+  /** The file names it now. */
+  adopt(name: string): void;
+  /** No new visitors; those that are there may finish. false: there is none of that name. */
+  remove(name: string, reason: RemovedTunnel['reason']): Promise<boolean>;
+  /** Says something to whoever sees the run: whole lines. */
+  notice(text: string, channel: 'stdout' | 'stderr'): void;
+  /** Ends it as the first signal does. */
+  stop(): void;
+  /** null: it has no file. Rejects with why the file is not good; outputs were told either way. */
+  readonly reload: (() => Promise<ReloadOutcome>) | null;
+}
+
+/** What goes with a run and is none of its tunnels: made before it, told of it, shown it, and closed after it. */
+export interface Companion {
+  /** Sees what happens from the first moment on. */
+  readonly output?: Partial<Output>;
+  /** Before the client connects, which waits for it. */
+  onRunning?(running: RunningClient): void | Promise<void>;
+  close?(): Promise<void>;
+}
+
+export interface RunningClientDeps {
+  readonly plan: TunnelRun;
+  readonly since: number;
+  readonly output: Output;
+  readonly stop: () => void;
+  /** Before a tunnel is asked for: its requests are seen from the first one on. Settles with the inspector's address. */
+  readonly watchRequests: (client: Client, spec: TunnelSpec) => Promise<string | null>;
+}
+
+export class TunnelsOfRun implements RunningClient {
+  readonly plan: TunnelRun;
+  readonly since: number;
+  readonly reload: (() => Promise<ReloadOutcome>) | null;
+  readonly #deps: RunningClientDeps;
+  readonly #entries = new Map<string, Entry>();
+  /** Removed, with visitors that are still served. */
+  readonly #closing = new Set<Entry>();
+  #client: Client | null = null;
+  #isStopping = false;
+  #reloading: { readonly asked: Promise<ReloadOutcome>; readonly told: Promise<ReloadOutcome> } | null = null;
+  #inspectUrl: string | null = null;
+
+  constructor(deps: RunningClientDeps) {
+    this.#deps = deps;
+    const { plan } = deps;
+    this.plan = plan;
+    this.since = deps.since;
+    const { reload } = plan;
+    this.reload = reload === undefined ? null : () => this.#reload(reload);
+    // Known before they are asked for: a client that is still connecting has tunnels, too.
+    for (const wanted of [...plan.tunnels, ...(plan.peers ?? [])]) this.#add(new Entry(wanted, plan.source, true));
+  }
+
+  get client(): Client | null {
+    return this.#client;
+  }
+
+  get state(): RunningClient['state'] {
+    const state = this.#client?.state ?? 'connecting';
+    return this.#isStopping || state === 'closed' ? 'closing' : state;
+  }
+
+  get inspectUrl(): string | null {
+    return this.#inspectUrl;
+  }
+
+  get tunnels(): readonly RunningTunnel[] {
+    for (const entry of this.#closing) if (entry.isOver) this.#closing.delete(entry);
+    return [...this.#entries.values(), ...this.#closing];
+  }
+
+  /** It is connected for the first time: what the run was started for is asked for. A refusal is told by its event. */
+  async connected(client: Client): Promise<void> {
+    // By now the file may have been read again.
+    const entries = [...this.#entries.values()];
+    for (const { wanted } of entries) await this.#watchRequests(client, wanted);
+    this.#client = client;
+    for (const entry of this.#entries.values()) void this.#ask(client, entry, null);
+  }
+
+  /** A refusal is told by its event. */
+  async #ask(client: Client, { wanted }: Entry, endpointOf: Tunnel | null): Promise<void> {
+    try {
+      if (!isTunnel(wanted)) await client.connectPeer(wanted);
+      else {
+        await this.#watchRequests(client, wanted);
+        await client.open(wanted, { endpointOf: endpointOf ?? undefined });
+      }
+    } catch {}
+  }
+
+  async #watchRequests(client: Client, wanted: Entry['wanted']): Promise<void> {
+    if (isTunnel(wanted)) this.#inspectUrl = await this.#deps.watchRequests(client, wanted);
+  }
+
+  async open(spec: TunnelSpec, source: TunnelSource): Promise<Tunnel> {
+    const entry = this.#claim(spec, source);
+    return this.#opening(entry, () => this.#openAt(this.#connectedClient(), spec));
+  }
+
+  async connectPeer(options: ConnectPeerOptions, source: TunnelSource): Promise<PeerConnection> {
+    const entry = this.#claim(options, source);
+    return this.#opening(entry, () => this.#connectedClient().connectPeer(options));
+  }
+
+  begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void {
+    const entry = new Entry(wanted, 'file', this.#client === null);
+    this.#add(entry);
+    if (this.#client !== null) void this.#ask(this.#client, entry, endpointOf);
+  }
+
+  async retarget(spec: TunnelSpec): Promise<void> {
+    const entry = this.#entries.get(nameOf(spec));
+    if (entry === undefined) return;
+    entry.wanted = spec;
+    await this.#client?.find(entry.name)?.retarget(spec);
+  }
+
+  async release(name: string): Promise<Tunnel | null> {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return null;
+    this.#entries.delete(name);
+    await this.#close(entry);
+    return entry.tunnel;
+  }
+
+  adopt(name: string): void {
+    const entry = this.#entries.get(name);
+    if (entry !== undefined) entry.source = 'file';
+  }
+
+  async remove(name: string, reason: RemovedTunnel['reason']): Promise<boolean> {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return false;
+    this.#entries.delete(name);
+    await this.#close(entry);
+    this.#deps.output.onRemoved({ name, tunnelId: entry.tunnel?.tunnelId ?? '', reason });
+    return true;
+  }
+
+  notice(text: string, channel: 'stdout' | 'stderr'): void {
+    this.#deps.output.onNotice(text, channel);
+  }
+
+  stop(): void {
+    this.#isStopping = true;
+    this.#deps.stop();
+  }
+
+  /** Before outputs hear of it. */
+  onStatus(event: StatusEvent): void {
+    if (event.type === 'closing') this.#isStopping = true;
+    if ('tunnel' in event) this.#entries.get(event.tunnel.name)?.onStatus(event);
+    if ('connection' in event) this.#entries.get(event.connection.name)?.onStatus(event);
+  }
+
+  /** Whether a run is over when this was its last: what came later ends with a word to whoever asked for it. */
+  endsRun(name: string): boolean {
+    return this.#entries.get(name)?.isOfStart ?? false;
+  }
+
+  async #openAt(client: Client, spec: TunnelSpec): Promise<Tunnel> {
+    await this.#watchRequests(client, spec);
+    return client.open(spec);
+  }
+
+  /** An entry that was refused before it was known to anybody leaves nothing behind. */
+  async #opening<Opened>(entry: Entry, open: () => Promise<Opened>): Promise<Opened> {
+    try {
+      return await open();
+    } catch (error) {
+      if (entry.source === 'runtime' && this.#entries.get(entry.name) === entry) this.#entries.delete(entry.name);
+      throw error;
+    }
+  }
+
+  #connectedClient(): Client {
+    if (this.#client !== null) return this.#client;
+    throw new Fault('CLIENT_SERVER_UNREACHABLE', { server: this.plan.settings.server, reason: 'not connected yet' });
+  }
+
+  #claim(wanted: Entry['wanted'], source: TunnelSource): Entry {
+    const entry = new Entry(wanted, source, false);
+    const known = this.#entries.get(entry.name);
+    if (known !== undefined && known.state !== 'refused') {
+      throw new Fault('CLIENT_USAGE', {
+        reason: `this client has a tunnel \`${entry.name}\` already: give it another --name`,
+      });
+    }
+    this.#add(entry);
+    return entry;
+  }
+
+  #add(entry: Entry): void {
+    this.#entries.set(entry.name, entry);
+  }
+
+  async #close(entry: Entry): Promise<void> {
+    const found = entry.tunnel ?? this.#client?.find(entry.name);
+    const connection = entry.connection ?? this.#client?.peerConnections.find(({ name }) => name === entry.name);
+    this.#closing.add(entry);
+    entry.isClosing = true;
+    await (entry.isPeer ? connection?.close({ drainMs: this.plan.flags.drainSecs * 1000 }) : found?.close());
+  }
+
+  /** Who asks while one waits to begin shares it, and it is told of once. */
+  #reload(reload: NonNullable<TunnelRun['reload']>): Promise<ReloadOutcome> {
+    const asked = reload(this);
+    if (this.#reloading?.asked !== asked) this.#reloading = { asked, told: this.#tellOfReload(asked) };
+    return this.#reloading.told;
+  }
+
+  async #tellOfReload(asked: Promise<ReloadOutcome>): Promise<ReloadOutcome> {
+    this.#deps.output.onReloading();
+    try {
+      const outcome = await asked;
+      this.#deps.output.onReloaded(outcome);
+      return outcome;
+    } catch (error) {
+      const fault = faultOf(error) ?? Fault.from(error);
+      this.#deps.output.onReloadRefused(fault);
+      throw fault;
+    }
+  }
+}
+
+class Entry implements RunningTunnel {
+  readonly name: string;
+  readonly isOfStart: boolean;
+  wanted: TunnelSpec | ConnectPeerOptions;
+  source: TunnelSource;
+  isClosing = false;
+  tunnel: Tunnel | null = null;
+  connection: PeerConnection | null = null;
+  lastError: Fault | null = null;
+  #isRefused = false;
+
+  constructor(wanted: TunnelSpec | ConnectPeerOptions, source: TunnelSource, isOfStart: boolean) {
+    this.name = nameOf(wanted);
+    this.wanted = wanted;
+    this.source = source;
+    this.isOfStart = isOfStart;
+  }
+
+  get isPeer(): boolean {
+    return !isTunnel(this.wanted);
+  }
+
+  get state(): RunningTunnelState {
+    if (this.isClosing) return 'closing';
+    if (this.#isRefused) return 'refused';
+    return this.tunnel?.state === 'open' || this.connection?.state === 'connected' ? 'open' : 'opening';
+  }
+
+  /** Closed, and the last of its visitors is gone. */
+  get isOver(): boolean {
+    return ((this.tunnel ?? this.connection)?.counts.open ?? 0) === 0;
+  }
+
+  onStatus(event: StatusEvent): void {
+    if (event.type === 'tunnel-opened') this.tunnel = event.tunnel;
+    if (event.type === 'peer-ready') this.connection = event.connection;
+    if (event.type === 'tunnel-opened' || event.type === 'peer-ready') this.lastError = null;
+    if (event.type === 'tunnel-error' || event.type === 'peer-error') this.#isRefused = event.final;
+    if ('fault' in event && event.fault !== undefined) this.lastError = event.fault;
+  }
+}
+
+export const isTunnel = (wanted: TunnelSpec | ConnectPeerOptions): wanted is TunnelSpec => 'protocol' in wanted;
+
+/** The client's own rule, for those that were given none. */
+export const nameOf = (wanted: TunnelSpec | ConnectPeerOptions): string => {
+  const { name, p2pName } = wanted;
+  if (name !== undefined || p2pName !== undefined) return name ?? p2pName ?? '';
+  return isTunnel(wanted) ? `${wanted.protocol}-${wanted.localPort}` : '';
+};
