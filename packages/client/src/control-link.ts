@@ -50,6 +50,8 @@ export class ControlLink {
   #lastHeardAt: number;
   #lastPingAt: number;
   #pingId = 0;
+  /** By the id of their ping: who waits for the answer, and since when. */
+  readonly #awaitedPongs = new Map<number, { readonly sentAt: number; readonly resolve: (ms: number) => void }>();
 
   constructor(socket: WebSocket, deps: { clock: Clock; logger: Logger; remoteAddress?: string }) {
     this.remoteAddress = (deps.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
@@ -89,6 +91,15 @@ export class ControlLink {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     this.#socket.send(encodeControl(message));
     if (this.#socket.bufferedAmount > WIRE_LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.drop(new Fault('CONTROL_SLOW'));
+  }
+
+  /** How long one ping takes. Settles with the answer, and never without one. */
+  roundTrip(): Promise<number> {
+    return new Promise((resolve) => {
+      this.#pingId += 1;
+      this.#awaitedPongs.set(this.#pingId, { sentAt: this.#clock.monotonic(), resolve });
+      this.send({ type: 'Ping', id: this.#pingId });
+    });
   }
 
   /** Every CLIENT_TICK_MS, by the owner of the timer. */
@@ -134,9 +145,15 @@ export class ControlLink {
 
   #onMessage(message: ControlMessage): void {
     if (message.type === 'Ping') this.send({ type: 'Pong', id: message.id });
-    else if (message.type === 'Pong') return;
+    else if (message.type === 'Pong') this.#onPong(message.id);
     else if (this.#handlers === null) this.#inbox.push(message);
     else this.#handlers.onMessage(message);
+  }
+
+  #onPong(id: number): void {
+    const awaited = this.#awaitedPongs.get(id);
+    this.#awaitedPongs.delete(id);
+    awaited?.resolve(this.#clock.monotonic() - awaited.sentAt);
   }
 
   #finish(end: LinkEnd): void {

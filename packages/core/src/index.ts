@@ -60,6 +60,7 @@ export {
   type Finding,
   type Hop,
   inTheWay,
+  skipped,
   skippedFor,
   statusOfHop,
   titleOf,

@@ -1,0 +1,275 @@
+// The way to the edge, walked step by step as the client walks it at once: name, connection, certificate, control, key, carriers, datagrams.
+// Each step says what it saw; none judges it. Only a verified connection, or one to this machine, gets the key.
+import { lookup } from 'node:dns/promises';
+import { request } from 'node:http';
+import { isIP, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { type PeerCertificate, connect as connectTls, type TLSSocket } from 'node:tls';
+import type {
+  BandwidthFacts,
+  CarrierFacts,
+  ClockFacts,
+  DnsFacts,
+  EdgeFacts,
+  KeyFacts,
+  LatencyFacts,
+  NatFacts,
+  Problem,
+  TcpFacts,
+  TlsFacts,
+  UdpFacts,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { Carrier } from '@tunnel/mux';
+import { ALPN_NAMES, type ControlMessage, type MessageOf } from '@tunnel/protocol';
+import { AttemptFailed, authenticate } from '../authenticate.ts';
+import { dialCarrier } from '../carrier-dialer.ts';
+import { dialControl } from '../control-dialer.ts';
+import { ControlLink } from '../control-link.ts';
+import { type EdgeObserver, observerOf } from '../datagram-path.ts';
+import { certificateFault, reasonOf } from '../dial-faults.ts';
+import { dialSocket, dialTcp } from '../dial-socket.ts';
+import { isLoopback } from '../endpoint.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+import type { ClientSettings } from '../options.ts';
+import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
+import { measureBandwidth } from './speed.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+export const problemOf = (error: unknown): Problem => {
+  const fault = error instanceof AttemptFailed ? error.fault : Fault.from(error);
+  // What nobody foresaw has no hint of its own, and words that help nobody.
+  if (fault.code === 'INTERNAL') return { message: reasonOf(fault.cause ?? error), hint: 'Run it again.' };
+  return { message: fault.message, hint: fault.next };
+};
+
+export class ServerWay {
+  readonly #settings: ClientSettings;
+  #link: ControlLink | null = null;
+  #hello: MessageOf<'AuthOk'> | null = null;
+  readonly #carriers: Carrier[] = [];
+  #observer: EdgeObserver | null = null;
+  #udp: UdpAnswers | null = null;
+
+  constructor(settings: ClientSettings) {
+    this.#settings = settings;
+  }
+
+  async lookUp(): Promise<DnsFacts> {
+    const { clock, endpoint } = this.#settings;
+    const { host } = endpoint.address;
+    if (isIP(host) !== 0) return { state: 'address' };
+    const since = clock.monotonic();
+    try {
+      const found = await lookup(host, { all: true });
+      return { state: 'resolved', host, addresses: found.map(({ address }) => address), ms: clock.monotonic() - since };
+    } catch (error) {
+      return { state: 'failed', host, reason: reasonOf(error) };
+    }
+  }
+
+  async connect(signal: AbortSignal): Promise<TcpFacts> {
+    const { clock, endpoint } = this.#settings;
+    const server = endpoint.address.text;
+    const since = clock.monotonic();
+    try {
+      (await dialTcp(endpoint, signal)).destroy();
+      return { state: 'connected', server, ms: clock.monotonic() - since };
+    } catch (error) {
+      return { state: 'failed', server, reason: reasonOf(error) };
+    }
+  }
+
+  /** Sends nothing but a handshake, unless the certificate is good: then the edge is asked for the name of its own. */
+  async secure(signal: AbortSignal): Promise<TlsFacts> {
+    const { endpoint } = this.#settings;
+    const { security, address } = endpoint;
+    if (security.kind === 'plain') return { state: 'clear', toThisMachine: isLoopback(address.host) };
+    let socket: TLSSocket | undefined;
+    try {
+      socket = await this.#handshake(await dialTcp(endpoint, signal), signal);
+      const certificate = socket.getPeerCertificate();
+      if (security.verify && !socket.authorized) return { state: 'failed', problem: this.#certificateProblem(socket) };
+      return {
+        ...{ state: 'secured', version: socket.getProtocol() ?? 'TLS', alpn: socket.alpnProtocol || '' },
+        ...{ issuer: issuerOf(certificate), daysLeft: daysLeftOf(certificate, this.#settings.clock.now()) },
+        ...{ verified: security.verify, edgeIssuer: security.verify ? await this.#askIssuer(socket, signal) : null },
+      };
+    } catch (error) {
+      return { state: 'failed', problem: problemOf(error) };
+    } finally {
+      socket?.destroy();
+    }
+  }
+
+  /** By the `Date` of an answer that nobody has to be trusted for. */
+  async askTime(signal: AbortSignal): Promise<ClockFacts> {
+    const { clock, endpoint } = this.#settings;
+    const raw = await dialTcp(endpoint, signal);
+    const socket = endpoint.security.kind === 'plain' ? raw : await this.#handshake(raw, signal);
+    const since = clock.now();
+    const { date } = await this.#ask(socket, '/', {}, signal);
+    const told = date === undefined ? Number.NaN : Date.parse(date);
+    if (Number.isNaN(told)) return { aheadMs: null };
+    // It was written between our question and its answer, and tells whole seconds.
+    return { aheadMs: (since + clock.now()) / 2 - (told + 500) };
+  }
+
+  async greet(signal: AbortSignal): Promise<EdgeFacts> {
+    const { endpoint, clock, agent, logger } = this.#settings;
+    try {
+      const wrap = (socket: ConstructorParameters<typeof ControlLink>[0], remoteAddress: string): ControlLink =>
+        new ControlLink(socket, { clock, logger, remoteAddress });
+      this.#link = await dialControl(endpoint, { clock, agent, signal, wrap });
+      return { state: 'answered', server: endpoint.address.text };
+    } catch (error) {
+      return { state: 'failed', problem: problemOf(error) };
+    }
+  }
+
+  async authenticate(): Promise<KeyFacts> {
+    const { token, agent, clock } = this.#settings;
+    const link = this.#link;
+    if (link === null) throw new Fault('CLIENT_CLOSED');
+    try {
+      const hello = await authenticate(link, { token, agent, resume: null }, clock);
+      this.#hello = hello;
+      link.listen({ onMessage: (message) => this.#onMessage(message), onEnd: () => {} });
+      return { state: 'accepted', region: hello.region_id, capabilities: hello.capabilities ?? [] };
+    } catch (error) {
+      return { state: 'refused', problem: problemOf(error) };
+    }
+  }
+
+  async openCarriers(signal: AbortSignal): Promise<CarrierFacts> {
+    const { endpoint, clock, agent } = this.#settings;
+    const { count, path, tokens } = this.#carriersOffered();
+    let problem = '';
+    await Promise.all(
+      tokens.slice(0, count).map(async (token) => {
+        try {
+          this.#carriers.push(await dialCarrier(endpoint, { clock, agent, path, token, signal }));
+        } catch (error) {
+          problem = problemOf(error).message;
+        }
+      }),
+    );
+    return { wanted: Math.min(count, tokens.length), opened: this.#carriers.length, problem };
+  }
+
+  async ping(signal: AbortSignal): Promise<LatencyFacts> {
+    const [carrier] = this.#carriers;
+    const within = AbortSignal.any([signal, AbortSignal.timeout(CLIENT_LIMITS.DOCTOR_PINGS_WITHIN_MS)]);
+    return {
+      control: this.#link === null ? [] : await pingControl(this.#link, within),
+      carrier: carrier === undefined ? [] : await pingCarrier(carrier, this.#settings.clock, within),
+    };
+  }
+
+  measure(signal: AbortSignal): Promise<BandwidthFacts> {
+    const { endpoint, token, clock } = this.#settings;
+    const dial = (stop: AbortSignal): Promise<Socket> =>
+      dialSocket(endpoint, { minTlsVersion: 'TLSv1.2', signal: stop });
+    return measureBandwidth({ server: endpoint.address.text, token, clock, dial }, signal);
+  }
+
+  async askUdp(signal: AbortSignal): Promise<UdpFacts> {
+    const observer = this.#observer;
+    if (observer === null) return { state: 'not-offered', why: 'the edge offers no UDP' };
+    this.#udp = await pingUdp(observer, this.#settings.clock, signal);
+    return { state: 'asked', sent: this.#udp.sent, answered: this.#udp.answered };
+  }
+
+  /** null: nothing was asked by UDP. */
+  get nat(): NatFacts | null {
+    if (this.#udp === null) return null;
+    const { seen } = this.#udp;
+    const own = Object.values(networkInterfaces()).flatMap((interfaces) => interfaces ?? []);
+    const isOwn = seen.some((address) => address !== null && own.some((one) => address.includes(one.address)));
+    return { seen, isOwn };
+  }
+
+  close(): void {
+    for (const carrier of this.#carriers) carrier.destroy('the doctor is done');
+    // A goodbye, so that the edge keeps nothing for us.
+    this.#link?.send({ type: 'ShuttingDown', reason: 'the doctor is done', drain_secs: 0 });
+    this.#link?.close(1000, '');
+  }
+
+  #onMessage(message: ControlMessage): void {
+    if (message.type === 'DatagramPath') this.#observer = observerOf(message, this.#link?.remoteAddress ?? '');
+  }
+
+  #carriersOffered(): MessageOf<'AuthOk'>['carriers'] {
+    if (this.#hello === null) throw new Fault('CLIENT_CLOSED');
+    return this.#hello.carriers;
+  }
+
+  /** Accepts any certificate: what it is worth is for the caller to say. */
+  #handshake(raw: Socket, signal: AbortSignal): Promise<TLSSocket> {
+    const { address, security } = this.#settings.endpoint;
+    const ca = security.kind === 'tls' ? security.ca : undefined;
+    return new Promise((resolve, reject) => {
+      const socket = connectTls({
+        ...{ socket: raw, ALPNProtocols: [...ALPN_NAMES], rejectUnauthorized: false },
+        ...(isIP(address.host) === 0 ? { servername: address.host } : { host: address.host }),
+        ...(ca === undefined ? {} : { ca }),
+      });
+      const stop = (): void => void socket.destroy(signal.reason as Error);
+      signal.addEventListener('abort', stop, { once: true });
+      socket.once('error', reject);
+      socket.once('secureConnect', () => {
+        signal.removeEventListener('abort', stop);
+        socket.off('error', reject);
+        socket.on('error', () => {});
+        resolve(socket);
+      });
+    });
+  }
+
+  #certificateProblem(socket: TLSSocket): Problem {
+    const error = socket.authorizationError as unknown;
+    // A word of OpenSSL's, or an error with one.
+    const code = typeof error === 'string' ? error : ((error as NodeJS.ErrnoException | null)?.code ?? 'CERT_REJECTED');
+    const cause = Object.assign(error instanceof Error ? error : new Error(words(code)), { code });
+    return problemOf(certificateFault(this.#settings.endpoint.address.text, cause) ?? cause);
+  }
+
+  /** null: it does not say, as older edges and strangers. */
+  async #askIssuer(socket: TLSSocket, signal: AbortSignal): Promise<string | null> {
+    const authorization = `Bearer ${this.#settings.token.reveal()}`;
+    try {
+      const headers = await this.#ask(socket, '/_speed?bytes=0', { authorization }, signal);
+      return headers['tunnel-certificate-issuer'] ?? null;
+    } catch {
+      return null;
+    }
+  }
+
+  #ask(
+    socket: Socket,
+    path: string,
+    more: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<string, string | undefined>>> {
+    const headers = { host: this.#settings.endpoint.address.text, connection: 'close', ...more };
+    return new Promise((resolve, reject) => {
+      const asked = request({ createConnection: () => socket, path, headers, agent: false, setHost: false, signal });
+      asked.once('error', reject);
+      asked.once('response', (response) => {
+        response.resume();
+        resolve(response.headers as Record<string, string | undefined>);
+        socket.destroy();
+      });
+      asked.end();
+    });
+  }
+}
+
+const issuerOf = ({ issuer }: PeerCertificate): string => String(issuer?.CN ?? issuer?.O ?? 'an authority without a name');
+
+const daysLeftOf = (certificate: PeerCertificate, now: number): number =>
+  Math.floor((Date.parse(certificate.valid_to) - now) / DAY_MS);
+
+const words = (code: string): string => code.toLowerCase().replaceAll('_', ' ');
