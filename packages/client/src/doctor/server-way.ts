@@ -24,7 +24,7 @@ import type { Carrier } from '@tunnel/mux';
 import { ALPN_NAMES, type ControlMessage, type MessageOf } from '@tunnel/protocol';
 import { AttemptFailed, authenticate } from '../authenticate.ts';
 import { dialCarrier } from '../carrier-dialer.ts';
-import { dialControl } from '../control-dialer.ts';
+import { dialControl, explain } from '../control-dialer.ts';
 import { ControlLink } from '../control-link.ts';
 import { type EdgeObserver, observerOf } from '../datagram-path.ts';
 import { certificateFault, reasonOf } from '../dial-faults.ts';
@@ -97,7 +97,7 @@ export class ServerWay {
         ...{ verified: security.verify, edgeIssuer: security.verify ? await this.#askIssuer(socket, signal) : null },
       };
     } catch (error) {
-      return { state: 'failed', problem: problemOf(error) };
+      return { state: 'failed', problem: problemOf(await explain(endpoint, error)) };
     } finally {
       socket?.destroy();
     }
@@ -105,15 +105,24 @@ export class ServerWay {
 
   /** By the `Date` of an answer that nobody has to be trusted for. */
   async askTime(signal: AbortSignal): Promise<ClockFacts> {
+    try {
+      return { aheadMs: await this.#clockAhead(signal) };
+    } catch {
+      // Why it does not answer is what the next checks are about.
+      return { aheadMs: null };
+    }
+  }
+
+  async #clockAhead(signal: AbortSignal): Promise<number | null> {
     const { clock, endpoint } = this.#settings;
     const raw = await dialTcp(endpoint, signal);
     const socket = endpoint.security.kind === 'plain' ? raw : await this.#handshake(raw, signal);
     const since = clock.now();
     const { date } = await this.#ask(socket, '/', {}, signal);
     const told = date === undefined ? Number.NaN : Date.parse(date);
-    if (Number.isNaN(told)) return { aheadMs: null };
+    if (Number.isNaN(told)) return null;
     // It was written between our question and its answer, and tells whole seconds.
-    return { aheadMs: (since + clock.now()) / 2 - (told + 500) };
+    return (since + clock.now()) / 2 - (told + 500);
   }
 
   async greet(signal: AbortSignal): Promise<EdgeFacts> {
