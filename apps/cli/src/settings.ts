@@ -1,6 +1,7 @@
 // What the command line, the environment and config.yml say together: where to connect, with which key, what to keep.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { type Proxy, type ProxyFor, parseServerAddress, proxyFor } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { type ClientConfig, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
 import type { ServerFlags } from './flags.ts';
@@ -12,6 +13,8 @@ export interface ConnectionSettings {
   readonly tls: boolean | undefined;
   readonly insecure: boolean;
   readonly caFile: string | undefined;
+  /** null: direct. */
+  readonly proxy: Proxy | null;
   /** Beside config.yml, so that a restart finds its resume secret. */
   readonly stateDir: string;
 }
@@ -35,14 +38,50 @@ export const defaultConfigPath = (io: Io): string => join(io.home, '.tunnel', 'c
 export const resolveSettings = (flags: ServerFlags, config: LoadedConfig | null, io: Io): ConnectionSettings => {
   const folder = dirname(config?.path ?? defaultConfigPath(io));
   const caFile = flags.caFile === undefined ? config?.values.ca_file : inFolder(io.cwd, flags.caFile, io);
+  const server = flags.server ?? config?.values.server ?? DEFAULT_SERVER;
   return {
-    server: flags.server ?? config?.values.server ?? DEFAULT_SERVER,
+    server,
     token: findToken(flags, config, folder, io),
     tls: flags.tls ?? config?.values.tls,
     insecure: flags.insecure ?? config?.values.insecure ?? false,
     caFile: caFile === undefined ? undefined : inFolder(folder, caFile, io),
+    proxy: resolveProxy(flags.proxy, config, io)(parseServerAddress(server)),
     stateDir: join(folder, 'state'),
   };
+};
+
+/** --proxy, then `proxy` of the file, then the environment. The file's user and password go with whichever it is, when its URL has none. */
+export const resolveProxy = (flag: string | undefined, config: LoadedConfig | null, io: Io): ProxyFor => {
+  const fromFile = config?.values.proxy.reveal() ?? '';
+  const authFile = config?.values.proxy_auth_file;
+  return proxyFor({
+    explicit: (flag ?? '') === '' ? fromFile : (flag ?? ''),
+    explicitSource: (flag ?? '') === '' ? '`proxy` of config.yml' : '--proxy',
+    env: io.env,
+    auth: () =>
+      authFile === undefined ? undefined : readProxyAuth(inFolder(dirname(config?.path ?? ''), authFile, io)),
+  });
+};
+
+export interface ProxyFlags {
+  readonly proxy?: string;
+  readonly config?: string;
+}
+
+/** For commands that need nothing else of config.yml: it is read when the first connection is made. */
+export const proxyOfAccount = (flags: ProxyFlags, io: Io): ProxyFor => {
+  const { config } = flags;
+  // With `keys create --save` it may be about to be written.
+  const isThere = config !== undefined && existsSync(inFolder(io.cwd, config, io));
+  return (target) => resolveProxy(flags.proxy, loadConfig(isThere ? config : undefined, io), io)(target);
+};
+
+const readProxyAuth = (file: string): Secret => {
+  try {
+    return new Secret(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: readFailure(error) }, { cause: error });
+  }
 };
 
 /** --token and --token-file, then TUNNEL_API_KEY, then the file. */
@@ -65,15 +104,15 @@ const readToken = (file: string): Secret => {
   try {
     text = readFileSync(file, 'utf8').trim();
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new Fault(
-      'CLIENT_TOKEN_FILE',
-      { file, reason: REASONS[code ?? ''] ?? code ?? 'unreadable' },
-      { cause: error },
-    );
+    throw new Fault('CLIENT_TOKEN_FILE', { file, reason: readFailure(error) }, { cause: error });
   }
   if (text === '') throw new Fault('CLIENT_TOKEN_FILE', { file, reason: 'it is empty' });
   return new Secret(text);
+};
+
+const readFailure = (error: unknown): string => {
+  const { code = 'unreadable' } = error as NodeJS.ErrnoException;
+  return REASONS[code] ?? code;
 };
 
 const REASONS: Readonly<Record<string, string>> = {

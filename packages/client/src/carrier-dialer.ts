@@ -4,8 +4,7 @@ import { type Carrier, createCarrier } from '@tunnel/mux';
 import { CARRIER_PROTOCOL } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { reasonOf, unreachable } from './dial-faults.ts';
-import { dialSocket } from './dial-socket.ts';
-import type { Endpoint } from './endpoint.ts';
+import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { readUpgradeHead } from './upgrade-head.ts';
 
@@ -19,14 +18,15 @@ export interface CarrierDialOptions {
 
 export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOptions): Promise<Carrier> => {
   const late = new AbortController();
+  const withinMs = dialTimeoutMs(endpoint, CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS);
   const timer = options.clock.setTimeout(
-    () => late.abort(new Error(`no answer within ${CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS / 1000} s`)),
-    CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS,
+    () => late.abort(new Error(`no answer within ${withinMs / 1000} s`)),
+    withinMs,
   );
   const signal = AbortSignal.any([late.signal, options.signal]);
   const server = endpoint.address.text;
   try {
-    const socket = await dialSocket(endpoint, { minTlsVersion: 'TLSv1.3', signal });
+    const socket = await dialSocket(endpoint, { clock: options.clock, minTlsVersion: 'TLSv1.3', signal });
     socket.write(requestHead(server, options));
     const head = await readUpgradeHead(socket, signal);
     if (head.status === 101 && head.headers.get('upgrade')?.toLowerCase() === CARRIER_PROTOCOL) {

@@ -1,10 +1,12 @@
 export { type Client, type ClientState, type CloseOptions, connect } from './client.ts';
+export { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 export {
   DEFAULT_CONTROL_PORT,
   isLoopback,
   parseServerAddress,
   readAuthorities,
   type ServerAddress,
+  type TransportSecurity,
 } from './endpoint.ts';
 export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
@@ -18,6 +20,9 @@ export type {
   PublishedPeer,
 } from './peer-types.ts';
 export { checkPeerOptions } from './peers/peers.ts';
+export { dialThrough } from './proxy/dial-through.ts';
+export { type Proxy, type ProxyParseOptions, parseProxy } from './proxy/proxy-address.ts';
+export { type ProxyFor, proxyFor } from './proxy/proxy-for.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
 export type { DatagramWay, Tunnel, TunnelHealth, TunnelState } from './tunnel.ts';

@@ -27,6 +27,12 @@ export const CLIENT_LIMITS = {
   CARRIER_RETRY_MAX_MS: 5000,
   /** the head of the answer to a carrier upgrade */
   CARRIER_UPGRADE_HEAD_MAX_BYTES: 8 * KiB,
+  /** a proxy: connect, TLS if it speaks it, and its answer, before anything is said to the server */
+  PROXY_DIAL_TIMEOUT_MS: 15_000,
+  /** the head of a proxy’s answer to CONNECT */
+  PROXY_HEAD_MAX_BYTES: 16 * KiB,
+  /** what is repeated of the words of a proxy that refuses */
+  PROXY_WORDS_MAX_CHARS: 200,
   /** RequestCarriers is repeated when no tokens have come by then */
   CARRIER_TOKEN_WAIT_MS: 10_000,
   /** a session without any carrier by then is given up and dialled anew */

@@ -154,6 +154,13 @@ export {
   TrustedProxies,
 } from './net/caller-address.ts';
 export { ownAuthority } from './net/own-authorities.ts';
+export {
+  bypassesProxy,
+  chooseProxy,
+  type ProxyChoice,
+  type ProxySources,
+  type ProxyTarget,
+} from './net/proxy-choice.ts';
 export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';

@@ -18,6 +18,7 @@ import {
   oneOf,
   printableName,
   seconds,
+  secretUrl,
   table,
   targetPort,
   url,
@@ -86,6 +87,8 @@ const tunnel = table({
   listen_host: filledText().default('127.0.0.1'),
 });
 
+const PROXY_URL = /^(none|(https?|socks5h?):\/\/([^\s/?#@]*@)?(\[[0-9a-f:.%]+\]|[^\s:/@?#[\]]+)(:\d{1,5})?\/?)$/i;
+
 const SERVER = '"host:port" of the control plane';
 
 export const clientFileSchema = table({
@@ -101,6 +104,11 @@ export const clientFileSchema = table({
   tls: flag().optional(),
   ca_file: filledText().optional(),
   insecure: flag().default(false),
+  /** Empty: HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment. */
+  proxy: secretUrl(PROXY_URL, 'http://user:password@host:3128, https://…, socks5://… or socks5h://…, or none').prefault(
+    '',
+  ),
+  proxy_auth_file: filledText().optional(),
   auth_token: filledSecretText().optional(),
   auth_token_file: filledText().optional(),
   tunnels: z
@@ -195,6 +203,9 @@ const GROUP_KEY_SOURCES = ['group_key', 'group_key_env', 'group_key_file'] as co
 const clientFindings = (config: ClientFile, written: Tree): Finding[] => [
   ...(config.auth_token !== undefined && config.auth_token_file !== undefined
     ? [{ path: ['auth_token_file'], expected: 'left out when `auth_token` is given', got: 'both' }]
+    : []),
+  ...(config.proxy_auth_file !== undefined && config.proxy.reveal().includes('@')
+    ? [{ path: ['proxy_auth_file'], expected: 'left out when `proxy` has a user name in it', got: 'both' }]
     : []),
   ...Object.entries(config.tunnels).flatMap(([name, entry]) => {
     const path = ['tunnels', name];
