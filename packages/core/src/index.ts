@@ -49,6 +49,7 @@ export {
   type SubscriptionState,
   type SubscriptionStep,
 } from './billing/subscription.ts';
+export { ByteWindow } from './byte-window.ts';
 export { ConnectionCounts } from './connection-counts.ts';
 export {
   CHECK_IDS,
@@ -139,7 +140,7 @@ export * from './http1/index.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
-export { generateName, isOfDomain, subdomainOf } from './names.ts';
+export { generateName, isEdgeItself, isOfDomain, subdomainOf } from './names.ts';
 export {
   decidePrivateAlerts,
   isLoopbackHost,
