@@ -9,6 +9,7 @@ export {
   type TransportSecurity,
 } from './endpoint.ts';
 export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
+export { type FilesSpec, type LocalSpec, localText } from './forward/local-target.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';

@@ -7,6 +7,10 @@ export const CLIENT_LIMITS = {
   // --- client ---
   /** a local service that does not answer by then is down */
   LOCAL_DIAL_TIMEOUT_MS: 10_000,
+  /** what the address of a Unix socket has room for; the system cuts off what is longer */
+  LOCAL_SOCKET_PATH_MAX_BYTES: 107,
+  /** of a socket or a folder, in the name of a tunnel that was given none */
+  LOCAL_LABEL_MAX_CHARS: 40,
   /** the first pause; it doubles from here, with jitter */
   RECONNECT_MIN_MS: 500,
   /** the longest pause between two attempts */

@@ -5,7 +5,7 @@ import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { Backoff } from './backoff.ts';
 import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
-import type { LocalTarget } from './forward/local-service.ts';
+import { type LocalTarget, localLabel, localTargetOf, localText } from './forward/local-target.ts';
 import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
 import type { PublishedPeer, TunnelPeers } from './peer-types.ts';
 import { concealKey, type TunnelSpec } from './tunnel-spec.ts';
@@ -29,8 +29,11 @@ export interface Tunnel {
   readonly state: TunnelState;
   readonly name: string;
   readonly protocol: TunnelProtocol;
-  readonly localHost: string;
-  readonly localPort: number;
+  /** Where visitors are taken to, for people: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
+  readonly local: string;
+  /** null where it is a socket or a folder, the port too. */
+  readonly localHost: string | null;
+  readonly localPort: number | null;
   /** Empty until the edge has answered; may change when a client returns late. */
   readonly tunnelId: string;
   readonly publicUrl: string;
@@ -61,10 +64,10 @@ type Answer = MessageOf<'TunnelRegistered'>;
 export class TunnelEntry implements Tunnel {
   readonly name: string;
   readonly protocol: TunnelProtocol;
-  readonly localHost: string;
-  readonly localPort: number;
   readonly group: string | null;
   readonly spec: TunnelSpec;
+  /** Where visitors are taken to. */
+  readonly target: LocalTarget;
   readonly traffic = new Traffic();
   readonly addresses: LocalAddresses;
   readonly backoff: Backoff;
@@ -85,10 +88,9 @@ export class TunnelEntry implements Tunnel {
   constructor(spec: TunnelSpec, deps: { backoff: Backoff; closer: (tunnel: TunnelEntry) => Promise<void> }) {
     this.spec = concealKey(spec);
     this.protocol = spec.protocol;
-    this.localHost = spec.localHost ?? '127.0.0.1';
-    this.localPort = spec.localPort;
-    this.addresses = new LocalAddresses(this.localHost);
-    this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${spec.localPort}`;
+    this.target = localTargetOf(spec, kindOf(spec.protocol).localTls(spec));
+    this.addresses = new LocalAddresses(this.localHost ?? '');
+    this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${localLabel(spec)}`;
     this.group = spec.group ?? null;
     this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
     this.backoff = deps.backoff;
@@ -112,14 +114,20 @@ export class TunnelEntry implements Tunnel {
 
   /** The same tunnel in an earlier run has the same key. What it had in another group is not to be asked for in this one. */
   get key(): string {
-    const own = `${this.protocol}|${this.name}|${this.localHost}:${this.localPort}`;
+    const own = `${this.protocol}|${this.name}|${this.local}`;
     return this.group === null ? own : `${own}|${this.group}`;
   }
 
-  /** Where visitors are taken to. */
-  get target(): LocalTarget {
-    const { localHost: host, localPort: port, protocol, spec } = this;
-    return { host, port, tls: kindOf(protocol).localTls(spec) };
+  get local(): string {
+    return localText(this.spec);
+  }
+
+  get localHost(): string | null {
+    return this.target.kind === 'address' ? this.target.host : null;
+  }
+
+  get localPort(): number | null {
+    return this.target.kind === 'address' ? this.target.port : null;
   }
 
   get assignment(): Assignment {

@@ -200,6 +200,7 @@ export const CATALOGUE = {
   CLIENT_PEER_DIAL: entry(502, true, "the service of '{name}' was not reached: {reason}", 'Try again. The other end may be away, or its local service down.'),
   CLIENT_CLOSED: entry(410, false, 'the client is closed', 'Connect again.'),
   CLIENT_LOCAL_DIAL: entry(502, true, 'cannot connect to {target}: {reason}', 'Start the local service.'),
+  CLIENT_LOCAL_FILES: entry(502, true, 'cannot serve the folder {dir}: {reason}', 'Create the folder, or name another one.'),
   CLIENT_FLOW_LIMIT: entry(503, true, 'this client holds its limit of {limit} flows', 'Visitors of udp tunnels that come now are turned away. Start another client, or give this one more open files (`ulimit -n`).'),
   CLIENT_LOCAL_CERTIFICATE: entry(502, false, 'the certificate of {target} was not accepted: {reason}', 'Give the local service a certificate that is trusted here, or set `local_tls_verify: false` (--local-tls-no-verify).'),
 } as const satisfies Record<string, CatalogueEntry>;

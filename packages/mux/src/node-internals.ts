@@ -24,6 +24,8 @@ interface SocketHandle {
   useUserBuffer?: (buffer: Buffer) => void;
   /** 0 while the connection lives in at least one direction. */
   getpeername?: (out: object) => number;
+  /** Of TCP only. */
+  reset?: (request: object) => number;
   readStart(): void;
   readStop(): void;
   /** What libuv holds because the kernel has not taken it. */
@@ -91,7 +93,7 @@ export const readOrdinarily = (socket: net.Socket, view: Buffer): void => {
 
 /** A connection that is being dialled: for these Node offers static reads itself. Paused until resume(). */
 export const dialStatically = (
-  options: net.TcpNetConnectOpts,
+  options: net.NetConnectOpts,
   reader: StaticReader,
 ): { socket: net.Socket; readPath: ReadPath } => {
   if (!staticAllowed) {
@@ -100,7 +102,7 @@ export const dialStatically = (
   }
   // Node takes null for "the same memory again"; its types do not say so.
   const onread = { buffer: () => reader.nextView(), callback: (n: number) => reader.onRead(n) };
-  const socket = net.connect({ ...options, onread } as unknown as net.TcpNetConnectOpts);
+  const socket = net.connect({ ...options, onread } as unknown as net.NetConnectOpts);
   socket.pause();
   return { socket, readPath: 'static' };
 };
@@ -187,9 +189,15 @@ const skipNextDestroy = (socket: net.Socket): void => {
  */
 export const resetSafely = (socket: net.Socket): void => {
   // Below TLS there is no reset to be had: its peer sees a close without the closing alert.
-  if (socket.connecting || socket instanceof TLSSocket) socket.destroy();
+  if (socket.connecting || socket instanceof TLSSocket || isPipe(socket)) socket.destroy();
   else if (isEnding(socket)) socket.once('finish', () => socket.resetAndDestroy());
   else socket.resetAndDestroy();
+};
+
+/** A Unix socket: it has no reset either, and Node throws when it is asked for one. */
+const isPipe = (socket: net.Socket): boolean => {
+  const handle = (socket as SocketInside)._handle;
+  return handle !== null && handle !== undefined && typeof handle.reset !== 'function';
 };
 
 /** Everything before the end has left. The end itself takes one turn of the loop, whatever the peer does. */

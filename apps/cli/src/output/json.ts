@@ -132,7 +132,7 @@ export class JsonOutput implements Output {
       name: tunnel.name,
       protocol: tunnel.protocol,
       assigned_port: tunnel.assignedPort,
-      local: `${tunnel.localHost}:${tunnel.localPort}`,
+      local: tunnel.local,
       inspect_url: protocolTraits(tunnel.protocol).carriesRequests ? this.#inspectUrl : null,
       group: tunnel.group,
       health: tunnel.health,

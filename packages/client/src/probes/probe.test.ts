@@ -25,7 +25,8 @@ const keep = async (started: Promise<Service>): Promise<Service> => {
 };
 
 const never = new AbortController().signal;
-const local = (port: number, tls: { verify: boolean } | null = null) => ({ host: '127.0.0.1', port, tls });
+const local = (port: number, tls: { verify: boolean } | null = null) =>
+  ({ kind: 'address', host: '127.0.0.1', port, tls }) as const;
 
 const ask = (port: number, options: Partial<HttpProbeOptions> = {}, signal = never): Promise<ProbeResult> =>
   httpProbe({

@@ -7,7 +7,7 @@ import { Secret } from '../secret.ts';
 import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from './entry-secret.ts';
 import { type Layer, type Tree, valueAt } from './layer.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
-import { foreignKeys, peerFindings } from './tunnel-keys.ts';
+import { foreignKeys, localFindings, peerFindings } from './tunnel-keys.ts';
 import {
   type DeepReadonly,
   deepFreeze,
@@ -42,6 +42,12 @@ const healthCheck = table({
   alert_webhook: url({ orEmpty: false, concealed: true, maxCharacters: 2048 }).optional(),
 });
 
+const files = table({
+  dir: filledText(),
+  spa: flag().default(false),
+  listing: flag().default(false),
+});
+
 // `@` is kept for the metrics, which write name@label when two groups share a name.
 const GROUP = '1 to 100 printable characters without @';
 const P2P_NAME = '1 to 63 letters a-z, digits and inner hyphens';
@@ -51,8 +57,10 @@ const p2pName = () => z.string({ error: P2P_NAME }).regex(/^[a-z0-9]([a-z0-9-]{0
 
 const tunnel = table({
   proto: oneOf(['http', 'https', 'tcp', 'udp', 'p2p']),
-  /** Absent: only where nothing local is published. */
+  /** Of these and `files` exactly one, unless nothing local is published. */
   local_port: targetPort().optional(),
+  local_socket: filledText().optional(),
+  files: files.optional(),
   local_host: filledText().default('127.0.0.1'),
   local_protocol: oneOf(['http1', 'h2c']).default('http1'),
   local_tls_verify: flag().default(true),
@@ -169,6 +177,7 @@ const finishTunnels = (
         name,
         {
           ...entry,
+          ...localPathsOf(entry, sources.pathOf),
           ...(groupKey === undefined ? {} : { group_key: groupKeyFrom(entry, groupKey) }),
           // A line break at its end is for whoever uses it to leave out, once.
           ...(secret === undefined ? {} : { p2p_secret: secret }),
@@ -177,6 +186,12 @@ const finishTunnels = (
       ];
     }),
   );
+
+/** Seen from the folder of the file, wherever the client runs. */
+const localPathsOf = ({ local_socket, files }: TunnelEntry, pathOf: SecretSources['pathOf']) => ({
+  ...(local_socket === undefined ? {} : { local_socket: pathOf(local_socket) }),
+  ...(files === undefined ? {} : { files: { ...files, dir: pathOf(files.dir) } }),
+});
 
 const groupKeyOf = (entry: TunnelEntry): GivenSecret => {
   const { group_key: text, group_key_env: variable, group_key_file: file } = entry;
@@ -193,8 +208,6 @@ const p2pSecretOf = (entry: TunnelEntry): GivenSecret => {
 };
 
 // What one key of config.yml demands of another.
-
-const PORT_EXPECTED = 'a whole number from 1 to 65535';
 
 type TunnelEntry = ClientFile['tunnels'][string];
 
@@ -217,7 +230,7 @@ const clientFindings = (config: ClientFile, written: Tree): Finding[] => [
 ];
 
 const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Finding[] => [
-  ...(entry.proto === 'p2p' ? peerFindings(path, written) : localPortFindings(path, entry)),
+  ...(entry.proto === 'p2p' ? peerFindings(path, written) : localFindings(path, written)),
   ...groupFindings(path, entry),
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
     ? [{ path: [...path, 'health_check', 'path'], expected: 'given when `type` is "http"', got: 'nothing' }]
@@ -227,9 +240,6 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
     ? [{ path: [...path, 'local_protocol'], expected: 'left out unless `proto` is "http"' }]
     : []),
 ];
-
-const localPortFindings = (path: string[], { local_port }: TunnelEntry): Finding[] =>
-  local_port === undefined ? [{ path: [...path, 'local_port'], expected: PORT_EXPECTED, got: 'nothing' }] : [];
 
 const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
   const [first, second] = GROUP_KEY_SOURCES.filter((key) => entry[key] !== undefined);
