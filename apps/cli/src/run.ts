@@ -1,6 +1,7 @@
 // One run of the program: arguments in, exit code out. Nothing here ends the process.
 import { Command, CommanderError } from 'commander';
 import { billingCommand } from './commands/billing.ts';
+import { doctorCommand } from './commands/doctor.ts';
 import { httpCommand } from './commands/http.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
@@ -47,6 +48,7 @@ const COMMANDS = [
   startCommand,
   poolsCommand,
   checkCommand,
+  doctorCommand,
   loginCommand,
   logoutCommand,
   keysCommand,

@@ -35,13 +35,22 @@ export const loadConfig = (flag: string | undefined, io: Io): LoadedConfig | nul
 
 export const defaultConfigPath = (io: Io): string => join(io.home, '.tunnel', 'config.yml');
 
-export const resolveSettings = (flags: ServerFlags, config: LoadedConfig | null, io: Io): ConnectionSettings => {
-  const folder = dirname(config?.path ?? defaultConfigPath(io));
+export const resolveSettings = (flags: ServerFlags, config: LoadedConfig | null, io: Io): ConnectionSettings => ({
+  ...resolveServer(flags, config, io),
+  token: findToken(flags, config, io).token,
+});
+
+/** All that needs no key. */
+export const resolveServer = (
+  flags: ServerFlags,
+  config: LoadedConfig | null,
+  io: Io,
+): Omit<ConnectionSettings, 'token'> => {
+  const folder = folderOf(config, io);
   const caFile = flags.caFile === undefined ? config?.values.ca_file : inFolder(io.cwd, flags.caFile, io);
   const server = flags.server ?? config?.values.server ?? DEFAULT_SERVER;
   return {
     server,
-    token: findToken(flags, config, folder, io),
     tls: flags.tls ?? config?.values.tls,
     insecure: flags.insecure ?? config?.values.insecure ?? false,
     caFile: caFile === undefined ? undefined : inFolder(folder, caFile, io),
@@ -49,6 +58,8 @@ export const resolveSettings = (flags: ServerFlags, config: LoadedConfig | null,
     stateDir: join(folder, 'state'),
   };
 };
+
+const folderOf = (config: LoadedConfig | null, io: Io): string => dirname(config?.path ?? defaultConfigPath(io));
 
 /** --proxy, then `proxy` of the file, then the environment. The file's user and password go with whichever it is, when its URL has none. */
 export const resolveProxy = (flag: string | undefined, config: LoadedConfig | null, io: Io): ProxyFor => {
@@ -84,22 +95,32 @@ const readProxyAuth = (file: string): Secret => {
   }
 };
 
+export interface FoundToken {
+  readonly token: Secret;
+  /** Who gave it, for people. */
+  readonly source: string;
+  /** Whose mode says who may read it; null: it came by another way. */
+  readonly file: string | null;
+}
+
 /** --token and --token-file, then TUNNEL_API_KEY, then the file. */
-const findToken = (flags: ServerFlags, config: LoadedConfig | null, folder: string, io: Io): Secret => {
+export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: Io): FoundToken => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
     throw new Fault('CLIENT_USAGE', { reason: '--token and --token-file exclude each other' });
   }
-  if (flags.token !== undefined) return new Secret(flags.token);
-  if (flags.tokenFile !== undefined) return readToken(inFolder(io.cwd, flags.tokenFile, io));
+  if (flags.token !== undefined) return { token: new Secret(flags.token), source: '--token', file: null };
+  if (flags.tokenFile !== undefined) return readToken(inFolder(io.cwd, flags.tokenFile, io), '--token-file');
   const fromEnvironment = io.env['TUNNEL_API_KEY'] ?? '';
-  if (fromEnvironment !== '') return new Secret(fromEnvironment);
-  const values = config?.values;
-  if (values?.auth_token !== undefined) return values.auth_token;
-  if (values?.auth_token_file !== undefined) return readToken(inFolder(folder, values.auth_token_file, io));
+  if (fromEnvironment !== '') return { token: new Secret(fromEnvironment), source: 'TUNNEL_API_KEY', file: null };
+  const { values, path = null } = config ?? {};
+  if (values?.auth_token !== undefined) return { token: values.auth_token, source: 'auth_token', file: path };
+  if (values?.auth_token_file !== undefined) {
+    return readToken(inFolder(folderOf(config, io), values.auth_token_file, io), 'auth_token_file');
+  }
   throw new Fault('AUTH_TOKEN_MISSING');
 };
 
-const readToken = (file: string): Secret => {
+const readToken = (file: string, source: string): FoundToken => {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').trim();
@@ -107,7 +128,7 @@ const readToken = (file: string): Secret => {
     throw new Fault('CLIENT_TOKEN_FILE', { file, reason: readFailure(error) }, { cause: error });
   }
   if (text === '') throw new Fault('CLIENT_TOKEN_FILE', { file, reason: 'it is empty' });
-  return new Secret(text);
+  return { token: new Secret(text), source, file };
 };
 
 const readFailure = (error: unknown): string => {

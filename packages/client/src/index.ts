@@ -1,5 +1,18 @@
+export {
+  type Check,
+  type CheckId,
+  type CheckStatus,
+  type ConfigFacts,
+  type Diagnosis,
+  type Hop,
+  type KeyFileFacts,
+  type PlatformFacts,
+  statusOfHop,
+  titleOf,
+} from '@tunnel/core';
 export { type Client, type ClientState, type CloseOptions, connect } from './client.ts';
 export { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+export { type DoctorOptions, examine } from './doctor/doctor.ts';
 export {
   DEFAULT_CONTROL_PORT,
   isLoopback,

@@ -115,6 +115,8 @@ export const CLIENT_LIMITS = {
   DOCTOR_TRANSFER_BYTES: 8 * MiB,
   /** a slow line is known well before that much has passed */
   DOCTOR_TRANSFER_WITHIN_MS: 3000,
-  /** for one step on the way: a name, a connection, a certificate */
+  /** for one look at the name, the connection or the certificate: what takes longer is found by its silence */
   DOCTOR_STEP_WITHIN_MS: 5000,
+  /** for a local service, all of which are asked at once */
+  DOCTOR_TARGET_WITHIN_MS: 3000,
 } as const;

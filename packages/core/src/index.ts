@@ -91,6 +91,7 @@ export {
   judgeUdp,
   type LatencyFacts,
   type NatFacts,
+  type Transfer,
   type UdpFacts,
 } from './doctor/judge-quality.ts';
 export {

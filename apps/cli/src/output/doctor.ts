@@ -1,5 +1,13 @@
 // The doctor's findings for people: the way from the service to the visitor with a mark on each hop, what was found, and what to do first.
-import { type Check, type CheckId, type CheckStatus, type Diagnosis, type Hop, statusOfHop, titleOf } from '@tunnel/core';
+import {
+  type Check,
+  type CheckId,
+  type CheckStatus,
+  type Diagnosis,
+  type Hop,
+  statusOfHop,
+  titleOf,
+} from '@tunnel/client';
 import type { Io } from '../io.ts';
 import { type Colours, coloursOf } from './text.ts';
 
@@ -54,7 +62,12 @@ export const diagnosisText = ({ checks, first, ok }: Diagnosis, server: string, 
 };
 
 /** In one line where it fits, below each other where not. */
-const picture = (checks: readonly Check[], signs: Signs, mark: (status: CheckStatus) => string, io: TextIo): string[] => {
+const picture = (
+  checks: readonly Check[],
+  signs: Signs,
+  mark: (status: CheckStatus) => string,
+  io: TextIo,
+): string[] => {
   const hops = HOPS.map(([hop, name]) => ({ hop, name, status: statusOfHop(hop, checks) }))
     // Without a proxy there is no hop.
     .filter(({ hop, status }) => hop !== 'proxy' || status !== 'skip');
@@ -64,7 +77,12 @@ const picture = (checks: readonly Check[], signs: Signs, mark: (status: CheckSta
   return width <= room ? [`  ${parts.join(signs.line)}`] : parts.map((part) => `  ${part}`);
 };
 
-const table = (checks: readonly Check[], signs: Signs, mark: (status: CheckStatus) => string, colours: Colours): string[] => {
+const table = (
+  checks: readonly Check[],
+  signs: Signs,
+  mark: (status: CheckStatus) => string,
+  colours: Colours,
+): string[] => {
   const markWidth = Math.max(...Object.values(signs.marks).map(({ length }) => length));
   const titleWidth = Math.max(...checks.map(({ title }) => title.length));
   return checks.map(({ status, title, detail }) => {

@@ -2,6 +2,7 @@
 // captured. Who shows a key has so many a minute for its account; what waits to be sent is one piece, and what comes is thrown away as it comes.
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { ByteWindow, type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
@@ -64,6 +65,7 @@ export class SpeedTests {
       return;
     }
     const account = ownerKey(await this.#identify(request, accepted, address));
+    nameIssuer(request, response);
     if (request.method === 'GET') {
       const bytes = bytesAsked(request.url ?? '');
       this.#spend(account, bytes);
@@ -153,4 +155,12 @@ const refuse = (response: ServerResponse, fault: Fault): void => {
     ...(fault.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
   });
   response.end(`${fault.message}\n`);
+};
+
+/** By it a client sees that somebody in between opens TLS: the certificate that it was shown has another issuer. */
+const nameIssuer = ({ socket }: IncomingMessage, response: ServerResponse): void => {
+  if (!(socket instanceof TLSSocket)) return;
+  const { issuer } = (socket.getCertificate() ?? {}) as Partial<PeerCertificate>;
+  const name = issuer?.CN ?? issuer?.O;
+  if (typeof name === 'string') response.setHeader('tunnel-certificate-issuer', name.replace(/[^\x20-\x7e]/g, '?'));
 };

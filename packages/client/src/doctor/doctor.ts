@@ -55,7 +55,7 @@ export const examine = async (options: DoctorOptions): Promise<Diagnosis> => {
   const clock = connect?.clock ?? systemClock;
   const hasKey = options.keyFile.state === 'found';
   const settings = connect === null ? null : checkOptions(hasKey ? connect : { ...connect, token: NO_KEY });
-  const way = settings === null ? null : new ServerWay(settings);
+  const way = settings === null ? null : new ServerWay(settings, hasKey);
   try {
     return await runChecks(way === null ? localProbes(options) : allProbes(options, way), {
       ...{ clock, withinMs: CLIENT_LIMITS.DOCTOR_WITHIN_MS, stop: signal, wordsOf: reasonOf },
@@ -97,6 +97,9 @@ const allProbes = (options: DoctorOptions, way: ServerWay): Probes => [
   ],
   ['udp', async (signal) => judgeUdp(await way.askUdp(signal))],
   ['nat', async () => (way.nat === null ? skipped('the edge offers no UDP') : judgeNat(way.nat))],
-  ['targets', async (signal) => judgeTargets(await lookAtTargets(options.tunnels, signal))],
+  [
+    'targets',
+    async (signal) => judgeTargets(await lookAtTargets(options.tunnels, options.connect?.clock ?? systemClock, signal)),
+  ],
   ['platform', async (signal) => judgePlatform(await options.platform(signal))],
 ];

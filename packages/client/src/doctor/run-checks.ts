@@ -64,7 +64,8 @@ const look = async (
     return await Promise.race([probe(signal), whenAborted(signal)]);
   } catch (error) {
     if (stop.aborted) return skipped('not looked at: stopped');
-    if (signal.aborted) return { status: 'warn', detail: 'no answer in time', hint: 'Run it again; if it stays, the way to it is slow.' };
+    if (signal.aborted)
+      return { status: 'warn', detail: 'no answer in time', hint: 'Run it again; if it stays, the way to it is slow.' };
     return { status: 'fail', detail: wordsOf(error), hint: 'Run it again with TUNNEL_DEBUG=1.' };
   }
 };

@@ -2,9 +2,9 @@
 // Each step says what it saw; none judges it. Only a verified connection, or one to this machine, gets the key.
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
-import { isIP, type Socket } from 'node:net';
+import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { type PeerCertificate, connect as connectTls, type TLSSocket } from 'node:tls';
+import { connect as connectTls, type PeerCertificate, type TLSSocket } from 'node:tls';
 import type {
   BandwidthFacts,
   CarrierFacts,
@@ -15,6 +15,7 @@ import type {
   LatencyFacts,
   NatFacts,
   Problem,
+  ProxyFacts,
   TcpFacts,
   TlsFacts,
   UdpFacts,
@@ -28,10 +29,11 @@ import { dialControl, explain } from '../control-dialer.ts';
 import { ControlLink } from '../control-link.ts';
 import { type EdgeObserver, observerOf } from '../datagram-path.ts';
 import { certificateFault, reasonOf } from '../dial-faults.ts';
-import { dialSocket, dialTcp } from '../dial-socket.ts';
-import { isLoopback } from '../endpoint.ts';
+import { dialSocket } from '../dial-socket.ts';
+import { isLoopback, type ServerAddress } from '../endpoint.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { ClientSettings } from '../options.ts';
+import { dialThrough } from '../proxy/dial-through.ts';
 import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
 import { measureBandwidth } from './speed.ts';
 
@@ -52,14 +54,35 @@ export class ServerWay {
   #observer: EdgeObserver | null = null;
   #udp: UdpAnswers | null = null;
 
-  constructor(settings: ClientSettings) {
+  readonly #hasKey: boolean;
+
+  /** Without a key its settings hold something in its place, which is not to be sent. */
+  constructor(settings: ClientSettings, hasKey: boolean) {
     this.#settings = settings;
+    this.#hasKey = hasKey;
+  }
+
+  /** A proxy that connects has shown that the server's port is open, too. */
+  async throughProxy(signal: AbortSignal): Promise<ProxyFacts> {
+    const { clock, endpoint } = this.#settings;
+    const { proxy } = endpoint;
+    if (proxy === null) return { state: 'none', why: 'none is used' };
+    const since = clock.monotonic();
+    try {
+      (await this.#dialTcp(signal)).destroy();
+      return { state: 'connected', shown: proxy.text, ms: clock.monotonic() - since };
+    } catch (error) {
+      // A name that is looked up here is the business of the next check.
+      if (isOfLookup(error)) return { state: 'connected', shown: proxy.text, ms: clock.monotonic() - since };
+      return { state: 'failed', problem: problemOf(error) };
+    }
   }
 
   async lookUp(): Promise<DnsFacts> {
     const { clock, endpoint } = this.#settings;
     const { host } = endpoint.address;
     if (isIP(host) !== 0) return { state: 'address' };
+    if (endpoint.proxy !== null && endpoint.proxy.kind !== 'socks5') return { state: 'by-proxy' };
     const since = clock.monotonic();
     try {
       const found = await lookup(host, { all: true });
@@ -74,7 +97,7 @@ export class ServerWay {
     const server = endpoint.address.text;
     const since = clock.monotonic();
     try {
-      (await dialTcp(endpoint, signal)).destroy();
+      (await this.#dialTcp(signal)).destroy();
       return { state: 'connected', server, ms: clock.monotonic() - since };
     } catch (error) {
       return { state: 'failed', server, reason: reasonOf(error) };
@@ -88,16 +111,19 @@ export class ServerWay {
     if (security.kind === 'plain') return { state: 'clear', toThisMachine: isLoopback(address.host) };
     let socket: TLSSocket | undefined;
     try {
-      socket = await this.#handshake(await dialTcp(endpoint, signal), signal);
+      socket = await this.#handshake(await this.#dialTcp(signal), signal);
       const certificate = socket.getPeerCertificate();
       if (security.verify && !socket.authorized) return { state: 'failed', problem: this.#certificateProblem(socket) };
       return {
         ...{ state: 'secured', version: socket.getProtocol() ?? 'TLS', alpn: socket.alpnProtocol || '' },
         ...{ issuer: issuerOf(certificate), daysLeft: daysLeftOf(certificate, this.#settings.clock.now()) },
-        ...{ verified: security.verify, edgeIssuer: security.verify ? await this.#askIssuer(socket, signal) : null },
+        ...{
+          verified: security.verify,
+          edgeIssuer: security.verify && this.#hasKey ? await this.#askIssuer(socket, signal) : null,
+        },
       };
     } catch (error) {
-      return { state: 'failed', problem: problemOf(await explain(endpoint, error)) };
+      return { state: 'failed', problem: problemOf(await explain(endpoint, this.#settings.clock, error)) };
     } finally {
       socket?.destroy();
     }
@@ -115,7 +141,7 @@ export class ServerWay {
 
   async #clockAhead(signal: AbortSignal): Promise<number | null> {
     const { clock, endpoint } = this.#settings;
-    const raw = await dialTcp(endpoint, signal);
+    const raw = await this.#dialTcp(signal);
     const socket = endpoint.security.kind === 'plain' ? raw : await this.#handshake(raw, signal);
     const since = clock.now();
     const { date } = await this.#ask(socket, '/', {}, signal);
@@ -179,7 +205,7 @@ export class ServerWay {
   measure(signal: AbortSignal): Promise<BandwidthFacts> {
     const { endpoint, token, clock } = this.#settings;
     const dial = (stop: AbortSignal): Promise<Socket> =>
-      dialSocket(endpoint, { minTlsVersion: 'TLSv1.2', signal: stop });
+      dialSocket(endpoint, { clock, minTlsVersion: 'TLSv1.2', signal: stop });
     return measureBandwidth({ server: endpoint.address.text, token, clock, dial }, signal);
   }
 
@@ -204,6 +230,19 @@ export class ServerWay {
     // A goodbye, so that the edge keeps nothing for us.
     this.#link?.send({ type: 'ShuttingDown', reason: 'the doctor is done', drain_secs: 0 });
     this.#link?.close(1000, '');
+  }
+
+  /** Bytes go to the server from here on, through the proxy if there is one. Settles with a paused socket. */
+  async #dialTcp(signal: AbortSignal): Promise<Socket> {
+    const { clock, endpoint } = this.#settings;
+    const { address, security, proxy } = endpoint;
+    const within = AbortSignal.any([signal, AbortSignal.timeout(CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS)]);
+    try {
+      if (proxy !== null) return await dialThrough(proxy, address, { clock, security, signal: within });
+      return await connectTcp(address, within);
+    } catch (error) {
+      throw within.aborted ? new Error(`no answer within ${CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS / 1000} s`) : error;
+    }
   }
 
   #onMessage(message: ControlMessage): void {
@@ -276,7 +315,27 @@ export class ServerWay {
   }
 }
 
-const issuerOf = ({ issuer }: PeerCertificate): string => String(issuer?.CN ?? issuer?.O ?? 'an authority without a name');
+const connectTcp = ({ host, port }: ServerAddress, signal: AbortSignal): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connectPlain({ host, port, noDelay: true });
+    const stop = (): void => void socket.destroy(signal.reason as Error);
+    signal.addEventListener('abort', stop, { once: true });
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      signal.removeEventListener('abort', stop);
+      socket.off('error', reject);
+      // From here on whoever has it listens; what comes in between is told by the next write.
+      socket.on('error', () => {});
+      resolve(socket);
+    });
+    if (signal.aborted) stop();
+  });
+
+const isOfLookup = (error: unknown): boolean => (error as NodeJS.ErrnoException | null)?.syscall === 'getaddrinfo';
+
+/** As an edge writes it into a header, to be compared with it. */
+const issuerOf = ({ issuer }: PeerCertificate): string =>
+  String(issuer?.CN ?? issuer?.O ?? 'an authority without a name').replace(/[^\x20-\x7e]/g, '?');
 
 const daysLeftOf = (certificate: PeerCertificate, now: number): number =>
   Math.floor((Date.parse(certificate.valid_to) - now) / DAY_MS);

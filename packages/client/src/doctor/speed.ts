@@ -1,5 +1,5 @@
 // How fast bytes pass between this machine and the edge, each way: /_speed of the control port, for so many bytes or so long.
-import { request, type ClientRequest, type IncomingMessage } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { BandwidthFacts, Transfer } from '@tunnel/core';
 import type { Clock, Secret } from '@tunnel/runtime';

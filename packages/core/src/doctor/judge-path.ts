@@ -14,14 +14,14 @@ const good = (detail: string): Finding => ({ status: 'ok', detail, hint: '' });
 
 export type ProxyFacts =
   | { readonly state: 'none'; readonly why: string }
-  /** `source`: the flag, the key or the variable that named it. `shown`: its URL without what is secret. */
-  | { readonly state: 'connected'; readonly shown: string; readonly source: string; readonly ms: number }
-  | { readonly state: 'failed'; readonly shown: string; readonly source: string; readonly problem: Problem };
+  /** `shown`: its URL without what is secret. */
+  | { readonly state: 'connected'; readonly shown: string; readonly ms: number }
+  | { readonly state: 'failed'; readonly problem: Problem };
 
 export const judgeProxy = (facts: ProxyFacts): Finding => {
   if (facts.state === 'none') return skipped(facts.why);
   if (facts.state === 'failed') return failed(facts.problem);
-  return good(`${facts.shown} (${facts.source}), ${Math.round(facts.ms)} ms`);
+  return good(`${facts.shown}, ${Math.round(facts.ms)} ms`);
 };
 
 export type DnsFacts =

@@ -101,7 +101,7 @@ export const judgeTargets = (facts: readonly TargetFacts[]): Finding => {
 
 export type PlatformFacts =
   | { readonly state: 'no-login' }
-  | { readonly state: 'reached'; readonly url: string; readonly version: string }
+  | { readonly state: 'reached'; readonly url: string }
   | { readonly state: 'session-over'; readonly url: string }
   | { readonly state: 'away'; readonly url: string; readonly problem: string };
 
@@ -111,11 +111,7 @@ export const judgePlatform = (facts: PlatformFacts): Finding => {
     case 'no-login':
       return skipped('not logged in');
     case 'reached':
-      return {
-        status: 'ok',
-        detail: `${facts.url}${facts.version === '' ? '' : `, version ${facts.version}`}`,
-        hint: '',
-      };
+      return { status: 'ok', detail: `${facts.url}, logged in`, hint: '' };
     case 'session-over':
       return { status: 'warn', detail: `${facts.url}: the session is over`, hint: 'Run `tunnel login` again.' };
     case 'away':

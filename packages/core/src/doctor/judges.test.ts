@@ -45,7 +45,7 @@ describe('what the doctor says', () => {
   it('of a proxy, a name and a port', () => {
     const problem = { message: 'no', hint: 'do' };
     expect(judgeProxy({ state: 'none', why: 'none is set' }).status).toBe('skip');
-    expect(judgeProxy({ state: 'failed', shown: 'p', source: 'flag', problem })).toEqual({
+    expect(judgeProxy({ state: 'failed', problem })).toEqual({
       status: 'fail',
       detail: 'no',
       hint: 'do',
