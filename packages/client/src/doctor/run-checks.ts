@@ -1,4 +1,5 @@
 // Runs the doctor's checks: each as soon as what it stands on was found well, all of them within one time.
+import { setMaxListeners } from 'node:events';
 import {
   CHECK_IDS,
   type Check,
@@ -34,6 +35,8 @@ export const runChecks = async (probes: Probes, run: CheckRun): Promise<Diagnosi
   const late = new AbortController();
   const timer = run.clock.setTimeout(() => late.abort(new Error('it took too long')), run.withinMs);
   const signal = AbortSignal.any([late.signal, run.stop]);
+  // Each probe listens to it, and all of them are over with the run.
+  setMaxListeners(0, signal);
   const found = new Map<CheckId, Finding>();
   const checks: Check[] = [];
   try {

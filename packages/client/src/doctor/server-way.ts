@@ -303,7 +303,7 @@ export class ServerWay {
   ): Promise<Readonly<Record<string, string | undefined>>> {
     const headers = { host: this.#settings.endpoint.address.text, connection: 'close', ...more };
     return new Promise((resolve, reject) => {
-      const asked = request({ createConnection: () => socket, path, headers, agent: false, setHost: false, signal });
+      const asked = request({ createConnection: () => socket, path, headers, setHost: false, signal });
       asked.once('error', reject);
       asked.once('response', (response) => {
         response.resume();

@@ -42,7 +42,7 @@ const CHECKS = [
   { id: 'tcp', title: 'connection', hop: 'network', needs: ['config', 'proxy', 'dns'] },
   { id: 'tls', title: 'certificate', hop: 'network', needs: ['config', 'proxy', 'dns', 'tcp'] },
   { id: 'edge', title: 'edge', hop: 'edge', needs: ['config', 'proxy', 'dns', 'tcp', 'tls'] },
-  { id: 'key', title: 'key accepted', hop: 'edge', needs: CONNECTED.slice(0, -1) },
+  { id: 'key', title: 'key at the edge', hop: 'edge', needs: CONNECTED.slice(0, -1) },
   { id: 'carriers', title: 'carriers', hop: 'edge', needs: CONNECTED },
   { id: 'latency', title: 'latency', hop: 'network', needs: [...CONNECTED, 'carriers'] },
   { id: 'bandwidth', title: 'bandwidth', hop: 'network', needs: CONNECTED },
