@@ -17,6 +17,14 @@ export {
   testCertificate,
 } from './mux-pairs.ts';
 export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
+export {
+  type ConnectProxyOptions,
+  type ProxyRequest,
+  type SocksProxyOptions,
+  startConnectProxy,
+  startSocksProxy,
+  type TestProxy,
+} from './proxies.ts';
 export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
 export { type Program, type ProgramExit, type ProgramOptions, spawnProgram } from './spawn-program.ts';

@@ -46,20 +46,21 @@ const END = Buffer.from('\r\n\r\n', 'latin1');
 const STATUS_LINE = /^HTTP\/1\.[01] (\d{3})(?: (.*))?$/;
 const BEGIN = 'HTTP/1.';
 
-/** The socket is left paused. */
+/** By `readable` and not by `data`: a socket that was paused once would wait for a resume() that its next reader has no reason to call. */
 const readHead = (socket: Socket): Promise<ProxyAnswer> =>
   new Promise((resolve, reject) => {
     let seen: Buffer = Buffer.alloc(0);
     const settle = (): void => {
-      socket.pause();
-      socket.off('data', onData).off('error', fail).off('close', onClose).off('end', onClose);
+      socket.off('readable', onReadable).off('error', fail).off('close', onClose).off('end', onClose);
     };
     const fail = (error: Error): void => {
       settle();
       reject(error);
     };
     const onClose = (): void => fail(new Error('it closed the connection without an answer'));
-    const onData = (chunk: Buffer): void => {
+    const onReadable = (): void => {
+      const chunk = socket.read() as Buffer | null;
+      if (chunk === null) return;
       const searchFrom = Math.max(0, seen.length - END.length + 1);
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
       // What is no HTTP may never end its head.
@@ -74,7 +75,7 @@ const readHead = (socket: Socket): Promise<ProxyAnswer> =>
       settle();
       resolve({ ...head, rest: seen.subarray(end + END.length) });
     };
-    socket.on('data', onData).on('error', fail).on('close', onClose).on('end', onClose);
+    socket.on('readable', onReadable).on('error', fail).on('close', onClose).on('end', onClose);
   });
 
 /** Only the status decides; a header that is odd is the proxy's own business. */

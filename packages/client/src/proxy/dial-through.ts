@@ -20,7 +20,7 @@ export interface DialThroughOptions {
 }
 
 /**
- * Settles with a paused socket. Rejects with a Fault of the proxy (CLIENT_PROXY_…, CLIENT_CERTIFICATE), or with node's error for a name that cannot be
+ * Settles with a socket that nobody has read from, as net.connect() gives it. Rejects with a Fault of the proxy (CLIENT_PROXY_…, CLIENT_CERTIFICATE), or with node's error for a name that cannot be
  * resolved here (socks5://).
  */
 export const dialThrough = async (

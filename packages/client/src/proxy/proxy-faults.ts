@@ -28,6 +28,6 @@ export const proxyRefused = (proxy: Proxy, target: ServerAddress, words: string)
 
 export const wordsOf = (text: string): string =>
   text
-    .replace(/[^\x20-\x7e]+/g, ' ')
+    .replace(/[^\x21-\x7e]+/g, ' ')
     .trim()
     .slice(0, CLIENT_LIMITS.PROXY_WORDS_MAX_CHARS);

@@ -49,12 +49,15 @@ const keepWhatFollows = (socket: Socket): Promise<void> =>
     socket.pause();
     // Its own comes first: it was set when the handshake was over.
     setImmediate(() => {
-      socket.off('data', keep);
-      socket.pause();
+      socket.off('data', keep).pause();
       if (early.length > 0) socket.unshift(Buffer.concat(early));
+      // Takes the pause back without letting anything flow: the next reader has no reason to call resume().
+      socket.on('readable', ignore).off('readable', ignore);
       resolve();
     });
   });
+
+const ignore = (): void => {};
 
 /** By the package's words: it has no codes. Its error holds the options with the password, so it goes no further than here. */
 const failureOf = (message: string, proxy: Proxy, target: ServerAddress): Error => {
