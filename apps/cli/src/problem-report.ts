@@ -5,7 +5,7 @@ import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
 /** A refusal that has words in the catalogue, or undefined for anything unexpected. */
-const faultOf = (error: unknown): Fault | undefined => {
+export const faultOf = (error: unknown): Fault | undefined => {
   if (error instanceof Fault) return error.code === 'INTERNAL' && error.cause !== undefined ? undefined : error;
   if (error instanceof ConfigProblem && isErrorCode(error.code)) return new Fault(error.code, error.values);
   return undefined;

@@ -9,6 +9,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { addServerFlags, type ServerFlags } from '../flags.ts';
 import { type Io, VERSION } from '../io.ts';
 import { diagnosisText, Progress } from '../output/doctor.ts';
+import { faultOf } from '../problem-report.ts';
 import { defaultConfigPath, findToken, type LoadedConfig, loadConfig, resolveServer } from '../settings.ts';
 import { planOf } from './start.ts';
 
@@ -62,8 +63,9 @@ const readConfig = (
     const tunnels = Object.keys(config.values.tunnels).length;
     return { config, facts: { state: 'read', file: config.path, tunnels } };
   } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    return { config: null, facts: { state: 'invalid', file, problem: error.message } };
+    const fault = faultOf(error);
+    if (fault === undefined) throw error;
+    return { config: null, facts: { state: 'invalid', file, problem: fault.message } };
   }
 };
 
