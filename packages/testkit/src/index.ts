@@ -6,8 +6,10 @@ export { MemoryNetwork } from './memory-network.ts';
 export { monthWithRoom } from './month-with-room.ts';
 export {
   carrierPair,
+  companyCertificate,
   type EndKind,
   endPair,
+  expiredCertificate,
   openStream,
   type PairKind,
   renewedCertificate,
