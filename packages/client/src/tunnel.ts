@@ -7,6 +7,7 @@ import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
 import type { LocalTarget } from './forward/local-service.ts';
 import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
+import { UnreportedDrops } from './forward/unreported-drops.ts';
 import type { PublishedPeer, TunnelPeers } from './peer-types.ts';
 import { concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
@@ -66,6 +67,7 @@ export class TunnelEntry implements Tunnel {
   readonly group: string | null;
   readonly spec: TunnelSpec;
   readonly traffic = new Traffic();
+  readonly unreported = new UnreportedDrops();
   readonly addresses: LocalAddresses;
   readonly backoff: Backoff;
   /** Settles with the edge's first answer. */

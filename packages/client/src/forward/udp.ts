@@ -52,14 +52,18 @@ const lookUp = async (
 const startFlow = (
   stream: DatagramStream,
   { visitor }: StreamHead,
-  { target, traffic, spec, addresses, publicUrl }: ForwardedTunnel,
+  { target, traffic, unreported, spec, addresses, publicUrl }: ForwardedTunnel,
   { flows, clock, onDone, onLocalError, report }: FlowContext,
   address: LocalAddress,
 ): void => {
   const header = spec.proxyProtocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
   const flow: LocalFlow = new LocalFlow(
-    { stream, address, port: target.port, traffic, header },
+    { stream, address, port: target.port, header },
     {
+      onDropped: (direction, reason, datagrams) => {
+        traffic.dropped(reason, datagrams);
+        unreported.add(visitor, direction, reason, datagrams);
+      },
       onLocalError,
       mayBeElsewhere: (tried) => addresses.refused(tried),
       onDone: () => {

@@ -10,6 +10,7 @@ import {
   FlowTable,
   type LoopFacts,
   plainAddress,
+  type ReportedDrop,
 } from '@tunnel/core';
 import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -271,7 +272,13 @@ export class UdpPort implements UdpFlowOwner, Guarded {
   }
 
   onDropped({ flow }: UdpFlow, reason: DropReason, datagrams: number): void {
-    for (let n = 0; n < datagrams; n += 1) this.#table.drop(reason, flow);
+    this.#table.drop(reason, flow, datagrams);
+  }
+
+  /** By the tunnel's client; of a tunnel that is not here (any more) nothing is known. What was metered stays: it has crossed the edge. */
+  reported(tunnelId: string, drops: readonly ReportedDrop[]): void {
+    if (tunnelId !== this.#tunnelId) return;
+    for (const drop of drops) this.#parts.totals.takenBack += this.#table.reported(drop);
   }
 
   onReply({ flow, tunnel }: UdpFlow, bytes: Buffer, start: number, end: number): void {
