@@ -183,7 +183,10 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     this.#rules.idleMs = flowIdleSecs === null ? this.#parts.rules.idleMs : flowIdleSecs * 1000;
   }
 
-  /** Most of a flood ends here, before it costs anything. */
+  /**
+   * Most of a flood ends here, before it costs anything. Two rules, because a flood takes two things from those who talk: the room on a carrier
+   * that is nearly behind, and the client's time. Without the first they lose several times as much on a busy machine.
+   */
   #refusesNew(now: number): DropReason | null {
     if (this.#upstream?.takesFlows === false) return 'behind';
     return this.#openings?.mayBegin(now) === false ? 'limit' : null;
