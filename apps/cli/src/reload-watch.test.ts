@@ -6,12 +6,12 @@ import { eventually } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
 import { makeTestIo } from './io.fixture.ts';
 import {
+  configFile,
+  controlAddress,
   dial,
   type Event,
   echo,
-  edge,
   events,
-  file,
   listed,
   opened,
   reload,
@@ -83,9 +83,8 @@ describe('peers', () => {
 
 describe('other commands', () => {
   it('do not end at SIGHUP', async () => {
-    const io = makeTestIo({ home: dirname(file) });
-    const server = `127.0.0.1:${edge.addresses.control.port}`;
-    const code = run(['tcp', '1', '--server', server, '--token', 'admin', '--json'], io);
+    const io = makeTestIo({ home: dirname(configFile()) });
+    const code = run(['tcp', '1', '--server', controlAddress(), '--token', 'admin', '--json'], io);
     await opened(io, 'tcp-1');
     io.signal('SIGHUP');
     expect(Object.keys(await listed())).toEqual(['tcp-1']);
@@ -104,13 +103,13 @@ describe('watching', () => {
     await opened(io, 'a');
     write(entries(['a', 'b']));
     await opened(io, 'b');
-    const aside = join(dirname(file), 'aside');
+    const aside = join(dirname(configFile()), 'aside');
     write(entries(['a', 'c']), [], aside);
-    renameSync(aside, file);
+    renameSync(aside, configFile());
     await opened(io, 'c');
     await eventually(() => expect(events(io, 'reloaded')).toHaveLength(2));
     write(entries(['a', 'c']));
-    writeFileSync(join(dirname(file), 'another-file'), 'x');
+    writeFileSync(join(dirname(configFile()), 'another-file'), 'x');
     write(entries(['a', 'c', 'd']));
     await opened(io, 'd');
     expect(events(io, 'reloaded')).toHaveLength(3);

@@ -1,6 +1,6 @@
 // `tunnel start` under test with a config.yml that changes, a real edge in the same process, services that say who they are, and visitors.
 import { writeFileSync } from 'node:fs';
-import { Agent, createServer, request as httpRequest, type Server } from 'node:http';
+import { type Agent, createServer, request as httpRequest, type Server } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Session } from 'node:http2';
 import { type AddressInfo, connect as connectTcp, createServer as createTcpServer, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -14,9 +14,8 @@ import { run } from './run.ts';
 export type Event = Record<string, unknown>;
 
 let home: TemporaryDirectory;
-export let edge: Edge;
-/** The config file. */
-export let file: string;
+let edge: Edge;
+let file: string;
 const cleanUps: (() => void | Promise<void>)[] = [];
 
 beforeEach(async () => {
@@ -30,12 +29,17 @@ afterEach(async () => {
   await home.close();
 });
 
+/** The config file of the test. */
+export const configFile = (): string => file;
+
+export const controlAddress = (): string => `127.0.0.1:${edge.addresses.control.port}`;
+
 /** `server` and the key stand before the tunnels, which are lines of two spaces. */
 export const write = (tunnels: readonly string[], keys: readonly string[] = [], to = file): void =>
   writeFileSync(
     to,
     [
-      `server: 127.0.0.1:${edge.addresses.control.port}`,
+      `server: ${controlAddress()}`,
       'auth_token: admin',
       ...keys,
       'tunnels:',

@@ -4,10 +4,10 @@ import { Agent } from 'node:http';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
 import {
+  configFile,
   dial,
   echo,
   events,
-  file,
   h2c,
   listed,
   opened,
@@ -167,7 +167,7 @@ describe('SIGHUP', () => {
       () => write(['a: { proto: tcp, local_port: 0 }', 'b: { proto: tcp, local_port: 1 }']),
       () => write([`a: { proto: tcp, local_port: ${port} }`, 'b: { proto: tcp']),
       () => write([`web: { proto: http, local_port: ${port}, host_header: "a/b" }`]),
-      () => writeFileSync(file, ''),
+      () => writeFileSync(configFile(), ''),
     ]) {
       const before = events(io, 'error').length;
       bad();
