@@ -11,6 +11,8 @@ export const BUNDLES = [
   { entry: 'apps/server/src/main.ts', outfile: 'apps/server/dist/tunnel-server.js', isSplit: true },
   { entry: 'apps/server/src/stack-main.ts', outfile: 'apps/server/dist/tunnel-stack.js' },
   { entry: 'apps/cli/src/main.ts', outfile: 'apps/cli/dist/tunnel.js', isSplit: true },
+  // Alone: what it shares with the program would bring half of that along, and a shell waits for it at every Tab.
+  { entry: 'apps/cli/src/complete-main.ts', outfile: 'apps/cli/dist/complete.js' },
   { entry: 'packages/client/src/index.ts', outfile: 'packages/client/dist/index.js' },
 ];
 

@@ -25,7 +25,7 @@ export const MAY_IMPORT = {
 export const FOR_TESTS = /\.(?:test|conformance|fixture)\.tsx?$/;
 
 /** Where the product begins, in each src: what cannot be reached from there serves tests, and carries their suffix. */
-export const ENTRY = /^(?:index|main|stack-main)\.tsx?$/;
+export const ENTRY = /^(?:index|main|stack-main|complete-main)\.tsx?$/;
 
 /**
  * Folders of a workspace's src and those that each may import, itself included. `ingress` stands for every folder below it; a folder

@@ -35,6 +35,7 @@ const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Prom
   return {
     state: 'connected',
     tunnels: [],
+    session: null,
     openConnections: 0,
     peerConnections: [],
     connectPeer: () => Promise.reject(new Error('nobody connects here')),
@@ -197,8 +198,6 @@ describe('what is shown', () => {
       protocol: 'http',
       publicUrl: 'http://web.test/',
       local: '127.0.0.1:3000',
-      localHost: '127.0.0.1',
-      localPort: 3000,
       tunnelId: 'tun_1',
       assignedPort: null,
       group: 'shop',

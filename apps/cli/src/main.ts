@@ -1,27 +1,19 @@
-// The executable tunnel: gives the run its io, and ends the process with its exit code.
-import { homedir } from 'node:os';
-import { connect } from '@tunnel/client';
-import { systemClock } from '@tunnel/runtime';
-import { run } from './run.ts';
+// The executable tunnel. Its version is there at once, before the client is loaded; all else is a run of the program, which ends the
+// process with its exit code.
+import { VERSION } from './io.ts';
+
+const IS_VERSION = /^(--version|-V)$/;
 
 // A reader that goes away ends the program quietly; it is no error of ours.
 const stdoutClosed = new Promise<void>((resolve) => process.stdout.on('error', () => resolve()));
 process.stderr.on('error', () => {});
 
-const exitCode = await run(process.argv.slice(2), {
-  // Not touched unless somebody reads it: tunnels run without a standard input.
-  get stdin() {
-    return process.stdin;
-  },
-  stdout: process.stdout,
-  stderr: process.stderr,
-  stdoutClosed,
-  env: process.env,
-  home: homedir(),
-  cwd: process.cwd(),
-  clock: systemClock,
-  signals: process,
-  connect,
-});
-// Everything was closed in order by now: a handle that someone forgot does not keep the process.
-process.exit(exitCode);
+const args = process.argv.slice(2);
+
+if (args.length === 1 && IS_VERSION.test(args[0] ?? '')) process.stdout.write(`${VERSION}\n`);
+else {
+  const { runInProcess } = await import('./run-in-process.ts');
+  const exitCode = await runInProcess(args, stdoutClosed);
+  // Everything was closed in order by now: a handle that someone forgot does not keep the process.
+  process.exit(exitCode);
+}

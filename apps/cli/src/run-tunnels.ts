@@ -1,46 +1,24 @@
 // What every connecting command does: connect, open the tunnels, show what happens, and end for the right reason.
 import {
   type Client,
-  type ConnectPeerOptions,
   checkPeerOptions,
   checkTunnelSpec,
   protocolTraits,
-  type ReloadOutcome,
   type StatusEvent,
   type Tunnel,
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { createLogger, type Logger, onSignals } from '@tunnel/runtime';
 import { companionsOf } from './companions.ts';
-import { EXIT, type ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.ts';
-import type { ConnectionFlags, RequestFlags } from './flags.ts';
+import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import { type Io, VERSION } from './io.ts';
 import { jsonOutput } from './output/json.ts';
 import { LineOutput } from './output/lines.ts';
 import { LiveOutput } from './output/live.ts';
 import { fanOut, type Output } from './output/output.ts';
-import { type Companion, type RunningClient, type TunnelSource, TunnelsOfRun } from './running-client.ts';
-import type { ConnectionSettings } from './settings.ts';
-
-export interface TunnelRun {
-  readonly settings: ConnectionSettings;
-  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags>;
-  readonly stateKey: string;
-  /** The config file it was told to use, or found; null: there is none. */
-  readonly config: string | null;
-  /** Where its tunnels come from. */
-  readonly source: Extract<TunnelSource, 'file' | 'flags' | 'mcp'>;
-  readonly tunnels: readonly TunnelSpec[];
-  /** What others publish. */
-  readonly peers?: readonly ConnectPeerOptions[];
-  /** Reads the file again and applies it. Left out: there is nothing to read. */
-  readonly reload?: (running: RunningClient) => Promise<ReloadOutcome>;
-  /** Besides those of every run. */
-  readonly companions?: readonly Companion[];
-}
-
-const SAME_SIGNAL_WITHIN_MS = 1000;
+import { type RunningClient, type TunnelRun, TunnelsOfRun } from './running-client.ts';
+import { chooseLogger } from './settings.ts';
+import { listenForStops, type Stop } from './until-stopped.ts';
 
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);
@@ -48,7 +26,7 @@ export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => 
   const companions = [...companionsOf(plan, io), ...(plan.companions ?? [])];
   const output = fanOut([chooseOutput(plan, io), ...companions.flatMap((companion) => companion.output ?? [])]);
   const opened = new Set<Tunnel>();
-  const stop = listenForStop(io);
+  const stop = listenForStops(io);
   const running = makeRunning(plan, io, output, stop);
   reloadAtSighup(running, io);
   try {
@@ -84,32 +62,6 @@ const makeRunning = (plan: TunnelRun, io: Io, output: Output, stop: Stop): Tunne
 /** Also without a file: a terminal that hangs up, or a service manager that means well, must not end the tunnels. */
 const reloadAtSighup = (running: RunningClient, io: Io): void =>
   void io.signals.on('SIGHUP', () => void running.reload?.().catch(() => {}));
-
-interface Stop {
-  /** Aborted by the first signal, when nobody reads our output any more, or by word. */
-  readonly asked: AbortSignal;
-  ask(): void;
-  /** Settles at a second signal. */
-  readonly atOnce: Promise<ExitCode>;
-}
-
-const listenForStop = (io: Io): Stop => {
-  const asked = new AbortController();
-  let endAtOnce: (code: ExitCode) => void = () => {};
-  const atOnce = new Promise<ExitCode>((resolve) => {
-    endAtOnce = resolve;
-  });
-  onSignals({
-    signals: ['SIGINT', 'SIGTERM'],
-    sameWithinMs: SAME_SIGNAL_WITHIN_MS,
-    onFirst: () => asked.abort(),
-    onSecond: (signal) => endAtOnce(exitCodeOfSignal(signal)),
-    clock: io.clock,
-    source: io.signals,
-  });
-  void io.stdoutClosed.then(() => asked.abort());
-  return { asked: asked.signal, ask: () => asked.abort(), atOnce };
-};
 
 const runClient = async (
   running: TunnelsOfRun,
@@ -232,9 +184,4 @@ const codeOfRefusals = (refusals: readonly Fault[]): ExitCode =>
 const chooseOutput = ({ settings, flags }: TunnelRun, io: Io): Output => {
   if (flags.json === true) return jsonOutput(io);
   return io.stdout.isTTY === true ? new LiveOutput(io, settings.server) : new LineOutput(io);
-};
-
-const chooseLogger = (io: Io): Logger => {
-  const debug = io.env['TUNNEL_DEBUG'] === '1';
-  return createLogger({ level: debug ? 'debug' : 'silent', format: 'human', stream: process.stderr });
 };

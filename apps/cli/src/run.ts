@@ -1,13 +1,22 @@
 // One run of the program: arguments in, exit code out. Nothing here ends the process.
 import { Command, CommanderError } from 'commander';
+import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
+import { completionCommand } from './commands/completion.ts';
+import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { filesCommand } from './commands/files.ts';
 import { httpCommand } from './commands/http.ts';
 import { initCommand } from './commands/init.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
+import { logsCommand } from './commands/logs.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { poolsCommand } from './commands/pools.ts';
+import { readyCommand } from './commands/ready.ts';
+import { serviceCommand } from './commands/service.ts';
 import { checkCommand, startCommand } from './commands/start.ts';
+import { isAlone, showNextStep, statusCommand } from './commands/status.ts';
 import { tcpCommand } from './commands/tcp.ts';
 import { udpCommand } from './commands/udp.ts';
 import { usageCommand } from './commands/usage.ts';
@@ -43,12 +52,23 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
 const COMMANDS = [
   initCommand,
   httpCommand,
+  filesCommand,
   tcpCommand,
   udpCommand,
   p2pCommand,
   startCommand,
+  statusCommand,
+  readyCommand,
+  addTunnelCommand,
+  removeCommand,
+  reloadCommand,
+  stopCommand,
+  logsCommand,
   poolsCommand,
   checkCommand,
+  doctorCommand,
+  serviceCommand,
+  completionCommand,
   loginCommand,
   logoutCommand,
   keysCommand,
@@ -73,6 +93,7 @@ export const run = async (args: readonly string[], io: Io): Promise<ExitCode> =>
     exitCode = code;
   };
   try {
+    if (isAlone(args, io)) return await showNextStep(io);
     await buildProgram(io, finish).parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {

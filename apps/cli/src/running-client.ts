@@ -7,14 +7,33 @@ import type {
   ReloadOutcome,
   StatusEvent,
   Tunnel,
+  TunnelSource,
   TunnelSpec,
 } from '@tunnel/client';
+
 import { Fault } from '@tunnel/errors';
+import type { ComfortFlags, ConnectionFlags, RequestFlags } from './flags.ts';
 import type { Output, RemovedTunnel } from './output/output.ts';
 import { faultOf } from './problem-report.ts';
-import type { TunnelRun } from './run-tunnels.ts';
+import type { ConnectionSettings } from './settings.ts';
 
-export type TunnelSource = 'file' | 'flags' | 'runtime' | 'mcp';
+/** What a command wants to run. */
+export interface TunnelRun {
+  readonly settings: ConnectionSettings;
+  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & Partial<RequestFlags> & ComfortFlags;
+  readonly stateKey: string;
+  /** The config file it was told to use, or found; null: there is none. */
+  readonly config: string | null;
+  /** Where its tunnels come from. */
+  readonly source: Extract<TunnelSource, 'file' | 'flags' | 'mcp'>;
+  readonly tunnels: readonly TunnelSpec[];
+  /** What others publish. */
+  readonly peers?: readonly ConnectPeerOptions[];
+  /** Reads the file again and applies it. Left out: there is nothing to read. */
+  readonly reload?: (running: RunningClient) => Promise<ReloadOutcome>;
+  /** Besides those of every run. */
+  readonly companions?: readonly Companion[];
+}
 
 /** opening: not answered yet, or asked for again · refused: the edge will not have it · closing: no new visitors, some are left. */
 export type RunningTunnelState = 'opening' | 'open' | 'refused' | 'closing';
@@ -54,6 +73,8 @@ export interface RunningClient {
   adopt(name: string): void;
   /** No new visitors; those that are there may finish. false: there is none of that name. */
   remove(name: string, reason: RemovedTunnel['reason']): Promise<boolean>;
+  /** Says something to whoever sees the run: whole lines. */
+  notice(text: string, channel: 'stdout' | 'stderr'): void;
   /** Ends it as the first signal does. */
   stop(): void;
   /** null: it has no file. Rejects with why the file is not good; outputs were told either way. */
@@ -63,7 +84,7 @@ export interface RunningClient {
 /** What goes with a run and is none of its tunnels: made before it, told of it, shown it, and closed after it. */
 export interface Companion {
   /** Sees what happens from the first moment on. */
-  readonly output?: Output;
+  readonly output?: Partial<Output>;
   /** Before the client connects, which waits for it. */
   onRunning?(running: RunningClient): void | Promise<void>;
   close?(): Promise<void>;
@@ -189,6 +210,10 @@ export class TunnelsOfRun implements RunningClient {
     return true;
   }
 
+  notice(text: string, channel: 'stdout' | 'stderr'): void {
+    this.#deps.output.onNotice(text, channel);
+  }
+
   stop(): void {
     this.#isStopping = true;
     this.#deps.stop();
@@ -258,6 +283,7 @@ export class TunnelsOfRun implements RunningClient {
   }
 
   async #tellOfReload(asked: Promise<ReloadOutcome>): Promise<ReloadOutcome> {
+    this.#deps.output.onReloading();
     try {
       const outcome = await asked;
       this.#deps.output.onReloaded(outcome);

@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import {
   createLineRelay,
   createLogger,
+  createServiceNotifier,
   type Logger,
   type LoggerOptions,
   onSignals,
@@ -60,6 +61,8 @@ export const runServer = async (
   host: NodeJS.Process,
   { make, isJson = false }: RunOptions,
 ): Promise<number> => {
+  // Before anything is launched: a child that inherited what it takes would speak in our name.
+  const manager = createServiceNotifier({ env: host.env });
   const dataDir = openDataDir(config.data_dir);
   const lock = lockDataDir(dataDir);
   const logger = createLogger({ format: logFormat(host), stream: host.stderr });
@@ -91,7 +94,9 @@ export const runServer = async (
       tls: config.tls.cert_path !== '',
     };
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
+    manager.ready();
     const signal = await stop.asked;
+    manager.stopping();
     logger.info({ signal, drain_secs: config.server.drain_secs }, 'stopping: open connections may finish');
     await running.stop({ drainMs: config.server.drain_secs * 1000 });
     logger.info({}, 'stopped');
@@ -99,6 +104,7 @@ export const runServer = async (
   } finally {
     removeRunFile(dataDir);
     lock.release();
+    await manager.close();
     await Promise.all([logger, ...outputs.flatMap(({ out, log }) => [out, log])].map((lines) => lines.flush()));
   }
 };

@@ -15,7 +15,7 @@ import { Peers } from './peers/peers.ts';
 import type { RequestListener } from './requests/request-record.ts';
 import { RequestReporter } from './requests/request-reporter.ts';
 import { type ResumeStore, takeSlot } from './resume-state.ts';
-import type { Session } from './session.ts';
+import type { Session, SessionFacts } from './session.ts';
 import { StatusEmitter, type StatusListener } from './status.ts';
 import { StreamHandler } from './stream-handler.ts';
 import { type Tunnel, TunnelEntry } from './tunnel.ts';
@@ -36,6 +36,8 @@ export type ClientState = 'connecting' | 'connected' | 'reconnecting' | 'closing
 
 export interface Client {
   readonly state: ClientState;
+  /** null while there is none. */
+  readonly session: SessionFacts | null;
   readonly tunnels: readonly Tunnel[];
   /** Visitors being served now. */
   readonly openConnections: number;
@@ -121,6 +123,10 @@ class TunnelClient implements Client {
 
   get state(): ClientState {
     return this.#state;
+  }
+
+  get session(): SessionFacts | null {
+    return this.#connection.session?.facts ?? null;
   }
 
   get tunnels(): readonly Tunnel[] {

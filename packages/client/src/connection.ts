@@ -58,6 +58,11 @@ export class Connection {
     this.#backoff = new Backoff(settings.clock, settings.random);
   }
 
+  /** The one that is up. */
+  get session(): Session | null {
+    return this.#phase.kind === 'up' ? this.#phase.session : null;
+  }
+
   get state(): ConnectionState {
     return this.#phase.kind;
   }

@@ -28,7 +28,7 @@ import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
 import { DatagramPath, type EdgeObserver } from './datagram-path.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Endpoint } from './dial-socket.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { RegistryLink } from './tunnel-registry.ts';
 
@@ -36,6 +36,16 @@ export interface SessionEnd {
   readonly fault: Fault;
   /** Coming back would end the same way. */
   readonly final: boolean;
+}
+
+/** What a program around the client may know of it. */
+export interface SessionFacts {
+  readonly id: string;
+  /** Where the edge is, in its own words. */
+  readonly regionId: string;
+  readonly carriers: number;
+  /** Of the last ping on the control connection; null until one was answered. */
+  readonly latencyMs: number | null;
 }
 
 export interface SessionHandlers {
@@ -125,6 +135,11 @@ export class Session implements RegistryLink {
     }
   }
 
+  get facts(): SessionFacts {
+    const { session_id: id, region_id: regionId } = this.#deps.hello;
+    return { id, regionId, carriers: this.#mux.openCarriers, latencyMs: this.link.roundTripMs };
+  }
+
   get liveStreams(): number {
     return this.#mux.liveStreams;
   }
@@ -147,7 +162,7 @@ export class Session implements RegistryLink {
     return this.#datagramPath.observer;
   }
 
-  /** Where the control connection leads. */
+  /** Where the control connection leads; empty behind a proxy. */
   get edgeAddress(): string {
     return this.link.remoteAddress;
   }
@@ -218,6 +233,8 @@ export class Session implements RegistryLink {
       case 'CarrierTokens':
         return this.#keeper.onTokens(message.tokens);
       case 'DatagramPath':
+        // Behind a proxy there is no address to send datagrams to: they go on carriers, and peers over the relay.
+        if (this.edgeAddress === '') return;
         return this.#datagramPath.offered(message);
       case 'ShuttingDown':
         return handlers.onShuttingDown(message.reason);

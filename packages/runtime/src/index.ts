@@ -4,16 +4,19 @@ export {
   type ClientConfig,
   type ClientTunnel,
   loadClientConfig,
-  pathFrom,
 } from './config/client-config.ts';
 export { readGroupKeyFile, readSecretText } from './config/entry-secret.ts';
+export { pathFrom } from './config/path-from.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { loadServerConfig } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
+export { tunnelNames } from './config/tunnel-names.ts';
 export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
 export { InternalErrors, wholeOrEnd } from './internal-errors.ts';
 export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
+export { closeLocalServer, createLocalServer } from './local-server.ts';
+export { type LogFile, openLogFile } from './logger/log-file.ts';
 export { LogLimiter } from './logger/log-limiter.ts';
 export {
   createLineRelay,
@@ -26,5 +29,6 @@ export {
 } from './logger/logger.ts';
 export { maskFields, maskText } from './logger/mask.ts';
 export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, type Sample } from './metrics.ts';
+export { createServiceNotifier, type ServiceNotifier } from './notify.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
 export { ensureSecretFile, readSecretFile } from './secret-file.ts';

@@ -1,13 +1,13 @@
 // `tunnel pools`: the load-balanced pools of an edge, once or as they change.
 import { Fault } from '@tunnel/errors';
-import { onSignals } from '@tunnel/runtime';
 import { Command, Option } from 'commander';
 import { apiAddress, type GroupsSource, readGroups } from '../api/edge-api.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { addServerFlags, type ServerFlags, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { choosePoolOutput, type PoolOutput } from '../output/pools.ts';
-import { loadConfig, resolveSettings } from '../settings.ts';
+import { loadConfig, resolveProxy, resolveSettings } from '../settings.ts';
+import { listenForStop, pause } from '../until-stopped.ts';
 
 interface PoolFlags extends ServerFlags {
   readonly api?: string;
@@ -35,7 +35,7 @@ export const poolsCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       const config = loadConfig(flags.config, io);
       const { server, tls, token, caFile, insecure } = resolveSettings(flags, config, io);
       const address = apiAddress({ api: flags.api ?? config?.values.api_url, server, tls });
-      const source = { address, token, caFile, insecure };
+      const source = { address, token, caFile, insecure, proxyFor: resolveProxy(flags.proxy, config, io) };
       const output = choosePoolOutput(io, { json: flags.json === true, watch: flags.watch === true });
       if (flags.watch === true) await watchPools(source, output, flags.interval * 1000, io);
       else output.show(await readGroups(source));
@@ -69,29 +69,3 @@ const watchPools = async (source: GroupsSource, output: PoolOutput, everyMs: num
 /** What went wrong on the edge's side passes; what went wrong in here does not. */
 const isPassing = (fault: Fault): boolean =>
   fault.retryable && (fault.code !== 'INTERNAL' || fault.cause === undefined);
-
-const listenForStop = (io: Io): AbortSignal => {
-  const asked = new AbortController();
-  onSignals({
-    signals: ['SIGINT', 'SIGTERM'],
-    sameWithinMs: 0,
-    onFirst: () => asked.abort(),
-    onSecond: () => {},
-    clock: io.clock,
-    source: io.signals,
-  });
-  void io.stdoutClosed.then(() => asked.abort());
-  return asked.signal;
-};
-
-const pause = (ms: number, stop: AbortSignal, io: Io): Promise<void> =>
-  new Promise((resolve) => {
-    if (stop.aborted) return resolve();
-    const end = (): void => {
-      timer.cancel();
-      stop.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = io.clock.setTimeout(end, ms);
-    stop.addEventListener('abort', end, { once: true });
-  });

@@ -16,14 +16,21 @@ import { type ClientConfig, type ClientTunnel, loadClientConfig } from '@tunnel/
 import { Command } from 'commander';
 import { ConfigWatch } from '../config-watch.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { addConnectionFlags, addRequestFlags, type ConnectionFlags, type RequestFlags } from '../flags.ts';
+import {
+  addComfortFlags,
+  addConnectionFlags,
+  addRequestFlags,
+  type ComfortFlags,
+  type ConnectionFlags,
+  type RequestFlags,
+} from '../flags.ts';
 import type { Io } from '../io.ts';
 import { type FileContent, Reloader } from '../reload.ts';
-import { runTunnels, type TunnelRun } from '../run-tunnels.ts';
-import type { Companion, RunningClient } from '../running-client.ts';
+import { runTunnels } from '../run-tunnels.ts';
+import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings } from '../settings.ts';
 
-type StartFlags = ConnectionFlags & RequestFlags & { readonly watch?: boolean };
+type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };
 
 const EXAMPLES = `
 Example:
@@ -34,11 +41,13 @@ SIGHUP and \`tunnel reload\` read the file again: entries that are the same are 
 
 export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
-    addRequestFlags(
-      new Command('start')
-        .description('open the tunnels of config.yml, all of them or those named')
-        .argument('[name...]', 'names of tunnels in config.yml')
-        .option('--watch', 'reload by itself when the file changes'),
+    addComfortFlags(
+      addRequestFlags(
+        new Command('start')
+          .description('open the tunnels of config.yml, all of them or those named')
+          .argument('[name...]', 'names of tunnels in config.yml')
+          .option('--watch', 'reload by itself when the file changes'),
+      ),
     ),
   )
     .addHelpText('after', EXAMPLES)
@@ -120,7 +129,7 @@ const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[])
 };
 
 /** What is published, and what others publish. */
-const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
+export const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
   tunnels: entries.filter(([, { p2p_connect }]) => p2p_connect === undefined).map((entry) => specOf(...entry)),
   peers: entries.flatMap(([name, entry]) => peerOf(name, entry, wait)),
 });

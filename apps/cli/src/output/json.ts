@@ -118,6 +118,10 @@ export class JsonEvents implements Output {
     if (event.type === 'request-finished') this.#tell(requestEvent(event));
   }
 
+  onNotice(): void {}
+
+  onReloading(): void {}
+
   onReloaded(outcome: ReloadOutcome): void {
     this.#write('reloaded', { ...outcome });
   }

@@ -45,6 +45,12 @@ export class LineOutput implements Output {
     this.#io.stdout.write(`${inspectorText(url)}\n`);
   }
 
+  onNotice(text: string, channel: 'stdout' | 'stderr'): void {
+    this.#io[channel].write(`${text}\n`);
+  }
+
+  onReloading(): void {}
+
   onReloaded(outcome: ReloadOutcome): void {
     this.#io.stdout.write(`${[`reloaded: ${reloadText(outcome)}`, ...restartLines(outcome)].join('\n  ')}\n`);
   }
@@ -185,12 +191,17 @@ export interface LineShape {
   readonly width?: number;
   /** Whether the tunnel's name is needed to tell requests apart. */
   readonly named: boolean;
+  /** Its time stands before it already. */
+  readonly untimed?: boolean;
   readonly colours?: Colours;
 }
 
 /** One request in one line: when, what, how it went and how long it took. */
-export const requestLine = (event: FinishedRequest, { width, named, colours }: LineShape): string => {
-  const lead = [clockText(event.at), ...(named ? [oneLine(event.tunnel.name)] : [])].join(' ');
+export const requestLine = (event: FinishedRequest, { width, named, untimed, colours }: LineShape): string => {
+  const lead = [
+    ...(untimed === true ? [] : [clockText(event.at)]),
+    ...(named ? [oneLine(event.tunnel.name)] : []),
+  ].join(' ');
   const marks = [...(event.aborted ? ['aborted'] : []), ...(event.replayOf === null ? [] : ['replay'])];
   const path = oneLine(event.path);
   const status = statusText(event, colours);

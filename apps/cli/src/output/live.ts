@@ -88,6 +88,12 @@ export class LiveOutput implements Output {
     else this.#inspector = inspectorText(url);
   }
 
+  onNotice(text: string, channel: 'stdout' | 'stderr'): void {
+    this.#above(() => this.#lines.onNotice(text, channel));
+  }
+
+  onReloading(): void {}
+
   onReloaded(outcome: ReloadOutcome): void {
     this.#above(() => this.#lines.onReloaded(outcome));
   }

@@ -16,6 +16,10 @@ export interface Output {
   onRequest(event: RequestEvent): void;
   /** Where requests can be looked at; null: it was wanted, and no port is free. Before any tunnel is open. */
   onInspector(url: string | null): void;
+  /** What goes with the run has to say this: whole lines, above whatever is drawn again in place. */
+  onNotice(text: string, channel: 'stdout' | 'stderr'): void;
+  /** The config file is being read again; one of the next two follows. */
+  onReloading(): void;
   /** The config file was read again, and this came of it. */
   onReloaded(outcome: ReloadOutcome): void;
   /** It was read again and is not good: nothing has changed. */
@@ -28,15 +32,17 @@ export interface Output {
   onEnd(code: ExitCode, tunnels: readonly Tunnel[]): void;
 }
 
-/** Tells each of them, in their order. */
-export const fanOut = (outputs: readonly Output[]): Output => ({
-  onStatus: (event) => outputs.forEach((output) => output.onStatus(event)),
-  onRequest: (event) => outputs.forEach((output) => output.onRequest(event)),
-  onInspector: (url) => outputs.forEach((output) => output.onInspector(url)),
-  onReloaded: (outcome) => outputs.forEach((output) => output.onReloaded(outcome)),
-  onReloadRefused: (fault) => outputs.forEach((output) => output.onReloadRefused(fault)),
-  onRemoved: (removed) => outputs.forEach((output) => output.onRemoved(removed)),
-  onFailure: (fault) => outputs.forEach((output) => output.onFailure(fault)),
-  onDrain: (open, seconds) => outputs.forEach((output) => output.onDrain(open, seconds)),
-  onEnd: (code, tunnels) => outputs.forEach((output) => output.onEnd(code, tunnels)),
+/** Tells each of them what it wants to know, in their order. */
+export const fanOut = (outputs: readonly Partial<Output>[]): Output => ({
+  onStatus: (event) => outputs.forEach((output) => output.onStatus?.(event)),
+  onRequest: (event) => outputs.forEach((output) => output.onRequest?.(event)),
+  onInspector: (url) => outputs.forEach((output) => output.onInspector?.(url)),
+  onNotice: (text, channel) => outputs.forEach((output) => output.onNotice?.(text, channel)),
+  onReloading: () => outputs.forEach((output) => output.onReloading?.()),
+  onReloaded: (outcome) => outputs.forEach((output) => output.onReloaded?.(outcome)),
+  onReloadRefused: (fault) => outputs.forEach((output) => output.onReloadRefused?.(fault)),
+  onRemoved: (removed) => outputs.forEach((output) => output.onRemoved?.(removed)),
+  onFailure: (fault) => outputs.forEach((output) => output.onFailure?.(fault)),
+  onDrain: (open, seconds) => outputs.forEach((output) => output.onDrain?.(open, seconds)),
+  onEnd: (code, tunnels) => outputs.forEach((output) => output.onEnd?.(code, tunnels)),
 });

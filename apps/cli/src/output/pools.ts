@@ -4,7 +4,8 @@ import type { Fault } from '@tunnel/errors';
 import type { ReadGroups } from '../api/edge-api.ts';
 import type { Io } from '../io.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
-import { bytesText, type Colours, coloursOf, columns, counted, cutVisible, momentText } from './text.ts';
+import { RedrawnLines } from './redrawn-lines.ts';
+import { bytesText, type Colours, coloursOf, columns, counted, momentText } from './text.ts';
 
 type Screen = Pick<Io, 'stdout' | 'stderr' | 'env'>;
 
@@ -76,53 +77,24 @@ class PlainPools implements PoolOutput {
 
 class LivePools implements PoolOutput {
   readonly #io: Screen;
-  #block: readonly string[] = [];
-  #drawn: readonly string[] = [];
+  readonly #block: RedrawnLines;
 
   constructor(io: Screen) {
     this.#io = io;
+    this.#block = new RedrawnLines(io.stdout);
   }
 
   show({ groups }: ReadGroups): void {
-    this.#block = poolLines(groups, coloursOf(this.#io));
-    this.#draw(this.#block);
+    this.#block.draw(poolLines(groups, coloursOf(this.#io)));
   }
 
   /** The last that is known stays on the screen, below what happened. */
   lost(fault: Fault): void {
-    this.#above(lostText(fault));
+    this.#block.above(lostText(fault));
   }
 
   back(): void {
-    this.#above(BACK);
-  }
-
-  #above(line: string): void {
-    this.#erase();
-    this.#io.stdout.write(`${line}\n`);
-    this.#draw(this.#block);
-  }
-
-  #draw(block: readonly string[]): void {
-    const lines = this.#fit(block);
-    if (lines.length === this.#drawn.length && lines.every((line, at) => line === this.#drawn[at])) return;
-    this.#erase();
-    this.#drawn = lines;
-    this.#io.stdout.write(`${lines.join('\n')}\n`);
-  }
-
-  /** Lines that wrap, or have left the screen, could not be erased by counting them. */
-  #fit(block: readonly string[]): string[] {
-    const width = Math.max(20, (this.#io.stdout.columns || 80) - 1);
-    const height = Math.max(2, (this.#io.stdout.rows || 24) - 1);
-    const lines = block.length > height ? block.slice(0, height - 1) : block;
-    const rest = block.length - lines.length;
-    return [...lines.map((line) => cutVisible(line, width)), ...(rest === 0 ? [] : [`… and ${rest} more lines`])];
-  }
-
-  #erase(): void {
-    if (this.#drawn.length > 0) this.#io.stdout.write(`\u001b[${this.#drawn.length}A\u001b[J`);
-    this.#drawn = [];
+    this.#block.above(BACK);
   }
 }
 

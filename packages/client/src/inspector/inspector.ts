@@ -1,8 +1,8 @@
 // The inspector: a page on this machine alone that shows the last requests and sends them again; and who may talk to it.
 import { timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Clock, type Logger, randomToken } from '@tunnel/runtime';
+import { type Clock, closeLocalServer, createLocalServer, type Logger, randomToken } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { replay } from '../requests/replay.ts';
 import { type RequestReporter, RequestStore } from '../requests/request-reporter.ts';
@@ -47,16 +47,13 @@ export const startInspector = async (deps: InspectorDeps): Promise<Inspector | n
     tunnels: deps.tunnels,
     replay: (record) => replay(record, { requests, clock }),
   };
-  const server = createServer({ maxHeaderSize: 16 * 1024 });
-  server.maxConnections = CLIENT_LIMITS.INSPECTOR_CONNECTIONS_MAX;
+  const server = createLocalServer({
+    connectionsMax: CLIENT_LIMITS.INSPECTOR_CONNECTIONS_MAX,
+    respond: (request, response) => respond(request, response, { port: portOf(server), routes, live }),
+    onProblem: (reason) => logger.warn({ reason }, 'the inspector could not answer'),
+  });
   const port = await listenOnFirstFree(server, deps.ports ?? PORTS);
   if (port === null) return null;
-  server.on('request', (request, response) => {
-    respond(request, response, { port, routes, live }).catch((error: unknown) => {
-      logger.warn({ reason: String(error) }, 'the inspector could not answer');
-      response.destroy();
-    });
-  });
   server.on('error', (error) => logger.warn({ reason: error.message }, 'the inspector has a problem'));
   requests.keepIn(store);
   return {
@@ -68,9 +65,7 @@ export const startInspector = async (deps: InspectorDeps): Promise<Inspector | n
 const closeAll = async (server: Server, live: LiveEvents, forget: () => void): Promise<void> => {
   forget();
   live.close();
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeAllConnections();
-  await closed;
+  await closeLocalServer(server);
 };
 
 const listenOnFirstFree = async (server: Server, ports: readonly number[]): Promise<number | null> => {
@@ -88,10 +83,12 @@ const listenOnFirstFree = async (server: Server, ports: readonly number[]): Prom
       server.on('listening', onListening);
       server.listen(port, HOST);
     });
-    if (isFree) return (server.address() as AddressInfo).port;
+    if (isFree) return portOf(server);
   }
   return null;
 };
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
 
 interface Inside {
   readonly port: number;

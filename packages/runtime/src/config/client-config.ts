@@ -1,11 +1,12 @@
 // config.yml: its schema, what no single key can tell, the keys of its groups and peers, and the one checked and frozen value; every refusal at its
 // line.
 import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import * as z from 'zod';
 import { Secret } from '../secret.ts';
 import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from './entry-secret.ts';
 import { type Layer, type Tree, valueAt } from './layer.ts';
+import { pathFrom } from './path-from.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
 import { foreignKeys, localFindings, peerFindings } from './tunnel-keys.ts';
 import {
@@ -18,6 +19,7 @@ import {
   oneOf,
   printableName,
   seconds,
+  secretUrl,
   table,
   targetPort,
   url,
@@ -94,6 +96,8 @@ const tunnel = table({
   listen_host: filledText().default('127.0.0.1'),
 });
 
+const PROXY_URL = /^(none|(https?|socks5h?):\/\/([^\s/?#@]*@)?(\[[0-9a-f:.%]+\]|[^\s:/@?#[\]]+)(:\d{1,5})?\/?)$/i;
+
 const SERVER = '"host:port" of the control plane';
 
 export const clientFileSchema = table({
@@ -109,8 +113,15 @@ export const clientFileSchema = table({
   tls: flag().optional(),
   ca_file: filledText().optional(),
   insecure: flag().default(false),
+  /** Empty: HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment. */
+  proxy: secretUrl(PROXY_URL, 'http://user:password@host:3128, https://…, socks5://… or socks5h://…, or none').prefault(
+    '',
+  ),
+  proxy_auth_file: filledText().optional(),
   auth_token: filledSecretText().optional(),
   auth_token_file: filledText().optional(),
+  /** Absent: none is written. */
+  log_file: filledText().optional(),
   /** Reloaded by itself when the file changes. */
   watch: flag().default(false),
   tunnels: z
@@ -211,6 +222,9 @@ const clientFindings = (config: ClientFile, written: Tree): Finding[] => [
   ...(config.auth_token !== undefined && config.auth_token_file !== undefined
     ? [{ path: ['auth_token_file'], expected: 'left out when `auth_token` is given', got: 'both' }]
     : []),
+  ...(config.proxy_auth_file !== undefined && config.proxy.reveal().includes('@')
+    ? [{ path: ['proxy_auth_file'], expected: 'left out when `proxy` has a user name in it', got: 'both' }]
+    : []),
   ...Object.entries(config.tunnels).flatMap(([name, entry]) => {
     const path = ['tunnels', name];
     const keys = valueAt(written, path) as Tree;
@@ -250,7 +264,3 @@ const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
     ? []
     : [{ path: [...path, second], expected: `left out when \`${first}\` is given`, got: 'both' }];
 };
-
-/** Where a path in config.yml or on the command line leads, seen from `folder`; `~/` means the home folder, as in a shell. */
-export const pathFrom = (folder: string, path: string, home: string): string =>
-  path.startsWith('~/') ? join(home, path.slice(2)) : resolve(folder, path);

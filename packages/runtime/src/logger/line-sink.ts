@@ -111,7 +111,7 @@ export class LineSink {
 
 // Where lines leave the process. A file is written at once; everything else through its stream, one chunk at a time.
 
-interface Outlet {
+export interface Outlet {
   /** True once writing can never work again (the reader is gone). */
   readonly closed: boolean;
   /** `done` is called exactly once, never in the middle of `write` for a stream. */

@@ -1,0 +1,125 @@
+// Asking running clients: one call over the socket of one, and what a client's refusal is here.
+import { type IncomingMessage, request } from 'node:http';
+import { createInterface } from 'node:readline';
+import { Fault, type FaultValues } from '@tunnel/errors';
+import { CLI_LIMITS } from '../limits.ts';
+
+export interface AgentCall {
+  readonly method?: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly json?: object;
+  /** What takes as long as the edge does. */
+  readonly isSlow?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+export interface AgentReply {
+  readonly status: number;
+  readonly json: unknown;
+}
+
+/** Nobody listens there, or not in our language. */
+export class NoAnswer extends Error {
+  /** Nobody is behind the socket any more. */
+  readonly isDead: boolean;
+
+  constructor(cause: unknown) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    super(message, { cause });
+    this.isDead = code === 'ECONNREFUSED' || code === 'ENOENT';
+  }
+}
+
+/** A client that has no room for a connection closes it: it has after a moment. */
+const PASSING: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'EAGAIN']);
+const TRIES = 25;
+const TRY_EVERY_MS = 250;
+
+/** Rejects with NoAnswer, or with the client's refusal as a Fault. */
+export const askClient = async (socketPath: string, call: AgentCall): Promise<AgentReply> => {
+  const reply = await tryCall(socketPath, call);
+  if (reply.status < 400 || reply.status === 503) return reply;
+  throw refusalOf(reply);
+};
+
+const tryCall = async (socketPath: string, call: AgentCall): Promise<AgentReply> => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const response = await send(socketPath, call);
+      return { status: response.statusCode ?? 0, json: await readJson(response) };
+    } catch (error) {
+      // Asked again only where nothing changes by it.
+      const isPassing = PASSING.has((error as NodeJS.ErrnoException).code) && (call.method ?? 'GET') === 'GET';
+      if (!isPassing || attempt === TRIES) throw new NoAnswer(error);
+      await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS));
+    }
+  }
+};
+
+/** Lines as they come, until `signal`, or until the client has ended. */
+export const followClient = async (
+  socketPath: string,
+  call: AgentCall,
+  onLine: (json: unknown) => void,
+): Promise<void> => {
+  const response = await send(socketPath, { ...call, isSlow: true }).catch((error: unknown) => {
+    throw new NoAnswer(error);
+  });
+  if (response.statusCode !== 200) {
+    throw refusalOf({ status: response.statusCode ?? 0, json: await readJson(response) });
+  }
+  try {
+    for await (const line of createInterface({ input: response })) if (line !== '') onLine(JSON.parse(line));
+  } catch (error) {
+    // Of a client that was killed there is no more to come either.
+    if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
+  }
+};
+
+const send = (socketPath: string, call: AgentCall): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    const body = call.json === undefined ? '' : JSON.stringify(call.json);
+    const timeout = call.isSlow === true ? CLI_LIMITS.AGENT_SLOW_ANSWER_TIMEOUT_MS : CLI_LIMITS.AGENT_ANSWER_TIMEOUT_MS;
+    const sent = request({
+      socketPath,
+      path: call.path,
+      method: call.method ?? 'GET',
+      agent: false,
+      headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+      ...(call.signal === undefined ? {} : { signal: call.signal }),
+    });
+    const late = setTimeout(() => sent.destroy(new Error('it does not answer')), timeout);
+    sent.once('error', (error) => {
+      clearTimeout(late);
+      reject(error);
+    });
+    sent.once('response', (response) => {
+      clearTimeout(late);
+      resolve(response);
+    });
+    sent.end(body);
+  });
+
+const readJson = async (response: IncomingMessage): Promise<unknown> => {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of response as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > CLI_LIMITS.AGENT_ANSWER_MAX_BYTES) throw new Error('the answer is too long');
+    parts.push(part);
+  }
+  return JSON.parse(Buffer.concat(parts).toString('utf8')) as unknown;
+};
+
+const refusalOf = ({ status, json }: AgentReply): Fault => {
+  const {
+    code = '',
+    error = `it answers with ${status}`,
+    values = {},
+  } = json as Partial<{
+    code: string;
+    error: string;
+    values: FaultValues;
+  }>;
+  return Fault.fromWire(code, error, values);
+};

@@ -1,0 +1,113 @@
+// The running clients of this user, and which of them is meant: by pid, by its config file, or the only one.
+import { realpathSync } from 'node:fs';
+import { Fault } from '@tunnel/errors';
+import { pathFrom } from '@tunnel/runtime';
+import { type Command, Option } from 'commander';
+import type { Io } from '../io.ts';
+import { type AgentCall, type AgentReply, askClient, followClient, NoAnswer } from './agent-client.ts';
+import { type FoundSocket, findSockets, removeStale } from './socket-place.ts';
+import type { ClientStatus } from './status-report.ts';
+
+export interface ClientFlags {
+  readonly client?: string;
+}
+
+export const addClientFlag = (command: Command): Command =>
+  command.addOption(
+    new Option('--client <pid|config>', 'which running client: its pid or its config file; needed when several run'),
+  );
+
+export interface FoundClients {
+  /** Oldest first. */
+  readonly clients: readonly FoundClient[];
+  /** Pids behind sockets that take connections and give no answer. */
+  readonly silent: readonly number[];
+}
+
+/** A client that answered. */
+export class FoundClient {
+  readonly status: ClientStatus;
+  readonly #path: string;
+
+  constructor(path: string, status: ClientStatus) {
+    this.#path = path;
+    this.status = status;
+  }
+
+  get pid(): number {
+    return this.status.pid;
+  }
+
+  /** For a list that people choose from. */
+  get text(): string {
+    const { pid, config, tunnels } = this.status;
+    return `${pid} (${config ?? (tunnels.map(({ name }) => name).join(' ') || 'no tunnels')})`;
+  }
+
+  /** Rejects with its refusal, or that it is gone by now. */
+  async ask(call: AgentCall): Promise<AgentReply> {
+    return askClient(this.#path, call).catch((error: unknown) => this.#fail(error));
+  }
+
+  /** Until it ends, or `signal` says so. */
+  async follow(call: AgentCall, onLine: (json: unknown) => void): Promise<void> {
+    await followClient(this.#path, call, onLine).catch((error: unknown) => {
+      if (call.signal?.aborted !== true) this.#fail(error);
+    });
+  }
+
+  #fail(error: unknown): never {
+    if (error instanceof NoAnswer) throw new Fault('CLIENT_NO_ANSWER', { pid: this.pid, reason: error.message });
+    throw error;
+  }
+}
+
+export const findClients = async (io: Pick<Io, 'env' | 'home'>): Promise<FoundClients> => {
+  const answers = await Promise.all(findSockets(io).map((socket) => lookAt(socket)));
+  const clients = answers.filter((answer): answer is FoundClient => answer instanceof FoundClient);
+  const silent = answers.filter((answer): answer is number => typeof answer === 'number');
+  return { clients: clients.sort((a, b) => a.status.since.localeCompare(b.status.since)), silent };
+};
+
+/** A number: somebody is there who does not say who. */
+const lookAt = async (socket: FoundSocket): Promise<FoundClient | number | null> => {
+  try {
+    const { json } = await askClient(socket.path, { path: '/status' });
+    return new FoundClient(socket.path, json as ClientStatus);
+  } catch (error) {
+    if (!(error instanceof NoAnswer && error.isDead)) return socket.pid;
+    await removeStale(socket);
+    return null;
+  }
+};
+
+/** Rejects with a Fault when there is none, or it is not said which. */
+export const chooseClient = async ({ client: wanted }: ClientFlags, io: Io): Promise<FoundClient> => {
+  const { clients, silent } = await findClients(io);
+  if (clients.length === 0) {
+    const [pid] = silent;
+    throw pid === undefined
+      ? new Fault('CLIENT_NOT_RUNNING')
+      : new Fault('CLIENT_NO_ANSWER', { pid, reason: 'it does not answer' });
+  }
+  const meant = wanted === undefined ? clients : clients.filter((client) => isMeant(client, wanted, io));
+  const [only, ...more] = meant;
+  if (only !== undefined && more.length === 0) return only;
+  const list = (only === undefined ? clients : meant).map(({ text }) => text).join(', ');
+  if (only !== undefined) throw new Fault('CLIENT_AMBIGUOUS', { count: meant.length, clients: list });
+  throw new Fault('CLIENT_USAGE', { reason: `no running client is \`${wanted}\`; these run: ${list}` });
+};
+
+const isMeant = ({ status }: FoundClient, wanted: string, io: Io): boolean =>
+  /^\d+$/.test(wanted)
+    ? status.pid === Number(wanted)
+    : status.config !== null && real(status.config) === real(pathFrom(io.cwd, wanted, io.home));
+
+/** The same file by another way. */
+const real = (path: string): string => {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+};

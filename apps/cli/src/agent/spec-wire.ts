@@ -1,0 +1,54 @@
+// A tunnel to be added, on its way from the command that asks for it to the client that opens it: JSON with the names of the library.
+import { checkTunnelSpec, type TunnelSpec } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import { Secret } from '@tunnel/runtime';
+
+/** The name is known to whoever asks: it is what the tunnel is removed by. */
+export type NamedSpec = TunnelSpec & { readonly name: string };
+
+type Kind = 'string' | 'number' | 'boolean' | 'object';
+
+/** What may be said of a tunnel that is added; p2p has secrets of its own, and commands of its own. */
+const KEYS: Readonly<Partial<Record<keyof TunnelSpec, Kind>>> = {
+  protocol: 'string',
+  name: 'string',
+  localHost: 'string',
+  localPort: 'number',
+  localSocket: 'string',
+  files: 'object',
+  subdomain: 'string',
+  hostHeader: 'string',
+  localProtocol: 'string',
+  localTlsVerify: 'boolean',
+  capture: 'boolean',
+  remotePort: 'number',
+  idleSecs: 'number',
+  proxyProtocol: 'string',
+  group: 'string',
+  groupKey: 'string',
+  healthCheck: 'object',
+};
+
+/** The key of a group goes along: the socket is its owner's alone, and so is the client behind it. */
+export const specToWire = (spec: NamedSpec): object => {
+  const { groupKey } = spec;
+  return { ...spec, ...(groupKey instanceof Secret ? { groupKey: groupKey.reveal() } : {}) };
+};
+
+/** Throws a Fault for what is no tunnel. */
+export const specFromWire = (json: unknown): NamedSpec => {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw refuse('a tunnel is a JSON object');
+  for (const [key, value] of Object.entries(json)) {
+    const kind = Object.hasOwn(KEYS, key) ? KEYS[key as keyof TunnelSpec] : undefined;
+    if (kind === undefined) throw refuse(`\`${key}\` says nothing about a tunnel that is added`);
+    if (typeof value !== kind || value === null || Array.isArray(value))
+      throw refuse(`\`${key}\` must be of the kind ${kind}`);
+  }
+  const spec = json as NamedSpec;
+  if (typeof spec.name !== 'string' || spec.name === '') throw refuse('a tunnel that is added has a `name`');
+  if ((spec.protocol as string) === 'p2p') throw refuse('p2p tunnels are published with `tunnel p2p publish`');
+  checkTunnelSpec(spec);
+  return spec;
+};
+
+const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

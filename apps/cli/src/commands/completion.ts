@@ -1,0 +1,33 @@
+// `tunnel completion SHELL`: prints what a shell needs to complete commands, flags, and names of tunnels.
+import { Argument, Command } from 'commander';
+import type { CommandWords } from '../completion/command-words.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+
+type Shell = 'bash' | 'zsh' | 'fish';
+
+const SCRIPTS: Readonly<Record<Shell, () => Promise<(words: readonly CommandWords[]) => string>>> = {
+  bash: async () => (await import('../completion/bash.ts')).bashScript,
+  zsh: async () => (await import('../completion/zsh.ts')).zshScript,
+  fish: async () => (await import('../completion/fish.ts')).fishScript,
+};
+
+const EXAMPLES = `
+Example:
+  $ source <(tunnel completion bash)          # in ~/.bashrc
+  $ source <(tunnel completion zsh)           # in ~/.zshrc, after compinit
+  $ tunnel completion fish > ~/.config/fish/completions/tunnel.fish`;
+
+export const completionCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  new Command('completion')
+    .description('print the completion script of a shell')
+    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
+    .addHelpText('after', EXAMPLES)
+    .action(async (shell: Shell, _flags: object, command: Command) => {
+      const [{ commandWords }, script] = await Promise.all([
+        import('../completion/command-words.ts'),
+        SCRIPTS[shell](),
+      ]);
+      io.stdout.write(script(commandWords(command.parent ?? command)));
+      finish(EXIT.endedAsAsked);
+    });

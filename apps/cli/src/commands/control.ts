@@ -1,0 +1,52 @@
+// `tunnel remove`, `tunnel reload`, `tunnel stop`: changes of a running client, each one call to it.
+
+import type { ReloadOutcome } from '@tunnel/client';
+import { Command } from 'commander';
+import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { reloadText, restartLines } from '../output/lines.ts';
+import { counted } from '../output/text.ts';
+import { oneLine } from '../problem-report.ts';
+
+type Finish = (code: ExitCode) => void;
+
+export const removeCommand = (io: Io, finish: Finish): Command =>
+  addClientFlag(
+    new Command('remove')
+      .description('close a tunnel of the running client; visitors that are there may finish')
+      .argument('<name>', 'name of the tunnel: see `tunnel status`'),
+  )
+    .addHelpText('after', '\nExample:\n  $ tunnel remove http-3000')
+    .action(async (name: string, flags: ClientFlags) => {
+      const client = await chooseClient(flags, io);
+      const path = `/tunnels/${encodeURIComponent(name)}`;
+      const { json } = await client.ask({ method: 'DELETE', path, isSlow: true });
+      const { open_connections: open } = json as { readonly open_connections: number };
+      const rest = open === 0 ? '' : `, ${counted(open, 'connection', 'connections')} may finish`;
+      io.stdout.write(`${oneLine(name)}: removed${rest}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+export const reloadCommand = (io: Io, finish: Finish): Command =>
+  addClientFlag(new Command('reload').description('let the running client read its config file again, as SIGHUP does'))
+    .option('--json', 'print what came of it as JSON')
+    .addHelpText('after', '\nExample:\n  $ tunnel check && tunnel reload')
+    .action(async (flags: ClientFlags & { readonly json?: boolean }) => {
+      const client = await chooseClient(flags, io);
+      const { json } = await client.ask({ method: 'POST', path: '/reload', isSlow: true });
+      const outcome = json as ReloadOutcome;
+      const lines = flags.json === true ? [JSON.stringify(outcome)] : [reloadText(outcome), ...restartLines(outcome)];
+      io.stdout.write(`${lines.join('\n  ')}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+export const stopCommand = (io: Io, finish: Finish): Command =>
+  addClientFlag(new Command('stop').description('end the running client, as SIGTERM does: connections may finish'))
+    .addHelpText('after', '\nExample:\n  $ tunnel stop --client ~/.tunnel/config.yml')
+    .action(async (flags: ClientFlags) => {
+      const client = await chooseClient(flags, io);
+      await client.ask({ method: 'POST', path: '/stop' });
+      io.stdout.write(`client ${client.pid} is stopping\n`);
+      finish(EXIT.endedAsAsked);
+    });

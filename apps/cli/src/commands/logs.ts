@@ -1,0 +1,48 @@
+// `tunnel logs`: what a running client has said lately, and with -f what it says from now on.
+import { Command, Option } from 'commander';
+import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
+import type { LogEntry } from '../agent/log-keeper.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { wholeNumber } from '../flags.ts';
+import type { Io } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { momentText } from '../output/text.ts';
+import { oneLine } from '../problem-report.ts';
+import { listenForStop } from '../until-stopped.ts';
+
+interface LogFlags extends ClientFlags {
+  readonly lines: number;
+  readonly follow?: boolean;
+  readonly json?: boolean;
+}
+
+const EXAMPLES = `
+Example:
+  $ tunnel logs -f
+  $ tunnel logs -n 1000 --json | jq 'select(.event == "request" and .status >= 500)'`;
+
+export const logsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addClientFlag(new Command('logs').description('print what the running client has said'))
+    .addOption(
+      new Option('-n, --lines <n>', 'how many of the last lines')
+        .default(100)
+        .argParser(wholeNumber(0, CLI_LIMITS.AGENT_LOG_LINES_MAX)),
+    )
+    .option('-f, --follow', 'go on with what it says from now on, until it ends or Ctrl-C')
+    .option('--json', 'print the events of `--json` instead of lines for people')
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: LogFlags) => {
+      const client = await chooseClient(flags, io);
+      const path = `/logs?lines=${flags.lines}${flags.follow === true ? '&follow=1' : ''}`;
+      const print = (entry: unknown): void => {
+        for (const line of linesOf(entry as LogEntry, flags.json === true)) io.stdout.write(`${line}\n`);
+      };
+      await client.follow({ path, signal: listenForStop(io) }, print);
+      finish(EXIT.endedAsAsked);
+    });
+
+const linesOf = ({ at, text, event }: LogEntry, json: boolean): string[] => {
+  if (json) return event === null ? [] : [JSON.stringify(event)];
+  const [first = '', ...more] = text.split('\n').filter((line) => line.trim() !== '');
+  return first === '' ? [] : [`${momentText(at)}  ${oneLine(first)}`, ...more.map((line) => `  ${oneLine(line)}`)];
+};

@@ -1,0 +1,47 @@
+// `tunnel service`: keeps `tunnel start` running as a service of systemd, of this user or of the system.
+import { Fault } from '@tunnel/errors';
+import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { type ExitCode, exitCodeOf } from '../exit-codes.ts';
+import { wholeNumber } from '../flags.ts';
+import type { Io } from '../io.ts';
+import { problemLines } from '../problem-report.ts';
+import type { ServiceAction, ServiceFlags } from '../service/service.ts';
+
+const ACTIONS: readonly ServiceAction[] = ['install', 'uninstall', 'start', 'stop', 'status', 'logs'];
+
+const EXAMPLES = `
+Example:
+  $ tunnel service install --config ~/.tunnel/config.yml
+  $ sudo tunnel service install --system --name web --config /etc/tunnel/web.yml
+  $ tunnel service install --print > tunnel.service`;
+
+export const serviceCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  new Command('service')
+    .description('keep `tunnel start` running as a service of systemd')
+    .addArgument(new Argument('<action>', 'what to do').choices(ACTIONS))
+    .option('--system', 'a service of the system, as root (default: of this user)')
+    .option('--name <name>', 'one of several: tunnel-<name>.service', serviceName)
+    .option('--config <file>', 'config file of the service (default: ~/.tunnel/config.yml)')
+    .option('--print', 'print the unit and change nothing')
+    .addOption(new Option('-n, --lines <count>', 'logs: how many').default(100).argParser(wholeNumber(0, 1_000_000)))
+    .option('-f, --follow', 'logs: go on with new ones')
+    .addHelpText('after', EXAMPLES)
+    .action(async (action: ServiceAction, flags: ServiceFlags) => {
+      const { runService } = await import('../service/service.ts');
+      try {
+        finish(await runService(action, flags, io));
+      } catch (error) {
+        if (!(error instanceof Fault) || error.code !== 'CLIENT_SERVICE') throw error;
+        io.stderr.write(
+          `${problemLines(error)
+            .map((line) => line.trim())
+            .join('. ')}\n`,
+        );
+        finish(exitCodeOf(error));
+      }
+    });
+
+const serviceName = (text: string): string => {
+  if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be letters, digits, dots, hyphens and underscores.');
+};

@@ -1,0 +1,74 @@
+// `tunnel status`: the running clients of this user and their tunnels, once or as they change. `tunnel` alone: what to do next.
+import { existsSync } from 'node:fs';
+import { Command } from 'commander';
+import { findClients } from '../agent/choose-client.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { clientLines, NO_CLIENT } from '../output/client-status.ts';
+import { RedrawnLines } from '../output/redrawn-lines.ts';
+import { coloursOf } from '../output/text.ts';
+import { defaultConfigPath } from '../settings.ts';
+import { listenForStop, pause } from '../until-stopped.ts';
+
+interface StatusFlags {
+  readonly json?: boolean;
+  readonly watch?: boolean;
+}
+
+const EXAMPLES = `
+Example:
+  $ tunnel status --watch
+  $ tunnel status --json | jq '.[].tunnels[].public_url'`;
+
+const WATCH_EVERY_MS = 1000;
+
+export const statusCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  new Command('status')
+    .description('show the running clients of this user and their tunnels')
+    .option('--json', 'print them as JSON; with --watch one line for each change')
+    .option('--watch', 'show them again and again, until Ctrl-C')
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: StatusFlags) => {
+      if (flags.watch === true) await watchStatus(flags, io);
+      else await showStatus(flags, io);
+      finish(EXIT.endedAsAsked);
+    });
+
+const showStatus = async ({ json }: StatusFlags, io: Io): Promise<void> => {
+  const { clients, silent } = await findClients(io);
+  const statuses = clients.map(({ status }) => status);
+  for (const pid of silent) io.stderr.write(`tunnel: client ${pid} does not answer\n`);
+  if (json === true) io.stdout.write(`${JSON.stringify(statuses, null, 2)}\n`);
+  else io.stdout.write(`${clientLines(statuses, io.clock.now(), coloursOf(io)).join('\n')}\n`);
+};
+
+const watchStatus = async ({ json }: StatusFlags, io: Io): Promise<void> => {
+  const stop = listenForStop(io);
+  const redrawn = new RedrawnLines(io.stdout);
+  let last = '';
+  while (!stop.aborted) {
+    const statuses = (await findClients(io)).clients.map(({ status }) => status);
+    const lines = clientLines(statuses, io.clock.now(), coloursOf(io));
+    const text = json === true ? JSON.stringify(statuses) : lines.join('\n');
+    if (json !== true && io.stdout.isTTY === true) redrawn.draw(lines);
+    else if (text !== last) io.stdout.write(`${text}\n`);
+    last = text;
+    await pause(WATCH_EVERY_MS, stop, io);
+  }
+};
+
+/** Without a terminal the help says more than a hint. */
+export const isAlone = (args: readonly string[], io: Io): boolean => args.length === 0 && io.stdout.isTTY === true;
+
+/** What whoever types `tunnel` alone may want next. */
+export const showNextStep = async (io: Io): Promise<ExitCode> => {
+  const { clients } = await findClients(io);
+  const config = defaultConfigPath(io);
+  if (clients.length > 0) await showStatus({}, io);
+  else if (existsSync(config)) io.stdout.write(`${NO_CLIENT}\n  Open the tunnels of ${config}: tunnel start\n`);
+  else {
+    io.stdout.write(`no ${config}\n  Write one: tunnel init\n  Or publish a port at once: tunnel http 3000\n`);
+  }
+  io.stdout.write('  All commands: tunnel --help\n');
+  return EXIT.endedAsAsked;
+};

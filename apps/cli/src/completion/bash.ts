@@ -1,0 +1,86 @@
+// The completion of bash: one function, with the tree of commands as its branches.
+import { type CommandWords, flagsWithValues, placesByValues, type Values } from './command-words.ts';
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+const pattern = (places: readonly string[]): string => places.map(quoted).join('|');
+
+const replyOf = (values: Values): string => {
+  if (values === 'files') return 'compopt -o default';
+  if (values === 'folders') return 'compopt -o dirnames';
+  if (values === 'names') return '_tunnel_reply < <(_tunnel_ask names "$config")';
+  if (values === 'clients') return '_tunnel_reply < <(_tunnel_ask clients); compopt -o default';
+  return `COMPREPLY=($(compgen -W ${quoted([...values].join(' '))} -- "$cur"))`;
+};
+
+export const bashScript = (all: readonly CommandWords[]): string => {
+  const steps = all.flatMap(({ path, commands }) =>
+    commands.map(({ text }) => `      ${quoted(`${path}|${text}`)}) at=${quoted(`${path} ${text}`.trim())} ;;`),
+  );
+  const flags = all.map(
+    ({ path, flags: own }) => `      ${quoted(path)}) words=${quoted(own.map(({ text }) => text).join(' '))} ;;`,
+  );
+  const commands = all
+    .filter((words) => words.commands.length > 0)
+    .map(
+      ({ path, commands: own }) =>
+        `    ${quoted(`${path}|`)}) words=${quoted(own.map(({ text }) => text).join(' '))} ;;`,
+    );
+  const values = [...placesByValues(all).values()].map(
+    ({ values: kind, places }) => `    ${pattern(places)}) ${replyOf(kind)}; return ;;`,
+  );
+  const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
+  return `# Completion of tunnel for bash. Now: source <(tunnel completion bash); for good: that line in ~/.bashrc.
+_tunnel_ask() { "\${COMP_WORDS[0]/#\\~/$HOME}" __complete "$@" 2>/dev/null; }
+
+_tunnel_reply() {
+  local word
+  while IFS= read -r word; do
+    word=$(printf %q "$word")
+    [[ $word == "$cur"* ]] && COMPREPLY+=("$word")
+  done
+}
+
+_tunnel() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} at='' config='' flag='' words='' word i
+  local -i count=0
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=\${COMP_WORDS[i]}
+    # --flag=value comes as three words.
+    [[ $word == = ]] && continue
+    if [[ -n $flag ]]; then
+      [[ $flag == --config ]] && config=$word
+      flag=''
+      continue
+    fi
+    case "$at|$word" in
+      ${pattern(flagsWithValues(all))}) flag=$word ;;
+      *'|-'*) ;;
+${steps.join('\n')}
+      *) count+=1 ;;
+    esac
+  done
+  [[ $cur == = ]] && cur=''
+  if [[ -z $flag && $cur == -* ]]; then
+    case $at in
+${flags.join('\n')}
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "$cur"))
+    return
+  fi
+  if [[ -z $flag ]] && ((count > 0)); then
+    case $at in
+      ${repeated.length === 0 ? "'-'" : pattern(repeated)}) ;;
+      *) return ;;
+    esac
+  fi
+  case "$at|$flag" in
+${values.join('\n')}
+${commands.join('\n')}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+complete -F _tunnel tunnel
+`;
+};

@@ -1,0 +1,89 @@
+// What can be typed after `tunnel`, read off the tree of commands: words, flags, and what their values are. Of no shell in particular.
+import type { Argument, Command, Option } from 'commander';
+
+export interface Word {
+  readonly text: string;
+  readonly description: string;
+}
+
+/** What a value is: words that are known now, or where a shell finds them. `names` and `clients` are asked for by `tunnel __complete`. */
+export type Values = readonly string[] | 'anything' | 'files' | 'folders' | 'names' | 'clients';
+
+export interface Flag extends Word {
+  /** null: it takes none. */
+  readonly values: Values | null;
+}
+
+export interface CommandWords {
+  /** As it is typed: `keys create`; empty: `tunnel` alone. */
+  readonly path: string;
+  readonly commands: readonly Word[];
+  readonly flags: readonly Flag[];
+  readonly firstArgument: Values;
+  readonly isRepeated: boolean;
+}
+
+export const commandWords = (program: Command): CommandWords[] => wordsBelow(program, []);
+
+const wordsBelow = (command: Command, path: readonly string[]): CommandWords[] => {
+  const help = command.createHelp();
+  const commands = help.visibleCommands(command).filter((below) => below.name() !== 'help');
+  const [argument] = command.registeredArguments;
+  return [
+    {
+      path: path.join(' '),
+      commands: commands.map((below) => ({ text: below.name(), description: below.description() })),
+      flags: help.visibleOptions(command).flatMap(flagsOf),
+      firstArgument: argument === undefined ? 'anything' : valuesOfArgument(argument, path),
+      isRepeated: argument?.variadic ?? false,
+    },
+    ...commands.flatMap((below) => wordsBelow(below, [...path, below.name()])),
+  ];
+};
+
+const flagsOf = (option: Option): Flag[] => {
+  const values = option.required || option.optional ? valuesOfFlag(option) : null;
+  const texts = [option.long, option.short].filter((text) => text !== undefined && text !== null);
+  return texts.map((text) => ({ text, description: option.description, values }));
+};
+
+/** By the word that stands for the value in the help. */
+const VALUES: Readonly<Record<string, Values>> = {
+  file: 'files',
+  dir: 'folders',
+  folder: 'folders',
+  'pid|config': 'clients',
+};
+
+const valuesOfFlag = ({ argChoices, flags }: Option): Values =>
+  argChoices ?? VALUES[/<([^>]+)>/.exec(flags)?.[1] ?? ''] ?? 'anything';
+
+/** Commands whose `name` is that of a tunnel in config.yml. */
+const TAKES_NAMES: ReadonlySet<string> = new Set(['start', 'remove']);
+
+const valuesOfArgument = (argument: Argument, path: readonly string[]): Values => {
+  if (argument.argChoices !== undefined) return argument.argChoices;
+  if (argument.name() === 'name' && TAKES_NAMES.has(path.join(' '))) return 'names';
+  return VALUES[argument.name()] ?? 'anything';
+};
+
+/** `path|flag` of every flag that is followed by a value. */
+export const flagsWithValues = (all: readonly CommandWords[]): string[] =>
+  all.flatMap(({ path, flags }) => flags.filter(({ values }) => values !== null).map(({ text }) => `${path}|${text}`));
+
+/** Places (`path|flag`, or `path|` for the first argument) by what goes there: shells have one branch for each kind. */
+export const placesByValues = (all: readonly CommandWords[]): Map<string, { values: Values; places: string[] }> => {
+  const kinds = new Map<string, { values: Values; places: string[] }>();
+  const add = (values: Values, place: string): void => {
+    if (values === 'anything') return;
+    const key = String(values);
+    const kind = kinds.get(key) ?? { values, places: [] };
+    kind.places.push(place);
+    kinds.set(key, kind);
+  };
+  for (const { path, flags, commands, firstArgument } of all) {
+    if (commands.length === 0) add(firstArgument, `${path}|`);
+    for (const { text, values } of flags) add(values ?? 'anything', `${path}|${text}`);
+  }
+  return kinds;
+};

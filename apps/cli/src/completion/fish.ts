@@ -1,0 +1,93 @@
+// The completion of fish: one function, with the tree of commands as its branches, and what each word means beside it.
+import { type CommandWords, flagsWithValues, placesByValues, type Values, type Word } from './command-words.ts';
+
+const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+
+const pattern = (places: readonly string[]): string => places.map(quoted).join(' ');
+
+/** `word<tab>what it means`, one a line. */
+const described = (words: readonly Word[]): string =>
+  words.map(({ text, description }) => quoted(`${text}\t${description.replaceAll('\n', ' ')}`)).join(' ');
+
+const replyOf = (values: Values): string => {
+  if (values === 'files') return '__fish_complete_path "$cur"';
+  if (values === 'folders') return '__fish_complete_directories "$cur" ""';
+  if (values === 'names') return '$program __complete names "$config" 2>/dev/null';
+  if (values === 'clients') return '$program __complete clients 2>/dev/null; __fish_complete_path "$cur"';
+  return `printf '%s\\n' ${[...values].map(quoted).join(' ')}`;
+};
+
+export const fishScript = (all: readonly CommandWords[]): string => {
+  const steps = all.flatMap(({ path, commands }) =>
+    commands.map(
+      ({ text }) =>
+        `            case ${quoted(`${path}|${text}`)}\n                set at ${quoted(`${path} ${text}`.trim())}`,
+    ),
+  );
+  const flags = all.map(
+    ({ path, flags: own }) => `            case ${quoted(path)}\n                printf '%s\\n' ${described(own)}`,
+  );
+  const commands = all
+    .filter((words) => words.commands.length > 0)
+    .map(
+      ({ path, commands: own }) => `        case ${quoted(`${path}|`)}\n            printf '%s\\n' ${described(own)}`,
+    );
+  const values = [...placesByValues(all).values()].map(
+    ({ values: kind, places }) => `        case ${pattern(places)}\n            ${replyOf(kind)}`,
+  );
+  const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
+  return `# Completion of tunnel for fish. Now: tunnel completion fish | source; for good: > ~/.config/fish/completions/tunnel.fish
+function __tunnel_values --argument-names at flag cur config program
+    switch "$at|$flag"
+${values.join('\n')}
+${commands.join('\n')}
+    end
+end
+
+function __tunnel_words
+    set -l words (commandline -opc)
+    set -l cur (commandline -ct)
+    set -l program (string replace -r '^~' "$HOME" -- $words[1])
+    set -l at ''
+    set -l flag ''
+    set -l config ''
+    set -l count 0
+    for word in $words[2..-1]
+        if test -n "$flag"
+            test "$flag" = --config; and set config $word
+            set flag ''
+            continue
+        end
+        switch "$at|$word"
+            case ${pattern(flagsWithValues(all))}
+                set flag $word
+            case '*|--config=*'
+                set config (string replace -- --config= '' $word)
+            case '*|-*'
+${steps.join('\n')}
+            case '*'
+                set count (math $count + 1)
+        end
+    end
+    if test -z "$flag"; and string match -qr -- '^--[^=]+=' "$cur"
+        set flag (string replace -r -- '=.*' '' "$cur")
+        set -l value (string replace -r -- '^[^=]*=' '' "$cur")
+        __tunnel_values "$at" "$flag" "$value" "$config" "$program" | string replace -r -- '^' "$flag="
+        return
+    end
+    if test -z "$flag"; and string match -q -- '-*' "$cur"
+        switch "$at"
+${flags.join('\n')}
+        end
+        return
+    end
+    if test -z "$flag" -a $count -gt 0; and not contains -- "$at" ${repeated.length === 0 ? "'-'" : pattern(repeated)}
+        return
+    end
+    __tunnel_values "$at" "$flag" "$cur" "$config" "$program"
+end
+
+complete -c tunnel -e
+complete -c tunnel -f -a '(__tunnel_words)'
+`;
+};

@@ -1,0 +1,34 @@
+// Every bound of the command line and of the agent in a running client, by name. docs/limits.md is written from these lines; a test compares the two.
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const CLI_LIMITS = {
+  // --- agent ---
+  /** the longest path of a Unix socket that every system takes, with room for the longest pid */
+  AGENT_SOCKET_PATH_MAX_BYTES: 100,
+  /** connections to the socket of one client at once; more are closed as they come */
+  AGENT_CONNECTIONS_MAX: 32,
+  /** those that follow events or logs, so that there is always room to ask something */
+  AGENT_FOLLOWERS_MAX: 16,
+  /** the body of a request; a tunnel in words is a few KiB */
+  AGENT_BODY_MAX_BYTES: 256 * KiB,
+  /** for the head of a request and for the whole of it: who is slower is cut off */
+  AGENT_REQUEST_TIMEOUT_MS: 5000,
+  /** how often slow requests are looked for */
+  AGENT_LOOK_EVERY_MS: 1000,
+  /** events that wait for one follower; one that reads slower is cut off */
+  AGENT_LAG_MAX_BYTES: 1 * MiB,
+  /** lines that a client keeps for `tunnel logs`; the oldest give way */
+  AGENT_LOG_LINES_MAX: 1000,
+  /** the answer of the edge to a tunnel that was added; then it is given up */
+  AGENT_ADD_TIMEOUT_MS: 30_000,
+  /** how long a command waits for the answer of a running client that hangs */
+  AGENT_ANSWER_TIMEOUT_MS: 5000,
+  /** that of a client that asks the edge first */
+  AGENT_SLOW_ANSWER_TIMEOUT_MS: 40_000,
+  /** the largest answer that a command reads: ten thousand tunnels */
+  AGENT_ANSWER_MAX_BYTES: 16 * MiB,
+  /** sockets that a command asks; whatever else is in the folder was not put there by clients */
+  AGENT_SOCKETS_MAX: 256,
+} as const;

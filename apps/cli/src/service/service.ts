@@ -1,0 +1,199 @@
+// What `tunnel service` does: a unit for the client, and the service manager's verbs for it.
+import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
+import { Fault } from '@tunnel/errors';
+import { type ClientConfig, loadClientConfig, pathFrom } from '@tunnel/runtime';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { fileFault, writePrivateFile } from '../private-files.ts';
+import { defaultConfigPath } from '../settings.ts';
+import { type ServiceKind, Systemd } from './systemd.ts';
+import { UNIT_MARK, unitText } from './unit.ts';
+
+export type ServiceAction = 'install' | 'uninstall' | 'start' | 'stop' | 'status' | 'logs';
+
+export interface ServiceFlags {
+  readonly system?: boolean;
+  readonly name?: string;
+  readonly config?: string;
+  readonly print?: boolean;
+  readonly lines: number;
+  readonly follow?: boolean;
+}
+
+/** Longer than a first connection may take: a server that is not there has ended the client by then. */
+const START_MS = 45_000;
+
+export const runService = async (action: ServiceAction, flags: ServiceFlags, io: Io): Promise<ExitCode> => {
+  const kind: ServiceKind = flags.system === true ? 'system' : 'user';
+  const unit = flags.name === undefined ? 'tunnel.service' : `tunnel-${flags.name}.service`;
+  const config = flags.config === undefined ? defaultConfigPath(io) : pathFrom(io.cwd, flags.config, io.home);
+  const service: Service = {
+    kind,
+    unit,
+    config,
+    path: join(unitFolder(kind, io), unit),
+    manager: new Systemd(kind, io),
+  };
+  if (flags.print === true) {
+    io.stdout.write(textOf(service, ownerOf(config, kind, io), io));
+    return EXIT.endedAsAsked;
+  }
+  if (action === 'install') return install(service, io);
+  await service.manager.ensureRunning();
+  if (action === 'uninstall') return uninstall(service, io);
+  if (!existsSync(service.path)) {
+    throw new Fault('CLIENT_SERVICE', { reason: `${unit} is not installed (${service.path})` });
+  }
+  if (action === 'start') return start(service, io, 'start');
+  if (action === 'status') {
+    await service.manager.showStatus(unit);
+    return (await service.manager.isActive(unit)) ? EXIT.endedAsAsked : EXIT.unexpected;
+  }
+  if (action === 'logs') {
+    await service.manager.showLogs(unit, { lines: flags.lines, follow: flags.follow === true });
+    return EXIT.endedAsAsked;
+  }
+  await service.manager.call('stop', unit);
+  io.stdout.write(`${unit} is stopped\n`);
+  return EXIT.endedAsAsked;
+};
+
+interface Service {
+  readonly kind: ServiceKind;
+  readonly unit: string;
+  readonly path: string;
+  readonly config: string;
+  readonly manager: Systemd;
+}
+
+const install = async (service: Service, io: Io): Promise<ExitCode> => {
+  const { kind, unit, path, manager } = service;
+  await manager.ensureRunning();
+  refuseForeign(path);
+  const owner = ownerOf(service.config, kind, io);
+  checkConfig(service.config, owner, io);
+  makeFolders(service, owner, io);
+  writePrivateFile(path, textOf(service, owner, io), { mode: 0o644 });
+  await manager.call('daemon-reload');
+  await manager.call('enable', '--quiet', unit);
+  io.stdout.write(`${path} is written, and starts with ${kind === 'system' ? 'the system' : 'your session'}\n`);
+  if (kind === 'user' && !existsSync(join('/var/lib/systemd/linger', owner.name ?? ''))) {
+    io.stdout.write('  It ends when you log out. To let it run without you: loginctl enable-linger\n');
+  }
+  // One that ran before runs by the new unit now.
+  return start(service, io, 'restart');
+};
+
+const start = async ({ unit, kind, manager }: Service, io: Io, verb: 'start' | 'restart'): Promise<ExitCode> => {
+  const outcome = await manager.start(verb, unit, START_MS);
+  if (outcome === 'ready') {
+    io.stdout.write(`${unit} is ready: every tunnel is open\n`);
+    return EXIT.endedAsAsked;
+  }
+  const what = outcome === 'failed' ? 'did not start' : 'runs, and is not ready yet: a tunnel is not open';
+  const also = kind === 'system' ? ' --system' : '';
+  const name = unit === 'tunnel.service' ? '' : ` --name ${unit.slice('tunnel-'.length, -'.service'.length)}`;
+  io.stderr.write(`tunnel: ${unit} ${what}\n  See why: tunnel service logs${also}${name}\n`);
+  return EXIT.unexpected;
+};
+
+const uninstall = async ({ unit, path, manager }: Service, io: Io): Promise<ExitCode> => {
+  if (!existsSync(path)) {
+    io.stdout.write(`${unit} is not installed\n`);
+    return EXIT.endedAsAsked;
+  }
+  refuseForeign(path);
+  await manager.call('disable', '--now', '--quiet', unit);
+  try {
+    rmSync(path);
+    rmSync(`${path}.d`, { recursive: true, force: true });
+  } catch (error) {
+    throw fileFault(path, error);
+  }
+  await manager.call('daemon-reload');
+  await manager.resetFailed(unit);
+  io.stdout.write(`${unit} is stopped and removed\n`);
+  return EXIT.endedAsAsked;
+};
+
+const unitFolder = (kind: ServiceKind, io: Io): string => {
+  if (kind === 'system') return '/etc/systemd/system';
+  return join(io.env['XDG_CONFIG_HOME'] || join(io.home, '.config'), 'systemd', 'user');
+};
+
+/** What somebody wrote by hand is not ours to replace or to remove. */
+const refuseForeign = (path: string): void => {
+  if (!existsSync(path) || readFileSync(path, 'utf8').startsWith(UNIT_MARK)) return;
+  throw new Fault('CLIENT_SERVICE', { reason: `${path} was not made by tunnel: take another --name, or remove it` });
+};
+
+interface Owner {
+  readonly uid: number;
+  readonly name: string | null;
+  readonly home: string;
+}
+
+/** A system service runs as whoever owns its config file: that user can read it and the key beside it, and nobody else needs to. */
+const ownerOf = (config: string, kind: ServiceKind, io: Io): Owner => {
+  const self = userInfo();
+  const uid = kind === 'system' ? (statSync(config, { throwIfNoEntry: false })?.uid ?? 0) : self.uid;
+  if (uid === self.uid) return { uid, name: self.username, home: io.home };
+  const entry = passwdEntry(uid);
+  return { uid, name: entry?.[0] ?? String(uid), home: entry?.[5] ?? '/' };
+};
+
+const passwdEntry = (uid: number): string[] | undefined => {
+  if (!existsSync('/etc/passwd')) return undefined;
+  const entries = readFileSync('/etc/passwd', 'utf8').split('\n');
+  return entries.map((line) => line.split(':')).find((fields) => fields[2] === String(uid));
+};
+
+const textOf = (service: Service, owner: Owner, io: Io): string => {
+  const { kind, unit, config } = service;
+  const [, program = ''] = process.argv;
+  const user = kind === 'system' && owner.uid !== 0 ? owner.name : null;
+  const writable = foldersOf(service, owner, io);
+  return unitText({ kind, unit, config, user, writable, program: [process.execPath, program] });
+};
+
+/** What a client writes: its agent's socket, what a restart resumes from, its log. */
+const foldersOf = ({ config }: Service, owner: Owner, io: Io): string[] => {
+  const own = [join(owner.home, '.tunnel'), join(dirname(config), 'state')];
+  const log = existsSync(config) ? logFolder(config, owner, io) : null;
+  return [...own, ...(log === null ? [] : [log])];
+};
+
+const logFolder = (config: string, owner: Owner, io: Io): string | null => {
+  try {
+    const { log_file: file } = loadClientConfig({ file: config, env: io.env, home: owner.home });
+    return file === undefined ? null : dirname(pathFrom(dirname(config), file, owner.home));
+  } catch {
+    // Said by `checkConfig`, where it counts.
+    return null;
+  }
+};
+
+/** The service sees the file alone: none of the variables of this shell. */
+const checkConfig = (config: string, owner: Owner, io: Io): void => {
+  const values: ClientConfig = loadClientConfig({ file: config, env: {}, home: owner.home });
+  if (Object.keys(values.tunnels).length === 0) throw usage(`${config} has no tunnels`);
+  if (values.auth_token !== undefined || values.auth_token_file !== undefined) return;
+  const seen = (io.env['TUNNEL_API_KEY'] ?? '') === '' ? '' : ' (a service does not see TUNNEL_API_KEY)';
+  throw usage(
+    `${config} names no key${seen}: put it into a file beside it, and \`auth_token_file: <file>\` into ${config}`,
+  );
+};
+
+/** Made now, with their owner: a service that may write nothing else cannot make them. */
+const makeFolders = (service: Service, owner: Owner, io: Io): void => {
+  if (service.kind === 'user') return;
+  for (const folder of foldersOf(service, owner, io).slice(0, 2)) {
+    if (existsSync(folder)) continue;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    chownSync(folder, owner.uid, -1);
+  }
+};
+
+const usage = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

@@ -1,0 +1,115 @@
+// The systemd unit of a client, as text: what starts it, what brings it back and what does not, and what it may touch. No key is ever in it.
+import { Fault } from '@tunnel/errors';
+
+export interface UnitFacts {
+  readonly kind: 'user' | 'system';
+  readonly unit: string;
+  /** The executable and its first arguments: Node.js and the program. */
+  readonly program: readonly string[];
+  /** Absolute. */
+  readonly config: string;
+  /** Of a system service: whose files it reads. null: root's, and then without any of root's rights. */
+  readonly user: string | null;
+  /** Of a system service: the folders that it writes. */
+  readonly writable: readonly string[];
+}
+
+/** The first line of every unit of ours: whatever else is at its path is somebody's own, and stays. */
+export const UNIT_MARK = '# Made by `tunnel service install`; run it again to renew this file.';
+
+export const unitText = (facts: UnitFacts): string => {
+  const isSystem = facts.kind === 'system';
+  const systemctl = isSystem ? 'systemctl' : 'systemctl --user';
+  return [
+    UNIT_MARK,
+    `# Changes of your own go beside it: ${systemctl} edit ${facts.unit}`,
+    '[Unit]',
+    `Description=Tunnel client (${escaped(facts.config)})`,
+    ...(isSystem ? ['Wants=network-online.target', 'After=network-online.target'] : []),
+    '# A network that is away for days is no reason to give up.',
+    'StartLimitIntervalSec=0',
+    '',
+    '[Service]',
+    ...SERVICE_LINES,
+    `ExecStart=${[...facts.program, 'start', '--config', facts.config].map((word) => quoted(word)).join(' ')}`,
+    'ExecReload=/bin/kill -HUP $MAINPID',
+    ...(facts.user === null ? [] : [`User=${escaped(facts.user)}`]),
+    '',
+    '# It reads its files, talks to the network, and needs nothing else.',
+    ...CONFINED,
+    ...(isSystem ? [...CONFINED_BY_ROOT, ...facts.writable.map((path) => `ReadWritePaths=${quoted(path, '-')}`)] : []),
+    '',
+    '[Install]',
+    `WantedBy=${isSystem ? 'multi-user.target' : 'default.target'}`,
+    '',
+  ].join('\n');
+};
+
+const SERVICE_LINES: readonly string[] = [
+  'Type=notify',
+  'NotifyAccess=all',
+  'WatchdogSec=60',
+  '# Back after every end but those that a second start cannot change: wrong settings (2), key refused (3), every tunnel refused (4),',
+  '# account closed (6).',
+  'Restart=always',
+  'RestartSec=5',
+  'RestartPreventExitStatus=2 3 4 6',
+  '# Ready is: every tunnel is open. One that is not must not end the others; a server that is not reached ends the client by itself.',
+  'TimeoutStartSec=infinity',
+  '# Open connections have 30 s to finish.',
+  'TimeoutStopSec=40',
+  'KillMode=mixed',
+  'LimitNOFILE=65536',
+];
+
+/** What the manager of a user can do too: without mounts, which it may not make everywhere. */
+const CONFINED: readonly string[] = [
+  'UMask=0077',
+  'NoNewPrivileges=yes',
+  'LockPersonality=yes',
+  'RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK',
+  'RestrictNamespaces=yes',
+  'RestrictRealtime=yes',
+  'RestrictSUIDSGID=yes',
+  'SystemCallArchitectures=native',
+  'SystemCallFilter=@system-service',
+  'SystemCallFilter=~@privileged',
+  'SystemCallErrorNumber=EPERM',
+];
+
+/** Homes can be read: a tunnel may publish a folder there, and Node.js itself may live in one. */
+const CONFINED_BY_ROOT: readonly string[] = [
+  'CapabilityBoundingSet=',
+  'AmbientCapabilities=',
+  'PrivateDevices=yes',
+  'PrivateTmp=yes',
+  'ProtectClock=yes',
+  'ProtectControlGroups=yes',
+  'ProtectHome=read-only',
+  'ProtectHostname=yes',
+  'ProtectKernelLogs=yes',
+  'ProtectKernelModules=yes',
+  'ProtectKernelTunables=yes',
+  'ProtectProc=invisible',
+  'ProtectSystem=strict',
+  'RemoveIPC=yes',
+];
+
+const oneLineOf = (text: string): string => {
+  if (!/[\p{Cc}]/u.test(text)) return text;
+  throw new Fault('CLIENT_USAGE', {
+    reason: `a path with control characters cannot stand in a unit: ${JSON.stringify(text)}`,
+  });
+};
+
+/** `%` begins a specifier everywhere in a unit. */
+const escaped = (text: string): string => oneLineOf(text).replaceAll('%', '%%');
+
+/** A word of a command line; `$` begins a variable there. `before` stands within the quotes. */
+const quoted = (text: string, before = ''): string => {
+  const word = escaped(text)
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"', '\\"')
+    .replaceAll('$', before === '' ? '$$$$' : '$$');
+  return /^[\w@:,.+/=-]+$/.test(word) ? `${before}${word}` : `"${before}${word}"`;
+};

@@ -1,0 +1,131 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openLogFile } from './log-file.ts';
+
+let folder: TemporaryDirectory;
+beforeEach(async () => {
+  folder = await temporaryDirectory();
+});
+afterEach(() => folder.close());
+
+/** As many as the microtasks of a turn: lines that waited for the one before are written now. */
+const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+const open = (path: string, { clock = new FakeClock(), fileBytes = 1000 } = {}) => {
+  const problems: string[] = [];
+  const file = openLogFile({
+    ...{ path, clock, fileBytes, onProblem: (reason) => problems.push(reason) },
+    droppedLine: (count) => `dropped ${count}\n`,
+  });
+  return { file, problems, clock };
+};
+
+const linesOf = (path: string): string[] =>
+  [4, 3, 2, 1, 0]
+    .map((number) => (number === 0 ? path : `${path}.${number}`))
+    .filter((name) => existsSync(name))
+    .flatMap((name) => readFileSync(name, 'utf8').split('\n').slice(0, -1));
+
+describe('a log file', () => {
+  it('keeps every line, in order, over rotations', async () => {
+    const path = join(folder.path, 'tunnel.log');
+    const { file, problems } = open(path);
+    const lines = Array.from({ length: 60 }, (_, index) => `line ${index} ${'x'.repeat(50)}`);
+    for (const [index, line] of lines.entries()) {
+      file.write(`${line}\n`);
+      if (index % 7 === 0) await settled();
+    }
+    file.close();
+    expect(linesOf(path)).toEqual(lines);
+    for (const name of readdirSync(folder.path)) {
+      const { size, mode } = statSync(join(folder.path, name));
+      expect(size).toBeLessThanOrEqual(1000);
+      expect(mode & 0o777).toBe(0o600);
+    }
+    expect(problems).toEqual([]);
+  });
+
+  it('keeps five files, the newest lines in them', async () => {
+    const path = join(folder.path, 'tunnel.log');
+    const { file } = open(path, { fileBytes: 100 });
+    for (let index = 0; index < 100; index += 1) {
+      file.write(`${String(index).padStart(49, '0')}\n`);
+      await settled();
+    }
+    file.close();
+    expect(readdirSync(folder.path).sort()).toEqual(
+      ['tunnel.log', 'tunnel.log.1', 'tunnel.log.2', 'tunnel.log.3', 'tunnel.log.4'].sort(),
+    );
+    expect(linesOf(path).map(Number)).toEqual(Array.from({ length: 10 }, (_, index) => 90 + index));
+  });
+
+  it('goes on where an earlier run ended', () => {
+    const path = join(folder.path, 'tunnel.log');
+    writeFileSync(path, 'before\n');
+    const { file } = open(path);
+    file.write('after\n');
+    file.close();
+    expect(readFileSync(path, 'utf8')).toBe('before\nafter\n');
+  });
+
+  it('writes on in a new file when somebody moves or removes it, and beside a second writer', async () => {
+    const path = join(folder.path, 'tunnel.log');
+    const [a, b] = [open(path), open(path)];
+    a.file.write('one\n');
+    await settled();
+    renameSync(path, join(folder.path, 'moved'));
+    a.file.write('two\n');
+    b.file.write('three\n');
+    await settled();
+    const lines = Array.from({ length: 40 }, (_, index) => `line ${index} ${'x'.repeat(50)}`);
+    for (const [index, line] of lines.entries()) {
+      (index % 2 === 0 ? a : b).file.write(`${line}\n`);
+      await settled();
+    }
+    for (const { file } of [a, b]) file.close();
+    expect(readFileSync(join(folder.path, 'moved'), 'utf8')).toBe('one\n');
+    expect(linesOf(path)).toEqual(['two', 'three', ...lines]);
+  });
+
+  it('says once that it cannot be written, and how many lines are missing once it can', async () => {
+    const path = join(folder.path, 'later', 'tunnel.log');
+    const { file, problems, clock } = open(path);
+    expect(problems).toEqual(['no such folder']);
+    for (let index = 0; index < 10; index += 1) {
+      file.write('lost\n');
+      await settled();
+      await clock.advance(2000);
+    }
+    mkdirSync(join(folder.path, 'later'));
+    file.write('first\n');
+    await settled();
+    file.write('second\n');
+    await settled();
+    file.close();
+    expect(problems).toEqual(['no such folder']);
+    expect(readFileSync(path, 'utf8')).toBe('first\ndropped 10\nsecond\n');
+  });
+
+  it.each([
+    ['a folder', (path: string) => mkdirSync(path), 'it is a folder'],
+    ['a pipe', (path: string) => spawnSync('mkfifo', [path]), 'it is no file'],
+  ])('refuses %s at once', (_, make, reason) => {
+    const path = join(folder.path, 'tunnel.log');
+    make(path);
+    const { file, problems } = open(path);
+    file.write('lost\n');
+    file.close();
+    expect(problems).toEqual([reason]);
+  });
+
+  it('loses nothing of what is said within one turn', () => {
+    const path = join(folder.path, 'tunnel.log');
+    const { file } = open(path, { fileBytes: 10_000_000 });
+    for (let index = 0; index < 5000; index += 1) file.write(`${index} ${'y'.repeat(100)}\n`);
+    file.close();
+    expect(linesOf(path)).toHaveLength(5000);
+  });
+});

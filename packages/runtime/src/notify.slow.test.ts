@@ -1,0 +1,115 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createServiceNotifier } from './notify.ts';
+
+let folder: TemporaryDirectory;
+beforeEach(async () => {
+  folder = await temporaryDirectory();
+});
+afterEach(() => folder.close());
+
+/** A `systemd-notify` that writes down what it was called with, for machines without the real one. */
+const withProgram = (script: string) => {
+  const { path } = folder;
+  const log = join(path, 'told');
+  writeFileSync(join(path, 'systemd-notify'), `#!/bin/sh\n${script.replaceAll('LOG', log)}\n`);
+  chmodSync(join(path, 'systemd-notify'), 0o755);
+  const env: Record<string, string | undefined> = {
+    PATH: `${path}${delimiter}${process.env['PATH'] ?? ''}`,
+    NOTIFY_SOCKET: '/run/notify',
+  };
+  const told = (): string[] => (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []);
+  return { env, told };
+};
+
+const RECORDING = 'echo "$NOTIFY_SOCKET $*" >> LOG';
+
+describe('a service notifier', () => {
+  it('tells what it is told to, in that order, and keeps the socket from children', async () => {
+    const { env, told } = withProgram(RECORDING);
+    const notifier = createServiceNotifier({ env });
+    expect(env['NOTIFY_SOCKET']).toBeUndefined();
+    notifier.ready();
+    notifier.reloading();
+    notifier.ready();
+    notifier.stopping();
+    await eventually(() => expect(told()).toHaveLength(4));
+    await notifier.close();
+    expect(told()).toEqual([
+      '/run/notify READY=1',
+      expect.stringMatching(/^\/run\/notify RELOADING=1 MONOTONIC_USEC=\d+$/),
+      '/run/notify READY=1',
+      '/run/notify STOPPING=1',
+    ]);
+  });
+
+  it('gives a sign of life at half of the time that the manager waits, until it is closed', async () => {
+    const { env, told } = withProgram(RECORDING);
+    const clock = new FakeClock();
+    const notifier = createServiceNotifier({ env: Object.assign(env, { WATCHDOG_USEC: '60000000' }), clock });
+    expect(env).not.toHaveProperty('WATCHDOG_USEC');
+    await clock.advance(29_999);
+    expect(told()).toEqual([]);
+    await clock.advance(1);
+    await eventually(() => expect(told()).toEqual(['/run/notify WATCHDOG=1']));
+    // The program has written its line; that it has ended is noticed a moment later.
+    await eventually(async () => {
+      await clock.advance(30_000);
+      expect(told().length).toBeGreaterThan(1);
+    });
+    await notifier.close();
+    const before = told().length;
+    await clock.advance(300_000);
+    expect(told()).toHaveLength(before);
+  });
+
+  it.each([
+    ['the manager watches another process', { WATCHDOG_USEC: '60000000', WATCHDOG_PID: '1' }],
+    ['the time is no number', { WATCHDOG_USEC: 'soon' }],
+    ['it does not watch', {}],
+  ])('gives no sign of life when %s', (_, watchdog) => {
+    const { env } = withProgram(RECORDING);
+    const clock = new FakeClock();
+    createServiceNotifier({ env: Object.assign(env, watchdog), clock });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('tells nothing without a manager', async () => {
+    const { env, told } = withProgram(RECORDING);
+    delete env['NOTIFY_SOCKET'];
+    const notifier = createServiceNotifier({ env });
+    notifier.ready();
+    await notifier.close();
+    expect(told()).toEqual([]);
+  });
+
+  it('passes over a program that is not there', async () => {
+    const notifier = createServiceNotifier({ env: { PATH: folder.path, NOTIFY_SOCKET: '/run/notify' } });
+    notifier.ready();
+    await notifier.close();
+    notifier.stopping();
+    await notifier.close();
+  });
+
+  it('holds a bounded number of messages behind a program that hangs, the last one among them, and ends all the same', async () => {
+    const { env, told } = withProgram('echo "$*" >> LOG; exec sleep 60');
+    const clock = new FakeClock();
+    const notifier = createServiceNotifier({ env, clock });
+    notifier.ready();
+    await eventually(() => expect(told()).toEqual(['READY=1']));
+    for (let count = 0; count < 100; count += 1) notifier.reloading();
+    notifier.stopping();
+    const closed = notifier.close();
+    await clock.advance(2000);
+    await closed;
+    // Each hanging program is ended in its time, and the next one gets its turn: eight at most wait.
+    await eventually(async () => {
+      await clock.advance(10_000);
+      expect(told().at(-1)).toBe('STOPPING=1');
+    });
+    expect(told()).toHaveLength(9);
+    await clock.advance(10_000);
+  });
+});
