@@ -5,7 +5,7 @@ import { pathFrom } from '@tunnel/runtime';
 import { type Command, Option } from 'commander';
 import type { Io } from '../io.ts';
 import { type AgentCall, type AgentReply, askClient, followClient, NoAnswer } from './agent-client.ts';
-import { type FoundSocket, findSockets, removeStale } from './socket-place.ts';
+import { type FoundSocket, findSockets, removeStale } from './socket-folders.ts';
 import type { ClientStatus } from './status-report.ts';
 
 export interface ClientFlags {
