@@ -100,7 +100,7 @@ export class SpeedTests {
   #spend(account: string, bytes: number): void {
     const waitMs = this.#spent.take(account, bytes, this.#given.clock.monotonic());
     if (waitMs === 0) return;
-    throw new Fault('SPEED_LIMIT', { limit: SPEED_BYTES_PER_MINUTE, seconds: Math.ceil(waitMs / 1000) });
+    throw new Fault('CONTROL_SPEED_LIMIT', { limit: SPEED_BYTES_PER_MINUTE, seconds: Math.ceil(waitMs / 1000) });
   }
 
   /** One that names its length is counted before it is sent, so that many at once are no way around; others as they come. */
