@@ -45,9 +45,11 @@ export class SpeedTests {
     // Whoever neither reads nor sends is not waited for.
     const deadline = clock.setTimeout(() => request.socket.destroy(), EDGE_LIMITS.SPEED_TIMEOUT_MS);
     response.on('close', () => deadline.cancel());
-    response.on('error', () => {});
+    // Whoever left was told of by the close.
+    for (const half of [request, response]) half.on('error', () => {});
     this.#run(request, response, accepted, address).catch((error: unknown) => {
-      if (error instanceof Fault) return refuse(response, error);
+      if (request.socket.destroyed) return;
+      if (error instanceof Fault) return refuse(request, response, error);
       report(error, 'speed');
       request.socket.destroy();
     });
@@ -104,15 +106,23 @@ export class SpeedTests {
   }
 
   /** One that names its length is counted before it is sent, so that many at once are no way around; others as they come. */
-  async #receive(request: IncomingMessage, account: string): Promise<number> {
+  #receive(request: IncomingMessage, account: string): Promise<number> {
     const length = request.headers['content-length'];
     if (length !== undefined) this.#spend(account, checked(Number(length)));
     let received = 0;
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      received = checked(received + chunk.length);
-      if (length === undefined) this.#spend(account, chunk.length);
-    }
-    return received;
+    // Not by iteration: to leave one early would take the connection away, and the answer with it.
+    return new Promise((resolve, reject) => {
+      request.on('data', (chunk: Buffer) => {
+        try {
+          received = checked(received + chunk.length);
+          if (length === undefined) this.#spend(account, chunk.length);
+        } catch (error) {
+          request.pause();
+          reject(error as Error);
+        }
+      });
+      request.on('end', () => resolve(received));
+    });
   }
 }
 
@@ -144,11 +154,14 @@ const send = (response: ServerResponse, bytes: number): void => {
   sendMore();
 };
 
-const refuse = (response: ServerResponse, fault: Fault): void => {
+/** A body that is on its way, and no longer than it may be, is let run out: a connection that is closed before it would take the answer along. */
+const refuse = (request: IncomingMessage, response: ServerResponse, fault: Fault): void => {
   if (response.headersSent || response.destroyed) return;
   const { seconds } = fault.values;
+  const isLetRunOut = Number(request.headers['content-length'] ?? Number.NaN) <= SPEED_MAX_BYTES;
   response.writeHead(fault.status, {
     ...TEXT,
+    connection: isLetRunOut ? 'keep-alive' : 'close',
     ...(typeof seconds === 'number' && Number.isFinite(seconds) ? { 'retry-after': String(seconds) } : {}),
     ...(fault.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
   });
