@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { request as secureRequest } from 'node:https';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { createServer as createTlsServer, type Server } from 'node:tls';
 import { deterministicBytes, eventually, hashOf, startEchoServer, testCertificate } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -35,11 +35,18 @@ const expectServed = async (port: number): Promise<void> =>
   expect(hashOf(await sendAndReadAll(port, BYTES))).toBe(hashOf(BYTES));
 
 /** As a company's proxy, or nginx: TLS ends here, ALPN with it, and bytes go on to another port, in clear or in TLS of its own. */
-const startTlsRelay = async (target: number): Promise<{ port: number; alpn: string[]; close(): Promise<void> }> => {
+const startTlsRelay = async (
+  target: number,
+): Promise<{ port: number; alpn: string[]; cut(): void; close(): Promise<void> }> => {
   const { cert, key } = testCertificate();
   const alpn: string[] = [];
+  const sockets = new Set<Socket>();
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
   const server: Server = createTlsServer({ cert, key, ALPNProtocols: ['http/1.1'] }, (socket) => {
     alpn.push(String(socket.alpnProtocol));
+    sockets.add(socket.on('close', () => sockets.delete(socket)));
     const onward = connect(target, '127.0.0.1');
     socket.pipe(onward).pipe(socket);
     for (const [one, other] of [
@@ -52,7 +59,11 @@ const startTlsRelay = async (target: number): Promise<{ port: number; alpn: stri
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  return { port, alpn, close: async () => void server.close() };
+  const close = async (): Promise<void> => {
+    server.close();
+    cut();
+  };
+  return { port, alpn, cut, close };
 };
 
 describe.concurrent('a client comes', () => {
@@ -83,14 +94,14 @@ describe.concurrent('a client comes', () => {
     await expectServed((await program.ready()).assigned_port);
   });
 
-  it('back after its edge was restarted, to the same port of its tunnel', async ({ harness }) => {
+  it('back by the same way when who is in between has cut all of it, to the port it had', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
-    const stack = await harness.stack({ fixedPorts: true });
-    const program = await harness.tcp(stack, echo.port, { server: at(stack, 'http_url') });
+    const relay = harness.use(await startTlsRelay(Number(new URL(secure.run.http_url).port)));
+    const program = await harness.tcp(secure, echo.port, { server: `localhost:${relay.port}`, flags: TLS_FLAGS });
     const { assigned_port: port } = await program.ready();
-    await stack.stop();
-    await stack.start();
-    await eventually(async () => expectServed(port), { timeoutMs: 30_000 });
+    relay.cut();
+    await program.waitFor('reconnected');
+    await expectServed(port);
   });
 });
 
