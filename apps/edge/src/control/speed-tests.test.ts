@@ -1,10 +1,14 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { ownerKey } from '@tunnel/core';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openGate } from '../ingress/gate.fixture.ts';
 import { EDGE_LIMITS } from '../limits.ts';
+import { AuthFailures } from './authentication.ts';
 import { type ControlFixture, startControl } from './control.fixture.ts';
+import { SpeedTests } from './speed-tests.ts';
 
 const { SPEED_MAX_BYTES, SPEED_TIMEOUT_MS, SPEED_WINDOW_MS } = EDGE_LIMITS;
 
@@ -141,4 +145,25 @@ it('a body that never comes is not waited for', async () => {
   await eventually(() => expect(fixture.gate.admission.ofAccount(ALICE)).toBe(1));
   await clock.advance(SPEED_TIMEOUT_MS);
   await eventually(() => expect(fixture.gate.admission.used.control).toBe(0));
+});
+
+it('something of ours that throws costs the connection, and is reported', async () => {
+  const reported: unknown[] = [];
+  const gate = openGate();
+  const tests = new SpeedTests({
+    backend: { verifyKey: () => Promise.reject(new Error('raised')) },
+    failures: new AuthFailures({ clock, perMinute: 3 }),
+    ...{ gate, clock },
+    report: (_error, where) => reported.push(where),
+  });
+  const server = createServer((request, response) => {
+    const accepted = gate.find(request.socket);
+    if (accepted !== undefined) tests.serve(request, response, accepted, '127.0.0.1');
+  });
+  server.on('connection', (socket) => gate.accept('control', socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await expect(fetch(`http://127.0.0.1:${port}/_speed?bytes=1`)).rejects.toThrow();
+  expect([reported, gate.admission.used.control]).toEqual([['speed.request'], 0]);
+  server.close();
 });

@@ -2,6 +2,7 @@
 // captured. Who shows a key has so many a minute for its account; what waits to be sent is one piece, and what comes is thrown away as it comes.
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import { ByteWindow, type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
@@ -50,7 +51,7 @@ export class SpeedTests {
     this.#run(request, response, accepted, address).catch((error: unknown) => {
       if (request.socket.destroyed) return;
       if (error instanceof Fault) return refuse(request, response, error);
-      report(error, 'speed');
+      report(error, 'speed.request');
       request.socket.destroy();
     });
   }
@@ -69,8 +70,7 @@ export class SpeedTests {
     if (request.method === 'GET') {
       const bytes = bytesAsked(request.url ?? '');
       this.#spend(account, bytes);
-      send(response, bytes);
-      return;
+      return send(response, bytes);
     }
     const bytes = await this.#receive(request, account);
     response.writeHead(200, JSON_TEXT).end(`${JSON.stringify({ bytes })}\n`);
@@ -106,23 +106,16 @@ export class SpeedTests {
   }
 
   /** One that names its length is counted before it is sent, so that many at once are no way around; others as they come. */
-  #receive(request: IncomingMessage, account: string): Promise<number> {
+  async #receive(request: IncomingMessage, account: string): Promise<number> {
     const length = request.headers['content-length'];
     if (length !== undefined) this.#spend(account, checked(Number(length)));
     let received = 0;
-    // Not by iteration: to leave one early would take the connection away, and the answer with it.
-    return new Promise((resolve, reject) => {
-      request.on('data', (chunk: Buffer) => {
-        try {
-          received = checked(received + chunk.length);
-          if (length === undefined) this.#spend(account, chunk.length);
-        } catch (error) {
-          request.pause();
-          reject(error as Error);
-        }
-      });
-      request.on('end', () => resolve(received));
-    });
+    // Left early, the connection stays: the answer is still to go out.
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      received = checked(received + chunk.length);
+      if (length === undefined) this.#spend(account, chunk.length);
+    }
+    return received;
   }
 }
 
@@ -138,20 +131,14 @@ const checked = (bytes: number): number => {
   throw new Fault('HTTP_BAD_REQUEST', { reason: `bytes must be a whole number from 0 to ${SPEED_MAX_BYTES}` });
 };
 
+function* piecesOf(bytes: number): Generator<Buffer> {
+  for (let left = bytes; left > 0; left -= PIECE.length) yield left < PIECE.length ? PIECE.subarray(0, left) : PIECE;
+}
+
 /** One piece at a time: the next one when the last has left. */
-const send = (response: ServerResponse, bytes: number): void => {
-  let left = bytes;
-  const sendMore = (): void => {
-    while (left > 0 && !response.destroyed) {
-      const piece = left < PIECE.length ? PIECE.subarray(0, left) : PIECE;
-      left -= piece.length;
-      if (!response.write(piece)) return;
-    }
-    response.end();
-  };
+const send = (response: ServerResponse, bytes: number): Promise<void> => {
   response.writeHead(200, { ...BYTES, 'content-length': String(bytes) });
-  response.on('drain', sendMore);
-  sendMore();
+  return pipeline(piecesOf(bytes), response);
 };
 
 /** A body that is on its way, and no longer than it may be, is let run out: a connection that is closed before it would take the answer along. */
