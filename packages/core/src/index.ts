@@ -49,6 +49,7 @@ export {
   type SubscriptionState,
   type SubscriptionStep,
 } from './billing/subscription.ts';
+export { ByteWindow } from './byte-window.ts';
 export { ConnectionCounts } from './connection-counts.ts';
 export { FailureWindow } from './failure-window.ts';
 export { Flow } from './flows/flow.ts';
@@ -85,7 +86,7 @@ export * from './http1/index.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
-export { generateName, isOfDomain, subdomainOf } from './names.ts';
+export { generateName, isEdgeItself, isOfDomain, subdomainOf } from './names.ts';
 export {
   decidePrivateAlerts,
   isLoopbackHost,
